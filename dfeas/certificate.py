@@ -1,0 +1,94 @@
+"""Certificates: evidence that stands alone, and its file.
+
+``certificate.npz`` holds ``kind`` (``separator`` or ``gordan``), ``y`` (m,) or (m+1,) with the intercept last, ``support``
+int64 indices of points, ``weights`` float64 on the simplex of signed unit columns, and ``fingerprint`` of the data. What a
+kind does not use is empty. LP people call a Gordan certificate a Farkas certificate or dual ray.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.store.placing import place
+
+_FIELDS = ("kind", "y", "support", "weights", "fingerprint")
+
+
+def _no_floats() -> NDArray[np.float64]:
+    return np.empty(0)
+
+
+def _no_indices() -> NDArray[np.int64]:
+    return np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A separator y with A'y > 0, or weights on the simplex with |Ax| small."""
+
+    kind: str  # "separator" | "gordan"
+    fingerprint: str
+    y: NDArray[np.float64] = field(default_factory=_no_floats)  # (m,) or (m+1,)
+    support: NDArray[np.int64] = field(default_factory=_no_indices)  # (s,) ascending
+    weights: NDArray[np.float64] = field(default_factory=_no_floats)  # (s,) on the simplex
+
+    def save(self, path: Path) -> None:
+        """Write the file whole or not at all."""
+        content = io.BytesIO()
+        np.savez(
+            content,
+            kind=np.array(self.kind),
+            y=self.y,
+            support=self.support,
+            weights=self.weights,
+            fingerprint=np.array(self.fingerprint),
+        )
+        place(path, content.getvalue())
+
+
+def load(path: Path) -> Certificate:
+    """Read a certificate; nothing is unpickled, and no array larger than the file is allocated.
+
+    Raises BadInputError when the path is no certificate, CorruptDataError when the file is damaged.
+    """
+    if not path.is_file():
+        raise BadInputError(f"{path}: no such certificate")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for name in _FIELDS:
+                _check_declared_size(archive, f"{name}.npy")
+        with np.load(path, allow_pickle=False) as arrays:
+            kind, y, support, weights, mark = (np.asarray(arrays[name]) for name in _FIELDS)
+    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, OSError) as error:
+        raise CorruptDataError(f"{path}: not a readable certificate: {error}") from None
+    sound = (
+        str(kind) in ("separator", "gordan")
+        and y.ndim == support.ndim == weights.ndim == 1
+        and y.dtype == weights.dtype == np.float64
+        and support.dtype == np.int64
+        and support.shape == weights.shape
+    )
+    if not sound:
+        raise CorruptDataError(f"{path}: the arrays of the certificate have wrong types or shapes")
+    return Certificate(str(kind), str(mark), y, support, weights)
+
+
+def _check_declared_size(archive: zipfile.ZipFile, name: str) -> None:
+    """Refuse an array whose header declares more than the archive holds, before it is allocated."""
+    info = archive.getinfo(name)
+    with archive.open(name) as stream:
+        version = npy.read_magic(stream)
+        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, _, dtype = read(stream)
+    if dtype.hasobject or int(np.prod(shape, dtype=object)) * dtype.itemsize > info.file_size:
+        raise ValueError(f"{name} declares more than it holds")
+    if info.file_size > 64 + 1032 * info.compress_size:
+        raise ValueError(f"{name} is compressed beyond what deflate can")

@@ -1,0 +1,258 @@
+"""The command line: results on stdout, progress on stderr, one line for an error, exit codes of the contract."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dfeas.errors import DfeasError
+from dfeas.instances import KINDS, Instance
+from dfeas.instances import generate as write_instance
+from dfeas.methods import METHODS
+from dfeas.solving import DEFAULT_MEMORY, verify_certificate, verify_run
+from dfeas.solving import solve as run_solve
+from dfeas.store import Source, open_source
+from dfeas.store.ingest import Progress
+from dfeas.store.ingest import ingest as write_dataset
+from dfeas.version import __version__
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from dfeas.result import Result
+    from dfeas.verify import Check
+
+LIMIT_REACHED, INTERRUPTED = 3, 75
+
+
+@click.group("dfeas", context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="dfeas")
+def commands() -> None:
+    """Can a hyperplane through the origin separate labelled points? A checked answer, for data larger than memory.
+
+    \b
+    Exit codes: 0 verdict reached and verified (either way), 2 usage, 3 a limit was reached, 4 bad input,
+    5 corrupt or missing data, 6 a certificate failed its check, 75 interrupted.
+    """
+
+
+def main() -> None:
+    """Entry point of the ``dfeas`` command."""
+    with _one_line_errors():
+        commands(prog_name="dfeas")
+
+
+@contextmanager
+def _one_line_errors() -> Iterator[None]:
+    try:
+        yield
+    except DfeasError as error:
+        click.echo(f"dfeas: error: {' '.join(str(error).split())}", err=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        click.echo("dfeas: interrupted", err=True)
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # whoever read our output has gone: nothing more can be said
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+class _Command(click.Command):
+    """A command whose errors are one line also under ``dask dfeas``."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _one_line_errors():
+            return super().invoke(ctx)
+
+
+def _writing_progress() -> Progress:
+    """Points written, on stderr: live on a terminal, at the end in a pipe."""
+    live = sys.stderr.isatty()
+
+    def show(done: int, total: int) -> None:
+        if live:
+            click.echo(f"\r{done} of {total} points", nl=done == total, err=True)
+        elif done == total:
+            click.echo(f"{done} points written", err=True)
+
+    return show
+
+
+@commands.command(cls=_Command)
+@click.argument("kind", type=click.Choice(KINDS))
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option("--features", required=True, type=int, help="Features of a point (m).")
+@click.option("--points", required=True, type=int, help="Number of points (n).")
+@click.option("--margin", default=0.01, show_default=True, help="Best margin R of planted and one-flip.")
+@click.option("--seed", default=0, show_default=True, help="The same seed gives the same data.")
+@click.option("--dtype", default="float32", show_default=True, type=click.Choice(["float32", "float64"]))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def generate(kind: str, out: Path, features: int, points: int, margin: float, seed: int, dtype: str, as_json: bool) -> None:
+    """Write a generated dataset with a known answer.
+
+    \b
+    halfspace   random unit points flipped onto one side of a random plane: feasible, thin margin
+    planted     all points at margin >= R from a planted plane, pairs exactly at R: feasible, best margin R
+    gaussian    standard normal points, random labels: infeasible when there are many more points than features
+    one-flip    planted, with one label wrong: infeasible
+    """
+    instance = Instance(kind, features, points, margin, seed, dtype)
+    header = write_instance(instance, out, _writing_progress())
+    _report_header(out, header.to_json(), as_json)
+
+
+@commands.command(cls=_Command)
+@click.argument("src", type=click.Path(path_type=Path))
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option("--points", default="X", show_default=True, help="Name of the array of points in .npz and HDF5.")
+@click.option("--labels", default=None, help="A label file (.npy, zarr), or the name of the array in SRC. [default: y]")
+@click.option("--positive", default=None, metavar="CLASS", help="This class against all others.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def ingest(src: Path, out: Path, points: str, labels: str | None, positive: str | None, as_json: bool) -> None:
+    """Write the dataset OUT from SRC: .npy, .npz, HDF5, or a zarr array (n, m)."""
+    header = write_dataset(src, out, points=points, labels=labels, positive=positive, progress=_writing_progress())
+    _report_header(out, header.to_json(), as_json)
+
+
+@commands.command(cls=_Command)
+@click.argument("data", type=click.Path(path_type=Path))
+@click.option("--labels", default=None, help="Label array of a zarr array.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def info(data: Path, labels: str | None, as_json: bool) -> None:
+    """Say what a dataset is, without reading its points."""
+    dataset = open_source(Source(str(data), labels))
+    if dataset.header is not None:
+        _report_header(data, dataset.header.to_json(), as_json)
+        return
+    values = {
+        "n": dataset.n,
+        "m": dataset.m,
+        "dtype": dataset.dtype.name,
+        "block_rows": dataset.block_rows,
+        "classes": list(dataset.classes),
+        "fingerprint": None,
+    }
+    _report_header(data, values, as_json)
+
+
+def _report_header(path: Path, values: dict[str, Any], as_json: bool) -> None:
+    size = values["n"] * values["m"] * (8 if values["dtype"] == "float64" else 4)
+    blocks = -(-values["n"] // values["block_rows"])
+    if as_json:
+        click.echo(json.dumps({"path": str(path), "bytes": size, "blocks": blocks, **values}))
+        return
+    click.echo(f"{path}")
+    click.echo(f"  points       {values['n']} of {values['m']} features, {values['dtype']}, {size / 1e9:.3g} GB")
+    click.echo(f"  blocks       {blocks} of {values['block_rows']} points")
+    if values["classes"]:
+        negative, positive = values["classes"]
+        counts = f" ({values['n'] - values['positive']} and {values['positive']})" if "positive" in values else ""
+        click.echo(f"  classes      {negative} is -1, {positive} is +1{counts}")
+    if "norm_min" in values:
+        click.echo(f"  norms        {values['norm_min']:.6g} .. {values['norm_max']:.6g}, {values['zero']} zero points")
+    if values.get("generator"):
+        click.echo("  generated    " + ", ".join(f"{k} {v}" for k, v in values["generator"].items()))
+    click.echo(f"  fingerprint  {values['fingerprint'] or 'computed when it is solved'}")
+
+
+@commands.command(cls=_Command)
+@click.argument("data", type=click.Path(path_type=Path))
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the result; must not exist.")
+@click.option("--labels", default=None, help="Label array, when DATA is a zarr array.")
+@click.option("--positive", default=None, metavar="CLASS", help="This class against all others, with --labels.")
+@click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", *METHODS]))
+@click.option("--eps", default=1e-3, show_default=True, help="Stop with eps-infeasible when no margin above it exists.")
+@click.option("--intercept", is_flag=True, help="Any hyperplane, not only those through the origin.")
+@click.option("--max-passes", type=int, default=None, help="Stop after so many reads of the data.")
+@click.option("--time-limit", type=float, default=None, metavar="SECONDS", help="Stop after a pass beyond this time.")
+@click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of a process for blocks and answers.")
+@click.option("--scheduler", default=None, metavar="ADDR", help="Run on this Dask cluster.")
+@click.option("--scheduler-file", default=None, type=click.Path(), help="Run on the Dask cluster of this file.")
+@click.option("--local", type=click.IntRange(1), default=None, metavar="N", help="Run on N worker processes here.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def solve(
+    data: Path,
+    out: Path,
+    scheduler: str | None,
+    scheduler_file: str | None,
+    local: int | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Decide whether DATA is separable, and write verdict, certificate and trace to the folder OUT.
+
+    DATA is a dfeas dataset, or a zarr array (n, m) with --labels. Without a cluster the work is done in this process.
+    """
+    if sum(choice is not None for choice in (scheduler, scheduler_file, local)) > 1:
+        raise click.UsageError("choose one of --scheduler, --scheduler-file and --local")
+    with _client(scheduler, scheduler_file, local) as client:
+        result = run_solve(str(data), out=out, client=client, progress=True, **options)
+    _report_result(result, out, as_json)
+    if not result.success:
+        sys.exit(INTERRUPTED if result.stopped == "interrupted" else LIMIT_REACHED)
+
+
+@contextmanager
+def _client(scheduler: str | None, scheduler_file: str | None, local: int | None) -> Iterator[Client | None]:
+    if scheduler is None and scheduler_file is None and local is None:
+        yield None
+        return
+    from dfeas.engine.cluster import connect, local_cluster
+
+    with local_cluster(local) if local is not None else connect(scheduler, scheduler_file) as client:
+        yield client
+
+
+def _report_result(result: Result, out: Path, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(result.to_json()))
+        return
+    click.echo(f"verdict      {result.verdict} (proof: {result.proof})")
+    click.echo(f"             {result.message}")
+    click.echo(f"margin       {result.margin_lower:.6g} .. {result.margin_upper:.6g}")
+    click.echo(
+        f"cost         {result.passes} passes of {result.method}, {result.reads} reads in all, "
+        f"{result.bytes_read / 1e9:.3g} GB, {result.seconds:.2f} s"
+    )
+    click.echo(f"results      {out}")
+
+
+@commands.command(cls=_Command)
+@click.argument("target", type=click.Path(path_type=Path))
+@click.argument("certificate", required=False, type=click.Path(path_type=Path))
+@click.option("--labels", default=None, help="Label array, when DATA is a zarr array.")
+@click.option("--positive", default=None, metavar="CLASS", help="As it was solved.")
+@click.option("--intercept", is_flag=True, help="As it was solved.")
+@click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of the process.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def verify(
+    target: Path,
+    certificate: Path | None,
+    labels: str | None,
+    positive: str | None,
+    intercept: bool,
+    memory: str,
+    as_json: bool,
+) -> None:
+    """Check a certificate against the stored data: dfeas verify RUN, or dfeas verify DATA CERTIFICATE."""
+    if certificate is None:
+        proved = verify_run(target, memory)
+    else:
+        proved = verify_certificate(target, certificate, labels=labels, positive=positive, intercept=intercept, memory=memory)
+    _report_check(proved, as_json)
+
+
+def _report_check(proved: Check, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(proved.__dict__))
+        return
+    click.echo(f"proved       {proved.verdict} ({proved.proof})")
+    click.echo(f"             {proved.message}")

@@ -1,0 +1,134 @@
+"""The loop: ask, read, tell, decide. One loop, one exit; a verdict leaves only when the checker has agreed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import psutil
+
+from dfeas.certificate import Certificate
+from dfeas.engine import Engine
+from dfeas.errors import CheckFailedError
+from dfeas.methods import Evidence, Method
+from dfeas.recovery import recover
+from dfeas.termination import FEASIBLE, STOPPED, UNDECIDED, Decision, Goal, Limits, Record, decide
+from dfeas.trace import Sink
+from dfeas.verify import Check
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended, with the evidence that passed its check, or the best there is."""
+
+    decision: Decision
+    record: Record
+    evidence: Evidence
+    certificate: Certificate | None  # checked for a verdict; without one, the best separator so far, unchecked
+    check: Check | None
+    reads: int  # of the data, by passes, recovery and checks
+
+
+def run(
+    engine: Engine,
+    method: Method[S],
+    state: S,
+    goal: Goal,
+    limits: Limits,
+    *,
+    fingerprint: str,
+    verify: Callable[[Certificate], Check],
+    sinks: Sequence[Sink] = (),
+    clock: Callable[[], float] = time.monotonic,
+) -> Outcome:
+    """Run a method from a state until a verdict is proved or a limit is reached.
+
+    Evidence that the checker refuses does not end the run: the bar rises and the run goes on. ``KeyboardInterrupt`` ends it
+    with the best evidence so far.
+    """
+    began = clock()
+    process = psutil.Process()
+    passes = reads = 0
+    record = Record(method.name, 0, 0, -1.0, 1.0, None, 0.0, 0.0, 0.0, 0.0, 0.0, 0, process.memory_info().rss)
+    certificate: Certificate | None = None
+    check: Check | None = None
+    decision = decide(record, goal, limits)
+    while decision is None:
+        try:
+            state = method.tell(state, engine.run(method.ask(state)))
+            passes, reads = passes + 1, reads + 1
+            record = _record(method, state, engine, passes, clock() - began, process.memory_info().rss)
+            for sink in sinks:
+                sink.record(record)
+            decision = decide(record, goal, limits)
+            if decision is not None and decision.verdict != UNDECIDED:
+                certificate, more = recover(engine, method.evidence(state), decision.verdict, goal.eps, fingerprint)
+                check, refused = _verified(verify, certificate, decision, goal, sinks)
+                reads += more + 1
+                if refused:
+                    certificate, goal = None, _raised(goal, record, decision)
+                    decision = decide(record, goal, limits)
+        except KeyboardInterrupt:
+            decision = Decision("interrupted")
+            certificate = check = None
+    evidence = method.evidence(state)
+    if certificate is None and evidence.bracket.y is not None:
+        certificate = Certificate("separator", fingerprint, y=evidence.bracket.y)
+    for sink in sinks:
+        sink.note("stopped", STOPPED[decision.stopped], stopped=decision.stopped, verdict=decision.verdict)
+    return Outcome(decision, record, evidence, certificate, check, reads)
+
+
+def _record(method: Method[S], state: S, engine: Engine, passes: int, seconds: float, memory: int) -> Record:
+    evidence, cost = method.evidence(state), engine.cost
+    busy = (cost.read_seconds + cost.scan_seconds) / max(1, engine.parallel)
+    return Record(
+        method=method.name,
+        passes=passes,
+        iterations=evidence.iterations,
+        margin_lower=evidence.bracket.lower,
+        margin_upper=evidence.bracket.upper,
+        violated=evidence.violated,
+        seconds=seconds,
+        pass_seconds=cost.wall_seconds,
+        read_seconds=cost.read_seconds,
+        scan_seconds=cost.scan_seconds,
+        engine_seconds=max(0.0, cost.wall_seconds - busy),
+        bytes_read=cost.bytes_read,
+        memory_bytes=memory,
+        stalled=evidence.stalled,
+    )
+
+
+def _verified(
+    verify: Callable[[Certificate], Check],
+    certificate: Certificate,
+    decision: Decision,
+    goal: Goal,
+    sinks: Sequence[Sink],
+) -> tuple[Check | None, bool]:
+    """The check, and whether it refused the certificate."""
+    try:
+        check = verify(certificate)
+    except CheckFailedError as error:
+        for sink in sinks:
+            sink.note("refused", f"evidence refused, going on: {error}")
+        return None, True
+    if decision.verdict != FEASIBLE and check.margin_upper > goal.eps:
+        for sink in sinks:
+            sink.note("refused", f"evidence refused, going on: |Ax| <= {check.margin_upper:.6g} only")
+        return None, True
+    for sink in sinks:
+        sink.note("check", f"check: {check.message}", proof=check.proof)
+    return check, False
+
+
+def _raised(goal: Goal, record: Record, decision: Decision) -> Goal:
+    """The goal after refused evidence: it must get twice as good before it is checked again."""
+    if decision.verdict == FEASIBLE:
+        return replace(goal, feasible_above=2 * record.margin_lower)
+    return replace(goal, infeasible_below=record.margin_upper / 2)

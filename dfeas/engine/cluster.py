@@ -1,0 +1,181 @@
+"""The Dask engine: a pass is a few tasks, each a range of blocks that its worker reads itself."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache
+from importlib import resources
+from time import perf_counter
+from typing import Any, TypeVar
+
+import dask.config
+import yaml
+from distributed import Client, LocalCluster
+from distributed.comm.core import CommClosedError
+from distributed.scheduler import KilledWorker, NoValidWorkerError
+
+from dfeas.engine.ranges import blas, cut, join, scan_range
+from dfeas.errors import CorruptDataError, UsageError
+from dfeas.passes import Pass
+from dfeas.store import Dataset, Source
+from dfeas.store.opening import open_cached
+from dfeas.store.reading import Cost
+
+A = TypeVar("A")
+R = TypeVar("R")
+
+RANGES_PER_THREAD = 2
+TRIES = 3
+CONNECT_SECONDS = 10
+INLINE_BYTES = 1 << 16
+"""Questions up to this size travel in each task; larger ones are scattered once a pass."""
+
+
+def configuration() -> dict[str, Any]:
+    """The Dask configuration that we ship, by dotted names."""
+    text = resources.files("dfeas.engine").joinpath("dask.yaml").read_text()
+    return dict(_flat("", yaml.safe_load(text)))
+
+
+def _flat(prefix: str, values: Any) -> Iterator[tuple[str, Any]]:
+    if not isinstance(values, dict):
+        yield prefix, values
+        return
+    for name, value in values.items():
+        yield from _flat(f"{prefix}.{name}" if prefix else name, value)
+
+
+@contextmanager
+def local_cluster(workers: int) -> Iterator[Client]:
+    """A client of a LocalCluster of single-threaded processes, on loopback only, without a dashboard."""
+    with (
+        dask.config.set(configuration()),
+        LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address=None,
+            memory_limit=0,
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+@contextmanager
+def connect(address: str | None = None, scheduler_file: str | None = None) -> Iterator[Client]:
+    """A client of a running scheduler. Raises UsageError when it does not answer, or when versions differ."""
+    where = address or scheduler_file
+    try:
+        client = Client(address, scheduler_file=scheduler_file, timeout=CONNECT_SECONDS)
+    except (TimeoutError, OSError, ValueError) as error:
+        raise UsageError(f"no Dask scheduler answers at {where}: {_line(error)}; is it running and reachable?") from None
+    with client:
+        try:
+            client.get_versions(check=True)
+        except ValueError as error:
+            raise UsageError(f"Dask versions differ between here and {where}: {_line(error)}") from None
+        yield client
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+@lru_cache(maxsize=1)
+def _one_blas_thread() -> None:
+    """For the whole life of a worker process: its threads would undo each other's limits."""
+    blas().limit(limits=1, user_api="blas")
+
+
+def _on_worker(function: Callable[..., R], source: Source, first: int, stop: int, args: tuple[Any, ...]) -> R:
+    _one_blas_thread()
+    return function(open_cached(source), first, stop, *args)
+
+
+class DaskEngine:
+    """Runs passes on the workers of a Dask cluster, which must see the data under the same path."""
+
+    def __init__(self, client: Client, source: Source, dataset: Dataset) -> None:
+        self.client = client
+        self.dataset = dataset
+        self.source = replace(source, run=uuid.uuid4().hex)
+        self.cost = Cost()
+        self._sent = 0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, n) of A."""
+        return self.dataset.dimension, self.dataset.n
+
+    @property
+    def parallel(self) -> int:
+        """Threads of all workers; waits for the first worker. Raises UsageError when none comes."""
+        if not self.client.nthreads():
+            try:
+                self.client.wait_for_workers(1, timeout=60)
+            except TimeoutError:
+                raise UsageError("the Dask cluster has no workers; start some with dask worker") from None
+        return max(1, int(sum(self.client.nthreads().values())))
+
+    def run(self, pass_: Pass[Any, A]) -> A:
+        """One read of the data."""
+        began = perf_counter()
+        parts = self.map(scan_range, pass_)
+        answer: A
+        answer, self.cost = join(pass_, parts)
+        self.cost.wall_seconds = perf_counter() - began
+        return answer
+
+    def map(self, function: Callable[..., R], *args: Any) -> list[R]:
+        """``function(dataset, first, stop, *args)`` over ranges of blocks, in order; lost work is asked for again."""
+        last: BaseException | None = None
+        for _ in range(TRIES):
+            try:
+                return self._attempt(function, args)
+            except (KilledWorker, NoValidWorkerError, CommClosedError, TimeoutError, asyncio.CancelledError) as error:
+                last = error
+        raise CorruptDataError(f"the Dask cluster lost this pass {TRIES} times: {_line(last or TimeoutError())}")
+
+    def _attempt(self, function: Callable[..., R], args: tuple[Any, ...]) -> list[R]:
+        self._sent += 1
+        ranges = cut(self.dataset.blocks, self.parallel * RANGES_PER_THREAD)
+        sent: Any = args
+        if sum(_size(a) for a in args) > INLINE_BYTES:
+            sent = self.client.scatter([args], hash=False)[0]
+        futures = [
+            self.client.submit(
+                _on_worker,
+                function,
+                self.source,
+                first,
+                stop,
+                sent,
+                key=f"dfeas-{self.source.run[:8]}-{self._sent}-{first}",
+                pure=False,
+            )
+            for first, stop in ranges
+        ]
+        try:
+            return list(self.client.gather(futures))
+        except BaseException:
+            self.client.cancel(futures, force=True)
+            raise
+
+    def close(self) -> None:
+        """Nothing is kept on the workers but their cached datasets."""
+
+
+def _size(value: Any) -> int:
+    """Bytes of the arrays in a pass or an argument, near enough."""
+    if hasattr(value, "nbytes"):
+        return int(value.nbytes)
+    if isinstance(value, tuple | list):
+        return sum(_size(v) for v in value)
+    names = getattr(value, "__dataclass_fields__", ())
+    return sum(_size(getattr(value, name)) for name in names)

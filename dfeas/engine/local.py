@@ -1,0 +1,74 @@
+"""The in-process engine: threads that each read and scan a range of blocks at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from threading import Event
+from time import perf_counter
+from typing import Any, TypeVar
+
+from dfeas.engine.ranges import blas, cut, join, scan_range
+from dfeas.passes import Pass
+from dfeas.store import Dataset
+from dfeas.store.reading import Cost
+
+A = TypeVar("A")
+R = TypeVar("R")
+
+RANGES_PER_THREAD = 4
+"""More ranges than threads, so that a slow one does not hold the pass up."""
+
+
+def processors() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class LocalEngine:
+    """Runs passes in this process."""
+
+    def __init__(self, dataset: Dataset, threads: int | None = None) -> None:
+        self.dataset = dataset
+        self.parallel = max(1, min(threads or processors(), dataset.blocks))
+        self.cost = Cost()
+        self._stop = Event()
+        self._pool = ThreadPoolExecutor(self.parallel, "dfeas-scan")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, n) of A."""
+        return self.dataset.dimension, self.dataset.n
+
+    def run(self, pass_: Pass[Any, A]) -> A:
+        """One read of the data."""
+        began = perf_counter()
+        parts = self.map(scan_range, pass_, self._stop.is_set)
+        answer: A
+        answer, self.cost = join(pass_, parts)
+        self.cost.wall_seconds = perf_counter() - began
+        return answer
+
+    def map(self, function: Callable[..., R], *args: Any) -> list[R]:
+        """``function(dataset, first, stop, *args)`` over ranges of blocks, in order."""
+        self._stop.clear()
+        pieces = self.parallel * RANGES_PER_THREAD if self.parallel > 1 else 1
+        ranges = cut(self.dataset.blocks, pieces)
+        with blas().limit(limits=1, user_api="blas"):
+            if len(ranges) == 1:
+                return [function(self.dataset, 0, self.dataset.blocks, *args)]
+            futures = [self._pool.submit(function, self.dataset, first, stop, *args) for first, stop in ranges]
+            try:
+                return [future.result() for future in futures]
+            except BaseException:
+                self._stop.set()
+                for future in futures:
+                    future.cancel()
+                wait(futures)
+                raise
+
+    def close(self) -> None:
+        """End the threads."""
+        self._stop.set()
+        self._pool.shutdown(cancel_futures=True)

@@ -1,0 +1,37 @@
+"""What a driver knows of an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+from dfeas.passes import Pass
+from dfeas.store.reading import Cost
+
+A = TypeVar("A")
+R = TypeVar("R")
+
+
+class Engine(Protocol):
+    """Executes passes over one dataset; the answers have the same bits whatever the engine and its size."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, n) of A: dimension of a column and number of points."""
+
+    @property
+    def cost(self) -> Cost:
+        """What the most recent pass took."""
+
+    @property
+    def parallel(self) -> int:
+        """Threads that scan at the same time."""
+
+    def run(self, pass_: Pass[Any, A]) -> A:
+        """Exactly one read of the data."""
+
+    def map(self, function: Callable[..., R], *args: Any) -> list[R]:
+        """``function(dataset, first, stop, *args)`` over ranges of blocks that cover the data, in order."""
+
+    def close(self) -> None:
+        """Release workers and buffers."""

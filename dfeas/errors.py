@@ -1,0 +1,31 @@
+"""Errors that a user sees: one line each, with the exit code of the contract."""
+
+
+class DfeasError(Exception):
+    """Base of all errors that dfeas raises on purpose; its text is one line that says what to do."""
+
+    exit_code = 1
+
+
+class UsageError(DfeasError):
+    """The request cannot be carried out as it was asked: options, paths of outputs, addresses."""
+
+    exit_code = 2
+
+
+class BadInputError(DfeasError):
+    """The data does not pose the problem: wrong shape, labels, type, or non-finite entries."""
+
+    exit_code = 4
+
+
+class CorruptDataError(DfeasError):
+    """Stored data is missing, damaged, incomplete, or not what it was."""
+
+    exit_code = 5
+
+
+class CheckFailedError(DfeasError):
+    """A certificate does not prove what it claims about the stored data."""
+
+    exit_code = 6

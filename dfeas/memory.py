@@ -1,0 +1,36 @@
+"""The memory budget: how it is written, and what a run needs of it."""
+
+from __future__ import annotations
+
+import re
+
+from dfeas.errors import UsageError
+from dfeas.passes.block import TILE_BYTES
+from dfeas.store import Dataset
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+
+
+def parse_bytes(text: str | int) -> int:
+    """Bytes from a number or from text such as ``2GB``, ``512MiB``; raises UsageError for anything else."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([kmgt]?i?)b?\s*", str(text).lower())
+    if match is None or match[2] not in _UNITS:
+        raise UsageError(f"memory {text}: expected a size such as 2GB or 512MiB")
+    return int(float(match[1]) * _UNITS[match[2]])
+
+
+def thread_bytes(dataset: Dataset) -> int:
+    """What one scanning thread needs: its buffers of a block, and the temporaries of a tile in float64."""
+    blocks = 1 if dataset.points.overlaps else 3  # read by zarr: one scanned, one read, one being decoded
+    return blocks * dataset.block_bytes + 4 * TILE_BYTES
+
+
+def threads_that_fit(dataset: Dataset, memory: int, wanted: int) -> int:
+    """Threads that the budget allows, at most ``wanted``; raises UsageError when not even one fits."""
+    need = thread_bytes(dataset)
+    if memory < need:
+        raise UsageError(
+            f"memory {memory / 1e6:.0f} MB is too little for one block of {dataset.block_bytes / 1e6:.0f} MB: "
+            f"at least {need / 1e6:.0f} MB are needed"
+        )
+    return max(1, min(wanted, memory // need))

@@ -1,0 +1,18 @@
+"""Methods: the algorithms as ask/tell state machines, by name."""
+
+from collections.abc import Callable
+
+from dfeas.methods.mirror_prox import FixedSteps, MirrorProx
+from dfeas.methods.perceptron import Perceptron
+from dfeas.methods.protocol import AnyMethod, Bracket, Evidence, Facts, Method, Mixture, Sparse
+from dfeas.methods.smooth_perceptron import SmoothPerceptron
+
+METHODS: dict[str, Callable[[], AnyMethod]] = {
+    "mirror-prox": MirrorProx,
+    "mirror-prox-fixed": lambda: MirrorProx(FixedSteps(), "mirror-prox-fixed"),
+    "smooth-perceptron": SmoothPerceptron,
+    "perceptron": Perceptron,
+}
+"""All methods; ``auto`` is the first."""
+
+__all__ = ["METHODS", "AnyMethod", "Bracket", "Evidence", "Facts", "Method", "Mixture", "Sparse"]

@@ -1,0 +1,208 @@
+"""Mirror prox for the saddle point min over x in the simplex, max over y in the unit ball, of y'Ax.
+
+Reference: Yu, Kilinc-Karzan and Carbonell 2014, Algorithm 1 (MPLFP); Nemirovski 2004. F(x, y) = (A'y, -Ax), entropy for x and
+half the squared norm for y, Omega_x = log n, Omega_y = 1/2, alpha_x = 1 / Omega_x, alpha_y = 1 / Omega_y:
+
+    w_x = softmax(-A'(g + (gamma/alpha_x) v_y)),   w_y = project(v_y + (gamma/alpha_y) A v_x)
+    g+  = g + (gamma/alpha_x) w_y,                 v_x+ = softmax(-A'g+),   v_y+ = project(v_y + (gamma/alpha_y) A w_x)
+
+g is the running sum of (gamma/alpha_x) w_y, so that nothing n-dimensional is kept: v_x = softmax(-A'g). The averages of w_x and
+w_y, weighted by gamma, are the answer.
+
+Guarantee: with gamma = 1/L = sqrt(alpha_x alpha_y) the gap of the averages after t steps is at most sqrt(2 log n) / t; with any
+steps that pass the test  gamma <F(w), w - v+> <= V_v(v+)  it is at most 2 / (sum of gamma).
+Passes: one for A v_x at the start, then two a step, at the point of w_x and at g+. min_j a_j'y of the average of w_y, and of other
+candidates, rides on the first of them, so t steps close the bracket after 2 t passes.
+Evidence: both ends of the bracket; x is a mixture of the softmaxes w_x.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from math import log, sqrt
+from typing import Protocol
+
+import numpy as np
+
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Mixture
+from dfeas.passes import Softmin, SoftminAnswer
+from dfeas.passes.block import Floats
+
+
+class Steps(Protocol):
+    """A rule for gamma: several are tried on the same two reads, and the largest that stands is taken."""
+
+    @property
+    def factors(self) -> tuple[float, ...]:
+        """Ascending factors of the last gamma to try."""
+
+    def accept(self, excess: float, gamma: float) -> bool:
+        """Whether a step stands; ``excess`` is gamma <F(w), w - v+> - V_v(v+)."""
+
+    @property
+    def retry(self) -> float:
+        """Factor of gamma when none stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSteps:
+    """gamma = 1/L throughout: what the theorem asks; the test holds by itself."""
+
+    factors: tuple[float, ...] = (1.0,)
+    retry: float = 1.0
+
+    def accept(self, excess: float, gamma: float) -> bool:
+        """Always."""
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptiveSteps:
+    """A line search that costs no read. One step a trial, grown by 1.2 and redone when it fails, needs 1.7 times the passes."""
+
+    factors: tuple[float, ...] = (0.7, 1.0, 1.4)
+    retry: float = 0.4
+
+    def accept(self, excess: float, gamma: float) -> bool:
+        """Whether the test holds, up to the rounding of float32 products."""
+        return excess <= 1e-6 * gamma
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorProxState:
+    """Between passes. ``half`` is the answer at the points of w while the second pass of the step is awaited."""
+
+    gamma: float  # step that was last taken
+    log_n: float
+    g: Floats  # (m,) v_x = softmax(-A'g)
+    v: Floats  # (m,) v_y
+    Av: Floats | None  # (m,) A v_x; None before the first pass
+    lse: float  # of g
+    half: tuple[Floats, Floats] | None  # A w_x (m, f) and lse (f,) for the f steps that are tried
+    steps: int  # accepted steps
+    weight: float  # sum of gamma over accepted steps
+    y_sum: Floats  # (m,) sum of gamma w_y
+    Ax_sum: Floats  # (m,) sum of gamma A w_x
+    asked: tuple[tuple[Floats, float, float, Floats], ...]  # (point, lse, gamma, A w_x) of each w_x in the average
+    best: int  # how many of them make the x with |Ax| = bracket.upper
+    bracket: Bracket
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorProx:
+    """Mirror prox with a rule for the step."""
+
+    rule: Steps = field(default_factory=AdaptiveSteps)
+    name: str = "mirror-prox"
+
+    def init(self, facts: Facts) -> MirrorProxState:
+        """v_x uniform, v_y = 0, gamma = 1/L."""
+        zero = np.zeros(facts.m)
+        log_n = max(log(facts.n), log(2))  # one point: any positive scale will do
+        gamma = sqrt(2 / log_n)
+        return MirrorProxState(gamma, log_n, zero, zero, None, 0.0, None, 0, 0.0, zero, zero, (), 0, Bracket())
+
+    def ask(self, state: MirrorProxState) -> Softmin:
+        """Soft questions, one for each gamma that is tried, and hard ones for candidates that ride along."""
+        if state.Av is None:
+            return Softmin(state.g[:, None], np.ones(1))
+        gammas = self._gammas(state)
+        if state.half is None:
+            return _question([_point(state, gamma) for gamma in gammas], self._candidates(state))
+        return _question([_next_g(state, gamma) for gamma in gammas], [_next_v(state, gammas[-1], state.half[0][:, -1])])
+
+    def tell(self, state: MirrorProxState, answer: SoftminAnswer) -> MirrorProxState:
+        """Half a step."""
+        if state.Av is None:
+            return replace(state, Av=answer.mean[:, 0], lse=float(answer.lse[0]))
+        tried = len(self.rule.factors)
+        bracket = state.bracket
+        for y, low in zip(self.ask(state).Y.T[tried:], answer.low[tried:], strict=True):
+            bracket = bracket.with_separator(y, float(low))
+        state = replace(state, bracket=bracket)
+        mean, lse = answer.mean[:, :tried], answer.lse[:tried]
+        return replace(state, half=(mean, lse)) if state.half is None else self._step(state, mean, lse)
+
+    def _step(self, state: MirrorProxState, Av_next: Floats, lse_next: Floats) -> MirrorProxState:
+        """Take the largest step that stands, or try smaller ones."""
+        assert state.half is not None
+        Aw, lse_w = state.half
+        alpha_x, alpha_y = 1 / state.log_n, 2.0
+        for i, gamma in reversed(list(enumerate(self._gammas(state)))):
+            w, g_next, v_next = _w(state, gamma), _next_g(state, gamma), _next_v(state, gamma, Aw[:, i])
+            # <F(w), w - v+> = w_y'A(w_x - v_x+) - (A w_x)'(w_y - v_y+)
+            gain = gamma * float(Aw[:, i] @ v_next - w @ Av_next[:, i])
+            kl = float((state.g - g_next) @ Av_next[:, i]) - float(lse_next[i]) + state.lse
+            distance = alpha_x * kl + alpha_y / 2 * float((v_next - state.v) @ (v_next - state.v))
+            if self.rule.accept(gain - distance, gamma):
+                break
+        else:
+            return replace(state, gamma=state.gamma * self.rule.retry, half=None)
+        asked = (*state.asked, (_point(state, gamma), float(lse_w[i]), gamma, Aw[:, i]))
+        weight, Ax_sum = state.weight + gamma, state.Ax_sum + gamma * Aw[:, i]
+        upper = float(np.linalg.norm(Ax_sum)) / weight
+        return MirrorProxState(
+            gamma=gamma,
+            log_n=state.log_n,
+            g=g_next,
+            v=v_next,
+            Av=Av_next[:, i],
+            lse=float(lse_next[i]),
+            half=None,
+            steps=state.steps + 1,
+            weight=weight,
+            y_sum=state.y_sum + gamma * w,
+            Ax_sum=Ax_sum,
+            asked=asked,
+            best=len(asked) if upper < state.bracket.upper else state.best,
+            bracket=state.bracket.with_upper(upper),
+        )
+
+    def _gammas(self, state: MirrorProxState) -> list[float]:
+        return [state.gamma * factor for factor in self.rule.factors]
+
+    def _candidates(self, state: MirrorProxState) -> list[Floats]:
+        """The average of w_y with this step's, and the direction of Ax: at the optimum it is the widest separator."""
+        gamma = self._gammas(state)[-1]
+        average = state.y_sum + gamma * _w(state, gamma)
+        return [average, state.Ax_sum] if state.steps else [average]
+
+    def evidence(self, state: MirrorProxState) -> Evidence:
+        """Both ends of the bracket."""
+        asked = state.asked[: state.best]
+        mixture = None
+        if asked:
+            point, lse, gamma, mean = zip(*asked, strict=True)
+            share = np.array(gamma) / sum(gamma)
+            mixture = Mixture(np.column_stack(point), np.ones(len(asked)), np.array(lse), share, np.column_stack(mean))
+        stalled = "the step size fell below rounding" if state.gamma < 1e-12 else ""
+        return Evidence(state.bracket, mixture, state.steps, stalled=stalled)
+
+
+def _point(state: MirrorProxState, gamma: float) -> Floats:
+    """w_x = softmax(-A' of this)."""
+    return state.g + gamma * state.log_n * state.v
+
+
+def _w(state: MirrorProxState, gamma: float) -> Floats:
+    assert state.Av is not None
+    return project(state.v + gamma / 2 * state.Av)
+
+
+def _next_g(state: MirrorProxState, gamma: float) -> Floats:
+    return state.g + gamma * state.log_n * _w(state, gamma)
+
+
+def _next_v(state: MirrorProxState, gamma: float, Aw: Floats) -> Floats:
+    return project(state.v + gamma / 2 * Aw)
+
+
+def project(y: Floats) -> Floats:
+    """The nearest point of the unit ball."""
+    length = float(np.linalg.norm(y))
+    return y / length if length > 1 else y
+
+
+def _question(soft: list[Floats], hard: list[Floats]) -> Softmin:
+    """Soft questions with mu = 1, and min_j a_j'y of some y."""
+    return Softmin(np.column_stack([*soft, *hard]), np.array([1.0] * len(soft) + [0.0] * len(hard)))

@@ -1,0 +1,96 @@
+"""What a driver knows of a method: a state machine that asks a pass and is told its answer. No I/O, no clock, no Dask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from dfeas.passes import AnyPass
+from dfeas.passes.block import Floats, Indices
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a method may know of the problem before the first pass."""
+
+    m: int  # length of a column
+    n: int  # number of columns
+    memory: int = 1 << 30  # bytes that an answer may take
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """x = sum_t share_t softmax(-A'y_t / mu_t), a point of the simplex held by m-vectors only."""
+
+    Y: Floats  # (m, T)
+    mu: Floats  # (T,)
+    lse: Floats  # (T,)
+    share: Floats  # (T,) on the simplex
+    mean: Floats  # (m, T) A softmax(-A'y_t / mu_t), so that Ax = mean share
+
+
+@dataclass(frozen=True, slots=True)
+class Sparse:
+    """x with few entries."""
+
+    index: Indices  # (s,) ascending
+    weight: Floats  # (s,) on the simplex
+
+
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """margin_lower <= rho+ <= margin_upper, and the unit vector that attains the lower end."""
+
+    lower: float = -1.0  # |a_j| = 1, so no margin is lower
+    upper: float = 1.0
+    y: Floats | None = None  # (m,) unit, min_j a_j'y = lower
+
+    def with_separator(self, y: Floats, low: float) -> Bracket:
+        """Raise the lower end if y, of any length, has the larger margin: low = min_j a_j'y."""
+        length = float(np.linalg.norm(y))
+        if length == 0 or not low / length > self.lower:
+            return self
+        return Bracket(low / length, self.upper, y / length)
+
+    def with_upper(self, upper: float) -> Bracket:
+        """Lower the upper end to |Ax| of some x on the simplex."""
+        return Bracket(self.lower, min(upper, self.upper), self.y)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The best that a method can show now."""
+
+    bracket: Bracket
+    gordan: Mixture | Sparse | None  # x with |Ax| = bracket.upper; None while the method has none
+    iterations: int  # steps of the method as its paper counts them
+    violated: int | None = None  # points on the wrong side of the last y, if the pass counted them
+    stalled: str = ""  # why no further pass can help, if so
+
+
+S = TypeVar("S")
+
+
+class Method(Protocol[S]):
+    """An algorithm. States are frozen, picklable and O(m k); every method is a pure function of its arguments."""
+
+    @property
+    def name(self) -> str:
+        """As users call it."""
+
+    def init(self, facts: Facts) -> S:
+        """State before the first pass."""
+
+    def ask(self, state: S) -> AnyPass:
+        """The question of the next pass."""
+
+    def tell(self, state: S, answer: Any) -> S:
+        """State after the answer."""
+
+    def evidence(self, state: S) -> Evidence:
+        """What is known."""
+
+
+AnyMethod = Method[Any]

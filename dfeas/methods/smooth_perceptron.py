@@ -1,0 +1,103 @@
+"""Smooth perceptron.
+
+Reference: Ramdas and Pena 2014, Algorithm 4 with G = A'A; Soheili and Pena 2012. Excessive gap technique with entropy prox:
+
+    mu_0 = 2,  y_0 = A 1/n,  Ax_0 = A softmax(-A'y_0 / mu_0),  theta_k = 2 / (k + 3)
+    y_k+1  = (1 - theta) (y_k + theta Ax_k) + theta^2 A softmax(-A'y_k / mu_k)
+    mu_k+1 = (1 - theta) mu_k
+    Ax_k+1 = (1 - theta) Ax_k + theta A softmax(-A'y_k+1 / mu_k+1)
+
+Passes: one for y_0, one for Ax_0, then one a step.
+Guarantee: L_mu(y_k) <= -|Ax_k|^2 / 2 at every step (Lemma 5), with L_mu(y) = mu (lse - log n) + |y|^2 / 2, hence a separator
+within 2 sqrt(2 log n) / rho steps when the margin rho is positive, and |Ax_k| <= 2 sqrt(2 log n) / (k + 1) when there is none.
+Evidence: both ends of the bracket; x_k is the mixture of the softmaxes above.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Mixture
+from dfeas.passes import Softmin, SoftminAnswer
+from dfeas.passes.block import Floats
+
+
+@dataclass(frozen=True, slots=True)
+class SmoothPerceptronState:
+    """After step ``step``; -1 before y_0 is known, 0 with ``asked`` empty before Ax_0 is known."""
+
+    step: int  # k
+    y: Floats  # (m,) y_k
+    mu: float  # mu_k
+    Ax: Floats  # (m,) the weighted average of the answers
+    mean: Floats  # (m,) A softmax(-A'y_k / mu_k)
+    lse: float  # of (y_k, mu_k)
+    asked: tuple[tuple[Floats, float, float, Floats], ...]  # (y, mu, lse, mean) of each softmax in x
+    best: int  # how many of them make the x with |Ax| = bracket.upper
+    bracket: Bracket
+
+
+@dataclass(frozen=True, slots=True)
+class SmoothPerceptron:
+    """No parameters."""
+
+    name: str = "smooth-perceptron"
+
+    def init(self, facts: Facts) -> SmoothPerceptronState:
+        """Nothing is known; y = 0 and mu = 1 ask for the average column."""
+        zero = np.zeros(facts.m)
+        return SmoothPerceptronState(-1, zero, 1.0, zero, zero, 0.0, (), 0, Bracket())
+
+    def ask(self, state: SmoothPerceptronState) -> Softmin:
+        """The softmax at the current y and mu, or, once x is known, at the next ones."""
+        y, mu = _next(state)
+        return Softmin(y[:, None], np.array([mu]))
+
+    def tell(self, state: SmoothPerceptronState, answer: SoftminAnswer) -> SmoothPerceptronState:
+        """One step."""
+        mean, lse = answer.mean[:, 0], float(answer.lse[0])
+        if state.step < 0:
+            return replace(state, step=0, y=mean, mu=2.0)
+        y, mu = _next(state)
+        theta = _theta(state.step) if state.asked else 1.0
+        Ax = (1 - theta) * state.Ax + theta * mean
+        asked = (*state.asked, (y, mu, lse, mean))
+        upper = float(np.linalg.norm(Ax))
+        best = len(asked) if upper < state.bracket.upper else state.best
+        bracket = state.bracket.with_separator(y, float(answer.low[0])).with_upper(upper)
+        return SmoothPerceptronState(len(asked) - 1, y, mu, Ax, mean, lse, asked, best, bracket)
+
+    def evidence(self, state: SmoothPerceptronState) -> Evidence:
+        """Both ends of the bracket."""
+        asked = state.asked[: state.best]
+        mixture = None
+        if asked:
+            y, mu, lse, mean = zip(*asked, strict=True)
+            share = shares(len(asked))
+            mixture = Mixture(np.column_stack(y), np.array(mu), np.array(lse), share, np.column_stack(mean))
+        return Evidence(state.bracket, mixture, max(0, state.step))
+
+
+def _theta(k: int) -> float:
+    return 2 / (k + 3)
+
+
+def _next(state: SmoothPerceptronState) -> tuple[Floats, float]:
+    """The y and mu to ask."""
+    if not state.asked:
+        return state.y, state.mu
+    theta = _theta(state.step)
+    y = (1 - theta) * (state.y + theta * state.Ax) + theta**2 * state.mean
+    return y, (1 - theta) * state.mu
+
+
+def shares(count: int) -> Floats:
+    """Weights (count,) of the softmaxes in x after ``count`` answers: x <- (1 - theta_k) x + theta_k softmax."""
+    share = np.ones(count)
+    for t in range(1, count):
+        theta = _theta(t - 1)
+        share[:t] *= 1 - theta
+        share[t] = theta
+    return share

@@ -1,0 +1,170 @@
+"""The central pass: low, arg, lse and mean of k questions, all from one read.
+
+For columns a_j and a question (y, mu):
+
+    low  = min_j a_j'y            arg  = the first j that attains it
+    lse  = log sum_j exp(-a_j'y / mu)
+    mean = A softmax(-A'y / mu)   the gradient of -mu lse
+
+mu = 0 is the limit: mean is the column ``arg`` and lse is not finite. Each tile is read once: scores, running minimum,
+exponentials, weighted sum; earlier sums are rescaled when the minimum drops (the flash-attention pattern).
+
+``low`` and ``arg`` do not depend on how the points are cut into blocks, nor on the precision of the fast product: every
+column that could attain the minimum, by the rounding bound of that product, is scored again in a fixed order in float64.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dfeas.passes.block import Array, Block, Floats, Indices
+
+SINGLE_LIMIT = 2.0**14
+"""Largest |y| / mu for float32 products: the weights then carry a relative error of about 2**-24 * 2**14 = 1e-3."""
+
+NEGLIGIBLE = 100.0
+"""A tile whose weights are all below exp(-100) of the greatest adds nothing to float64 sums."""
+
+
+@dataclass(frozen=True, slots=True)
+class SoftminAnswer:
+    """What softmin found for k questions."""
+
+    low: Floats  # (k,) min_j a_j'y
+    arg: Indices  # (k,) first index that attains it
+    lse: Floats  # (k,) log sum_j exp(-a_j'y / mu); not finite for mu = 0
+    mean: Floats  # (m, k) A softmax(-A'y / mu); the column arg for mu = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SoftminPartial:
+    """Sums over some blocks, relative to their own minimum."""
+
+    low: Floats  # (k,) inf when empty
+    arg: Indices  # (k,)
+    total: Floats  # (k,) sum_j exp((low - a_j'y) / mu); 1 for mu = 0
+    moment: Floats  # (k, m) sum_j exp((low - a_j'y) / mu) a_j; the column arg for mu = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Softmin:
+    """k questions: Y (m, k) in any scale, mu (k,) >= 0."""
+
+    Y: Floats
+    mu: Floats
+
+    def __post_init__(self) -> None:
+        if self.Y.ndim != 2 or self.mu.shape != (self.Y.shape[1],):
+            raise ValueError(f"expected Y (m, k) and mu (k,), got {self.Y.shape} and {self.mu.shape}")
+        if not (np.isfinite(self.Y).all() and np.isfinite(self.mu).all() and (self.mu >= 0).all()):
+            raise ValueError("Y and mu must be finite and mu >= 0")
+
+    def empty(self) -> SoftminPartial:
+        """The neutral element."""
+        m, k = self.Y.shape
+        return SoftminPartial(np.full(k, np.inf), np.full(k, -1, np.int64), np.zeros(k), np.zeros((k, m)))
+
+    def scan(self, block: Block) -> SoftminPartial:
+        """Answer all questions for one block."""
+        partial = self.empty()
+        scale = block.scale()
+        lengths = np.linalg.norm(self.Y, axis=0)
+        soft = np.flatnonzero(self.mu > 0)
+        single = block.single() and bool((lengths[soft] <= SINGLE_LIMIT * self.mu[soft]).all())
+        dtype = np.dtype(np.float32) if single else np.dtype(np.float64)
+        rounding = 2.0**-24 if single else 2.0**-53
+        questions = np.ascontiguousarray(self.Y.T, dtype)
+        factor = scale.astype(dtype)
+        # |fast score - fixed-order score| for unit columns, any order of summation
+        slack = 1.02 * (block.dimension + 6) * rounding * lengths
+        for rows in block.tiles():
+            points = block.points[rows].astype(dtype, copy=False)
+            scores = _scores(points, factor[rows], questions, block.intercept)
+            self._lower(partial, block, rows, scale, scores, slack)
+            self._weigh(partial, points, factor[rows], scores, soft, block.intercept)
+        for i in np.flatnonzero((self.mu == 0) & (partial.arg >= 0)):
+            partial.total[i] = 1.0
+            partial.moment[i] = block.columns(partial.arg[i : i + 1] - block.start, scale)[0]
+        return partial
+
+    def _lower(self, partial: SoftminPartial, block: Block, rows: slice, scale: Floats, scores: Array, slack: Floats) -> None:
+        """Lower the running minimum by a tile, and rescale the sums so far."""
+        least = scores.min(axis=1).astype(np.float64)
+        for i in np.flatnonzero(least <= partial.low + slack):
+            near = min(least[i] + 2 * slack[i], partial.low[i] + slack[i])
+            candidates = rows.start + np.flatnonzero(scores[i] <= near)
+            exact = block.exact_scores(candidates, scale, self.Y[:, i])
+            if not exact.size or exact.min() >= partial.low[i]:
+                continue
+            best = int(exact.argmin())
+            shrink = np.exp((exact[best] - partial.low[i]) / self.mu[i]) if self.mu[i] > 0 else 0.0
+            partial.total[i] *= shrink
+            partial.moment[i] *= shrink
+            partial.low[i] = exact[best]
+            partial.arg[i] = block.start + candidates[best]
+
+    def _weigh(
+        self, partial: SoftminPartial, points: Array, factor: Array, scores: Array, soft: Indices, intercept: bool
+    ) -> None:
+        """Add a tile's exponential weights and weighted columns to the sums."""
+        if not soft.size:
+            return
+        shift, mu = partial.low[soft, None], self.mu[soft, None]
+        live = (shift - scores[soft].min(axis=1, keepdims=True) > -NEGLIGIBLE * mu)[:, 0]
+        soft, shift, mu = soft[live], shift[live].astype(scores.dtype), mu[live].astype(scores.dtype)
+        if not soft.size:
+            return
+        weights = np.subtract(shift, scores[soft])
+        weights /= mu
+        np.exp(weights, out=weights)
+        partial.total[soft] += weights.sum(axis=1)
+        weights *= factor
+        m = points.shape[1]
+        partial.moment[soft, :m] += weights @ points
+        if intercept:
+            partial.moment[soft, m] += weights.sum(axis=1)
+
+    def merge(self, first: SoftminPartial, second: SoftminPartial) -> SoftminPartial:
+        """Combine the sums of two disjoint sets of points."""
+        low = np.minimum(first.low, second.low)
+        one, two = self._shrink(low, first, second), self._shrink(low, second, first)
+        return SoftminPartial(
+            low,
+            np.where(_wins(first, second), first.arg, second.arg),
+            first.total * one + second.total * two,
+            first.moment * one[:, None] + second.moment * two[:, None],
+        )
+
+    def _shrink(self, low: Floats, mine: SoftminPartial, other: SoftminPartial) -> Floats:
+        """Factor (k,) that makes my sums relative to the common minimum."""
+        drop = np.where(mine.low == low, 0.0, low - mine.low)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            soft = np.exp(drop / self.mu)
+        return np.where(self.mu > 0, soft, _wins(mine, other).astype(np.float64))
+
+    def finish(self, partial: SoftminPartial) -> SoftminAnswer:
+        """The answers; raises ValueError when there was no point at all."""
+        if (partial.arg < 0).any():
+            raise ValueError("softmin needs at least one point")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            lse = np.log(partial.total) - partial.low / self.mu
+        return SoftminAnswer(partial.low, partial.arg, lse, (partial.moment / partial.total[:, None]).T)
+
+
+def _scores(points: Array, factor: Array, questions: Array, intercept: bool) -> Array:
+    """Fast scores (k, t) of a tile, in the precision of its arguments."""
+    m = points.shape[1]
+    alone = questions.shape[0] == 1
+    scores = (points @ questions[0, :m])[None, :] if alone else questions[:, :m] @ points.T
+    if intercept:
+        scores += questions[:, m:]
+    scores *= factor
+    return np.asarray(scores)
+
+
+def _wins(mine: SoftminPartial, other: SoftminPartial) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Where my minimum is the lower one, or equal and met first; an empty partial never wins."""
+    earlier = (other.arg < 0) | (mine.arg < other.arg)
+    return np.asarray((mine.arg >= 0) & ((mine.low < other.low) | ((mine.low == other.low) & earlier)))

@@ -1,0 +1,102 @@
+"""Survey: what must be known before a solve. Norms, non-finite entries, zero points, class counts, checksums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import google_crc32c
+import numpy as np
+
+from dfeas.passes.block import Array, Block
+
+SHOWN = 5
+"""How many positions of offending entries are kept."""
+
+NORM_RANGE = (1e-150, 1e150)
+"""Norms outside lose accuracy or overflow when they are squared."""
+
+_PIECE = 1 << 18
+
+
+def checksum(array: Array | np.ndarray[tuple[int, ...], np.dtype[np.int8]]) -> int:
+    """crc32c of the entries of a C-ordered array, in small pieces so that no copy of the whole is made."""
+    flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    crc = 0
+    for first in range(0, len(flat), _PIECE):
+        crc = google_crc32c.extend(crc, flat[first : first + _PIECE].tobytes())
+    return int(crc)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Facts about some points (partial and answer alike)."""
+
+    points: int
+    positive: int  # points with label +1
+    nonfinite: int  # number of NaN and infinite entries
+    first_nonfinite: tuple[tuple[int, int, float], ...]  # (point, feature, value), the first five
+    zero: int  # number of zero points
+    first_zero: tuple[int, ...]  # the first five
+    extreme: int  # points whose norm is outside NORM_RANGE but which are not zero
+    first_extreme: tuple[int, ...]  # the first five
+    norm_min: float  # inf when there is no point
+    norm_max: float
+    checksums: tuple[tuple[int, int, int], ...]  # (start, crc32c of points, crc32c of int8 labels) of each block
+
+
+EMPTY = Summary(0, 0, 0, (), 0, (), 0, (), np.inf, 0.0, ())
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Looks at every entry once."""
+
+    def scan(self, block: Block) -> Summary:
+        """Facts about one block."""
+        first_bad: tuple[tuple[int, int, float], ...] = ()
+        norm, bad_entries = block.norm, 0
+        if not np.isfinite(norm).all():
+            point, feature = np.nonzero(~np.isfinite(block.points))
+            bad_entries = len(point)
+            first_bad = tuple(
+                (block.start + int(p), int(f), float(block.points[p, f]))
+                for p, f in zip(point[:SHOWN], feature[:SHOWN], strict=True)
+            )
+        zero = np.flatnonzero(norm == 0)
+        zero = zero[~block.points[zero].any(axis=1)]
+        odd = (norm < NORM_RANGE[0]) | (norm > NORM_RANGE[1])
+        odd[zero] = False
+        extreme = np.flatnonzero(odd) if not bad_entries else np.empty(0, np.int64)
+        return Summary(
+            block.size,
+            int((block.label > 0).sum()),
+            bad_entries,
+            first_bad,
+            len(zero),
+            tuple(int(block.start + j) for j in zero[:SHOWN]),
+            len(extreme),
+            tuple(int(block.start + j) for j in extreme[:SHOWN]),
+            float(norm.min(initial=np.inf)),
+            float(norm.max(initial=0.0)),
+            ((block.start, checksum(block.points), checksum(block.label.astype(np.int8))),),
+        )
+
+    def merge(self, first: Summary, second: Summary) -> Summary:
+        """Facts about both."""
+        return Summary(
+            first.points + second.points,
+            first.positive + second.positive,
+            first.nonfinite + second.nonfinite,
+            tuple(sorted(first.first_nonfinite + second.first_nonfinite, key=lambda e: e[:2])[:SHOWN]),
+            first.zero + second.zero,
+            tuple(sorted(first.first_zero + second.first_zero)[:SHOWN]),
+            first.extreme + second.extreme,
+            tuple(sorted(first.first_extreme + second.first_extreme)[:SHOWN]),
+            min(first.norm_min, second.norm_min),
+            max(first.norm_max, second.norm_max),
+            tuple(sorted(first.checksums + second.checksums)),
+        )
+
+    def finish(self, partial: Summary) -> Summary:
+        """Facts about all points."""
+        return partial

@@ -1,0 +1,114 @@
+"""What a solve returns, and the files of a run."""
+
+from __future__ import annotations
+
+import json
+import platform
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.certificate import Certificate
+from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.store.placing import place
+from dfeas.termination import STOPPED, UNDECIDED
+
+RESULT, CERTIFICATE, TRACE = "result.json", "certificate.npz", "trace.jsonl"
+
+_STATUS = {"verdict": 0, "pass_limit": 1, "time_limit": 2, "interrupted": 3, "stalled": 4, "numerical_error": 5}
+
+
+def versions() -> dict[str, str]:
+    """Versions of what computed the result."""
+    found = {name: version(name) for name in ("dfeas", "numpy", "scipy", "zarr", "dask", "distributed")}
+    return {**found, "python": platform.python_version()}
+
+
+@dataclass(frozen=True)
+class Result:
+    """A verdict with its evidence. Shaped like SciPy's ``OptimizeResult``: success, status, message, nit."""
+
+    verdict: str  # "feasible" | "infeasible" | "eps-infeasible" | "undecided"
+    stopped: str  # why the run ended
+    proof: str  # "exact" | "rigorous" | "none"
+    method: str
+    m: int  # features
+    n: int  # points
+    intercept: bool
+    margin_lower: float  # margin_lower <= best margin <= margin_upper
+    margin_upper: float
+    eps: float
+    passes: int  # reads that the method asked for
+    reads: int  # all reads: also survey, recovery and check
+    iterations: int
+    bytes_read: int
+    seconds: float
+    certificate: str | None  # path of the file
+    fingerprint: str
+    versions: dict[str, str]
+    data: dict[str, Any] | None  # path, labels, positive, intercept; None for arrays in memory
+    detail: str  # what the checker proved, in words
+    evidence: Certificate | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def success(self) -> bool:
+        """Whether a verdict was reached and verified."""
+        return self.verdict != UNDECIDED
+
+    @property
+    def status(self) -> int:
+        """0 for a verdict, otherwise a number for the reason why the run stopped."""
+        return _STATUS[self.stopped]
+
+    @property
+    def message(self) -> str:
+        """One sentence."""
+        return self.detail or STOPPED[self.stopped]
+
+    @property
+    def nit(self) -> int:
+        """Iterations of the method."""
+        return self.iterations
+
+    @property
+    def y(self) -> NDArray[np.float64] | None:
+        """The separator (m,) or (m+1,) with the intercept last; for an undecided run the best direction, which is none."""
+        return self.evidence.y if self.evidence is not None and self.evidence.kind == "separator" else None
+
+    @property
+    def support(self) -> NDArray[np.int64] | None:
+        """Points of the Gordan certificate."""
+        return self.evidence.support if self.evidence is not None and self.evidence.kind == "gordan" else None
+
+    @property
+    def weights(self) -> NDArray[np.float64] | None:
+        """Their weights on the simplex of signed unit columns."""
+        return self.evidence.weights if self.evidence is not None and self.evidence.kind == "gordan" else None
+
+    def to_json(self) -> dict[str, Any]:
+        """The keys of ``result.json``."""
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "evidence"}
+        return {**values, "success": self.success, "status": self.status, "message": self.message}
+
+    def save(self, run: Path) -> None:
+        """Write certificate and result, the result last: a run without it did not end."""
+        if self.evidence is not None:
+            self.evidence.save(run / CERTIFICATE)
+        place(run / RESULT, (json.dumps(self.to_json(), indent=2) + "\n").encode())
+
+
+def load_result(run: Path) -> dict[str, Any]:
+    """The keys of a finished run; raises BadInputError when there is none, CorruptDataError when it is damaged."""
+    if not (run / RESULT).is_file():
+        raise BadInputError(f"{run}: no finished run, {RESULT} is missing")
+    try:
+        values = json.loads((run / RESULT).read_text())
+        if not isinstance(values, dict) or not {"verdict", "eps", "data"} <= set(values):
+            raise ValueError("keys are missing")
+    except (ValueError, OSError) as error:
+        raise CorruptDataError(f"{run / RESULT}: not a readable result: {error}") from None
+    return values

@@ -1,0 +1,120 @@
+"""A dataset: n points with labels, read as blocks, checked on first touch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.errors import CorruptDataError
+from dfeas.passes.block import Block, norms
+from dfeas.passes.survey import Summary, checksum
+from dfeas.store.layout import Header
+from dfeas.store.reading import Buffers, Cost, RowReader
+
+AHEAD = 4
+"""Blocks that the kernel is asked to read ahead."""
+
+NORM_CACHE_BYTES = 64 << 20
+"""Norms of arrays that store none are kept up to this size in a process, and computed again beyond it."""
+
+
+@dataclass
+class Dataset:
+    """Points, labels and norms behind readers. Safe to read from several threads, each with its own buffers."""
+
+    where: str  # how messages call it
+    n: int
+    m: int  # features as stored, without the intercept
+    dtype: np.dtype[Any]
+    block_rows: int
+    points: RowReader
+    labels: RowReader
+    stored_norms: RowReader | None  # None: computed when a block is read
+    classes: tuple[str, ...] = ()
+    intercept: bool = False
+    expected: NDArray[np.uint32] | None = None  # (blocks, 3) checksums of X, label, norm
+    header: Header | None = None  # of a dataset that dfeas wrote
+    survey: Summary | None = None  # of any other array, once it was read
+    fingerprint: str = ""
+    _touched: set[int] = field(default_factory=set)
+    _norms: dict[int, NDArray[np.float64]] = field(default_factory=dict)
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks."""
+        return -(-self.n // self.block_rows)
+
+    @property
+    def dimension(self) -> int:
+        """Length of a column: m, or m + 1 with the intercept."""
+        return self.m + self.intercept
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of a full block of points."""
+        return self.block_rows * self.m * self.dtype.itemsize
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all points: what one pass reads."""
+        return self.n * self.m * self.dtype.itemsize
+
+    def read(self, index: int, buffers: Buffers) -> Block:
+        """One block. Raises CorruptDataError when it is missing, damaged, or not what was ingested."""
+        points = self.points.read(index, buffers)
+        label = self.labels.read(index, buffers)
+        if self.stored_norms is not None:
+            norm = self.stored_norms.read(index, buffers)
+        else:
+            known = self._norms.get(index)
+            norm = norms(points) if known is None else known
+            if known is None and self.n * 8 <= NORM_CACHE_BYTES:
+                self._norms[index] = norm
+        if self.expected is not None and index not in self._touched:
+            found = [checksum(points), checksum(label), checksum(norm)]
+            for name, was, now in zip(("X", "label", "norm"), self.expected[index], found, strict=True):
+                if was != now:
+                    raise CorruptDataError(
+                        f"{self.where}: chunk {index} of {name} is damaged (crc32c {now:08x}, expected {was:08x}); "
+                        "restore or ingest again"
+                    )
+            self._touched.add(index)
+        return Block(index * self.block_rows, points, label.astype(np.float64), norm, self.intercept)
+
+    def read_range(self, first: int, stop: int, cost: Cost) -> Iterator[Block]:
+        """Blocks first .. stop-1 in order, reading ahead; adds bytes and waiting time to ``cost``."""
+        blocks = self._advised(first, stop) if self.points.overlaps else self._prefetched(first, stop)
+        while True:
+            began = perf_counter()
+            block = next(blocks, None)
+            cost.read_seconds += perf_counter() - began
+            if block is None:
+                return
+            cost.bytes_read += block.points.nbytes
+            yield block
+
+    def _advised(self, first: int, stop: int) -> Iterator[Block]:
+        buffers = Buffers()
+        for index in range(first, min(first + AHEAD, stop)):
+            self.points.advise(index)
+        for index in range(first, stop):
+            if index + AHEAD < stop:
+                self.points.advise(index + AHEAD)
+            yield self.read(index, buffers)
+
+    def _prefetched(self, first: int, stop: int) -> Iterator[Block]:
+        # two sets of buffers: one block is scanned while the next is read
+        buffers = (Buffers(), Buffers())
+        with ThreadPoolExecutor(1, "dfeas-read") as pool:
+            coming = pool.submit(self.read, first, buffers[0])
+            for index in range(first, stop):
+                block = coming.result()
+                if index + 1 < stop:
+                    coming = pool.submit(self.read, index + 1, buffers[(index + 1 - first) % 2])
+                yield block

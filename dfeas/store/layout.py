@@ -1,0 +1,98 @@
+"""The dataset on disk: a zarr v3 group with a completion marker (design: blocks are runs of rows).
+
+OUT/zarr.json          attributes: the header below
+OUT/X                  (n, m)  one chunk a block, uncompressed, crc32c
+OUT/label              (n,)    int8, -1 or +1
+OUT/norm               (n,)    float64, Euclidean norms of the stored points
+OUT/checksum           (blocks, 3) uint32: crc32c of the entries of each block of X, label and norm
+OUT/dfeas.complete     written last: the fingerprint
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.errors import CorruptDataError
+
+FORMAT = 1
+MARKER = "dfeas.complete"
+LOCK = "dfeas.lock"
+ATTRIBUTE = "dfeas"
+
+BLOCK_BYTES = 8 << 20
+"""Default size of a block: large enough that opening a file costs nothing, small enough to stay in cache for a scan."""
+
+
+def default_block_rows(m: int, itemsize: int, n: int) -> int:
+    """Rows of a block of about ``BLOCK_BYTES``."""
+    return max(1, min(n, BLOCK_BYTES // (m * itemsize)))
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Attributes of a finished dataset."""
+
+    format: int
+    n: int
+    m: int
+    dtype: str  # "float32" or "float64"
+    block_rows: int
+    classes: tuple[str, ...]  # (negative, positive) as they were called in the source; empty without labels
+    positive: int  # number of points with label +1
+    zero: int  # number of zero points
+    first_zero: tuple[int, ...]
+    norm_min: float
+    norm_max: float
+    fingerprint: str
+    generator: dict[str, Any] | None  # kind, seed, margin of a generated dataset
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any], where: str) -> Header:
+        """Parse attributes; raises CorruptDataError when they are not a header of this format."""
+        if values.get("format") != FORMAT:
+            raise CorruptDataError(
+                f"{where}: dataset format {values.get('format')!r}, this version of dfeas reads {FORMAT}; ingest it again"
+            )
+        try:
+            plain = {**values, "classes": tuple(values["classes"]), "first_zero": tuple(values["first_zero"])}
+            header = cls(**plain)
+            sane = 0 < header.block_rows <= header.n and header.m > 0 and header.dtype in ("float32", "float64")
+        except (KeyError, TypeError):
+            sane = False
+        if not sane:
+            raise CorruptDataError(f"{where}: the dataset's attributes are damaged; ingest it again")
+        return header
+
+
+def fingerprint(n: int, m: int, dtype: str, block_rows: int, checksums: NDArray[np.uint32]) -> str:
+    """sha256 over the shape and the checksums (blocks, 2) of points and labels, in block order."""
+    head = json.dumps({"format": FORMAT, "n": n, "m": m, "dtype": dtype, "block_rows": block_rows}, sort_keys=True)
+    digest = hashlib.sha256(head.encode())
+    digest.update(np.ascontiguousarray(checksums[:, :2], "<u4").tobytes())
+    return digest.hexdigest()
+
+
+def looks_like_dataset(path: Path) -> bool:
+    """Whether a folder was begun by dfeas, finished or not."""
+    return (path / LOCK).exists() or (path / MARKER).exists()
+
+
+def require_complete(path: Path) -> str:
+    """The fingerprint in the completion marker; raises CorruptDataError when ingest did not finish."""
+    try:
+        return (path / MARKER).read_text().strip()
+    except OSError:
+        raise CorruptDataError(
+            f"{path}: incomplete dataset, its ingest was interrupted or still runs; run the same ingest again"
+        ) from None

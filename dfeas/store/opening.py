@@ -1,0 +1,268 @@
+"""Opening data: a dfeas dataset, a user's zarr array with labels, or arrays in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from json import JSONDecodeError
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+import zarr.codecs
+import zarr.errors
+import zarr.storage
+
+from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.store.dataset import Dataset
+from dfeas.store.labels import map_labels
+from dfeas.store.layout import (
+    ATTRIBUTE,
+    Header,
+    default_block_rows,
+    fingerprint,
+    looks_like_dataset,
+    require_complete,
+)
+from dfeas.store.numbers import cast, stored_dtype
+from dfeas.store.reading import DirectReader, RowReader, SliceReader
+
+_FAIR_CHUNK = 1 << 20
+_CODECS = {"bytes", "crc32c", "zstd", "blosc", "gzip", "transpose", "sharding_indexed"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where data is, small enough to travel with every task."""
+
+    path: str
+    labels: str | None = None
+    positive: str | None = None
+    intercept: bool = False
+    run: str = ""  # blocks are checked on first touch once a run
+    direct: bool = True  # False: read through zarr only, as the verifier does
+
+
+@lru_cache(maxsize=8)
+def open_cached(source: Source) -> Dataset:
+    """``open_source``, once a process and run."""
+    return open_source(source)
+
+
+def open_source(source: Source) -> Dataset:
+    """Open a dataset by path, without reading points.
+
+    Raises BadInputError when there is nothing usable at the path, CorruptDataError when it is damaged or incomplete.
+    """
+    path = Path(source.path)
+    if not path.exists():
+        raise BadInputError(f"{path}: no such file or folder")
+    if looks_like_dataset(path):
+        if source.labels is not None:
+            raise BadInputError(f"{path}: a dfeas dataset has its own labels; leave out --labels, or ingest again")
+        return _open_dataset(path, source)
+    return _open_foreign(path, source)
+
+
+def _open_node(path: Path) -> Any:
+    """The zarr array or group at a path, its metadata checked before any chunk is read."""
+    if not path.is_dir() or not any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup")):
+        raise BadInputError(f"{path}: neither a dfeas dataset nor a zarr array; see dfeas ingest --help for other formats")
+    if not (path / "zarr.json").exists():
+        raise BadInputError(f"{path}: zarr format 2; only format 3 is read, convert it with zarr or use dfeas ingest")
+    try:
+        return zarr.open(zarr.storage.LocalStore(path, read_only=True), mode="r")
+    except (JSONDecodeError, KeyError, ValueError, TypeError, zarr.errors.BaseZarrError) as error:
+        raise CorruptDataError(f"{path}: its zarr metadata cannot be read: {type(error).__name__}: {error}") from None
+
+
+def _open_array(path: Path, name: str) -> Any:
+    array = _open_node(path)
+    if not isinstance(array, zarr.Array):
+        raise BadInputError(f"{path}: a zarr group, expected the {name} array; give the path of the array in it")
+    _check_codecs(array, path)
+    return array
+
+
+def _check_codecs(array: Any, path: Path) -> None:
+    codecs = {codec["name"] for codec in array.metadata.to_dict()["codecs"]}
+    if not codecs <= _CODECS:
+        raise BadInputError(f"{path}: codecs {sorted(codecs - _CODECS)} are not accepted; write it again with zstd or none")
+    missing = array.nchunks - array.nchunks_initialized
+    if missing:
+        raise CorruptDataError(
+            f"{path}: {missing} of {array.nchunks} chunks are missing; restore them "
+            "(or, if they are meant to be empty, write with write_empty_chunks=True)"
+        )
+
+
+def _direct_reader(name: str, path: Path, array: Any, block_rows: int) -> DirectReader | None:
+    """A direct reader when the chunks are plain files, one a block."""
+    meta = array.metadata.to_dict()
+    codecs = [codec["name"] for codec in meta["codecs"]]
+    endian = (meta["codecs"][0].get("configuration") or {}).get("endian", "little")
+    plain = (
+        codecs in (["bytes"], ["bytes", "crc32c"])
+        and endian == "little"
+        and tuple(array.chunks) == (block_rows, *array.shape[1:])
+        and array.dtype.isnative
+        and np.little_endian
+    )
+    if not plain:
+        return None
+    tail = (0,) * (array.ndim - 1)
+    encode = array.metadata.encode_chunk_key
+    return DirectReader(
+        name,
+        path,
+        lambda index: str(encode((index, *tail))),
+        array.shape[0],
+        block_rows,
+        tuple(array.shape[1:]),
+        array.dtype,
+        4 if "crc32c" in codecs else 0,
+    )
+
+
+def _open_dataset(path: Path, source: Source) -> Dataset:
+    marked = require_complete(path)
+    group = _open_node(path)
+    try:
+        header = Header.from_json(group.attrs[ATTRIBUTE], str(path))
+        arrays = {name: group[name] for name in ("X", "label", "norm", "checksum")}
+    except (KeyError, TypeError, AttributeError):
+        raise CorruptDataError(f"{path}: the dataset's attributes or arrays are missing; ingest it again") from None
+    blocks = -(-header.n // header.block_rows)
+    for name, shape in (
+        ("X", (header.n, header.m)),
+        ("label", (header.n,)),
+        ("norm", (header.n,)),
+        ("checksum", (blocks, 3)),
+    ):
+        if arrays[name].shape != shape:
+            raise CorruptDataError(f"{path}: {name} has shape {arrays[name].shape}, expected {shape}; ingest it again")
+        _check_codecs(arrays[name], path / name)
+    try:
+        expected = np.asarray(arrays["checksum"][:], np.uint32)
+    except (ValueError, RuntimeError, OSError) as error:
+        raise CorruptDataError(f"{path}: the list of checksums cannot be read: {error}; ingest it again") from None
+    found = fingerprint(header.n, header.m, header.dtype, header.block_rows, expected)
+    if not found == header.fingerprint == marked:
+        raise CorruptDataError(f"{path}: the fingerprint does not match the list of checksums; ingest it again")
+
+    def reader(name: str) -> RowReader:
+        direct = _direct_reader(name, path / name, arrays[name], header.block_rows) if source.direct else None
+        return direct or SliceReader(f"{path}/{name}", arrays[name], header.n, header.block_rows, arrays[name].dtype)
+
+    return Dataset(
+        where=str(path),
+        n=header.n,
+        m=header.m,
+        dtype=np.dtype(header.dtype),
+        block_rows=header.block_rows,
+        points=reader("X"),
+        labels=reader("label"),
+        stored_norms=reader("norm"),
+        classes=header.classes,
+        intercept=source.intercept,
+        expected=expected,
+        header=header,
+        fingerprint=header.fingerprint,
+    )
+
+
+def _block_rows_for(array: Any, itemsize: int) -> int:
+    """Rows of a block: one chunk when it is of a fair size, otherwise whole chunks up to about ``BLOCK_BYTES``."""
+    n, m = array.shape
+    chunk = int(array.chunks[0])
+    wanted = default_block_rows(m, itemsize, n)
+    if chunk * m * itemsize >= _FAIR_CHUNK:
+        wanted = chunk
+    return int(min(n, max(chunk, wanted // chunk * chunk)))
+
+
+def check_shape(shape: tuple[int, ...], where: str) -> tuple[int, int]:
+    """(n, m) of an array of points; raises BadInputError when it is not two-dimensional or is empty."""
+    if len(shape) != 2:
+        raise BadInputError(f"{where}: expected points as an array (n, m), got shape {tuple(shape)}")
+    n, m = int(shape[0]), int(shape[1])
+    if n == 0 or m == 0:
+        raise BadInputError(f"{where}: no {'points' if n == 0 else 'features'}, shape {tuple(shape)}")
+    return n, m
+
+
+def _open_foreign(path: Path, source: Source) -> Dataset:
+    array = _open_array(path, "points")
+    n, m = check_shape(array.shape, str(path))
+    dtype = stored_dtype(array.dtype, str(path))
+    labels = None if source.labels is None else open_labels(Path(source.labels))
+    block_rows = _block_rows_for(array, dtype.itemsize)
+    direct = None
+    if source.direct and array.dtype == dtype:
+        direct = _direct_reader("X", path, array, block_rows)
+    points = direct or SliceReader(str(path), array, n, block_rows, dtype, convert=cast)
+    return _assemble(str(path), points, n, m, dtype, block_rows, labels, source)
+
+
+def open_labels(path: Path) -> Any:
+    """A label array by path: zarr, or .npy."""
+    if not path.exists():
+        raise BadInputError(f"{path}: no such file or folder (labels)")
+    if path.suffix == ".npy":
+        try:
+            return np.load(path, allow_pickle=False)
+        except (ValueError, EOFError, OSError) as error:
+            raise CorruptDataError(f"{path}: not a readable .npy file: {error}") from None
+    return _open_array(path, "label")
+
+
+def _assemble(
+    where: str, points: RowReader, n: int, m: int, dtype: np.dtype[Any], block_rows: int, labels: Any, source: Source
+) -> Dataset:
+    """A dataset from any reader of points and any label array; without labels every label is +1."""
+    classes: tuple[str, ...] = ()
+    if labels is None:
+        signs = np.ones(n, np.int8)
+    else:
+        mapping = map_labels(labels, n, source.positive, f"labels of {where}")
+        classes = mapping.classes
+        signs = np.empty(n, np.int8)  # one byte a point
+        for first in range(0, n, 1 << 20):
+            signs[first : first + (1 << 20)] = mapping(np.asarray(labels[first : first + (1 << 20)]).reshape(-1))
+    return Dataset(
+        where=where,
+        n=n,
+        m=m,
+        dtype=dtype,
+        block_rows=block_rows,
+        points=points,
+        labels=SliceReader("label", signs, n, block_rows, np.dtype(np.int8), overlaps=True),
+        stored_norms=None,
+        classes=classes,
+        intercept=source.intercept,
+    )
+
+
+def from_arrays(X: Any, labels: Any = None, *, positive: str | None = None, intercept: bool = False) -> Dataset:
+    """A dataset from an array (n, m) that has shape, dtype and row slices (NumPy, zarr, HDF5, Dask) and labels (n,).
+
+    Points are not copied. Raises BadInputError for a wrong shape, type or labels.
+    """
+    if not hasattr(X, "dtype"):
+        X = np.asarray(X)
+    n, m = check_shape(X.shape, "X")
+    dtype = stored_dtype(np.dtype(X.dtype), "X")
+    if labels is not None and not hasattr(labels, "shape"):
+        labels = np.asarray(labels)
+    if hasattr(labels, "to_numpy"):
+        labels = labels.to_numpy()
+    in_memory = isinstance(X, np.ndarray)
+    chunks = getattr(X, "chunks", None)
+    regular = chunks is not None and all(isinstance(c, int) for c in chunks)
+    block_rows = _block_rows_for(X, dtype.itemsize) if regular else default_block_rows(m, dtype.itemsize, n)
+    points = SliceReader("X", X, n, block_rows, dtype, convert=cast, overlaps=in_memory)
+    return _assemble("X", points, n, m, dtype, block_rows, labels, Source("", positive=positive, intercept=intercept))
+
+
+__all__ = ["Source", "check_shape", "from_arrays", "open_cached", "open_labels", "open_source"]

@@ -1,0 +1,118 @@
+"""Sources of an ingest: arrays of rows in .npy, .npz, HDF5 and zarr files, read in order without loading them whole."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import h5py
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.store.opening import _open_array
+
+_HDF5 = (".h5", ".hdf5", ".he5", ".h5ad")
+
+
+class NpyRows:
+    """Rows of a .npy stream in C order, by consecutive slices; memory is one slice."""
+
+    def __init__(self, stream: IO[bytes], where: str) -> None:
+        self._stream, self._where, self._next = stream, where, 0
+        try:
+            version = npy.read_magic(stream)
+            reader = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+            shape, fortran, self.dtype = reader(stream)
+        except (ValueError, OSError, zipfile.BadZipFile) as error:
+            raise CorruptDataError(f"{where}: not a readable .npy array: {error}") from None
+        if self.dtype.hasobject:
+            raise BadInputError(f"{where}: an array of Python objects is not accepted; save numbers")
+        if fortran and len(shape) > 1:
+            raise BadInputError(f"{where}: stored in Fortran order; save np.ascontiguousarray(array) instead")
+        self.shape = tuple(shape)
+
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
+        first, stop, _ = rows.indices(self.shape[0])
+        if first != self._next:
+            raise ValueError(f"{self._where}: rows are read in order, expected {self._next}, asked for {first}")
+        row = int(np.prod(self.shape[1:], dtype=np.int64)) * self.dtype.itemsize
+        wanted = (stop - first) * row
+        try:
+            content = self._stream.read(wanted)
+        except (zipfile.BadZipFile, OSError, EOFError) as error:
+            raise CorruptDataError(f"{self._where}: damaged from row {first}: {error}") from None
+        if len(content) != wanted:
+            raise CorruptDataError(f"{self._where}: ends at row {first + len(content) // max(1, row)} of {self.shape[0]}")
+        self._next = stop
+        return np.frombuffer(content, self.dtype).reshape(stop - first, *self.shape[1:])
+
+
+class _Hdf5Rows:
+    """Rows of an HDF5 dataset; damage becomes CorruptDataError."""
+
+    def __init__(self, dataset: Any, where: str) -> None:
+        self._dataset, self._where = dataset, where
+        self.shape, self.dtype = dataset.shape, dataset.dtype
+
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
+        try:
+            if h5py.check_string_dtype(self.dtype):
+                return np.asarray(self._dataset.asstr()[rows])
+            return np.asarray(self._dataset[rows])
+        except (OSError, RuntimeError, ValueError) as error:
+            raise CorruptDataError(f"{self._where}: damaged from row {rows.start}: {error}") from None
+
+
+@contextmanager
+def open_rows(path: Path, name: str) -> Iterator[Any]:
+    """The array ``name`` of a file as something with ``shape``, ``dtype`` and consecutive row slices.
+
+    ``name`` is a member of .npz, a dataset of HDF5, ignored for .npy and for a zarr array.
+    """
+    if not path.exists():
+        raise BadInputError(f"{path}: no such file or folder")
+    with ExitStack() as stack:
+        if path.is_dir():
+            yield _open_array(path, name)
+        elif path.suffix == ".npy":
+            yield NpyRows(stack.enter_context(path.open("rb")), str(path))
+        elif path.suffix == ".npz":
+            yield NpyRows(stack.enter_context(_npz_member(path, name)), f"{path}:{name}")
+        elif path.suffix in _HDF5:
+            yield _Hdf5Rows(_hdf5_dataset(stack, path, name), f"{path}:{name}")
+        else:
+            raise BadInputError(f"{path}: unknown format; expected .npy, .npz, .h5/.hdf5 or a zarr array folder")
+
+
+@contextmanager
+def _npz_member(path: Path, name: str) -> Iterator[IO[bytes]]:
+    try:
+        archive = zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, OSError) as error:
+        raise CorruptDataError(f"{path}: not a readable .npz file: {error}") from None
+    with archive:
+        members = [entry.removesuffix(".npy") for entry in archive.namelist()]
+        if name not in members:
+            raise BadInputError(f"{path}: no array {name}; it has {', '.join(members)} (choose with --points, --labels)")
+        try:
+            stream = archive.open(f"{name}.npy")
+        except (zipfile.BadZipFile, OSError) as error:
+            raise CorruptDataError(f"{path}:{name}: damaged: {error}") from None
+        with stream:
+            yield stream
+
+
+def _hdf5_dataset(stack: ExitStack, path: Path, name: str) -> Any:
+    try:
+        file = stack.enter_context(h5py.File(path, "r"))
+    except OSError as error:
+        raise CorruptDataError(f"{path}: not a readable HDF5 file, truncated or damaged: {error}") from None
+    if name not in file or not isinstance(file[name], h5py.Dataset):
+        names = [key for key in file if isinstance(file[key], h5py.Dataset)]
+        raise BadInputError(f"{path}: no dataset {name}; it has {', '.join(names)} (choose with --points, --labels)")
+    return file[name]

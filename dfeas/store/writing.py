@@ -1,0 +1,165 @@
+"""Writing a dataset: block by block, surveyed on the way, complete only when the marker is there."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+import zarr.codecs
+import zarr.storage
+from numpy.typing import NDArray
+
+from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.passes.block import Block, norms
+from dfeas.passes.survey import EMPTY, Summary, Survey, checksum
+from dfeas.store.layout import ATTRIBUTE, FORMAT, LOCK, MARKER, Header, fingerprint
+from dfeas.store.placing import place
+
+_SURVEY = Survey()
+
+
+class DatasetWriter:
+    """Takes the blocks of one dataset, in any order and from several threads; ``finish`` makes it whole."""
+
+    def __init__(self, path: Path, n: int, m: int, dtype: np.dtype[Any], block_rows: int) -> None:
+        self.path, self.n, self.m, self.dtype, self.block_rows = path, n, m, np.dtype(dtype), block_rows
+        self.blocks = -(-n // block_rows)
+        self._summaries: dict[int, Summary] = {}
+        self._checksums = np.zeros((self.blocks, 3), np.uint32)
+        self._group = zarr.create_group(zarr.storage.LocalStore(path), zarr_format=3)
+        self._arrays = {
+            "X": self._create("X", (n, m), (block_rows, m), self.dtype, np.nan),
+            "label": self._create("label", (n,), (block_rows,), np.dtype(np.int8), 0),
+            "norm": self._create("norm", (n,), (block_rows,), np.dtype(np.float64), np.nan),
+        }
+
+    def _create(self, name: str, shape: tuple[int, ...], chunks: tuple[int, ...], dtype: Any, fill: float) -> Any:
+        return self._group.create_array(
+            name,
+            shape=shape,
+            chunks=chunks,
+            dtype=dtype,
+            fill_value=fill,
+            compressors=zarr.codecs.Crc32cCodec(),
+            chunk_key_encoding={"name": "default", "separator": "."},
+            config={"write_empty_chunks": True},
+        )
+
+    def write(self, index: int, points: NDArray[Any], label: NDArray[np.int8]) -> None:
+        """Survey and store one whole block."""
+        first = index * self.block_rows
+        rows = slice(first, first + len(points))
+        norm = norms(points)
+        self._summaries[index] = _SURVEY.scan(Block(first, points, label.astype(np.float64), norm))
+        refuse_unusable(self._summaries[index], str(self.path))
+        self._checksums[index] = checksum(points), checksum(label), checksum(norm)
+        self._arrays["X"][rows] = points
+        self._arrays["label"][rows] = label
+        self._arrays["norm"][rows] = norm
+
+    def finish(self, classes: tuple[str, ...], generator: dict[str, Any] | None = None) -> Header:
+        """Write checksums, header and marker. Raises CorruptDataError when a block was never written."""
+        if len(self._summaries) != self.blocks:
+            raise CorruptDataError(f"{self.path}: {self.blocks - len(self._summaries)} blocks were never written")
+        summary = EMPTY
+        for index in range(self.blocks):
+            summary = _SURVEY.merge(summary, self._summaries[index])
+        if classes and summary.positive in (0, self.n):
+            raise BadInputError(f"{self.path}: all {self.n} labels are the same; two classes are needed")
+        mark = fingerprint(self.n, self.m, self.dtype.name, self.block_rows, self._checksums)
+        self._arrays["checksum"] = self._create("checksum", (self.blocks, 3), (self.blocks, 3), np.dtype(np.uint32), 0)
+        self._arrays["checksum"][:] = self._checksums
+        header = Header(
+            format=FORMAT,
+            n=self.n,
+            m=self.m,
+            dtype=self.dtype.name,
+            block_rows=self.block_rows,
+            classes=classes,
+            positive=summary.positive,
+            zero=summary.zero,
+            first_zero=summary.first_zero,
+            norm_min=summary.norm_min,
+            norm_max=summary.norm_max,
+            fingerprint=mark,
+            generator=generator,
+        )
+        self._group.attrs[ATTRIBUTE] = header.to_json()
+        place(self.path / MARKER, f"{mark}\n".encode())
+        return header
+
+
+def refuse_unusable(summary: Summary, where: str) -> None:
+    """Raise BadInputError for non-finite entries and for norms that cannot be squared."""
+    if summary.nonfinite:
+        shown = ", ".join(f"point {p} feature {f}: {v}" for p, f, v in summary.first_nonfinite)
+        raise BadInputError(f"{where}: {summary.nonfinite} or more entries are not finite ({shown}); remove or correct them")
+    if summary.extreme:
+        shown = ", ".join(str(j) for j in summary.first_extreme)
+        raise BadInputError(
+            f"{where}: points whose norm is outside 1e-150 .. 1e150 (point {shown}); scale the data by a power of two"
+        )
+
+
+@contextmanager
+def writer(path: Path, n: int, m: int, dtype: np.dtype[Any], block_rows: int) -> Iterator[DatasetWriter]:
+    """Make the dataset's folder, hold its lock, and remove everything again when the body raises.
+
+    A folder that an interrupted ingest left is started afresh. Raises UsageError when the path exists already or
+    another process writes there.
+    """
+    lock = claim(path, MARKER)
+    try:
+        yield DatasetWriter(path, n, m, dtype, block_rows)
+    except BaseException as error:
+        shutil.rmtree(path, ignore_errors=True)
+        os.close(lock)
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise CorruptDataError(f"{path}: the disk is full, nothing was kept; free space and run again") from None
+        raise
+    release(path, lock)
+
+
+def claim(path: Path, marker: str) -> int:
+    """Create an output folder, or take over and empty one that has no ``marker`` and that nobody writes.
+
+    Returns the descriptor that holds the lock. Raises UsageError when the folder exists otherwise, or is being written.
+    """
+    abandoned = path.is_dir() and (path / LOCK).exists() and not (path / marker).exists()
+    try:
+        if not abandoned:
+            path.mkdir()
+        lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+    except FileExistsError:
+        raise UsageError(f"{path}: exists already; choose another output or remove it") from None
+    except FileNotFoundError:
+        raise UsageError(f"{path.parent}: no such folder to write to") from None
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise UsageError(f"{path}: another process is writing it; wait for it or choose another output") from None
+    for entry in path.iterdir():
+        if entry.name == LOCK:
+            continue
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+    return lock
+
+
+def release(path: Path, lock: int) -> None:
+    """Give the lock of a finished output back."""
+    (path / LOCK).unlink(missing_ok=True)
+    os.close(lock)

@@ -1,0 +1,103 @@
+"""When a run ends: pure functions of records."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+FEASIBLE, INFEASIBLE, EPS_INFEASIBLE, UNDECIDED = "feasible", "infeasible", "eps-infeasible", "undecided"
+
+STOPPED = {
+    "verdict": "a verdict was reached and verified",
+    "pass_limit": "the limit of passes was reached",
+    "time_limit": "the time limit was reached",
+    "interrupted": "the run was interrupted",
+    "stalled": "no further pass can help",
+    "numerical_error": "the method produced numbers that are not finite",
+}
+"""Why a run ended, and the sentence for it."""
+
+SLACK = 1e-3
+"""A method is asked for |Ax| <= (1 - SLACK) eps, so that rounding and dropped weights leave the certificate below eps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is known after a pass."""
+
+    method: str
+    passes: int
+    iterations: int
+    margin_lower: float
+    margin_upper: float
+    violated: int | None  # points on the wrong side of the method's y, if the pass counted them
+    seconds: float  # since the start of the run
+    pass_seconds: float
+    read_seconds: float  # all threads or workers together
+    scan_seconds: float
+    engine_seconds: float  # of the pass, not explained by its busiest share of reading and scanning
+    bytes_read: int  # by this pass
+    memory_bytes: int  # resident memory of the driver's process
+    stalled: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What counts as a verdict. The bars rise when a check refuses evidence."""
+
+    eps: float = 1e-3
+    feasible_above: float = 0.0
+    infeasible_below: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When to give up."""
+
+    passes: int | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Stop because of ``stopped``; with a verdict that remains to be checked, if it is one."""
+
+    stopped: str
+    verdict: str = UNDECIDED
+
+
+def decide(record: Record, goal: Goal, limits: Limits) -> Decision | None:
+    """Whether the run ends here; None to go on. Feasible comes first: it is proved however small the margin."""
+    if not (math.isfinite(record.margin_lower) and math.isfinite(record.margin_upper)):
+        return Decision("numerical_error")
+    if record.margin_lower > goal.feasible_above:
+        return Decision("verdict", FEASIBLE)
+    if record.margin_upper <= min((1 - SLACK) * goal.eps, goal.infeasible_below):
+        return Decision("verdict", EPS_INFEASIBLE)
+    if record.stalled:
+        return Decision("stalled")
+    if limits.passes is not None and record.passes >= limits.passes:
+        return Decision("pass_limit")
+    if limits.seconds is not None and record.seconds >= limits.seconds:
+        return Decision("time_limit")
+    return None
+
+
+def remaining_passes(records: Sequence[Record], eps: float) -> float:
+    """Passes still needed, extrapolated from the bracket; inf when it tells nothing yet.
+
+    Both ends move like a - b / t: the lower one from t/2 and t to its zero, the upper one like c / t to eps.
+    """
+    if len(records) < 4:
+        return math.inf
+    late, early = records[-1], records[len(records) // 2 - 1]
+    t, half = late.passes, early.passes
+    upper = t * late.margin_upper / eps if late.margin_upper < 1 else math.inf
+    rise = late.margin_lower - early.margin_lower
+    lower = math.inf
+    if rise > 0 and half < t:
+        b = rise / (1 / half - 1 / t)
+        a = late.margin_lower + b / t
+        lower = b / a if a > 0 else math.inf
+    return max(0.0, min(upper, lower) - t)

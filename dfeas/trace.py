@@ -1,0 +1,112 @@
+"""Events of a run: JSON lines in a file, and a line or a live line on the terminal."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from dfeas.termination import Record, remaining_passes
+
+
+class Sink(Protocol):
+    """Takes the events of a run."""
+
+    def record(self, record: Record) -> None:
+        """After each pass."""
+
+    def note(self, event: str, text: str, **values: Any) -> None:
+        """Between passes: start, recovery, check, verdict."""
+
+    def close(self) -> None:
+        """No event will come."""
+
+
+class TraceFile:
+    """``trace.jsonl``: one JSON object a line, flushed at once; ``event`` is ``pass`` or the name of a note."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("w", encoding="utf-8")
+
+    def record(self, record: Record) -> None:
+        """One line a pass."""
+        self._write({"event": "pass", **asdict(record)})
+
+    def note(self, event: str, text: str, **values: Any) -> None:
+        """One line a note."""
+        self._write({"event": event, "text": text, **values})
+
+    def _write(self, values: dict[str, Any]) -> None:
+        self._file.write(json.dumps(values) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+@dataclass
+class Terminal:
+    """Progress for a person: a live line on a terminal, a plain line now and then in a pipe."""
+
+    stream: IO[str]
+    eps: float
+    every: float = 5.0  # seconds between plain lines
+    clock: Callable[[], float] = time.monotonic
+    _records: list[Record] = field(default_factory=list)
+    _shown: float = -math.inf
+    _width: int = 0
+
+    def record(self, record: Record) -> None:
+        """Show the last pass, if it is time."""
+        self._records.append(record)
+        if len(self._records) > 4096:
+            del self._records[1:-2048:2]
+        live = self.stream.isatty()
+        now = self.clock()
+        if now - self._shown < (0.1 if live else self.every):
+            return
+        self._shown = now
+        text = describe(self._records, self.eps)
+        if live:
+            self.stream.write("\r" + text.ljust(self._width))
+            self._width = len(text)
+        else:
+            self.stream.write(text + "\n")
+        self.stream.flush()
+
+    def note(self, event: str, text: str, **values: Any) -> None:
+        """A line of its own."""
+        if self._width:
+            self.stream.write("\r" + " " * self._width + "\r")
+            self._width = 0
+        self.stream.write(text + "\n")
+        self.stream.flush()
+
+    def close(self) -> None:
+        """End the live line."""
+        if self._width:
+            self.stream.write("\n")
+            self._width = 0
+
+
+def describe(records: list[Record], eps: float) -> str:
+    """One line: passes, bracket, violated points, speed, time left."""
+    last = records[-1]
+    speed = last.bytes_read / last.pass_seconds / 1e9 if last.pass_seconds > 0 else 0.0
+    parts = [
+        f"pass {last.passes}",
+        f"margin {last.margin_lower:+.3e} .. {last.margin_upper:.3e}",
+        f"{speed:.2f} GB/s",
+        f"{last.seconds:.1f} s",
+    ]
+    if last.violated is not None:
+        parts.insert(2, f"{last.violated} violated")
+    left = remaining_passes(records, eps) * last.seconds / max(1, last.passes)
+    if math.isfinite(left):
+        parts.append(f"about {left:.0f} s left" if left < 5400 else f"about {left / 3600:.1f} h left")
+    return "  ".join(parts)

@@ -1,0 +1,249 @@
+"""The checker: proves a certificate from the stored points and labels alone, rounding errors included.
+
+It shares no code with passes and methods, and reads through zarr rather than through the direct reader.
+
+With u = 2**-53 and float64 arithmetic, for any order of summation |fl(x'y) - x'y| <= m u / (1 - m u) |x|'|y|, and
+underflow adds at most m 2**-1074 (Higham, Accuracy and Stability, section 3.1). float32 entries are exact in float64.
+
+* Separator: every point's score must exceed its own bound; those that do not are decided in rational arithmetic. A positive
+  norm does not change a sign, so signs are those of the stored points. The margin is rounded down.
+* Gordan certificate: |Ax| of the signed unit columns, with the bounds of norms, products and sums added, rounded up, over a
+  rounded-down sum of weights: no unit y has a larger margin. A small support whose sum vanishes in rational arithmetic is exact.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Protocol
+
+import google_crc32c
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.certificate import Certificate
+from dfeas.errors import CheckFailedError, CorruptDataError
+from dfeas.store import Dataset
+from dfeas.store.reading import Buffers
+
+U = 2.0**-53
+TINY = 2.0**-1074
+UP = 1 + 2.0**-40  # enough to cover the handful of roundings in a bound itself
+EXACT_POINTS = 2000
+EXACT_ENTRIES = 100_000
+PIECE_BYTES = 4 << 20
+
+
+class Maps(Protocol):
+    """What the checker needs of an engine."""
+
+    def map(self, function: Any, *args: Any) -> list[Any]:
+        """``function(dataset, first, stop, *args)`` over ranges of blocks, in order."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What was proved."""
+
+    verdict: str  # "feasible" | "infeasible" | "eps-infeasible"
+    proof: str  # "exact" | "rigorous"
+    margin_lower: float  # proved: some unit y has at least this margin (-1 if nothing is known)
+    margin_upper: float  # proved: no unit y has more (1 if nothing is known)
+    points: int  # points that were read
+    exact_points: int  # of them, decided in rational arithmetic
+    message: str
+
+
+@dataclass
+class Found:
+    """What a range of blocks showed."""
+
+    points: int = 0
+    margin: float = math.inf  # least proved margin of a point
+    exact_points: int = 0
+    wrong: list[int] = field(default_factory=list)  # points that are not on the positive side
+    total: NDArray[np.float64] | None = None  # (d,) sum of weighted signed unit columns
+    spread: NDArray[np.float64] | None = None  # (d,) sum of their absolute values
+    terms: int = 0
+    exact: list[tuple[Fraction, list[float]]] | None = field(default_factory=list)
+    checksums: list[tuple[int, int]] = field(default_factory=list)
+
+
+def check(engine: Maps, dataset: Dataset, certificate: Certificate) -> Check:
+    """Prove the certificate on all of the data, in one read.
+
+    Raises CheckFailedError when it does not prove what it claims, CorruptDataError when the data is not what it was made for.
+    """
+    _check_shape(certificate, dataset)
+    found: list[Found] = engine.map(check_range, certificate)
+    mark = _fingerprint(dataset, [pair for part in found for pair in part.checksums])
+    if mark != certificate.fingerprint:
+        raise CorruptDataError(
+            f"{dataset.where}: the data is not what the certificate was made for "
+            f"(fingerprint {mark[:12]}, certificate {certificate.fingerprint[:12]})"
+        )
+    return _separator(found, certificate) if certificate.kind == "separator" else _gordan(found, certificate)
+
+
+def _check_shape(certificate: Certificate, dataset: Dataset) -> None:
+    dimension = dataset.m + int(dataset.intercept)
+    if certificate.kind == "separator":
+        if certificate.y.shape != (dimension,):
+            raise CheckFailedError(f"the separator has {certificate.y.size} entries, the data {dimension} features")
+        if not np.isfinite(certificate.y).all() or not certificate.y.any():
+            raise CheckFailedError("the separator is zero or not finite")
+        return
+    support, weights = certificate.support, certificate.weights
+    if not len(support) or (np.diff(support) <= 0).any() or support[0] < 0 or support[-1] >= dataset.n:
+        raise CheckFailedError(f"the support is not an ascending list of points below {dataset.n}")
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
+        raise CheckFailedError("the weights are not on the simplex: negative, not finite, or all zero")
+
+
+def check_range(dataset: Dataset, first: int, stop: int, certificate: Certificate) -> Found:
+    """Look at blocks first .. stop-1."""
+    found, buffers = Found(), Buffers()
+    for index in range(first, stop):
+        stored = dataset.points.read(index, buffers)
+        label = dataset.labels.read(index, buffers)
+        start = index * dataset.block_rows
+        found.checksums.append((_crc(stored), _crc(label)))
+        found.points += len(stored)
+        rows = max(1, PIECE_BYTES // (8 * dataset.m))
+        for piece in range(0, len(stored), rows):
+            points = stored[piece : piece + rows].astype(np.float64)
+            if dataset.intercept:
+                points = np.hstack([points, np.ones((len(points), 1))])
+            if not np.isfinite(points).all():
+                raise CheckFailedError(f"{dataset.where}: a point of block {index} is not finite; nothing can be proved")
+            signs = label[piece : piece + rows].astype(np.float64)
+            if certificate.kind == "separator":
+                _look_at_scores(found, start + piece, points, signs, certificate.y)
+            else:
+                _look_at_weights(found, start + piece, points, signs, certificate)
+    return found
+
+
+def _crc(array: NDArray[Any]) -> int:
+    """crc32c of the entries, in pieces: another way than the store's, the same definition."""
+    crc = google_crc32c.Checksum()
+    for row in np.array_split(np.ascontiguousarray(array), max(1, array.nbytes >> 20)):
+        crc.update(row.tobytes())
+    return int.from_bytes(crc.digest(), "big")
+
+
+def _fingerprint(dataset: Dataset, checksums: list[tuple[int, int]]) -> str:
+    head = {"format": 1, "n": dataset.n, "m": dataset.m, "dtype": dataset.dtype.name, "block_rows": dataset.block_rows}
+    digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
+    for pair in checksums:
+        for crc in pair:
+            digest.update(crc.to_bytes(4, "little"))
+    return digest.hexdigest()
+
+
+def _gamma(terms: int) -> float:
+    """Bound of the relative error of ``terms`` roundings."""
+    return terms * U / (1 - terms * U)
+
+
+def _look_at_scores(
+    found: Found, start: int, points: NDArray[np.float64], signs: NDArray[np.float64], y: NDArray[np.float64]
+) -> None:
+    m = points.shape[1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        score = (points @ y) * signs
+        bound = UP * (_gamma(m) / (1 - 2 * _gamma(m)) * (np.abs(points) @ np.abs(y)) + 2 * m * TINY)
+        length = np.sqrt(np.einsum("ij,ij->i", points, points)) * (1 + _gamma(m + 4)) * float(np.linalg.norm(y))
+        least = (score - bound) / (length * UP)
+    proved = np.isfinite(score) & np.isfinite(bound) & np.isfinite(length) & (score > bound) & (length > 1e-140)
+    if proved.any():
+        found.margin = min(found.margin, float(least[proved].min()) / UP)
+    for j in np.flatnonzero(~proved):
+        if np.isfinite(score[j]) and score[j] + bound[j] < 0:
+            found.wrong.append(start + int(j))
+            continue
+        if found.exact_points == EXACT_POINTS:
+            raise CheckFailedError(
+                f"more than {EXACT_POINTS} points are nearer to the hyperplane than rounding errors can tell (point {start + j})"
+            )
+        found.exact_points += 1
+        exact = sum((Fraction(a) * Fraction(b) for a, b in zip(points[j].tolist(), y.tolist(), strict=True)), Fraction(0))
+        if exact * int(signs[j]) <= 0:
+            found.wrong.append(start + int(j))
+        else:
+            known = math.isfinite(length[j]) and length[j] > 1e-140
+            found.margin = min(found.margin, abs(float(exact)) / float(length[j]) / UP**2 if known else 0.0)
+    del found.wrong[5:]
+
+
+def _look_at_weights(
+    found: Found, start: int, points: NDArray[np.float64], signs: NDArray[np.float64], certificate: Certificate
+) -> None:
+    low, high = np.searchsorted(certificate.support, [start, start + len(points)])
+    rows = certificate.support[low:high] - start
+    weights = certificate.weights[low:high]
+    rows, weights = rows[weights > 0], weights[weights > 0]
+    if found.total is None or found.spread is None:
+        found.total, found.spread = np.zeros(points.shape[1]), np.zeros(points.shape[1])
+    if not len(rows):
+        return
+    chosen = points[rows]
+    with np.errstate(over="ignore", under="ignore"):
+        norm = np.sqrt(np.einsum("ij,ij->i", chosen, chosen))
+    zero = ~chosen.any(axis=1)
+    if (~zero & ((norm < 1e-140) | (norm > 1e140))).any():
+        raise CheckFailedError("a point of the support has a norm outside 1e-140 .. 1e140; nothing can be proved")
+    factor = np.divide(weights, norm, out=np.zeros(len(rows)), where=~zero) * signs[rows]
+    found.total += factor @ chosen
+    found.spread += np.abs(factor) @ np.abs(chosen)
+    found.terms += len(rows) + 1
+    if found.exact is not None:
+        found.exact += [(Fraction(f), c) for f, c in zip(factor.tolist(), chosen.tolist(), strict=True)]
+        if len(found.exact) * points.shape[1] > EXACT_ENTRIES:
+            found.exact = None
+
+
+def _separator(found: list[Found], certificate: Certificate) -> Check:
+    wrong = [j for part in found for j in part.wrong]
+    if wrong:
+        raise CheckFailedError(f"not a separator: point {wrong[0]} is not on the positive side of the hyperplane")
+    margin = max(0.0, min(part.margin for part in found))
+    exact = sum(part.exact_points for part in found)
+    points = sum(part.points for part in found)
+    how = f", {exact} of them in rational arithmetic" if exact else ""
+    text = f"all {points} points are on the positive side{how}; the margin is at least {margin:.6g}"
+    return Check("feasible", "rigorous", margin, 1.0, points, exact, text)
+
+
+def _gordan(found: list[Found], certificate: Certificate) -> Check:
+    points = sum(part.points for part in found)
+    lists = [part.exact for part in found]
+    known: list[list[tuple[Fraction, list[float]]]] = [part for part in lists if part is not None]
+    entries = sum(len(part) * len(part[0][1]) for part in known if part)
+    if len(known) == len(lists) and entries <= EXACT_ENTRIES and _vanishes([e for part in known for e in part]):
+        text = f"{len(certificate.support)} points conflict: their weighted sum is exactly zero, no hyperplane separates them"
+        return Check("infeasible", "exact", -1.0, 0.0, points, 0, text)
+    totals = np.array([part.total for part in found if part.total is not None])
+    spread = np.sum([part.spread for part in found if part.spread is not None], axis=0)
+    terms = sum(part.terms for part in found) + len(found) + totals.shape[1] + 8  # sums, and norm, quotient, product of each
+    residual = np.abs(totals.sum(axis=0)) + _gamma(terms) / (1 - 2 * _gamma(terms)) * spread * UP + terms * TINY
+    size = float(np.linalg.norm(residual)) * (1 + _gamma(len(residual) + 4)) * UP
+    upper = size / (math.fsum(certificate.weights.tolist()) / UP) * UP
+    text = f"no unit vector has a margin above {upper:.6g} (weights on {len(certificate.support)} of {points} points)"
+    return Check("eps-infeasible", "rigorous", -1.0, min(1.0, upper), points, 0, text)
+
+
+def _vanishes(weighted: list[tuple[Fraction, list[float]]]) -> bool:
+    """Whether a sum of rational multiples of points is exactly zero, and the points are not left out by underflow."""
+    if not weighted:
+        return False
+    zero_point = any(not any(entries) for _, entries in weighted)
+    if zero_point:
+        return True
+    if any(factor == 0 for factor, _ in weighted):
+        return False
+    dimension = len(weighted[0][1])
+    return all(sum((f * Fraction(e[i]) for f, e in weighted), Fraction(0)) == 0 for i in range(dimension))
