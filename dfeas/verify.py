@@ -8,7 +8,7 @@ underflow adds at most m 2**-1074 (Higham, Accuracy and Stability, section 3.1).
 * Separator: every point's score must exceed its own bound; those that do not are decided in rational arithmetic. A positive
   norm does not change a sign, so signs are those of the stored points. The margin is rounded down.
 * Gordan certificate: |Ax| of the signed unit columns, with the bounds of norms, products and sums added, rounded up, over a
-  rounded-down sum of weights: no unit y has a larger margin. A small support whose sum vanishes in rational arithmetic is exact.
+  rounded-down sum of weights: no unit y has a larger margin. A small support whose sum is zero in rational arithmetic is exact.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def _look_at_scores(
             continue
         if found.exact_points == EXACT_POINTS:
             raise CheckFailedError(
-                f"more than {EXACT_POINTS} points are nearer to the hyperplane than rounding errors can tell (point {start + j})"
+                f"more than {EXACT_POINTS} points are nearer to the hyperplane than rounding can tell (point {start + j})"
             )
         found.exact_points += 1
         exact = sum((Fraction(a) * Fraction(b) for a, b in zip(points[j].tolist(), y.tolist(), strict=True)), Fraction(0))

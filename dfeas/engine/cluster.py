@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from importlib import resources
+from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -51,7 +53,7 @@ def _flat(prefix: str, values: Any) -> Iterator[tuple[str, Any]]:
 
 @contextmanager
 def local_cluster(workers: int) -> Iterator[Client]:
-    """A client of a LocalCluster of single-threaded processes, on loopback only, without a dashboard."""
+    """A client of a LocalCluster of single-threaded processes; everything listens on loopback only."""
     with (
         dask.config.set(configuration()),
         LocalCluster(
@@ -59,7 +61,7 @@ def local_cluster(workers: int) -> Iterator[Client]:
             threads_per_worker=1,
             processes=True,
             host="127.0.0.1",
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
             memory_limit=0,
         ) as cluster,
         Client(cluster) as client,
@@ -71,8 +73,13 @@ def local_cluster(workers: int) -> Iterator[Client]:
 def connect(address: str | None = None, scheduler_file: str | None = None) -> Iterator[Client]:
     """A client of a running scheduler. Raises UsageError when it does not answer, or when versions differ."""
     where = address or scheduler_file
+    if scheduler_file is not None:
+        try:
+            address = json.loads(Path(scheduler_file).read_text())["address"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UsageError(f"no Dask scheduler answers at {where}: not a scheduler file: {_line(error)}") from None
     try:
-        client = Client(address, scheduler_file=scheduler_file, timeout=CONNECT_SECONDS)
+        client = Client(address, timeout=CONNECT_SECONDS)
     except (TimeoutError, OSError, ValueError) as error:
         raise UsageError(f"no Dask scheduler answers at {where}: {_line(error)}; is it running and reachable?") from None
     with client:

@@ -11,8 +11,8 @@ w_y, weighted by gamma, are the answer.
 
 Guarantee: with gamma = 1/L = sqrt(alpha_x alpha_y) the gap of the averages after t steps is at most sqrt(2 log n) / t; with any
 steps that pass the test  gamma <F(w), w - v+> <= V_v(v+)  it is at most 2 / (sum of gamma).
-Passes: one for A v_x at the start, then two a step, at the point of w_x and at g+. min_j a_j'y of the average of w_y, and of other
-candidates, rides on the first of them, so t steps close the bracket after 2 t passes.
+Passes: one for A v_x at the start, then two a step, at the point of w_x and at g+. min_j a_j'y of the average of w_y, and of
+other candidates, rides on the first of them.
 Evidence: both ends of the bracket; x is a mixture of the softmaxes w_x.
 """
 

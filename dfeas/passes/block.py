@@ -27,7 +27,12 @@ def norms(points: Array) -> Floats:
     """Euclidean norms (b,) in float64 of points (b, m); overflow gives inf and underflow 0, without a warning."""
     wide = points.astype(np.float64, copy=False)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        return np.sqrt(np.einsum("ij,ij->i", wide, wide))
+        return np.asarray(np.sqrt(np.einsum("ij,ij->i", wide, wide)))
+
+
+def in_precision(array: Array, single: bool) -> Array:
+    """The array in float32 or float64, not copied when it is so already."""
+    return array.astype(np.float32, copy=False) if single else array.astype(np.float64, copy=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,8 @@ class Block:
     def scale(self) -> Floats:
         """Factors (b,) l_j / |x_j| that turn points into signed unit columns; 0 for a zero point."""
         norm = np.hypot(self.norm, 1.0) if self.intercept else self.norm
+        if norm.min(initial=1.0) > 0:
+            return np.asarray(self.label / norm)
         return np.divide(self.label, norm, out=np.zeros(self.size), where=norm > 0)
 
     def single(self) -> bool:
@@ -66,10 +73,10 @@ class Block:
         return bool(self.norm.min(initial=least) >= least and self.norm.max(initial=greatest) <= greatest)
 
     def tiles(self) -> Iterator[slice]:
-        """Runs of rows of about ``TILE_BYTES``."""
-        rows = max(1, TILE_BYTES // max(1, self.points.shape[1] * self.points.itemsize))
-        for first in range(0, self.size, rows):
-            yield slice(first, min(first + rows, self.size))
+        """Runs of rows of equal length, of about ``TILE_BYTES``."""
+        count = max(1, min(self.size, round(self.points.nbytes / TILE_BYTES)))
+        for i in range(count):
+            yield slice(self.size * i // count, self.size * (i + 1) // count)
 
     def exact_scores(self, rows: Indices, scale: Floats, y: Floats) -> Floats:
         """Scores (r,) a_j'y in float64, each by one fixed order of summation: the same bits in any partition.

@@ -19,13 +19,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dfeas.passes.block import Array, Block, Floats, Indices
+from dfeas.passes.block import Array, Block, Floats, Indices, in_precision
 
 SINGLE_LIMIT = 2.0**14
 """Largest |y| / mu for float32 products: the weights then carry a relative error of about 2**-24 * 2**14 = 1e-3."""
 
 NEGLIGIBLE = 100.0
 """A tile whose weights are all below exp(-100) of the greatest adds nothing to float64 sums."""
+
+
+UNPACKED = 990_000
+"""Multiplications in a product that OpenBLAS does in place (its limit is 100**3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,58 +77,56 @@ class Softmin:
         lengths = np.linalg.norm(self.Y, axis=0)
         soft = np.flatnonzero(self.mu > 0)
         single = block.single() and bool((lengths[soft] <= SINGLE_LIMIT * self.mu[soft]).all())
-        dtype = np.dtype(np.float32) if single else np.dtype(np.float64)
         rounding = 2.0**-24 if single else 2.0**-53
-        questions = np.ascontiguousarray(self.Y.T, dtype)
-        factor = scale.astype(dtype)
+        questions = in_precision(np.ascontiguousarray(self.Y), single)
+        factor = in_precision(scale, single)
         # |fast score - fixed-order score| for unit columns, any order of summation
         slack = 1.02 * (block.dimension + 6) * rounding * lengths
-        for rows in block.tiles():
-            points = block.points[rows].astype(dtype, copy=False)
+        for rows in block.tiles() if block.size else ():
+            points = in_precision(block.points[rows], single)
             scores = _scores(points, factor[rows], questions, block.intercept)
-            self._lower(partial, block, rows, scale, scores, slack)
-            self._weigh(partial, points, factor[rows], scores, soft, block.intercept)
-        for i in np.flatnonzero((self.mu == 0) & (partial.arg >= 0)):
-            partial.total[i] = 1.0
-            partial.moment[i] = block.columns(partial.arg[i : i + 1] - block.start, scale)[0]
+            least = scores.min(axis=1)
+            for i in np.flatnonzero(least <= partial.low + slack):
+                near = min(least[i] + 2 * slack[i], partial.low[i] + slack[i])
+                candidates = rows.start + np.flatnonzero(scores[i] <= near)
+                self._lower(partial, i, block.start, candidates, block.exact_scores(candidates, scale, self.Y[:, i]))
+            live = soft[least[soft] - partial.low[soft] < NEGLIGIBLE * self.mu[soft]]
+            if live.size:
+                chosen = scores if live.size == len(scores) else scores[live]
+                self._weigh(partial, points, factor[rows], chosen, live, block.intercept)
+        for hard in np.flatnonzero((self.mu == 0) & (partial.arg >= 0)):
+            partial.total[hard] = 1.0
+            partial.moment[hard] = block.columns(partial.arg[hard : hard + 1] - block.start, scale)[0]
         return partial
 
-    def _lower(self, partial: SoftminPartial, block: Block, rows: slice, scale: Floats, scores: Array, slack: Floats) -> None:
-        """Lower the running minimum by a tile, and rescale the sums so far."""
-        least = scores.min(axis=1).astype(np.float64)
-        for i in np.flatnonzero(least <= partial.low + slack):
-            near = min(least[i] + 2 * slack[i], partial.low[i] + slack[i])
-            candidates = rows.start + np.flatnonzero(scores[i] <= near)
-            exact = block.exact_scores(candidates, scale, self.Y[:, i])
-            if not exact.size or exact.min() >= partial.low[i]:
-                continue
-            best = int(exact.argmin())
-            shrink = np.exp((exact[best] - partial.low[i]) / self.mu[i]) if self.mu[i] > 0 else 0.0
-            partial.total[i] *= shrink
-            partial.moment[i] *= shrink
-            partial.low[i] = exact[best]
-            partial.arg[i] = block.start + candidates[best]
+    def _lower(self, partial: SoftminPartial, i: np.intp, start: int, candidates: Indices, exact: Floats) -> None:
+        """Lower the running minimum of a question, and rescale its sums, if a candidate's score is lower."""
+        if not exact.size or exact.min() >= partial.low[i]:
+            return
+        best = int(exact.argmin())
+        shrink = np.exp((exact[best] - partial.low[i]) / self.mu[i]) if self.mu[i] > 0 else 0.0
+        partial.total[i] *= shrink
+        partial.moment[i] *= shrink
+        partial.low[i] = exact[best]
+        partial.arg[i] = start + candidates[best]
 
     def _weigh(
-        self, partial: SoftminPartial, points: Array, factor: Array, scores: Array, soft: Indices, intercept: bool
+        self, partial: SoftminPartial, points: Array, factor: Array, scores: Array, live: Indices, intercept: bool
     ) -> None:
-        """Add a tile's exponential weights and weighted columns to the sums."""
-        if not soft.size:
-            return
-        shift, mu = partial.low[soft, None], self.mu[soft, None]
-        live = (shift - scores[soft].min(axis=1, keepdims=True) > -NEGLIGIBLE * mu)[:, 0]
-        soft, shift, mu = soft[live], shift[live].astype(scores.dtype), mu[live].astype(scores.dtype)
-        if not soft.size:
-            return
-        weights = np.subtract(shift, scores[soft])
+        """Add a tile's exponential weights and weighted columns to the sums; overwrites the scores."""
+        shift, mu = partial.low[live, None].astype(scores.dtype), self.mu[live, None].astype(scores.dtype)
+        weights = np.subtract(shift, scores, out=scores)
         weights /= mu
         np.exp(weights, out=weights)
-        partial.total[soft] += weights.sum(axis=1)
+        partial.total[live] += weights.sum(axis=1)
         weights *= factor
         m = points.shape[1]
-        partial.moment[soft, :m] += weights @ points
+        moment = np.zeros((len(live), m))
+        for rows in _product_rows(points, len(live)):
+            moment += weights[:, rows] @ points[rows]
+        partial.moment[live, :m] += moment
         if intercept:
-            partial.moment[soft, m] += weights.sum(axis=1)
+            partial.moment[live, m] += weights.sum(axis=1)
 
     def merge(self, first: SoftminPartial, second: SoftminPartial) -> SoftminPartial:
         """Combine the sums of two disjoint sets of points."""
@@ -154,14 +156,24 @@ class Softmin:
 
 
 def _scores(points: Array, factor: Array, questions: Array, intercept: bool) -> Array:
-    """Fast scores (k, t) of a tile, in the precision of its arguments."""
-    m = points.shape[1]
-    alone = questions.shape[0] == 1
-    scores = (points @ questions[0, :m])[None, :] if alone else questions[:, :m] @ points.T
+    """Fast scores (k, t) of a tile, in the precision of its arguments; ``questions`` is (m, k)."""
+    m, k = points.shape[1], questions.shape[1]
+    scores = np.empty((k, len(points)), points.dtype)
+    for rows in _product_rows(points, k):
+        scores[:, rows] = (points[rows] @ questions[:m]).T
     if intercept:
-        scores += questions[:, m:]
+        scores += questions[m][:, None]
     scores *= factor
-    return np.asarray(scores)
+    return scores
+
+
+def _product_rows(points: Array, k: int) -> list[slice]:
+    """Runs of rows for products with k vectors. OpenBLAS multiplies narrow matrices 3 to 8 times faster below a size at
+    which it copies them into its own order first; one vector has no such limit.
+    """
+    t, m = points.shape
+    rows = t if k == 1 else max(16, UNPACKED // (m * k))
+    return [slice(first, first + rows) for first in range(0, t, rows)]
 
 
 def _wins(mine: SoftminPartial, other: SoftminPartial) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

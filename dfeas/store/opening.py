@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +72,7 @@ def _open_node(path: Path) -> Any:
         raise BadInputError(f"{path}: zarr format 2; only format 3 is read, convert it with zarr or use dfeas ingest")
     try:
         return zarr.open(zarr.storage.LocalStore(path, read_only=True), mode="r")
-    except (JSONDecodeError, KeyError, ValueError, TypeError, zarr.errors.BaseZarrError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError, zarr.errors.BaseZarrError) as error:
         raise CorruptDataError(f"{path}: its zarr metadata cannot be read: {type(error).__name__}: {error}") from None
 
 
@@ -131,7 +130,7 @@ def _open_dataset(path: Path, source: Source) -> Dataset:
     try:
         header = Header.from_json(group.attrs[ATTRIBUTE], str(path))
         arrays = {name: group[name] for name in ("X", "label", "norm", "checksum")}
-    except (KeyError, TypeError, AttributeError):
+    except (KeyError, ValueError, TypeError, AttributeError, zarr.errors.BaseZarrError):
         raise CorruptDataError(f"{path}: the dataset's attributes or arrays are missing; ingest it again") from None
     blocks = -(-header.n // header.block_rows)
     for name, shape in (

@@ -103,7 +103,7 @@ def _fill(descriptor: int, buffer: NDArray[np.uint8]) -> int:
     """Fill the buffer from the start of a file; returns the bytes that came."""
     done = 0
     while done < buffer.size:
-        got = os.readv(descriptor, [buffer[done:]])
+        got = os.readv(descriptor, [buffer.data[done:]])
         if got == 0:
             break
         done += got

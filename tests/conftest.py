@@ -1,0 +1,67 @@
+"""What several tests need: instances in memory, a cluster, an exact oracle."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+from dfeas.engine.cluster import local_cluster
+from dfeas.instances import Instance, generate
+from dfeas.passes.block import Block, norms
+from dfeas.store.layout import Header
+
+settings.register_profile("dfeas", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("dfeas")
+
+
+@pytest.fixture(scope="session")
+def arrays() -> Callable[..., tuple[np.ndarray, np.ndarray]]:
+    """Points (n, m) and labels (n,) of a generated instance."""
+
+    def make(kind: str, m: int, n: int, **options: Any) -> tuple[np.ndarray, np.ndarray]:
+        instance = Instance(kind, m, n, **options)
+        blocks = [instance.block(i) for i in range(-(-n // instance.rows))]
+        return np.vstack([b[0] for b in blocks]), np.concatenate([b[1] for b in blocks])
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def unit_columns() -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """A (m, n): signed unit columns in float64, computed without dfeas."""
+
+    def make(X: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        wide = np.asarray(X, np.float64) * np.asarray(labels, np.float64)[:, None]
+        return (wide / np.linalg.norm(wide, axis=1)[:, None]).T
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def block() -> Callable[..., Block]:
+    """A block of points and labels."""
+
+    def make(X: np.ndarray, labels: np.ndarray, start: int = 0, intercept: bool = False) -> Block:
+        return Block(start, np.ascontiguousarray(X), np.asarray(labels, np.float64), norms(X), intercept)
+
+    return make
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Callable[..., tuple[Path, Header]]:
+    """A generated dataset on disk."""
+
+    def make(kind: str, m: int, n: int, name: str = "data", **options: Any) -> tuple[Path, Header]:
+        return tmp_path / name, generate(Instance(kind, m, n, **options), tmp_path / name)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def client() -> Iterator[Any]:
+    """A client of a cluster of two worker processes."""
+    with local_cluster(2) as found:
+        yield found

@@ -1,0 +1,216 @@
+"""Both engines: the same bits whatever the cut, the threads and the workers."""
+
+import hashlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dfeas.engine import LocalEngine
+from dfeas.engine.cluster import DaskEngine, configuration, connect, local_cluster
+from dfeas.engine.ranges import cut
+from dfeas.engine.tree import Tree
+from dfeas.errors import CorruptDataError, UsageError
+from dfeas.methods import METHODS, Facts
+from dfeas.passes import Recover, Select, Softmin, Survey
+from dfeas.store import Source, from_arrays, open_source
+
+
+class Brackets:
+    """A pass whose partials spell the tree that merged them."""
+
+    def merge(self, first: str, second: str) -> str:
+        return f"({first} {second})"
+
+    def finish(self, partial: str) -> str:
+        return partial
+
+
+@given(st.integers(1, 70), st.data())
+def test_the_tree_is_the_same_for_every_cut(blocks: int, data: st.DataObject) -> None:
+    def answer(ranges: list[tuple[int, int]]) -> str:
+        whole = Tree(Brackets())
+        for first, stop in ranges:
+            part = Tree(Brackets())
+            for index in range(first, stop):
+                part.push(0, index, str(index))
+            for node in part.nodes:
+                whole.push(*node)
+        return whole.finish()
+
+    edges = sorted(data.draw(st.sets(st.integers(1, max(1, blocks - 1)), max_size=8)) | {0, blocks})
+    edges = [e for e in edges if e <= blocks]
+    ranges = [(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True) if a < b]
+    assert answer(ranges) == answer([(0, blocks)]) == answer([(i, i + 1) for i in range(blocks)])
+
+
+@given(st.integers(1, 1000), st.integers(1, 50))
+def test_a_cut_covers_the_blocks_evenly(blocks: int, pieces: int) -> None:
+    ranges = cut(blocks, pieces)
+    assert [i for a, b in ranges for i in range(a, b)] == list(range(blocks))
+    lengths = [b - a for a, b in ranges]
+    assert max(lengths) - min(lengths) <= 1
+    assert len(ranges) == min(blocks, pieces)
+
+
+def content(value: Any) -> bytes:
+    """The bits of every number in an answer."""
+    if isinstance(value, np.ndarray):
+        return value.tobytes()
+    if isinstance(value, list | tuple):
+        return b"".join(map(content, value))
+    if hasattr(value, "__dataclass_fields__"):
+        return b"".join(content(getattr(value, name)) for name in value.__dataclass_fields__)
+    return repr(value).encode()
+
+
+def digest(*answers: Any) -> str:
+    return hashlib.sha256(content(answers)).hexdigest()
+
+
+def iterates(engine: Any) -> str:
+    """sha256 over the answers of passes of all kinds, and of 15 steps of every method."""
+    m, n = engine.shape
+    rng = np.random.default_rng(0)
+    question = Softmin(rng.standard_normal((m, 3)), np.array([0.0, 0.05, 1.0]))
+    soft = engine.run(question)
+    answers = [soft, engine.run(Select(rng.standard_normal(m), -0.1, 50)), engine.run(Survey())]
+    answers.append(engine.run(Recover(question.Y[:, 1:], question.mu[1:], soft.lse[1:], np.array([0.4, 0.6]), 1e-9)))
+    for make in METHODS.values():
+        method = make()
+        state = method.init(Facts(m, n))
+        for _ in range(15):
+            answer = engine.run(method.ask(state))
+            answers.append(answer)
+            state = method.tell(state, answer)
+    return digest(*answers)
+
+
+def test_the_same_bits_from_one_and_two_threads_and_workers(dataset: Callable[..., Any], client: Any) -> None:
+    path, _ = dataset("halfspace", 40, 20_000, block_rows=700)
+    source = Source(str(path))
+    found = {}
+    for threads in (1, 2, 5):
+        engine = LocalEngine(open_source(source), threads)
+        found[f"{threads} threads"] = iterates(engine)
+        engine.close()
+    found["zarr"] = iterates(LocalEngine(open_source(Source(str(path), direct=False)), 2))
+    found["2 workers"] = iterates(DaskEngine(client, source, open_source(source)))
+    with local_cluster(1) as alone:
+        found["1 worker"] = iterates(DaskEngine(alone, source, open_source(source)))
+    assert len(set(found.values())) == 1, found
+
+
+def test_arrays_in_memory_give_the_bits_of_the_dataset(dataset: Callable[..., Any], arrays: Callable[..., Any]) -> None:
+    options = {"block_rows": 20971}
+    path, _ = dataset("halfspace", 100, 30_000, **options)
+    X, labels = arrays("halfspace", 100, 30_000, **options)
+    assert iterates(LocalEngine(from_arrays(X, labels), 2)) == iterates(LocalEngine(open_source(Source(str(path))), 2))
+
+
+def test_a_large_question_is_scattered_and_answered(dataset: Callable[..., Any], client: Any) -> None:
+    path, _ = dataset("gaussian", 30, 5000, block_rows=500)
+    source = Source(str(path))
+    question = Softmin(np.random.default_rng(0).standard_normal((30, 400)), np.ones(400))
+    here = LocalEngine(open_source(source), 2).run(question)
+    there = DaskEngine(client, source, open_source(source)).run(question)
+    assert digest(here) == digest(there)
+
+
+def test_cost_counts_every_byte_once(dataset: Callable[..., Any], client: Any) -> None:
+    path, _ = dataset("gaussian", 10, 5000, block_rows=300)
+    source = Source(str(path))
+    for engine in (LocalEngine(open_source(source), 2), DaskEngine(client, source, open_source(source))):
+        engine.run(Softmin(np.ones((10, 1)), np.ones(1)))
+        assert engine.cost.bytes_read == 5000 * 10 * 4
+        assert engine.cost.wall_seconds > 0
+        assert engine.cost.read_seconds > 0
+        assert engine.cost.scan_seconds > 0
+
+
+def test_a_damaged_chunk_is_the_same_error_from_both_engines(dataset: Callable[..., Any], client: Any) -> None:
+    path, _ = dataset("gaussian", 10, 5000, block_rows=300)
+    (path / "X" / "c.3.0").unlink()
+    source = Source(str(path), direct=True)
+    question = Softmin(np.ones((10, 1)), np.ones(1))
+    opened = from_arrays(np.ones((5000, 10)), np.arange(5000) % 2)
+    opened.block_rows = 300
+    with pytest.raises(CorruptDataError, match="chunks are missing"):
+        open_source(source)
+    with pytest.raises(CorruptDataError, match="chunks are missing"):
+        DaskEngine(client, source, opened).run(question)
+
+
+def test_an_error_in_one_thread_stops_the_others(dataset: Callable[..., Any]) -> None:
+    path, _ = dataset("gaussian", 10, 20_000, block_rows=100)
+    engine = LocalEngine(open_source(Source(str(path))), 2)
+    (path / "X" / "c.199.0").write_bytes(b"")
+    with pytest.raises(CorruptDataError, match="chunk 199 of X"):
+        engine.run(Softmin(np.ones((10, 1)), np.ones(1)))
+    engine.close()
+
+
+def test_work_is_redone_when_a_worker_is_killed(dataset: Callable[..., Any]) -> None:
+    path, _ = dataset("gaussian", 50, 100_000, block_rows=500)
+    source = Source(str(path))
+    question = Softmin(np.ones((50, 2)), np.array([0.1, 0.0]))
+    calm = digest(LocalEngine(open_source(source), 1).run(question))
+    with local_cluster(2) as client:
+        engine = DaskEngine(client, source, open_source(source))
+        assert digest(engine.run(question)) == calm
+        client.submit(_die, pure=False, retries=0)
+        for _ in range(5):
+            assert digest(engine.run(question)) == calm
+
+
+def _die() -> None:
+    import os
+    import signal
+
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_the_shipped_configuration_reaches_the_workers(client: Any) -> None:
+    def look() -> dict[str, Any]:
+        import os
+
+        import dask
+
+        names = ("MALLOC_MMAP_THRESHOLD_", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+        return {**{n: os.environ.get(n) for n in names}, "spill": dask.config.get("distributed.worker.memory.spill")}
+
+    for found in client.run(look).values():
+        assert found == {
+            "MALLOC_MMAP_THRESHOLD_": "1073741824",
+            "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+            "spill": False,
+        }
+    assert configuration()["distributed.scheduler.worker-ttl"] == "60s"
+
+
+def test_a_local_cluster_listens_on_loopback_only(client: Any) -> None:
+    import psutil
+
+    addresses = [client.scheduler.address, *client.nthreads()]
+    assert all(a.startswith("tcp://127.0.0.1:") for a in addresses)
+    here = psutil.Process()
+    listening = [
+        c.laddr.ip for p in (here, *here.children(recursive=True)) for c in p.net_connections() if c.status == "LISTEN"
+    ]
+    assert len(listening) > 3
+    assert set(listening) <= {"127.0.0.1", "::1"}
+
+
+def test_a_scheduler_that_does_not_answer_is_a_usage_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("dfeas.engine.cluster.CONNECT_SECONDS", 1)
+    began = time.monotonic()
+    for address, file in (("tcp://127.0.0.1:9", None), ("nonsense://x", None), (None, str(tmp_path / "none.json"))):
+        with pytest.raises(UsageError, match="no Dask scheduler answers"), connect(address, file):
+            pass
+    assert time.monotonic() - began < 60

@@ -1,0 +1,114 @@
+"""Select, survey, recover, and riding together: definitions, on drawn partitions."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dfeas.passes import Block, Recover, Select, Softmin, Survey, Together
+from dfeas.passes.block import norms
+from dfeas.passes.survey import checksum
+
+
+def blocks_of(X: np.ndarray, labels: np.ndarray, size: int) -> list[Block]:
+    return [
+        Block(a, X[a : a + size], labels[a : a + size].astype(float), norms(X[a : a + size])) for a in range(0, len(X), size)
+    ]
+
+
+def fold(pass_: object, blocks: list[Block], order: list[int]) -> object:
+    partials = [pass_.scan(blocks[i]) for i in order]
+    while len(partials) > 1:
+        partials[:2] = [pass_.merge(partials[0], partials[1])]
+    return pass_.finish(partials[0])
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(0, 12), st.integers(1, 9), st.data())
+def test_select_keeps_the_lowest_scores_whatever_the_cut(seed: int, n: int, cap: int, size: int, data: st.DataObject) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-2, 3, (n, 3)).astype(np.float64)  # many ties
+    X[~X.any(axis=1)] = 1
+    labels = np.where(rng.random(n) < 0.5, -1.0, 1.0)
+    y, threshold = rng.integers(-2, 3, 3).astype(float), 0.1
+    blocks = blocks_of(X, labels, size)
+    found = fold(Select(y, threshold, cap), blocks, data.draw(st.permutations(range(len(blocks)))))
+    score = (X @ y) * (labels / np.sqrt((X * X).sum(axis=1)))
+    wanted = sorted((s, j) for j, s in enumerate(score) if s <= threshold)
+    assert found.count == len(wanted)
+    assert found.index.tolist() == [j for _, j in wanted[:cap]]
+    assert np.allclose(found.columns, X[found.index] * (labels / norms(X))[found.index, None])
+    assert (found.low, found.arg) == min((s, j) for j, s in enumerate(score))
+
+
+def test_select_sees_the_intercept(block: Callable[..., Block]) -> None:
+    X, labels = np.array([[3.0, 4.0], [0.0, 0.0]]), np.array([1.0, -1.0])
+    found = Select(np.array([1.0, 0.0, -2.0]), 10.0, 5).scan(block(X, labels, intercept=True))
+    assert np.allclose(found.columns, [[3 / 26**0.5, 4 / 26**0.5, 1 / 26**0.5], [0, 0, -1]])
+    assert np.allclose(found.score, [1 / 26**0.5, 2.0])
+
+
+@given(st.integers(1, 30), st.integers(1, 7), st.data())
+def test_survey_counts_what_is_wrong_and_names_the_first(n: int, size: int, data: st.DataObject) -> None:
+    X = np.ones((n, 3))
+    bad = data.draw(st.sets(st.tuples(st.integers(0, n - 1), st.integers(0, 2)), max_size=8))
+    zero = data.draw(st.sets(st.integers(0, n - 1), max_size=7)) - {p for p, _ in bad}
+    for p, f in bad:
+        X[p, f] = data.draw(st.sampled_from([np.nan, np.inf, -np.inf]))
+    X[sorted(zero)] = 0
+    blocks = blocks_of(X, np.ones(n), size)
+    found = fold(Survey(), blocks, data.draw(st.permutations(range(len(blocks)))))
+    assert (found.points, found.nonfinite, found.zero) == (n, len(bad), len(zero))
+    assert [e[:2] for e in found.first_nonfinite] == sorted(bad)[:5]
+    assert found.first_zero == tuple(sorted(zero)[:5])
+    assert [c[0] for c in found.checksums] == list(range(0, n, size))
+    assert [c[1] for c in found.checksums] == [checksum(X[a : a + size]) for a in range(0, n, size)]
+
+
+def test_survey_tells_a_zero_point_from_one_whose_squares_underflow() -> None:
+    X = np.array([[0.0, 0.0], [1e-200, 0.0], [1e200, 0.0], [1.0, 1.0]])
+    found = Survey().scan(blocks_of(X, np.ones(4), 4)[0])
+    assert (found.first_zero, found.first_extreme) == ((0,), (1, 2))
+
+
+def test_the_checksum_is_crc32c() -> None:
+    assert checksum(np.frombuffer(b"123456789", np.int8)) == 0xE3069283
+
+
+@given(st.integers(0, 1000), st.integers(1, 9))
+def test_recover_gives_back_the_softmaxes_that_softmin_averaged(seed: int, size: int) -> None:
+    rng = np.random.default_rng(seed)
+    X, labels = rng.standard_normal((30, 4)), np.where(rng.random(30) < 0.5, -1.0, 1.0)
+    blocks = blocks_of(X, labels, size)
+    question = Softmin(rng.standard_normal((4, 3)), np.array([0.2, 1.0, 5.0]))
+    answer = fold(question, blocks, list(range(len(blocks))))
+    share = np.array([0.5, 0.3, 0.2])
+    found = fold(Recover(question.Y, question.mu, answer.lse, share, 0.0), blocks, list(range(len(blocks)))[::-1])
+    assert found.index().tolist() == list(range(30))
+    assert found.weight().sum() == pytest.approx(1, abs=1e-12)
+    A = X.T * (labels / norms(X))
+    assert np.allclose(A @ found.weight(), answer.mean @ share, atol=1e-12)
+
+
+def test_recover_leaves_out_small_weights_only() -> None:
+    X = np.array([[1.0], [-1.0]])
+    block = blocks_of(X, np.ones(2), 2)[0]
+    full = Recover(np.array([[5.0]]), np.ones(1), np.array([5.0]), np.ones(1), 0.0).scan(block)
+    some = Recover(np.array([[5.0]]), np.ones(1), np.array([5.0]), np.ones(1), 1e-3).scan(block)
+    assert full.index().tolist() == [0, 1]
+    assert some.index().tolist() == [1]
+    assert some.weight()[0] == full.weight()[1]
+
+
+def test_passes_that_ride_together_answer_as_if_alone() -> None:
+    rng = np.random.default_rng(1)
+    X, labels = rng.standard_normal((50, 4)), np.ones(50)
+    blocks = blocks_of(X, labels, 8)
+    passes = (Softmin(rng.standard_normal((4, 2)), np.array([0.1, 0.0])), Select(rng.standard_normal(4), 0.0, 5), Survey())
+    order = list(range(len(blocks)))
+    together = fold(Together(passes), blocks, order)
+    for pass_, answer in zip(passes, together, strict=True):
+        alone = fold(pass_, blocks, order)
+        for name in alone.__dataclass_fields__:
+            assert np.array_equal(getattr(alone, name), getattr(answer, name), equal_nan=name == "lse")

@@ -1,0 +1,215 @@
+"""Datasets on disk: what is written is what is read, by every reader, and damage is seen."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+
+from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.passes import Block
+from dfeas.store import Dataset, Source, from_arrays, open_source
+from dfeas.store.ingest import ingest
+from dfeas.store.reading import Cost, DirectReader, SliceReader
+from dfeas.store.writing import writer
+
+
+def read_all(dataset: Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Points, labels, norms of all blocks, copied."""
+    parts = [(b.points.copy(), b.label.copy(), b.norm.copy()) for b in dataset.read_range(0, dataset.blocks, Cost())]
+    return tuple(np.concatenate(p) for p in zip(*parts, strict=True))
+
+
+def chunk(path: Path, name: str, index: int) -> Path:
+    """The file of a chunk."""
+    return next(p for p in (path / name).glob(f"c.{index}*"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("direct", [True, False])
+def test_what_was_generated_is_read(
+    dataset: Callable[..., Any], arrays: Callable[..., Any], dtype: str, direct: bool
+) -> None:
+    path, header = dataset("planted", 7, 1000, dtype=dtype, block_rows=64)
+    X, labels = arrays("planted", 7, 1000, dtype=dtype, block_rows=64)
+    opened = open_source(Source(str(path), direct=direct))
+    assert isinstance(opened.points, DirectReader if direct else SliceReader)
+    points, label, norm = read_all(opened)
+    assert points.tobytes() == X.tobytes()
+    assert label.tolist() == labels.tolist()
+    assert np.allclose(norm, np.linalg.norm(X.astype(float), axis=1), rtol=1e-14)
+    assert header.positive == int((labels > 0).sum())
+
+
+def test_zarr_itself_reads_what_we_wrote(dataset: Callable[..., Any], arrays: Callable[..., Any]) -> None:
+    path, _ = dataset("gaussian", 5, 300, block_rows=64)
+    group = zarr.open_group(path, mode="r")
+    X, labels = arrays("gaussian", 5, 300, block_rows=64)
+    assert np.array_equal(group["X"][:], X)
+    assert np.array_equal(group["label"][:], labels)
+
+
+def test_a_users_array_is_read_as_it_is(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X, labels = rng.standard_normal((500, 6)).astype(np.float32), np.where(rng.random(500) < 0.5, 7, 3)
+    for name, options in {
+        "default": {"chunks": (64, 6)},
+        "plain": {"chunks": (500, 6), "compressors": None},
+        "split": {"chunks": (64, 4)},
+        "f64": {"chunks": (100, 6), "compressors": None, "dtype": "float64"},
+        "big": {"chunks": (100, 6), "compressors": None, "dtype": ">f4"},
+    }.items():
+        array = zarr.create_array(tmp_path / name, shape=X.shape, **{"dtype": "float32", **options})
+        array[:] = X
+        given = zarr.create_array(tmp_path / f"{name}-labels", shape=(500,), dtype="int64", chunks=(90,))
+        given[:] = labels
+        opened = open_source(Source(str(tmp_path / name), str(tmp_path / f"{name}-labels")))
+        points, label, norm = read_all(opened)
+        assert np.array_equal(points, X), name
+        assert points.dtype == opened.dtype == np.dtype("float64" if name == "f64" else "float32")
+        assert np.array_equal(label, np.where(labels == 7, 1, -1))
+        assert np.allclose(norm, np.linalg.norm(X.astype(float), axis=1), rtol=1e-14)
+        assert opened.classes == ("3", "7")
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.bool_, np.int32, np.int64, np.float16, ">f8"])
+def test_numbers_of_other_types_are_cast_exactly(dtype: Any) -> None:
+    X = np.array([[1, 0], [0, 1], [1, 1]]).astype(dtype)
+    assert np.array_equal(read_all(from_arrays(X, [0, 1, 1]))[0], X.astype(float))
+
+
+def test_integers_without_an_exact_float_are_refused() -> None:
+    with pytest.raises(BadInputError, match=r"2\*\*53"):
+        read_all(from_arrays(np.array([[2**53 + 2], [1]]), [0, 1]))
+
+
+@pytest.mark.parametrize("X", [np.ones((2, 2), complex), np.array([["a"]]), np.array([[None]])])
+def test_entries_that_are_no_real_numbers_are_refused(X: np.ndarray) -> None:
+    with pytest.raises(BadInputError, match="cannot be used"):
+        from_arrays(X, np.arange(len(X)))
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (3,), (2, 2, 2)])
+def test_a_shape_without_points_is_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(BadInputError, match="points|features"):
+        from_arrays(np.ones(shape), np.ones(shape[0]))
+
+
+def test_a_checksum_is_verified_on_first_touch_for_every_array(dataset: Callable[..., Any]) -> None:
+    path, _ = dataset("gaussian", 5, 300, block_rows=64)
+    for name in ("X", "label", "norm"):
+        for index in range(5):
+            file = chunk(path, name, index)
+            intact = file.read_bytes()
+            for position in (0, len(intact) // 3):
+                file.write_bytes(intact[:position] + bytes([intact[position] ^ 4]) + intact[position + 1 :])
+                for direct in (True, False):
+                    with pytest.raises(CorruptDataError, match=f"(chunk|block) {index}"):
+                        read_all(open_source(Source(str(path), direct=direct)))
+            file.write_bytes(intact)
+    read_all(open_source(Source(str(path))))
+
+
+def test_a_chunk_that_is_missing_short_long_empty_or_a_folder_is_seen(dataset: Callable[..., Any]) -> None:
+    path, _ = dataset("gaussian", 5, 300, block_rows=64)
+    file = chunk(path, "X", 2)
+    intact = file.read_bytes()
+    opened = open_source(Source(str(path)))
+    for content in (b"", intact[:-5], intact + b"x", None):
+        file.unlink()
+        if content is not None:
+            file.write_bytes(content)
+        with pytest.raises(CorruptDataError, match=r"c\.2\.0: chunk 2 of X"):
+            read_all(opened)
+        with pytest.raises(CorruptDataError):
+            read_all(open_source(Source(str(path), direct=False)))
+        file.write_bytes(intact)
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(CorruptDataError):
+        read_all(open_source(Source(str(path))))
+
+
+def test_two_chunks_that_were_swapped_are_seen(dataset: Callable[..., Any]) -> None:
+    path, _ = dataset("gaussian", 5, 300, block_rows=64)
+    one, two = chunk(path, "X", 0), chunk(path, "X", 1)
+    a, b = one.read_bytes(), two.read_bytes()
+    one.write_bytes(b)
+    two.write_bytes(a)
+    with pytest.raises(CorruptDataError, match="chunk 0 of X is damaged"):
+        read_all(open_source(Source(str(path))))
+
+
+def test_damaged_metadata_is_one_error(dataset: Callable[..., Any]) -> None:
+    path, _ = dataset("gaussian", 5, 300, block_rows=64)
+    for file in ("zarr.json", "X/zarr.json", "checksum/zarr.json", "checksum/c.0.0", "dfeas.complete"):
+        intact = (path / file).read_bytes()
+        (path / file).write_bytes(intact[: len(intact) // 2])
+        with pytest.raises(CorruptDataError):
+            open_source(Source(str(path)))
+        (path / file).write_bytes(intact)
+    open_source(Source(str(path)))
+
+
+def test_zarr_format_2_and_unknown_codecs_are_refused_before_a_chunk_is_read(tmp_path: Path) -> None:
+    zarr.create_array(tmp_path / "v2", shape=(4, 2), dtype="f4", zarr_format=2)
+    with pytest.raises(BadInputError, match="format 2"):
+        open_source(Source(str(tmp_path / "v2")))
+
+
+def test_a_missing_chunk_of_a_users_array_is_not_zero(tmp_path: Path) -> None:
+    array = zarr.create_array(tmp_path / "x", shape=(40, 2), chunks=(10, 2), dtype="f4", compressors=None)
+    array[:] = 1
+    chunk_file = next(p for p in (tmp_path / "x").rglob("*") if p.is_file() and p.name != "zarr.json")
+    chunk_file.unlink()
+    with pytest.raises(CorruptDataError, match="1 of 4 chunks are missing"):
+        open_source(Source(str(tmp_path / "x")))
+
+
+def test_a_range_of_blocks_counts_its_bytes(dataset: Callable[..., Any]) -> None:
+    path, _ = dataset("gaussian", 5, 300, block_rows=64)
+    for direct in (True, False):
+        cost, seen = Cost(), []
+        opened = open_source(Source(str(path), direct=direct))
+        seen = [block.start for block in opened.read_range(1, 4, cost)]
+        assert seen == [64, 128, 192]
+        assert cost.bytes_read == 3 * 64 * 5 * 4
+
+
+def test_blocks_in_memory_are_views() -> None:
+    X = np.ones((100, 3))
+    block: Block = next(from_arrays(X, np.arange(100) % 2).read_range(0, 1, Cost()))
+    assert np.shares_memory(block.points, X)
+
+
+def test_a_writer_leaves_nothing_when_it_fails_and_nothing_twice(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), writer(tmp_path / "a", 10, 2, np.dtype("f4"), 5):
+        raise RuntimeError
+    assert not (tmp_path / "a").exists()
+    with (
+        writer(tmp_path / "b", 10, 2, np.dtype("f4"), 5) as target,
+        pytest.raises(UsageError, match="another process is writing"),
+        writer(tmp_path / "b", 10, 2, np.dtype("f4"), 5),
+    ):
+        pass
+    assert target.path.name == "b"
+
+
+def test_a_dataset_without_all_blocks_is_never_complete(tmp_path: Path) -> None:
+    with pytest.raises(CorruptDataError, match="1 blocks were never written"), writer(tmp_path / "a", 10, 2, np.dtype("f4"), 5) as w:
+        w.write(0, np.ones((5, 2), np.float32), np.ones(5, np.int8))
+        w.finish(())
+    assert not (tmp_path / "a").exists()
+
+
+def test_the_fingerprint_depends_on_points_and_labels_and_not_on_the_way_in(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((50, 3)), np.arange(50) % 2
+    marks = []
+    for i, (points, labels) in enumerate([(X, y), (X, y), (X + 1e-9, y), (X, 1 - y)]):
+        np.savez(tmp_path / f"{i}.npz", X=points, y=labels)
+        marks.append(ingest(tmp_path / f"{i}.npz", tmp_path / str(i)).fingerprint)
+    assert marks[0] == marks[1]
+    assert len(set(marks)) == 3

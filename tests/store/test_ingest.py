@@ -1,0 +1,139 @@
+"""Ingest: every source gives the same dataset; bad input leaves nothing behind."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import zarr
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dfeas.errors import BadInputError, CorruptDataError, DfeasError
+from dfeas.store import Source, open_source
+from dfeas.store.ingest import ingest
+from dfeas.store.labels import map_labels
+from dfeas.store.reading import Cost
+
+
+@pytest.fixture
+def data() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(3)
+    return rng.standard_normal((700, 9)).astype(np.float32), np.where(rng.random(700) < 0.4, "no", "yes")
+
+
+def sources(tmp_path: Path, X: np.ndarray, y: np.ndarray) -> dict[str, tuple[Path, dict[str, Any]]]:
+    """The same data in every format."""
+    numeric = (y == "yes").astype(int)
+    np.save(tmp_path / "x.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    np.savez(tmp_path / "a.npz", X=X, y=y)
+    np.savez_compressed(tmp_path / "b.npz", points=X, labels=numeric)
+    with h5py.File(tmp_path / "c.h5", "w") as file:
+        file["X"], file["y"] = X, numeric
+        file.create_dataset("chunked", data=X, chunks=(50, 4), compression="gzip")
+        file["text"] = np.array(y, dtype=h5py.string_dtype())
+    zarr.create_array(tmp_path / "z", data=X, chunks=(100, 9))
+    zarr.create_array(tmp_path / "zl", data=numeric, chunks=(70,))
+    return {
+        "npy": (tmp_path / "x.npy", {"labels": str(tmp_path / "y.npy")}),
+        "npz": (tmp_path / "a.npz", {}),
+        "npz-compressed": (tmp_path / "b.npz", {"points": "points", "labels": "labels"}),
+        "hdf5": (tmp_path / "c.h5", {}),
+        "hdf5-chunked": (tmp_path / "c.h5", {"points": "chunked", "labels": "text"}),
+        "zarr": (tmp_path / "z", {"labels": str(tmp_path / "zl")}),
+    }
+
+
+def test_every_format_gives_the_same_dataset(tmp_path: Path, data: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = data
+    marks = {}
+    for name, (path, options) in sources(tmp_path, X, y).items():
+        header = ingest(path, tmp_path / f"out-{name}", block_rows=64, **options)
+        marks[name] = header.fingerprint
+        opened = open_source(Source(str(tmp_path / f"out-{name}")))
+        points = np.concatenate([b.points.copy() for b in opened.read_range(0, opened.blocks, Cost())])
+        assert np.array_equal(points, X), name
+        assert header.positive == int((y == "yes").sum())
+    assert len(set(marks.values())) == 1, marks
+
+
+@pytest.mark.parametrize(
+    ("change", "words", "code"),
+    [
+        (lambda X, y: (X, y[:-1]), "expected 700 labels", 4),
+        (lambda X, y: (X, np.full(700, 5)), "all 700 labels are 5", 4),
+        (lambda X, y: (X, np.arange(700) % 3), "--positive", 4),
+        (lambda X, y: (X, np.where(np.arange(700) == 9, np.nan, 1.0)), "label of point 9 is not a finite", 4),
+        (lambda X, y: (X[:, 0], y), "expected points as an array", 4),
+        (lambda X, y: (X[:0], y[:0]), "no points", 4),
+        (lambda X, y: (X.astype(complex), y), "cannot be used", 4),
+        (lambda X, y: (np.where(np.arange(9) == 4, np.nan, X), y), "point 0 feature 4: nan", 4),
+        (lambda X, y: (np.where(np.arange(700)[:, None] == 650, np.inf, X), y), "point 650 feature 0: inf", 4),
+        (lambda X, y: (X.astype(float) * 1e-170, y), "1e-150", 4),
+        (lambda X, y: (np.asfortranarray(X), y), "Fortran", 4),
+    ],
+)
+def test_what_cannot_be_used_is_refused_and_leaves_nothing(
+    tmp_path: Path, data: tuple[np.ndarray, np.ndarray], change: Any, words: str, code: int
+) -> None:
+    X, y = change(*data)
+    np.savez(tmp_path / "a.npz", X=X, y=y)
+    with pytest.raises(DfeasError, match=words) as caught:
+        ingest(tmp_path / "a.npz", tmp_path / "out", block_rows=64)
+    assert caught.value.exit_code == code
+    assert not (tmp_path / "out").exists()
+
+
+def test_truncated_files_are_corrupt_and_leave_nothing(tmp_path: Path, data: tuple[np.ndarray, np.ndarray]) -> None:
+    for name, (path, options) in sources(tmp_path, *data).items():
+        if path.is_dir():
+            continue
+        short = tmp_path / f"short-{path.name}"
+        for share in (0.1, 0.6, 0.97):
+            short.write_bytes(path.read_bytes()[: int(path.stat().st_size * share)])
+            with pytest.raises((CorruptDataError, BadInputError)):
+                ingest(short, tmp_path / "out", block_rows=64, **options)
+            assert not (tmp_path / "out").exists(), name
+
+
+def test_one_class_against_the_rest(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", X=np.ones((9, 2)), y=np.arange(9) % 3)
+    header = ingest(tmp_path / "a.npz", tmp_path / "out", positive="2")
+    assert (header.positive, header.classes) == (3, ("rest", "2"))
+    with pytest.raises(BadInputError, match="no point has the label 5"):
+        ingest(tmp_path / "a.npz", tmp_path / "out2", positive="5")
+
+
+@given(st.sampled_from([(0, 1), (-1, 1), (False, True), ("a", "b"), (2.0, 7.5), (b"n", b"y"), (3, -4)]), st.data())
+def test_two_values_of_any_kind_become_signs(pair: tuple[Any, Any], data: st.DataObject) -> None:
+    values = np.array(data.draw(st.lists(st.sampled_from(pair), min_size=2, max_size=20)))
+    if len(set(values.tolist())) < 2:
+        with pytest.raises(BadInputError, match="two classes are needed"):
+            map_labels(values, len(values), None, "here")
+        return
+    signs = map_labels(values, len(values), None, "here")(values)
+    assert signs.tolist() == [1 if v == max(pair) else -1 for v in values.tolist()]
+    named = map_labels(values, len(values), "a" if "a" in pair else str(min(pair)) if not isinstance(pair[0], bytes) else "n", "here")
+    assert named(values).tolist() == (-signs).tolist()
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "from dfeas.store.ingest import ingest\n"
+        "ingest(sys.argv[1], sys.argv[2], labels=sys.argv[3])\n"
+        "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))\n"
+    )
+    peaks = []
+    for n in (50_000, 600_000):
+        X = np.lib.format.open_memmap(tmp_path / f"{n}.npy", mode="w+", dtype=np.float32, shape=(n, 200))
+        X[:, 0] = 1
+        np.save(tmp_path / f"{n}-y.npy", np.arange(n, dtype=np.int8) % 2)
+        del X
+        run = [sys.executable, "-c", code, str(tmp_path / f"{n}.npy"), str(tmp_path / f"out{n}"), str(tmp_path / f"{n}-y.npy")]
+        peaks.append(int(subprocess.run(run, check=True, capture_output=True, text=True).stdout))
+    assert peaks[1] - peaks[0] < 60_000  # kB; the larger file has 440 MB more

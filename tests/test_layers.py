@@ -1,0 +1,93 @@
+"""Imports point one way."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "dfeas"
+
+# room -> what of ours it may import
+ALLOWED = {
+    "errors": set(),
+    "version": set(),
+    "passes": {"passes"},
+    "methods": {"methods", "passes"},
+    "store": {"store", "passes", "errors"},
+    "engine": {"engine", "store", "passes", "errors"},
+    "certificate": {"store", "errors"},
+    "verify": {"certificate", "store", "errors"},
+    "termination": set(),
+    "trace": {"termination"},
+    "memory": {"errors", "passes", "store"},
+    "recovery": {"certificate", "engine", "methods", "passes", "termination"},
+    "driver": {"certificate", "engine", "errors", "methods", "recovery", "termination", "trace", "verify"},
+    "instances": {"errors", "store"},
+}
+FRONTS = {"result", "solving", "cli", "__init__"}
+DASK_ONLY_IN = {"engine/cluster.py"}
+METHODS_MAY_NOT = {"os", "sys", "time", "random", "logging", "pathlib", "dask", "distributed", "zarr", "io", "threading"}
+
+
+def _imports(path: Path) -> list[str]:
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            found += [f"{node.module}.{alias.name}" for alias in node.names]
+    return found
+
+
+def _runtime_imports(path: Path) -> list[str]:
+    """Imports outside ``if TYPE_CHECKING``."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            node.body = [ast.Pass()]
+    return [
+        name
+        for node in ast.walk(tree)
+        for name in (
+            [a.name for a in node.names]
+            if isinstance(node, ast.Import)
+            else [str(node.module)]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    ]
+
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_a_room_imports_only_the_rooms_below_it(path: Path) -> None:
+    room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    if room in FRONTS:
+        return
+    assert room in ALLOWED, f"{room}: a new room needs its place in this test"
+    for name in _imports(path):
+        parts = name.split(".")
+        if parts[0] == "dfeas":
+            assert parts[1] in ALLOWED[room], f"{path.name} imports {name}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_dask_is_imported_by_the_cluster_engine_only(path: Path) -> None:
+    if str(path.relative_to(PACKAGE)) not in DASK_ONLY_IN:
+        assert not {name.split(".")[0] for name in _runtime_imports(path)} & {"dask", "distributed"}
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "methods").glob("*.py")), ids=lambda p: p.name)
+def test_methods_have_no_clock_no_randomness_no_io(path: Path) -> None:
+    text = path.read_text()
+    assert not {name.split(".")[0] for name in _runtime_imports(path)} & METHODS_MAY_NOT
+    assert "np.random" not in text
+    assert "open(" not in text
+
+
+def test_the_checker_shares_no_code_with_passes_methods_and_engine() -> None:
+    names = {".".join(name.split(".")[:2]) for name in _imports(PACKAGE / "verify.py") if name.startswith("dfeas")}
+    assert names == {"dfeas.certificate", "dfeas.errors", "dfeas.store"}
