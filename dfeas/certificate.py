@@ -8,7 +8,10 @@ kind does not use is empty. LP people call a Gordan certificate a Farkas certifi
 from __future__ import annotations
 
 import io
+import struct
+import tokenize
 import zipfile
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +21,23 @@ from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.store.placing import place
+
+# what zipfile, zlib and NumPy raise on archives with damaged bytes
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    tokenize.TokenError,
+    ArithmeticError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+)
 
 _FIELDS = ("kind", "y", "support", "weights", "fingerprint")
 
@@ -67,7 +87,7 @@ def load(path: Path) -> Certificate:
                 _check_declared_size(archive, f"{name}.npy")
         with np.load(path, allow_pickle=False) as arrays:
             kind, y, support, weights, mark = (np.asarray(arrays[name]) for name in _FIELDS)
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, OSError) as error:
+    except _DAMAGE as error:
         raise CorruptDataError(f"{path}: not a readable certificate: {error}") from None
     sound = (
         str(kind) in ("separator", "gordan")

@@ -31,7 +31,7 @@ from dfeas.store.reading import Buffers
 
 U = 2.0**-53
 TINY = 2.0**-1074
-UP = 1 + 2.0**-40  # enough to cover the handful of roundings in a bound itself
+UP = 1 + 2.0**-48  # enough to cover the handful of roundings in a bound itself
 EXACT_POINTS = 2000
 EXACT_ENTRIES = 100_000
 PIECE_BYTES = 4 << 20
@@ -153,7 +153,7 @@ def _look_at_scores(
     found: Found, start: int, points: NDArray[np.float64], signs: NDArray[np.float64], y: NDArray[np.float64]
 ) -> None:
     m = points.shape[1]
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         score = (points @ y) * signs
         bound = UP * (_gamma(m) / (1 - 2 * _gamma(m)) * (np.abs(points) @ np.abs(y)) + 2 * m * TINY)
         length = np.sqrt(np.einsum("ij,ij->i", points, points)) * (1 + _gamma(m + 4)) * float(np.linalg.norm(y))

@@ -91,7 +91,7 @@ def looks_like_dataset(path: Path) -> bool:
 def require_complete(path: Path) -> str:
     """The fingerprint in the completion marker; raises CorruptDataError when ingest did not finish."""
     try:
-        return (path / MARKER).read_text().strip()
+        return (path / MARKER).read_text(errors="replace").strip()
     except OSError:
         raise CorruptDataError(
             f"{path}: incomplete dataset, its ingest was interrupted or still runs; run the same ingest again"

@@ -1,0 +1,286 @@
+"""Each method's guarantee at every iterate, on instances whose margin is known; exact pass counts; purity of states."""
+
+import math
+import pickle
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dfeas.engine import LocalEngine
+from dfeas.instances import Instance
+from dfeas.methods import METHODS, Facts, Mixture, Sparse
+from dfeas.methods.mirror_prox import AdaptiveSteps, FixedSteps, MirrorProx
+from dfeas.methods.perceptron import Perceptron, correct
+from dfeas.methods.smooth_perceptron import SmoothPerceptron, shares
+from dfeas.passes import Softmin
+from dfeas.store import from_arrays
+
+
+@dataclass
+class Counting:
+    """An engine that counts the passes it runs."""
+
+    inner: LocalEngine
+    passes: int = field(default=0)
+
+    def run(self, pass_: Any) -> Any:
+        self.passes += 1
+        return self.inner.run(pass_)
+
+
+def problem(kind: str, m: int, n: int, **options: Any) -> tuple[Counting, np.ndarray, Facts]:
+    """An engine, the columns A (m, n) computed plainly, and the facts."""
+    instance = Instance(kind, m, n, **options)
+    blocks = [instance.block(i) for i in range(-(-n // instance.rows))]
+    X, labels = np.vstack([b[0] for b in blocks]), np.concatenate([b[1] for b in blocks])
+    wide = X.astype(np.float64) * labels[:, None]
+    A = (wide / np.linalg.norm(wide, axis=1)[:, None]).T
+    return Counting(LocalEngine(from_arrays(X, labels), 1)), A, Facts(m, n)
+
+
+def states(method: Any, engine: Counting, facts: Facts, passes: int) -> Iterator[Any]:
+    """The state after each pass."""
+    state = method.init(facts)
+    for _ in range(passes):
+        state = method.tell(state, engine.run(method.ask(state)))
+        yield state
+
+
+def weights(gordan: Mixture | Sparse, A: np.ndarray) -> np.ndarray:
+    """The n-vector x of the evidence, computed plainly from its record."""
+    if isinstance(gordan, Sparse):
+        x = np.zeros(A.shape[1])
+        x[gordan.index] = gordan.weight
+        return x
+    soft = np.exp(-(A.T @ gordan.Y) / gordan.mu)
+    return (soft / soft.sum(axis=0)) @ gordan.share
+
+
+FAMILIES = [("planted", {"margin": 0.1}), ("planted", {"margin": 0.01}), ("halfspace", {}), ("gaussian", {}), ("one-flip", {})]
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(("kind", "options"), FAMILIES, ids=str)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_bracket_is_true_and_its_evidence_real_after_every_pass(
+    name: str, kind: str, options: dict[str, Any], seed: int
+) -> None:
+    engine, A, facts = problem(kind, 8, 300, seed=seed, dtype="float64", **options)
+    method = METHODS[name]()
+    lower, upper = -1.0, 1.0
+    for state in states(method, engine, facts, 60):
+        evidence = method.evidence(state)
+        bracket = evidence.bracket
+        assert bracket.lower <= bracket.upper + 1e-12
+        assert bracket.lower >= lower
+        assert bracket.upper <= upper
+        lower, upper = bracket.lower, bracket.upper
+        if bracket.y is not None:
+            assert np.linalg.norm(bracket.y) == pytest.approx(1, abs=1e-12)
+            assert (A.T @ bracket.y).min() == pytest.approx(bracket.lower, abs=1e-12)
+        if evidence.gordan is not None:
+            x = weights(evidence.gordan, A)
+            assert x.sum() == pytest.approx(1, abs=1e-9)
+            assert (x >= 0).all()
+            assert np.linalg.norm(A @ x) == pytest.approx(bracket.upper, abs=1e-9)
+        if kind == "planted":
+            assert bracket.lower <= options["margin"] + 1e-12
+            assert bracket.upper >= options["margin"] - 1e-12
+        if kind in ("gaussian", "one-flip"):
+            assert bracket.lower <= 1e-12
+
+
+@given(st.integers(2, 12), st.integers(10, 200), st.sampled_from([0.3, 0.1, 0.03]), st.integers(0, 999))
+@settings(max_examples=25)
+def test_perceptron_makes_at_most_one_over_margin_squared_corrections(m: int, n: int, margin: float, seed: int) -> None:
+    engine, A, facts = problem("planted", m, n, margin=margin, seed=seed, dtype="float64")
+    method = Perceptron(cap=5)
+    for state in states(method, engine, facts, 400):
+        k = state.corrections
+        assert k <= 1 / margin**2 + 1e-9
+        assert np.linalg.norm(state.y) <= math.sqrt(k) + 1e-9  # the proof's upper end
+        if k:
+            assert method.evidence(state).bracket.upper <= 1 / math.sqrt(k) + 1e-12
+        if state.violated == 0:
+            break
+    assert state.violated == 0
+    assert (A.T @ state.y > 0).all()
+
+
+def test_corrections_are_those_of_a_plain_loop() -> None:
+    rng = np.random.default_rng(2)
+    W = rng.standard_normal((40, 6))
+    W /= np.linalg.norm(W, axis=1)[:, None]
+    W = W[np.abs(W @ np.ones(6)) > 0.3]
+    W *= np.sign(W @ np.ones(6))[:, None]
+    y, count = correct(np.zeros(6), W, 10_000)
+    assert np.allclose(W.T @ count, y)
+    assert (W @ y > 0).all()
+    z = np.zeros(6)
+    while (violated := np.flatnonzero(W @ z <= 0)).size:
+        for j in violated:
+            if W[j] @ z <= 0:
+                z += W[j]
+    assert np.allclose(y, z)
+
+
+def test_corrections_stop_at_their_limit() -> None:
+    W = np.array([[1.0, 0.0], [-1.0, 0.0]])
+    assert correct(np.zeros(2), W, 7)[1].sum() == 7
+
+
+@pytest.mark.parametrize(("kind", "options"), FAMILIES, ids=str)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_smooth_perceptron_keeps_the_excessive_gap(kind: str, options: dict[str, Any], seed: int) -> None:
+    engine, A, facts = problem(kind, 8, 300, seed=seed, dtype="float64", **options)
+    n = facts.n
+    for state in states(SmoothPerceptron(), engine, facts, 120):
+        if not state.asked:
+            continue
+        k = state.step
+        assert state.mu == pytest.approx(4 / ((k + 1) * (k + 2)))
+        exponents = -(A.T @ state.y) / state.mu
+        lse = exponents.max() + math.log(np.exp(exponents - exponents.max()).sum())
+        smooth = state.mu * (lse - math.log(n)) + state.y @ state.y / 2
+        assert smooth <= -(state.Ax @ state.Ax) / 2 + 1e-10  # Lemma 5
+        assert np.allclose(
+            sum(s * a[3] for s, a in zip(shares(len(state.asked)), state.asked, strict=True)), state.Ax, atol=1e-12
+        )
+        if kind in ("gaussian", "one-flip"):
+            assert np.linalg.norm(state.Ax) <= 2 * math.sqrt(2 * math.log(n)) / (k + 1) + 1e-9
+
+
+@given(st.integers(2, 12), st.integers(10, 300), st.sampled_from([0.3, 0.1, 0.03]), st.integers(0, 999))
+@settings(max_examples=25)
+def test_smooth_perceptron_separates_within_its_bound(m: int, n: int, margin: float, seed: int) -> None:
+    engine, _, facts = problem("planted", m, n, margin=margin, seed=seed, dtype="float64")
+    method = SmoothPerceptron()
+    bound = 2 * math.sqrt(2 * math.log(n)) / margin
+    for state in states(method, engine, facts, math.ceil(bound) + 3):
+        if method.evidence(state).bracket.lower > 0:
+            break
+    assert method.evidence(state).bracket.lower > 0
+    assert state.step <= bound
+    assert engine.passes == state.step + 2  # y_0, Ax_0, then one a step
+
+
+@pytest.mark.parametrize(("kind", "options"), FAMILIES, ids=str)
+@pytest.mark.parametrize("rule", [FixedSteps(), AdaptiveSteps()], ids=["fixed", "adaptive"])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_mirror_prox_keeps_its_gap(kind: str, options: dict[str, Any], rule: Any, seed: int) -> None:
+    engine, A, facts = problem(kind, 8, 300, seed=seed, dtype="float64", **options)
+    fixed = isinstance(rule, FixedSteps)
+    for state in states(MirrorProx(rule), engine, facts, 121):
+        if not state.steps or state.half is not None:
+            continue
+        t, gamma = state.steps, math.sqrt(2 / math.log(facts.n))
+        average, Ax = state.y_sum / state.weight, state.Ax_sum / state.weight
+        gap = np.linalg.norm(Ax) - (A.T @ average).min()
+        assert gap <= 2 / state.weight + 1e-9
+        if fixed:
+            assert state.weight == pytest.approx(t * gamma)
+            assert gap <= math.sqrt(2 * math.log(facts.n)) / t + 1e-9
+            assert engine.passes == 1 + 2 * t
+
+
+def test_mirror_prox_with_fixed_steps_passes_the_test_of_the_adaptive_rule() -> None:
+    seen = []
+
+    class Watching(FixedSteps):
+        def accept(self, excess: float, gamma: float) -> bool:
+            seen.append(excess)
+            return True
+
+    engine, _, facts = problem("halfspace", 8, 300, dtype="float64")
+    list(states(MirrorProx(Watching()), engine, facts, 101))
+    assert len(seen) == 50
+    assert max(seen) <= 1e-12
+
+
+def test_mirror_prox_holds_the_softmaxes_of_the_paper() -> None:
+    """Two steps with n-vectors, as Algorithm 1 prints them, against two steps with m-vectors."""
+    engine, A, facts = problem("halfspace", 5, 60, dtype="float64")
+    log_n = math.log(facts.n)
+    gamma, ax, ay = math.sqrt(2 / log_n), 1 / log_n, 2.0
+
+    def ball(y: np.ndarray) -> np.ndarray:
+        return y / max(1.0, float(np.linalg.norm(y)))
+
+    def simplex(x: np.ndarray, xi: np.ndarray) -> np.ndarray:
+        z = x * np.exp(-xi)
+        return z / z.sum()
+
+    vx, vy = np.full(facts.n, 1 / facts.n), np.zeros(5)
+    mean_x, mean_y = np.zeros(facts.n), np.zeros(5)
+    for _ in range(2):
+        wx, wy = simplex(vx, gamma / ax * (A.T @ vy)), ball(vy + gamma / ay * (A @ vx))
+        vx, vy = simplex(vx, gamma / ax * (A.T @ wy)), ball(vy + gamma / ay * (A @ wx))
+        mean_x, mean_y = mean_x + wx / 2, mean_y + wy / 2
+    *_, state = states(MirrorProx(FixedSteps()), engine, facts, 5)
+    assert np.allclose(state.y_sum / state.weight, mean_y, atol=1e-12)
+    assert np.allclose(state.Ax_sum / state.weight, A @ mean_x, atol=1e-12)
+    assert np.allclose(state.v, vy, atol=1e-12)
+    assert np.allclose(state.Av, A @ vx, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_states_are_pure_and_survive_pickling(name: str) -> None:
+    engine, _, facts = problem("halfspace", 6, 200)
+    method = METHODS[name]()
+    straight = list(states(method, engine, facts, 12))
+    state = method.init(facts)
+    for expected in straight:
+        before = pickle.dumps(state)
+        answer = engine.run(method.ask(state))
+        following = method.tell(pickle.loads(before), answer)
+        assert pickle.dumps(state) == before  # told nothing, asked twice: unchanged
+        method.ask(state)
+        assert pickle.dumps(state) == before
+        state = following
+        assert method.evidence(state).bracket.lower == method.evidence(expected).bracket.lower
+        assert method.evidence(state).bracket.upper == method.evidence(expected).bracket.upper
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_one_point_two_equal_and_two_opposite_points(name: str) -> None:
+    for points, feasible in (([[3.0, 4.0]], True), ([[1.0, 2.0]] * 2, True), ([[1.0, 2.0], [-1.0, -2.0]], False)):
+        X = np.array(points)
+        method = METHODS[name]()
+        state = method.init(Facts(2, len(X)))
+        engine = LocalEngine(from_arrays(X), 1)
+        for _ in range(3 if name == "perceptron" else 40):
+            state = method.tell(state, engine.run(method.ask(state)))
+        bracket = method.evidence(state).bracket
+        assert bracket.lower > 0.9 if feasible else bracket.upper < 0.2
+
+
+def test_the_value_of_the_game_is_the_same_for_mirror_prox_and_smooth_perceptron() -> None:
+    brackets = []
+    for name in ("mirror-prox", "mirror-prox-fixed", "smooth-perceptron"):
+        engine, _, facts = problem("planted", 5, 200, margin=0.2, dtype="float64")
+        method = METHODS[name]()
+        *_, state = states(method, engine, facts, 300)
+        brackets.append(method.evidence(state).bracket)
+    assert max(b.lower for b in brackets) <= 0.2 <= min(b.upper for b in brackets)
+    assert min(b.lower for b in brackets) > 0.17
+    assert max(b.upper for b in brackets) < 0.23
+
+
+def test_the_perceptron_gathers_no_more_than_its_memory() -> None:
+    assert Perceptron().init(Facts(100, 10**9, 64 * 100 * 50)).cap == 50
+    assert isinstance(Perceptron().ask(Perceptron().init(Facts(3, 10))).cap, int)
+    assert isinstance(MirrorProx().ask(MirrorProx().init(Facts(3, 10))), Softmin)
+
+
+def test_shares_are_those_of_the_recursion(arrays: Callable[..., Any]) -> None:
+    x = np.zeros(9)
+    for k in range(9):
+        theta = 1.0 if k == 0 else 2 / (k - 1 + 3)
+        x *= 1 - theta
+        x[k] += theta
+        assert np.allclose(shares(k + 1), x[: k + 1])

@@ -1,0 +1,318 @@
+"""The driver and its parts: decisions, refusals, limits, recovery, trace, memory."""
+
+import io
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dfeas
+from dfeas.certificate import Certificate
+from dfeas.driver import run
+from dfeas.engine import LocalEngine
+from dfeas.errors import CheckFailedError, UsageError
+from dfeas.instances import KINDS, Instance
+from dfeas.memory import parse_bytes, thread_bytes, threads_that_fit
+from dfeas.methods import METHODS, Facts, Mixture
+from dfeas.recovery import shorten
+from dfeas.store import from_arrays
+from dfeas.termination import EPS_INFEASIBLE, FEASIBLE, Goal, Limits, Record, decide, remaining_passes
+from dfeas.trace import Terminal
+from dfeas.verify import Check
+
+RECORD = Record("m", 5, 5, -1.0, 1.0, None, 10.0, 2.0, 1.0, 1.0, 0.0, 100, 1000)
+
+
+@pytest.mark.parametrize(
+    ("change", "stopped", "verdict"),
+    [
+        ({}, None, None),
+        ({"margin_lower": 1e-300}, "verdict", FEASIBLE),
+        ({"margin_lower": 0.0}, None, None),
+        ({"margin_upper": 0.9e-3}, "verdict", EPS_INFEASIBLE),
+        ({"margin_upper": 1e-3}, None, None),
+        ({"margin_lower": 1e-9, "margin_upper": 1e-9}, "verdict", FEASIBLE),
+        ({"margin_lower": math.nan}, "numerical_error", "undecided"),
+        ({"margin_upper": math.inf}, "numerical_error", "undecided"),
+        ({"stalled": "why"}, "stalled", "undecided"),
+        ({"stalled": "why", "margin_lower": 1.0}, "verdict", FEASIBLE),
+        ({"passes": 7}, "pass_limit", "undecided"),
+        ({"seconds": 20.0}, "time_limit", "undecided"),
+        ({"seconds": 20.0, "margin_upper": 1e-9}, "verdict", EPS_INFEASIBLE),
+    ],
+)
+def test_decide_is_a_function_of_records(change: dict[str, Any], stopped: str | None, verdict: str | None) -> None:
+    decision = decide(replace(RECORD, **change), Goal(1e-3), Limits(7, 20.0))
+    assert (None if decision is None else decision.stopped) == stopped
+    assert (None if decision is None else decision.verdict) == verdict
+
+
+def test_the_time_left_follows_the_bracket() -> None:
+    records = [replace(RECORD, passes=t, margin_lower=0.01 - 1 / t, margin_upper=0.02 + 1 / t) for t in range(1, 51)]
+    assert remaining_passes(records, 1e-9) == pytest.approx(50, rel=0.1)  # the lower end reaches 0 at t = 100
+    records = [replace(RECORD, passes=t, margin_lower=-0.5, margin_upper=1 / (t + 1)) for t in range(1, 51)]
+    assert remaining_passes(records, 0.01) == pytest.approx(48, rel=0.1)
+    assert remaining_passes(records[:2], 0.01) == math.inf
+
+
+class Counting(LocalEngine):
+    """Counts reads."""
+
+    passes = maps = 0
+
+    def run(self, pass_: Any) -> Any:
+        self.passes += 1
+        return super().run(pass_)
+
+    def map(self, function: Any, *args: Any) -> Any:
+        self.maps += 1
+        return super().map(function, *args)
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("kind", ["planted", "gaussian"])
+def test_a_solve_reads_exactly_what_it_says(
+    monkeypatch: pytest.MonkeyPatch, arrays: Callable[..., Any], name: str, kind: str
+) -> None:
+    engines: list[Counting] = []
+
+    def make(dataset: Any, threads: Any = None) -> Counting:
+        engines.append(Counting(dataset, 1))
+        return engines[-1]
+
+    monkeypatch.setattr("dfeas.solving.LocalEngine", make)
+    result = dfeas.solve(*arrays(kind, 5, 400, margin=0.1), method=name, eps=0.02)
+    assert result.verdict == ("feasible" if kind == "planted" else "eps-infeasible")
+    passes, checks = engines
+    recovery = int(kind == "gaussian" and name != "perceptron")
+    assert passes.passes == 1 + result.passes + recovery  # survey, passes, recovery
+    assert checks.maps == 1
+    assert result.reads == passes.passes + checks.maps
+    assert result.bytes_read == result.reads * 400 * 5 * 4
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_every_method_on_every_family_from_python(arrays: Callable[..., Any], name: str, kind: str, seed: int) -> None:
+    X, labels = arrays(kind, 6, 500, seed=seed, margin=0.05)
+    result = dfeas.solve(X, labels, method=name, eps=0.01, max_passes=3000)
+    if kind == "halfspace":  # the best margin may be below eps: both answers are right then
+        assert result.verdict in ("feasible", "eps-infeasible")
+    else:
+        assert result.verdict == ("feasible" if kind == "planted" else "eps-infeasible")
+    assert result.success
+    assert result.status == 0
+    assert result.proof == "rigorous"
+    assert result.nit == result.iterations
+    wide = X.astype(float) * labels[:, None]
+    A = (wide / np.linalg.norm(wide, axis=1)[:, None]).T
+    if result.verdict == "feasible":
+        assert result.y is not None
+        assert 0 < result.margin_lower <= (A.T @ result.y).min() + 1e-12
+    else:
+        assert result.support is not None
+        assert result.weights is not None
+        assert result.weights.sum() == pytest.approx(1)
+        assert np.linalg.norm(A[:, result.support] @ result.weights) <= result.margin_upper <= result.eps
+
+
+def test_limits_end_a_run_with_the_best_evidence(arrays: Callable[..., Any]) -> None:
+    X, labels = arrays("halfspace", 20, 2000)
+    result = dfeas.solve(X, labels, max_passes=7)
+    assert (result.verdict, result.stopped, result.proof, result.passes) == ("undecided", "pass_limit", "none", 7)
+    assert result.margin_lower < 0 < result.margin_upper < 1
+    assert result.y is not None
+    assert result.message == "the limit of passes was reached"
+    assert dfeas.solve(X, labels, time_limit=1e-9).stopped == "time_limit"
+
+
+def test_evidence_that_the_checker_refuses_does_not_end_the_run(arrays: Callable[..., Any]) -> None:
+    dataset = from_arrays(*arrays("planted", 5, 400, margin=0.1))
+    asked: list[float] = []
+
+    def grudging(certificate: Certificate) -> Check:
+        A = dataset.points.array.astype(float) * dataset.labels.array[:, None]
+        asked.append(float((A @ certificate.y).min()))
+        if len(asked) < 3:
+            raise CheckFailedError("not yet")
+        return Check("feasible", "rigorous", asked[-1], 1.0, 400, 0, "fine")
+
+    method = METHODS["mirror-prox"]()
+    outcome = run(
+        LocalEngine(dataset, 1), method, method.init(Facts(5, 400)), Goal(1e-6), Limits(500), fingerprint="", verify=grudging
+    )
+    assert outcome.decision.verdict == FEASIBLE
+    assert len(asked) == 3
+    assert asked[1] > 1.9 * asked[0]
+    assert asked[2] > 1.9 * asked[1]
+    assert outcome.reads == outcome.record.passes + 3
+
+
+def test_an_interrupt_ends_the_run_with_the_best_evidence(arrays: Callable[..., Any]) -> None:
+    dataset = from_arrays(*arrays("halfspace", 20, 2000))
+
+    class Impatient(LocalEngine):
+        count = 0
+
+        def run(self, pass_: Any) -> Any:
+            self.count += 1
+            if self.count == 6:
+                raise KeyboardInterrupt
+            return super().run(pass_)
+
+    method = METHODS["mirror-prox"]()
+    outcome = run(
+        Impatient(dataset, 1), method, method.init(Facts(20, 2000)), Goal(), Limits(), fingerprint="", verify=lambda c: None
+    )
+    assert (outcome.decision.stopped, outcome.record.passes) == ("interrupted", 5)
+    assert outcome.certificate is not None
+    assert outcome.check is None
+
+
+def test_a_zero_point_is_an_exact_no_without_a_pass(arrays: Callable[..., Any]) -> None:
+    X, labels = arrays("planted", 4, 100, margin=0.1)
+    X[37] = 0
+    result = dfeas.solve(X, labels)
+    assert (result.verdict, result.proof, result.passes, result.margin_upper) == ("infeasible", "exact", 0, 0.0)
+    assert result.support is not None
+    assert result.support.tolist() == [37]
+    assert dfeas.solve(X, labels, intercept=True, max_passes=3).verdict != "infeasible"
+
+
+def test_two_equal_points_with_opposite_labels_are_an_exact_no() -> None:
+    result = dfeas.solve([[1.5, -2.25], [1.5, -2.25]], [0, 1], method="perceptron")
+    assert (result.verdict, result.proof) == ("infeasible", "exact")
+
+
+def test_the_intercept_separates_what_the_origin_cannot() -> None:
+    X, labels = np.array([[1.0], [2.0], [4.0], [5.0]]), ["a", "a", "b", "b"]
+    for method in METHODS:
+        without = dfeas.solve(X, labels, method=method, eps=0.01)
+        assert without.verdict in ("infeasible", "eps-infeasible")
+        found = dfeas.solve(X, labels, method=method, intercept=True, eps=1e-4)
+        assert found.verdict == "feasible", method
+        assert found.y is not None
+        assert -4 < found.y[1] / found.y[0] < -2
+
+
+def test_margins_near_rounding_are_decided_by_the_checker() -> None:
+    for margin, n in ((1e-7, 60), (1e-9, 40)):
+        instance = Instance("planted", 3, n, margin, dtype="float64")
+        X, labels = instance.block(0)
+        result = dfeas.solve(X, labels, eps=1e-12, max_passes=4000)
+        assert result.verdict in ("feasible", "undecided")
+        assert result.margin_lower <= margin * (1 + 1e-6) <= result.margin_upper * (1 + 1e-5)
+
+
+@given(st.integers(1, 6), st.integers(1, 60), st.integers(0, 999))
+def test_a_shortened_mixture_has_the_same_sum_and_few_terms(m: int, count: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    share = rng.random(count) + 1e-3
+    mean = rng.standard_normal((m, count))
+    if seed % 3 == 0:
+        mean[:, : count // 2] = mean[:, :1]  # repeated columns
+    mixture = Mixture(rng.standard_normal((m, count)), np.ones(count), np.zeros(count), share / share.sum(), mean)
+    short = shorten(mixture)
+    assert len(short.share) <= max(m + 1, 1) or len(short.share) == count <= m + 1
+    assert (short.share > 0).all()
+    assert short.share.sum() == pytest.approx(1, abs=1e-12)
+    assert np.allclose(short.mean @ short.share, mixture.mean @ mixture.share, atol=1e-9)
+    position = {tuple(c) for c in mixture.Y.T}
+    assert all(tuple(c) in position for c in short.Y.T)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("2GB", 2 * 10**9), ("512MiB", 2**29), ("100", 100), ("1.5 k", 1500), (4096, 4096), ("3gb", 3 * 10**9)]
+)
+def test_sizes_are_read_as_people_write_them(text: str | int, number: int) -> None:
+    assert parse_bytes(text) == number
+
+
+@pytest.mark.parametrize("text", ["", "GB", "-1GB", "2XB", "1e9", "2 GB 3"])
+def test_other_sizes_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="expected a size"):
+        parse_bytes(text)
+
+
+def test_threads_fit_the_budget_and_too_small_a_budget_is_refused_with_the_number() -> None:
+    dataset = from_arrays(np.zeros((100_000, 50)) + 1)
+    need = thread_bytes(dataset)
+    assert threads_that_fit(dataset, need, 8) == 1
+    assert threads_that_fit(dataset, 3 * need, 8) == 3
+    assert threads_that_fit(dataset, 100 * need, 8) == 8
+    with pytest.raises(UsageError, match=f"at least {need / 1e6:.0f} MB are needed"):
+        threads_that_fit(dataset, need - 1, 8)
+
+
+class Screen(io.StringIO):
+    """A terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_live_on_a_terminal_and_plain_in_a_pipe() -> None:
+    records = [replace(RECORD, passes=t, margin_lower=0.01 - 1 / t, violated=9) for t in range(1, 40)]
+    now = iter(np.arange(1000.0))
+    screen, pipe = Screen(), io.StringIO()
+    for stream in (screen, pipe):
+        terminal = Terminal(stream, 1e-3, clock=lambda: float(next(now)))
+        for record in records:
+            terminal.record(record)
+        terminal.note("check", "done")
+        terminal.close()
+    assert screen.getvalue().count("\r") == 39 + 2
+    assert screen.getvalue().endswith("done\n")
+    lines = pipe.getvalue().splitlines()
+    assert "\r" not in pipe.getvalue()
+    assert "\x1b" not in pipe.getvalue()
+    assert len(lines) == 8 + 1  # one in five seconds
+    assert "pass 36" in lines[-2]
+    assert "9 violated" in lines[-2]
+    assert "s left" in lines[-2]
+
+
+def test_the_run_folder_holds_result_certificate_and_trace(arrays: Callable[..., Any], tmp_path: Path) -> None:
+    result = dfeas.solve(*arrays("planted", 5, 400, margin=0.1), out=tmp_path / "run")
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["certificate.npz", "result.json", "trace.jsonl"]
+    values = json.loads((tmp_path / "run" / "result.json").read_text())
+    promised = (
+        "verdict stopped proof method m n margin_lower margin_upper eps passes reads iterations bytes_read seconds "
+        "certificate fingerprint versions"
+    )
+    assert set(promised.split()) <= set(values)
+    assert values["certificate"] == result.certificate == str(tmp_path / "run" / "certificate.npz")
+    events = [json.loads(line) for line in (tmp_path / "run" / "trace.jsonl").read_text().splitlines()]
+    assert [e["event"] for e in events] == ["start", *["pass"] * result.passes, "check", "stopped"]
+    for event in events[1:-2]:
+        assert {"margin_lower", "margin_upper", "bytes_read", "read_seconds", "scan_seconds", "memory_bytes"} <= set(event)
+    with pytest.raises(UsageError, match="exists already"):
+        dfeas.solve(*arrays("planted", 5, 400, margin=0.1), out=tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    "options", [{"eps": 0}, {"eps": 2}, {"method": "newton"}, {"max_passes": 0}, {"time_limit": -1}, {"memory": "1k"}]
+)
+def test_options_that_make_no_sense_are_usage_errors(options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        dfeas.solve(np.eye(3), [0, 1, 1], **options)
+
+
+def test_dask_and_hdf5_arrays_are_solved_in_place(arrays: Callable[..., Any], tmp_path: Path) -> None:
+    import dask.array as da
+    import h5py
+
+    X, labels = arrays("planted", 5, 400, margin=0.1)
+    expected = dfeas.solve(X, labels)
+    assert dfeas.solve(da.from_array(X, chunks=(90, 5)), labels).margin_lower == expected.margin_lower
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["X"] = X
+        assert dfeas.solve(file["X"], labels).margin_lower == expected.margin_lower

@@ -1,0 +1,235 @@
+"""The checker against rational arithmetic: it accepts nothing that is false, and says what it proved."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dfeas.certificate import Certificate, load
+from dfeas.engine import LocalEngine
+from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
+from dfeas.passes import Survey
+from dfeas.solving import verify_certificate
+from dfeas.store import Dataset, Source, from_arrays, open_source
+from dfeas.store.layout import fingerprint
+from dfeas.verify import Check, check
+
+
+def marked(X: np.ndarray, labels: np.ndarray | None = None, **options: Any) -> Dataset:
+    """A dataset in memory with its fingerprint."""
+    dataset = from_arrays(X, labels, **options)
+    found = LocalEngine(dataset, 1).run(Survey())
+    sums = np.array([c[1:] for c in found.checksums], np.uint32)
+    dataset.fingerprint = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.block_rows, sums)
+    return dataset
+
+
+def examine(dataset: Dataset, **fields: Any) -> Check:
+    return check(LocalEngine(dataset, 1), dataset, Certificate(fingerprint=dataset.fingerprint, **fields))
+
+
+def separates(X: np.ndarray, y: np.ndarray) -> bool:
+    """In rational arithmetic."""
+    return all(sum(Fraction(a) * Fraction(b) for a, b in zip(row, y.tolist(), strict=True)) > 0 for row in X.tolist())
+
+
+NUMBERS = st.one_of(
+    st.floats(-4, 4).map(lambda v: round(v, 1)),
+    st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e-8, 1e8, 1e16, -1e16, 1 / 3, 1e-30, 2.0**-60, 1 + 2.0**-52]),
+)
+
+
+@given(st.integers(1, 6), st.integers(1, 5), st.data())
+@settings(max_examples=300)
+def test_a_separator_is_accepted_exactly_when_it_separates(n: int, m: int, data: st.DataObject) -> None:
+    X = np.array(data.draw(st.lists(st.lists(NUMBERS, min_size=m, max_size=m), min_size=n, max_size=n)))
+    y = np.array(data.draw(st.lists(NUMBERS, min_size=m, max_size=m)))
+    if not y.any():
+        return
+    if separates(X, y):
+        proved = examine(marked(X), kind="separator", y=y)
+        assert (proved.verdict, proved.proof) == ("feasible", "rigorous")
+        for row in X.tolist():  # margin_lower <= x'y / (|x||y|), squared to stay rational
+            score = sum(Fraction(a) * Fraction(b) for a, b in zip(row, y.tolist(), strict=True))
+            squares = sum(Fraction(a) ** 2 for a in row) * sum(Fraction(b) ** 2 for b in y.tolist())
+            assert Fraction(proved.margin_lower) ** 2 * squares <= score**2
+    else:
+        with pytest.raises(CheckFailedError):
+            examine(marked(X), kind="separator", y=y)
+
+
+def test_cancellation_that_fools_floating_point_is_decided_exactly() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.standard_normal(60)
+    X = rng.standard_normal((300, 60)) * 10.0 ** rng.integers(-8, 8, (300, 60))
+    X[::2] -= np.outer(X[::2] @ y, y) / (y @ y)
+    good = np.array([separates(row[None], y) for row in X])
+    signs = np.where(good, 1.0, -1.0)
+    exact_zero = np.array([not separates(row[None], y) and not separates(-row[None], y) for row in X])
+    X, signs = X[~exact_zero], signs[~exact_zero]
+    proved = examine(marked(X, signs), kind="separator", y=y)
+    assert proved.exact_points > 50
+    naive = (X @ y) * signs
+    assert (naive <= 0).any()  # float64 alone gets some of them wrong
+    signs[7] *= -1
+    with pytest.raises(CheckFailedError, match="point 7 "):
+        examine(marked(X, signs), kind="separator", y=y)
+
+
+def test_the_intercept_is_the_last_entry() -> None:
+    X, labels = np.array([[1.0], [2.0], [4.0], [5.0]]), np.array([-1, -1, 1, 1])
+    assert examine(marked(X, labels, intercept=True), kind="separator", y=np.array([1.0, -3.0])).verdict == "feasible"
+    with pytest.raises(CheckFailedError, match="has 1 entries, the data 2"):
+        examine(marked(X, labels, intercept=True), kind="separator", y=np.array([1.0]))
+
+
+@given(st.integers(1, 8), st.integers(1, 4), st.integers(0, 999))
+def test_the_bound_of_a_gordan_certificate_holds_for_every_direction(n: int, m: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-3, 4, (n, m)).astype(np.float64)
+    X[~X.any(axis=1)] = 1
+    weights = rng.random(n)
+    weights /= weights.sum()
+    proved = examine(marked(X), kind="gordan", support=np.arange(n), weights=weights)
+    unit = X / np.linalg.norm(X, axis=1)[:, None]
+    assert proved.margin_upper >= min(1, np.linalg.norm(weights @ unit) * (1 - 1e-14))
+    assert proved.margin_upper <= np.linalg.norm(weights @ unit) + 1e-12
+    directions = rng.standard_normal((200, m))
+    directions /= np.linalg.norm(directions, axis=1)[:, None]
+    assert (unit @ directions.T).min(axis=0).max() <= proved.margin_upper
+
+
+@pytest.mark.parametrize(
+    ("X", "support", "weights", "verdict"),
+    [
+        ([[1.5, 2.0], [-1.5, -2.0]], [0, 1], [0.5, 0.5], "infeasible"),
+        ([[1.0, 1.0], [0.0, 0.0]], [1], [1.0], "infeasible"),
+        ([[3.0, 4.0], [-3.0, -4.0], [1.0, 0.0]], [0, 1], [0.5, 0.5], "infeasible"),
+        ([[1.0, 2.0], [-1.0, -2.0 - 2**-50]], [0, 1], [0.5, 0.5], "eps-infeasible"),
+        ([[1.0, 0.0], [0.0, 1.0]], [0, 1], [0.5, 0.5], "eps-infeasible"),
+    ],
+)
+def test_a_support_that_vanishes_in_rational_arithmetic_is_exact(X: Any, support: Any, weights: Any, verdict: str) -> None:
+    proved = examine(marked(np.array(X)), kind="gordan", support=np.array(support), weights=np.array(weights))
+    assert proved.verdict == verdict
+    assert (proved.proof == "exact") == (verdict == "infeasible")
+    assert (proved.margin_upper == 0) == (verdict == "infeasible")
+
+
+def test_a_feasible_instance_never_gets_a_bound_below_its_margin() -> None:
+    X = np.array([[1.0, 1e-9], [-1.0, 1e-9]])
+    proved = examine(marked(X), kind="gordan", support=np.array([0, 1]), weights=np.array([0.5, 0.5]))
+    assert proved.verdict == "eps-infeasible"
+    assert proved.margin_upper >= 1e-9
+
+
+BAD = {
+    "descending": ([1, 0], [0.5, 0.5]),
+    "twice": ([0, 0], [0.5, 0.5]),
+    "beyond": ([0, 9], [0.5, 0.5]),
+    "negative index": ([-1, 0], [0.5, 0.5]),
+    "negative weight": ([0, 1], [1.5, -0.5]),
+    "nan": ([0, 1], [np.nan, 1]),
+    "zero": ([0, 1], [0.0, 0.0]),
+    "empty": ([], []),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_malformed_weights_are_refused(name: str) -> None:
+    support, weights = BAD[name]
+    dataset = marked(np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]]))
+    with pytest.raises(CheckFailedError):
+        examine(dataset, kind="gordan", support=np.array(support, np.int64), weights=np.array(weights, float))
+
+
+@pytest.mark.parametrize("y", [[0.0, 0.0], [np.nan, 1.0], [np.inf, 1.0], [1.0], [1.0, 1.0, 1.0]])
+def test_a_malformed_separator_is_refused(y: list[float]) -> None:
+    with pytest.raises(CheckFailedError):
+        examine(marked(np.array([[1.0, 1.0]])), kind="separator", y=np.array(y))
+
+
+def test_other_data_is_told_from_a_failed_check(dataset: Callable[..., Any], tmp_path: Path) -> None:
+    path, header = dataset("planted", 4, 200, block_rows=50)
+    other, _ = dataset("planted", 4, 200, name="other", seed=1, block_rows=50)
+    Certificate("separator", header.fingerprint, y=np.ones(4)).save(tmp_path / "c.npz")
+    with pytest.raises(CheckFailedError, match="not on the positive side"):
+        verify_certificate(path, tmp_path / "c.npz")
+    with pytest.raises(CorruptDataError, match="not what the certificate was made for"):
+        verify_certificate(other, tmp_path / "c.npz")
+
+
+def test_any_changed_byte_of_the_data_is_seen(dataset: Callable[..., Any], tmp_path: Path) -> None:
+    from dfeas.instances import Instance
+
+    instance = Instance("planted", 4, 200, margin=0.2, block_rows=50)
+    path, header = dataset("planted", 4, 200, margin=0.2, block_rows=50)
+    Certificate("separator", header.fingerprint, y=instance.plane()).save(tmp_path / "c.npz")
+    assert verify_certificate(path, tmp_path / "c.npz").margin_lower == pytest.approx(0.2, rel=1e-5)
+    rng = np.random.default_rng(0)
+    files = [p for p in path.rglob("*") if p.is_file()]
+    for _ in range(150):
+        file = files[rng.integers(len(files))]
+        intact = file.read_bytes()
+        at = rng.integers(len(intact))
+        file.write_bytes(intact[:at] + bytes([intact[at] ^ (1 << int(rng.integers(8)))]) + intact[at + 1 :])
+        try:
+            proved = verify_certificate(path, tmp_path / "c.npz")
+            assert proved.margin_lower == pytest.approx(0.2, rel=1e-5), file  # a byte that says nothing of the data
+        except (CorruptDataError, BadInputError, CheckFailedError):
+            pass
+        file.write_bytes(intact)
+
+
+def test_any_changed_byte_of_a_certificate_is_rejected_or_leaves_it_true(dataset: Callable[..., Any], tmp_path: Path) -> None:
+    X = np.array([[1.0, 0.2], [1.0, -0.2], [0.9, 0.1]])
+    data = marked(X)
+    file = tmp_path / "c.npz"
+    Certificate("separator", data.fingerprint, y=np.array([1.0, 0.0])).save(file)
+    intact = file.read_bytes()
+    accepted = 0
+    for at in range(len(intact)):
+        file.write_bytes(intact[:at] + bytes([intact[at] ^ 0x41]) + intact[at + 1 :])
+        try:
+            certificate = load(file)
+            check(LocalEngine(data, 1), data, certificate)
+        except (CorruptDataError, CheckFailedError):
+            continue
+        accepted += 1
+        assert separates(X, certificate.y)
+    assert accepted < len(intact) / 2
+
+
+def test_certificates_survive_the_file(tmp_path: Path) -> None:
+    one = Certificate("gordan", "ab", support=np.array([2, 5]), weights=np.array([0.25, 0.75]))
+    one.save(tmp_path / "c.npz")
+    two = load(tmp_path / "c.npz")
+    assert (two.kind, two.fingerprint) == ("gordan", "ab")
+    assert two.support.tolist() == [2, 5]
+    assert two.weights.tolist() == [0.25, 0.75]
+    assert two.y.size == 0
+
+
+def test_certificate_files_that_could_do_harm_are_refused(tmp_path: Path) -> None:
+    plain = {"kind": np.array("gordan"), "y": np.ones(0), "fingerprint": np.array("")}
+    rest = {"support": np.zeros(1, np.int64), "weights": np.ones(1)}
+    np.savez(tmp_path / "pickle.npz", **{**plain, **rest, "y": np.array([print], object)})
+    np.savez(tmp_path / "kind.npz", **{**plain, **rest, "kind": np.array("other")})
+    np.savez(tmp_path / "dtype.npz", **{**plain, **rest, "support": np.zeros(1)})
+    np.savez(tmp_path / "missing.npz", **plain)
+    (tmp_path / "text.npz").write_text("hello")
+    for name in ("pickle", "kind", "dtype", "missing", "text"):
+        with pytest.raises(CorruptDataError):
+            load(tmp_path / f"{name}.npz")
+    with pytest.raises(BadInputError):
+        load(tmp_path / "none.npz")
+
+
+def test_the_checker_reads_through_zarr(dataset: Callable[..., Any]) -> None:
+    path, _ = dataset("planted", 4, 200)
+    assert not open_source(Source(str(path), direct=False)).points.overlaps
