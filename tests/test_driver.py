@@ -207,7 +207,7 @@ def test_margins_near_rounding_are_decided_by_the_checker() -> None:
     for margin, n in ((1e-7, 60), (1e-9, 40)):
         instance = Instance("planted", 3, n, margin, dtype="float64")
         X, labels = instance.block(0)
-        result = dfeas.solve(X, labels, eps=1e-12, max_passes=4000)
+        result = dfeas.solve(X, labels, eps=1e-12, max_passes=800)
         assert result.verdict in ("feasible", "undecided")
         assert result.margin_lower <= margin * (1 + 1e-6) <= result.margin_upper * (1 + 1e-5)
 

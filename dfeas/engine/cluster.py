@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
+from threading import Semaphore
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -55,7 +56,7 @@ def _flat(prefix: str, values: Any) -> Iterator[tuple[str, Any]]:
 def local_cluster(workers: int) -> Iterator[Client]:
     """A client of a LocalCluster of single-threaded processes; everything listens on loopback only."""
     with (
-        dask.config.set(configuration()),
+        dask.config.set({**configuration(), "distributed.worker.preload": ["dfeas.engine.uninterrupted"]}),
         LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
@@ -169,6 +170,7 @@ class DaskEngine:
             for first, stop in ranges
         ]
         try:
+            _wait(futures)
             return list(self.client.gather(futures))
         except BaseException:
             self.client.cancel(futures, force=True)
@@ -176,6 +178,15 @@ class DaskEngine:
 
     def close(self) -> None:
         """Nothing is kept on the workers but their cached datasets."""
+
+
+def _wait(futures: list[Any]) -> None:
+    """Wait outside the client's event loop, so that an interrupt leaves no half-finished coroutine in it."""
+    settled = Semaphore(0)
+    for future in futures:
+        future.add_done_callback(lambda _: settled.release())
+    for _ in futures:
+        settled.acquire()
 
 
 def _size(value: Any) -> int:

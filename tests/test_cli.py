@@ -1,0 +1,297 @@
+"""From the command line, in processes of their own: both engines, both verdicts, every method, kills, bad input."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import zarr
+
+from dfeas.methods import METHODS
+from dfeas.store.writing import claim, release
+
+DFEAS = [sys.executable, "-c", "from dfeas.cli import main; main()"]
+
+
+def dfeas(*words: Any, cwd: Path | None = None, timeout: float = 100) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*DFEAS, *map(str, words)], cwd=cwd, capture_output=True, text=True, timeout=timeout, check=False
+    )
+
+
+def start(*words: Any, cwd: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen([*DFEAS, *map(str, words)], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a separable and an inseparable dataset made by the command line."""
+    path = tmp_path_factory.mktemp("cli")
+    for kind, name in (("planted", "yes"), ("one-flip", "no")):
+        done = dfeas("generate", kind, name, "--features", 20, "--points", 30_000, "--margin", 0.05, cwd=path)
+        assert done.returncode == 0, done.stderr
+    return path
+
+
+@pytest.mark.parametrize("method", ["auto", *METHODS])
+@pytest.mark.parametrize(("data", "verdict"), [("yes", "feasible"), ("no", "eps-infeasible")])
+def test_generate_solve_verify(room: Path, tmp_path: Path, method: str, data: str, verdict: str) -> None:
+    run = tmp_path / "run"
+    done = dfeas("solve", data, "--out", run, "--method", method, "--eps", 0.01, "--json", cwd=room)
+    assert done.returncode == 0, done.stderr
+    values = json.loads(done.stdout)
+    assert (values["verdict"], values["stopped"], values["proof"]) == (verdict, "verdict", "rigorous")
+    checked = dfeas("verify", run, "--json")
+    assert checked.returncode == 0, checked.stderr
+    assert json.loads(checked.stdout)["verdict"] == verdict
+    separate = dfeas("verify", data, run / "certificate.npz", cwd=room)
+    assert separate.returncode == 0, separate.stderr
+    assert f"proved       {verdict} (rigorous)" in separate.stdout
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("data", "verdict"), [("yes", "feasible"), ("no", "eps-infeasible")])
+def test_a_cluster_gives_the_same_certificate(room: Path, tmp_path: Path, method: str, data: str, verdict: str, client: Any) -> None:
+    options = ("--method", method, "--eps", 0.01, "--json")
+    here = dfeas("solve", data, "--out", tmp_path / "here", *options, cwd=room)
+    there = dfeas("solve", data, "--out", tmp_path / "there", "--scheduler", client.scheduler.address, *options, cwd=room)
+    assert there.returncode == 0, there.stderr
+    one, two = json.loads(here.stdout), json.loads(there.stdout)
+    assert two["verdict"] == verdict
+    same = ("passes", "reads", "iterations", "margin_lower", "margin_upper", "fingerprint", "bytes_read")
+    assert [one[k] for k in same] == [two[k] for k in same]
+    assert (tmp_path / "here" / "certificate.npz").read_bytes() == (tmp_path / "there" / "certificate.npz").read_bytes()
+
+
+def test_a_cluster_of_its_own_and_one_by_scheduler_file(room: Path, tmp_path: Path, client: Any) -> None:
+    file = tmp_path / "scheduler.json"
+    file.write_text(json.dumps(client.scheduler_info()["address"] and {"address": client.scheduler.address}))
+    for name, option in (("a", ("--local", 2)), ("b", ("--scheduler-file", file))):
+        done = dfeas("solve", "yes", "--out", tmp_path / name, *option, "--json", cwd=room)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["verdict"] == "feasible"
+    wrong = dfeas("solve", "yes", "--out", tmp_path / "c", "--local", 2, "--scheduler-file", file, cwd=room)
+    assert wrong.returncode == 2
+
+
+def test_ingest_and_a_users_zarr_array_lead_to_the_same_verdict(tmp_path: Path, arrays: Callable[..., Any]) -> None:
+    X, labels = arrays("planted", 8, 3000, margin=0.1)
+    names = np.where(labels > 0, "spam", "ham")
+    np.savez(tmp_path / "a.npz", X=X, y=names)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["data/points"], file["data/classes"] = X, labels
+    zarr.create_array(tmp_path / "x.zarr", data=X, chunks=(1000, 8))
+    zarr.create_array(tmp_path / "y.zarr", data=labels, chunks=(700,))
+    assert dfeas("ingest", "a.npz", "one", cwd=tmp_path).returncode == 0
+    done = dfeas("ingest", "a.h5", "two", "--points", "data/points", "--labels", "data/classes", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["classes"] == ["-1", "1"]
+    found = []
+    for out, words in (("r1", ["one"]), ("r2", ["two"]), ("r3", ["x.zarr", "--labels", "y.zarr"])):
+        done = dfeas("solve", *words, "--out", out, "--json", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert dfeas("verify", out, cwd=tmp_path).returncode == 0
+        found.append({k: json.loads(done.stdout)[k] for k in ("verdict", "margin_lower", "passes")})
+    assert found[0] == found[1] == found[2]
+    said = dfeas("info", "one", cwd=tmp_path).stdout
+    assert "ham is -1, spam is +1" in said
+    assert json.loads(dfeas("info", "x.zarr", "--labels", "y.zarr", "--json", cwd=tmp_path).stdout)["n"] == 3000
+
+
+def test_stdout_is_the_result_only_and_a_pipe_has_no_colours(room: Path, tmp_path: Path) -> None:
+    done = dfeas("solve", "yes", "--out", tmp_path / "run", cwd=room)
+    assert done.stdout.startswith("verdict      feasible (proof: rigorous)\n")
+    assert "pass 1 " in done.stderr
+    assert "\x1b" not in done.stdout + done.stderr
+    assert "\r" not in done.stdout + done.stderr
+
+
+def test_version_help_and_the_dask_plug_in() -> None:
+    assert dfeas("--version").stdout.startswith("dfeas, version 0.1")
+    assert "Exit codes" in dfeas("--help").stdout
+    for command in ("generate", "ingest", "info", "solve", "verify"):
+        assert dfeas(command, "--help").returncode == 0
+    plugged = [sys.executable, "-m", "dask", "dfeas", "info", "nowhere"]
+    done = subprocess.run(plugged, capture_output=True, text=True, check=False)
+    assert done.returncode == 4
+    assert done.stderr == "dfeas: error: nowhere: no such file or folder\n"
+
+
+def test_a_limit_is_exit_code_3_and_leaves_a_result(room: Path, tmp_path: Path) -> None:
+    done = dfeas("solve", "no", "--out", tmp_path / "run", "--max-passes", 2, "--json", cwd=room)
+    assert done.returncode == 3
+    assert json.loads(done.stdout)["stopped"] == "pass_limit"
+    checked = dfeas("verify", tmp_path / "run")
+    assert (checked.returncode, checked.stdout) == (6, "")
+    assert "nothing to check" in checked.stderr
+
+
+def _refused(done: subprocess.CompletedProcess[str], code: int, *words: str) -> None:
+    assert done.returncode == code, (done.returncode, done.stderr)
+    lines = [line for line in done.stderr.splitlines() if "error" in line.lower()]
+    assert len(lines) == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    for word in words:
+        assert word in lines[0]
+
+
+def test_bad_input_is_one_line_with_its_exit_code(room: Path, tmp_path: Path, arrays: Callable[..., Any]) -> None:
+    X, labels = arrays("planted", 8, 3000, margin=0.1)
+    out = tmp_path / "run"
+
+    def solve(*words: Any) -> subprocess.CompletedProcess[str]:
+        return dfeas("solve", *words, "--out", out, cwd=tmp_path)
+
+    _refused(solve("nowhere"), 4, "nowhere: no such file or folder")
+    (tmp_path / "folder").mkdir()
+    _refused(solve("folder"), 4, "neither a dfeas dataset nor a zarr array")
+    zarr.create_array(tmp_path / "x", data=X, chunks=(1000, 8))
+    for name, values, words in (
+        ("short", labels[:-1], "expected 3000 labels"),
+        ("one", np.ones(3000), "all 3000 labels are 1"),
+        ("three", np.arange(3000) % 3, "--positive"),
+        ("nan", np.where(np.arange(3000) == 5, np.nan, labels), "point 5"),
+    ):
+        zarr.create_array(tmp_path / name, data=values, chunks=(3000,))
+        _refused(solve("x", "--labels", name), 4, words)
+    zarr.create_array(tmp_path / "good", data=labels, chunks=(3000,))
+    for value, words in ((np.nan, "point 2100 feature 3: nan"), (-np.inf, "point 2100 feature 3: -inf")):
+        Z = X.copy()
+        Z[2100, 3] = value
+        zarr.create_array(tmp_path / f"bad{value}", data=Z, chunks=(1000, 8))
+        _refused(solve(f"bad{value}", "--labels", "good"), 4, words)
+        shutil.rmtree(out, ignore_errors=True)
+    _refused(solve(room / "yes", "--memory", "1MB"), 2, "too little for one block", "are needed")
+    _refused(solve(room / "yes", "--memory", "much"), 2, "expected a size")
+    _refused(solve(room / "yes", "--scheduler", "tcp://127.0.0.1:9"), 2, "no Dask scheduler answers at tcp://127.0.0.1:9")
+    _refused(solve(room / "yes", "--scheduler-file", "none.json"), 2, "no Dask scheduler answers at none.json")
+    assert not out.exists()
+    out.mkdir()
+    _refused(solve(room / "yes"), 2, "exists already")
+    _refused(dfeas("generate", "planted", out, "--features", 3, "--points", 10), 2, "exists already")
+    _refused(dfeas("ingest", room / "yes", tmp_path / "new"), 4)
+    _refused(dfeas("generate", "planted", tmp_path / "a/b", "--features", 3, "--points", 10), 2, "no such folder")
+    _refused(dfeas("generate", "planted", tmp_path / "p", "--features", 3, "--points", 10, "--margin", 2), 2, "margin")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_zero_point_is_a_verdict(tmp_path: Path, arrays: Callable[..., Any]) -> None:
+    X, labels = arrays("planted", 8, 3000, margin=0.1)
+    X[1234] = 0
+    np.savez(tmp_path / "a.npz", X=X, y=labels)
+    assert dfeas("ingest", "a.npz", "data", cwd=tmp_path).returncode == 0
+    done = dfeas("solve", "data", "--out", "run", "--json", cwd=tmp_path)
+    values = json.loads(done.stdout)
+    assert (done.returncode, values["verdict"], values["proof"]) == (0, "infeasible", "exact")
+    assert dfeas("verify", "run", cwd=tmp_path).returncode == 0
+
+
+def test_corrupt_data_is_exit_code_5(room: Path, tmp_path: Path) -> None:
+    shutil.copytree(room / "yes", tmp_path / "data")
+    assert dfeas("solve", "data", "--out", "run", cwd=tmp_path).returncode == 0
+    chunk = sorted((tmp_path / "data" / "X").glob("c.*"))[0]
+    intact = chunk.read_bytes()
+    chunk.write_bytes(intact[:1000] + bytes([intact[1000] ^ 1]) + intact[1001:])
+    _refused(dfeas("solve", "data", "--out", "run2", cwd=tmp_path), 5, "chunk 0 of X is damaged")
+    _refused(dfeas("verify", "run", cwd=tmp_path), 5)
+    chunk.unlink()
+    _refused(dfeas("solve", "data", "--out", "run2", cwd=tmp_path), 5, "missing")
+    assert not (tmp_path / "run2" / "result.json").exists()
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["X"], file["y"] = np.random.default_rng(0).standard_normal((5000, 20)), np.arange(5000) % 2
+    whole = (tmp_path / "a.h5").read_bytes()
+    (tmp_path / "a.h5").write_bytes(whole[: len(whole) // 2])
+    _refused(dfeas("ingest", "a.h5", "new", cwd=tmp_path), 5, "truncated")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_certificate_that_proves_nothing_is_exit_code_6(room: Path, tmp_path: Path) -> None:
+    assert dfeas("solve", "yes", "--out", tmp_path / "run", cwd=room).returncode == 0
+    with np.load(tmp_path / "run" / "certificate.npz") as arrays:
+        fields = {name: arrays[name] for name in arrays}
+    fields["y"] = -fields["y"]
+    np.savez(tmp_path / "run" / "certificate.npz", **fields)
+    _refused(dfeas("verify", tmp_path / "run"), 6, "not a separator")
+    result = tmp_path / "run" / "result.json"
+    result.write_text(result.read_text()[:50])
+    _refused(dfeas("verify", tmp_path / "run"), 5, "not a readable result")
+
+
+def test_a_killed_ingest_leaves_nothing_that_looks_whole_and_can_be_run_again(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).standard_normal((200_000, 100)).astype(np.float32)
+    np.savez(tmp_path / "a.npz", X=X, y=np.arange(200_000) % 2)
+    for kind in ("ingest", "generate"):
+        words = ("ingest", "a.npz", kind) if kind == "ingest" else ("generate", "gaussian", kind, "--features", 100, "--points", 200_000)
+        running = start(*words, cwd=tmp_path)
+        wait_for(lambda kind=kind: len(list((tmp_path / kind / "X").glob("c.*"))) > 2, running)
+        running.kill()
+        running.communicate()
+        assert not (tmp_path / kind / "dfeas.complete").exists()
+        _refused(dfeas("solve", kind, "--out", "run", cwd=tmp_path), 5, "incomplete dataset")
+        _refused(dfeas("info", kind, cwd=tmp_path), 5, "incomplete dataset")
+        assert dfeas(*words, cwd=tmp_path).returncode == 0
+        assert dfeas("info", kind, cwd=tmp_path).returncode == 0
+
+
+def test_an_output_that_is_being_written_is_refused(room: Path, tmp_path: Path) -> None:
+    lock = claim(tmp_path / "busy", "marker")
+    _refused(dfeas("solve", "yes", "--out", tmp_path / "busy", cwd=room), 2, "another process is writing")
+    _refused(dfeas("generate", "gaussian", tmp_path / "busy", "--features", 2, "--points", 9), 2, "another process")
+    release(tmp_path / "busy", lock)
+
+
+@pytest.mark.parametrize("engine", [(), ("--local", "2")], ids=["in-process", "dask"])
+def test_a_killed_solve_leaves_nothing_that_looks_whole_and_can_be_run_again(tmp_path: Path, engine: tuple[str, ...]) -> None:
+    assert dfeas("generate", "halfspace", "data", "--features", 100, "--points", 200_000, cwd=tmp_path).returncode == 0
+    trace = tmp_path / "run" / "trace.jsonl"
+    running = start("solve", "data", "--out", "run", "--eps", 1e-9, *engine, cwd=tmp_path)
+    wait_for(lambda: trace.exists() and trace.read_text().count('"pass"') > 3, running)
+    running.kill()
+    running.communicate()
+    assert not (tmp_path / "run" / "result.json").exists()
+    _refused(dfeas("verify", "run", cwd=tmp_path), 4, "no finished run")
+    again = dfeas("solve", "data", "--out", "run", "--max-passes", 3, cwd=tmp_path)
+    assert again.returncode == 3, again.stderr
+    assert (tmp_path / "run" / "result.json").exists()
+
+
+@pytest.mark.parametrize("engine", [(), ("--local", "2")], ids=["in-process", "dask"])
+def test_ctrl_c_ends_a_solve_cleanly_with_the_best_evidence(tmp_path: Path, engine: tuple[str, ...]) -> None:
+    assert dfeas("generate", "halfspace", "data", "--features", 100, "--points", 200_000, cwd=tmp_path).returncode == 0
+    trace = tmp_path / "run" / "trace.jsonl"
+    running = subprocess.Popen(
+        [*DFEAS, "solve", "data", "--out", "run", "--eps", "1e-9", "--json", *engine],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    wait_for(lambda: trace.exists() and trace.read_text().count('"pass"') > 5, running)
+    os.killpg(running.pid, signal.SIGINT)  # what a terminal sends: to the workers as well
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == 75, err
+    assert "Traceback" not in err
+    values = json.loads(out)
+    assert (values["verdict"], values["stopped"]) == ("undecided", "interrupted")
+    assert values["margin_upper"] < 1
+    with np.load(tmp_path / "run" / "certificate.npz") as arrays:
+        assert str(arrays["kind"]) == "separator"
