@@ -45,7 +45,7 @@ def block() -> Callable[..., Block]:
     """A block of points and labels."""
 
     def make(X: np.ndarray, labels: np.ndarray, start: int = 0, intercept: bool = False) -> Block:
-        return Block(start, np.ascontiguousarray(X), np.asarray(labels, np.float64), norms(X), intercept)
+        return Block.of(start, np.ascontiguousarray(X), np.asarray(labels, np.float64), norms(X), intercept)
 
     return make
 

@@ -23,9 +23,7 @@ DFEAS = [sys.executable, "-c", "from dfeas.cli import main; main()"]
 
 
 def dfeas(*words: Any, cwd: Path | None = None, timeout: float = 100) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*DFEAS, *map(str, words)], cwd=cwd, capture_output=True, text=True, timeout=timeout, check=False
-    )
+    return subprocess.run([*DFEAS, *map(str, words)], cwd=cwd, capture_output=True, text=True, timeout=timeout, check=False)
 
 
 def start(*words: Any, cwd: Path) -> subprocess.Popen[str]:
@@ -68,7 +66,9 @@ def test_generate_solve_verify(room: Path, tmp_path: Path, method: str, data: st
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(("data", "verdict"), [("yes", "feasible"), ("no", "eps-infeasible")])
-def test_a_cluster_gives_the_same_certificate(room: Path, tmp_path: Path, method: str, data: str, verdict: str, client: Any) -> None:
+def test_a_cluster_gives_the_same_certificate(
+    room: Path, tmp_path: Path, method: str, data: str, verdict: str, client: Any
+) -> None:
     options = ("--method", method, "--eps", 0.01, "--json")
     here = dfeas("solve", data, "--out", tmp_path / "here", *options, cwd=room)
     there = dfeas("solve", data, "--out", tmp_path / "there", "--scheduler", client.scheduler.address, *options, cwd=room)
@@ -239,7 +239,11 @@ def test_a_killed_ingest_leaves_nothing_that_looks_whole_and_can_be_run_again(tm
     X = np.random.default_rng(0).standard_normal((200_000, 100)).astype(np.float32)
     np.savez(tmp_path / "a.npz", X=X, y=np.arange(200_000) % 2)
     for kind in ("ingest", "generate"):
-        words = ("ingest", "a.npz", kind) if kind == "ingest" else ("generate", "gaussian", kind, "--features", 100, "--points", 200_000)
+        words = (
+            ("ingest", "a.npz", kind)
+            if kind == "ingest"
+            else ("generate", "gaussian", kind, "--features", 100, "--points", 200_000)
+        )
         running = start(*words, cwd=tmp_path)
         wait_for(lambda kind=kind: len(list((tmp_path / kind / "X").glob("c.*"))) > 2, running)
         running.kill()

@@ -1,4 +1,4 @@
-"""Preloaded by the workers of a local cluster: Ctrl-C in a terminal reaches them too, but it is the driver that ends the run."""
+"""Preloaded by the workers of a local cluster: a terminal sends Ctrl-C to them, too, but the driver ends the run."""
 
 import signal
 

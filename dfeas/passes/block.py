@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +19,8 @@ Array = NDArray[np.float32] | NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 TILE_BYTES = 4 << 20
-"""A scan works on tiles of this size: they stay in cache between the two products, and cost few Python calls."""
+"""A scan works on tiles of this size: they stay in cache between the two products, and need few Python calls, which is
+what threads of one process contend for."""
 
 # Single precision neither overflows nor underflows in a product with entries of at most 1 for norms in this range.
 _SINGLE_NORMS = (1e-25, 1e25)
@@ -35,6 +38,37 @@ def in_precision(array: Array, single: bool) -> Array:
     return array.astype(np.float32, copy=False) if single else array.astype(np.float64, copy=False)
 
 
+@dataclass(frozen=True)
+class Sides:
+    """Labels and norms of a block's points: what turns points into columns. Kept from pass to pass where memory allows."""
+
+    label: NDArray[np.int8]  # (b,) -1 or +1
+    norm: Floats  # (b,) Euclidean norms of the stored points, without the intercept
+    intercept: bool = False
+
+    def scale(self, rows: Indices | slice = slice(None)) -> Floats:
+        """Factors (r,) l_j / |x_j| of the given rows, which make signed unit columns of points; 0 for a zero point."""
+        norm = np.hypot(self.norm[rows], 1.0) if self.intercept else self.norm[rows]
+        with np.errstate(divide="ignore"):
+            return np.where(norm > 0, self.label[rows] / norm, 0.0)
+
+    @cached_property
+    def narrow(self) -> NDArray[np.float32]:
+        """``scale()`` in float32."""
+        return self.scale().astype(np.float32)
+
+    @cached_property
+    def moderate(self) -> bool:
+        """Whether products in float32 with entries of at most 1 neither overflow nor underflow."""
+        least, greatest = _SINGLE_NORMS
+        return bool(self.norm.min(initial=least) >= least and self.norm.max(initial=greatest) <= greatest)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are kept, ``narrow`` included."""
+        return 13 * len(self.norm)
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """Consecutive points of a dataset.
@@ -44,9 +78,27 @@ class Block:
 
     start: int  # index of the first point in the dataset
     points: Array  # (b, m) float32 or float64, C order
-    label: Floats  # (b,) -1.0 or +1.0
-    norm: Floats  # (b,) Euclidean norms of the stored points, without the intercept
-    intercept: bool = False
+    sides: Sides
+
+    @classmethod
+    def of(cls, start: int, points: Array, label: NDArray[Any], norm: Floats, intercept: bool = False) -> Block:
+        """A block from labels (b,), -1 or +1, and norms (b,)."""
+        return cls(start, points, Sides(np.asarray(label, np.int8), norm, intercept))
+
+    @property
+    def label(self) -> NDArray[np.int8]:
+        """Labels (b,), -1 or +1."""
+        return self.sides.label
+
+    @property
+    def norm(self) -> Floats:
+        """Euclidean norms (b,) of the stored points, without the intercept."""
+        return self.sides.norm
+
+    @property
+    def intercept(self) -> bool:
+        """Whether every point has one more feature, equal to 1."""
+        return self.sides.intercept
 
     @property
     def dimension(self) -> int:
@@ -58,41 +110,28 @@ class Block:
         """Number of points."""
         return int(self.points.shape[0])
 
-    def scale(self) -> Floats:
-        """Factors (b,) l_j / |x_j| that turn points into signed unit columns; 0 for a zero point."""
-        norm = np.hypot(self.norm, 1.0) if self.intercept else self.norm
-        if norm.min(initial=1.0) > 0:
-            return np.asarray(self.label / norm)
-        return np.divide(self.label, norm, out=np.zeros(self.size), where=norm > 0)
-
-    def single(self) -> bool:
-        """Whether products of these points may be formed in float32 without leaving its range."""
-        if self.points.dtype != np.float32:
-            return False
-        least, greatest = _SINGLE_NORMS
-        return bool(self.norm.min(initial=least) >= least and self.norm.max(initial=greatest) <= greatest)
-
     def tiles(self) -> Iterator[slice]:
-        """Runs of rows of equal length, of about ``TILE_BYTES``."""
-        count = max(1, min(self.size, round(self.points.nbytes / TILE_BYTES)))
+        """Runs of rows of equal length, of about ``TILE_BYTES``; none for no points."""
+        count = max(1, round(self.points.nbytes / TILE_BYTES)) if self.size else 0
+        count = min(self.size, count)
         for i in range(count):
             yield slice(self.size * i // count, self.size * (i + 1) // count)
 
-    def exact_scores(self, rows: Indices, scale: Floats, y: Floats) -> Floats:
+    def exact_scores(self, rows: Indices, y: Floats) -> Floats:
         """Scores (r,) a_j'y in float64, each by one fixed order of summation: the same bits in any partition.
 
-        ``rows`` are rows of this block, ``scale`` is ``scale()``, ``y`` has length ``dimension``.
+        ``rows`` are rows of this block, ``y`` has length ``dimension``.
         """
         m = self.points.shape[1]
         scores = (self.points[rows].astype(np.float64) * y[:m]).sum(axis=1)
         if self.intercept:
             scores += y[m]
-        return np.asarray(scores * scale[rows])
+        return np.asarray(scores * self.sides.scale(rows))
 
-    def columns(self, rows: Indices, scale: Floats) -> Floats:
+    def columns(self, rows: Indices) -> Floats:
         """Signed unit columns (r, dimension) of the given rows, one a row, in float64."""
         wide = self.points[rows].astype(np.float64)
         if self.intercept:
             wide = np.hstack([wide, np.ones((len(rows), 1))])
-        wide *= scale[rows, None]
+        wide *= self.sides.scale(rows)[:, None]
         return wide

@@ -41,7 +41,7 @@ class Recover:
 
     def scan(self, block: Block) -> SparseWeights:
         """Weights of one block, always in float64."""
-        scale = block.scale()
+        scale = block.sides.scale()
         m = block.points.shape[1]
         weight = np.zeros(block.size)
         questions = self.Y / self.mu

@@ -31,14 +31,13 @@ class Select:
 
     def scan(self, block: Block) -> Selection:
         """Select from one block."""
-        scale = block.scale()
         m = block.points.shape[1]
         score = np.empty(block.size)
         for rows in block.tiles():
             score[rows] = block.points[rows].astype(np.float64, copy=False) @ self.y[:m]
         if block.intercept:
             score += self.y[m]
-        score *= scale
+        score *= block.sides.scale()
         rows_kept = np.flatnonzero(score <= self.threshold)
         count = len(rows_kept)
         rows_kept = rows_kept[np.lexsort((rows_kept, score[rows_kept]))[: self.cap]]
@@ -49,7 +48,7 @@ class Select:
             block.start + arg if block.size else -1,
             block.start + rows_kept,
             score[rows_kept],
-            block.columns(rows_kept, scale),
+            block.columns(rows_kept),
         )
 
     def merge(self, first: Selection, second: Selection) -> Selection:

@@ -16,6 +16,7 @@ column that could attain the minimum, by the rounding bound of that product, is 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -52,7 +53,7 @@ class SoftminPartial:
     moment: Floats  # (k, m) sum_j exp((low - a_j'y) / mu) a_j; the column arg for mu = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Softmin:
     """k questions: Y (m, k) in any scale, mu (k,) >= 0."""
 
@@ -70,33 +71,55 @@ class Softmin:
         m, k = self.Y.shape
         return SoftminPartial(np.full(k, np.inf), np.full(k, -1, np.int64), np.zeros(k), np.zeros((k, m)))
 
+    @cached_property
+    def _soft(self) -> Indices:
+        return np.flatnonzero(self.mu > 0)
+
+    @cached_property
+    def _lengths(self) -> Floats:
+        return np.asarray(np.linalg.norm(self.Y, axis=0), np.float64)
+
+    @cached_property
+    def _admits_single(self) -> bool:
+        return bool((self._lengths[self._soft] <= SINGLE_LIMIT * self.mu[self._soft]).all())
+
+    @cached_property
+    def _slack_double(self) -> Floats:
+        """|fast score - fixed-order score| of unit columns in float64, for any order of summation."""
+        return 1.02 * (len(self.Y) + 6) * 2.0**-53 * self._lengths
+
+    @cached_property
+    def _slack_single(self) -> Floats:
+        """The same in float32."""
+        return 1.02 * (len(self.Y) + 6) * 2.0**-24 * self._lengths
+
+    @cached_property
+    def _narrow(self) -> Array:
+        return np.ascontiguousarray(self.Y, np.float32)
+
     def scan(self, block: Block) -> SoftminPartial:
         """Answer all questions for one block."""
         partial = self.empty()
-        scale = block.scale()
-        lengths = np.linalg.norm(self.Y, axis=0)
-        soft = np.flatnonzero(self.mu > 0)
-        single = block.single() and bool((lengths[soft] <= SINGLE_LIMIT * self.mu[soft]).all())
-        rounding = 2.0**-24 if single else 2.0**-53
-        questions = in_precision(np.ascontiguousarray(self.Y), single)
-        factor = in_precision(scale, single)
-        # |fast score - fixed-order score| for unit columns, any order of summation
-        slack = 1.02 * (block.dimension + 6) * rounding * lengths
-        for rows in block.tiles() if block.size else ():
+        single = block.points.dtype == np.float32 and self._admits_single and block.sides.moderate
+        questions: Array = self._narrow if single else self.Y
+        factor: Array = block.sides.narrow if single else block.sides.scale()
+        slack = self._slack_single if single else self._slack_double
+        soft = self._soft
+        for rows in block.tiles():
             points = in_precision(block.points[rows], single)
             scores = _scores(points, factor[rows], questions, block.intercept)
             least = scores.min(axis=1)
             for i in np.flatnonzero(least <= partial.low + slack):
                 near = min(least[i] + 2 * slack[i], partial.low[i] + slack[i])
                 candidates = rows.start + np.flatnonzero(scores[i] <= near)
-                self._lower(partial, i, block.start, candidates, block.exact_scores(candidates, scale, self.Y[:, i]))
+                self._lower(partial, i, block.start, candidates, block.exact_scores(candidates, self.Y[:, i]))
             live = soft[least[soft] - partial.low[soft] < NEGLIGIBLE * self.mu[soft]]
             if live.size:
                 chosen = scores if live.size == len(scores) else scores[live]
                 self._weigh(partial, points, factor[rows], chosen, live, block.intercept)
         for hard in np.flatnonzero((self.mu == 0) & (partial.arg >= 0)):
             partial.total[hard] = 1.0
-            partial.moment[hard] = block.columns(partial.arg[hard : hard + 1] - block.start, scale)[0]
+            partial.moment[hard] = block.columns(partial.arg[hard : hard + 1] - block.start)[0]
         return partial
 
     def _lower(self, partial: SoftminPartial, i: np.intp, start: int, candidates: Indices, exact: Floats) -> None:
@@ -121,10 +144,10 @@ class Softmin:
         partial.total[live] += weights.sum(axis=1)
         weights *= factor
         m = points.shape[1]
-        moment = np.zeros((len(live), m))
+        moment = partial.moment[live]
         for rows in _product_rows(points, len(live)):
-            moment += weights[:, rows] @ points[rows]
-        partial.moment[live, :m] += moment
+            moment[:, :m] += weights[:, rows] @ points[rows]
+        partial.moment[live] = moment
         if intercept:
             partial.moment[live, m] += weights.sum(axis=1)
 
@@ -158,9 +181,12 @@ class Softmin:
 def _scores(points: Array, factor: Array, questions: Array, intercept: bool) -> Array:
     """Fast scores (k, t) of a tile, in the precision of its arguments; ``questions`` is (m, k)."""
     m, k = points.shape[1], questions.shape[1]
-    scores = np.empty((k, len(points)), points.dtype)
-    for rows in _product_rows(points, k):
-        scores[:, rows] = (points[rows] @ questions[:m]).T
+    if k == 1:
+        scores = (points @ questions[:m, 0])[None, :]
+    else:
+        scores = np.empty((k, len(points)), points.dtype)
+        for rows in _product_rows(points, k):
+            scores[:, rows] = (points[rows] @ questions[:m]).T
     if intercept:
         scores += questions[m][:, None]
     scores *= factor

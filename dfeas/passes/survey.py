@@ -78,7 +78,7 @@ class Survey:
             tuple(int(block.start + j) for j in extreme[:SHOWN]),
             float(norm.min(initial=np.inf)),
             float(norm.max(initial=0.0)),
-            ((block.start, checksum(block.points), checksum(block.label.astype(np.int8))),),
+            ((block.start, checksum(block.points), checksum(block.label)),),
         )
 
     def merge(self, first: Summary, second: Summary) -> Summary:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.errors import CorruptDataError
-from dfeas.passes.block import Block, norms
+from dfeas.passes.block import Block, Sides, norms
 from dfeas.passes.survey import Summary, checksum
 from dfeas.store.layout import Header
 from dfeas.store.reading import Buffers, Cost, RowReader
@@ -20,8 +20,11 @@ from dfeas.store.reading import Buffers, Cost, RowReader
 AHEAD = 4
 """Blocks that the kernel is asked to read ahead."""
 
-NORM_CACHE_BYTES = 64 << 20
-"""Norms of arrays that store none are kept up to this size in a process, and computed again beyond it."""
+SIDES_BYTES = 64 << 20
+"""Labels and norms of the first blocks are kept in a process up to this size, and read or computed again beyond it."""
+
+WARM = 4e9
+"""Bytes a second above which the page cache is being read, and the kernel need not be asked to read ahead."""
 
 
 @dataclass
@@ -43,7 +46,8 @@ class Dataset:
     survey: Summary | None = None  # of any other array, once it was read
     fingerprint: str = ""
     _touched: set[int] = field(default_factory=set)
-    _norms: dict[int, NDArray[np.float64]] = field(default_factory=dict)
+    _sides: dict[int, Sides] = field(default_factory=dict)
+    _sides_bytes: int = 0
 
     @property
     def blocks(self) -> int:
@@ -68,24 +72,33 @@ class Dataset:
     def read(self, index: int, buffers: Buffers) -> Block:
         """One block. Raises CorruptDataError when it is missing, damaged, or not what was ingested."""
         points = self.points.read(index, buffers)
-        label = self.labels.read(index, buffers)
-        if self.stored_norms is not None:
-            norm = self.stored_norms.read(index, buffers)
-        else:
-            known = self._norms.get(index)
-            norm = norms(points) if known is None else known
-            if known is None and self.n * 8 <= NORM_CACHE_BYTES:
-                self._norms[index] = norm
-        if self.expected is not None and index not in self._touched:
-            found = [checksum(points), checksum(label), checksum(norm)]
-            for name, was, now in zip(("X", "label", "norm"), self.expected[index], found, strict=True):
-                if was != now:
-                    raise CorruptDataError(
-                        f"{self.where}: chunk {index} of {name} is damaged (crc32c {now:08x}, expected {was:08x}); "
-                        "restore or ingest again"
-                    )
-            self._touched.add(index)
-        return Block(index * self.block_rows, points, label.astype(np.float64), norm, self.intercept)
+        sides = self._sides.get(index)
+        if sides is None:
+            label = self.labels.read(index, buffers)
+            stored = self.stored_norms
+            norm = norms(points) if stored is None else stored.read(index, buffers)
+            if index not in self._touched:
+                self._check(index, points, label, norm)
+                self._touched.add(index)
+            if self._sides_bytes + 13 * len(label) <= SIDES_BYTES:
+                sides = Sides(label.copy(), norm.copy(), self.intercept)
+                self._sides_bytes += sides.nbytes
+                self._sides[index] = sides
+            else:
+                sides = Sides(label, norm, self.intercept)
+        return Block(index * self.block_rows, points, sides)
+
+    def _check(self, index: int, points: NDArray[Any], label: NDArray[Any], norm: NDArray[Any]) -> None:
+        """Compare with the checksums of the header, where there are some."""
+        if self.expected is None:
+            return
+        found = [checksum(points), checksum(label), checksum(norm)]
+        for name, was, now in zip(("X", "label", "norm"), self.expected[index], found, strict=True):
+            if was != now:
+                raise CorruptDataError(
+                    f"{self.where}: chunk {index} of {name} is damaged (crc32c {now:08x}, expected {was:08x}); "
+                    "restore or ingest again"
+                )
 
     def read_range(self, first: int, stop: int, cost: Cost) -> Iterator[Block]:
         """Blocks first .. stop-1 in order, reading ahead; adds bytes and waiting time to ``cost``."""
@@ -101,12 +114,15 @@ class Dataset:
 
     def _advised(self, first: int, stop: int) -> Iterator[Block]:
         buffers = Buffers()
-        for index in range(first, min(first + AHEAD, stop)):
-            self.points.advise(index)
+        advised = first  # blocks before this one were asked for
         for index in range(first, stop):
-            if index + AHEAD < stop:
-                self.points.advise(index + AHEAD)
-            yield self.read(index, buffers)
+            began = perf_counter()
+            block = self.read(index, buffers)
+            if self.block_bytes < WARM * (perf_counter() - began):
+                for coming in range(max(advised, index + 1), min(index + 1 + AHEAD, stop)):
+                    self.points.advise(coming)
+                    advised = coming + 1
+            yield block
 
     def _prefetched(self, first: int, stop: int) -> Iterator[Block]:
         # two sets of buffers: one block is scanned while the next is read

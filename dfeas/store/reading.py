@@ -59,8 +59,8 @@ class DirectReader:
 
     overlaps = True
 
-    def _path(self, index: int) -> Path:
-        return self.folder / self.key(index)
+    def _path(self, index: int) -> str:
+        return f"{self.folder}/{self.key(index)}"
 
     def read(self, index: int, buffers: Buffers) -> AnyArray:
         """Read a chunk into the buffer; raises CorruptDataError when it is missing or has another size."""

@@ -58,7 +58,7 @@ class DatasetWriter:
         first = index * self.block_rows
         rows = slice(first, first + len(points))
         norm = norms(points)
-        self._summaries[index] = _SURVEY.scan(Block(first, points, label.astype(np.float64), norm))
+        self._summaries[index] = _SURVEY.scan(Block.of(first, points, label, norm))
         refuse_unusable(self._summaries[index], str(self.path))
         self._checksums[index] = checksum(points), checksum(label), checksum(norm)
         self._arrays["X"][rows] = points

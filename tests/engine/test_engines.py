@@ -3,6 +3,7 @@
 import hashlib
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ def test_the_tree_is_the_same_for_every_cut(blocks: int, data: st.DataObject) ->
 
     edges = sorted(data.draw(st.sets(st.integers(1, max(1, blocks - 1)), max_size=8)) | {0, blocks})
     edges = [e for e in edges if e <= blocks]
-    ranges = [(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True) if a < b]
+    ranges = [(a, b) for a, b in pairwise(edges) if a < b]
     assert answer(ranges) == answer([(0, blocks)]) == answer([(i, i + 1) for i in range(blocks)])
 
 

@@ -14,7 +14,7 @@ from dfeas.passes.survey import checksum
 
 def blocks_of(X: np.ndarray, labels: np.ndarray, size: int) -> list[Block]:
     return [
-        Block(a, X[a : a + size], labels[a : a + size].astype(float), norms(X[a : a + size])) for a in range(0, len(X), size)
+        Block.of(a, X[a : a + size], labels[a : a + size].astype(float), norms(X[a : a + size])) for a in range(0, len(X), size)
     ]
 
 

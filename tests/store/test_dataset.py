@@ -29,9 +29,7 @@ def chunk(path: Path, name: str, index: int) -> Path:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("direct", [True, False])
-def test_what_was_generated_is_read(
-    dataset: Callable[..., Any], arrays: Callable[..., Any], dtype: str, direct: bool
-) -> None:
+def test_what_was_generated_is_read(dataset: Callable[..., Any], arrays: Callable[..., Any], dtype: str, direct: bool) -> None:
     path, header = dataset("planted", 7, 1000, dtype=dtype, block_rows=64)
     X, labels = arrays("planted", 7, 1000, dtype=dtype, block_rows=64)
     opened = open_source(Source(str(path), direct=direct))
@@ -93,7 +91,7 @@ def test_entries_that_are_no_real_numbers_are_refused(X: np.ndarray) -> None:
 
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (3,), (2, 2, 2)])
 def test_a_shape_without_points_is_refused(shape: tuple[int, ...]) -> None:
-    with pytest.raises(BadInputError, match="points|features"):
+    with pytest.raises(BadInputError, match=r"points|features"):
         from_arrays(np.ones(shape), np.ones(shape[0]))
 
 
@@ -198,9 +196,13 @@ def test_a_writer_leaves_nothing_when_it_fails_and_nothing_twice(tmp_path: Path)
 
 
 def test_a_dataset_without_all_blocks_is_never_complete(tmp_path: Path) -> None:
-    with pytest.raises(CorruptDataError, match="1 blocks were never written"), writer(tmp_path / "a", 10, 2, np.dtype("f4"), 5) as w:
-        w.write(0, np.ones((5, 2), np.float32), np.ones(5, np.int8))
-        w.finish(())
+    def half() -> None:
+        with writer(tmp_path / "a", 10, 2, np.dtype("f4"), 5) as target:
+            target.write(0, np.ones((5, 2), np.float32), np.ones(5, np.int8))
+            target.finish(())
+
+    with pytest.raises(CorruptDataError, match="1 blocks were never written"):
+        half()
     assert not (tmp_path / "a").exists()
 
 

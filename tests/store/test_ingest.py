@@ -117,7 +117,9 @@ def test_two_values_of_any_kind_become_signs(pair: tuple[Any, Any], data: st.Dat
         return
     signs = map_labels(values, len(values), None, "here")(values)
     assert signs.tolist() == [1 if v == max(pair) else -1 for v in values.tolist()]
-    named = map_labels(values, len(values), "a" if "a" in pair else str(min(pair)) if not isinstance(pair[0], bytes) else "n", "here")
+    named = map_labels(
+        values, len(values), "a" if "a" in pair else str(min(pair)) if not isinstance(pair[0], bytes) else "n", "here"
+    )
     assert named(values).tolist() == (-signs).tolist()
 
 

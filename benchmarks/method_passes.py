@@ -1,0 +1,67 @@
+"""Passes of every method on generated instances, beside the bounds of its theorem.
+
+    python benchmarks/method_passes.py
+
+The bound is what the paper's theorem gives for the instance: for a known margin rho the steps to a separator, otherwise the
+steps to |Ax| <= eps. A ratio above 1 would be a broken theorem. Halfspace has no known margin: its bound is the one for eps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+import numpy as np
+
+import dfeas
+from dfeas.instances import Instance
+from dfeas.methods import METHODS
+
+INSTANCES = [
+    ("halfspace", 100, 5_000, {}),
+    ("halfspace", 1000, 5_000, {}),
+    ("halfspace", 100, 50_000, {}),
+    ("halfspace", 100, 50_000, {"seed": 1}),
+    ("halfspace", 100, 50_000, {"seed": 2}),
+    ("planted", 100, 50_000, {"margin": 0.1}),
+    ("planted", 100, 50_000, {"margin": 0.01}),
+    ("gaussian", 100, 50_000, {}),
+    ("one-flip", 100, 50_000, {"margin": 0.01}),
+]
+
+
+def bound(method: str, instance: Instance, eps: float) -> float:
+    """Steps that the theorem allows, as the method counts them."""
+    target = instance.margin if instance.kind == "planted" else eps
+    root = math.sqrt(2 * math.log(instance.n))
+    if method == "perceptron":
+        return 1 / target**2
+    return (root if method.startswith("mirror-prox") else 2 * root) / target
+
+
+def main(words: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--eps", type=float, default=1e-3)
+    parser.add_argument("--max-passes", type=int, default=3000)
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the points")
+    options = parser.parse_args(words)
+    print("| instance | method | verdict | passes | steps | bound | steps / bound | margin | seconds |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for kind, m, n, extra in INSTANCES:
+        instance = Instance(kind, m, max(20, int(n * options.scale)), **extra)
+        blocks = [instance.block(i) for i in range(-(-instance.n // instance.rows))]
+        X, labels = np.vstack([b[0] for b in blocks]), np.concatenate([b[1] for b in blocks])
+        for method in METHODS:
+            result = dfeas.solve(X, labels, method=method, eps=options.eps, max_passes=options.max_passes)
+            name = f"{kind} {m} x {instance.n}" + "".join(f", {k} {v}" for k, v in extra.items())
+            most = bound(method, instance, options.eps)
+            print(
+                f"| {name} | {method} | {result.verdict} | {result.passes} | {result.iterations} | {most:.0f} "
+                f"| {result.iterations / most:.3f} | {result.margin_lower:+.2e} .. {result.margin_upper:.2e} "
+                f"| {result.seconds:.1f} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

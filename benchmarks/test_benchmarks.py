@@ -1,0 +1,31 @@
+"""Every benchmark runs, small, as a plain test: it measures nothing here, but it cannot rot."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+SMALL = {
+    "softmin_scan": ["--blocks", "2", "--turns", "1"],
+    "pass_speed": ["--gb", "0.02", "--turns", "1"],
+    "memory_budget": ["--budget-mb", "60", "--features", "20", "--passes", "3"],
+    "method_passes": ["--scale", "0.01", "--max-passes", "20"],
+}
+
+
+def test_every_benchmark_is_listed() -> None:
+    found = {path.stem for path in Path(__file__).parent.glob("*.py")} - {"test_benchmarks"}
+    assert found == set(SMALL)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_benchmark_prints_its_table(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.main(SMALL[name])
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
+    assert len(lines) > 1
+    assert "nan" not in "".join(lines)

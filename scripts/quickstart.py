@@ -1,0 +1,69 @@
+"""Two real datasets in this process, then a generated one, larger than its memory budget, on a cluster of two workers.
+
+    python scripts/quickstart.py RESULTS
+
+Uses the command line as a person would, and says each command.
+"""
+
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer, load_digits
+
+BUDGET = "200MB"
+FEATURES, POINTS = 100, 4_000_000  # 1.6 GB of float32
+
+
+def dfeas(*words: str) -> None:
+    print(f"\n$ dfeas {shlex.join(words)}", flush=True)
+    done = subprocess.run([sys.executable, "-c", "from dfeas.cli import main; main()", *words], check=False)
+    if done.returncode:
+        sys.exit(f"quickstart: dfeas ended with exit code {done.returncode}")
+
+
+def title(text: str) -> None:
+    print(f"\n=== {text}", flush=True)
+
+
+def main(results: Path) -> None:
+    began = time.monotonic()
+    if results.exists():
+        if not (results / "quickstart").exists():
+            sys.exit(f"quickstart: {results} exists and is not ours; give another folder")
+        shutil.rmtree(results)
+    results.mkdir(parents=True)
+    (results / "quickstart").write_text("made by scripts/quickstart, which removes and makes it again\n")
+
+    title("Is the digit 0 separable from all other handwritten digits? (1797 images of scikit-learn)")
+    digits = load_digits()
+    np.savez(results / "digits.npz", X=digits.data, y=digits.target)
+    dfeas("ingest", str(results / "digits.npz"), str(results / "digits"), "--positive", "0")
+    dfeas("solve", str(results / "digits"), "--out", str(results / "digits-run"))
+    dfeas("verify", str(results / "digits-run"))
+
+    title("Is breast cancer separable by mean radius, texture and the other 8 means? (569 cells of scikit-learn)")
+    cancer = load_breast_cancer()
+    means = (cancer.data[:, :10] - cancer.data[:, :10].mean(axis=0)) / cancer.data[:, :10].std(axis=0)
+    np.savez(results / "cancer.npz", X=means, y=cancer.target)
+    dfeas("ingest", str(results / "cancer.npz"), str(results / "cancer"))
+    dfeas("solve", str(results / "cancer"), "--out", str(results / "cancer-run"), "--intercept")
+    dfeas("verify", str(results / "cancer-run"))
+
+    title(f"1.6 GB of generated points with one wrong label, {BUDGET} of memory, a cluster of two worker processes")
+    big = str(results / "big")
+    dfeas("generate", "one-flip", big, "--features", str(FEATURES), "--points", str(POINTS))
+    dfeas("solve", big, "--out", str(results / "big-run"), "--local", "2", "--memory", BUDGET, "--eps", "0.01")
+    dfeas("verify", str(results / "big-run"), "--memory", BUDGET)
+
+    title(f"done in {time.monotonic() - began:.0f} s; the results are in {results}")
+    for run in sorted(results.glob("*-run")):
+        print(f"{run}/result.json  certificate.npz  trace.jsonl")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
