@@ -168,7 +168,8 @@ def _solve(
     m, n = engine.shape
     chosen = next(iter(METHODS)) if name == "auto" else name
     for sink in sinks:
-        sink.note("start", f"{dataset.where}: {n} points, {m} features, {chosen}", n=n, m=m, method=chosen)
+        features = f"{dataset.m} features{' and an intercept' if dataset.intercept else ''}"
+        sink.note("start", f"{dataset.where}: {n} points, {features}, {chosen}", n=n, m=dataset.m, method=chosen)
     zero, reads = survey(engine, dataset, checking.dataset)
     if zero is not None and not dataset.intercept:
         mark = dataset.fingerprint

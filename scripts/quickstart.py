@@ -20,6 +20,7 @@ FEATURES, POINTS = 100, 4_000_000  # 1.6 GB of float32
 
 
 def dfeas(*words: str) -> None:
+    """Run a command and stop if it fails."""
     print(f"\n$ dfeas {shlex.join(words)}", flush=True)
     done = subprocess.run([sys.executable, "-c", "from dfeas.cli import main; main()", *words], check=False)
     if done.returncode:
@@ -27,10 +28,12 @@ def dfeas(*words: str) -> None:
 
 
 def title(text: str) -> None:
+    """Print a heading."""
     print(f"\n=== {text}", flush=True)
 
 
 def main(results: Path) -> None:
+    """Run the three examples."""
     began = time.monotonic()
     if results.exists():
         if not (results / "quickstart").exists():
