@@ -44,6 +44,7 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--budget-mb", type=int, default=256)
     parser.add_argument("--features", type=int, default=100)
     parser.add_argument("--passes", type=int, default=30)
+    parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--dir", default=None, help="where the data is made")
     options = parser.parse_args(words)
     budget = options.budget_mb * 10**6
@@ -56,7 +57,7 @@ def main(words: list[str] | None = None) -> None:
         for kind in ("halfspace", "gaussian"):
             path = Path(made) / kind
             generate(Instance(kind, options.features, 8 * budget // (4 * options.features)), path)
-            for method in METHODS:
+            for method in options.methods.split(","):
                 for workers in (0, 2):
                     words = [str(path), method, str(budget), str(workers), "1e-3", str(options.passes)]
                     done = subprocess.run([sys.executable, str(script), *words], check=True, capture_output=True, text=True)

@@ -8,7 +8,7 @@ import pytest
 SMALL = {
     "softmin_scan": ["--blocks", "2", "--turns", "1"],
     "pass_speed": ["--gb", "0.02", "--turns", "1"],
-    "memory_budget": ["--budget-mb", "60", "--features", "20", "--passes", "3"],
+    "memory_budget": ["--budget-mb", "60", "--features", "20", "--passes", "3", "--methods", "perceptron"],
     "method_passes": ["--scale", "0.01", "--max-passes", "20"],
 }
 

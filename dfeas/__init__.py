@@ -1,11 +1,12 @@
 """dfeas: can a hyperplane through the origin separate the points? A checked answer for data larger than memory."""
 
 from dfeas.certificate import Certificate
+from dfeas.checking import verify_certificate, verify_run
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, UsageError
 from dfeas.instances import Instance, generate
 from dfeas.methods import METHODS
 from dfeas.result import Result
-from dfeas.solving import solve, verify_certificate, verify_run
+from dfeas.solving import solve
 from dfeas.store.ingest import ingest
 from dfeas.verify import Check
 from dfeas.version import __version__

@@ -7,7 +7,6 @@ kind does not use is empty. LP people call a Gordan certificate a Farkas certifi
 
 from __future__ import annotations
 
-import io
 import struct
 import tokenize
 import zipfile
@@ -20,7 +19,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError, CorruptDataError
-from dfeas.store.placing import place
+from dfeas.store.placing import placed
 
 # what zipfile, zlib and NumPy raise on archives with damaged bytes
 _DAMAGE = (
@@ -62,16 +61,15 @@ class Certificate:
 
     def save(self, path: Path) -> None:
         """Write the file whole or not at all."""
-        content = io.BytesIO()
-        np.savez(
-            content,
-            kind=np.array(self.kind),
-            y=self.y,
-            support=self.support,
-            weights=self.weights,
-            fingerprint=np.array(self.fingerprint),
-        )
-        place(path, content.getvalue())
+        with placed(path) as file:
+            np.savez(
+                file,
+                kind=np.array(self.kind),
+                y=self.y,
+                support=self.support,
+                weights=self.weights,
+                fingerprint=np.array(self.fingerprint),
+            )
 
 
 def load(path: Path) -> Certificate:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dfeas.checking import verify_certificate, verify_run
 from dfeas.errors import DfeasError
 from dfeas.instances import KINDS, Instance
 from dfeas.instances import generate as write_instance
+from dfeas.memory import DEFAULT_MEMORY
 from dfeas.methods import METHODS
-from dfeas.solving import DEFAULT_MEMORY, verify_certificate, verify_run
 from dfeas.solving import solve as run_solve
 from dfeas.store import Source, open_source
 from dfeas.store.ingest import Progress

@@ -8,6 +8,8 @@ from dfeas.errors import UsageError
 from dfeas.passes.block import TILE_BYTES
 from dfeas.store import Dataset
 
+DEFAULT_MEMORY = "2GB"
+
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 

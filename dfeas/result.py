@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dfeas.certificate import Certificate
 from dfeas.errors import BadInputError, CorruptDataError
-from dfeas.store.placing import place
+from dfeas.store.placing import placed
 from dfeas.termination import STOPPED, UNDECIDED
 
 RESULT, CERTIFICATE, TRACE = "result.json", "certificate.npz", "trace.jsonl"
@@ -98,7 +98,8 @@ class Result:
         """Write certificate and result, the result last: a run without it did not end."""
         if self.evidence is not None:
             self.evidence.save(run / CERTIFICATE)
-        place(run / RESULT, (json.dumps(self.to_json(), indent=2) + "\n").encode())
+        with placed(run / RESULT) as file:
+            file.write((json.dumps(self.to_json(), indent=2) + "\n").encode())
 
 
 def load_result(run: Path) -> dict[str, Any]:

@@ -12,26 +12,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dfeas.certificate import Certificate, load
-from dfeas.driver import Outcome, run
+from dfeas.certificate import Certificate
+from dfeas.driver import Outcome, run, without_a_pass
 from dfeas.engine import Engine, LocalEngine
 from dfeas.engine.local import processors
-from dfeas.errors import BadInputError, CheckFailedError, UsageError
-from dfeas.memory import parse_bytes, threads_that_fit
+from dfeas.errors import UsageError
+from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
 from dfeas.methods import METHODS, Facts
 from dfeas.passes import Survey
-from dfeas.result import CERTIFICATE, RESULT, TRACE, Result, load_result, versions
+from dfeas.result import CERTIFICATE, RESULT, TRACE, Result, versions
 from dfeas.store import Dataset, Source, from_arrays, open_source
 from dfeas.store.layout import fingerprint
 from dfeas.store.writing import claim, refuse_unusable, release
-from dfeas.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE, STOPPED, Goal, Limits
+from dfeas.termination import FEASIBLE, STOPPED, UNDECIDED, Goal, Limits
 from dfeas.trace import Sink, Terminal, TraceFile
 from dfeas.verify import Check, check
 
 if TYPE_CHECKING:
     from distributed import Client
-
-DEFAULT_MEMORY = "2GB"
 
 
 def solve(
@@ -71,10 +69,10 @@ def solve(
     """
     began = time.monotonic()
     _check_options(method, eps, max_passes, time_limit)
-    budget = parse_bytes(memory)
+    request = _Request(method, eps, max_passes, time_limit, parse_bytes(memory), began)
     source, dataset = _open(X, labels, positive, intercept)
     with ExitStack() as stack:
-        engine, checking = _engines(stack, source, dataset, budget, client)
+        setting = _set_up(stack, source, dataset, request.memory, client)
         folder = None if out is None else stack.enter_context(_run_folder(Path(out)))
         sinks: list[Sink] = []
         if folder is not None:
@@ -83,12 +81,45 @@ def solve(
             sinks.append(Terminal(sys.stderr, eps))
         for sink in sinks:
             stack.callback(sink.close)
-        result = _solve(began, engine, checking, source, dataset, method, Goal(eps), max_passes, time_limit, budget, sinks)
+        result = _solve(setting, request, sinks)
         if folder is not None:
             if result.evidence is not None:
                 result = replace(result, certificate=str(folder / CERTIFICATE))
             result.save(folder)
         return result
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What was asked for."""
+
+    method: str
+    eps: float
+    max_passes: int | None
+    time_limit: float | None  # seconds
+    memory: int  # bytes
+    began: float  # monotonic seconds
+
+
+@dataclass(frozen=True)
+class _Checking:
+    """The checker's own way to the data."""
+
+    engine: Engine
+    dataset: Dataset
+
+    def __call__(self, certificate: Certificate) -> Check:
+        return check(self.engine, self.dataset, certificate)
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """The data, and who reads it."""
+
+    source: Source | None  # None for arrays in memory
+    dataset: Dataset
+    engine: Engine
+    checking: _Checking
 
 
 def _check_options(method: str, eps: float, max_passes: int | None, time_limit: float | None) -> None:
@@ -111,38 +142,25 @@ def _open(X: Any, labels: Any, positive: str | None, intercept: bool) -> tuple[S
     return source, open_source(source)
 
 
-@dataclass(frozen=True)
-class _Checking:
-    """The checker's own way to the data."""
-
-    engine: Engine
-    dataset: Dataset
-
-    def __call__(self, certificate: Certificate) -> Check:
-        return check(self.engine, self.dataset, certificate)
-
-
-def _engines(
-    stack: ExitStack, source: Source | None, dataset: Dataset, budget: int, client: Client | None
-) -> tuple[Engine, _Checking]:
+def _set_up(stack: ExitStack, source: Source | None, dataset: Dataset, memory: int, client: Client | None) -> _Setting:
     """The engine of the passes, and the checker's, which reads through zarr."""
     plain = None if source is None else replace(source, direct=False)
     other = dataset if plain is None else open_source(plain)
     engine: Engine
     second: Engine
     if client is None:
-        engine = LocalEngine(dataset, threads_that_fit(dataset, budget, processors()))
-        second = LocalEngine(other, threads_that_fit(other, budget, processors()))
+        engine = LocalEngine(dataset, threads_that_fit(dataset, memory, processors()))
+        second = LocalEngine(other, threads_that_fit(other, memory, processors()))
     else:
         if source is None or plain is None:
             raise UsageError("a cluster reads the data by path: ingest the arrays first, or leave the client out")
         from dfeas.engine.cluster import DaskEngine
 
-        threads_that_fit(other, budget, 1)
+        threads_that_fit(other, memory, 1)
         engine, second = DaskEngine(client, source, dataset), DaskEngine(client, plain, other)
     stack.callback(engine.close)
     stack.callback(second.close)
-    return engine, _Checking(second, other)
+    return _Setting(source, dataset, engine, _Checking(second, other))
 
 
 @contextmanager
@@ -152,47 +170,32 @@ def _run_folder(path: Path) -> Iterator[Path]:
     release(path, lock)
 
 
-def _solve(
-    began: float,
-    engine: Engine,
-    checking: _Checking,
-    source: Source | None,
-    dataset: Dataset,
-    name: str,
-    goal: Goal,
-    max_passes: int | None,
-    time_limit: float | None,
-    budget: int,
-    sinks: list[Sink],
-) -> Result:
+def _solve(setting: _Setting, request: _Request, sinks: list[Sink]) -> Result:
+    dataset, engine, checking = setting.dataset, setting.engine, setting.checking
     m, n = engine.shape
-    chosen = next(iter(METHODS)) if name == "auto" else name
+    name = next(iter(METHODS)) if request.method == "auto" else request.method
+    features = f"{dataset.m} features{' and an intercept' if dataset.intercept else ''}"
     for sink in sinks:
-        features = f"{dataset.m} features{' and an intercept' if dataset.intercept else ''}"
-        sink.note("start", f"{dataset.where}: {n} points, {features}, {chosen}", n=n, m=dataset.m, method=chosen)
+        sink.note("start", f"{dataset.where}: {n} points, {features}, {name}", n=n, m=dataset.m, method=name)
     zero, reads = survey(engine, dataset, checking.dataset)
     if zero is not None and not dataset.intercept:
-        mark = dataset.fingerprint
-        certificate = Certificate("gordan", mark, support=np.array([zero]), weights=np.ones(1))
-        proved = checking(certificate)
-        outcome = None
-        reads += 1
+        certificate = Certificate("gordan", dataset.fingerprint, support=np.array([zero]), weights=np.ones(1))
+        outcome = without_a_pass(name, certificate, checking(certificate))
     else:
-        method = METHODS[chosen]()
-        left = None if time_limit is None else max(1e-9, time_limit - (time.monotonic() - began))
+        method = METHODS[name]()
+        limit = request.time_limit
+        left = None if limit is None else max(1e-9, limit - (time.monotonic() - request.began))
         outcome = run(
             engine,
             method,
-            method.init(Facts(m, n, budget // 4)),
-            goal,
-            Limits(max_passes, left),
+            method.init(Facts(m, n, request.memory // 4)),
+            Goal(request.eps),
+            Limits(request.max_passes, left),
             fingerprint=dataset.fingerprint,
             verify=checking,
             sinks=sinks,
         )
-        certificate, proved = outcome.certificate, outcome.check  # type: ignore[assignment]
-        reads += outcome.reads
-    return _result(began, outcome, certificate, proved, source, dataset, chosen, goal.eps, reads)
+    return _result(setting, request, outcome, reads + outcome.reads)
 
 
 def survey(engine: Engine, dataset: Dataset, other: Dataset) -> tuple[int | None, int]:
@@ -212,99 +215,35 @@ def survey(engine: Engine, dataset: Dataset, other: Dataset) -> tuple[int | None
     return (found.first_zero[0] if found.zero else None), 1
 
 
-def _result(
-    began: float,
-    outcome: Outcome | None,
-    certificate: Certificate | None,
-    proved: Check | None,
-    source: Source | None,
-    dataset: Dataset,
-    method: str,
-    eps: float,
-    reads: int,
-) -> Result:
-    lower, upper = (-1.0, 0.0) if outcome is None else (outcome.record.margin_lower, outcome.record.margin_upper)
-    stopped = "verdict" if outcome is None else outcome.decision.stopped
-    verdict = "undecided"
+def _result(setting: _Setting, request: _Request, outcome: Outcome, reads: int) -> Result:
+    dataset, source, record, proved = setting.dataset, setting.source, outcome.record, outcome.check
+    lower, upper = record.margin_lower, record.margin_upper
     if proved is not None:
-        verdict = proved.verdict
-        lower = proved.margin_lower if verdict == FEASIBLE else lower
-        upper = proved.margin_upper if verdict != FEASIBLE else upper
+        lower = proved.margin_lower if proved.verdict == FEASIBLE else lower
+        upper = upper if proved.verdict == FEASIBLE else proved.margin_upper
+    place = None
+    if source is not None:
+        place = {name: getattr(source, name) for name in ("path", "labels", "positive", "intercept")}
     return Result(
-        verdict=verdict,
-        stopped=stopped,
+        verdict=UNDECIDED if proved is None else proved.verdict,
+        stopped=outcome.decision.stopped,
         proof="none" if proved is None else proved.proof,
-        method=method,
+        method=record.method,
         m=dataset.m,
         n=dataset.n,
         intercept=dataset.intercept,
         margin_lower=lower,
         margin_upper=upper,
-        eps=eps,
-        passes=0 if outcome is None else outcome.record.passes,
+        eps=request.eps,
+        passes=record.passes,
         reads=reads,
-        iterations=0 if outcome is None else outcome.record.iterations,
+        iterations=record.iterations,
         bytes_read=reads * dataset.bytes,
-        seconds=time.monotonic() - began,
+        seconds=time.monotonic() - request.began,
         certificate=None,
         fingerprint=dataset.fingerprint,
         versions=versions(),
-        data=None
-        if source is None
-        else {
-            "path": source.path,
-            "labels": source.labels,
-            "positive": source.positive,
-            "intercept": source.intercept,
-        },
-        detail=STOPPED[stopped] if proved is None else proved.message,
-        evidence=certificate,
+        data=place,
+        detail=STOPPED[outcome.decision.stopped] if proved is None else proved.message,
+        evidence=outcome.certificate,
     )
-
-
-def verify_run(run_folder: Path, memory: str | int = DEFAULT_MEMORY) -> Check:
-    """Check the certificate of a finished run against its data, and the verdict against both.
-
-    Raises CheckFailedError when the certificate does not prove the verdict.
-    """
-    values = load_result(run_folder)
-    data = values["data"]
-    if not isinstance(data, dict):
-        raise BadInputError(f"{run_folder}: the data was in memory; use dfeas verify DATA {run_folder / CERTIFICATE}")
-    if values["verdict"] not in (FEASIBLE, INFEASIBLE, EPS_INFEASIBLE):
-        raise CheckFailedError(f"{run_folder}: the run ended {values['verdict']} ({values.get('stopped')}), nothing to check")
-    proved = verify_certificate(
-        data["path"],
-        run_folder / CERTIFICATE,
-        labels=data["labels"],
-        positive=data["positive"],
-        intercept=data["intercept"],
-        memory=memory,
-    )
-    claimed, eps = values["verdict"], float(values["eps"])
-    if claimed == EPS_INFEASIBLE and proved.verdict == EPS_INFEASIBLE:
-        if proved.margin_upper > eps:
-            raise CheckFailedError(f"{run_folder}: |Ax| <= {proved.margin_upper:.6g} is proved, the run claims {eps:g}")
-    elif claimed != proved.verdict and not (claimed == EPS_INFEASIBLE and proved.verdict == INFEASIBLE):
-        raise CheckFailedError(f"{run_folder}: the certificate proves {proved.verdict}, the run claims {claimed}")
-    return proved
-
-
-def verify_certificate(
-    path: str | Path,
-    certificate: str | Path,
-    *,
-    labels: str | Path | None = None,
-    positive: str | None = None,
-    intercept: bool = False,
-    memory: str | int = DEFAULT_MEMORY,
-) -> Check:
-    """Check a certificate file against data by path, in one read. Raises CheckFailedError when it proves nothing."""
-    evidence = load(Path(certificate))
-    source = Source(str(path), None if labels is None else str(labels), positive, intercept, direct=False)
-    dataset = open_source(source)
-    engine = LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))
-    try:
-        return check(engine, dataset, evidence)
-    finally:
-        engine.close()

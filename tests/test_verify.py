@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dfeas.certificate import Certificate, load
+from dfeas.checking import verify_certificate
 from dfeas.engine import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
 from dfeas.passes import Survey
-from dfeas.solving import verify_certificate
 from dfeas.store import Dataset, Source, from_arrays, open_source
 from dfeas.store.layout import fingerprint
 from dfeas.verify import Check, check

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 
-def place(path: Path, content: bytes) -> None:
-    """Write, fsync, rename, fsync the folder: readers see the old file or the new one, never a part."""
+@contextmanager
+def placed(path: Path) -> Iterator[BinaryIO]:
+    """A file to write; afterwards fsync, rename, fsync the folder: readers see the old file or the new one, never a part."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)

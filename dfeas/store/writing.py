@@ -21,7 +21,7 @@ from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.passes.block import Block, norms
 from dfeas.passes.survey import EMPTY, Summary, Survey, checksum
 from dfeas.store.layout import ATTRIBUTE, FORMAT, LOCK, MARKER, Header, fingerprint
-from dfeas.store.placing import place
+from dfeas.store.placing import placed
 
 _SURVEY = Survey()
 
@@ -93,7 +93,8 @@ class DatasetWriter:
             generator=generator,
         )
         self._group.attrs[ATTRIBUTE] = header.to_json()
-        place(self.path / MARKER, f"{mark}\n".encode())
+        with placed(self.path / MARKER) as file:
+            file.write(f"{mark}\n".encode())
         return header
 
 
