@@ -51,9 +51,8 @@ def run(
     with the best evidence so far.
     """
     began = clock()
-    process = psutil.Process()
     passes = reads = 0
-    record = Record(method.name, 0, 0, -1.0, 1.0, None, 0.0, 0.0, 0.0, 0.0, 0.0, 0, process.memory_info().rss)
+    record = _blank(method.name, 1.0)
     certificate: Certificate | None = None
     check: Check | None = None
     decision = decide(record, goal, limits)
@@ -61,7 +60,7 @@ def run(
         try:
             state = method.tell(state, engine.run(method.ask(state)))
             passes, reads = passes + 1, reads + 1
-            record = _record(method, state, engine, passes, clock() - began, process.memory_info().rss)
+            record = _record(method, state, engine, passes, clock() - began)
             for sink in sinks:
                 sink.record(record)
             decision = decide(record, goal, limits)
@@ -85,14 +84,18 @@ def run(
 
 def without_a_pass(method: str, certificate: Certificate, check: Check) -> Outcome:
     """The outcome when the survey alone gave a certificate; the check was the only read."""
-    record = Record(
-        method, 0, 0, -1.0, check.margin_upper, None, 0.0, 0.0, 0.0, 0.0, 0.0, 0, psutil.Process().memory_info().rss
-    )
+    record = _blank(method, check.margin_upper)
     evidence = Evidence(Bracket(), None, 0)
     return Outcome(Decision("verdict", check.verdict), record, evidence, certificate, check, 1)
 
 
-def _record(method: Method[S], state: S, engine: Engine, passes: int, seconds: float, memory: int) -> Record:
+def _blank(method: str, upper: float) -> Record:
+    """The record before any pass."""
+    memory = psutil.Process().memory_info().rss
+    return Record(method, 0, 0, -1.0, upper, None, 0.0, 0.0, 0.0, 0.0, 0.0, 0, memory)
+
+
+def _record(method: Method[S], state: S, engine: Engine, passes: int, seconds: float) -> Record:
     evidence, cost = method.evidence(state), engine.cost
     busy = (cost.read_seconds + cost.scan_seconds) / max(1, engine.parallel)
     return Record(
@@ -108,7 +111,7 @@ def _record(method: Method[S], state: S, engine: Engine, passes: int, seconds: f
         scan_seconds=cost.scan_seconds,
         engine_seconds=max(0.0, cost.wall_seconds - busy),
         bytes_read=cost.bytes_read,
-        memory_bytes=memory,
+        memory_bytes=psutil.Process().memory_info().rss,
         stalled=evidence.stalled,
     )
 
