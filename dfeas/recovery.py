@@ -21,8 +21,8 @@ def recover(engine: Engine, evidence: Evidence, verdict: str, eps: float, finger
     if verdict == FEASIBLE:
         assert evidence.bracket.y is not None
         return Certificate("separator", fingerprint, y=evidence.bracket.y), 0
-    gordan = evidence.gordan
-    assert gordan is not None
+    assert evidence.gordan is not None
+    gordan = evidence.gordan()
     if not isinstance(gordan, Mixture):
         return Certificate("gordan", fingerprint, support=gordan.index, weights=gordan.weight), 0
     short = shorten(gordan)

@@ -19,6 +19,7 @@ Evidence: both ends of the bracket; x is a mixture of the softmaxes w_x.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import log, sqrt
 from typing import Protocol
 
@@ -169,14 +170,15 @@ class MirrorProx:
 
     def evidence(self, state: MirrorProxState) -> Evidence:
         """Both ends of the bracket."""
-        asked = state.asked[: state.best]
-        mixture = None
-        if asked:
-            point, lse, gamma, mean = zip(*asked, strict=True)
-            share = np.array(gamma) / sum(gamma)
-            mixture = Mixture(np.column_stack(point), np.ones(len(asked)), np.array(lse), share, np.column_stack(mean))
+        mixture = partial(_mixture, state.asked[: state.best]) if state.best else None
         stalled = "the step size fell below rounding" if state.gamma < 1e-12 else ""
         return Evidence(state.bracket, mixture, state.steps, stalled=stalled)
+
+
+def _mixture(asked: tuple[tuple[Floats, float, float, Floats], ...]) -> Mixture:
+    point, lse, gamma, mean = zip(*asked, strict=True)
+    share = np.array(gamma) / sum(gamma)
+    return Mixture(np.column_stack(point), np.ones(len(asked)), np.array(lse), share, np.column_stack(mean))
 
 
 def _point(state: MirrorProxState, gamma: float) -> Floats:

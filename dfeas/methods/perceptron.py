@@ -78,7 +78,8 @@ class Perceptron:
 
     def evidence(self, state: PerceptronState) -> Evidence:
         """Both ends of the bracket."""
-        return Evidence(state.bracket, state.best_upper, state.corrections, state.violated)
+        best = state.best_upper
+        return Evidence(state.bracket, None if best is None else lambda: best, state.corrections, state.violated)
 
 
 def correct(y: Floats, columns: Floats, most: int) -> tuple[Floats, Indices]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -64,7 +65,7 @@ class Evidence:
     """The best that a method can show now."""
 
     bracket: Bracket
-    gordan: Mixture | Sparse | None  # x with |Ax| = bracket.upper; None while the method has none
+    gordan: Callable[[], Mixture | Sparse] | None  # builds x with |Ax| = bracket.upper; None while there is none
     iterations: int  # steps of the method as its paper counts them
     violated: int | None = None  # points on the wrong side of the last y, if the pass counted them
     stalled: str = ""  # why no further pass can help, if so

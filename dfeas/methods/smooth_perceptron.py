@@ -16,6 +16,7 @@ Evidence: both ends of the bracket; x_k is the mixture of the softmaxes above.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -71,13 +72,13 @@ class SmoothPerceptron:
 
     def evidence(self, state: SmoothPerceptronState) -> Evidence:
         """Both ends of the bracket."""
-        asked = state.asked[: state.best]
-        mixture = None
-        if asked:
-            y, mu, lse, mean = zip(*asked, strict=True)
-            share = shares(len(asked))
-            mixture = Mixture(np.column_stack(y), np.array(mu), np.array(lse), share, np.column_stack(mean))
+        mixture = partial(_mixture, state.asked[: state.best]) if state.best else None
         return Evidence(state.bracket, mixture, max(0, state.step))
+
+
+def _mixture(asked: tuple[tuple[Floats, float, float, Floats], ...]) -> Mixture:
+    y, mu, lse, mean = zip(*asked, strict=True)
+    return Mixture(np.column_stack(y), np.array(mu), np.array(lse), shares(len(asked)), np.column_stack(mean))
 
 
 def _theta(k: int) -> float:

@@ -84,7 +84,7 @@ def test_the_bracket_is_true_and_its_evidence_real_after_every_pass(
             assert np.linalg.norm(bracket.y) == pytest.approx(1, abs=1e-12)
             assert (A.T @ bracket.y).min() == pytest.approx(bracket.lower, abs=1e-12)
         if evidence.gordan is not None:
-            x = weights(evidence.gordan, A)
+            x = weights(evidence.gordan(), A)
             assert x.sum() == pytest.approx(1, abs=1e-9)
             assert (x >= 0).all()
             assert np.linalg.norm(A @ x) == pytest.approx(bracket.upper, abs=1e-9)
