@@ -100,7 +100,7 @@ def test_the_bracket_is_true_and_its_evidence_real_after_every_pass(
 def test_perceptron_makes_at_most_one_over_margin_squared_corrections(m: int, n: int, margin: float, seed: int) -> None:
     engine, A, facts = problem("planted", m, n, margin=margin, seed=seed, dtype="float64")
     method = Perceptron(cap=5)
-    for state in states(method, engine, facts, 400):
+    for state in states(method, engine, facts, math.ceil(1 / margin**2) + 2):
         k = state.corrections
         assert k <= 1 / margin**2 + 1e-9
         assert np.linalg.norm(state.y) <= math.sqrt(k) + 1e-9  # the proof's upper end
