@@ -30,7 +30,8 @@ def recover(engine: Engine, evidence: Evidence, verdict: str, eps: float, finger
     # what is left out weighs at most SLACK eps / 2 in all, so |Ax| grows by no more than that
     found = engine.run(Recover(short.Y, short.mu, short.lse, short.share, SLACK * eps / 2 / n))
     weight = found.weight()
-    return Certificate("gordan", fingerprint, support=found.index(), weights=weight / weight.sum()), 1
+    weight /= weight.sum()
+    return Certificate("gordan", fingerprint, support=found.index(), weights=weight), 1
 
 
 def shorten(mixture: Mixture) -> Mixture:

@@ -97,7 +97,7 @@ def _check_shape(certificate: Certificate, dataset: Dataset) -> None:
             raise CheckFailedError("the separator is zero or not finite")
         return
     support, weights = certificate.support, certificate.weights
-    if not len(support) or (np.diff(support) <= 0).any() or support[0] < 0 or support[-1] >= dataset.n:
+    if not len(support) or (support[1:] <= support[:-1]).any() or support[0] < 0 or support[-1] >= dataset.n:
         raise CheckFailedError(f"the support is not an ascending list of points below {dataset.n}")
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
         raise CheckFailedError("the weights are not on the simplex: negative, not finite, or all zero")
@@ -231,7 +231,8 @@ def _gordan(found: list[Found], certificate: Certificate) -> Check:
     terms = sum(part.terms for part in found) + len(found) + totals.shape[1] + 8  # sums, and norm, quotient, product of each
     residual = np.abs(totals.sum(axis=0)) + _gamma(terms) / (1 - 2 * _gamma(terms)) * spread * UP + terms * TINY
     size = float(np.linalg.norm(residual)) * (1 + _gamma(len(residual) + 4)) * UP
-    upper = size / (math.fsum(certificate.weights.tolist()) / UP) * UP
+    weight = float(certificate.weights.sum()) * (1 - _gamma(len(certificate.weights) + 1))
+    upper = size / weight * UP
     text = f"no unit vector has a margin above {upper:.6g} (weights on {len(certificate.support)} of {points} points)"
     return Check("eps-infeasible", "rigorous", -1.0, min(1.0, upper), points, 0, text)
 
