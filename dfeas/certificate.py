@@ -7,10 +7,7 @@ kind does not use is empty. LP people call a Gordan certificate a Farkas certifi
 
 from __future__ import annotations
 
-import struct
-import tokenize
 import zipfile
-import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,23 +17,7 @@ from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.store.placing import placed
-
-# what zipfile, zlib and NumPy raise on archives with damaged bytes
-_DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    tokenize.TokenError,
-    ArithmeticError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    OSError,
-    RuntimeError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-)
+from dfeas.store.sources import DAMAGE
 
 _FIELDS = ("kind", "y", "support", "weights", "fingerprint")
 
@@ -85,7 +66,7 @@ def load(path: Path) -> Certificate:
                 _check_declared_size(archive, f"{name}.npy")
         with np.load(path, allow_pickle=False) as arrays:
             kind, y, support, weights, mark = (np.asarray(arrays[name]) for name in _FIELDS)
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise CorruptDataError(f"{path}: not a readable certificate: {error}") from None
     sound = (
         str(kind) in ("separator", "gordan")

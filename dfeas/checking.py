@@ -15,11 +15,12 @@ from dfeas.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE
 from dfeas.verify import Check, check
 
 
-def verify_run(run_folder: Path, memory: str | int = DEFAULT_MEMORY) -> Check:
+def verify_run(run: str | Path, memory: str | int = DEFAULT_MEMORY) -> Check:
     """Check the certificate of a finished run against its data, and the verdict against both.
 
     Raises CheckFailedError when the certificate does not prove the verdict.
     """
+    run_folder = Path(run)
     values = load_result(run_folder)
     data = values["data"]
     if not isinstance(data, dict):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dfeas.checking import verify_certificate, verify_run
-from dfeas.errors import DfeasError
+from dfeas.errors import CorruptDataError, DfeasError
 from dfeas.instances import KINDS, Instance
 from dfeas.instances import generate as write_instance
 from dfeas.memory import DEFAULT_MEMORY
@@ -47,7 +47,7 @@ def commands() -> None:
 def main() -> None:
     """Entry point of the ``dfeas`` command."""
     with _one_line_errors():
-        commands(prog_name="dfeas")
+        sys.exit(commands.main(prog_name="dfeas", standalone_mode=False))
 
 
 @contextmanager
@@ -57,13 +57,21 @@ def _one_line_errors() -> Iterator[None]:
     except DfeasError as error:
         click.echo(f"dfeas: error: {' '.join(str(error).split())}", err=True)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
+    except click.UsageError as error:
+        help_of = error.ctx.command_path if error.ctx is not None else "dfeas"
+        click.echo(f"dfeas: error: {' '.join(error.format_message().split())} (see {help_of} --help)", err=True)
+        sys.exit(2)
+    except (KeyboardInterrupt, click.Abort):
         click.echo("dfeas: interrupted", err=True)
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # whoever read our output has gone: nothing more can be said
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename is not None else ""
+        click.echo(f"dfeas: error: {where}{error.strerror or error}", err=True)
+        sys.exit(CorruptDataError.exit_code)
 
 
 class _Command(click.Command):
@@ -76,7 +84,7 @@ class _Command(click.Command):
 
 def _writing_progress() -> Progress:
     """Points written, on stderr: live on a terminal, at the end in a pipe."""
-    live = sys.stderr.isatty()
+    live = sys.stderr is not None and sys.stderr.isatty()
 
     def show(done: int, total: int) -> None:
         if live:

@@ -11,7 +11,7 @@ import psutil
 
 from dfeas.certificate import Certificate
 from dfeas.engine import Engine
-from dfeas.errors import CheckFailedError
+from dfeas.errors import CheckFailedError, ClusterLostError
 from dfeas.methods import Bracket, Evidence, Method
 from dfeas.recovery import recover
 from dfeas.termination import FEASIBLE, STOPPED, UNDECIDED, Decision, Goal, Limits, Record, decide
@@ -71,7 +71,9 @@ def run(
                 if refused:
                     certificate, goal = None, _raised(goal, record, decision)
                     decision = decide(record, goal, limits)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, ClusterLostError) as error:
+            for sink in sinks:
+                sink.note("interrupted", str(error) or "interrupted")
             decision = Decision("interrupted")
             certificate = check = None
     evidence = method.evidence(state)

@@ -13,6 +13,12 @@ class UsageError(DfeasError):
     exit_code = 2
 
 
+class ClusterLostError(DfeasError):
+    """The Dask cluster went away in the middle of a run."""
+
+    exit_code = 75
+
+
 class BadInputError(DfeasError):
     """The data does not pose the problem: wrong shape, labels, type, or non-finite entries."""
 

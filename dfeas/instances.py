@@ -46,6 +46,8 @@ class Instance:
             raise UsageError(f"expected dtype float32 or float64, got {self.dtype}")
         if self._planted and not (0 < self.margin < 1 and self.m >= 2 and self.n >= 4):
             raise UsageError(f"{self.kind} needs 0 < margin < 1, two features and four points")
+        if self.seed < 0:
+            raise UsageError(f"expected a seed of at least 0, got {self.seed}")
         if self.n < 2:
             raise UsageError("two classes need two points")
 

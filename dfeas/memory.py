@@ -18,7 +18,10 @@ def parse_bytes(text: str | int) -> int:
     match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([kmgt]?i?)b?\s*", str(text).lower())
     if match is None or match[2] not in _UNITS:
         raise UsageError(f"memory {text}: expected a size such as 2GB or 512MiB")
-    return int(float(match[1]) * _UNITS[match[2]])
+    size = float(match[1]) * _UNITS[match[2]]
+    if not size < 2.0**63:
+        raise UsageError("memory: expected a size such as 2GB or 512MiB")
+    return int(size)
 
 
 def thread_bytes(dataset: Dataset) -> int:

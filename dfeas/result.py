@@ -107,9 +107,11 @@ def load_result(run: Path) -> dict[str, Any]:
     if not (run / RESULT).is_file():
         raise BadInputError(f"{run}: no finished run, {RESULT} is missing")
     try:
-        values = json.loads((run / RESULT).read_text())
-        if not isinstance(values, dict) or not {"verdict", "eps", "data"} <= set(values):
-            raise ValueError("keys are missing")
-    except (ValueError, OSError) as error:
+        values: dict[str, Any] = json.loads((run / RESULT).read_text())
+        data = values["data"]
+        if data is not None and not {"path", "labels", "positive", "intercept"} <= set(data):
+            raise ValueError("keys of data are missing")
+        values["verdict"], values["eps"] = str(values["verdict"]), float(values["eps"])
+    except (LookupError, TypeError, ValueError, OSError) as error:
         raise CorruptDataError(f"{run / RESULT}: not a readable result: {error}") from None
     return values

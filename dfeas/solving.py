@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -77,7 +78,7 @@ def solve(
         sinks: list[Sink] = []
         if folder is not None:
             sinks.append(TraceFile(folder / TRACE))
-        if progress:
+        if progress and sys.stderr is not None:
             sinks.append(Terminal(sys.stderr, eps))
         for sink in sinks:
             stack.callback(sink.close)
@@ -123,8 +124,12 @@ class _Setting:
 
 
 def _check_options(method: str, eps: float, max_passes: int | None, time_limit: float | None) -> None:
-    if method != "auto" and method not in METHODS:
+    if not isinstance(method, str) or (method != "auto" and method not in METHODS):
         raise UsageError(f"unknown method {method}; expected auto, {', '.join(METHODS)}")
+    numbers = {"eps": eps, "max_passes": max_passes, "time_limit": time_limit}
+    for name, value in numbers.items():
+        if value is not None and not isinstance(value, int | float | np.number):
+            raise UsageError(f"{name} {value!r}: expected a number")
     if not 0 < eps < 1:
         raise UsageError(f"eps {eps}: expected a number between 0 and 1")
     if max_passes is not None and max_passes < 1:
@@ -166,7 +171,11 @@ def _set_up(stack: ExitStack, source: Source | None, dataset: Dataset, memory: i
 @contextmanager
 def _run_folder(path: Path) -> Iterator[Path]:
     lock = claim(path, RESULT)
-    yield path.absolute()
+    try:
+        yield path.absolute()
+    except BaseException:
+        os.close(lock)  # the lock file stays: the next run takes the folder over
+        raise
     release(path, lock)
 
 

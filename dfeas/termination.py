@@ -18,6 +18,9 @@ STOPPED = {
 }
 """Why a run ended, and the sentence for it."""
 
+RESOLUTION = 1e-18
+"""A bar for |Ax| below this, after refused evidence, can never be met in float64."""
+
 SLACK = 1e-3
 """A method is asked for |Ax| <= (1 - SLACK) eps, so that rounding and dropped weights leave the certificate below eps."""
 
@@ -75,7 +78,8 @@ def decide(record: Record, goal: Goal, limits: Limits) -> Decision | None:
         return Decision("verdict", FEASIBLE)
     if record.margin_upper <= min((1 - SLACK) * goal.eps, goal.infeasible_below):
         return Decision("verdict", EPS_INFEASIBLE)
-    if record.stalled:
+    beyond = goal.feasible_above >= record.margin_upper or goal.infeasible_below < RESOLUTION
+    if record.stalled or beyond:
         return Decision("stalled")
     if limits.passes is not None and record.passes >= limits.passes:
         return Decision("pass_limit")

@@ -60,38 +60,47 @@ class Terminal:
     _records: list[Record] = field(default_factory=list)
     _shown: float = -math.inf
     _width: int = 0
+    _lost: bool = False
 
     def record(self, record: Record) -> None:
         """Show the last pass, if it is time."""
         self._records.append(record)
         if len(self._records) > 4096:
             del self._records[1:-2048:2]
-        live = self.stream.isatty()
+        live = not self._lost and self.stream.isatty()
         now = self.clock()
         if now - self._shown < (0.1 if live else self.every):
             return
         self._shown = now
         text = describe(self._records, self.eps)
         if live:
-            self.stream.write("\r" + text.ljust(self._width))
+            self._write("\r" + text.ljust(self._width))
             self._width = len(text)
         else:
-            self.stream.write(text + "\n")
-        self.stream.flush()
+            self._write(text + "\n")
 
     def note(self, event: str, text: str, **values: Any) -> None:
         """A line of its own."""
         if self._width:
-            self.stream.write("\r" + " " * self._width + "\r")
+            self._write("\r" + " " * self._width + "\r")
             self._width = 0
-        self.stream.write(text + "\n")
-        self.stream.flush()
+        self._write(text + "\n")
 
     def close(self) -> None:
         """End the live line."""
         if self._width:
-            self.stream.write("\n")
+            self._write("\n")
             self._width = 0
+
+    def _write(self, text: str) -> None:
+        """Write, until nobody reads any more: a lost terminal does not end a run."""
+        if self._lost:
+            return
+        try:
+            self.stream.write(text)
+            self.stream.flush()
+        except (OSError, ValueError):
+            self._lost = True
 
 
 def describe(records: list[Record], eps: float) -> str:

@@ -32,6 +32,10 @@ from dfeas.store.reading import Buffers
 U = 2.0**-53
 TINY = 2.0**-1074
 UP = 1 + 2.0**-48  # enough to cover the handful of roundings in a bound itself
+NORMS = (1e-140, 1e140)
+"""Norms of points for which squares neither underflow nor overflow to any effect."""
+LOST = 2.0**-500
+"""More than a quotient weight / norm that underflows takes from a sum: TINY times the largest norm."""
 EXACT_POINTS = 2000
 EXACT_ENTRIES = 100_000
 PIECE_BYTES = 4 << 20
@@ -95,12 +99,16 @@ def _check_shape(certificate: Certificate, dataset: Dataset) -> None:
             raise CheckFailedError(f"the separator has {certificate.y.size} entries, the data {dimension} features")
         if not np.isfinite(certificate.y).all() or not certificate.y.any():
             raise CheckFailedError("the separator is zero or not finite")
+        if not 1e-100 < np.abs(certificate.y).max() < 1e100:
+            raise CheckFailedError("the entries of the separator are outside 1e-100 .. 1e100; scale it to length 1")
         return
     support, weights = certificate.support, certificate.weights
     if not len(support) or (support[1:] <= support[:-1]).any() or support[0] < 0 or support[-1] >= dataset.n:
         raise CheckFailedError(f"the support is not an ascending list of points below {dataset.n}")
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
-        raise CheckFailedError("the weights are not on the simplex: negative, not finite, or all zero")
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and (weights <= 2).all()):
+        raise CheckFailedError("the weights are not on the simplex: negative, not finite, or above 1")
+    if abs(float(weights.sum()) - 1) > 1e-6:
+        raise CheckFailedError(f"the weights are not on the simplex: their sum is {float(weights.sum())!r}")
 
 
 def check_range(dataset: Dataset, first: int, stop: int, certificate: Certificate) -> Found:
@@ -156,9 +164,11 @@ def _look_at_scores(
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         score = (points @ y) * signs
         bound = UP * (_gamma(m) / (1 - 2 * _gamma(m)) * (np.abs(points) @ np.abs(y)) + 2 * m * TINY)
-        length = np.sqrt(np.einsum("ij,ij->i", points, points)) * (1 + _gamma(m + 4)) * float(np.linalg.norm(y))
+        norm = np.sqrt(np.einsum("ij,ij->i", points, points))
+        length = norm * (1 + _gamma(m + 4)) * float(np.linalg.norm(y)) * (1 + _gamma(m + 4))
         least = (score - bound) / (length * UP)
-    proved = np.isfinite(score) & np.isfinite(bound) & np.isfinite(length) & (score > bound) & (length > 1e-140)
+    measured = (norm > NORMS[0]) & (norm < NORMS[1])  # squares that underflow or overflow do not matter there
+    proved = np.isfinite(score) & np.isfinite(bound) & (score > bound) & measured
     if proved.any():
         found.margin = min(found.margin, float(least[proved].min()) / UP)
     for j in np.flatnonzero(~proved):
@@ -174,8 +184,7 @@ def _look_at_scores(
         if exact * int(signs[j]) <= 0:
             found.wrong.append(start + int(j))
         else:
-            known = math.isfinite(length[j]) and length[j] > 1e-140
-            found.margin = min(found.margin, abs(float(exact)) / float(length[j]) / UP**2 if known else 0.0)
+            found.margin = min(found.margin, abs(float(exact)) / float(length[j]) / UP**2 if measured[j] else 0.0)
     del found.wrong[5:]
 
 
@@ -194,8 +203,8 @@ def _look_at_weights(
     with np.errstate(over="ignore", under="ignore"):
         norm = np.sqrt(np.einsum("ij,ij->i", chosen, chosen))
     zero = ~chosen.any(axis=1)
-    if (~zero & ((norm < 1e-140) | (norm > 1e140))).any():
-        raise CheckFailedError("a point of the support has a norm outside 1e-140 .. 1e140; nothing can be proved")
+    if (~zero & ((norm < NORMS[0]) | (norm > NORMS[1]))).any():
+        raise CheckFailedError(f"a point of the support has a norm outside {NORMS[0]:g} .. {NORMS[1]:g}; nothing can be proved")
     factor = np.divide(weights, norm, out=np.zeros(len(rows)), where=~zero) * signs[rows]
     found.total += factor @ chosen
     found.spread += np.abs(factor) @ np.abs(chosen)
@@ -229,7 +238,7 @@ def _gordan(found: list[Found], certificate: Certificate) -> Check:
     totals = np.array([part.total for part in found if part.total is not None])
     spread = np.sum([part.spread for part in found if part.spread is not None], axis=0)
     terms = sum(part.terms for part in found) + len(found) + totals.shape[1] + 8  # sums, and norm, quotient, product of each
-    residual = np.abs(totals.sum(axis=0)) + _gamma(terms) / (1 - 2 * _gamma(terms)) * spread * UP + terms * TINY
+    residual = np.abs(totals.sum(axis=0)) + _gamma(terms) / (1 - 2 * _gamma(terms)) * spread * UP + terms * LOST
     size = float(np.linalg.norm(residual)) * (1 + _gamma(len(residual) + 4)) * UP
     weight = float(certificate.weights.sum()) * (1 - _gamma(len(certificate.weights) + 1))
     upper = size / weight * UP

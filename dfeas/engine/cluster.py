@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
+import logging
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,11 +18,12 @@ from typing import Any, TypeVar
 import dask.config
 import yaml
 from distributed import Client, LocalCluster
+from distributed.client import FutureCancelledError
 from distributed.comm.core import CommClosedError
-from distributed.scheduler import KilledWorker, NoValidWorkerError
+from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 
 from dfeas.engine.ranges import blas, cut, join, scan_range
-from dfeas.errors import CorruptDataError, UsageError
+from dfeas.errors import ClusterLostError, UsageError
 from dfeas.passes import Pass
 from dfeas.store import Dataset, Source
 from dfeas.store.opening import open_cached
@@ -31,9 +32,15 @@ from dfeas.store.reading import Cost
 A = TypeVar("A")
 R = TypeVar("R")
 
+logger = logging.getLogger("dfeas")
+
 RANGES_PER_THREAD = 2
 TRIES = 3
 CONNECT_SECONDS = 10
+LOOK_SECONDS = 5.0
+"""How often a waiting driver looks whether the cluster is still there."""
+PATIENCE_SECONDS = 600.0
+"""How long it waits for a worker when there is none."""
 INLINE_BYTES = 1 << 16
 """Questions up to this size travel in each task; larger ones are scattered once a pass."""
 
@@ -79,9 +86,11 @@ def connect(address: str | None = None, scheduler_file: str | None = None) -> It
             address = json.loads(Path(scheduler_file).read_text())["address"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UsageError(f"no Dask scheduler answers at {where}: not a scheduler file: {_line(error)}") from None
+    if not isinstance(address, str) or not address:
+        raise UsageError(f"no Dask scheduler answers at {where!r}: expected an address such as tcp://host:8786")
     try:
         client = Client(address, timeout=CONNECT_SECONDS)
-    except (TimeoutError, OSError, ValueError) as error:
+    except (TimeoutError, OSError, ValueError, TypeError, RuntimeError) as error:
         raise UsageError(f"no Dask scheduler answers at {where}: {_line(error)}; is it running and reachable?") from None
     with client:
         try:
@@ -115,6 +124,7 @@ class DaskEngine:
         self.source = replace(source, run=uuid.uuid4().hex)
         self.cost = Cost()
         self._sent = 0
+        self._threads = 1
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -123,12 +133,17 @@ class DaskEngine:
 
     @property
     def parallel(self) -> int:
-        """Threads of all workers; waits for the first worker. Raises UsageError when none comes."""
+        """Threads of all workers when the last pass began."""
+        return self._threads
+
+    def _count_threads(self) -> int:
+        """Threads of all workers now; waits for the first. Raises ClusterLostError when none comes."""
         if not self.client.nthreads():
+            logger.warning("no Dask worker; waiting for one")
             try:
-                self.client.wait_for_workers(1, timeout=60)
+                self.client.wait_for_workers(1, timeout=PATIENCE_SECONDS)
             except TimeoutError:
-                raise UsageError("the Dask cluster has no workers; start some with dask worker") from None
+                raise ClusterLostError("the Dask cluster has no workers; start some with dask worker") from None
         return max(1, int(sum(self.client.nthreads().values())))
 
     def run(self, pass_: Pass[Any, A]) -> A:
@@ -146,13 +161,23 @@ class DaskEngine:
         for _ in range(TRIES):
             try:
                 return self._attempt(function, args)
-            except (KilledWorker, NoValidWorkerError, CommClosedError, TimeoutError, asyncio.CancelledError) as error:
+            except (
+                CommClosedError,
+                FutureCancelledError,
+                KilledWorker,
+                NoValidWorkerError,
+                NoWorkerError,
+                TimeoutError,
+            ) as error:
                 last = error
-        raise CorruptDataError(f"the Dask cluster lost this pass {TRIES} times: {_line(last or TimeoutError())}")
+            if self.client.status != "running":
+                break
+        raise ClusterLostError(f"the Dask cluster was lost: {_line(last or TimeoutError())}")
 
     def _attempt(self, function: Callable[..., R], args: tuple[Any, ...]) -> list[R]:
         self._sent += 1
-        ranges = cut(self.dataset.blocks, self.parallel * RANGES_PER_THREAD)
+        self._threads = self._count_threads()
+        ranges = cut(self.dataset.blocks, self._threads * RANGES_PER_THREAD)
         sent: Any = args
         if sum(_size(a) for a in args) > INLINE_BYTES:
             sent = self.client.scatter([args], hash=False)[0]
@@ -170,23 +195,34 @@ class DaskEngine:
             for first, stop in ranges
         ]
         try:
-            _wait(futures)
+            self._wait(futures)
             return list(self.client.gather(futures))
         except BaseException:
-            self.client.cancel(futures, force=True)
+            if self.client.status == "running":
+                self.client.cancel(futures, force=True)
             raise
+
+    def _wait(self, futures: list[Any]) -> None:
+        """Wait outside the client's event loop, so that an interrupt leaves no half-finished coroutine in it.
+
+        Raises ClusterLostError when the scheduler is gone, or when there has been no worker for ``PATIENCE_SECONDS``.
+        """
+        settled = Semaphore(0)
+        for future in futures:
+            future.add_done_callback(lambda _: settled.release())
+        alone = 0.0
+        for _ in futures:
+            while not settled.acquire(timeout=LOOK_SECONDS):
+                if self.client.status != "running":
+                    raise CommClosedError("the scheduler does not answer any more")
+                alone = 0.0 if self.client.nthreads() else alone + LOOK_SECONDS
+                if alone == LOOK_SECONDS:
+                    logger.warning("the Dask cluster has lost all workers; waiting for new ones")
+                if alone > PATIENCE_SECONDS:
+                    raise ClusterLostError(f"the Dask cluster has had no worker for {PATIENCE_SECONDS:.0f} s")
 
     def close(self) -> None:
         """Nothing is kept on the workers but their cached datasets."""
-
-
-def _wait(futures: list[Any]) -> None:
-    """Wait outside the client's event loop, so that an interrupt leaves no half-finished coroutine in it."""
-    settled = Semaphore(0)
-    for future in futures:
-        future.add_done_callback(lambda _: settled.release())
-    for _ in futures:
-        settled.acquire()
 
 
 def _size(value: Any) -> int:

@@ -94,9 +94,10 @@ def correct(y: Floats, columns: Floats, most: int) -> tuple[Floats, Indices]:
         violated = np.flatnonzero(columns @ y <= 0)
         if not violated.size:
             break
-        for j in violated:
+        for position, j in enumerate(violated):
             column = columns[j]
-            if column @ y <= 0:
+            # y has not changed since the first was found violated, by a product that may round differently
+            if position == 0 or column @ y <= 0:
                 y += column
                 count[j] += 1
                 made += 1

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.errors import UsageError
+from dfeas.errors import BadInputError, UsageError
 from dfeas.store.labels import map_labels
 from dfeas.store.layout import Header, default_block_rows
 from dfeas.store.numbers import cast, stored_dtype
@@ -45,7 +45,9 @@ def ingest(
         dtype = stored_dtype(rows.dtype, str(path))
         values = _labels(path, labels, n)
         mapping = map_labels(values, n, positive, f"labels of {path}")
-        size = block_rows or default_block_rows(m, dtype.itemsize, n)
+        if block_rows is not None and block_rows < 1:
+            raise UsageError(f"block_rows {block_rows}: expected at least 1")
+        size = min(n, block_rows or default_block_rows(m, dtype.itemsize, n))
         with writer(Path(out), n, m, dtype, size) as target:
 
             def block(index: int) -> tuple[NDArray[Any], NDArray[np.int8]]:
@@ -65,7 +67,9 @@ def _labels(path: Path, labels: str | None, n: int) -> Any:
             raise UsageError(f"{path}: it has no labels beside the points; give --labels FILE")
         return open_labels(Path(labels))
     with open_rows(path, labels or "y") as rows:
-        return rows[0 : rows.shape[0] if rows.shape else 0]
+        if not rows.shape:
+            raise BadInputError(f"{path}: the labels {labels or 'y'} are not an array (n,)")
+        return rows[0 : rows.shape[0]]
 
 
 def fill(

@@ -47,7 +47,7 @@ def map_labels(labels: Any, n: int, positive: str | None, where: str) -> LabelMa
     ``positive`` names it; without it there must be two classes, of which the greater in order is positive
     ({0, 1}, {-1, +1}, False/True, strings). Raises BadInputError otherwise.
     """
-    shape = tuple(int(s) for s in labels.shape)
+    shape = tuple(labels.shape or ())
     if shape not in ((n,), (n, 1)):
         raise BadInputError(f"{where}: expected {n} labels, one a point, got an array of shape {shape}")
     found: set[Any] = set()
@@ -55,7 +55,8 @@ def map_labels(labels: Any, n: int, positive: str | None, where: str) -> LabelMa
         if run.dtype.kind == "f" and not np.isfinite(run).all():
             at = first + int(np.flatnonzero(~np.isfinite(run.reshape(-1)))[0])
             raise BadInputError(f"{where}: the label of point {at} is not a finite number; remove or correct it")
-        if run.dtype.kind not in "biufUSTO":
+        usable = run.dtype.kind in "biufUST" or (run.dtype.kind == "O" and all(isinstance(v, str) for v in run.reshape(-1)))
+        if not usable:
             raise BadInputError(f"{where}: labels of type {run.dtype} cannot be used; give numbers, booleans or strings")
         found.update(np.unique(run).tolist())
         if len(found) > _MOST_CLASSES:

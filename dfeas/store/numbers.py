@@ -36,7 +36,7 @@ def stored_dtype(dtype: np.dtype[Any], where: str) -> np.dtype[Any]:
 def cast(rows: NDArray[Any]) -> NDArray[Any]:
     """Cast exactly, to native byte order; raises BadInputError when an integer is beyond 2**53."""
     target = stored_dtype(rows.dtype, "points")
-    wide = rows.astype(target, copy=False)
-    if rows.dtype.kind in "iu" and rows.dtype.itemsize == 8 and rows.size and np.abs(wide).max() > 2.0**53:
+    wide = rows.dtype.kind in "iu" and rows.dtype.itemsize == 8 and rows.size > 0
+    if wide and (int(rows.max()) > 2**53 or int(rows.min()) < -(2**53)):
         raise BadInputError("points: an integer beyond 2**53 has no exact float64; rescale the data")
-    return wide
+    return rows.astype(target, copy=False)

@@ -28,7 +28,7 @@ from dfeas.store.numbers import cast, stored_dtype
 from dfeas.store.reading import DirectReader, RowReader, SliceReader
 
 _FAIR_CHUNK = 1 << 20
-_CODECS = {"bytes", "crc32c", "zstd", "blosc", "gzip", "transpose", "sharding_indexed"}
+_CODECS = {"bytes", "crc32c", "zstd", "blosc", "gzip", "transpose"}
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,12 @@ def _open_array(path: Path, name: str) -> Any:
     return array
 
 
-def _check_codecs(array: Any, path: Path) -> None:
+def _check_codecs(array: Any, path: Path | str) -> None:
+    if array.metadata.zarr_format != 3:
+        raise BadInputError(f"{path}: zarr format 2; only format 3 is read, convert it with zarr or use dfeas ingest")
     codecs = {codec["name"] for codec in array.metadata.to_dict()["codecs"]}
+    if "sharding_indexed" in codecs:
+        raise BadInputError(f"{path}: sharded, and zarr reads lost pieces of a shard as zeros; write it without shards")
     if not codecs <= _CODECS:
         raise BadInputError(f"{path}: codecs {sorted(codecs - _CODECS)} are not accepted; write it again with zstd or none")
     missing = array.nchunks - array.nchunks_initialized
@@ -181,8 +185,10 @@ def _block_rows_for(array: Any, itemsize: int) -> int:
     return int(min(n, max(chunk, wanted // chunk * chunk)))
 
 
-def check_shape(shape: tuple[int, ...], where: str) -> tuple[int, int]:
+def check_shape(shape: tuple[int, ...] | None, where: str) -> tuple[int, int]:
     """(n, m) of an array of points; raises BadInputError when it is not two-dimensional or is empty."""
+    if shape is None or not all(isinstance(s, int | np.integer) for s in shape):
+        raise BadInputError(f"{where}: its shape is not known; for a Dask array call compute_chunk_sizes() first")
     if len(shape) != 2:
         raise BadInputError(f"{where}: expected points as an array (n, m), got shape {tuple(shape)}")
     n, m = int(shape[0]), int(shape[1])
@@ -243,19 +249,32 @@ def _assemble(
     )
 
 
+def _as_array(values: Any, where: str) -> Any:
+    """Something with shape, dtype and row slices; raises BadInputError when there is no such thing in it."""
+    if hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    if not hasattr(values, "dtype"):
+        try:
+            values = np.asarray(values)
+        except ValueError:
+            raise BadInputError(f"{where}: rows of different lengths; give a rectangular array") from None
+    if np.ma.isMaskedArray(values):
+        raise BadInputError(f"{where}: a masked array; fill or drop the masked entries first")
+    if isinstance(values, zarr.Array):
+        _check_codecs(values, where)
+    return values
+
+
 def from_arrays(X: Any, labels: Any = None, *, positive: str | None = None, intercept: bool = False) -> Dataset:
     """A dataset from an array (n, m) that has shape, dtype and row slices (NumPy, zarr, HDF5, Dask) and labels (n,).
 
     Points are not copied. Raises BadInputError for a wrong shape, type or labels.
     """
-    if not hasattr(X, "dtype"):
-        X = np.asarray(X)
+    X = _as_array(X, "X")
     n, m = check_shape(X.shape, "X")
     dtype = stored_dtype(np.dtype(X.dtype), "X")
-    if labels is not None and not hasattr(labels, "shape"):
-        labels = np.asarray(labels)
-    if hasattr(labels, "to_numpy"):
-        labels = labels.to_numpy()
+    if labels is not None:
+        labels = open_labels(Path(labels)) if isinstance(labels, str | Path) else _as_array(labels, "labels")
     in_memory = isinstance(X, np.ndarray)
     chunks = getattr(X, "chunks", None)
     regular = chunks is not None and all(isinstance(c, int) for c in chunks)

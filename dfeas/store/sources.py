@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import struct
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -16,6 +19,23 @@ from numpy.typing import NDArray
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.store.opening import _open_array
 
+# what zipfile, zlib and NumPy raise on archives with damaged bytes
+DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    tokenize.TokenError,
+    ArithmeticError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+)
+
 _HDF5 = (".h5", ".hdf5", ".he5", ".h5ad")
 
 
@@ -28,7 +48,7 @@ class NpyRows:
             version = npy.read_magic(stream)
             reader = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
             shape, fortran, self.dtype = reader(stream)
-        except (ValueError, OSError, zipfile.BadZipFile) as error:
+        except DAMAGE as error:
             raise CorruptDataError(f"{where}: not a readable .npy array: {error}") from None
         if self.dtype.hasobject:
             raise BadInputError(f"{where}: an array of Python objects is not accepted; save numbers")
@@ -44,7 +64,7 @@ class NpyRows:
         wanted = (stop - first) * row
         try:
             content = self._stream.read(wanted)
-        except (zipfile.BadZipFile, OSError, EOFError) as error:
+        except DAMAGE as error:
             raise CorruptDataError(f"{self._where}: damaged from row {first}: {error}") from None
         if len(content) != wanted:
             raise CorruptDataError(f"{self._where}: ends at row {first + len(content) // max(1, row)} of {self.shape[0]}")
@@ -64,7 +84,7 @@ class _Hdf5Rows:
             if h5py.check_string_dtype(self.dtype):
                 return np.asarray(self._dataset.asstr()[rows])
             return np.asarray(self._dataset[rows])
-        except (OSError, RuntimeError, ValueError) as error:
+        except DAMAGE as error:
             raise CorruptDataError(f"{self._where}: damaged from row {rows.start}: {error}") from None
 
 
@@ -93,7 +113,7 @@ def open_rows(path: Path, name: str) -> Iterator[Any]:
 def _npz_member(path: Path, name: str) -> Iterator[IO[bytes]]:
     try:
         archive = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, OSError) as error:
+    except DAMAGE as error:
         raise CorruptDataError(f"{path}: not a readable .npz file: {error}") from None
     with archive:
         members = [entry.removesuffix(".npy") for entry in archive.namelist()]
@@ -101,7 +121,7 @@ def _npz_member(path: Path, name: str) -> Iterator[IO[bytes]]:
             raise BadInputError(f"{path}: no array {name}; it has {', '.join(members)} (choose with --points, --labels)")
         try:
             stream = archive.open(f"{name}.npy")
-        except (zipfile.BadZipFile, OSError) as error:
+        except DAMAGE as error:
             raise CorruptDataError(f"{path}:{name}: damaged: {error}") from None
         with stream:
             yield stream
@@ -112,7 +132,7 @@ def _hdf5_dataset(stack: ExitStack, path: Path, name: str) -> Any:
         file = stack.enter_context(h5py.File(path, "r"))
     except OSError as error:
         raise CorruptDataError(f"{path}: not a readable HDF5 file, truncated or damaged: {error}") from None
-    if name not in file or not isinstance(file[name], h5py.Dataset):
-        names = [key for key in file if isinstance(file[key], h5py.Dataset)]
+    if not isinstance(file.get(name), h5py.Dataset):
+        names = [key for key in file if isinstance(file.get(key), h5py.Dataset)]
         raise BadInputError(f"{path}: no dataset {name}; it has {', '.join(names)} (choose with --points, --labels)")
     return file[name]

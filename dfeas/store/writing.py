@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.passes.block import Block, norms
-from dfeas.passes.survey import EMPTY, Summary, Survey, checksum
+from dfeas.passes.survey import EMPTY, NORM_RANGE, Summary, Survey, checksum
 from dfeas.store.layout import ATTRIBUTE, FORMAT, LOCK, MARKER, Header, fingerprint
 from dfeas.store.placing import placed
 
@@ -105,9 +105,8 @@ def refuse_unusable(summary: Summary, where: str) -> None:
         raise BadInputError(f"{where}: {summary.nonfinite} or more entries are not finite ({shown}); remove or correct them")
     if summary.extreme:
         shown = ", ".join(str(j) for j in summary.first_extreme)
-        raise BadInputError(
-            f"{where}: points whose norm is outside 1e-150 .. 1e150 (point {shown}); scale the data by a power of two"
-        )
+        least, most = NORM_RANGE
+        raise BadInputError(f"{where}: norms outside {least:g} .. {most:g} (point {shown}); scale the data by a power of two")
 
 
 @contextmanager
@@ -121,9 +120,9 @@ def writer(path: Path, n: int, m: int, dtype: np.dtype[Any], block_rows: int) ->
     try:
         yield DatasetWriter(path, n, m, dtype, block_rows)
     except BaseException as error:
-        shutil.rmtree(path, ignore_errors=True)
+        _discard(path)
         os.close(lock)
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise CorruptDataError(f"{path}: the disk is full, nothing was kept; free space and run again") from None
         raise
     release(path, lock)
@@ -147,17 +146,41 @@ def claim(path: Path, marker: str) -> int:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+        # its writer may have finished, or given up, between the look above and the lock
+        if (path / marker).exists() or not os.path.samestat(os.fstat(lock), (path / LOCK).stat()):
+            raise FileExistsError
+        _empty(path)
+    except BlockingIOError:
         os.close(lock)
         raise UsageError(f"{path}: another process is writing it; wait for it or choose another output") from None
+    except OSError:
+        os.close(lock)
+        raise UsageError(f"{path}: exists already; choose another output or remove it") from None
+    return lock
+
+
+def _empty(path: Path) -> None:
+    """Remove all but the lock."""
     for entry in path.iterdir():
         if entry.name == LOCK:
             continue
         if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry)
+            shutil.rmtree(entry, ignore_errors=True)
         else:
-            entry.unlink()
-    return lock
+            entry.unlink(missing_ok=True)
+
+
+def _discard(path: Path) -> None:
+    """Remove the folder, the lock last: what a thread of zarr may still be writing leaves a folder that can be taken over."""
+    for _ in range(20):
+        _empty(path)
+        if [entry.name for entry in path.iterdir()] == [LOCK]:
+            break
+    try:
+        (path / LOCK).unlink()
+        path.rmdir()
+    except OSError:
+        (path / LOCK).touch()
 
 
 def release(path: Path, lock: int) -> None:

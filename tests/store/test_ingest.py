@@ -73,7 +73,7 @@ def test_every_format_gives_the_same_dataset(tmp_path: Path, data: tuple[np.ndar
         (lambda X, y: (X.astype(complex), y), "cannot be used", 4),
         (lambda X, y: (np.where(np.arange(9) == 4, np.nan, X), y), "point 0 feature 4: nan", 4),
         (lambda X, y: (np.where(np.arange(700)[:, None] == 650, np.inf, X), y), "point 650 feature 0: inf", 4),
-        (lambda X, y: (X.astype(float) * 1e-170, y), "1e-150", 4),
+        (lambda X, y: (X.astype(float) * 1e-170, y), "norms outside 1e-130", 4),
         (lambda X, y: (np.asfortranarray(X), y), "Fortran", 4),
     ],
 )
