@@ -17,13 +17,13 @@ import dfeas
 from dfeas.certificate import Certificate
 from dfeas.driver import run
 from dfeas.engine import LocalEngine
-from dfeas.errors import CheckFailedError, UsageError
+from dfeas.errors import BadInputError, CheckFailedError, ClusterLostError, UsageError
 from dfeas.instances import KINDS, Instance
 from dfeas.memory import parse_bytes, thread_bytes, threads_that_fit
 from dfeas.methods import METHODS, Facts, Mixture
 from dfeas.recovery import shorten
 from dfeas.store import from_arrays
-from dfeas.termination import EPS_INFEASIBLE, FEASIBLE, Goal, Limits, Record, decide, remaining_passes
+from dfeas.termination import EPS_INFEASIBLE, FEASIBLE, Decision, Goal, Limits, Record, decide, remaining_passes
 from dfeas.trace import Terminal
 from dfeas.verify import Check
 
@@ -52,6 +52,30 @@ def test_decide_is_a_function_of_records(change: dict[str, Any], stopped: str | 
     decision = decide(replace(RECORD, **change), Goal(1e-3), Limits(7, 20.0))
     assert (None if decision is None else decision.stopped) == stopped
     assert (None if decision is None else decision.verdict) == verdict
+
+
+def test_a_bar_that_no_margin_can_reach_ends_the_run() -> None:
+    refused = Goal(1e-3, feasible_above=0.6)
+    assert decide(replace(RECORD, margin_lower=0.3, margin_upper=0.31), refused, Limits()) == Decision("stalled")
+    assert decide(replace(RECORD, margin_upper=1e-9), Goal(1e-3, infeasible_below=1e-19), Limits()) == Decision("stalled")
+
+
+def test_a_folder_can_be_used_again_after_a_failed_solve(tmp_path: Path) -> None:
+    X = np.array([[1.0, 2.0], [np.nan, 1.0]])
+    with pytest.raises(BadInputError, match="not finite"):
+        dfeas.solve(X, [0, 1], out=tmp_path / "run")
+    assert dfeas.solve(np.array([[1.0, 2.0], [-2.0, 1.0]]), [1, 0], out=tmp_path / "run").success
+
+
+def test_a_lost_terminal_does_not_end_a_run() -> None:
+    class Gone(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    terminal = Terminal(Gone(), 1e-3)
+    terminal.record(RECORD)
+    terminal.note("check", "text")
+    terminal.close()
 
 
 def test_the_time_left_follows_the_bracket() -> None:
@@ -156,7 +180,8 @@ def test_evidence_that_the_checker_refuses_does_not_end_the_run(arrays: Callable
     assert outcome.reads == outcome.record.passes + 3
 
 
-def test_an_interrupt_ends_the_run_with_the_best_evidence(arrays: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("reason", [KeyboardInterrupt(), ClusterLostError("gone")], ids=["ctrl-c", "cluster lost"])
+def test_an_interrupt_ends_the_run_with_the_best_evidence(arrays: Callable[..., Any], reason: BaseException) -> None:
     dataset = from_arrays(*arrays("halfspace", 20, 2000))
 
     class Impatient(LocalEngine):
@@ -165,7 +190,7 @@ def test_an_interrupt_ends_the_run_with_the_best_evidence(arrays: Callable[..., 
         def run(self, pass_: Any) -> Any:
             self.count += 1
             if self.count == 6:
-                raise KeyboardInterrupt
+                raise reason
             return super().run(pass_)
 
     method = METHODS["mirror-prox"]()
@@ -299,7 +324,17 @@ def test_the_run_folder_holds_result_certificate_and_trace(arrays: Callable[...,
 
 
 @pytest.mark.parametrize(
-    "options", [{"eps": 0}, {"eps": 2}, {"method": "newton"}, {"max_passes": 0}, {"time_limit": -1}, {"memory": "1k"}]
+    "options",
+    [
+        {"eps": 0},
+        {"eps": 2},
+        {"method": "newton"},
+        {"max_passes": 0},
+        {"time_limit": -1},
+        {"eps": "x"},
+        {"method": ["a"]},
+        {"memory": "1k"},
+    ],
 )
 def test_options_that_make_no_sense_are_usage_errors(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError):

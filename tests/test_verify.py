@@ -148,6 +148,27 @@ def test_malformed_weights_are_refused(name: str) -> None:
         examine(dataset, kind="gordan", support=np.array(support, np.int64), weights=np.array(weights, float))
 
 
+def test_forged_scales_are_refused() -> None:
+    large = np.array([[1e100, 1e100], [-1e100, -1e100]])
+    data = marked(large, np.array([1, -1]))
+    for support, weights in (([0], [1e-250]), ([0, 1], [1e-300] * 2), ([0, 1], [1.7e308] * 2), ([0, 1], [1e300] * 2)):
+        with pytest.raises(CheckFailedError, match="simplex"):
+            examine(data, kind="gordan", support=np.array(support), weights=np.array(weights))
+    with pytest.raises(CheckFailedError, match="outside 1e-100"):
+        examine(data, kind="separator", y=np.array([2.7e-162, 0.0]))
+
+
+@pytest.mark.parametrize("scale", [1e-120, 1e120])
+def test_scales_that_are_accepted_are_decided(scale: float, arrays: Callable[..., Any]) -> None:
+    import dfeas
+
+    for kind, verdict in (("planted", "feasible"), ("gaussian", "eps-infeasible")):
+        X, labels = arrays(kind, 3, 300, margin=0.1, dtype="float64")
+        assert dfeas.solve(X * scale, labels, eps=0.05, max_passes=500).verdict == verdict
+    with pytest.raises(BadInputError, match="norms outside"):
+        dfeas.solve(X * scale * scale, labels)
+
+
 @pytest.mark.parametrize("y", [[0.0, 0.0], [np.nan, 1.0], [np.inf, 1.0], [1.0], [1.0, 1.0, 1.0]])
 def test_a_malformed_separator_is_refused(y: list[float]) -> None:
     with pytest.raises(CheckFailedError):

@@ -45,6 +45,10 @@ INLINE_BYTES = 1 << 16
 """Questions up to this size travel in each task; larger ones are scattered once a pass."""
 
 
+# CommClosedError and TimeoutError are OSErrors
+_LOST = (OSError, FutureCancelledError, KilledWorker, NoValidWorkerError, NoWorkerError)
+
+
 def configuration() -> dict[str, Any]:
     """The Dask configuration that we ship, by dotted names."""
     text = resources.files("dfeas.engine").joinpath("dask.yaml").read_text()
@@ -161,20 +165,15 @@ class DaskEngine:
         for _ in range(TRIES):
             try:
                 return self._attempt(function, args)
-            except (
-                CommClosedError,
-                FutureCancelledError,
-                KilledWorker,
-                NoValidWorkerError,
-                NoWorkerError,
-                TimeoutError,
-            ) as error:
+            except _LOST as error:
                 last = error
             if self.client.status != "running":
                 break
         raise ClusterLostError(f"the Dask cluster was lost: {_line(last or TimeoutError())}")
 
     def _attempt(self, function: Callable[..., R], args: tuple[Any, ...]) -> list[R]:
+        if self.client.status != "running":
+            raise CommClosedError("the scheduler does not answer any more")
         self._sent += 1
         self._threads = self._count_threads()
         ranges = cut(self.dataset.blocks, self._threads * RANGES_PER_THREAD)

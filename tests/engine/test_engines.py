@@ -16,7 +16,7 @@ from dfeas.engine import LocalEngine
 from dfeas.engine.cluster import DaskEngine, configuration, connect, local_cluster
 from dfeas.engine.ranges import cut
 from dfeas.engine.tree import Tree
-from dfeas.errors import CorruptDataError, UsageError
+from dfeas.errors import ClusterLostError, CorruptDataError, UsageError
 from dfeas.methods import METHODS, Facts
 from dfeas.passes import Recover, Select, Softmin, Survey
 from dfeas.store import Source, from_arrays, open_source
@@ -167,6 +167,32 @@ def test_work_is_redone_when_a_worker_is_killed(dataset: Callable[..., Any]) -> 
         client.submit(_die, pure=False, retries=0)
         for _ in range(5):
             assert digest(engine.run(question)) == calm
+
+
+def test_a_cluster_that_goes_away_is_one_error(dataset: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dfeas.engine.cluster.PATIENCE_SECONDS", 2.0)
+    monkeypatch.setattr("dfeas.engine.cluster.LOOK_SECONDS", 0.5)
+    path, _ = dataset("gaussian", 10, 2000, block_rows=500)
+    source = Source(str(path))
+    question = Softmin(np.ones((10, 1)), np.ones(1))
+    with local_cluster(1) as client:
+        engine = DaskEngine(client, source, open_source(source))
+        engine.run(question)
+        client.cluster.scale(0)
+        deadline = time.monotonic() + 30
+        while client.nthreads():
+            assert time.monotonic() < deadline
+        with pytest.raises(ClusterLostError, match="no worker"):
+            engine.run(question)
+    with pytest.raises(ClusterLostError, match="lost"):
+        engine.map(lambda dataset, first, stop: None)
+
+
+def test_an_address_is_needed_in_a_scheduler_file(tmp_path: Path) -> None:
+    for content in ('{"address": null}', '{"address": 5}', "[]", "", '{"address": ""}'):
+        (tmp_path / "s.json").write_text(content)
+        with pytest.raises(UsageError, match="no Dask scheduler answers"), connect(None, str(tmp_path / "s.json")):
+            pass
 
 
 def _die() -> None:

@@ -129,6 +129,14 @@ def test_corrections_are_those_of_a_plain_loop() -> None:
     assert np.allclose(y, z)
 
 
+def test_corrections_go_on_when_two_products_round_to_different_signs() -> None:
+    X = np.array([[-2, -2], [3, 0], [-3, 2], [3, 1], [-2, 0], [-1, 0], [3, -2], [-3, 2], [2, 2], [-3, 3], [1, 0], [-1, -1]])
+    labels = np.array([1, -1, 1, -1, 1, 1, -1, 1, -1, 1, -1, 1])
+    wide = X * labels[:, None]
+    count = correct(np.zeros(2), wide / np.linalg.norm(wide, axis=1)[:, None], 5000)[1]
+    assert 0 < count.sum() <= 5000
+
+
 def test_corrections_stop_at_their_limit() -> None:
     W = np.array([[1.0, 0.0], [-1.0, 0.0]])
     assert correct(np.zeros(2), W, 7)[1].sum() == 7

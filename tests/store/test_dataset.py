@@ -1,5 +1,6 @@
 """Datasets on disk: what is written is what is read, by every reader, and damage is seen."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -215,3 +216,64 @@ def test_the_fingerprint_depends_on_points_and_labels_and_not_on_the_way_in(tmp_
         marks.append(ingest(tmp_path / f"{i}.npz", tmp_path / str(i)).fingerprint)
     assert marks[0] == marks[1]
     assert len(set(marks)) == 3
+
+
+@pytest.mark.parametrize("value", [2**53 + 1, -(2**53) - 1])
+def test_an_integer_that_rounds_to_the_limit_is_refused(value: int) -> None:
+    with pytest.raises(BadInputError, match=r"2\*\*53"):
+        read_all(from_arrays(np.array([[value, 1], [2**53, 1]]), [0, 1]))
+
+
+def test_sharded_arrays_are_refused(tmp_path: Path) -> None:
+    zarr.create_array(tmp_path / "x", data=np.ones((8, 3), "f4"), chunks=(1, 1), shards=(1, 2))
+    with pytest.raises(BadInputError, match="sharded"):
+        open_source(Source(str(tmp_path / "x")))
+
+
+def test_a_zarr_array_that_lost_a_chunk_is_refused_from_python_too(tmp_path: Path) -> None:
+    zarr.create_array(tmp_path / "x", data=np.ones((40, 2), "f4"), chunks=(10, 2), compressors=None)
+    next(p for p in (tmp_path / "x").rglob("*") if p.is_file() and p.name != "zarr.json").unlink()
+    with pytest.raises(CorruptDataError, match="chunks are missing"):
+        from_arrays(zarr.open_array(tmp_path / "x", mode="r"), np.arange(40) % 2)
+
+
+def test_masked_ragged_and_unknown_shapes_are_refused() -> None:
+    import dask.array as da
+
+    with pytest.raises(BadInputError, match="masked"):
+        from_arrays(np.ma.masked_equal(np.eye(3), 0), [0, 1, 1])
+    with pytest.raises(BadInputError, match="different lengths"):
+        from_arrays([[1.0, 2.0], [1.0]], [0, 1])
+    unknown = da.from_array(np.eye(4), chunks=2)
+    with pytest.raises(BadInputError, match="compute_chunk_sizes"):
+        from_arrays(unknown[unknown[:, 0] >= 0], [0, 1, 1, 0])
+    with pytest.raises(BadInputError, match="cannot be used"):
+        from_arrays(np.eye(2), np.array([None, 1], object))
+
+
+def test_claiming_a_folder_that_was_finished_meanwhile_does_not_empty_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dfeas.store import writing
+
+    out, real = tmp_path / "out", os.open
+    lock = writing.claim(out, "marker")
+
+    def finish_first(path: Any, flags: int, mode: int = 0o777) -> int:
+        monkeypatch.setattr(writing.os, "open", real)
+        (out / "marker").write_text("done")  # between the look at the marker and the lock
+        writing.release(out, lock)
+        return real(path, flags, mode)
+
+    monkeypatch.setattr(writing.os, "open", finish_first)
+    with pytest.raises(UsageError, match="exists already"):
+        writing.claim(out, "marker")
+    assert (out / "marker").read_text() == "done"
+
+
+def test_a_block_is_never_larger_than_the_dataset(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", X=np.eye(4), y=[0, 1, 1, 0])
+    assert ingest(tmp_path / "a.npz", tmp_path / "out", block_rows=100).block_rows == 4
+    open_source(Source(str(tmp_path / "out")))
+    with pytest.raises(UsageError, match="block_rows"):
+        ingest(tmp_path / "a.npz", tmp_path / "out2", block_rows=-1)
