@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -216,6 +217,8 @@ def _client(scheduler: str | None, scheduler_file: str | None, local: int | None
         return
     from dfeas.engine.cluster import connect, local_cluster
 
+    # what becomes of the cluster is said in our own words; a traceback of its reconnection says less
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
     with local_cluster(local) if local is not None else connect(scheduler, scheduler_file) as client:
         yield client
 
