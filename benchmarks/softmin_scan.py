@@ -32,7 +32,7 @@ def seconds(action: Callable[[Block], object], blocks: list[Block]) -> float:
 
 def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--blocks", type=int, default=32, help="blocks of 8 MiB in memory")
+    parser.add_argument("--blocks", type=int, default=64, help="blocks of 4 MiB in memory")
     parser.add_argument("--turns", type=int, default=15)
     options = parser.parse_args(words)
     print("| m | data | X @ y GB/s | scan k=1 GB/s | scan / X @ y (throughput) | time k=8 / time k=1 |")

@@ -17,7 +17,7 @@ from dfeas.passes.survey import Summary, checksum
 from dfeas.store.layout import Header
 from dfeas.store.reading import Buffers, Cost, RowReader
 
-AHEAD = 4
+AHEAD = 8
 """Blocks that the kernel is asked to read ahead."""
 
 SIDES_BYTES = 64 << 20

@@ -26,8 +26,9 @@ MARKER = "dfeas.complete"
 LOCK = "dfeas.lock"
 ATTRIBUTE = "dfeas"
 
-BLOCK_BYTES = 8 << 20
-"""Default size of a block: large enough that opening a file costs nothing, small enough to stay in cache for a scan."""
+BLOCK_BYTES = 4 << 20
+"""Default size of a block: large enough that opening a file costs little, small enough that the buffers of all threads stay
+in cache between reading and scanning, also when others use the cache (8 MiB blocks were 20 % slower then)."""
 
 
 def default_block_rows(m: int, itemsize: int, n: int) -> int:

@@ -108,7 +108,7 @@ def test_the_same_bits_from_one_and_two_threads_and_workers(dataset: Callable[..
 
 
 def test_arrays_in_memory_give_the_bits_of_the_dataset(dataset: Callable[..., Any], arrays: Callable[..., Any]) -> None:
-    options = {"block_rows": 20971}
+    options = {"block_rows": 10485}
     path, _ = dataset("halfspace", 100, 30_000, **options)
     X, labels = arrays("halfspace", 100, 30_000, **options)
     assert iterates(LocalEngine(from_arrays(X, labels), 2)) == iterates(LocalEngine(open_source(Source(str(path))), 2))
