@@ -219,7 +219,6 @@ def survey(engine: Engine, dataset: Dataset, other: Dataset) -> tuple[int | None
     refuse_unusable(found, dataset.where)
     checksums = np.array([c[1:] for c in found.checksums], np.uint32)
     mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.block_rows, checksums)
-    dataset.survey = found
     dataset.fingerprint = other.fingerprint = mark
     return (found.first_zero[0] if found.zero else None), 1
 

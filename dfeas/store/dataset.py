@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dfeas.errors import CorruptDataError
 from dfeas.passes.block import Block, Sides, norms
-from dfeas.passes.survey import Summary, checksum
+from dfeas.passes.survey import checksum
 from dfeas.store.layout import Header
 from dfeas.store.reading import Buffers, Cost, RowReader
 
@@ -43,7 +43,6 @@ class Dataset:
     intercept: bool = False
     expected: NDArray[np.uint32] | None = None  # (blocks, 3) checksums of X, label, norm
     header: Header | None = None  # of a dataset that dfeas wrote
-    survey: Summary | None = None  # of any other array, once it was read
     fingerprint: str = ""
     _touched: set[int] = field(default_factory=set)
     _sides: dict[int, Sides] = field(default_factory=dict)
@@ -80,12 +79,11 @@ class Dataset:
             if index not in self._touched:
                 self._check(index, points, label, norm)
                 self._touched.add(index)
-            if self._sides_bytes + 13 * len(label) <= SIDES_BYTES:
+            sides = Sides(label, norm, self.intercept)
+            if self._sides_bytes + sides.nbytes <= SIDES_BYTES:
                 sides = Sides(label.copy(), norm.copy(), self.intercept)
                 self._sides_bytes += sides.nbytes
                 self._sides[index] = sides
-            else:
-                sides = Sides(label, norm, self.intercept)
         return Block(index * self.block_rows, points, sides)
 
     def _check(self, index: int, points: NDArray[Any], label: NDArray[Any], norm: NDArray[Any]) -> None:

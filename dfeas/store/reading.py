@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -146,7 +146,7 @@ class Cost:
     bytes_read: int = 0
     read_seconds: float = 0.0  # waiting for data
     scan_seconds: float = 0.0  # computing on it
-    wall_seconds: float = field(default=0.0)  # of the whole pass, seen by who asked
+    wall_seconds: float = 0.0  # of the whole pass, seen by who asked
 
     def add(self, other: Cost) -> None:
         """Add what another range took; wall time is not additive and stays."""
