@@ -100,7 +100,9 @@ def report(path: Path, count: int) -> None:
     question = Softmin(y / np.linalg.norm(y), np.full(1, 0.1))
     size = dataset.bytes / 1e9
     held = min(dataset.blocks, 128)
-    kept = [Block.of(b.start, b.points.copy(), b.label.copy(), b.norm.copy()) for b in dataset.read_range(0, held, Cost())]
+    kept = [
+        Block.of(b.start, b.points.copy(), b.label.copy(), b.norm.copy()) for b in dataset.read_blocks(range(0, held), Cost())
+    ]
     share = dataset.blocks / held
     engine = LocalEngine(dataset, THREADS)
     everything = [p for p in path.rglob("*") if p.is_file()]

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from dfeas.verify import Check
 
 LIMIT_REACHED, INTERRUPTED = 3, 75
+SHOWN = 5
 
 
 @click.group("dfeas", context_settings={"help_option_names": ["-h", "--help"]})
@@ -180,6 +181,9 @@ def _report_header(path: Path, values: dict[str, Any], as_json: bool) -> None:
 @click.option("--positive", default=None, metavar="CLASS", help="This class against all others, with --labels.")
 @click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", *METHODS]))
 @click.option("--eps", default=1e-3, show_default=True, help="Stop with eps-infeasible when no margin above it exists.")
+@click.option(
+    "--margin-tolerance", type=float, default=None, metavar="T", help="Go on to the maximum margin, up to this share of it."
+)
 @click.option("--intercept", is_flag=True, help="Any hyperplane, not only those through the origin.")
 @click.option("--max-passes", type=int, default=None, help="Stop after so many reads of the data.")
 @click.option("--time-limit", type=float, default=None, metavar="SECONDS", help="Stop after a pass beyond this time.")
@@ -206,7 +210,7 @@ def solve(
     with _client(scheduler, scheduler_file, local) as client:
         result = run_solve(str(data), out=out, client=client, progress=True, **options)
     _report_result(result, out, as_json)
-    if not result.success:
+    if result.stopped != "verdict":
         sys.exit(INTERRUPTED if result.stopped == "interrupted" else LIMIT_REACHED)
 
 
@@ -231,10 +235,24 @@ def _report_result(result: Result, out: Path, as_json: bool) -> None:
     click.echo(f"             {result.message}")
     click.echo(f"margin       {result.margin_lower:.6g} .. {result.margin_upper:.6g}")
     click.echo(
-        f"cost         {result.passes} passes of {result.method}, {result.reads} reads in all, "
+        f"cost         {result.passes:.4g} passes of {result.method}, {result.reads:.4g} reads in all, "
         f"{result.bytes_read / 1e9:.3g} GB, {result.seconds:.2f} s"
     )
+    if result.conflicts:
+        _report_conflicts(result)
     click.echo(f"results      {out}")
+
+
+def _report_conflicts(result: Result) -> None:
+    """The first points that conflict."""
+    total = 0 if result.support is None else len(result.support)
+    first = result.conflicts[:SHOWN]
+    scored = first[0]["score"] is not None
+    rest = f", {'the most suspect' if scored else 'the heaviest'} of them:" if total > len(first) else ":"
+    click.echo(f"conflict     {total} points that no hyperplane separates{rest}")
+    for entry in first:
+        score = f"  score {entry['score']:+.6f}" if scored else ""
+        click.echo(f"             point {entry['point']}  label {entry['label']}{score}  weight {entry['weight']:.6g}")
 
 
 @commands.command(cls=_Command)

@@ -30,7 +30,7 @@ class Outcome:
     evidence: Evidence
     certificate: Certificate | None  # checked for a verdict; without one, the best separator so far, unchecked
     check: Check | None
-    reads: int  # of the data, by passes, recovery and checks
+    reads: float  # of the data, by passes, recovery and checks
 
 
 def run(
@@ -51,16 +51,20 @@ def run(
     with the best evidence so far.
     """
     began = clock()
-    passes = reads = 0
+    passes: float = 0
+    reads: float = 0
     record = _blank(method.name, 1.0)
     certificate: Certificate | None = None
     check: Check | None = None
     decision = decide(record, goal, limits)
     while decision is None:
         try:
-            state = method.tell(state, engine.run(method.ask(state)))
-            passes, reads = passes + 1, reads + 1
-            record = _record(method, state, engine, passes, clock() - began)
+            answer = engine.run(method.ask(state))
+            share = 1 if engine.cost.points == engine.shape[1] else engine.cost.points / engine.shape[1]
+            passes, reads = passes + share, reads + share
+            told = clock()
+            state = method.tell(state, answer)
+            record = _record(method, state, engine, passes, clock() - began, clock() - told)
             for sink in sinks:
                 sink.record(record)
             decision = decide(record, goal, limits)
@@ -71,6 +75,12 @@ def run(
                 if refused:
                     certificate, goal = None, _raised(goal, record, decision)
                     decision = decide(record, goal, limits)
+            elif decision is not None and record.margin_lower > goal.feasible_above:
+                # not as wide as asked, but a separator
+                certificate, _ = recover(engine, method.evidence(state), FEASIBLE, goal.eps, fingerprint)
+                check, refused = _verified(verify, certificate, Decision(decision.stopped, FEASIBLE), goal, sinks)
+                reads += 1
+                decision = decision if refused else replace(decision, verdict=FEASIBLE)
         except (KeyboardInterrupt, ClusterLostError) as error:
             for sink in sinks:
                 sink.note("interrupted", str(error) or "interrupted")
@@ -97,7 +107,7 @@ def _blank(method: str, upper: float) -> Record:
     return Record(method, 0, 0, -1.0, upper, None, 0.0, 0.0, 0.0, 0.0, 0.0, 0, memory)
 
 
-def _record(method: Method[S], state: S, engine: Engine, passes: int, seconds: float) -> Record:
+def _record(method: Method[S], state: S, engine: Engine, passes: float, seconds: float, method_seconds: float) -> Record:
     evidence, cost = method.evidence(state), engine.cost
     busy = (cost.read_seconds + cost.scan_seconds) / max(1, engine.parallel)
     return Record(
@@ -114,7 +124,9 @@ def _record(method: Method[S], state: S, engine: Engine, passes: int, seconds: f
         engine_seconds=max(0.0, cost.wall_seconds - busy),
         bytes_read=cost.bytes_read,
         memory_bytes=psutil.Process().memory_info().rss,
+        method_seconds=method_seconds,
         stalled=evidence.stalled,
+        hopeful=evidence.hopeful,
     )
 
 

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dfeas.certificate import Certificate
 from dfeas.engine import Engine
 from dfeas.methods import Evidence, Mixture
 from dfeas.passes import Recover
 from dfeas.termination import FEASIBLE, SLACK
-
-Floats = NDArray[np.float64]
+from dfeas.workingset import basic
 
 
 def recover(engine: Engine, evidence: Evidence, verdict: str, eps: float, fingerprint: str) -> tuple[Certificate, int]:
@@ -35,48 +31,15 @@ def recover(engine: Engine, evidence: Evidence, verdict: str, eps: float, finger
 
 
 def shorten(mixture: Mixture) -> Mixture:
-    """The same Ax from at most m + 1 of the softmaxes (Caratheodory), so that the last pass asks fewer questions.
-
-    Works on batches of m + 1 further softmaxes; in each, directions that change neither Ax nor the sum of the shares are
-    followed until a share reaches zero.
-    """
-    most = mixture.mean.shape[0] + 1
-    count = len(mixture.share)
-    if count <= most:
+    """The same Ax from at most m + 1 of the softmaxes (Caratheodory), so that the last pass asks fewer questions."""
+    if len(mixture.share) <= mixture.mean.shape[0] + 1:
         return mixture
-    share = mixture.share.copy()
-    active = np.arange(0)
-    for first in range(0, count, most):
-        active = np.concatenate([active, np.arange(first, min(first + most, count))])
-        if len(active) > most:
-            system = np.vstack([mixture.mean[:, active], np.ones(len(active))])
-            share[active] = _basic(system, share[active])
-            active = active[share[active] > 0]
-    kept = share[active] / share[active].sum()
+    kept, share = basic(mixture.mean.T, mixture.share)
     return replace(
         mixture,
-        Y=mixture.Y[:, active],
-        mu=mixture.mu[active],
-        lse=mixture.lse[active],
-        share=kept,
-        mean=mixture.mean[:, active],
+        Y=mixture.Y[:, kept],
+        mu=mixture.mu[kept],
+        lse=mixture.lse[kept],
+        share=share / share.sum(),
+        mean=mixture.mean[:, kept],
     )
-
-
-def _basic(system: Floats, x: Floats) -> Floats:
-    """A vector >= 0 with the same product by ``system`` (r, c), and at most r entries above zero."""
-    x = x.copy()
-    directions = np.linalg.svd(system)[2][system.shape[0] :].T.copy()  # (c, c - r), a basis of the null space
-    for d in range(directions.shape[1]):
-        v = directions[:, d]
-        if not (v > 0).any():
-            v = -v
-        steps = np.divide(x, v, out=np.full(len(x), np.inf), where=v > 1e-14 * np.abs(v).max())
-        out = int(steps.argmin())
-        x = np.maximum(x - steps[out] * v, 0.0)
-        x[out] = 0.0
-        # the other directions leave the entry that is now zero alone
-        rest = directions[:, d + 1 :]
-        rest -= np.outer(v / v[out], rest[out])
-        rest[out] = 0.0
-    return x

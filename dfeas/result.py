@@ -36,14 +36,16 @@ class Result:
     stopped: str  # why the run ended
     proof: str  # "exact" | "rigorous" | "none"
     method: str
+    why: str  # why this method
     m: int  # features
     n: int  # points
     intercept: bool
     margin_lower: float  # margin_lower <= best margin <= margin_upper
     margin_upper: float
     eps: float
-    passes: int  # reads that the method asked for
-    reads: int  # all reads: also survey, recovery and check
+    margin_tolerance: float | None
+    passes: float  # reads that the method asked for; a partial read counts as its share
+    reads: float  # all reads: also survey, recovery and check
     iterations: int
     bytes_read: int
     seconds: float
@@ -51,6 +53,7 @@ class Result:
     fingerprint: str
     versions: dict[str, str]
     data: dict[str, Any] | None  # path, labels, positive, intercept; None for arrays in memory
+    conflicts: list[dict[str, Any]]  # point, label, weight, score of an infeasible verdict, the most suspect first
     detail: str  # what the checker proved, in words
     evidence: Certificate | None = field(default=None, repr=False, compare=False)
 

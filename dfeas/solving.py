@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dfeas.certificate import Certificate
+from dfeas.conflicts import conflicts
 from dfeas.driver import Outcome, run, without_a_pass
 from dfeas.engine import Engine, LocalEngine
 from dfeas.engine.local import processors
 from dfeas.errors import UsageError
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
-from dfeas.methods import METHODS, Facts
+from dfeas.methods import METHODS, Facts, working_set
 from dfeas.passes import Survey
 from dfeas.result import CERTIFICATE, RESULT, TRACE, Result, versions
 from dfeas.store import Dataset, Source, from_arrays, open_source
@@ -39,6 +40,7 @@ def solve(
     *,
     method: str = "auto",
     eps: float = 1e-3,
+    margin_tolerance: float | None = None,
     intercept: bool = False,
     positive: str | None = None,
     max_passes: int | None = None,
@@ -54,12 +56,14 @@ def solve(
     ----------
     X : path of a dfeas dataset or of a zarr array, or an array (n, m) of NumPy, zarr, HDF5 or Dask; row j is point j.
     labels : (n,) array of two values, or the path of one; None when the dataset has them, or when all are +1.
-    method : a name of ``dfeas.METHODS``, or ``auto``.
+    method : a name of ``dfeas.METHODS``, or ``auto``: the working set where it fits the memory, otherwise mirror prox.
     eps : a run may end with ``eps-infeasible``: no unit vector has a margin above eps on the unit points.
+    margin_tolerance : go on past the first separator until margin_lower >= (1 - margin_tolerance) margin_upper: the hyperplane
+        of maximum margin (hard-margin SVM) up to this share.
     intercept : add a feature equal to 1: any hyperplane, not only those through the origin.
     positive : the class that counts as +1, against all others.
     max_passes, time_limit : when to give up, in reads of the data and in seconds.
-    memory : budget in bytes, per process, for blocks and answers.
+    memory : budget in bytes, per process, for blocks, answers and columns in memory.
     out : folder for result.json, certificate.npz and trace.jsonl.
     client : a Dask client, whose workers see the data under the same path; without one, threads of this process.
     progress : show a line of progress on stderr.
@@ -69,8 +73,8 @@ def solve(
     UsageError, BadInputError, CorruptDataError : see ``dfeas.errors``; their text is one line that says what to do.
     """
     began = time.monotonic()
-    _check_options(method, eps, max_passes, time_limit)
-    request = _Request(method, eps, max_passes, time_limit, parse_bytes(memory), began)
+    _check_options(method, eps, margin_tolerance, max_passes, time_limit)
+    request = _Request(method, eps, margin_tolerance, max_passes, time_limit, parse_bytes(memory), began)
     source, dataset = _open(X, labels, positive, intercept)
     with ExitStack() as stack:
         setting = _set_up(stack, source, dataset, request.memory, client)
@@ -96,6 +100,7 @@ class _Request:
 
     method: str
     eps: float
+    margin_tolerance: float | None
     max_passes: int | None
     time_limit: float | None  # seconds
     memory: int  # bytes
@@ -123,15 +128,19 @@ class _Setting:
     checking: _Checking
 
 
-def _check_options(method: str, eps: float, max_passes: int | None, time_limit: float | None) -> None:
+def _check_options(
+    method: str, eps: float, margin_tolerance: float | None, max_passes: int | None, time_limit: float | None
+) -> None:
     if not isinstance(method, str) or (method != "auto" and method not in METHODS):
         raise UsageError(f"unknown method {method}; expected auto, {', '.join(METHODS)}")
-    numbers = {"eps": eps, "max_passes": max_passes, "time_limit": time_limit}
+    numbers = {"eps": eps, "margin_tolerance": margin_tolerance, "max_passes": max_passes, "time_limit": time_limit}
     for name, value in numbers.items():
         if value is not None and not isinstance(value, int | float | np.number):
             raise UsageError(f"{name} {value!r}: expected a number")
     if not 0 < eps < 1:
         raise UsageError(f"eps {eps}: expected a number between 0 and 1")
+    if margin_tolerance is not None and not 1e-6 <= margin_tolerance < 1:
+        raise UsageError(f"margin_tolerance {margin_tolerance}: expected a number from 1e-6 to below 1")
     if max_passes is not None and max_passes < 1:
         raise UsageError(f"max_passes {max_passes}: expected at least 1")
     if time_limit is not None and not time_limit > 0:
@@ -181,11 +190,12 @@ def _run_folder(path: Path) -> Iterator[Path]:
 
 def _solve(setting: _Setting, request: _Request, sinks: list[Sink]) -> Result:
     dataset, engine, checking = setting.dataset, setting.engine, setting.checking
-    m, n = engine.shape
-    name = next(iter(METHODS)) if request.method == "auto" else request.method
+    facts = facts_of(dataset, request.memory, request.margin_tolerance)
+    name, why = choose(request.method, facts)
     features = f"{dataset.m} features{' and an intercept' if dataset.intercept else ''}"
     for sink in sinks:
-        sink.note("start", f"{dataset.where}: {n} points, {features}, {name}", n=n, m=dataset.m, method=name)
+        sink.note("start", f"{dataset.where}: {dataset.n} points, {features}, {name}", n=dataset.n, m=dataset.m, method=name)
+        sink.note("method", f"{name}: {why}", method=name, why=why)
     zero, reads = survey(engine, dataset, checking.dataset)
     if zero is not None and not dataset.intercept:
         certificate = Certificate("gordan", dataset.fingerprint, support=np.array([zero]), weights=np.ones(1))
@@ -197,17 +207,34 @@ def _solve(setting: _Setting, request: _Request, sinks: list[Sink]) -> Result:
         outcome = run(
             engine,
             method,
-            method.init(Facts(m, n, request.memory // 4)),
-            Goal(request.eps),
+            method.init(facts),
+            Goal(request.eps, request.margin_tolerance),
             Limits(request.max_passes, left),
             fingerprint=dataset.fingerprint,
             verify=checking,
             sinks=sinks,
         )
-    return _result(setting, request, outcome, reads + outcome.reads)
+    return _result(setting, request, outcome, why, reads + outcome.reads)
 
 
-def survey(engine: Engine, dataset: Dataset, other: Dataset) -> tuple[int | None, int]:
+def facts_of(dataset: Dataset, memory: int, tolerance: float | None = None) -> Facts:
+    """What a method may know: a quarter of the budget is for what it keeps, as much for answers, the rest for copies."""
+    return Facts(dataset.dimension, dataset.n, memory // 4, dataset.blocks, dataset.dtype.itemsize, tolerance)
+
+
+def choose(method: str, facts: Facts) -> tuple[str, str]:
+    """The method, and why. Raises UsageError when it cannot work within the memory."""
+    need = f"{working_set.least_memory(facts) * 4 / 1e6:.0f} MB of memory"
+    if method == "auto":
+        if working_set.fits(facts):
+            return "working-set", "chosen for dense data: a few reads, where other methods need hundreds"
+        return "mirror-prox", f"chosen because a working set would need {need}"
+    if method.startswith("working-set") and not working_set.fits(facts):
+        raise UsageError(f"{method} needs {need} for this data, or use mirror-prox, which keeps no columns")
+    return method, "asked for"
+
+
+def survey(engine: Engine, dataset: Dataset, other: Dataset) -> tuple[int | None, float]:
     """The first zero point, if any, and the reads that it took to know. A foreign array is read once for it.
 
     Raises BadInputError for non-finite entries and for norms that cannot be squared.
@@ -223,12 +250,15 @@ def survey(engine: Engine, dataset: Dataset, other: Dataset) -> tuple[int | None
     return (found.first_zero[0] if found.zero else None), 1
 
 
-def _result(setting: _Setting, request: _Request, outcome: Outcome, reads: int) -> Result:
+def _result(setting: _Setting, request: _Request, outcome: Outcome, why: str, reads: float) -> Result:
     dataset, source, record, proved = setting.dataset, setting.source, outcome.record, outcome.check
     lower, upper = record.margin_lower, record.margin_upper
     if proved is not None:
         lower = proved.margin_lower if proved.verdict == FEASIBLE else lower
         upper = upper if proved.verdict == FEASIBLE else proved.margin_upper
+    named = []
+    if proved is not None and proved.verdict != FEASIBLE and outcome.certificate is not None:
+        named = conflicts(dataset, outcome.certificate, outcome.evidence)
     place = None
     if source is not None:
         place = {name: getattr(source, name) for name in ("path", "labels", "positive", "intercept")}
@@ -237,21 +267,24 @@ def _result(setting: _Setting, request: _Request, outcome: Outcome, reads: int) 
         stopped=outcome.decision.stopped,
         proof="none" if proved is None else proved.proof,
         method=record.method,
+        why=why,
         m=dataset.m,
         n=dataset.n,
         intercept=dataset.intercept,
         margin_lower=lower,
         margin_upper=upper,
         eps=request.eps,
+        margin_tolerance=request.margin_tolerance,
         passes=record.passes,
         reads=reads,
         iterations=record.iterations,
-        bytes_read=reads * dataset.bytes,
+        bytes_read=round(reads * dataset.bytes),
         seconds=time.monotonic() - request.began,
         certificate=None,
         fingerprint=dataset.fingerprint,
         versions=versions(),
         data=place,
+        conflicts=named,
         detail=STOPPED[outcome.decision.stopped] if proved is None else proved.message,
         evidence=outcome.certificate,
     )

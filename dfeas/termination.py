@@ -30,7 +30,7 @@ class Record:
     """What is known after a pass."""
 
     method: str
-    passes: int
+    passes: float  # a partial read counts as its share
     iterations: int
     margin_lower: float
     margin_upper: float
@@ -42,7 +42,9 @@ class Record:
     engine_seconds: float  # of the pass, not explained by its busiest share of reading and scanning
     bytes_read: int  # by this pass
     memory_bytes: int  # resident memory of the driver's process
+    method_seconds: float = 0.0  # of the method, between the passes
     stalled: str = ""
+    hopeful: bool = False  # a separator is expected, however small margin_upper is
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class Goal:
     """What counts as a verdict. The bars rise when a check refuses evidence."""
 
     eps: float = 1e-3
+    tolerance: float | None = None  # a separator must have a margin within this share of margin_upper
     feasible_above: float = 0.0
     infeasible_below: float = math.inf
 
@@ -75,8 +78,10 @@ def decide(record: Record, goal: Goal, limits: Limits) -> Decision | None:
     if not (math.isfinite(record.margin_lower) and math.isfinite(record.margin_upper)):
         return Decision("numerical_error")
     if record.margin_lower > goal.feasible_above:
-        return Decision("verdict", FEASIBLE)
-    if record.margin_upper <= min((1 - SLACK) * goal.eps, goal.infeasible_below):
+        gap = record.margin_upper - record.margin_lower
+        if goal.tolerance is None or gap <= goal.tolerance * record.margin_upper:
+            return Decision("verdict", FEASIBLE)
+    elif record.margin_upper <= min((1 - SLACK) * goal.eps, goal.infeasible_below) and not record.hopeful:
         return Decision("verdict", EPS_INFEASIBLE)
     beyond = goal.feasible_above >= record.margin_upper or goal.infeasible_below < RESOLUTION
     if record.stalled or beyond:

@@ -108,7 +108,7 @@ def describe(records: list[Record], eps: float) -> str:
     last = records[-1]
     speed = last.bytes_read / last.pass_seconds / 1e9 if last.pass_seconds > 0 else 0.0
     parts = [
-        f"pass {last.passes}",
+        f"pass {last.passes:.4g}",
         f"margin {last.margin_lower:+.3e} .. {last.margin_upper:.3e}",
         f"{speed:.2f} GB/s",
         f"{last.seconds:.1f} s",

@@ -135,7 +135,8 @@ def test_version_help_and_the_dask_plug_in() -> None:
 
 
 def test_a_limit_is_exit_code_3_and_leaves_a_result(room: Path, tmp_path: Path) -> None:
-    done = dfeas("solve", "no", "--out", tmp_path / "run", "--max-passes", 2, "--json", cwd=room)
+    words = ("--method", "mirror-prox", "--max-passes", 2, "--json")
+    done = dfeas("solve", "no", "--out", tmp_path / "run", *words, cwd=room)
     assert done.returncode == 3
     assert json.loads(done.stdout)["stopped"] == "pass_limit"
     checked = dfeas("verify", tmp_path / "run")
@@ -269,13 +270,13 @@ def test_an_output_that_is_being_written_is_refused(room: Path, tmp_path: Path) 
 def test_a_killed_solve_leaves_nothing_that_looks_whole_and_can_be_run_again(tmp_path: Path, engine: tuple[str, ...]) -> None:
     assert dfeas("generate", "halfspace", "data", "--features", 100, "--points", 200_000, cwd=tmp_path).returncode == 0
     trace = tmp_path / "run" / "trace.jsonl"
-    running = start("solve", "data", "--out", "run", "--eps", 1e-9, *engine, cwd=tmp_path)
+    running = start("solve", "data", "--out", "run", "--method", "mirror-prox", "--eps", 1e-9, *engine, cwd=tmp_path)
     wait_for(lambda: trace.exists() and trace.read_text().count('"pass"') > 3, running)
     running.kill()
     running.communicate()
     assert not (tmp_path / "run" / "result.json").exists()
     _refused(dfeas("verify", "run", cwd=tmp_path), 4, "no finished run")
-    again = dfeas("solve", "data", "--out", "run", "--max-passes", 3, cwd=tmp_path)
+    again = dfeas("solve", "data", "--out", "run", "--method", "mirror-prox", "--max-passes", 3, cwd=tmp_path)
     assert again.returncode == 3, again.stderr
     assert (tmp_path / "run" / "result.json").exists()
 
@@ -285,7 +286,7 @@ def test_ctrl_c_ends_a_solve_cleanly_with_the_best_evidence(tmp_path: Path, engi
     assert dfeas("generate", "halfspace", "data", "--features", 100, "--points", 200_000, cwd=tmp_path).returncode == 0
     trace = tmp_path / "run" / "trace.jsonl"
     running = subprocess.Popen(
-        [*DFEAS, "solve", "data", "--out", "run", "--eps", "1e-9", "--json", *engine],
+        [*DFEAS, "solve", "data", "--out", "run", "--method", "mirror-prox", "--eps", "1e-9", "--json", *engine],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

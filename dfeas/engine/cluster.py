@@ -22,9 +22,9 @@ from distributed.client import FutureCancelledError
 from distributed.comm.core import CommClosedError
 from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 
-from dfeas.engine.ranges import blas, cut, join, scan_range
+from dfeas.engine.ranges import blas, cut, join, parts, scan_range
 from dfeas.errors import ClusterLostError, UsageError
-from dfeas.passes import Pass
+from dfeas.passes import Partial, Pass
 from dfeas.store import Dataset, Source
 from dfeas.store.opening import open_cached
 from dfeas.store.reading import Cost
@@ -150,33 +150,37 @@ class DaskEngine:
                 raise ClusterLostError("the Dask cluster has no workers; start some with dask worker") from None
         return max(1, int(sum(self.client.nthreads().values())))
 
-    def run(self, pass_: Pass[Any, A]) -> A:
-        """One read of the data."""
+    def run(self, question: Pass[Any, A] | Partial) -> A:
+        """One read of the data, or of some blocks."""
         began = perf_counter()
-        parts = self.map(scan_range, pass_)
+        blocks = parts(question)[1]
+        scanned = self.map(scan_range, question, count=None if blocks is None else len(blocks))
         answer: A
-        answer, self.cost = join(pass_, parts)
+        answer, self.cost = join(question, scanned)
         self.cost.wall_seconds = perf_counter() - began
         return answer
 
-    def map(self, function: Callable[..., R], *args: Any) -> list[R]:
-        """``function(dataset, first, stop, *args)`` over ranges of blocks, in order; lost work is asked for again."""
+    def map(self, function: Callable[..., R], *args: Any, count: int | None = None) -> list[R]:
+        """``function(dataset, first, stop, *args)`` over ranges of all blocks, or of ``count``, in order.
+
+        Lost work is asked for again.
+        """
         last: BaseException | None = None
         for _ in range(TRIES):
             try:
-                return self._attempt(function, args)
+                return self._attempt(function, args, self.dataset.blocks if count is None else count)
             except _LOST as error:
                 last = error
             if self.client.status != "running":
                 break
         raise ClusterLostError(f"the Dask cluster was lost: {_line(last or TimeoutError())}")
 
-    def _attempt(self, function: Callable[..., R], args: tuple[Any, ...]) -> list[R]:
+    def _attempt(self, function: Callable[..., R], args: tuple[Any, ...], count: int) -> list[R]:
         if self.client.status != "running":
             raise CommClosedError("the scheduler does not answer any more")
         self._sent += 1
         self._threads = self._count_threads()
-        ranges = cut(self.dataset.blocks, self._threads * RANGES_PER_THREAD)
+        ranges = cut(count, self._threads * RANGES_PER_THREAD)
         sent: Any = args
         if sum(_size(a) for a in args) > INLINE_BYTES:
             sent = self.client.scatter([args], hash=False)[0]

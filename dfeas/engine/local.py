@@ -9,8 +9,8 @@ from threading import Event
 from time import perf_counter
 from typing import Any, TypeVar
 
-from dfeas.engine.ranges import blas, cut, join, scan_range
-from dfeas.passes import Pass
+from dfeas.engine.ranges import blas, cut, join, parts, scan_range
+from dfeas.passes import Partial, Pass
 from dfeas.store import Dataset
 from dfeas.store.reading import Cost
 
@@ -41,23 +41,24 @@ class LocalEngine:
         """(m, n) of A."""
         return self.dataset.dimension, self.dataset.n
 
-    def run(self, pass_: Pass[Any, A]) -> A:
-        """One read of the data."""
+    def run(self, question: Pass[Any, A] | Partial) -> A:
+        """One read of the data, or of some blocks."""
         began = perf_counter()
-        parts = self.map(scan_range, pass_, self._stop.is_set)
+        blocks = parts(question)[1]
+        scanned = self.map(scan_range, question, self._stop.is_set, count=None if blocks is None else len(blocks))
         answer: A
-        answer, self.cost = join(pass_, parts)
+        answer, self.cost = join(question, scanned)
         self.cost.wall_seconds = perf_counter() - began
         return answer
 
-    def map(self, function: Callable[..., R], *args: Any) -> list[R]:
-        """``function(dataset, first, stop, *args)`` over ranges of blocks, in order."""
+    def map(self, function: Callable[..., R], *args: Any, count: int | None = None) -> list[R]:
+        """``function(dataset, first, stop, *args)`` over ranges of all blocks, or of ``count``, in order."""
         self._stop.clear()
         pieces = self.parallel * RANGES_PER_THREAD if self.parallel > 1 else 1
-        ranges = cut(self.dataset.blocks, pieces)
+        ranges = cut(self.dataset.blocks if count is None else count, pieces)
         with blas().limit(limits=1, user_api="blas"):
             if len(ranges) == 1:
-                return [function(self.dataset, 0, self.dataset.blocks, *args)]
+                return [function(self.dataset, *ranges[0], *args)]
             futures = [self._pool.submit(function, self.dataset, first, stop, *args) for first, stop in ranges]
             try:
                 return [future.result() for future in futures]

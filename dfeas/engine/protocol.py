@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from dfeas.passes import Pass
+from dfeas.passes import Partial, Pass
 from dfeas.store.reading import Cost
 
 A = TypeVar("A")
@@ -27,11 +27,11 @@ class Engine(Protocol):
     def parallel(self) -> int:
         """Threads that scan at the same time."""
 
-    def run(self, pass_: Pass[Any, A]) -> A:
-        """Exactly one read of the data."""
+    def run(self, question: Pass[Any, A] | Partial) -> A:
+        """Exactly one read of the data, or of some blocks of it."""
 
-    def map(self, function: Callable[..., R], *args: Any) -> list[R]:
-        """``function(dataset, first, stop, *args)`` over ranges of blocks that cover the data, in order."""
+    def map(self, function: Callable[..., R], *args: Any, count: int | None = None) -> list[R]:
+        """``function(dataset, first, stop, *args)`` over ranges that cover all blocks, or ``count`` of them, in order."""
 
     def close(self) -> None:
         """Release workers and buffers."""

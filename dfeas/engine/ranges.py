@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from time import perf_counter
@@ -11,7 +11,7 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 from dfeas.engine.tree import Tree
-from dfeas.passes import AnyPass
+from dfeas.passes import AnyPass, Partial, Question
 from dfeas.store import Dataset
 from dfeas.store.reading import Cost
 
@@ -29,22 +29,29 @@ def cut(blocks: int, pieces: int) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
-def scan_range(dataset: Dataset, first: int, stop: int, pass_: AnyPass, stopped: Stop | None = None) -> tuple[Any, Cost]:
-    """Scan blocks first .. stop-1; returns the nodes of the fixed tree and what it cost."""
+def parts(question: Question) -> tuple[AnyPass, Sequence[int] | None]:
+    """The pass, and the blocks that it reads; None for all of them."""
+    return (question.pass_, question.blocks) if isinstance(question, Partial) else (question, None)
+
+
+def scan_range(dataset: Dataset, first: int, stop: int, question: Question, stopped: Stop | None = None) -> tuple[Any, Cost]:
+    """Scan the blocks first .. stop-1 of those that are read; returns the nodes of the fixed tree and what it cost."""
+    pass_, chosen = parts(question)
+    blocks = range(first, stop) if chosen is None else chosen[first:stop]
     tree, cost = Tree(pass_), Cost()
-    for index, block in enumerate(dataset.read_range(first, stop, cost), first):
+    for position, block in enumerate(dataset.read_blocks(blocks, cost), first):
         if stopped is not None and stopped():
             raise StoppedError
         began = perf_counter()
-        tree.push(0, index, pass_.scan(block))
+        tree.push(0, position, pass_.scan(block))
         cost.scan_seconds += perf_counter() - began
     return tree.nodes, cost
 
 
-def join(pass_: AnyPass, parts: list[tuple[Any, Cost]]) -> tuple[Any, Cost]:
+def join(question: Question, scanned: list[tuple[Any, Cost]]) -> tuple[Any, Cost]:
     """The answer and the whole cost from the ranges, in order."""
-    tree, total = Tree(pass_), Cost()
-    for nodes, cost in parts:
+    tree, total = Tree(parts(question)[0]), Cost()
+    for nodes, cost in scanned:
         total.add(cost)
         for node in nodes:
             tree.push(*node)

@@ -56,17 +56,17 @@ class Perceptron:
 
     def ask(self, state: PerceptronState) -> Select:
         """Columns that y does not have on its positive side."""
-        return Select(state.y, 0.0, state.cap)
+        return Select(state.y, 0.0, state.cap, state.cap)
 
     def tell(self, state: PerceptronState, answer: Selection) -> PerceptronState:
         """Correct among the gathered columns."""
         bracket = state.bracket.with_separator(state.y, answer.low)
-        state = replace(state, bracket=bracket, violated=answer.count)
-        if answer.count == 0:
+        state = replace(state, bracket=bracket, violated=answer.violated)
+        if answer.violated == 0:
             return state
-        y, count = correct(state.y, answer.columns, self.most)
+        y, count = correct(state.y, answer.columns.unit(), self.most)
         made = np.flatnonzero(count)
-        index, position = np.unique(np.concatenate([state.index, answer.index[made]]), return_inverse=True)
+        index, position = np.unique(np.concatenate([state.index, answer.columns.index[made]]), return_inverse=True)
         total = np.zeros(len(index), np.int64)
         np.add.at(total, position, np.concatenate([state.count, count[made]]))
         corrections = state.corrections + int(count.sum())

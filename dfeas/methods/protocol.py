@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from dfeas.passes import AnyPass
+from dfeas.passes import Question
 from dfeas.passes.block import Floats, Indices
 
 
@@ -18,7 +18,10 @@ class Facts:
 
     m: int  # length of a column
     n: int  # number of columns
-    memory: int = 1 << 30  # bytes that an answer may take
+    memory: int = 1 << 30  # bytes that an answer may take, and what is kept of it
+    blocks: int = 1  # of the data
+    itemsize: int = 8  # bytes of an entry as stored
+    tolerance: float | None = None  # the bracket is to be closed to this share of its upper end
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,7 @@ class Sparse:
 
     index: Indices  # (s,) ascending
     weight: Floats  # (s,) on the simplex
+    score: Floats | None = None  # (s,) a_j'y of the direction that most columns agree with, if the method knows one
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,7 @@ class Evidence:
     iterations: int  # steps of the method as its paper counts them
     violated: int | None = None  # points on the wrong side of the last y, if the pass counted them
     stalled: str = ""  # why no further pass can help, if so
+    hopeful: bool = False  # a separator is expected, however small |Ax| is: eps-infeasible must wait
 
 
 S = TypeVar("S")
@@ -84,7 +89,7 @@ class Method(Protocol[S]):
     def init(self, facts: Facts) -> S:
         """State before the first pass."""
 
-    def ask(self, state: S) -> AnyPass:
+    def ask(self, state: S) -> Question:
         """The question of the next pass."""
 
     def tell(self, state: S, answer: Any) -> S:

@@ -1,8 +1,10 @@
 """Passes: what one read of all blocks can answer. No I/O, no Dask."""
 
 from dfeas.passes.block import Block
-from dfeas.passes.protocol import AnyPass, Pass
+from dfeas.passes.columns import Columns
+from dfeas.passes.protocol import AnyPass, Partial, Pass, Question
 from dfeas.passes.recover import Recover, SparseWeights
+from dfeas.passes.sample import Sample, sample
 from dfeas.passes.select import Select, Selection
 from dfeas.passes.softmin import Softmin, SoftminAnswer
 from dfeas.passes.survey import Summary, Survey
@@ -11,8 +13,12 @@ from dfeas.passes.together import Together
 __all__ = [
     "AnyPass",
     "Block",
+    "Columns",
+    "Partial",
     "Pass",
+    "Question",
     "Recover",
+    "Sample",
     "Select",
     "Selection",
     "Softmin",
@@ -21,4 +27,5 @@ __all__ = [
     "Summary",
     "Survey",
     "Together",
+    "sample",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from dfeas.passes.block import Block
@@ -24,3 +25,15 @@ class Pass(Protocol[P, A]):
 
 
 AnyPass = Pass[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """A pass that reads some blocks only. It counts as its share of a read."""
+
+    pass_: AnyPass
+    blocks: tuple[int, ...]  # ascending, at least one
+
+
+Question = AnyPass | Partial
+"""What an engine executes."""

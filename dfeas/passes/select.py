@@ -1,4 +1,8 @@
-"""Select: the columns whose score is at most a threshold, lowest first, at most ``cap`` of them."""
+"""Select: the columns whose score is at most a threshold, lowest first.
+
+A block gives at most ``quota`` of them, all blocks together ``cap``. With a quota of twice cap / blocks the partials of a
+whole pass hold no more than 2 cap columns, wherever they are; data in random order loses nothing by it.
+"""
 
 from __future__ import annotations
 
@@ -6,60 +10,106 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dfeas.passes.block import Block, Floats, Indices
+from dfeas.passes.block import Array, Block, Floats, Indices, in_precision
+from dfeas.passes.columns import Columns
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Columns at or below the threshold (partial and answer alike)."""
+    """Columns at or below the threshold."""
 
-    count: int  # how many there are, kept or not
-    low: float  # min_j a_j'y over all points, inf when there is none
-    arg: int  # an index that attains it, -1 when there is none
-    index: Indices  # (c,) indices of the kept ones, by (score, index)
-    score: Floats  # (c,) a_j'y
-    columns: Floats  # (c, m) signed unit columns
+    violated: int  # points with a_j'y <= 0, kept or not
+    low: float  # min_j a_j'y over all points
+    arg: int  # the first index that attains it
+    score: Floats  # (c,) a_j'y of the kept ones, ascending
+    columns: Columns
+
+
+@dataclass(frozen=True, slots=True)
+class SelectPartial:
+    """The same for some blocks, in pieces, so that a merge copies no column unless it drops some."""
+
+    violated: int
+    low: float  # inf when there is no point
+    arg: int  # -1 when there is no point
+    pieces: tuple[tuple[Floats, Columns], ...]  # (score, columns); at most ``cap`` in all
 
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """All columns with a_j'y <= threshold; ``cap`` of them, the lowest scores first, are kept."""
+    """Columns with a_j'y <= threshold: of each block the ``quota`` lowest, of all blocks the ``cap`` lowest."""
 
-    y: Floats  # (m,)
-    threshold: float
+    y: Floats  # (dimension,)
+    threshold: float  # may be inf
     cap: int
+    quota: int
 
-    def scan(self, block: Block) -> Selection:
-        """Select from one block."""
+    def scan(self, block: Block) -> SelectPartial:
+        """Select from one block: fast scores choose, scores in float64 by a fixed order of summation decide."""
+        if not block.size:
+            return SelectPartial(0, np.inf, -1, ())
+        fast = self._fast(block)
+        length = float(np.linalg.norm(self.y))
+        slack = 1.02 * (len(self.y) + 6) * (2.0**-24 if fast.dtype == np.float32 else 2.0**-53) * length
+        unsure = np.flatnonzero(np.abs(fast) <= slack) if length > 0 else np.empty(0, np.int64)
+        violated = int((fast < -slack).sum()) if length > 0 else block.size
+        violated += int((block.exact_scores(unsure, self.y) <= 0).sum())
+        # y = 0 scores every column 0, and the first row stands for all
+        lowest = np.flatnonzero(fast <= fast.min() + 2 * slack) if length > 0 else np.zeros(1, np.int64)
+        exact = block.exact_scores(lowest, self.y)
+        best = int(exact.argmin())
+        low, arg = float(exact[best]), block.start + int(lowest[best])
+        rows = np.flatnonzero(fast <= self.threshold + slack)
+        if len(rows) > self.quota:
+            rows = np.sort(rows[np.argpartition(fast[rows], self.quota - 1)[: self.quota]])
+        score = block.exact_scores(rows, self.y)
+        kept = score <= self.threshold
+        rows, score = rows[kept], score[kept]
+        return SelectPartial(violated, low, arg, ((score, Columns.of(block, rows)),) if len(rows) else ())
+
+    def _fast(self, block: Block) -> Array:
+        """Scores (b,) in the precision of the points, where products in it are safe."""
+        single = block.points.dtype == np.float32 and block.sides.moderate
+        y = in_precision(self.y, single)
+        factor: Array = block.sides.narrow if single else block.sides.scale()
+        score: Array = np.empty(block.size, y.dtype)
         m = block.points.shape[1]
-        score = np.empty(block.size)
         for rows in block.tiles():
-            score[rows] = block.points[rows].astype(np.float64, copy=False) @ self.y[:m]
+            score[rows] = in_precision(block.points[rows], single) @ y[:m]
         if block.intercept:
-            score += self.y[m]
-        score *= block.sides.scale()
-        rows_kept = np.flatnonzero(score <= self.threshold)
-        count = len(rows_kept)
-        rows_kept = rows_kept[np.lexsort((rows_kept, score[rows_kept]))[: self.cap]]
-        arg = int(score.argmin()) if block.size else -1
-        return Selection(
-            count,
-            float(score[arg]) if block.size else np.inf,
-            block.start + arg if block.size else -1,
-            block.start + rows_kept,
-            score[rows_kept],
-            block.columns(rows_kept),
-        )
+            score += y[m]
+        score *= factor
+        return score
 
-    def merge(self, first: Selection, second: Selection) -> Selection:
+    def merge(self, first: SelectPartial, second: SelectPartial) -> SelectPartial:
         """Keep the ``cap`` lowest of both."""
         best = min((s for s in (first, second) if s.arg >= 0), key=lambda s: (s.low, s.arg), default=first)
-        index = np.concatenate([first.index, second.index])
-        score = np.concatenate([first.score, second.score])
-        order = np.lexsort((index, score))[: self.cap]
-        columns = np.concatenate([first.columns, second.columns])[order]
-        return Selection(first.count + second.count, best.low, best.arg, index[order], score[order], columns)
+        pieces = first.pieces + second.pieces
+        count = sum(len(score) for score, _ in pieces)
+        if count > self.cap:
+            pieces = _lowest(pieces, self.cap)
+        return SelectPartial(first.violated + second.violated, best.low, best.arg, pieces)
 
-    def finish(self, partial: Selection) -> Selection:
-        """The selection of all points."""
-        return partial
+    def finish(self, partial: SelectPartial) -> Selection:
+        """The selection of all points, by (score, index)."""
+        if not partial.pieces:
+            return Selection(partial.violated, partial.low, partial.arg, np.empty(0), Columns.none(len(self.y)))
+        score = np.concatenate([piece[0] for piece in partial.pieces])
+        columns = Columns.joined([piece[1] for piece in partial.pieces])
+        order = np.lexsort((columns.index, score))[: self.cap]
+        return Selection(partial.violated, partial.low, partial.arg, score[order], columns.take(order))
+
+
+def _lowest(pieces: tuple[tuple[Floats, Columns], ...], cap: int) -> tuple[tuple[Floats, Columns], ...]:
+    """The ``cap`` lowest by (score, index), piece by piece."""
+    score = np.concatenate([piece[0] for piece in pieces])
+    index = np.concatenate([piece[1].index for piece in pieces])
+    keep = np.zeros(len(score), bool)
+    keep[np.lexsort((index, score))[:cap]] = True
+    edges = np.cumsum([len(piece[0]) for piece in pieces])[:-1]
+    masks: list[Indices] = [np.flatnonzero(mask) for mask in np.split(keep, edges)]
+    return tuple(
+        (values, columns) if len(rows) == len(values) else (values[rows], columns.take(rows))
+        for (values, columns), rows in zip(pieces, masks, strict=True)
+        if len(rows)
+    )

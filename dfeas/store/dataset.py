@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -98,9 +98,9 @@ class Dataset:
                     "restore or ingest again"
                 )
 
-    def read_range(self, first: int, stop: int, cost: Cost) -> Iterator[Block]:
-        """Blocks first .. stop-1 in order, reading ahead; adds bytes and waiting time to ``cost``."""
-        blocks = self._advised(first, stop) if self.points.overlaps else self._prefetched(first, stop)
+    def read_blocks(self, indices: Sequence[int], cost: Cost) -> Iterator[Block]:
+        """Some blocks in the order given, reading ahead; adds points, bytes and waiting time to ``cost``."""
+        blocks = self._advised(indices) if self.points.overlaps else self._prefetched(indices)
         while True:
             began = perf_counter()
             block = next(blocks, None)
@@ -108,27 +108,28 @@ class Dataset:
             if block is None:
                 return
             cost.bytes_read += block.points.nbytes
+            cost.points += block.size
             yield block
 
-    def _advised(self, first: int, stop: int) -> Iterator[Block]:
+    def _advised(self, indices: Sequence[int]) -> Iterator[Block]:
         buffers = Buffers()
-        advised = first  # blocks before this one were asked for
-        for index in range(first, stop):
+        advised = 0  # this many were asked for
+        for done, index in enumerate(indices, 1):
             began = perf_counter()
             block = self.read(index, buffers)
             if self.block_bytes < WARM * (perf_counter() - began):
-                for coming in range(max(advised, index + 1), min(index + 1 + AHEAD, stop)):
+                for coming in indices[max(advised, done) : done + AHEAD]:
                     self.points.advise(coming)
-                    advised = coming + 1
+                advised = done + AHEAD
             yield block
 
-    def _prefetched(self, first: int, stop: int) -> Iterator[Block]:
+    def _prefetched(self, indices: Sequence[int]) -> Iterator[Block]:
         # two sets of buffers: one block is scanned while the next is read
         buffers = (Buffers(), Buffers())
         with ThreadPoolExecutor(1, "dfeas-read") as pool:
-            coming = pool.submit(self.read, first, buffers[0])
-            for index in range(first, stop):
+            coming = pool.submit(self.read, indices[0], buffers[0])
+            for done, _ in enumerate(indices, 1):
                 block = coming.result()
-                if index + 1 < stop:
-                    coming = pool.submit(self.read, index + 1, buffers[(index + 1 - first) % 2])
+                if done < len(indices):
+                    coming = pool.submit(self.read, indices[done], buffers[done % 2])
                 yield block

@@ -143,6 +143,7 @@ class SliceReader:
 class Cost:
     """What reading some blocks took."""
 
+    points: int = 0
     bytes_read: int = 0
     read_seconds: float = 0.0  # waiting for data
     scan_seconds: float = 0.0  # computing on it
@@ -150,6 +151,7 @@ class Cost:
 
     def add(self, other: Cost) -> None:
         """Add what another range took; wall time is not additive and stays."""
+        self.points += other.points
         self.bytes_read += other.bytes_read
         self.read_seconds += other.read_seconds
         self.scan_seconds += other.scan_seconds

@@ -80,11 +80,11 @@ def iterates(engine: Any) -> str:
     rng = np.random.default_rng(0)
     question = Softmin(rng.standard_normal((m, 3)), np.array([0.0, 0.05, 1.0]))
     soft = engine.run(question)
-    answers = [soft, engine.run(Select(rng.standard_normal(m), -0.1, 50)), engine.run(Survey())]
+    answers = [soft, engine.run(Select(rng.standard_normal(m), -0.1, 50, 10)), engine.run(Survey())]
     answers.append(engine.run(Recover(question.Y[:, 1:], question.mu[1:], soft.lse[1:], np.array([0.4, 0.6]), 1e-9)))
     for make in METHODS.values():
         method = make()
-        state = method.init(Facts(m, n))
+        state = method.init(Facts(m, n, blocks=engine.dataset.blocks, itemsize=4))
         for _ in range(15):
             answer = engine.run(method.ask(state))
             answers.append(answer)

@@ -40,7 +40,8 @@ def problem(kind: str, m: int, n: int, **options: Any) -> tuple[Counting, np.nda
     X, labels = np.vstack([b[0] for b in blocks]), np.concatenate([b[1] for b in blocks])
     wide = X.astype(np.float64) * labels[:, None]
     A = (wide / np.linalg.norm(wide, axis=1)[:, None]).T
-    return Counting(LocalEngine(from_arrays(X, labels), 1)), A, Facts(m, n)
+    dataset = from_arrays(X, labels)
+    return Counting(LocalEngine(dataset, 1)), A, Facts(m, n, blocks=dataset.blocks, itemsize=X.itemsize)
 
 
 def states(method: Any, engine: Counting, facts: Facts, passes: int) -> Iterator[Any]:

@@ -19,7 +19,7 @@ from dfeas.store.writing import writer
 
 def read_all(dataset: Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Points, labels, norms of all blocks, copied."""
-    parts = [(b.points.copy(), b.label.copy(), b.norm.copy()) for b in dataset.read_range(0, dataset.blocks, Cost())]
+    parts = [(b.points.copy(), b.label.copy(), b.norm.copy()) for b in dataset.read_blocks(range(0, dataset.blocks), Cost())]
     return tuple(np.concatenate(p) for p in zip(*parts, strict=True))
 
 
@@ -172,14 +172,14 @@ def test_a_range_of_blocks_counts_its_bytes(dataset: Callable[..., Any]) -> None
     for direct in (True, False):
         cost, seen = Cost(), []
         opened = open_source(Source(str(path), direct=direct))
-        seen = [block.start for block in opened.read_range(1, 4, cost)]
+        seen = [block.start for block in opened.read_blocks(range(1, 4), cost)]
         assert seen == [64, 128, 192]
         assert cost.bytes_read == 3 * 64 * 5 * 4
 
 
 def test_blocks_in_memory_are_views() -> None:
     X = np.ones((100, 3))
-    block: Block = next(from_arrays(X, np.arange(100) % 2).read_range(0, 1, Cost()))
+    block: Block = next(from_arrays(X, np.arange(100) % 2).read_blocks(range(0, 1), Cost()))
     assert np.shares_memory(block.points, X)
 
 

@@ -1,0 +1,248 @@
+"""Working set: columns in memory answer the question, passes only look for what they miss.
+
+Reference: own; the soft margin of Mangasarian 2002 in memory, cutting planes over the data; von Neumann's bound below.
+
+    W <- a random sample of about sqrt(m n) columns                       (a few blocks: a share of a pass)
+    repeat
+      separate W: a separator w, or a conflict among W (then stop: it is one of all columns)
+      one pass with w: low and violations of all points, and columns for W: the first time the lowest-scoring ones, five times
+        the sample, violated or not; later every column that scores below half of the least score on W
+      none violated -> w separates                                        (else W <- W + taken)
+
+Taking far more than what is violated on the first pass is what makes nine passes two: a sample of s columns leaves about
+m n / s violated, and their neighbours decide the next round.
+
+Guarantee, while memory holds W: columns are never dropped and every pass adds one, so it ends. When W reaches ``cap`` columns:
+let x be the best weights on W and z = Ax. Kept are the at most m + 1 columns of a basic x with the same z (Caratheodory);
+others go for what is taken, the highest-scoring first, and the pass asks y = z. If some column has a_j'z <= 0, the segment from
+z to a_j has a point z' with
+
+    1 / |z'|^2 >= 1 / |z|^2 + 1,
+
+a_j is among the taken (the lowest always is), and the next x is at least as good as that point. So after t such passes
+|Ax| <= 1 / sqrt(t): a run ends within 1 / rho^2 passes when the margin rho is positive, and within 1 / eps^2 when |Ax| <= eps
+is asked (von Neumann's bound; Ramdas and Pena 2014, Algorithm 5). It needs cap >= m + 2.
+
+Evidence: both ends of the bracket over all data: low of every pass, and |Ax| of the weights on W, which are sparse. ``hopeful``
+while W has a separator: a small |Ax| is then no reason to stop, for a separator of all may be near.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import isqrt
+
+import numpy as np
+
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Sparse
+from dfeas.passes import Columns, Partial, Select, Selection, sample
+from dfeas.passes.block import Floats, Indices
+from dfeas.workingset import CONFLICT, SEPARATED, ColumnMatrix, Solution, basic, solve
+
+SAMPLE_LEAST = 20
+"""Columns of the sample per feature, at least."""
+
+FILL = 5
+"""The first full pass takes so many times the sample."""
+
+ROW_OVERHEAD = 100
+"""Bytes of a column in memory beside its entries: index, factor, score and what the solver keeps of it."""
+
+CLOSEST = 1e-6
+"""Nearest to the widest margin that is tried when the checker refuses separators."""
+
+CAPPED_TOLERANCE = 0.5
+"""How near to the best margin of W its separator must be when columns have been dropped."""
+
+FROM_EACH = 16
+"""Blocks of the sample, at least, where there are many: neighbours are often alike."""
+
+
+def capacity(facts: Facts) -> int:
+    """Columns that W may hold."""
+    return min(facts.n, facts.memory // (facts.m * facts.itemsize + ROW_OVERHEAD))
+
+
+def least_memory(facts: Facts) -> int:
+    """Bytes without which the method does not work well: for all columns, or for four times a basis."""
+    return min(facts.n, 4 * (facts.m + 1)) * (facts.m * facts.itemsize + ROW_OVERHEAD)
+
+
+def fits(facts: Facts) -> bool:
+    """Whether they are there."""
+    return facts.memory >= least_memory(facts)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkingSetState:
+    """Between passes."""
+
+    facts: Facts
+    cap: int  # columns that W may hold
+    columns: Columns | None  # W; None before the sample
+    solution: Solution | None  # of W
+    z: Floats | None  # (m,) what is asked instead of the separator once columns were dropped: Ax of the best x
+    sampled: int  # columns of the sample
+    full: int  # passes over all data
+    best: Sparse | None  # x with |Ax| = bracket.upper
+    bracket: Bracket
+    violated: int | None  # by the y that was last asked
+    steps: int  # of Newton
+    closeness: float | None  # how near to the widest margin of W its separator must be; None for any
+    stalled: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkingSet:
+    """``cap`` limits W below what memory allows; ``seed`` draws the sample."""
+
+    cap: int = 0
+    seed: int = 0
+    name: str = "working-set-plain"
+
+    def init(self, facts: Facts) -> WorkingSetState:
+        """Nothing is known."""
+        cap = max(facts.m + 2, min(self.cap or facts.n, capacity(facts)))
+        return WorkingSetState(facts, cap, None, None, None, 0, 0, None, Bracket(), None, 0, None, "")
+
+    def ask(self, state: WorkingSetState) -> Partial | Select:
+        """A sample, or the columns that W misses."""
+        facts = state.facts
+        if state.columns is None or state.solution is None:
+            count = self._sample_size(state)
+            least = min(FROM_EACH, -(-facts.blocks // 8))
+            return sample(facts.m, count, facts.n, facts.blocks, least, self.seed)
+        first = state.full == 0
+        free = state.cap - len(state.columns)
+        cap = min(free, FILL * state.sampled) if first else max(free, (state.cap - facts.m) // 2)
+        quota = -(-2 * cap // facts.blocks)
+        return Select(_asked(state), np.inf if first else self._threshold(state), cap, quota)
+
+    def _sample_size(self, state: WorkingSetState) -> int:
+        """About sqrt(m n), at least 20 m; all of them, when the first pass would take them anyway."""
+        m, n = state.facts.m, state.facts.n
+        count = max(isqrt(m * n), SAMPLE_LEAST * m, 1000)
+        return n if n <= min(state.cap, FILL * count) else min(count, state.cap)
+
+    def _threshold(self, state: WorkingSetState) -> float:
+        """Columns up to this score are wanted."""
+        assert state.solution is not None
+        separated = state.bracket.lower > 0
+        if state.z is not None:
+            return float(np.linalg.norm(state.z)) if separated else 0.0
+        return max(0.0, (2.0 if separated else 0.5) * state.solution.margin)
+
+    def tell(self, state: WorkingSetState, answer: Columns | Selection) -> WorkingSetState:
+        """Add the columns, and separate W again unless the last y has separated all."""
+        if isinstance(answer, Columns):
+            return self._solved(replace(state, columns=answer, sampled=len(answer)))
+        known_separated = state.bracket.lower > 0
+        bracket = state.bracket.with_separator(_asked(state), answer.low)
+        state = replace(state, full=state.full + 1, bracket=bracket, violated=answer.violated)
+        assert state.columns is not None
+        fresh = answer.columns.take(~np.isin(answer.columns.index, state.columns.index))
+        closeness = state.closeness or state.facts.tolerance
+        if state.facts.tolerance is None and bracket.lower > 0:
+            if not known_separated:
+                return state
+            # the checker has refused the separator: the next one is nearer to the widest margin
+            closeness = 0.1 if closeness is None else max(CLOSEST, closeness / 10)
+        full = state.z is not None or len(state.columns) + len(fresh) > state.cap
+        if not len(answer.columns if full else fresh) and (full or closeness == state.closeness):
+            return replace(state, stalled="all columns that matter are in memory, and float64 tells their margin no better")
+        columns = state.columns if full else Columns.joined([state.columns, fresh])
+        state = replace(state, closeness=closeness, columns=columns)
+        return self._dropped(state, answer.columns) if full else self._solved(state)
+
+    def _solved(self, state: WorkingSetState) -> WorkingSetState:
+        """Separate W from where the last separator stands, and more closely where that is wanted."""
+        columns = state.columns
+        assert columns is not None
+        matrix = ColumnMatrix.of(columns.points, columns.scale)
+        solution = solve(matrix, state.solution)
+        steps = solution.steps
+        if state.closeness is not None and solution.outcome == SEPARATED:
+            closer = solve(matrix, solution, state.closeness)
+            steps += closer.steps
+            if closer.outcome == SEPARATED:
+                solution = closer.with_upper(solution)
+        state = replace(state, solution=solution, steps=state.steps + steps)
+        if state.best is None or solution.upper < state.bracket.upper:
+            score = matrix.plain().part(solution.rows).scores(solution.y)
+            index = columns.index[solution.rows]
+            order = np.argsort(index)
+            best = Sparse(index[order], solution.weight[order], score[order])
+            state = replace(state, best=best, bracket=state.bracket.with_upper(solution.upper))
+        if solution.outcome not in (SEPARATED, CONFLICT):
+            state = replace(state, stalled="the columns in memory have a margin below the rounding of float64, if any")
+        return state
+
+    def _dropped(self, state: WorkingSetState, taken: Columns) -> WorkingSetState:
+        """Make room for the taken columns; the next x is no worse than the best on the segment to the first of them."""
+        assert state.columns is not None
+        assert state.best is not None
+        closeness = min(CAPPED_TOLERANCE, state.closeness or 1.0)
+        old, weight = _located(state.columns, state.best)
+        kept, weight = basic(state.columns.take(old).unit(), weight)
+        anchors = state.columns.take(old[kept])
+        fresh = taken.take(~np.isin(taken.index, anchors.index))
+        fresh = fresh.take(np.arange(min(len(fresh), state.cap - len(anchors))))
+        x = _toward(weight / weight.sum(), anchors, taken.take(np.zeros(1, np.int64)))
+        others = state.columns.take(~np.isin(state.columns.index, np.concatenate([anchors.index, fresh.index])))
+        room = state.cap - len(anchors) - len(fresh)
+        score = ColumnMatrix.of(others.points, others.scale).scores(_asked(state), -np.inf)
+        lowest = np.argsort(score, kind="stable")[:room]
+        columns = Columns.joined([anchors, fresh, others.take(lowest)])
+        best = _sparse(np.append(anchors.index, taken.index[:1]), x)
+        z = _combined(columns, best)
+        bracket = state.bracket.with_upper(float(np.linalg.norm(z)))
+        found = self._solved(replace(state, columns=columns, best=best, z=z, bracket=bracket, closeness=closeness))
+        return replace(found, z=_combined(columns, found.best or best))
+
+    def evidence(self, state: WorkingSetState) -> Evidence:
+        """Both ends of the bracket; weights on columns of W."""
+        best = state.best
+        return Evidence(
+            state.bracket,
+            None if best is None else lambda: best,
+            state.steps,
+            state.violated,
+            state.stalled,
+            hopeful=state.solution is not None and state.solution.outcome == SEPARATED and state.z is None,
+        )
+
+
+def _asked(state: WorkingSetState) -> Floats:
+    """The y of the next pass, of length 1."""
+    assert state.solution is not None
+    length = 0.0 if state.z is None else float(np.linalg.norm(state.z))
+    return state.solution.y if state.z is None or length == 0 else state.z / length
+
+
+def _located(columns: Columns, x: Sparse) -> tuple[Indices, Floats]:
+    """Positions (s,) of the columns that x weighs, and their weights."""
+    place = np.flatnonzero(np.isin(columns.index, x.index))
+    return place, x.weight[np.searchsorted(x.index, columns.index[place])]
+
+
+def _combined(columns: Columns, x: Sparse) -> Floats:
+    """Ax (m,)."""
+    place, weight = _located(columns, x)
+    return np.asarray(weight @ columns.take(place).unit())
+
+
+def _toward(x: Floats, anchors: Columns, column: Columns) -> Floats:
+    """Weights (s + 1,) of the point nearest to zero on the segment from that of x (s,) to the column."""
+    z, end = x @ anchors.unit(), column.unit()[0]
+    step = end - z
+    square = float(step @ step)
+    t = min(1.0, max(0.0, -float(z @ step) / square)) if square > 0 else 0.0
+    return np.append((1 - t) * x, t)
+
+
+def _sparse(index: Indices, weight: Floats) -> Sparse:
+    """Weights by ascending index; the weights of an index that comes twice are added."""
+    support, place = np.unique(index, return_inverse=True)
+    total = np.zeros(len(support))
+    np.add.at(total, place, weight)
+    return Sparse(support[total > 0], total[total > 0])

@@ -1,0 +1,60 @@
+"""A conflict: few columns with positive weights whose sum is zero up to rounding (a basic Gordan certificate)."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy  # loads its parts when they are used: every command would wait for them
+
+from dfeas.workingset.basic import basic
+from dfeas.workingset.matrix import ColumnMatrix, Floats, Indices
+
+VANISHED = 1e-13
+"""|sum_j x_j b_j| of unit columns b_j, sum(x) = 1, that is rounding of float64 and nothing else."""
+
+NEGLIGIBLE = (1e-5, 1e-7, 1e-9, 1e-11, 0.0)
+"""Weights below such a share of the largest are taken for zero, if the others alone make a conflict."""
+
+
+def conflict(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | None:
+    """A basic solution of A x = 0, sum(x) = 1, x >= 0 near an approximate one (c,), or None when there is none.
+
+    Returns positions (s,), s <= d + 1, ascending, and weights (s,) > 0. Columns are weighed as the matrix sees them, with its
+    feature factors, and scaled to length 1: that changes the weights, which are given for the columns as they are.
+    """
+    rows = np.flatnonzero(x)
+    columns = matrix.gather(rows)
+    length = np.linalg.norm(columns, axis=1)
+    null = np.flatnonzero(length == 0)
+    if len(null):
+        return rows[null[:1]], np.ones(1)
+    columns /= length[:, None]
+    weight = x[rows] * length
+    kept, weight = basic(columns, weight / weight.sum())
+    for share in NEGLIGIBLE:
+        large = kept[weight > share * weight.max()]
+        found = _refined(columns[large], weight[weight > share * weight.max()])
+        if found is not None:
+            found /= length[large]
+            some = found > 0
+            return rows[large[some]], found[some] / found.sum()
+    return None
+
+
+def _refined(columns: Floats, x: Floats) -> Floats | None:
+    """x (s,) >= 0 with sum(x) = 1 and x'columns = 0 up to rounding, near an approximate one, or None."""
+    s, d = columns.shape
+    system = np.vstack([columns.T, np.ones(s)])
+    wanted = np.zeros(d + 1)
+    wanted[d] = 1
+    try:
+        for _ in range(3):
+            x = x + scipy.linalg.lstsq(system, wanted - system @ x, lapack_driver="gelsy", check_finite=False)[0]
+    except np.linalg.LinAlgError:
+        return None
+    if not np.isfinite(x).all() or x.min() < -1e-11 * abs(x).max():
+        return None
+    x = np.maximum(x, 0.0)
+    total = float(x.sum())
+    if not total > 0.5 or float(np.linalg.norm(x @ columns)) > VANISHED * total:
+        return None
+    return np.asarray(x / total)

@@ -1,0 +1,129 @@
+"""Columns in memory, seen through the few products that the solver needs.
+
+A column is a_j = scale_j times the stored row j. Rows keep their dtype; sums are taken in float64 where it matters: a product
+in float32 is wrong by about 2**-24 |w|, so scores that are not clearly above a level are computed again in float64.
+
+With feature factors D the solver works on the columns D a_j with v, and w = D v: a'w = (D a)'v. Features of wildly different
+scale become alike, and the sign of a score means the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Array = NDArray[np.float32] | NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+TILE_BYTES = 8 << 20
+"""float64 copies of rows are made in tiles of this size."""
+
+_UNEVEN = 30.0
+"""Features whose sizes differ by more than this factor are brought to one size."""
+
+
+@dataclass(frozen=True)
+class ColumnMatrix:
+    """c columns of dimension d, one a row."""
+
+    points: Array  # (c, d), C order
+    scale: Floats  # (c,)
+    feature: Floats  # (d,) D, factors of features, > 0
+    exact: bool = False  # all products in float64
+
+    @classmethod
+    def of(cls, points: NDArray[Any], scale: Floats) -> ColumnMatrix:
+        """A matrix without feature factors."""
+        return cls(np.ascontiguousarray(points), scale, np.ones(points.shape[1]))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(c, d)."""
+        return self.points.shape[0], self.points.shape[1]
+
+    @cached_property
+    def single(self) -> bool:
+        """Whether products over all columns are in float32."""
+        return self.points.dtype == np.float32 and not self.exact
+
+    def evened(self) -> ColumnMatrix:
+        """The same columns with features brought to one size, if their sizes differ much; a constant zero stays."""
+        squares = np.zeros(self.shape[1])
+        for _, tile in self._tiles(None):
+            squares += np.einsum("ij,ij->j", tile, tile)
+        size = np.sqrt(squares / max(1, self.shape[0]))
+        some = size > 0
+        if not some.any() or size[some].max() <= _UNEVEN * size[some].min():
+            return self
+        # D a may be larger than 1 by this factor: it must leave room for squares
+        factor = np.where(some, 1 / np.maximum(size, size.max() * 1e-100), 1 / size.max())
+        return replace(self, feature=self.feature * factor / factor.min(), exact=True)
+
+    def part(self, rows: Indices) -> ColumnMatrix:
+        """Some columns, in float64 products."""
+        return ColumnMatrix(self.points[rows], self.scale[rows], self.feature, exact=True)
+
+    def plain(self) -> ColumnMatrix:
+        """The same without feature factors."""
+        return replace(self, feature=np.ones(self.shape[1]))
+
+    def gather(self, rows: Indices | slice) -> Floats:
+        """Columns D a_j (r, d) of some rows in float64."""
+        chosen = self.points[rows].astype(np.float64)
+        chosen *= self.scale[rows, None]
+        if (self.feature != 1).any():
+            chosen *= self.feature
+        return chosen
+
+    def _tiles(self, rows: Indices | None) -> Iterator[tuple[Any, Floats]]:
+        """(positions, columns) of all rows, or of some."""
+        count, d = (self.shape[0] if rows is None else len(rows)), self.shape[1]
+        size = max(1, TILE_BYTES // (8 * d))
+        for first in range(0, count, size):
+            here = slice(first, min(count, first + size))
+            yield here, self.gather(here if rows is None else rows[here])
+
+    def scores(self, v: Floats, level: float = 1.0) -> Floats:
+        """Scores (c,) (D a_j)'v; in float64 at least where they are not clearly above ``level``."""
+        if not self.single:
+            return self._wide(v)
+        fast = (self.points @ (self.feature * v).astype(np.float32)).astype(np.float64)
+        fast *= self.scale
+        # eight times the usual error of a product in float32 with a unit column
+        unsure = np.flatnonzero(fast < level + 2.0**-21 * float(np.linalg.norm(v)))
+        if 3 * len(unsure) > len(fast):
+            return self._wide(v)
+        for here, tile in self._tiles(unsure):
+            fast[unsure[here]] = tile @ v
+        return fast
+
+    def _wide(self, v: Floats) -> Floats:
+        if self.points.dtype == np.float64:
+            return np.asarray((self.points @ (self.feature * v)) * self.scale, np.float64)
+        wide = np.empty(self.shape[0])
+        for here, tile in self._tiles(None):
+            wide[here] = tile @ v
+        return wide
+
+    def combine(self, x: Floats) -> Floats:
+        """sum_j x_j D a_j (d,) over the entries that are not zero, in float64."""
+        rows = np.flatnonzero(x)
+        total = np.zeros(self.shape[1])
+        for here, tile in self._tiles(rows):
+            total += x[rows[here]] @ tile
+        return total
+
+    def gram(self, rows: Indices) -> tuple[Floats, Floats]:
+        """sum_j D a_j (D a_j)' (d, d) and sum_j D a_j (d,) over some rows, in float64."""
+        d = self.shape[1]
+        square, total = np.zeros((d, d)), np.zeros(d)
+        for _, tile in self._tiles(rows):
+            square += tile.T @ tile
+            total += tile.sum(axis=0)
+        return square, total

@@ -1,0 +1,158 @@
+"""Finite Newton for the L2 soft margin: minimise |w|^2/2 + C/2 sum_j max(0, 1 - a_j'w)^2.
+
+Reference: Mangasarian 2002, A finite Newton method for classification; Keerthi and DeCoste 2005. On the active columns
+{a_j'w < 1} the objective is quadratic, so that a step solves (I/C + B B') w = B 1, B the active columns, and an exact line
+search keeps it a descent. At the optimum w = C B (1 - B'w): with xi = max(0, 1 - a_j'w) and x = xi / sum(xi) on the simplex,
+Ax = w / (C sum(xi)) is parallel to w, and |Ax| bounds every margin from above.
+
+Systems are float64. Fewer active columns than features: the system of inner products. I/C below what a Cholesky factor
+resolves: least squares by QR on the columns themselves. Many features: conjugate gradients with products by the columns only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy  # loads its parts when they are used: every command would wait for them
+
+from dfeas.workingset.line_search import line_search
+from dfeas.workingset.matrix import ColumnMatrix, Floats, Indices
+
+DIRECT = 4000
+"""Largest system that is factorised."""
+
+RESOLVED = 1e-13
+"""A Cholesky factor is used while (1/C) / trace is above this."""
+
+LEAST_SQUARES_ROWS = 20_000
+"""Most active columns for a QR."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """An iterate."""
+
+    v: Floats  # (d,) in the matrix's own scale of features
+    score: Floats  # (c,)
+
+    @property
+    def low(self) -> float:
+        """min_j a_j'w."""
+        return float(self.score.min())
+
+    @property
+    def length(self) -> float:
+        """|v|."""
+        return float(np.linalg.norm(self.v))
+
+    def slack(self) -> Floats:
+        """max(0, 1 - a_j'w) (c,)."""
+        return np.maximum(0.0, 1 - self.score)
+
+
+class Newton:
+    """Minimises for one C after the other from where it stands; keeps the Gram matrix of the active columns up to date."""
+
+    def __init__(self, matrix: ColumnMatrix, v: Floats) -> None:
+        self.matrix = matrix
+        self.point = Point(v, matrix.scores(v))
+        self.steps = 0
+        self._active: np.ndarray[tuple[int], np.dtype[np.bool_]] | None = None
+        self._gram = np.empty((0, 0))
+        self._sum = np.empty(0)
+        self._updates = 0
+
+    def minimise(self, C: float, enough: float, rough: float, most: int = 50) -> None:
+        """Newton steps until every score exceeds ``enough``, or the optimum is near.
+
+        Near means a full step after which no more than ``rough`` of the active columns changed (0: none, and the step is tiny).
+        """
+        for _ in range(most):
+            point = self.point
+            active = point.score < 1
+            if point.low > enough or not active.any():
+                return
+            target = self._solve(active, C)
+            if target is None:
+                return
+            step = target - point.v
+            if float(np.linalg.norm(step)) <= 1e-12 * float(np.linalg.norm(target)):
+                return
+            score = self.matrix.scores(target)
+            slope = score - point.score
+            t = line_search(point.score, slope, float(point.v @ step), float(step @ step), C)
+            if t == 0:
+                return
+            v = point.v + t * step
+            self.point = Point(target, score) if t == 1 else Point(v, self.matrix.scores(v))
+            self.steps += 1
+            changed = int((active != (self.point.score < 1)).sum())
+            if abs(t - 1) < (0.2 if rough else 1e-6) and changed <= rough * int(active.sum()):
+                return
+
+    def _solve(self, active: np.ndarray[tuple[int], np.dtype[np.bool_]], C: float) -> Floats | None:
+        """(I/C + B B')^-1 B 1, or None when no method resolves it."""
+        rows = np.flatnonzero(active)
+        k, d = len(rows), self.matrix.shape[1]
+        if min(k, d) > DIRECT:
+            return self._conjugate_gradients(active, C)
+        if RESOLVED * k > 1 / C and k <= LEAST_SQUARES_ROWS:
+            return self._least_squares(rows, C)
+        try:
+            if k < d:
+                columns = self.matrix.gather(rows)
+                system = columns @ columns.T
+                system[np.diag_indices(k)] += 1 / C
+                found = np.asarray(columns.T @ _positive_solve(system, np.ones(k)))
+            else:
+                self._update(active, rows)
+                system = self._gram.copy()
+                system[np.diag_indices(d)] += 1 / C
+                found = _positive_solve(system, self._sum)
+        except np.linalg.LinAlgError:
+            return self._least_squares(rows, C) if k <= LEAST_SQUARES_ROWS else self._conjugate_gradients(active, C)
+        return found if np.isfinite(found).all() else None
+
+    def _update(self, active: np.ndarray[tuple[int], np.dtype[np.bool_]], rows: Indices) -> None:
+        """Bring the Gram matrix to the active columns: add and remove what changed, or begin again when that is less."""
+        old = self._active
+        self._active = active
+        if old is None or 2 * int((old != active).sum()) > len(rows) or self._updates == 20:
+            self._gram, self._sum = self.matrix.gram(rows)
+            self._updates = 0
+            return
+        came, total = self.matrix.gram(np.flatnonzero(active & ~old))
+        left, less = self.matrix.gram(np.flatnonzero(old & ~active))
+        self._gram += came - left
+        self._sum += total - less
+        self._updates += 1
+
+    def _least_squares(self, rows: Indices, C: float) -> Floats | None:
+        """min |B'w - 1|^2 + |w|^2 / C by QR: resolves C up to the square of what the normal equations do."""
+        d = self.matrix.shape[1]
+        columns = self.matrix.gather(rows)
+        system = np.vstack([columns, np.eye(d) / np.sqrt(C)])
+        wanted = np.concatenate([np.ones(len(rows)), np.zeros(d)])
+        try:
+            found = np.asarray(scipy.linalg.lstsq(system, wanted, lapack_driver="gelsy", check_finite=False)[0])
+        except np.linalg.LinAlgError:
+            return None
+        return found if np.isfinite(found).all() else None
+
+    def _conjugate_gradients(self, active: np.ndarray[tuple[int], np.dtype[np.bool_]], C: float) -> Floats | None:
+        """The same system by products with all columns; rough, and the line search makes a descent of it."""
+        matrix, d = self.matrix, self.matrix.shape[1]
+
+        def product(v: Floats) -> Floats:
+            return v.reshape(-1) / C + matrix.combine(np.where(active, matrix.scores(v.reshape(-1), -np.inf), 0.0))
+
+        system = scipy.sparse.linalg.LinearOperator((d, d), matvec=product, dtype=np.float64)
+        wanted = matrix.combine(active.astype(np.float64))
+        found, _ = scipy.sparse.linalg.cg(system, wanted, x0=self.point.v, rtol=1e-4, maxiter=200)
+        return np.asarray(found) if np.isfinite(found).all() else None
+
+
+def _positive_solve(system: Floats, wanted: Floats) -> Floats:
+    """Solve by Cholesky, overwriting the system; raises LinAlgError when it is not positive definite to rounding."""
+    return np.asarray(scipy.linalg.cho_solve(scipy.linalg.cho_factor(system, lower=True, overwrite_a=True), wanted))
