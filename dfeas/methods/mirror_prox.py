@@ -168,6 +168,11 @@ class MirrorProx:
         average = state.y_sum + gamma * _w(state, gamma)
         return [average, state.Ax_sum] if state.steps else [average]
 
+    def bound(self, facts: Facts, margin: float) -> float:
+        """One pass, and two for each of sqrt(2 log n) / margin steps of 1/L; adaptive steps are at least 0.4 / L long."""
+        steps = sqrt(2 * log(max(2, facts.n))) / margin
+        return 1 + 2 * steps / (1.0 if self.rule.retry == 1 else self.rule.retry)
+
     def evidence(self, state: MirrorProxState) -> Evidence:
         """Both ends of the bracket."""
         mixture = partial(_mixture, state.asked[: state.best]) if state.best else None

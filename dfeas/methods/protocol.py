@@ -98,5 +98,8 @@ class Method(Protocol[S]):
     def evidence(self, state: S) -> Evidence:
         """What is known."""
 
+    def bound(self, facts: Facts, margin: float) -> float:
+        """Passes within which its theorem has a separator, if the best margin is at least this, or |Ax| at most this."""
+
 
 AnyMethod = Method[Any]

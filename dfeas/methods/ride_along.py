@@ -57,6 +57,10 @@ class RideAlong(Generic[S]):
         rider = self.rider.tell(state.rider, others)
         return RideAlongState(self.first.tell(state.first, mine), rider, state.full + 1)
 
+    def bound(self, facts: Facts, margin: float) -> float:
+        """The smaller of both."""
+        return min(self.first.bound(facts, margin), 1 + self.after + self.rider.bound(facts, margin))
+
     def evidence(self, state: RideAlongState[S]) -> Evidence:
         """The better of both."""
         mine, others = self.first.evidence(state.first), self.rider.evidence(state.rider)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from math import log, sqrt
 
 import numpy as np
 
@@ -69,6 +70,10 @@ class SmoothPerceptron:
         best = len(asked) if upper < state.bracket.upper else state.best
         bracket = state.bracket.with_separator(y, float(answer.low[0])).with_upper(upper)
         return SmoothPerceptronState(len(asked) - 1, y, mu, Ax, mean, lse, asked, best, bracket)
+
+    def bound(self, facts: Facts, margin: float) -> float:
+        """Two passes, and one for each of 2 sqrt(2 log n) / margin steps."""
+        return 2 + 2 * sqrt(2 * log(max(2, facts.n))) / margin
 
     def evidence(self, state: SmoothPerceptronState) -> Evidence:
         """Both ends of the bracket."""

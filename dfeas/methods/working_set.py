@@ -58,19 +58,46 @@ FROM_EACH = 16
 """Blocks of the sample, at least, where there are many: neighbours are often alike."""
 
 
+def column_bytes(facts: Facts) -> int:
+    """Bytes of a column in memory."""
+    return facts.m * facts.itemsize + ROW_OVERHEAD
+
+
 def capacity(facts: Facts) -> int:
     """Columns that W may hold."""
-    return min(facts.n, facts.memory // (facts.m * facts.itemsize + ROW_OVERHEAD))
+    return min(facts.n, facts.memory // column_bytes(facts))
 
 
 def least_memory(facts: Facts) -> int:
     """Bytes without which the method does not work well: for all columns, or for four times a basis."""
-    return min(facts.n, 4 * (facts.m + 1)) * (facts.m * facts.itemsize + ROW_OVERHEAD)
+    return min(facts.n, 4 * (facts.m + 1)) * column_bytes(facts)
 
 
 def fits(facts: Facts) -> bool:
     """Whether they are there."""
     return facts.memory >= least_memory(facts)
+
+
+def _sample_size(facts: Facts, cap: int) -> int:
+    """About sqrt(m n) columns, at least 20 m; all of them, when the first pass would take them anyway."""
+    count = max(isqrt(facts.m * facts.n), SAMPLE_LEAST * facts.m, 1000)
+    return facts.n if facts.n <= min(cap, FILL * count) else min(count, cap)
+
+
+def _sample(facts: Facts, cap: int, seed: int) -> Partial:
+    """The question for the sample."""
+    least = min(FROM_EACH, -(-facts.blocks // 8))
+    return sample(facts.m, _sample_size(facts, cap), facts.n, facts.blocks, least, seed)
+
+
+def sample_share(facts: Facts) -> float:
+    """Share of the blocks that the sample reads."""
+    return len(_sample(facts, capacity(facts), 0).blocks) / facts.blocks
+
+
+def usual_columns(facts: Facts) -> int:
+    """Columns of W after the first full pass."""
+    return min(facts.n, (1 + FILL) * _sample_size(facts, capacity(facts)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,20 +136,12 @@ class WorkingSet:
         """A sample, or the columns that W misses."""
         facts = state.facts
         if state.columns is None or state.solution is None:
-            count = self._sample_size(state)
-            least = min(FROM_EACH, -(-facts.blocks // 8))
-            return sample(facts.m, count, facts.n, facts.blocks, least, self.seed)
+            return _sample(facts, state.cap, self.seed)
         first = state.full == 0
         free = state.cap - len(state.columns)
-        cap = min(free, FILL * state.sampled) if first else max(free, (state.cap - facts.m) // 2)
+        cap = max(1, min(free, FILL * state.sampled)) if first else max(free, (state.cap - facts.m) // 2)
         quota = -(-2 * cap // facts.blocks)
         return Select(_asked(state), np.inf if first else self._threshold(state), cap, quota)
-
-    def _sample_size(self, state: WorkingSetState) -> int:
-        """About sqrt(m n), at least 20 m; all of them, when the first pass would take them anyway."""
-        m, n = state.facts.m, state.facts.n
-        count = max(isqrt(m * n), SAMPLE_LEAST * m, 1000)
-        return n if n <= min(state.cap, FILL * count) else min(count, state.cap)
 
     def _threshold(self, state: WorkingSetState) -> float:
         """Columns up to this score are wanted."""
@@ -198,6 +217,11 @@ class WorkingSet:
         bracket = state.bracket.with_upper(float(np.linalg.norm(z)))
         found = self._solved(replace(state, columns=columns, best=best, z=z, bracket=bracket, closeness=closeness))
         return replace(found, z=_combined(columns, found.best or best))
+
+    def bound(self, facts: Facts, margin: float) -> float:
+        """One for each point while memory holds them all, otherwise a sample and 1 / margin^2 passes after W is full."""
+        cap = capacity(facts)
+        return facts.n + 1.0 if cap >= facts.n else cap + 1 + 1 / margin**2
 
     def evidence(self, state: WorkingSetState) -> Evidence:
         """Both ends of the bracket; weights on columns of W."""

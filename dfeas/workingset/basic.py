@@ -24,25 +24,28 @@ def basic(columns: Floats, x: Floats) -> tuple[Indices, Floats]:
         free = most - len(active) + BATCH
         active, waiting = np.concatenate([active, waiting[:free]]), waiting[free:]
         if len(active) > most:
-            system = np.column_stack([columns[active], np.ones(len(active))])
-            x[active] = _eliminate(system, x[active])
+            x[active] = eliminate(x[active], _null_space(np.column_stack([columns[active], np.ones(len(active))])))
         active = active[x[active] > 0]
     return np.sort(active), x[np.sort(active)]
 
 
-def _eliminate(system: Floats, x: Floats) -> Floats:
-    """A vector >= 0 with the same x'system, ``system`` being (s, r) with s > r, and at most r entries above zero."""
+def _null_space(system: Floats) -> Floats:
+    """Orthonormal directions v (s, s - r) with v'system = 0, for a system (s, r) with s > r."""
     s, r = system.shape
     last = np.zeros((s, s - r))
     last[r:] = np.eye(s - r)
-    # an orthonormal basis of the null space; overwrite_c lets it have more rows than there are reflections
-    directions = np.array(scipy.linalg.qr_multiply(system, last, mode="left", overwrite_c=True)[0], order="F")
-    x = x.copy()
-    for d in range(s - r):
+    # overwrite_c lets it have more rows than there are reflections
+    return np.array(scipy.linalg.qr_multiply(system, last, mode="left", overwrite_c=True)[0])
+
+
+def eliminate(x: Floats, directions: Floats) -> Floats:
+    """Follow each direction (s, k) from x (s,) >= 0 until an entry is zero: k entries, at least, are zero in the end."""
+    x, directions = x.copy(), np.array(directions, order="F")
+    for d in range(directions.shape[1]):
         v = directions[:, d]
         if not (v > 0).any():
             v = -v
-        steps = np.divide(x, v, out=np.full(s, np.inf), where=v > 1e-13 * np.abs(v).max())
+        steps = np.divide(x, v, out=np.full(len(x), np.inf), where=v > 1e-13 * np.abs(v).max())
         out = int(steps.argmin())
         x = np.maximum(x - steps[out] * v, 0.0)
         x[out] = 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 
-from dfeas.workingset.basic import basic
+from dfeas.workingset.basic import basic, eliminate
 from dfeas.workingset.matrix import ColumnMatrix, Floats, Indices
 
 VANISHED = 1e-13
@@ -14,12 +14,19 @@ VANISHED = 1e-13
 NEGLIGIBLE = (1e-5, 1e-7, 1e-9, 1e-11, 0.0)
 """Weights below such a share of the largest are taken for zero, if the others alone make a conflict."""
 
+ROUNDING = 1e-14
+"""Weights below this share of the largest are rounding of zero."""
+
+DEPENDENT = 1e-10
+"""Singular values below this share of the largest are zero."""
+
 
 def conflict(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | None:
     """A basic solution of A x = 0, sum(x) = 1, x >= 0 near an approximate one (c,), or None when there is none.
 
-    Returns positions (s,), s <= d + 1, ascending, and weights (s,) > 0. Columns are weighed as the matrix sees them, with its
-    feature factors, and scaled to length 1: that changes the weights, which are given for the columns as they are.
+    Returns positions (s,), s <= d + 1, ascending, and weights (s,) > 0; no part of them is in conflict, as far as float64
+    tells. Columns are weighed as the matrix sees them, with its feature factors, and scaled to length 1: that changes the
+    weights, which are given for the columns as they are.
     """
     rows = np.flatnonzero(x)
     columns = matrix.gather(rows)
@@ -34,10 +41,23 @@ def conflict(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | None:
         large = kept[weight > share * weight.max()]
         found = _refined(columns[large], weight[weight > share * weight.max()])
         if found is not None:
+            large, found = _irreducible(columns, large[found > 0], found[found > 0])
             found /= length[large]
-            some = found > 0
-            return rows[large[some]], found[some] / found.sum()
+            return rows[large], found / found.sum()
     return None
+
+
+def _irreducible(columns: Floats, kept: Indices, x: Floats) -> tuple[Indices, Floats]:
+    """Fewer of the kept columns, as long as they are dependent: then there is one x for them, and none for a part of them."""
+    system = np.column_stack([columns[kept], np.ones(len(kept))])
+    directions = scipy.linalg.null_space(system.T, rcond=DEPENDENT)
+    if not directions.shape[1]:
+        return kept, x
+    fewer = eliminate(x, directions)
+    found = _refined(columns[kept[fewer > 0]], fewer[fewer > 0])
+    if found is None:
+        return kept, x
+    return kept[fewer > 0][found > 0], found[found > 0]
 
 
 def _refined(columns: Floats, x: Floats) -> Floats | None:
@@ -53,7 +73,7 @@ def _refined(columns: Floats, x: Floats) -> Floats | None:
         return None
     if not np.isfinite(x).all() or x.min() < -1e-11 * abs(x).max():
         return None
-    x = np.maximum(x, 0.0)
+    x = np.where(x > ROUNDING * x.max(), x, 0.0)
     total = float(x.sum())
     if not total > 0.5 or float(np.linalg.norm(x @ columns)) > VANISHED * total:
         return None

@@ -119,6 +119,12 @@ class ColumnMatrix:
             total += x[rows[here]] @ tile
         return total
 
+    def normal_product(self, v: Floats, active: NDArray[np.bool_]) -> Floats:
+        """sum over active columns of D a_j (D a_j)'v (d,), in the precision of the rows."""
+        dtype = self.points.dtype
+        inner = (self.points @ (self.feature * v).astype(dtype)) * self.scale**2 * active
+        return np.asarray(self.feature * (self.points.T @ inner.astype(dtype)), np.float64)
+
     def gram(self, rows: Indices) -> tuple[Floats, Floats]:
         """sum_j D a_j (D a_j)' (d, d) and sum_j D a_j (d,) over some rows, in float64."""
         d = self.shape[1]

@@ -25,8 +25,8 @@ DIRECT = 4000
 RESOLVED = 1e-13
 """A Cholesky factor is used while (1/C) / trace is above this."""
 
-LEAST_SQUARES_ROWS = 20_000
-"""Most active columns for a QR."""
+LEAST_SQUARES_BYTES = 64 << 20
+"""Largest float64 matrix of active columns for a QR."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,8 @@ class Newton:
         k, d = len(rows), self.matrix.shape[1]
         if min(k, d) > DIRECT:
             return self._conjugate_gradients(active, C)
-        if RESOLVED * k > 1 / C and k <= LEAST_SQUARES_ROWS:
+        small = 8 * k * d <= LEAST_SQUARES_BYTES
+        if RESOLVED * k > 1 / C and small:
             return self._least_squares(rows, C)
         try:
             if k < d:
@@ -111,7 +112,7 @@ class Newton:
                 system[np.diag_indices(d)] += 1 / C
                 found = _positive_solve(system, self._sum)
         except np.linalg.LinAlgError:
-            return self._least_squares(rows, C) if k <= LEAST_SQUARES_ROWS else self._conjugate_gradients(active, C)
+            return self._least_squares(rows, C) if small else self._conjugate_gradients(active, C)
         return found if np.isfinite(found).all() else None
 
     def _update(self, active: np.ndarray[tuple[int], np.dtype[np.bool_]], rows: Indices) -> None:
@@ -145,7 +146,7 @@ class Newton:
         matrix, d = self.matrix, self.matrix.shape[1]
 
         def product(v: Floats) -> Floats:
-            return v.reshape(-1) / C + matrix.combine(np.where(active, matrix.scores(v.reshape(-1), -np.inf), 0.0))
+            return v.reshape(-1) / C + matrix.normal_product(v.reshape(-1), active)
 
         system = scipy.sparse.linalg.LinearOperator((d, d), matvec=product, dtype=np.float64)
         wanted = matrix.combine(active.astype(np.float64))

@@ -1,0 +1,246 @@
+"""The solver in memory: against exact arithmetic, against HiGHS, against NNLS, and on the cases that break solvers."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.optimize
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog, nnls
+
+from dfeas.instances import Instance
+from dfeas.workingset import ColumnMatrix, Solution, basic, newton, solve
+from dfeas.workingset.line_search import line_search
+from tests.exact import conflicts, small_instance
+
+
+def matrix_of(A: np.ndarray, dtype: Any = np.float64) -> ColumnMatrix:
+    """Signed points (m, n) as a matrix of unit columns."""
+    points = np.ascontiguousarray(A.T, dtype)
+    length = np.linalg.norm(points.astype(np.float64), axis=1)
+    return ColumnMatrix.of(points, np.divide(1, length, out=np.zeros_like(length), where=length > 0))
+
+
+def unit(matrix: ColumnMatrix) -> np.ndarray:
+    return matrix.points.astype(np.float64) * matrix.scale[:, None]
+
+
+def check(matrix: ColumnMatrix, found: Solution) -> None:
+    """Every number of a solution means what it says."""
+    columns = unit(matrix)
+    assert found.weight.sum() == pytest.approx(1, abs=1e-12)
+    assert (found.weight > 0).all()
+    assert (np.diff(found.rows) > 0).all()
+    assert np.linalg.norm(found.weight @ columns[found.rows]) == pytest.approx(found.upper, abs=1e-12)
+    assert np.linalg.norm(found.y) == pytest.approx(1, abs=1e-12) or not found.w.any()
+    if found.outcome == "separated":
+        assert found.margin > 0
+        assert (columns @ found.y).min() == pytest.approx(found.margin, rel=1e-3, abs=1e-14)
+        assert found.margin <= found.upper * (1 + 1e-9)
+    if found.outcome == "conflict":
+        assert found.upper <= 1e-13
+        assert len(found.rows) <= columns.shape[1] + 1
+
+
+def check_irreducible(matrix: ColumnMatrix, found: Solution) -> None:
+    """Without any one of its columns a conflict is none."""
+    for j in found.rows:
+        others = found.rows[found.rows != j]
+        assert len(others) == 0 or solve(matrix.part(others)).outcome == "separated"
+
+
+@pytest.mark.parametrize("part", range(10))
+def test_ten_thousand_small_instances_are_decided_as_by_exact_arithmetic(part: int) -> None:
+    for seed in range(1000 * part, 1000 * (part + 1)):
+        A = small_instance(seed)
+        found = solve(matrix_of(A, np.float32 if seed % 2 else np.float64))
+        assert found.outcome == ("conflict" if conflicts(A) else "separated"), seed
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_widest_margin_is_that_of_highs(seed: int) -> None:
+    """Of unit columns in the box |y_i| <= 1, by HiGHS: both agree whether there is a margin, and HiGHS finds no wider one."""
+    rng = np.random.default_rng(seed)
+    m, n = int(rng.integers(2, 12)), int(rng.integers(20, 200))
+    A = rng.standard_normal((m, n))
+    if seed % 3:
+        normal = rng.standard_normal(m)
+        A *= np.sign(normal @ A)
+    matrix = matrix_of(A)
+    columns = unit(matrix)
+    rows = np.hstack([-columns, np.ones((n, 1))])
+    peer = linprog(np.append(np.zeros(m), -1.0), A_ub=rows, b_ub=np.zeros(n), bounds=[(-1, 1)] * m + [(None, 1)])
+    found = solve(matrix)
+    check(matrix, found)
+    assert (found.outcome == "separated") == (-peer.fun > 1e-9)
+    if found.outcome == "separated":
+        closer = solve(matrix, found, 1e-4)
+        check(matrix, closer)
+        assert closer.margin >= (1 - 1e-4) * closer.upper
+        y = peer.x[:m] / np.linalg.norm(peer.x[:m])
+        assert (columns @ y).min() <= closer.upper * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("tolerance", "margin"), [(0.5, 0.1), (1e-2, 1e-2), (1e-3, 1e-3), (1e-3, 1e-5), (1e-4, 1e-4)])
+def test_the_maximum_margin_is_that_of_an_independent_quadratic_program(tolerance: float, margin: float) -> None:
+    """Least distance programming by NNLS (Lawson and Hanson 1974, chapter 23): min |[A; 1'] x - e|, x >= 0."""
+    instance = Instance("planted", 20, 3000, margin, dtype="float64")
+    X, labels = instance.block(0)
+    matrix = matrix_of((X * labels[:, None]).T)
+    found = solve(matrix, solve(matrix), tolerance)
+    check(matrix, found)
+    columns = unit(matrix)
+    target = np.append(np.zeros(20), 1.0)
+    system = np.vstack([columns.T, np.ones(len(columns))])
+    rest = target - system @ nnls(system, target)[0]
+    widest = (columns @ (-rest[:20] / np.linalg.norm(rest[:20]))).min()
+    assert widest == pytest.approx(margin, rel=1e-5)
+    assert (1 - tolerance) * widest <= found.margin <= widest * (1 + 1e-5)
+    assert widest * (1 - 1e-5) <= found.upper <= widest / (1 - tolerance)
+
+
+CASES = {
+    "one column": [[3.0, 4.0]],
+    "fewer columns than features": np.eye(5, 9),
+    "equal columns": [[1.0, 2.0, -1.0]] * 50,
+    "duplicates": np.repeat(np.eye(4) + 0.1, 20, axis=0),
+    "of low rank": np.outer(np.arange(1, 40), [1.0, 2.0, 3.0, 0.0]),
+    "constant features": np.column_stack([np.ones(30), np.full(30, -5.0), np.arange(30) - 12.0]),
+    "nearly opposite": [[1.0, 1e-9], [-1.0, 1e-9]],
+    "tiny and huge norms": np.diag([1e-120, 1.0, 1e120]) + 0.0,
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_separable_cases_that_break_solvers(name: str) -> None:
+    matrix = matrix_of(np.array(CASES[name], float).T)
+    found = solve(matrix)
+    assert found.outcome == "separated"
+    check(matrix, found)
+    closer = solve(matrix, found, 0.01)
+    assert closer.outcome == "separated"
+    assert closer.margin >= found.margin * (1 - 1e-9)
+
+
+CONFLICTS = {
+    "two opposite": ([[1.0, 2.0], [-2.0, -4.0]], 2),
+    "a zero column": ([[1.0, 2.0], [0.0, 0.0], [3.0, 1.0]], 1),
+    "three in a plane": ([[1.0, 0.0], [-1.0, 1.0], [-1.0, -1.0], [5.0, 1.0]], 3),
+    "opposite among many": (np.vstack([np.random.default_rng(0).random((200, 6)), -np.ones((1, 6)), np.ones((1, 6))]), 7),
+    "twice the same and its opposite": ([[1.0, 1.0], [1.0, 1.0], [-1.0, -1.0]], 2),
+}
+
+
+@pytest.mark.parametrize("name", CONFLICTS)
+def test_conflicts_are_found_with_few_columns(name: str) -> None:
+    points, most = CONFLICTS[name]
+    matrix = matrix_of(np.array(points).T)
+    found = solve(matrix)
+    assert found.outcome == "conflict"
+    assert len(found.rows) <= most
+    check(matrix, found)
+    check_irreducible(matrix, found)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("flipped", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_features_of_wildly_different_scale(dtype: Any, flipped: bool, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    plain = rng.standard_normal((800, 12))
+    normal = rng.standard_normal(12)
+    score = plain @ normal
+    plain = plain[np.abs(score) > 0.05] * np.sign(score[np.abs(score) > 0.05])[:, None]
+    scaled = plain * 10.0 ** rng.uniform(-8, 8, 12)
+    if flipped:
+        scaled[7] = -scaled[3]
+    matrix = matrix_of(scaled.T, dtype)
+    found = solve(matrix)
+    if flipped:
+        assert found.outcome == "conflict"
+        check_irreducible(matrix, found)
+        assert 7 in found.rows
+    else:
+        assert found.outcome == "separated"
+        assert (matrix.points.astype(np.longdouble) @ found.w.astype(np.longdouble) > 0).all()
+
+
+@pytest.mark.parametrize("margin", [1e-2, 1e-4, 1e-6, 1e-8, 1e-10])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_margins_below_the_resolution_of_float32(margin: float, dtype: str) -> None:
+    """Whatever rounding to the dtype made of the instance, the answer is checked on what is stored."""
+    X, labels = Instance("planted", 10, 3000, margin, dtype=dtype).block(0)
+    matrix = matrix_of((X * labels[:, None].astype(X.dtype)).T, X.dtype)
+    found = solve(matrix)
+    check(matrix, found)
+    if dtype == "float64":
+        assert found.outcome == "separated"
+        assert 0.05 * margin <= found.margin <= margin * (1 + 1e-6)
+    elif found.outcome == "conflict":
+        assert margin < 1e-6
+
+
+def test_systems_too_large_to_factorise_are_solved_by_conjugate_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[int] = []
+    plain = scipy.sparse.linalg.cg
+
+    def counting(*words: Any, **more: Any) -> Any:
+        used.append(1)
+        return plain(*words, **more)
+
+    monkeypatch.setattr(newton, "DIRECT", 10)
+    monkeypatch.setattr(scipy.sparse.linalg, "cg", counting)
+    for kind, outcome in (("halfspace", "separated"), ("gaussian", "conflict")):
+        X, labels = Instance(kind, 60, 3000).block(0)
+        matrix = matrix_of((X * labels[:, None]).T, np.float32)
+        found = solve(matrix)
+        assert found.outcome == outcome
+        check(matrix, found)
+    assert used
+
+
+def test_a_start_is_taken_up() -> None:
+    X, labels = Instance("halfspace", 40, 4000).block(0)
+    matrix = matrix_of((X * labels[:, None]).T, np.float32)
+    part = solve(matrix.part(np.arange(2000)))
+    fresh, warm = solve(matrix), solve(matrix, part)
+    assert fresh.outcome == warm.outcome == "separated"
+    assert warm.steps < fresh.steps
+
+
+@given(st.integers(1, 8), st.integers(1, 12), st.sampled_from([1.0, 1e3, 1e8]), st.integers(0, 10**6))
+@settings(max_examples=150)
+def test_the_line_search_finds_the_minimum(m: int, c: int, C: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    columns, w, step = rng.standard_normal((c, m)), rng.standard_normal(m), rng.standard_normal(m)
+    if seed % 3 == 0:
+        step[: m // 2] = 0
+    score, slope = columns @ w, columns @ step
+    t = line_search(score, slope, float(w @ step), float(step @ step), C)
+
+    def value(s: float) -> float:
+        v = w + s * step
+        return float(v @ v / 2 + C / 2 * (np.maximum(0, 1 - score - s * slope) ** 2).sum())
+
+    assert t >= 0
+    here = value(t)
+    scale = max(here, value(0.0))
+    for s in (0.0, t * 0.99, t * 1.01, t + 1e-3, t + 1.0, 10 * t):
+        assert here <= value(s) + 1e-9 * scale
+
+
+@given(st.integers(1, 6), st.integers(1, 300), st.integers(0, 999))
+def test_a_basic_vector_has_the_same_sum_and_few_entries(d: int, c: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    columns = rng.standard_normal((c, d))
+    if seed % 3 == 0:
+        columns[: c // 2] = columns[:1]
+    x = rng.random(c) * (rng.random(c) < 0.8)
+    kept, weight = basic(columns, x)
+    assert len(kept) <= d + 1
+    assert (weight > 0).all()
+    assert all(a < b for a, b in pairwise(kept))
+    assert np.allclose(weight @ columns[kept], x @ columns, atol=1e-10 * c)
+    assert weight.sum() == pytest.approx(x.sum(), abs=1e-10 * c)
