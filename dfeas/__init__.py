@@ -5,6 +5,7 @@ from dfeas.checking import verify_certificate, verify_run
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, UsageError
 from dfeas.instances import Instance, generate
 from dfeas.methods import METHODS
+from dfeas.planning import Plan, plan
 from dfeas.result import Result
 from dfeas.solving import solve
 from dfeas.store.ingest import ingest
@@ -20,11 +21,13 @@ __all__ = [
     "CorruptDataError",
     "DfeasError",
     "Instance",
+    "Plan",
     "Result",
     "UsageError",
     "__version__",
     "generate",
     "ingest",
+    "plan",
     "solve",
     "verify_certificate",
     "verify_run",

@@ -19,6 +19,7 @@ from dfeas.instances import KINDS, Instance
 from dfeas.instances import generate as write_instance
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.methods import METHODS
+from dfeas.planning import plan as make_plan
 from dfeas.solving import solve as run_solve
 from dfeas.store import Source, open_source
 from dfeas.store.ingest import Progress
@@ -212,6 +213,46 @@ def solve(
     _report_result(result, out, as_json)
     if result.stopped != "verdict":
         sys.exit(INTERRUPTED if result.stopped == "interrupted" else LIMIT_REACHED)
+
+
+@commands.command(cls=_Command)
+@click.argument("data", type=click.Path(path_type=Path))
+@click.option("--labels", default=None, help="Label array, when DATA is a zarr array.")
+@click.option("--method", default=None, type=click.Choice(list(METHODS)), help="Only this one.  [default: all]")
+@click.option("--margin", default=1e-3, show_default=True, help="Margin, or eps, for which theorems bound the passes.")
+@click.option("--intercept", is_flag=True, help="As it will be solved.")
+@click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of a process for blocks and answers.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def plan(
+    data: Path, labels: str | None, method: str | None, margin: float, intercept: bool, memory: str, as_json: bool
+) -> None:
+    """Say what a run in this process would cost: memory, passes and time of each method. Reads a few blocks."""
+    found = make_plan(str(data), labels, method=method, margin=margin, intercept=intercept, memory=memory)
+    if as_json:
+        click.echo(json.dumps(found.to_json()))
+        return
+    click.echo(f"{data}: {found.n} points of {found.m} features, {found.bytes / 1e9:.3g} GB")
+    first, later = found.first_seconds, found.later_seconds
+    click.echo(
+        f"a pass takes {_time(first)} ({found.bytes / first / 1e9:.2g} GB/s), a later one {_time(later)} "
+        f"({found.bytes / later / 1e9:.2g} GB/s): measured now, {found.threads} threads"
+    )
+    click.echo("")
+    click.echo(f"{'method':<20}{'memory':>9}{'passes':>9}{'at most':>12}{'time':>10}")
+    for e in found.estimates:
+        remark = "; ".join(text for text in ("this is auto" if e.auto else "", e.remark) if text)
+        cost = f"{e.memory_bytes / 1e9:>6.2f} GB{e.passes:>9.4g}{e.most_passes:>12.3g}{_time(e.seconds):>10}"
+        click.echo(f"{e.method:<20}{cost}  {remark}".rstrip())
+    click.echo("")
+    click.echo(f"passes and time as they usually are; at most: by theorem, for a margin or |Ax| of {found.margin:g}")
+
+
+def _time(seconds: float) -> str:
+    """A length of time for people."""
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
 
 
 @contextmanager

@@ -7,12 +7,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import psutil
 
 from dfeas.engine import LocalEngine
 from dfeas.engine.local import processors
-from dfeas.memory import thread_bytes, threads_that_fit
+from dfeas.errors import UsageError
+from dfeas.memory import DEFAULT_MEMORY, parse_bytes, thread_bytes, threads_that_fit
 from dfeas.methods import METHODS, Facts, working_set
 from dfeas.passes import Partial, Softmin
+from dfeas.solving import choose, facts_of, open_data
 from dfeas.store import Dataset
 
 PROBE_BYTES = 256 << 20
@@ -23,6 +26,12 @@ USUAL = {"mirror-prox": 0.05, "mirror-prox-fixed": 0.2, "smooth-perceptron": 0.2
 
 FULL_PASSES = 2
 """Passes over all data that a working set usually takes: benchmarks/working_set.py."""
+
+COPIES = 2.2
+"""Copies of the working set in memory while it grows."""
+
+PROCESS_BYTES = 120_000_000
+"""An idle process with its libraries."""
 
 SQUARES, PRODUCTS = 8, 60
 """Gram matrices and products of the whole working set that its solver usually computes."""
@@ -49,7 +58,8 @@ class Plan:
     m: int
     bytes: int  # of one read of the data
     threads: int
-    bytes_per_second: float  # measured now
+    first_seconds: float  # of a pass as the data is now, measured
+    later_seconds: float  # of one after it
     margin: float
     estimates: tuple[Estimate, ...]
 
@@ -58,46 +68,77 @@ class Plan:
         return asdict(self)
 
 
-def plan(dataset: Dataset, facts: Facts, memory: int, margin: float, chosen: str, names: list[str]) -> Plan:
-    """Estimate the named methods; ``chosen`` is the one that ``auto`` takes. Reads some blocks to measure the speed."""
-    threads = threads_that_fit(dataset, memory, processors())
-    speed = read_speed(dataset, threads)
-    base = threads * thread_bytes(dataset)
-    estimates = []
-    for name in names:
-        most = METHODS[name]().bound(facts, margin)
-        if name.startswith("working-set"):
-            columns = min(working_set.capacity(facts), working_set.usual_columns(facts))
-            passes = FULL_PASSES + min(1.0, working_set.sample_share(facts))
-            own = 3 * columns * working_set.column_bytes(facts)
-            thinking = _solver_seconds(columns, facts)
-            remark = (
-                "" if working_set.fits(facts) else f"does not fit: {4 * working_set.least_memory(facts) / 1e6:.0f} MB needed"
-            )
+def plan(
+    X: Any,
+    labels: Any = None,
+    *,
+    method: str | None = None,
+    margin: float = 1e-3,
+    intercept: bool = False,
+    memory: str | int = DEFAULT_MEMORY,
+) -> Plan:
+    """Estimate what ``dfeas.solve`` would cost in this process, for one method or for all. Reads some blocks.
+
+    ``margin`` is the margin, or the |Ax|, for which the theorems bound the passes. Raises what ``dfeas.solve`` does.
+    """
+    if method is not None and method not in METHODS:
+        raise UsageError(f"unknown method {method}; expected {', '.join(METHODS)}")
+    if not 0 < margin < 1:
+        raise UsageError(f"margin {margin}: expected a number between 0 and 1")
+    budget = parse_bytes(memory)
+    dataset = open_data(X, labels, None, intercept)[1]
+    threads = threads_that_fit(dataset, budget, processors())
+    first, later = read_seconds(dataset, threads)
+    facts = facts_of(dataset, budget)
+    auto = choose("auto", facts)[0]
+    names = list(METHODS) if method is None else [method]
+    base = PROCESS_BYTES + threads * thread_bytes(dataset)
+    estimates = tuple(_estimate(name, name == auto, facts, margin, base, (first, later)) for name in names)
+    return Plan(dataset.n, dataset.m, dataset.bytes, threads, first, later, margin, estimates)
+
+
+def _estimate(
+    name: str, auto: bool, facts: Facts, margin: float, base_bytes: int, pass_seconds: tuple[float, float]
+) -> Estimate:
+    most = METHODS[name]().bound(facts, margin)
+    remark, thinking = "", 0.0
+    if name.startswith("working-set"):
+        columns = min(working_set.capacity(facts), working_set.usual_columns(facts))
+        passes = FULL_PASSES + min(1.0, working_set.sample_share(facts))
+        own = COPIES * columns * working_set.column_bytes(facts)
+        thinking = _solver_seconds(columns, facts)
+        if not working_set.fits(facts):
+            remark = f"does not fit: --memory {4 * working_set.least_memory(facts) / 1e6:.0f}MB is needed"
+    else:
+        passes = max(2.0, USUAL[name] * most)
+        own = 32 * facts.m * int(passes)
+        if name == "perceptron":
+            own = min(facts.memory, 64 * facts.m * max(1000, 20 * facts.m))
         else:
-            passes, thinking = max(2.0, USUAL[name] * most), 0.0
-            own = (
-                min(facts.memory, 64 * facts.m * max(1000, 20 * facts.m))
-                if name == "perceptron"
-                else 32 * facts.m * int(passes)
-            )
-            remark = "" if name == "perceptron" else f"and {16 * facts.n / 1e6:.0f} MB for weights, if there is no separator"
-        seconds = passes * dataset.bytes / speed + thinking
-        estimates.append(Estimate(name, name == chosen, int(base + own), passes, most, seconds, remark))
-    return Plan(dataset.n, dataset.m, dataset.bytes, threads, speed, margin, tuple(estimates))
+            remark = f"and {16 * facts.n / 1e6:.0f} MB for weights, if there is no separator"
+    first, later = pass_seconds
+    seconds = first + (passes - 1) * later + thinking
+    return Estimate(name, auto, int(base_bytes + own), passes, most, seconds, remark)
 
 
-def read_speed(dataset: Dataset, threads: int) -> float:
-    """Bytes a second of a pass, now: blocks all over the data, read, checked and multiplied once."""
+def read_seconds(dataset: Dataset, threads: int) -> tuple[float, float]:
+    """Seconds of a pass as the data is now, and of a later one, from some consecutive blocks that are read twice.
+
+    A later one is as slow as the first when the data does not fit in the memory that is free.
+    """
     count = max(1, min(dataset.blocks, PROBE_BYTES // dataset.block_bytes))
-    blocks = tuple(int(i) for i in np.linspace(0, dataset.blocks - 1, count).astype(int))
+    middle = (dataset.blocks - count) // 2
     engine = LocalEngine(dataset, threads)
+    question = Softmin(np.full((dataset.dimension, 1), dataset.dimension**-0.5), np.ones(1))
+    taken = []
     try:
-        question = Softmin(np.full((dataset.dimension, 1), dataset.dimension**-0.5), np.ones(1))
-        engine.run(Partial(question, blocks))
-        return engine.cost.bytes_read / engine.cost.wall_seconds
+        for _ in range(2):
+            engine.run(Partial(question, tuple(range(middle, middle + count))))
+            taken.append(engine.cost.wall_seconds * dataset.n / engine.cost.points)
     finally:
         engine.close()
+    first, later = taken
+    return first, later if dataset.bytes < psutil.virtual_memory().available / 2 else max(first, later)
 
 
 def _solver_seconds(columns: int, facts: Facts) -> float:

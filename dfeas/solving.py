@@ -75,7 +75,7 @@ def solve(
     began = time.monotonic()
     _check_options(method, eps, margin_tolerance, max_passes, time_limit)
     request = _Request(method, eps, margin_tolerance, max_passes, time_limit, parse_bytes(memory), began)
-    source, dataset = _open(X, labels, positive, intercept)
+    source, dataset = open_data(X, labels, positive, intercept)
     with ExitStack() as stack:
         setting = _set_up(stack, source, dataset, request.memory, client)
         folder = None if out is None else stack.enter_context(_run_folder(Path(out)))
@@ -147,7 +147,8 @@ def _check_options(
         raise UsageError(f"time_limit {time_limit}: expected a positive number of seconds")
 
 
-def _open(X: Any, labels: Any, positive: str | None, intercept: bool) -> tuple[Source | None, Dataset]:
+def open_data(X: Any, labels: Any, positive: str | None, intercept: bool) -> tuple[Source | None, Dataset]:
+    """Data by path or in memory, without reading points; the source is None for arrays."""
     if not isinstance(X, str | Path):
         return None, from_arrays(X, labels, positive=positive, intercept=intercept)
     if labels is not None and not isinstance(labels, str | Path):

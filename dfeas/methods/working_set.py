@@ -109,7 +109,6 @@ class WorkingSetState:
     columns: Columns | None  # W; None before the sample
     solution: Solution | None  # of W
     z: Floats | None  # (m,) what is asked instead of the separator once columns were dropped: Ax of the best x
-    sampled: int  # columns of the sample
     full: int  # passes over all data
     best: Sparse | None  # x with |Ax| = bracket.upper
     bracket: Bracket
@@ -130,23 +129,25 @@ class WorkingSet:
     def init(self, facts: Facts) -> WorkingSetState:
         """Nothing is known."""
         cap = max(facts.m + 2, min(self.cap or facts.n, capacity(facts)))
-        return WorkingSetState(facts, cap, None, None, None, 0, 0, None, Bracket(), None, 0, None, "")
+        return WorkingSetState(facts, cap, None, None, None, 0, None, Bracket(), None, 0, None, "")
 
     def ask(self, state: WorkingSetState) -> Partial | Select:
         """A sample, or the columns that W misses."""
         facts = state.facts
         if state.columns is None or state.solution is None:
             return _sample(facts, state.cap, self.seed)
-        first = state.full == 0
-        free = state.cap - len(state.columns)
-        cap = max(1, min(free, FILL * state.sampled)) if first else max(free, (state.cap - facts.m) // 2)
+        cap = max(state.cap - len(state.columns), (state.cap - facts.m) // 2)
         quota = -(-2 * cap // facts.blocks)
-        return Select(_asked(state), np.inf if first else self._threshold(state), cap, quota)
+        return Select(_asked(state), self._threshold(state), cap, quota)
 
     def _threshold(self, state: WorkingSetState) -> float:
-        """Columns up to this score are wanted."""
+        """Columns up to this score are wanted: on the first pass, by the scores of the sample, ``FILL`` times the sample."""
         assert state.solution is not None
         separated = state.bracket.lower > 0
+        if state.full == 0 and state.columns is not None:
+            score = ColumnMatrix.of(state.columns.points, state.columns.scale).scores(state.solution.y, np.inf)
+            share = min(1.0, FILL * len(score) / state.facts.n, (state.cap - len(score)) / state.facts.n)
+            return max(0.5 * state.solution.margin, float(np.quantile(score, share)))
         if state.z is not None:
             return float(np.linalg.norm(state.z)) if separated else 0.0
         return max(0.0, (2.0 if separated else 0.5) * state.solution.margin)
@@ -154,24 +155,28 @@ class WorkingSet:
     def tell(self, state: WorkingSetState, answer: Columns | Selection) -> WorkingSetState:
         """Add the columns, and separate W again unless the last y has separated all."""
         if isinstance(answer, Columns):
-            return self._solved(replace(state, columns=answer, sampled=len(answer)))
+            return self._solved(replace(state, columns=answer))
         known_separated = state.bracket.lower > 0
         bracket = state.bracket.with_separator(_asked(state), answer.low)
         state = replace(state, full=state.full + 1, bracket=bracket, violated=answer.violated)
-        assert state.columns is not None
-        fresh = answer.columns.take(~np.isin(answer.columns.index, state.columns.index))
+        columns = state.columns
+        assert columns is not None
+        known = np.isin(columns.index, answer.columns.index)
+        fresh = len(answer.columns) - int(known.sum())
         closeness = state.closeness or state.facts.tolerance
         if state.facts.tolerance is None and bracket.lower > 0:
             if not known_separated:
                 return state
             # the checker has refused the separator: the next one is nearer to the widest margin
             closeness = 0.1 if closeness is None else max(CLOSEST, closeness / 10)
-        full = state.z is not None or len(state.columns) + len(fresh) > state.cap
-        if not len(answer.columns if full else fresh) and (full or closeness == state.closeness):
+        full = state.z is not None or len(columns) + fresh > state.cap
+        if not (len(answer.columns) if full else fresh) and (full or closeness == state.closeness):
             return replace(state, stalled="all columns that matter are in memory, and float64 tells their margin no better")
-        columns = state.columns if full else Columns.joined([state.columns, fresh])
-        state = replace(state, closeness=closeness, columns=columns)
-        return self._dropped(state, answer.columns) if full else self._solved(state)
+        state = replace(state, closeness=closeness)
+        if full:
+            return self._dropped(state, answer.columns.take(np.argsort(answer.score, kind="stable")))
+        others = columns.take(~known) if known.any() else columns
+        return self._solved(replace(state, columns=Columns.joined([others, answer.columns])))
 
     def _solved(self, state: WorkingSetState) -> WorkingSetState:
         """Separate W from where the last separator stands, and more closely where that is wanted."""
@@ -197,7 +202,7 @@ class WorkingSet:
         return state
 
     def _dropped(self, state: WorkingSetState, taken: Columns) -> WorkingSetState:
-        """Make room for the taken columns; the next x is no worse than the best on the segment to the first of them."""
+        """Make room for the taken columns, the lowest first; the next x is no worse than on the segment to the first."""
         assert state.columns is not None
         assert state.best is not None
         closeness = min(CAPPED_TOLERANCE, state.closeness or 1.0)

@@ -21,8 +21,8 @@ class Selection:
     violated: int  # points with a_j'y <= 0, kept or not
     low: float  # min_j a_j'y over all points
     arg: int  # the first index that attains it
-    score: Floats  # (c,) a_j'y of the kept ones, ascending
-    columns: Columns
+    score: Floats  # (c,) a_j'y of the kept ones
+    columns: Columns  # in the order of the points
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +91,15 @@ class Select:
         return SelectPartial(first.violated + second.violated, best.low, best.arg, pieces)
 
     def finish(self, partial: SelectPartial) -> Selection:
-        """The selection of all points, by (score, index)."""
-        if not partial.pieces:
+        """The selection of all points."""
+        pieces = partial.pieces
+        if sum(len(score) for score, _ in pieces) > self.cap:
+            pieces = _lowest(pieces, self.cap)
+        if not pieces:
             return Selection(partial.violated, partial.low, partial.arg, np.empty(0), Columns.none(len(self.y)))
-        score = np.concatenate([piece[0] for piece in partial.pieces])
-        columns = Columns.joined([piece[1] for piece in partial.pieces])
-        order = np.lexsort((columns.index, score))[: self.cap]
-        return Selection(partial.violated, partial.low, partial.arg, score[order], columns.take(order))
+        pieces = tuple(sorted(pieces, key=lambda piece: int(piece[1].index[0])))
+        score = np.concatenate([piece[0] for piece in pieces])
+        return Selection(partial.violated, partial.low, partial.arg, score, Columns.joined([piece[1] for piece in pieces]))
 
 
 def _lowest(pieces: tuple[tuple[Floats, Columns], ...], cap: int) -> tuple[tuple[Floats, Columns], ...]:

@@ -43,10 +43,11 @@ def test_select_keeps_the_lowest_scores_whatever_the_cut(seed: int, n: int, cap:
     assert np.allclose(found.columns.unit(), X[index] * (labels / norms(X))[index, None])
     assert found.score.tolist() == [score[j] for j in index]
     if quota >= size:
-        assert index.tolist() == [j for _, j in wanted[:cap]]
+        assert index.tolist() == sorted(j for _, j in wanted[:cap])
     else:  # of each block the lowest, of ties any
         offered = [s for a in range(0, n, size) for s in sorted(s for s in score[a : a + size] if s <= threshold)[:quota]]
-        assert found.score.tolist() == sorted(offered)[:cap]
+        assert sorted(found.score) == sorted(offered)[:cap]
+        assert (np.diff(index) > 0).all()
     assert (found.low, found.arg) == min((s, j) for j, s in enumerate(score))
 
 
