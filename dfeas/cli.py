@@ -244,7 +244,9 @@ def plan(
         cost = f"{e.memory_bytes / 1e9:>6.2f} GB{e.passes:>9.4g}{e.most_passes:>12.3g}{_time(e.seconds):>10}"
         click.echo(f"{e.method:<20}{cost}  {remark}".rstrip())
     click.echo("")
-    click.echo(f"passes and time as they usually are; at most: by theorem, for a margin or |Ax| of {found.margin:g}")
+    click.echo(
+        f"passes and time as they usually are, without the check; at most: by theorem, for a margin or |Ax| of {found.margin:g}"
+    )
 
 
 def _time(seconds: float) -> str:

@@ -155,7 +155,8 @@ class WorkingSet:
     def tell(self, state: WorkingSetState, answer: Columns | Selection) -> WorkingSetState:
         """Add the columns, and separate W again unless the last y has separated all."""
         if isinstance(answer, Columns):
-            return self._solved(replace(state, columns=answer))
+            spread = np.linspace(0, len(answer) - 1, min(len(answer), state.cap)).astype(np.int64)
+            return self._solved(replace(state, columns=answer if len(answer) <= state.cap else answer.take(spread)))
         known_separated = state.bracket.lower > 0
         bracket = state.bracket.with_separator(_asked(state), answer.low)
         state = replace(state, full=state.full + 1, bracket=bracket, violated=answer.violated)

@@ -1,0 +1,252 @@
+"""The working set as a method: few passes, growth without dropping, dropping with a bound, names for what conflicts."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dfeas
+from dfeas.engine import LocalEngine
+from dfeas.instances import Instance
+from dfeas.methods import Facts, RideAlong, SmoothPerceptron, Sparse, WorkingSet
+from dfeas.passes import Partial, Select, Together
+from dfeas.store import from_arrays
+from tests.exact import conflicts, small_instance
+
+
+def problem(
+    X: np.ndarray, labels: np.ndarray | None, memory: int = 1 << 30, block_rows: int = 0, **more: Any
+) -> tuple[LocalEngine, Facts]:
+    dataset = from_arrays(X, labels)
+    if block_rows:
+        dataset.block_rows = block_rows
+        dataset.points = replace(dataset.points, block_rows=block_rows)
+        dataset.labels = replace(dataset.labels, block_rows=block_rows)
+    return LocalEngine(dataset, 1), Facts(dataset.m, dataset.n, memory, dataset.blocks, X.itemsize, **more)
+
+
+def states(method: Any, engine: LocalEngine, facts: Facts, most: int = 100) -> list[Any]:
+    """States after each pass, until a separator of all is found or W is in conflict."""
+    state, found = method.init(facts), []
+    for _ in range(most):
+        state = method.tell(state, engine.run(method.ask(state)))
+        found.append(state)
+        evidence = method.evidence(state)
+        if evidence.bracket.lower > 0 or evidence.bracket.upper < 1e-12 or evidence.stalled:
+            break
+    return found
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_sample_and_two_passes_separate_a_thin_margin(arrays: Callable[..., Any], seed: int) -> None:
+    engine, facts = problem(*arrays("halfspace", 20, 40_000, seed=seed), block_rows=1000)
+    method = WorkingSet()
+    first = method.ask(method.init(facts))
+    assert isinstance(first, Partial)
+    assert len(first.blocks) < facts.blocks // 4
+    found = states(method, engine, facts)
+    assert found[-1].full <= 3
+    assert found[-1].bracket.lower > 0
+    assert found[-1].violated == 0
+
+
+def test_what_fits_is_read_once_and_confirmed(arrays: Callable[..., Any]) -> None:
+    X, labels = arrays("halfspace", 5, 900)
+    result = dfeas.solve(X, labels)
+    assert (result.verdict, result.passes) == ("feasible", 2)
+    X, labels = arrays("gaussian", 5, 900)
+    result = dfeas.solve(X, labels)
+    assert (result.verdict, result.passes) == ("eps-infeasible", 1)
+
+
+def test_columns_are_never_dropped_while_memory_holds_them(arrays: Callable[..., Any]) -> None:
+    engine, facts = problem(*arrays("halfspace", 30, 60_000, seed=3), block_rows=3000)
+    found = states(WorkingSet(), engine, facts)
+    for before, after in zip(found[:-1], found[1:-1], strict=False):
+        assert np.isin(before.columns.index, after.columns.index).all()
+        assert len(np.unique(after.columns.index)) == len(after.columns)
+
+
+@given(
+    st.integers(2, 8),
+    st.integers(60, 400),
+    st.sampled_from([("planted", 0.3), ("planted", 0.1), ("one-flip", 0.2), ("gaussian", 0.1)]),
+    st.integers(0, 6),
+    st.integers(0, 999),
+)
+@settings(max_examples=60)
+def test_a_tiny_budget_ends_within_the_bound_of_von_neumann(
+    m: int, n: int, family: tuple[str, float], more: int, seed: int
+) -> None:
+    kind, margin = family
+    X, labels = Instance(kind, m, n, margin, seed, "float64").block(0)
+    cap = m + 2 + more
+    engine, facts = problem(X, labels, block_rows=max(8, n // 7))
+    method = WorkingSet(cap=cap)
+    state, t = method.init(facts), 0
+    upper = 1.0
+    while t <= 1 / 0.02**2:
+        state = method.tell(state, engine.run(method.ask(state)))
+        bracket = method.evidence(state).bracket
+        assert len(state.columns) <= cap
+        if bracket.lower > 0 or bracket.upper <= 0.02:
+            break
+        if state.z is not None:
+            assert np.linalg.norm(state.z) <= bracket.upper + 1e-9
+            if t:
+                assert 1 / bracket.upper**2 >= 1 / upper**2 + 1 - 1e-9
+            t += 1
+        upper = bracket.upper
+    assert bracket.lower > 0 or bracket.upper <= 0.02
+    if kind == "planted":
+        assert bracket.upper >= margin - 1e-9
+        assert t <= 1 / margin**2 + 1
+        if margin > 0.02:
+            assert bracket.lower > 0
+
+
+def test_one_wrong_label_is_named_first(arrays: Callable[..., Any]) -> None:
+    instance = Instance("one-flip", 30, 50_000, 0.02, seed=5)
+    engine, facts = problem(*arrays("one-flip", 30, 50_000, margin=0.02, seed=5), block_rows=2500)
+    last = states(WorkingSet(), engine, facts)[-1]
+    assert last.full <= 2
+    sparse = last.best
+    assert isinstance(sparse, Sparse)
+    assert sparse.score is not None
+    assert sparse.index[sparse.score.argmin()] == instance.flipped
+    assert len(sparse.index) <= 31
+
+
+def test_conflicts_are_reported_with_the_users_own_classes(arrays: Callable[..., Any]) -> None:
+    instance = Instance("one-flip", 10, 3000, 0.05)
+    X, labels = arrays("one-flip", 10, 3000, margin=0.05)
+    names = np.where(labels > 0, "spam", "ham")
+    result = dfeas.solve(X, names, positive="spam")
+    assert result.support is not None
+    assert sorted(c["point"] for c in result.conflicts) == result.support.tolist()
+    assert all(c["label"] == names[c["point"]] for c in result.conflicts)
+    assert sum(c["weight"] for c in result.conflicts) == pytest.approx(1)
+    assert result.conflicts[0]["point"] == instance.flipped
+    assert [c["score"] for c in result.conflicts] == sorted(c["score"] for c in result.conflicts)
+    rest = np.setdiff1d(np.arange(3000), [instance.flipped])
+    assert dfeas.solve(X[rest], names[rest], positive="spam").verdict == "feasible"
+    dense = dfeas.solve(X, names, positive="spam", method="smooth-perceptron", eps=0.05)
+    weight = [c["weight"] for c in dense.conflicts]
+    assert len(weight) == min(1000, len(dense.support if dense.support is not None else ()))
+    assert weight == sorted(weight, reverse=True)
+    assert dense.conflicts[0]["score"] is None
+
+
+@pytest.mark.parametrize("tolerance", [0.3, 1e-2, 1e-3])
+def test_the_maximum_margin_of_data_on_disk(tolerance: float, dataset: Callable[..., Any]) -> None:
+    path, _ = dataset("planted", 12, 30_000, margin=0.01, block_rows=1000)
+    result = dfeas.solve(path, margin_tolerance=tolerance)
+    assert (result.verdict, result.stopped) == ("feasible", "verdict")
+    assert result.margin_lower >= (1 - tolerance) * result.margin_upper
+    assert result.margin_lower <= 0.01 * (1 + 1e-5)
+    assert result.margin_upper >= 0.01 * (1 - 1e-5)
+    assert result.passes < 6
+
+
+def test_a_limit_before_the_maximum_margin_leaves_a_checked_separator(arrays: Callable[..., Any]) -> None:
+    X, labels = arrays("planted", 12, 3000, margin=0.1)
+    result = dfeas.solve(X, labels, method="smooth-perceptron", margin_tolerance=1e-6, max_passes=60)
+    assert (result.verdict, result.stopped, result.proof) == ("feasible", "pass_limit", "rigorous")
+    assert result.success
+    assert result.status == 1
+
+
+@pytest.mark.parametrize("sort", ["by class", "by distance", "not"])
+@pytest.mark.parametrize("minority", [0.5, 1e-4])
+def test_the_order_of_points_and_rare_classes_do_not_matter(sort: str, minority: float) -> None:
+    rng = np.random.default_rng(1)
+    n, m = 60_000, 10
+    normal = rng.standard_normal(m)
+    A = rng.standard_normal((n, m))
+    A *= np.sign(A @ normal)[:, None]
+    labels = np.where(rng.random(n) < minority, -1, 1)
+    labels[:2] = (1, -1)
+    key = {"by class": labels, "by distance": A @ normal, "not": np.zeros(n)}[sort]
+    order = np.argsort(key, kind="stable")
+    engine, facts = problem((A * labels[:, None])[order], labels[order], block_rows=1500)
+    last = states(WorkingSet(), engine, facts)[-1]
+    assert last.bracket.lower > 0
+    assert last.full <= 5
+
+
+def test_a_first_separator_that_has_nearly_every_point_wrong() -> None:
+    """The sample sees one cluster, nearly all points lie in others."""
+    rng = np.random.default_rng(0)
+    centres = np.eye(8) * 3 - 0.4
+    which = np.repeat(np.arange(8), 5000)
+    A = centres[which] + 0.004 * rng.standard_normal((40_000, 8))
+    engine, facts = problem(A, None, block_rows=5000)
+
+    class One(WorkingSet):
+        def ask(self, state: Any) -> Any:
+            question = super().ask(state)
+            return replace(question, blocks=(0,)) if isinstance(question, Partial) else question
+
+    found = states(One(), engine, facts)
+    assert found[1].violated == 35_000
+    assert found[-1].bracket.lower > 0
+    assert found[-1].full <= 4
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_small_instances_are_decided_as_by_exact_arithmetic_through_the_checker_and_with_a_tiny_cap(part: int) -> None:
+    for seed in range(100 * part, 100 * (part + 1)):
+        A = small_instance(seed).astype(float)
+        m = len(A)
+        wanted = "conflict" if conflicts(small_instance(seed)) else "feasible"
+        result = dfeas.solve(A.T)
+        assert result.verdict in {"conflict": ("infeasible", "eps-infeasible"), "feasible": ("feasible",)}[wanted], seed
+        engine, facts = problem(A.T, None, block_rows=3)
+        bracket = states(WorkingSet(cap=m + 2), engine, facts, 400)[-1].bracket
+        assert (bracket.lower > 0) if wanted == "feasible" else (bracket.lower <= 0 and bracket.upper < 0.06), seed
+
+
+def test_a_refused_separator_is_followed_by_wider_ones(arrays: Callable[..., Any]) -> None:
+    engine, facts = problem(*arrays("planted", 6, 5000, margin=0.05), block_rows=500)
+    method = WorkingSet()
+    state, lower = method.init(facts), []
+    for _ in range(9):
+        state = method.tell(state, engine.run(method.ask(state)))
+        lower.append(state.bracket.lower)
+    assert lower[-1] > 0.0499
+    assert not state.stalled or lower[-1] > 0.0499
+
+
+def test_a_rider_keeps_its_own_pace(arrays: Callable[..., Any]) -> None:
+    """After ``after`` passes the rider is where it would be alone, and the bracket is at least as good as either's."""
+    engine, facts = problem(*arrays("halfspace", 10, 3000, dtype="float64"), block_rows=300)
+    alone, both = SmoothPerceptron(), RideAlong(WorkingSet(cap=12), SmoothPerceptron(), "both", after=1)
+    state, other = both.init(facts), alone.init(facts)
+    for full in range(12):
+        question = both.ask(state)
+        if isinstance(question, Partial):
+            state = both.tell(state, engine.run(question))
+            question = both.ask(state)
+        assert isinstance(question, Select if full == 0 else Together)
+        state = both.tell(state, engine.run(question))
+        if full:
+            other = alone.tell(other, engine.run(alone.ask(other)))
+        assert state.rider.step == other.step
+        assert np.allclose(state.rider.y, other.y, atol=1e-12)
+        bracket = both.evidence(state).bracket
+        assert bracket.lower == max(state.first.bracket.lower, state.rider.bracket.lower)
+        assert bracket.upper == min(state.first.bracket.upper, state.rider.bracket.upper)
+
+
+def test_bounds_are_those_of_the_theorems() -> None:
+    facts = Facts(100, 10**6)
+    log = math.log(10**6)
+    assert dfeas.METHODS["smooth-perceptron"]().bound(facts, 0.01) == pytest.approx(2 + 200 * math.sqrt(2 * log))
+    assert dfeas.METHODS["mirror-prox-fixed"]().bound(facts, 0.01) == pytest.approx(1 + 200 * math.sqrt(2 * log))
+    assert dfeas.METHODS["perceptron"]().bound(facts, 0.01) == pytest.approx(1 + 1e4)
+    assert dfeas.METHODS["working-set"]().bound(facts, 0.01) == pytest.approx(5 + 200 * math.sqrt(2 * log))
