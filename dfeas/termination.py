@@ -74,23 +74,34 @@ class Decision:
 
 
 def decide(record: Record, goal: Goal, limits: Limits) -> Decision | None:
-    """Whether the run ends here; None to go on. Feasible comes first: it is proved however small the margin."""
+    """Whether the run ends here; None to go on.
+
+    Feasible comes first: it is proved however small the margin. While the method is hopeful, a small |Ax| counts only when the
+    run ends anyway.
+    """
     if not (math.isfinite(record.margin_lower) and math.isfinite(record.margin_upper)):
         return Decision("numerical_error")
-    if record.margin_lower > goal.feasible_above:
-        gap = record.margin_upper - record.margin_lower
-        if goal.tolerance is None or gap <= goal.tolerance * record.margin_upper:
-            return Decision("verdict", FEASIBLE)
-    elif record.margin_upper <= min((1 - SLACK) * goal.eps, goal.infeasible_below) and not record.hopeful:
+    separated = record.margin_lower > goal.feasible_above
+    gap = record.margin_upper - record.margin_lower
+    if separated and (goal.tolerance is None or gap <= goal.tolerance * record.margin_upper):
+        return Decision("verdict", FEASIBLE)
+    ended = _ended(record, goal, limits)
+    small = record.margin_upper <= min((1 - SLACK) * goal.eps, goal.infeasible_below)
+    if small and not separated and (ended or not record.hopeful):
         return Decision("verdict", EPS_INFEASIBLE)
+    return Decision(ended) if ended else None
+
+
+def _ended(record: Record, goal: Goal, limits: Limits) -> str:
+    """Why no further pass is made; empty to go on."""
     beyond = goal.feasible_above >= record.margin_upper or goal.infeasible_below < RESOLUTION
     if record.stalled or beyond:
-        return Decision("stalled")
+        return "stalled"
     if limits.passes is not None and record.passes >= limits.passes:
-        return Decision("pass_limit")
+        return "pass_limit"
     if limits.seconds is not None and record.seconds >= limits.seconds:
-        return Decision("time_limit")
-    return None
+        return "time_limit"
+    return ""
 
 
 def remaining_passes(records: Sequence[Record], eps: float) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import zarr
 
+from dfeas.instances import Instance
 from dfeas.methods import METHODS
 from dfeas.store.writing import claim, release
 
@@ -126,12 +127,44 @@ def test_stdout_is_the_result_only_and_a_pipe_has_no_colours(room: Path, tmp_pat
 def test_version_help_and_the_dask_plug_in() -> None:
     assert dfeas("--version").stdout.startswith("dfeas, version 0.1")
     assert "Exit codes" in dfeas("--help").stdout
-    for command in ("generate", "ingest", "info", "solve", "verify"):
+    for command in ("generate", "ingest", "info", "plan", "solve", "verify"):
         assert dfeas(command, "--help").returncode == 0
     plugged = [sys.executable, "-m", "dask", "dfeas", "info", "nowhere"]
     done = subprocess.run(plugged, capture_output=True, text=True, check=False)
     assert done.returncode == 4
     assert done.stderr == "dfeas: error: nowhere: no such file or folder\n"
+
+
+def test_a_plan_is_a_table_or_json(room: Path) -> None:
+    done = dfeas("plan", "yes", cwd=room)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "yes: 30000 points of 20 features, 0.0024 GB"
+    assert [line.split()[0] for line in lines[4 : 4 + len(METHODS)]] == list(METHODS)
+    assert lines[4].endswith("this is auto")
+    values = json.loads(dfeas("plan", "yes", "--method", "perceptron", "--json", cwd=room).stdout)
+    assert values["n"] == 30000
+    assert [e["method"] for e in values["estimates"]] == ["perceptron"]
+
+
+def test_conflicting_points_are_shown_and_a_maximum_margin_is_closed(room: Path, tmp_path: Path) -> None:
+    done = dfeas("solve", "no", "--out", tmp_path / "no", cwd=room)
+    assert done.returncode == 0, done.stderr
+    flipped = Instance("one-flip", 20, 30_000, 0.05).flipped
+    shown = [line.split() for line in done.stdout.splitlines() if line.startswith("             point")]
+    assert shown[0][1] == str(flipped)
+    assert "points that no hyperplane separates" in done.stdout
+    stored = json.loads((tmp_path / "no" / "result.json").read_text())
+    assert stored["conflicts"][0]["point"] == flipped
+    assert stored["method"] == "working-set"
+    done = dfeas("solve", "yes", "--out", tmp_path / "yes", "--margin-tolerance", 1e-3, "--json", cwd=room)
+    values = json.loads(done.stdout)
+    assert values["margin_lower"] >= (1 - 1e-3) * values["margin_upper"]
+    words = ("--method", "perceptron", "--margin-tolerance", 1e-5, "--max-passes", 40, "--json")
+    done = dfeas("solve", "yes", "--out", tmp_path / "limit", *words, cwd=room)
+    values = json.loads(done.stdout)
+    assert (done.returncode, values["verdict"], values["stopped"]) == (3, "feasible", "pass_limit")
+    assert dfeas("verify", tmp_path / "limit").returncode == 0
 
 
 def test_a_limit_is_exit_code_3_and_leaves_a_result(room: Path, tmp_path: Path) -> None:

@@ -54,6 +54,57 @@ def test_decide_is_a_function_of_records(change: dict[str, Any], stopped: str | 
     assert (None if decision is None else decision.verdict) == verdict
 
 
+@pytest.mark.parametrize(
+    ("change", "goal", "expected"),
+    [
+        ({"margin_upper": 1e-9, "hopeful": True}, Goal(1e-3), None),
+        ({"margin_upper": 1e-9}, Goal(1e-3), Decision("verdict", EPS_INFEASIBLE)),
+        ({"margin_upper": 1e-9, "hopeful": True, "stalled": "why"}, Goal(1e-3), Decision("verdict", EPS_INFEASIBLE)),
+        ({"margin_upper": 1e-9, "hopeful": True, "seconds": 20.0}, Goal(1e-3), Decision("verdict", EPS_INFEASIBLE)),
+        ({"margin_upper": 0.5, "hopeful": True, "seconds": 20.0}, Goal(1e-3), Decision("time_limit")),
+        ({"margin_lower": 0.09, "margin_upper": 0.1}, Goal(1e-3, tolerance=0.2), Decision("verdict", FEASIBLE)),
+        ({"margin_lower": 0.09, "margin_upper": 0.1}, Goal(1e-3, tolerance=0.05), None),
+        ({"margin_lower": 1e-9, "margin_upper": 1e-8}, Goal(1e-3, tolerance=0.05), None),
+        ({"margin_lower": 1e-9, "margin_upper": 1e-8, "passes": 7.2}, Goal(1e-3, tolerance=0.05), Decision("pass_limit")),
+    ],
+)
+def test_a_separator_in_sight_and_a_maximum_margin_make_a_run_go_on(
+    change: dict[str, Any], goal: Goal, expected: Decision | None
+) -> None:
+    assert decide(replace(RECORD, **change), goal, Limits(7, 20.0)) == expected
+
+
+def test_auto_takes_the_working_set_where_it_fits_and_says_why(arrays: Callable[..., Any]) -> None:
+    X, labels = arrays("planted", 2000, 3000, margin=0.1)
+    rich = dfeas.solve(X, labels)
+    assert (rich.method, rich.verdict) == ("working-set", "feasible")
+    assert "dense" in rich.why
+    poor = dfeas.solve(X, labels, memory="60MB", max_passes=2)
+    assert poor.method == "mirror-prox"
+    assert "would need 97 MB of memory" in poor.why  # 3000 columns of 2000 float32 and 100 bytes, four times
+    with pytest.raises(UsageError, match="working-set needs 97 MB of memory for this data, or use mirror-prox"):
+        dfeas.solve(X, labels, method="working-set", memory="60MB")
+
+
+def test_a_plan_says_what_a_run_will_cost(arrays: Callable[..., Any]) -> None:
+    X, labels = arrays("halfspace", 50, 60_000)
+    found = dfeas.plan(X, labels, margin=0.01)
+    assert [e.method for e in found.estimates] == list(METHODS)
+    assert [e.method for e in found.estimates if e.auto] == ["working-set"]
+    assert found.bytes == X.nbytes
+    assert found.later_seconds > 0
+    for e in found.estimates:
+        assert 0 < e.passes <= e.most_passes
+        assert 0 < e.seconds < 1e6
+        assert 0 < e.memory_bytes < 1e10
+    predicted = found.estimates[0].passes
+    assert dfeas.solve(X, labels).passes <= predicted + 1
+    tight = dfeas.plan(X, labels, method="working-set", memory="40MB")
+    assert tight.estimates[0].remark == ""
+    with pytest.raises(UsageError, match="unknown method"):
+        dfeas.plan(X, labels, method="newton")
+
+
 def test_a_bar_that_no_margin_can_reach_ends_the_run() -> None:
     refused = Goal(1e-3, feasible_above=0.6)
     assert decide(replace(RECORD, margin_lower=0.3, margin_upper=0.31), refused, Limits()) == Decision("stalled")
@@ -332,6 +383,9 @@ def test_the_run_folder_holds_result_certificate_and_trace(arrays: Callable[...,
         {"max_passes": 0},
         {"time_limit": -1},
         {"eps": "x"},
+        {"margin_tolerance": 0},
+        {"margin_tolerance": 1.0},
+        {"margin_tolerance": "x"},
         {"method": ["a"]},
         {"memory": "1k"},
     ],

@@ -3,6 +3,7 @@
 import hashlib
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from dfeas.engine.ranges import cut
 from dfeas.engine.tree import Tree
 from dfeas.errors import ClusterLostError, CorruptDataError, UsageError
 from dfeas.methods import METHODS, Facts
-from dfeas.passes import Recover, Select, Softmin, Survey
+from dfeas.passes import Partial, Recover, Select, Softmin, Survey
 from dfeas.store import Source, from_arrays, open_source
 
 
@@ -112,6 +113,32 @@ def test_arrays_in_memory_give_the_bits_of_the_dataset(dataset: Callable[..., An
     path, _ = dataset("halfspace", 100, 30_000, **options)
     X, labels = arrays("halfspace", 100, 30_000, **options)
     assert iterates(LocalEngine(from_arrays(X, labels), 2)) == iterates(LocalEngine(open_source(Source(str(path))), 2))
+
+
+def test_some_blocks_alone_give_the_answer_of_their_points(
+    dataset: Callable[..., Any], arrays: Callable[..., Any], client: Any
+) -> None:
+    path, _ = dataset("gaussian", 12, 5000, block_rows=300)
+    X, labels = arrays("gaussian", 12, 5000, block_rows=300)
+    source, blocks = Source(str(path)), (1, 4, 5, 16)
+    rows = np.concatenate([np.arange(300 * b, min(5000, 300 * b + 300)) for b in blocks])
+    question = Softmin(np.random.default_rng(0).standard_normal((12, 2)), np.array([0.0, 0.3]))
+    alone = LocalEngine(from_arrays(X[rows], labels[rows]), 1).run(question)
+    found = set()
+    for engine in (
+        LocalEngine(open_source(source), 1),
+        LocalEngine(open_source(source), 3),
+        LocalEngine(open_source(replace(source, direct=False)), 2),
+        DaskEngine(client, source, open_source(source)),
+    ):
+        answer = engine.run(Partial(question, blocks))
+        assert engine.cost.points == len(rows)
+        assert engine.cost.bytes_read == X[rows].nbytes
+        assert np.array_equal(answer.low, alone.low)
+        assert answer.arg.tolist() == rows[alone.arg].tolist()
+        assert np.allclose(answer.mean, alone.mean, atol=1e-6)
+        found.add(digest(answer))
+    assert len(found) == 1
 
 
 def test_a_large_question_is_scattered_and_answered(dataset: Callable[..., Any], client: Any) -> None:

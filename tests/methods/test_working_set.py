@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,7 @@ def test_what_fits_is_read_once_and_confirmed(arrays: Callable[..., Any]) -> Non
 def test_columns_are_never_dropped_while_memory_holds_them(arrays: Callable[..., Any]) -> None:
     engine, facts = problem(*arrays("halfspace", 30, 60_000, seed=3), block_rows=3000)
     found = states(WorkingSet(), engine, facts)
-    for before, after in zip(found[:-1], found[1:-1], strict=False):
+    for before, after in pairwise(found):
         assert np.isin(before.columns.index, after.columns.index).all()
         assert len(np.unique(after.columns.index)) == len(after.columns)
 
