@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dfeas.blas import processors
 from dfeas.certificate import load
 from dfeas.engine import LocalEngine
-from dfeas.engine.local import processors
 from dfeas.errors import BadInputError, CheckFailedError
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
 from dfeas.result import CERTIFICATE, load_result

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import psutil
 
+from dfeas.blas import processors
 from dfeas.engine import LocalEngine
-from dfeas.engine.local import processors
 from dfeas.errors import UsageError
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, thread_bytes, threads_that_fit
 from dfeas.methods import METHODS, Facts, working_set
@@ -21,7 +21,7 @@ from dfeas.store import Dataset
 PROBE_BYTES = 256 << 20
 """How much is read to measure the speed."""
 
-USUAL = {"mirror-prox": 0.05, "mirror-prox-fixed": 0.2, "smooth-perceptron": 0.25, "perceptron": 0.01}
+USUAL = {"mirror-prox": 0.02, "mirror-prox-fixed": 0.2, "smooth-perceptron": 0.25, "perceptron": 0.06}
 """Passes that a run takes, as a share of the bound of its theorem: the largest of benchmarks/method_passes.py, rounded up."""
 
 FULL_PASSES = 2

@@ -34,7 +34,7 @@ def shorten(mixture: Mixture) -> Mixture:
     """The same Ax from at most m + 1 of the softmaxes (Caratheodory), so that the last pass asks fewer questions."""
     if len(mixture.share) <= mixture.mean.shape[0] + 1:
         return mixture
-    kept, share = basic(mixture.mean.T, mixture.share)
+    kept, share = basic(lambda chosen: mixture.mean.T[chosen], len(mixture.mean), mixture.share)
     return replace(
         mixture,
         Y=mixture.Y[:, kept],

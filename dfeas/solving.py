@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dfeas.blas import processors
 from dfeas.certificate import Certificate
 from dfeas.conflicts import conflicts
 from dfeas.driver import Outcome, run, without_a_pass
 from dfeas.engine import Engine, LocalEngine
-from dfeas.engine.local import processors
 from dfeas.errors import UsageError
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
 from dfeas.methods import METHODS, Facts, working_set

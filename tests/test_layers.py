@@ -10,12 +10,13 @@ PACKAGE = Path(__file__).parents[1] / "dfeas"
 # room -> what of ours it may import
 ALLOWED = {
     "errors": set(),
+    "blas": set(),
     "version": set(),
     "passes": {"passes"},
-    "workingset": {"workingset"},
+    "workingset": {"workingset", "blas"},
     "methods": {"methods", "passes", "workingset"},
     "store": {"store", "passes", "errors"},
-    "engine": {"engine", "store", "passes", "errors"},
+    "engine": {"engine", "blas", "store", "passes", "errors"},
     "certificate": {"store", "errors"},
     "verify": {"certificate", "store", "errors"},
     "termination": set(),

@@ -22,7 +22,8 @@ from distributed.client import FutureCancelledError
 from distributed.comm.core import CommClosedError
 from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 
-from dfeas.engine.ranges import blas, cut, join, parts, scan_range
+from dfeas.blas import controller
+from dfeas.engine.ranges import cut, join, parts, scan_range
 from dfeas.errors import ClusterLostError, UsageError
 from dfeas.passes import Partial, Pass
 from dfeas.store import Dataset, Source
@@ -111,7 +112,7 @@ def _line(error: BaseException) -> str:
 @lru_cache(maxsize=1)
 def _one_blas_thread() -> None:
     """For the whole life of a worker process: its threads would undo each other's limits."""
-    blas().limit(limits=1, user_api="blas")
+    controller().limit(limits=1, user_api="blas")
 
 
 def _on_worker(function: Callable[..., R], source: Source, first: int, stop: int, args: tuple[Any, ...]) -> R:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from threading import Event
 from time import perf_counter
 from typing import Any, TypeVar
 
-from dfeas.engine.ranges import blas, cut, join, parts, scan_range
+from dfeas.blas import one_thread, processors
+from dfeas.engine.ranges import cut, join, parts, scan_range
 from dfeas.passes import Partial, Pass
 from dfeas.store import Dataset
 from dfeas.store.reading import Cost
@@ -19,11 +19,6 @@ R = TypeVar("R")
 
 RANGES_PER_THREAD = 4
 """More ranges than threads, so that a slow one does not hold the pass up."""
-
-
-def processors() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class LocalEngine:
@@ -56,7 +51,7 @@ class LocalEngine:
         self._stop.clear()
         pieces = self.parallel * RANGES_PER_THREAD if self.parallel > 1 else 1
         ranges = cut(self.dataset.blocks if count is None else count, pieces)
-        with blas().limit(limits=1, user_api="blas"):
+        with one_thread():
             if len(ranges) == 1:
                 return [function(self.dataset, *ranges[0], *args)]
             futures = [self._pool.submit(function, self.dataset, first, stop, *args) for first, stop in ranges]

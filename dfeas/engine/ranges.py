@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from itertools import pairwise
 from time import perf_counter
 from typing import Any
-
-from threadpoolctl import ThreadpoolController
 
 from dfeas.engine.tree import Tree
 from dfeas.passes import AnyPass, Partial, Question
@@ -56,11 +53,3 @@ def join(question: Question, scanned: list[tuple[Any, Cost]]) -> tuple[Any, Cost
         for node in nodes:
             tree.push(*node)
     return tree.finish(), total
-
-
-@lru_cache(maxsize=1)
-def blas() -> ThreadpoolController:
-    """Controls the BLAS of this process: one thread, or the order of its sums depends on the machine."""
-    import numpy.linalg  # noqa: F401 - loads the library that is to be controlled
-
-    return ThreadpoolController()

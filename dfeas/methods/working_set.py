@@ -24,7 +24,8 @@ a_j is among the taken (the lowest always is), and the next x is at least as goo
 is asked (von Neumann's bound; Ramdas and Pena 2014, Algorithm 5). It needs cap >= m + 2.
 
 Evidence: both ends of the bracket over all data: low of every pass, and |Ax| of the weights on W, which are sparse. ``hopeful``
-while W has a separator: a small |Ax| is then no reason to stop, for a separator of all may be near.
+while W has a separator, and for ``PATIENCE`` passes once columns are dropped: a small |Ax| is then no reason to stop, for a
+separator of all may be near.
 """
 
 from __future__ import annotations
@@ -50,6 +51,9 @@ ROW_OVERHEAD = 100
 
 CLOSEST = 1e-6
 """Nearest to the widest margin that is tried when the checker refuses separators."""
+
+PATIENCE = 100
+"""Passes with dropped columns after which a separator is expected no more."""
 
 CAPPED_TOLERANCE = 0.5
 """How near to the best margin of W its separator must be when columns have been dropped."""
@@ -81,7 +85,7 @@ def fits(facts: Facts) -> bool:
 def _sample_size(facts: Facts, cap: int) -> int:
     """About sqrt(m n) columns, at least 20 m; all of them, when the first pass would take them anyway."""
     count = max(isqrt(facts.m * facts.n), SAMPLE_LEAST * facts.m, 1000)
-    return facts.n if facts.n <= min(cap, FILL * count) else min(count, cap)
+    return facts.n if facts.n <= min(cap, FILL * count) else min(count, max(1, cap // 2))
 
 
 def _sample(facts: Facts, cap: int, seed: int) -> Partial:
@@ -208,8 +212,9 @@ class WorkingSet:
         assert state.best is not None
         closeness = min(CAPPED_TOLERANCE, state.closeness or 1.0)
         old, weight = _located(state.columns, state.best)
-        kept, weight = basic(state.columns.take(old).unit(), weight)
-        anchors = state.columns.take(old[kept])
+        held = state.columns
+        kept, weight = basic(lambda chosen: held.take(old[chosen]).unit(), state.facts.m, weight)
+        anchors = held.take(old[kept])
         fresh = taken.take(~np.isin(taken.index, anchors.index))
         fresh = fresh.take(np.arange(min(len(fresh), state.cap - len(anchors))))
         x = _toward(weight / weight.sum(), anchors, taken.take(np.zeros(1, np.int64)))
@@ -238,7 +243,9 @@ class WorkingSet:
             state.steps,
             state.violated,
             state.stalled,
-            hopeful=state.solution is not None and state.solution.outcome == SEPARATED and state.z is None,
+            hopeful=state.solution is not None
+            and state.solution.outcome == SEPARATED
+            and (state.z is None or state.full < PATIENCE),
         )
 
 

@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 
+from dfeas.blas import one_thread
 from dfeas.workingset.matrix import Floats, Indices
 
 BATCH = 128
 """Further columns that are taken up at a time."""
 
 
-def basic(columns: Floats, x: Floats) -> tuple[Indices, Floats]:
+def basic(columns: Callable[[Indices], Floats], dimension: int, x: Floats) -> tuple[Indices, Floats]:
     """At most d + 1 entries with the same sum_j x_j a_j and sum_j x_j, up to rounding.
 
-    ``columns`` (c, d), one a row, and ``x`` (c,) >= 0. Returns their positions, ascending, and the entries.
+    ``columns`` gives columns (r, d) by their positions (r,), one a row: few are looked at at a time. ``x`` (c,) is >= 0.
+    Returns positions, ascending, and entries.
     """
-    most = columns.shape[1] + 1
+    most = dimension + 1
     x = x.copy()
     active = np.arange(0)
     waiting = np.flatnonzero(x > 0)
-    while len(waiting):
-        free = most - len(active) + BATCH
-        active, waiting = np.concatenate([active, waiting[:free]]), waiting[free:]
-        if len(active) > most:
-            x[active] = eliminate(x[active], _null_space(np.column_stack([columns[active], np.ones(len(active))])))
-        active = active[x[active] > 0]
-    return np.sort(active), x[np.sort(active)]
+    with one_thread(of_scipy=True):
+        while len(waiting):
+            free = most - len(active) + BATCH
+            active, waiting = np.concatenate([active, waiting[:free]]), waiting[free:]
+            if len(active) > most:
+                system = np.column_stack([columns(active), np.ones(len(active))])
+                x[active] = eliminate(x[active], _null_space(system))
+            active = active[x[active] > 0]
+    active.sort()
+    return active, x[active]
 
 
 def _null_space(system: Floats) -> Floats:

@@ -29,35 +29,41 @@ def conflict(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | None:
     weights, which are given for the columns as they are.
     """
     rows = np.flatnonzero(x)
-    columns = matrix.gather(rows)
-    length = np.linalg.norm(columns, axis=1)
+    length = matrix.lengths(rows)
     null = np.flatnonzero(length == 0)
     if len(null):
         return rows[null[:1]], np.ones(1)
-    columns /= length[:, None]
+
+    def unit(chosen: Indices) -> Floats:
+        return np.asarray(matrix.gather(rows[chosen]) / length[chosen, None])
+
     weight = x[rows] * length
-    kept, weight = basic(columns, weight / weight.sum())
+    kept, weight = basic(unit, matrix.shape[1], weight / weight.sum())
     for share in NEGLIGIBLE:
         large = kept[weight > share * weight.max()]
-        found = _refined(columns[large], weight[weight > share * weight.max()])
+        found = _refined(unit(large), weight[weight > share * weight.max()])
         if found is not None:
-            large, found = _irreducible(columns, large[found > 0], found[found > 0])
+            large, found = large[found > 0], found[found > 0]
+            some, found = _irreducible(unit(large), found)
+            large = large[some]
             found /= length[large]
             return rows[large], found / found.sum()
     return None
 
 
-def _irreducible(columns: Floats, kept: Indices, x: Floats) -> tuple[Indices, Floats]:
-    """Fewer of the kept columns, as long as they are dependent: then there is one x for them, and none for a part of them."""
-    system = np.column_stack([columns[kept], np.ones(len(kept))])
+def _irreducible(columns: Floats, x: Floats) -> tuple[Indices, Floats]:
+    """Some of the columns, fewer while they are dependent: then there is one x for them, and none for a part of them."""
+    system = np.column_stack([columns, np.ones(len(columns))])
     directions = scipy.linalg.null_space(system.T, rcond=DEPENDENT)
+    everything = np.arange(len(x))
     if not directions.shape[1]:
-        return kept, x
+        return everything, x
     fewer = eliminate(x, directions)
-    found = _refined(columns[kept[fewer > 0]], fewer[fewer > 0])
+    some = everything[fewer > 0]
+    found = _refined(columns[some], fewer[some])
     if found is None:
-        return kept, x
-    return kept[fewer > 0][found > 0], found[found > 0]
+        return everything, x
+    return some[found > 0], found[found > 0]
 
 
 def _refined(columns: Floats, x: Floats) -> Floats | None:

@@ -12,17 +12,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.blas import side_by_side
+
 Floats = NDArray[np.float64]
 Array = NDArray[np.float32] | NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-TILE_BYTES = 8 << 20
+TILE_BYTES = 4 << 20
 """float64 copies of rows are made in tiles of this size."""
+
+GROUPS = 4
+"""Pieces of work that may be done side by side."""
+
+GRAM_BYTES = 128 << 20
+"""Gram matrices of all pieces together."""
+
+WORTH = 1 << 19
+"""Entries below which one thread is as fast as several."""
 
 _UNEVEN = 30.0
 """Features whose sizes differ by more than this factor are brought to one size."""
@@ -55,7 +67,7 @@ class ColumnMatrix:
     def evened(self) -> ColumnMatrix:
         """The same columns with features brought to one size, if their sizes differ much; a constant zero stays."""
         squares = np.zeros(self.shape[1])
-        for _, tile in self._tiles(None):
+        for _, tile in self._tiles(range(self.shape[0])):
             squares += np.einsum("ij,ij->j", tile, tile)
         size = np.sqrt(squares / max(1, self.shape[0]))
         some = size > 0
@@ -81,20 +93,34 @@ class ColumnMatrix:
             chosen *= self.feature
         return chosen
 
-    def _tiles(self, rows: Indices | None) -> Iterator[tuple[Any, Floats]]:
-        """(positions, columns) of all rows, or of some."""
-        count, d = (self.shape[0] if rows is None else len(rows)), self.shape[1]
-        size = max(1, TILE_BYTES // (8 * d))
+    def _tiles(self, rows: Indices | range) -> Iterator[tuple[slice, Floats]]:
+        """(positions, columns) of some rows, or of a range of them."""
+        count = len(rows)
+        size = max(1, TILE_BYTES // (8 * self.shape[1]))
         for first in range(0, count, size):
             here = slice(first, min(count, first + size))
-            yield here, self.gather(here if rows is None else rows[here])
+            chosen = rows[here]
+            yield here, self.gather(slice(chosen.start, chosen.stop) if isinstance(chosen, range) else chosen)
+
+    def _groups(self, count: int, most: int = GROUPS) -> list[tuple[int, int]]:
+        """Cuts of ``count`` rows for work side by side; they depend on sizes alone, so that sums are the same anywhere."""
+        pieces = most if count * self.shape[1] >= WORTH else 1
+        edges = [count * i // pieces for i in range(pieces + 1)]
+        return list(pairwise(edges))
 
     def scores(self, v: Floats, level: float = 1.0) -> Floats:
         """Scores (c,) (D a_j)'v; in float64 at least where they are not clearly above ``level``."""
         if not self.single:
             return self._wide(v)
-        fast = (self.points @ (self.feature * v).astype(np.float32)).astype(np.float64)
-        fast *= self.scale
+        narrow = (self.feature * v).astype(np.float32)
+        fast = np.empty(self.shape[0])
+        groups = self._groups(len(fast))
+
+        def multiply(g: int) -> None:
+            rows = slice(*groups[g])
+            np.multiply(self.points[rows] @ narrow, self.scale[rows], out=fast[rows])
+
+        side_by_side(multiply, len(groups))
         # eight times the usual error of a product in float32 with a unit column
         unsure = np.flatnonzero(fast < level + 2.0**-21 * float(np.linalg.norm(v)))
         if 3 * len(unsure) > len(fast):
@@ -104,20 +130,39 @@ class ColumnMatrix:
         return fast
 
     def _wide(self, v: Floats) -> Floats:
-        if self.points.dtype == np.float64:
-            return np.asarray((self.points @ (self.feature * v)) * self.scale, np.float64)
         wide = np.empty(self.shape[0])
-        for here, tile in self._tiles(None):
-            wide[here] = tile @ v
+        groups = self._groups(len(wide))
+
+        def multiply(g: int) -> None:
+            first, stop = groups[g]
+            if self.points.dtype == np.float64:
+                wide[first:stop] = (self.points[first:stop] @ (self.feature * v)) * self.scale[first:stop]
+                return
+            for here, tile in self._tiles(range(first, stop)):
+                wide[first:stop][here] = tile @ v
+
+        side_by_side(multiply, len(groups))
         return wide
 
     def combine(self, x: Floats) -> Floats:
         """sum_j x_j D a_j (d,) over the entries that are not zero, in float64."""
         rows = np.flatnonzero(x)
-        total = np.zeros(self.shape[1])
+        groups = self._groups(len(rows))
+
+        def add(g: int) -> Floats:
+            mine, total = rows[slice(*groups[g])], np.zeros(self.shape[1])
+            for here, tile in self._tiles(mine):
+                total += x[mine[here]] @ tile
+            return total
+
+        return np.asarray(np.sum(side_by_side(add, len(groups)), axis=0))
+
+    def lengths(self, rows: Indices) -> Floats:
+        """Lengths (r,) of some columns D a_j."""
+        found = np.empty(len(rows))
         for here, tile in self._tiles(rows):
-            total += x[rows[here]] @ tile
-        return total
+            found[here] = np.sqrt(np.einsum("ij,ij->i", tile, tile))
+        return found
 
     def normal_product(self, v: Floats, active: NDArray[np.bool_]) -> Floats:
         """sum over active columns of D a_j (D a_j)'v (d,), in the precision of the rows."""
@@ -128,8 +173,18 @@ class ColumnMatrix:
     def gram(self, rows: Indices) -> tuple[Floats, Floats]:
         """sum_j D a_j (D a_j)' (d, d) and sum_j D a_j (d,) over some rows, in float64."""
         d = self.shape[1]
-        square, total = np.zeros((d, d)), np.zeros(d)
-        for _, tile in self._tiles(rows):
-            square += tile.T @ tile
-            total += tile.sum(axis=0)
+        groups = self._groups(len(rows), max(1, min(GROUPS, GRAM_BYTES // (8 * d * d))))
+
+        def add(g: int) -> tuple[Floats, Floats]:
+            square, total = np.zeros((d, d)), np.zeros(d)
+            for _, tile in self._tiles(rows[slice(*groups[g])]):
+                square += tile.T @ tile
+                total += tile.sum(axis=0)
+            return square, total
+
+        parts = side_by_side(add, len(groups))
+        square, total = parts[0]
+        for more, rest in parts[1:]:
+            square += more
+            total += rest
         return square, total

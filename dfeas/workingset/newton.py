@@ -25,7 +25,7 @@ DIRECT = 4000
 RESOLVED = 1e-13
 """A Cholesky factor is used while (1/C) / trace is above this."""
 
-LEAST_SQUARES_BYTES = 64 << 20
+LEAST_SQUARES_BYTES = 16 << 20
 """Largest float64 matrix of active columns for a QR."""
 
 
@@ -131,12 +131,14 @@ class Newton:
 
     def _least_squares(self, rows: Indices, C: float) -> Floats | None:
         """min |B'w - 1|^2 + |w|^2 / C by QR: resolves C up to the square of what the normal equations do."""
-        d = self.matrix.shape[1]
-        columns = self.matrix.gather(rows)
-        system = np.vstack([columns, np.eye(d) / np.sqrt(C)])
-        wanted = np.concatenate([np.ones(len(rows)), np.zeros(d)])
+        d, k = self.matrix.shape[1], len(rows)
+        system = np.zeros((k + d, d + 1))
+        system[:k, :d] = self.matrix.gather(rows)
+        system[:k, d] = 1
+        system[k + np.arange(d), np.arange(d)] = 1 / np.sqrt(C)
+        factor = np.asarray(np.linalg.qr(system, mode="r"))  # its last column is Q'b: Q itself is not needed
         try:
-            found = np.asarray(scipy.linalg.lstsq(system, wanted, lapack_driver="gelsy", check_finite=False)[0])
+            found = np.asarray(scipy.linalg.solve_triangular(factor[:d, :d], factor[:d, d], check_finite=False))
         except np.linalg.LinAlgError:
             return None
         return found if np.isfinite(found).all() else None

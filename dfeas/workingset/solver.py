@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dfeas.blas import one_thread
 from dfeas.workingset.conflict import conflict
 from dfeas.workingset.matrix import ColumnMatrix, Floats, Indices
 from dfeas.workingset.newton import Newton
@@ -68,6 +69,11 @@ def solve(matrix: ColumnMatrix, start: Solution | None = None, tolerance: float 
 
     Source: the L2 soft margin of ``newton``; Caratheodory for the conflict.
     """
+    with one_thread(of_scipy=True):
+        return _solve(matrix, start, tolerance)
+
+
+def _solve(matrix: ColumnMatrix, start: Solution | None, tolerance: float | None) -> Solution:
     even = matrix.evened() if tolerance is None else matrix
     w = np.zeros(matrix.shape[1]) if start is None else start.w
     C = FIRST_C if start is None else max(FIRST_C, start.C / FACTOR)
@@ -123,7 +129,10 @@ def _in_float64(
     tried = np.inf
     best: Solution | None = None
     while True:
-        newton.minimise(C, np.inf if tolerance is not None else ENOUGH, 0.0 if tolerance is not None else ROUGH)
+        if tolerance is None:
+            newton.minimise(C, ENOUGH, ROUGH)
+        else:
+            newton.minimise(C, np.inf, 0.0)
         best = found = _described(plain, newton, C).with_upper(best)
         if found.outcome == SEPARATED and (
             newton.point.low > ENOUGH if tolerance is None else found.margin >= (1 - tolerance / 2) * found.upper

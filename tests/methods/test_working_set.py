@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import nnls
 
 import dfeas
 from dfeas.engine import LocalEngine
@@ -152,6 +153,19 @@ def test_the_maximum_margin_of_data_on_disk(tolerance: float, dataset: Callable[
     assert result.margin_lower <= 0.01 * (1 + 1e-5)
     assert result.margin_upper >= 0.01 * (1 - 1e-5)
     assert result.passes < 6
+
+
+def test_the_maximum_margin_is_that_of_an_independent_quadratic_program(arrays: Callable[..., Any]) -> None:
+    """Least distance programming by NNLS (Lawson and Hanson 1974, chapter 23) on 100 x 20,000."""
+    X, labels = arrays("halfspace", 100, 20_000)
+    result = dfeas.solve(X, labels, margin_tolerance=1e-3)
+    A = X.astype(np.float64) * labels[:, None]
+    A /= np.linalg.norm(A, axis=1)[:, None]
+    target = np.append(np.zeros(100), 1.0)
+    rest = target - np.vstack([A.T, np.ones(20_000)]) @ nnls(np.vstack([A.T, np.ones(20_000)]), target, maxiter=10_000)[0]
+    widest = (A @ (-rest[:100] / np.linalg.norm(rest[:100]))).min()
+    assert widest * (1 - 1e-3) <= result.margin_lower <= widest * (1 + 1e-6)
+    assert widest * (1 - 1e-6) <= result.margin_upper <= widest / (1 - 1e-3)
 
 
 def test_a_limit_before_the_maximum_margin_leaves_a_checked_separator(arrays: Callable[..., Any]) -> None:

@@ -238,7 +238,7 @@ def test_a_basic_vector_has_the_same_sum_and_few_entries(d: int, c: int, seed: i
     if seed % 3 == 0:
         columns[: c // 2] = columns[:1]
     x = rng.random(c) * (rng.random(c) < 0.8)
-    kept, weight = basic(columns, x)
+    kept, weight = basic(lambda chosen: columns[chosen], d, x)
     assert len(kept) <= d + 1
     assert (weight > 0).all()
     assert all(a < b for a, b in pairwise(kept))
