@@ -39,10 +39,15 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+@lru_cache(maxsize=1)
+def _pool() -> ThreadPoolExecutor:
+    """Threads that stay: each new one would keep memory of its own."""
+    return ThreadPoolExecutor(processors(), "dfeas-solve")
+
+
 def side_by_side(function: Callable[[int], R], count: int) -> list[R]:
     """function(0) .. function(count - 1), in threads where there are several processors."""
     threads = min(count, processors())
     if threads <= 1:
         return [function(i) for i in range(count)]
-    with ThreadPoolExecutor(threads, "dfeas-solve") as pool:
-        return list(pool.map(function, range(count)))
+    return list(_pool().map(function, range(count)))

@@ -105,7 +105,7 @@ def _estimate(
     if name.startswith("working-set"):
         columns = min(working_set.capacity(facts), working_set.usual_columns(facts))
         passes = FULL_PASSES + min(1.0, working_set.sample_share(facts))
-        own = COPIES * columns * working_set.column_bytes(facts)
+        own = COPIES * columns * working_set.column_bytes(facts) + working_set.solver_bytes(facts)
         thinking = _solver_seconds(columns, facts)
         if not working_set.fits(facts):
             remark = f"does not fit: --memory {4 * working_set.least_memory(facts) / 1e6:.0f}MB is needed"

@@ -81,8 +81,9 @@ def test_auto_takes_the_working_set_where_it_fits_and_says_why(arrays: Callable[
     assert "dense" in rich.why
     poor = dfeas.solve(X, labels, memory="60MB", max_passes=2)
     assert poor.method == "mirror-prox"
-    assert "would need 97 MB of memory" in poor.why  # 3000 columns of 2000 float32 and 100 bytes, four times
-    with pytest.raises(UsageError, match="working-set needs 97 MB of memory for this data, or use mirror-prox"):
+    # 3000 columns of 2000 float32 and 100 bytes, four times, and twenty matrices 2000 x 2000
+    assert "would need 737 MB of memory" in poor.why
+    with pytest.raises(UsageError, match="working-set needs 737 MB of memory for this data, or use mirror-prox"):
         dfeas.solve(X, labels, method="working-set", memory="60MB")
 
 

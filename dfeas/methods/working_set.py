@@ -67,14 +67,19 @@ def column_bytes(facts: Facts) -> int:
     return facts.m * facts.itemsize + ROW_OVERHEAD
 
 
+def solver_bytes(facts: Facts) -> int:
+    """Bytes of the systems that the solver in memory works on, whatever W: about twenty of m x m in float64."""
+    return 160 * min(facts.m, facts.n) ** 2
+
+
 def capacity(facts: Facts) -> int:
     """Columns that W may hold."""
-    return min(facts.n, facts.memory // column_bytes(facts))
+    return max(0, min(facts.n, (facts.memory - solver_bytes(facts) // 4) // column_bytes(facts)))
 
 
 def least_memory(facts: Facts) -> int:
     """Bytes without which the method does not work well: for all columns, or for four times a basis."""
-    return min(facts.n, 4 * (facts.m + 1)) * column_bytes(facts)
+    return min(facts.n, 4 * (facts.m + 1)) * column_bytes(facts) + solver_bytes(facts) // 4
 
 
 def fits(facts: Facts) -> bool:
