@@ -60,7 +60,8 @@ def main(results: Path) -> None:
     title(f"1.6 GB of generated points with one wrong label, {BUDGET} of memory, a cluster of two worker processes")
     big = str(results / "big")
     dfeas("generate", "one-flip", big, "--features", str(FEATURES), "--points", str(POINTS))
-    dfeas("solve", big, "--out", str(results / "big-run"), "--local", "2", "--memory", BUDGET, "--eps", "0.01")
+    dfeas("plan", big, "--memory", BUDGET)
+    dfeas("solve", big, "--out", str(results / "big-run"), "--local", "2", "--memory", BUDGET)
     dfeas("verify", str(results / "big-run"), "--memory", BUDGET)
 
     title(f"done in {time.monotonic() - began:.0f} s; the results are in {results}")
