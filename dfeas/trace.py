@@ -59,6 +59,7 @@ class Terminal:
     clock: Callable[[], float] = time.monotonic
     _records: list[Record] = field(default_factory=list)
     _shown: float = -math.inf
+    _unseen: bool = False
     _width: int = 0
     _lost: bool = False
 
@@ -69,7 +70,8 @@ class Terminal:
             del self._records[1:-2048:2]
         live = not self._lost and self.stream.isatty()
         now = self.clock()
-        if now - self._shown < (0.1 if live else self.every):
+        self._unseen = now - self._shown < (0.1 if live else self.every)
+        if self._unseen:
             return
         self._shown = now
         text = describe(self._records, self.eps)
@@ -80,7 +82,10 @@ class Terminal:
             self._write(text + "\n")
 
     def note(self, event: str, text: str, **values: Any) -> None:
-        """A line of its own."""
+        """A line of its own, after the last pass."""
+        if self._unseen and not self._width:
+            self._write(describe(self._records, self.eps) + "\n")
+        self._unseen = False
         if self._width:
             self._write("\r" + " " * self._width + "\r")
             self._width = 0
@@ -116,6 +121,6 @@ def describe(records: list[Record], eps: float) -> str:
     if last.violated is not None:
         parts.insert(2, f"{last.violated} violated")
     left = remaining_passes(records, eps) * last.seconds / max(1, last.passes)
-    if math.isfinite(left):
+    if math.isfinite(left) and not last.hopeful:
         parts.append(f"about {left:.0f} s left" if left < 5400 else f"about {left / 3600:.1f} h left")
     return "  ".join(parts)
