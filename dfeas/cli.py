@@ -219,15 +219,14 @@ def solve(
 @click.argument("data", type=click.Path(path_type=Path))
 @click.option("--labels", default=None, help="Label array, when DATA is a zarr array.")
 @click.option("--method", default=None, type=click.Choice(list(METHODS)), help="Only this one.  [default: all]")
+@click.option("--positive", default=None, metavar="CLASS", help="As it will be solved.")
 @click.option("--margin", default=1e-3, show_default=True, help="Margin, or eps, for which theorems bound the passes.")
 @click.option("--intercept", is_flag=True, help="As it will be solved.")
 @click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of a process for blocks and answers.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def plan(
-    data: Path, labels: str | None, method: str | None, margin: float, intercept: bool, memory: str, as_json: bool
-) -> None:
+def plan(data: Path, labels: str | None, as_json: bool, **options: Any) -> None:
     """Say what a run in this process would cost: memory, passes and time of each method. Reads a few blocks."""
-    found = make_plan(str(data), labels, method=method, margin=margin, intercept=intercept, memory=memory)
+    found = make_plan(str(data), labels, **options)
     if as_json:
         click.echo(json.dumps(found.to_json()))
         return

@@ -14,7 +14,7 @@ from dfeas.engine import Engine
 from dfeas.errors import CheckFailedError, ClusterLostError
 from dfeas.methods import Bracket, Evidence, Method
 from dfeas.recovery import recover
-from dfeas.termination import FEASIBLE, STOPPED, UNDECIDED, Decision, Goal, Limits, Record, decide
+from dfeas.termination import FEASIBLE, UNDECIDED, Decision, Goal, Limits, Record, decide, ending
 from dfeas.trace import Sink
 from dfeas.verify import Check
 
@@ -90,7 +90,7 @@ def run(
     if certificate is None and evidence.bracket.y is not None:
         certificate = Certificate("separator", fingerprint, y=evidence.bracket.y)
     for sink in sinks:
-        sink.note("stopped", STOPPED[decision.stopped], stopped=decision.stopped, verdict=decision.verdict)
+        sink.note("stopped", ending(decision, record), stopped=decision.stopped, verdict=decision.verdict)
     return Outcome(decision, record, evidence, certificate, check, reads)
 
 

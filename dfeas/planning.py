@@ -15,9 +15,10 @@ from dfeas.engine import LocalEngine
 from dfeas.errors import UsageError
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, thread_bytes, threads_that_fit
 from dfeas.methods import METHODS, Facts, working_set
-from dfeas.passes import Partial, Softmin
-from dfeas.solving import choose, facts_of, open_data
+from dfeas.passes import Partial, Softmin, Survey
+from dfeas.solving import LEAST_EPS, choose, facts_of, open_data
 from dfeas.store import Dataset
+from dfeas.store.writing import refuse_unusable
 
 PROBE_BYTES = 256 << 20
 """How much is read to measure the speed."""
@@ -33,6 +34,12 @@ COPIES = 2.2
 
 PROCESS_BYTES = 120_000_000
 """An idle process with its libraries."""
+
+PROBED_FEATURES = 1000
+"""Products are timed with at most so many features."""
+
+DROPPING_PASSES = 10
+"""More of them when memory holds fewer columns than it wants: halfspace 1000 x 500,000 with 256 MB."""
 
 SQUARES, PRODUCTS = 8, 60
 """Gram matrices and products of the whole working set that its solver usually computes."""
@@ -74,6 +81,7 @@ def plan(
     labels: Any = None,
     *,
     method: str | None = None,
+    positive: str | None = None,
     margin: float = 1e-3,
     intercept: bool = False,
     memory: str | int = DEFAULT_MEMORY,
@@ -84,10 +92,10 @@ def plan(
     """
     if method is not None and method not in METHODS:
         raise UsageError(f"unknown method {method}; expected {', '.join(METHODS)}")
-    if not 0 < margin < 1:
-        raise UsageError(f"margin {margin}: expected a number between 0 and 1")
+    if not LEAST_EPS <= margin < 1:
+        raise UsageError(f"margin {margin}: expected a number from {LEAST_EPS:g} to below 1")
     budget = parse_bytes(memory)
-    dataset = open_data(X, labels, None, intercept)[1]
+    dataset = open_data(X, labels, positive, intercept)[1]
     threads = threads_that_fit(dataset, budget, processors())
     first, later = read_seconds(dataset, threads)
     facts = facts_of(dataset, budget)
@@ -105,13 +113,17 @@ def _estimate(
     remark, thinking = "", 0.0
     if name.startswith("working-set"):
         columns = min(working_set.capacity(facts), working_set.usual_columns(facts))
-        passes = FULL_PASSES + min(1.0, working_set.sample_share(facts))
+        share = working_set.sample_share(facts)
+        passes = 2.0 if share == 1 else FULL_PASSES + share
         own = COPIES * columns * working_set.column_bytes(facts) + working_set.solver_bytes(facts)
         thinking = _solver_seconds(columns, facts)
         if not working_set.fits(facts):
             remark = f"does not fit: --memory {4 * working_set.least_memory(facts) / 1e6:.0f}MB is needed"
+        elif columns < working_set.usual_columns(facts):
+            passes += DROPPING_PASSES
+            remark = "more passes than with more memory: columns will be dropped"
     else:
-        passes = max(2.0, USUAL[name] * most)
+        passes = min(most, max(2.0, USUAL[name] * most))
         own = 32 * facts.m * int(passes)
         if name == "perceptron":
             own = min(facts.memory, 64 * facts.m * max(1000, 20 * facts.m))
@@ -130,11 +142,16 @@ def read_seconds(dataset: Dataset, threads: int) -> tuple[float, float]:
     count = max(1, min(dataset.blocks, PROBE_BYTES // dataset.block_bytes))
     middle = (dataset.blocks - count) // 2
     engine = LocalEngine(dataset, threads)
+    blocks = tuple(range(middle, middle + count))
     question = Softmin(np.full((dataset.dimension, 1), dataset.dimension**-0.5), np.ones(1))
     taken = []
     try:
-        for _ in range(2):
-            engine.run(Partial(question, tuple(range(middle, middle + count))))
+        if dataset.header is None:
+            # as a solve does it; what cannot be solved cannot be planned
+            refuse_unusable(engine.run(Partial(Survey(), blocks)), dataset.where)
+            taken.append(engine.cost.wall_seconds * dataset.n / engine.cost.points)
+        while len(taken) < 2:
+            engine.run(Partial(question, blocks))
             taken.append(engine.cost.wall_seconds * dataset.n / engine.cost.points)
     finally:
         engine.close()
@@ -144,12 +161,13 @@ def read_seconds(dataset: Dataset, threads: int) -> tuple[float, float]:
 
 def _solver_seconds(columns: int, facts: Facts) -> float:
     """Time of the solver in memory, from the speed of products of a part of the columns: the best of three."""
-    d = facts.m
+    d = min(facts.m, PROBED_FEATURES)
     rows = max(16, min(columns, 1_000_000 // d))
     trial = np.ones((rows, d))
     square = min(_seconds(lambda: trial.T @ trial) for _ in range(3))
     product = min(_seconds(lambda: trial @ trial[0]) for _ in range(3))
-    return columns / rows * (SQUARES * square + PRODUCTS * product)
+    wider = facts.m / d
+    return columns / rows * wider * (SQUARES * square * min(wider, columns / d) + PRODUCTS * product)
 
 
 def _seconds(work: Callable[[], Any]) -> float:

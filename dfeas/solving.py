@@ -26,12 +26,18 @@ from dfeas.result import CERTIFICATE, RESULT, TRACE, Result, versions
 from dfeas.store import Dataset, Source, from_arrays, open_source
 from dfeas.store.layout import fingerprint
 from dfeas.store.writing import claim, refuse_unusable, release
-from dfeas.termination import FEASIBLE, STOPPED, UNDECIDED, Goal, Limits
+from dfeas.termination import FEASIBLE, UNDECIDED, Goal, Limits, ending
 from dfeas.trace import Sink, Terminal, TraceFile
 from dfeas.verify import Check, check
 
 if TYPE_CHECKING:
     from distributed import Client
+
+LEAST_EPS = 1e-12
+"""The checker's own rounding bound must stay below eps."""
+
+CONFLICT = 1e-10
+"""|Ax| up to this, as the checker bounds it, is rounding: points that carry x conflict. A larger one accuses nobody."""
 
 
 def solve(
@@ -137,8 +143,8 @@ def _check_options(
     for name, value in numbers.items():
         if value is not None and not isinstance(value, int | float | np.number):
             raise UsageError(f"{name} {value!r}: expected a number")
-    if not 0 < eps < 1:
-        raise UsageError(f"eps {eps}: expected a number between 0 and 1")
+    if not LEAST_EPS <= eps < 1:
+        raise UsageError(f"eps {eps}: expected a number from {LEAST_EPS:g}, which float64 can prove, to below 1")
     if margin_tolerance is not None and not 1e-6 <= margin_tolerance < 1:
         raise UsageError(f"margin_tolerance {margin_tolerance}: expected a number from 1e-6 to below 1")
     if max_passes is not None and max_passes < 1:
@@ -258,7 +264,12 @@ def _result(setting: _Setting, request: _Request, outcome: Outcome, why: str, re
         lower = proved.margin_lower if proved.verdict == FEASIBLE else lower
         upper = upper if proved.verdict == FEASIBLE else proved.margin_upper
     named = []
-    if proved is not None and proved.verdict != FEASIBLE and outcome.certificate is not None:
+    if (
+        proved is not None
+        and proved.verdict != FEASIBLE
+        and proved.margin_upper <= CONFLICT
+        and outcome.certificate is not None
+    ):
         named = conflicts(dataset, outcome.certificate, outcome.evidence)
     place = None
     if source is not None:
@@ -286,6 +297,6 @@ def _result(setting: _Setting, request: _Request, outcome: Outcome, why: str, re
         versions=versions(),
         data=place,
         conflicts=named,
-        detail=STOPPED[outcome.decision.stopped] if proved is None else proved.message,
+        detail=ending(outcome.decision, record) if proved is None else proved.message,
         evidence=outcome.certificate,
     )

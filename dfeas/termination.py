@@ -92,6 +92,12 @@ def decide(record: Record, goal: Goal, limits: Limits) -> Decision | None:
     return Decision(ended) if ended else None
 
 
+def ending(decision: Decision, record: Record) -> str:
+    """Why a run ended, in a sentence."""
+    more = f": {record.stalled}" if decision.stopped == "stalled" and record.stalled else ""
+    return STOPPED[decision.stopped] + more
+
+
 def _ended(record: Record, goal: Goal, limits: Limits) -> str:
     """Why no further pass is made; empty to go on."""
     beyond = goal.feasible_above >= record.margin_upper or goal.infeasible_below < RESOLUTION

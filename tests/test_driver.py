@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -104,6 +105,21 @@ def test_a_plan_says_what_a_run_will_cost(arrays: Callable[..., Any]) -> None:
     assert tight.estimates[0].remark == ""
     with pytest.raises(UsageError, match="unknown method"):
         dfeas.plan(X, labels, method="newton")
+    with pytest.raises(UsageError, match="margin"):
+        dfeas.plan(X, labels, margin=1e-200)
+    with pytest.raises(BadInputError, match="not finite"):
+        dfeas.plan(np.array([[1.0, np.nan], [1.0, 1.0]]), [0, 1])
+    one = dfeas.plan(np.ones((1, 1))).estimates[0]
+    assert (one.passes, one.most_passes) == (2, 2)
+
+
+def test_a_plan_of_wide_data_takes_no_memory_for_it(arrays: Callable[..., Any]) -> None:
+    wide = np.random.default_rng(0).standard_normal((60, 20_000))
+    tracemalloc.start()
+    found = dfeas.plan(wide, np.arange(60) % 2)
+    assert tracemalloc.get_traced_memory()[1] < 200e6
+    tracemalloc.stop()
+    assert found.estimates[0].seconds < 60
 
 
 def test_a_bar_that_no_margin_can_reach_ends_the_run() -> None:
@@ -385,6 +401,7 @@ def test_the_run_folder_holds_result_certificate_and_trace(arrays: Callable[...,
         {"max_passes": 0},
         {"time_limit": -1},
         {"eps": "x"},
+        {"eps": 1e-17},
         {"margin_tolerance": 0},
         {"margin_tolerance": 1.0},
         {"margin_tolerance": "x"},

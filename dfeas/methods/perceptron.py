@@ -83,7 +83,8 @@ class Perceptron:
     def evidence(self, state: PerceptronState) -> Evidence:
         """Both ends of the bracket."""
         best = state.best_upper
-        return Evidence(state.bracket, None if best is None else lambda: best, state.corrections, state.violated)
+        stalled = "no point is violated, and nothing else is corrected" if state.violated == 0 else ""
+        return Evidence(state.bracket, None if best is None else lambda: best, state.corrections, state.violated, stalled)
 
 
 def correct(y: Floats, columns: Floats, most: int) -> tuple[Floats, Indices]:

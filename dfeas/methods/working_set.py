@@ -179,6 +179,9 @@ class WorkingSet:
                 return state
             # the checker has refused the separator: the next one is nearer to the widest margin
             closeness = 0.1 if closeness is None else max(CLOSEST, closeness / 10)
+        if bracket.lower > 0 and not known_separated and not fresh:
+            # it was asked for violated columns; those that bound the margin come with the next pass
+            return replace(state, closeness=closeness)
         full = state.z is not None or len(columns) + fresh > state.cap
         if not (len(answer.columns) if full else fresh) and (full or closeness == state.closeness):
             return replace(state, stalled="all columns that matter are in memory, and float64 tells their margin no better")

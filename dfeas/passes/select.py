@@ -74,8 +74,9 @@ class Select:
         factor: Array = block.sides.narrow if single else block.sides.scale()
         score: Array = np.empty(block.size, y.dtype)
         m = block.points.shape[1]
-        for rows in block.tiles():
-            score[rows] = in_precision(block.points[rows], single) @ y[:m]
+        with np.errstate(invalid="ignore"):  # OpenBLAS computes on lanes that it then throws away
+            for rows in block.tiles():
+                score[rows] = in_precision(block.points[rows], single) @ y[:m]
         if block.intercept:
             score += y[m]
         score *= factor

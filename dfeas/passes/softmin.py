@@ -184,7 +184,8 @@ def _scores(points: Array, factor: Array, questions: Array, intercept: bool) -> 
     """Fast scores (k, t) of a tile, in the precision of its arguments; ``questions`` is (m, k)."""
     m, k = points.shape[1], questions.shape[1]
     if k == 1:
-        scores = (points @ questions[:m, 0])[None, :]
+        with np.errstate(invalid="ignore"):  # OpenBLAS computes on lanes that it then throws away
+            scores = (points @ questions[:m, 0])[None, :]
     else:
         scores = np.empty((k, len(points)), points.dtype)
         for rows in _product_rows(points, k):

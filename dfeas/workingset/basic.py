@@ -11,7 +11,7 @@ from dfeas.blas import one_thread
 from dfeas.workingset.matrix import Floats, Indices
 
 BATCH = 128
-"""Further columns that are taken up at a time."""
+"""Further columns that are taken up at a time, at least; a quarter of the features where they are many."""
 
 
 def basic(columns: Callable[[Indices], Floats], dimension: int, x: Floats) -> tuple[Indices, Floats]:
@@ -20,13 +20,13 @@ def basic(columns: Callable[[Indices], Floats], dimension: int, x: Floats) -> tu
     ``columns`` gives columns (r, d) by their positions (r,), one a row: few are looked at at a time. ``x`` (c,) is >= 0.
     Returns positions, ascending, and entries.
     """
-    most = dimension + 1
+    most, batch = dimension + 1, max(BATCH, dimension // 4)
     x = x.copy()
     active = np.arange(0)
     waiting = np.flatnonzero(x > 0)
     with one_thread(of_scipy=True):
         while len(waiting):
-            free = most - len(active) + BATCH
+            free = most - len(active) + batch
             active, waiting = np.concatenate([active, waiting[:free]]), waiting[free:]
             if len(active) > most:
                 system = np.column_stack([columns(active), np.ones(len(active))])

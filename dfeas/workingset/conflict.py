@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 
@@ -18,7 +20,7 @@ ROUNDING = 1e-14
 """Weights below this share of the largest are rounding of zero."""
 
 DEPENDENT = 1e-10
-"""Singular values below this share of the largest are zero."""
+"""What is below this share of the largest is zero, in a triangular factor and among singular values."""
 
 
 def conflict(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | None:
@@ -40,30 +42,34 @@ def conflict(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | None:
     weight = x[rows] * length
     kept, weight = basic(unit, matrix.shape[1], weight / weight.sum())
     for share in NEGLIGIBLE:
-        large = kept[weight > share * weight.max()]
-        found = _refined(unit(large), weight[weight > share * weight.max()])
+        heavy = weight > share * weight.max()
+        found = _refined(unit(kept[heavy]), weight[heavy])
         if found is not None:
-            large, found = large[found > 0], found[found > 0]
-            some, found = _irreducible(unit(large), found)
-            large = large[some]
-            found /= length[large]
-            return rows[large], found / found.sum()
+            large = kept[heavy][found > 0]
+            some, found = _irreducible(unit(large), found[found > 0])
+            found /= length[large[some]]
+            return rows[large[some]], found / found.sum()
     return None
 
 
 def _irreducible(columns: Floats, x: Floats) -> tuple[Indices, Floats]:
     """Some of the columns, fewer while they are dependent: then there is one x for them, and none for a part of them."""
-    system = np.column_stack([columns, np.ones(len(columns))])
-    directions = scipy.linalg.null_space(system.T, rcond=DEPENDENT)
     everything = np.arange(len(x))
-    if not directions.shape[1]:
+    system = np.vstack([columns.T, np.ones(len(x))])
+    if _rank(scipy.linalg.qr(system, mode="r", pivoting=True, check_finite=False)[0]) == len(x):
         return everything, x
-    fewer = eliminate(x, directions)
+    fewer = eliminate(x, scipy.linalg.null_space(system, rcond=DEPENDENT))
     some = everything[fewer > 0]
     found = _refined(columns[some], fewer[some])
     if found is None:
         return everything, x
     return some[found > 0], found[found > 0]
+
+
+def _rank(factor: Any) -> int:
+    """Rank of a matrix, from the R of its pivoted QR."""
+    size = np.abs(np.diagonal(factor))
+    return int((size > DEPENDENT * size.max()).sum())
 
 
 def _refined(columns: Floats, x: Floats) -> Floats | None:
@@ -72,11 +78,12 @@ def _refined(columns: Floats, x: Floats) -> Floats | None:
     system = np.vstack([columns.T, np.ones(s)])
     wanted = np.zeros(d + 1)
     wanted[d] = 1
-    try:
-        for _ in range(3):
-            x = x + scipy.linalg.lstsq(system, wanted - system @ x, lapack_driver="gelsy", check_finite=False)[0]
-    except np.linalg.LinAlgError:
-        return None
+    basis, factor, order = scipy.linalg.qr(system, mode="economic", pivoting=True, check_finite=False)
+    rank = _rank(factor)
+    x = x.copy()
+    for _ in range(3):
+        rest = basis[:, :rank].T @ (wanted - system @ x)
+        x[order[:rank]] += scipy.linalg.solve_triangular(factor[:rank, :rank], rest, check_finite=False)
     if not np.isfinite(x).all() or x.min() < -1e-11 * abs(x).max():
         return None
     x = np.where(x > ROUNDING * x.max(), x, 0.0)

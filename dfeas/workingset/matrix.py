@@ -118,7 +118,8 @@ class ColumnMatrix:
 
         def multiply(g: int) -> None:
             rows = slice(*groups[g])
-            np.multiply(self.points[rows] @ narrow, self.scale[rows], out=fast[rows])
+            with np.errstate(invalid="ignore"):  # OpenBLAS computes on lanes that it then throws away
+                np.multiply(self.points[rows] @ narrow, self.scale[rows], out=fast[rows])
 
         side_by_side(multiply, len(groups))
         # eight times the usual error of a product in float32 with a unit column
@@ -165,7 +166,9 @@ class ColumnMatrix:
         return found
 
     def normal_product(self, v: Floats, active: NDArray[np.bool_]) -> Floats:
-        """sum over active columns of D a_j (D a_j)'v (d,), in the precision of the rows."""
+        """sum over active columns of D a_j (D a_j)'v (d,); in the precision of the rows unless ``exact``."""
+        if not self.single and self.points.dtype == np.float32:
+            return self.combine(np.where(active, self._wide(v), 0.0))
         dtype = self.points.dtype
         inner = (self.points @ (self.feature * v).astype(dtype)) * self.scale**2 * active
         return np.asarray(self.feature * (self.points.T @ inner.astype(dtype)), np.float64)

@@ -97,7 +97,7 @@ class Newton:
         k, d = len(rows), self.matrix.shape[1]
         if min(k, d) > DIRECT:
             return self._conjugate_gradients(active, C)
-        small = 8 * k * d <= LEAST_SQUARES_BYTES
+        small = 8 * k * d <= LEAST_SQUARES_BYTES and min(k, d) <= DIRECT
         if RESOLVED * k > 1 / C and small:
             return self._least_squares(rows, C)
         try:
@@ -130,21 +130,20 @@ class Newton:
         self._updates += 1
 
     def _least_squares(self, rows: Indices, C: float) -> Floats | None:
-        """min |B'w - 1|^2 + |w|^2 / C by QR: resolves C up to the square of what the normal equations do."""
-        d, k = self.matrix.shape[1], len(rows)
-        system = np.zeros((k + d, d + 1))
-        system[:k, :d] = self.matrix.gather(rows)
-        system[:k, d] = 1
-        system[k + np.arange(d), np.arange(d)] = 1 / np.sqrt(C)
-        factor = np.asarray(np.linalg.qr(system, mode="r"))  # its last column is Q'b: Q itself is not needed
-        try:
-            found = np.asarray(scipy.linalg.solve_triangular(factor[:d, :d], factor[:d, d], check_finite=False))
-        except np.linalg.LinAlgError:
-            return None
-        return found if np.isfinite(found).all() else None
+        """min |B'w - 1|^2 + |w|^2 / C by QR: resolves C up to the square of what the normal equations do.
+
+        With fewer columns than features w = Q u, where B = Q R: then |w| = |u| and B'w = R'u.
+        """
+        columns = self.matrix.gather(rows)
+        k, d = columns.shape
+        if k >= d:
+            return _damped(columns, C)
+        basis, factor = np.linalg.qr(columns.T)
+        found = _damped(np.ascontiguousarray(factor.T), C)
+        return None if found is None else np.asarray(basis @ found)
 
     def _conjugate_gradients(self, active: np.ndarray[tuple[int], np.dtype[np.bool_]], C: float) -> Floats | None:
-        """The same system by products with all columns; rough, and the line search makes a descent of it."""
+        """The same system by products with all columns; never exact, and the line search makes a descent of it."""
         matrix, d = self.matrix, self.matrix.shape[1]
 
         def product(v: Floats) -> Floats:
@@ -152,10 +151,26 @@ class Newton:
 
         system = scipy.sparse.linalg.LinearOperator((d, d), matvec=product, dtype=np.float64)
         wanted = matrix.combine(active.astype(np.float64))
-        found, _ = scipy.sparse.linalg.cg(system, wanted, x0=self.point.v, rtol=1e-4, maxiter=200)
+        rtol, most = (1e-4, 200) if matrix.single else (1e-10, 1000)
+        found, _ = scipy.sparse.linalg.cg(system, wanted, x0=self.point.v, rtol=rtol, maxiter=most)
         return np.asarray(found) if np.isfinite(found).all() else None
 
 
 def _positive_solve(system: Floats, wanted: Floats) -> Floats:
     """Solve by Cholesky, overwriting the system; raises LinAlgError when it is not positive definite to rounding."""
     return np.asarray(scipy.linalg.cho_solve(scipy.linalg.cho_factor(system, lower=True, overwrite_a=True), wanted))
+
+
+def _damped(matrix: Floats, C: float) -> Floats | None:
+    """min |M u - 1|^2 + |u|^2 / C for M (k, p), by the R of [M 1; I/sqrt(C) 0], whose last column is Q'b."""
+    k, p = matrix.shape
+    system = np.zeros((k + p, p + 1))
+    system[:k, :p] = matrix
+    system[:k, p] = 1
+    system[k + np.arange(p), np.arange(p)] = 1 / np.sqrt(C)
+    factor = np.asarray(np.linalg.qr(system, mode="r"))
+    try:
+        found = np.asarray(scipy.linalg.solve_triangular(factor[:p, :p], factor[:p, p], check_finite=False))
+    except np.linalg.LinAlgError:
+        return None
+    return found if np.isfinite(found).all() else None

@@ -12,8 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy  # loads its parts when they are used
 
 from dfeas.blas import one_thread
+from dfeas.workingset.basic import basic
 from dfeas.workingset.conflict import conflict
 from dfeas.workingset.matrix import ColumnMatrix, Floats, Indices
 from dfeas.workingset.newton import Newton
@@ -76,7 +78,7 @@ def solve(matrix: ColumnMatrix, start: Solution | None = None, tolerance: float 
 def _solve(matrix: ColumnMatrix, start: Solution | None, tolerance: float | None) -> Solution:
     even = matrix.evened() if tolerance is None else matrix
     w = np.zeros(matrix.shape[1]) if start is None else start.w
-    C = FIRST_C if start is None else max(FIRST_C, start.C / FACTOR)
+    C = FIRST_C if start is None or tolerance is not None else max(FIRST_C, start.C / FACTOR)
     newton = Newton(even, w / even.feature)
     if tolerance is None:
         best: Solution | None = None
@@ -88,10 +90,10 @@ def _solve(matrix: ColumnMatrix, start: Solution | None, tolerance: float | None
             if C >= FAST_C or found.upper < SMALL:
                 break
             C *= FACTOR
-    return _grow(matrix, even, newton, C, tolerance)
+    return _grow(matrix, even, newton, tolerance)
 
 
-def _grow(matrix: ColumnMatrix, even: ColumnMatrix, newton: Newton, C: float, tolerance: float | None) -> Solution:
+def _grow(matrix: ColumnMatrix, even: ColumnMatrix, newton: Newton, tolerance: float | None) -> Solution:
     """Solve a subset in float64, and let it grow until its answer is one for all columns."""
     c, d = matrix.shape
     whole, score, v, steps = replace(even, exact=True), newton.point.score, newton.point.v, newton.steps
@@ -101,12 +103,13 @@ def _grow(matrix: ColumnMatrix, even: ColumnMatrix, newton: Newton, C: float, to
         # columns on one side of a soft separator never conflict: take some of all that weigh
         weighing = np.flatnonzero(score < 1)
         chosen[weighing[:: max(1, len(weighing) // max(200, 3 * d))]] = True
-        C = FIRST_C
+    found: Solution | None = None
     while True:
         rows = np.flatnonzero(chosen)
-        found, v = _in_float64(matrix, even, rows, v, C, tolerance)
-        steps += found.steps
-        found = replace(found, steps=steps)
+        solved, v = _in_float64(matrix, even, rows, v, tolerance)
+        steps += solved.steps
+        # weights on a part are weights on all
+        found = replace(solved.with_upper(found), steps=steps)
         if found.outcome != SEPARATED or len(rows) == c:
             return found
         score = whole.scores(v, np.inf)
@@ -115,17 +118,16 @@ def _grow(matrix: ColumnMatrix, even: ColumnMatrix, newton: Newton, C: float, to
         missing = ~chosen & (score < bar * found.margin * float(np.linalg.norm(found.w)))
         if not missing.any():
             return replace(found, margin=min(margin, found.margin))
-        C = found.C / FACTOR if tolerance is not None else FIRST_C
         place = np.flatnonzero(missing)
         chosen[place[_lowest(score[place], max(200, 2 * d, len(rows)))]] = True
 
 
 def _in_float64(
-    matrix: ColumnMatrix, even: ColumnMatrix, rows: Indices, v: Floats, C: float, tolerance: float | None
+    matrix: ColumnMatrix, even: ColumnMatrix, rows: Indices, v: Floats, tolerance: float | None
 ) -> tuple[Solution, Floats]:
     """Separate a subset, as far as float64 can tell; also the separator as the evened columns see it."""
     part, plain = even.part(rows), matrix.part(rows)
-    newton = Newton(part, v)
+    newton, C = Newton(part, v), FIRST_C
     tried = np.inf
     best: Solution | None = None
     while True:
@@ -133,7 +135,10 @@ def _in_float64(
             newton.minimise(C, ENOUGH, ROUGH)
         else:
             newton.minimise(C, np.inf, 0.0)
-        best = found = _described(plain, newton, C).with_upper(best)
+        found = _described(plain, newton, C)
+        if tolerance is not None:
+            found = _polished(plain, found, newton.point.score)
+        best = found = found.with_upper(best)
         if found.outcome == SEPARATED and (
             newton.point.low > ENOUGH if tolerance is None else found.margin >= (1 - tolerance / 2) * found.upper
         ):
@@ -151,7 +156,37 @@ def _in_float64(
         if C >= LAST_C:
             break
         C *= FACTOR
-    return replace(found, rows=rows[found.rows]), newton.point.v
+    return replace(found, rows=rows[found.rows]), found.w / part.feature
+
+
+def _polished(plain: ColumnMatrix, found: Solution, score: Floats) -> Solution:
+    """The widest margin if the columns that now touch the margin are those that do in the end; otherwise what was found.
+
+    With B independent columns on the margin, w = B alpha and B'w = 1: alpha >= 0 makes both ends of their bracket 1 / |w|.
+    Slacks 1 - a_j'w say the same only until they are lost in the rounding of the scores.
+    """
+    slack = np.maximum(0.0, 1 - score)
+    if not slack.any():
+        return found
+    kept, _ = basic(plain.gather, plain.shape[1], slack / slack.sum())
+    columns = plain.gather(kept)
+    if len(kept) > plain.shape[1]:
+        return found
+    factor = np.asarray(np.linalg.qr(columns.T, mode="r"))
+    size = np.abs(np.diagonal(factor))
+    if size.min() <= 1e-12 * size.max():
+        return found
+    half = scipy.linalg.solve_triangular(factor, np.ones(len(kept)), trans=1, check_finite=False)
+    alpha = np.asarray(scipy.linalg.solve_triangular(factor, half, check_finite=False))
+    if not np.isfinite(alpha).all() or not (alpha > 0).all():
+        return found
+    w = alpha @ columns
+    margin = float(plain.scores(w).min()) / float(np.linalg.norm(w))
+    weight = np.zeros(len(score))
+    weight[kept] = alpha / alpha.sum()
+    upper = float(np.linalg.norm(plain.combine(weight)))
+    closer = replace(found, rows=kept, weight=weight[kept], upper=upper).with_upper(found)
+    return replace(closer, w=w, margin=margin, outcome=SEPARATED) if margin > max(0.0, found.margin) else closer
 
 
 def _described(plain: ColumnMatrix, newton: Newton, C: float) -> Solution:
