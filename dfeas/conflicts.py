@@ -12,7 +12,7 @@ from dfeas.methods import Evidence, Sparse
 from dfeas.store import Dataset
 from dfeas.store.reading import Buffers
 
-MOST = 1000
+MOST = 10_000
 """Points that are listed; the certificate has all."""
 
 

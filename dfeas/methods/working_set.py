@@ -179,11 +179,10 @@ class WorkingSet:
                 return state
             # the checker has refused the separator: the next one is nearer to the widest margin
             closeness = 0.1 if closeness is None else max(CLOSEST, closeness / 10)
-        if bracket.lower > 0 and not known_separated and not fresh:
-            # it was asked for violated columns; those that bound the margin come with the next pass
-            return replace(state, closeness=closeness)
         full = state.z is not None or len(columns) + fresh > state.cap
         if not (len(answer.columns) if full else fresh) and (full or closeness == state.closeness):
+            if bracket.lower > 0 and not known_separated:
+                return state  # this pass asked for violated columns; those that bound the margin come with the next
             return replace(state, stalled="all columns that matter are in memory, and float64 tells their margin no better")
         state = replace(state, closeness=closeness)
         if full:

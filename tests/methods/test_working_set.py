@@ -166,6 +166,45 @@ def test_the_maximum_margin_is_that_of_an_independent_quadratic_program(arrays: 
     assert widest * (1 - 1e-6) <= result.margin_upper <= widest / (1 - 1e-3)
 
 
+@pytest.mark.parametrize(("seed", "tolerance"), [(0, 0.1), (1, 0.1), (2, 1e-2), (3, 1e-4), (4, 1e-3)])
+@pytest.mark.parametrize("by", [0, None], ids=["sorted", "as drawn"])
+def test_the_maximum_margin_is_reached_whatever_the_order(seed: int, tolerance: float, by: int | None) -> None:
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((60_000, 20))
+    A /= np.linalg.norm(A, axis=1)[:, None]
+    score = A @ np.full(20, 20**-0.5)
+    A = (A * np.sign(score)[:, None])[np.abs(score) > 1e-3]
+    if by is not None:
+        A = A[np.argsort(A[:, by])]
+    engine, facts = problem(A, None, block_rows=2000, tolerance=tolerance)
+    method = WorkingSet()
+    state = method.init(facts)
+    for _ in range(12):
+        state = method.tell(state, engine.run(method.ask(state)))
+        if state.bracket.lower >= (1 - tolerance) * state.bracket.upper:
+            break
+        assert not state.stalled
+    assert state.bracket.lower >= (1 - tolerance) * state.bracket.upper > 0
+
+
+@pytest.mark.parametrize("tolerance", [0.1, 1e-3, 1e-6])
+def test_the_maximum_margin_of_small_data_and_with_a_tiny_cap(tolerance: float) -> None:
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        A = rng.standard_normal((40, 4))
+        A = A * np.sign(A @ np.ones(4))[:, None]
+        result = dfeas.solve(A, margin_tolerance=tolerance)
+        assert result.stopped == "verdict", seed
+        assert result.margin_lower >= (1 - tolerance) * result.margin_upper
+        engine, facts = problem(A, None, block_rows=7, tolerance=0.1)
+        state, method = WorkingSet(cap=7).init(facts), WorkingSet(cap=7)
+        for _ in range(60):
+            state = method.tell(state, engine.run(method.ask(state)))
+            if state.bracket.lower >= 0.9 * state.bracket.upper:
+                break
+        assert state.bracket.lower >= 0.9 * state.bracket.upper, seed
+
+
 def test_a_limit_before_the_maximum_margin_leaves_a_checked_separator(arrays: Callable[..., Any]) -> None:
     X, labels = arrays("planted", 12, 3000, margin=0.1)
     result = dfeas.solve(X, labels, method="smooth-perceptron", margin_tolerance=1e-6, max_passes=60)

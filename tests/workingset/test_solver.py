@@ -1,5 +1,6 @@
 """The solver in memory: against exact arithmetic, against HiGHS, against NNLS, and on the cases that break solvers."""
 
+import tracemalloc
 from itertools import pairwise
 from typing import Any
 
@@ -199,6 +200,32 @@ def test_systems_too_large_to_factorise_are_solved_by_conjugate_gradients(monkey
         assert found.outcome == outcome
         check(matrix, found)
     assert used
+
+
+@pytest.mark.parametrize("margin", [1e-4, 1e-6, 1e-7])
+def test_thin_margins_by_conjugate_gradients(monkeypatch: pytest.MonkeyPatch, margin: float) -> None:
+    monkeypatch.setattr(newton, "DIRECT", 10)
+    rng = np.random.default_rng(0)
+    A, w = rng.standard_normal((600, 60)), rng.standard_normal(60)
+    w /= np.linalg.norm(w)
+    A /= np.linalg.norm(A, axis=1)[:, None]
+    matrix = matrix_of((A - np.outer(A @ w, w) + margin * w).T)
+    found = solve(matrix)
+    check(matrix, found)
+    assert found.outcome == "separated"
+
+
+def test_few_columns_of_many_features_take_memory_for_the_few() -> None:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((50, 3000))
+    A[1] = -A[0] + 1e-7 * rng.standard_normal(3000)
+    matrix = matrix_of(A.T)
+    tracemalloc.start()
+    found = solve(matrix)
+    assert tracemalloc.get_traced_memory()[1] < 10 * A.nbytes
+    tracemalloc.stop()
+    assert found.outcome == "separated"
+    check(matrix, found)
 
 
 def test_a_start_is_taken_up() -> None:
