@@ -1,4 +1,7 @@
-"""The points of a Gordan certificate by name: which of them conflict, with their labels, the most suspect first."""
+"""The points of a Gordan certificate by name, with their labels, the most suspect first.
+
+They conflict when Ax is zero up to rounding; a larger |Ax| tells of a thin margin at most, and accuses nobody.
+"""
 
 from __future__ import annotations
 
