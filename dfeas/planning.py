@@ -14,7 +14,7 @@ from dfeas.blas import processors
 from dfeas.engine import LocalEngine
 from dfeas.errors import UsageError
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, thread_bytes, threads_that_fit
-from dfeas.methods import METHODS, Facts, working_set
+from dfeas.methods import METHODS, Facts, working_set_size
 from dfeas.passes import Partial, Softmin, Survey
 from dfeas.solving import LEAST_EPS, choose, facts_of, open_data
 from dfeas.store import Dataset
@@ -27,7 +27,7 @@ USUAL = {"mirror-prox": 0.02, "mirror-prox-fixed": 0.2, "smooth-perceptron": 0.2
 """Passes that a run takes, as a share of the bound of its theorem: the largest of benchmarks/method_passes.py, rounded up."""
 
 FULL_PASSES = 2
-"""Passes over all data that a working set usually takes: benchmarks/working_set.py."""
+"""Passes over all data that a working set usually takes: benchmarks/working_set_size.py."""
 
 COPIES = 2.2
 """Copies of the working set in memory while it grows."""
@@ -112,14 +112,14 @@ def _estimate(
     most = METHODS[name]().bound(facts, margin)
     remark, thinking = "", 0.0
     if name.startswith("working-set"):
-        columns = min(working_set.capacity(facts), working_set.usual_columns(facts))
-        share = working_set.sample_share(facts)
+        columns = min(working_set_size.capacity(facts), working_set_size.usual_columns(facts))
+        share = working_set_size.sample_share(facts)
         passes = 2.0 if share == 1 else FULL_PASSES + share
-        own = COPIES * columns * working_set.column_bytes(facts) + working_set.solver_bytes(facts)
+        own = COPIES * columns * working_set_size.column_bytes(facts) + working_set_size.solver_bytes(facts)
         thinking = _solver_seconds(columns, facts)
-        if not working_set.fits(facts):
-            remark = f"does not fit: --memory {4 * working_set.least_memory(facts) / 1e6:.0f}MB is needed"
-        elif columns < working_set.usual_columns(facts):
+        if not working_set_size.fits(facts):
+            remark = f"does not fit: --memory {4 * working_set_size.least_memory(facts) / 1e6:.0f}MB is needed"
+        elif columns < working_set_size.usual_columns(facts):
             passes += DROPPING_PASSES
             remark = "more passes than with more memory: columns will be dropped"
     else:

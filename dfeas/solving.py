@@ -20,7 +20,7 @@ from dfeas.driver import Outcome, run, without_a_pass
 from dfeas.engine import Engine, LocalEngine
 from dfeas.errors import UsageError
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
-from dfeas.methods import METHODS, Facts, working_set
+from dfeas.methods import METHODS, Facts, working_set_size
 from dfeas.passes import Survey
 from dfeas.result import CERTIFICATE, RESULT, TRACE, Result, versions
 from dfeas.store import Dataset, Source, from_arrays, open_source
@@ -231,12 +231,12 @@ def facts_of(dataset: Dataset, memory: int, tolerance: float | None = None) -> F
 
 def choose(method: str, facts: Facts) -> tuple[str, str]:
     """The method, and why. Raises UsageError when it cannot work within the memory."""
-    need = f"{working_set.least_memory(facts) * 4 / 1e6:.0f} MB of memory"
+    need = f"{working_set_size.least_memory(facts) * 4 / 1e6:.0f} MB of memory"
     if method == "auto":
-        if working_set.fits(facts):
+        if working_set_size.fits(facts):
             return "working-set", "chosen for dense data: a few reads, where other methods need hundreds"
         return "mirror-prox", f"chosen because a working set would need {need}"
-    if method.startswith("working-set") and not working_set.fits(facts):
+    if method.startswith("working-set") and not working_set_size.fits(facts):
         raise UsageError(f"{method} needs {need} for this data, or use mirror-prox, which keeps no columns")
     return method, "asked for"
 

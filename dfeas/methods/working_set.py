@@ -31,23 +31,14 @@ separator of all may be near.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import isqrt
 
 import numpy as np
 
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Sparse
-from dfeas.passes import Columns, Partial, Select, Selection, sample
+from dfeas.methods.working_set_size import FILL, capacity, first_question
+from dfeas.passes import Columns, Partial, Select, Selection
 from dfeas.passes.block import Floats, Indices
 from dfeas.workingset import CONFLICT, SEPARATED, ColumnMatrix, Solution, basic, solve
-
-SAMPLE_LEAST = 20
-"""Columns of the sample per feature, at least."""
-
-FILL = 5
-"""The first full pass takes so many times the sample."""
-
-ROW_OVERHEAD = 100
-"""Bytes of a column in memory beside its entries: index, factor, score and what the solver keeps of it."""
 
 CLOSEST = 1e-6
 """Nearest to the widest margin that is tried when the checker refuses separators."""
@@ -57,56 +48,6 @@ PATIENCE = 100
 
 CAPPED_TOLERANCE = 0.5
 """How near to the best margin of W its separator must be when columns have been dropped."""
-
-FROM_EACH = 16
-"""Blocks of the sample, at least, where there are many: neighbours are often alike."""
-
-
-def column_bytes(facts: Facts) -> int:
-    """Bytes of a column in memory."""
-    return facts.m * facts.itemsize + ROW_OVERHEAD
-
-
-def solver_bytes(facts: Facts) -> int:
-    """Bytes of the systems that the solver in memory works on, whatever W: about twenty of m x m in float64."""
-    return 160 * min(facts.m, facts.n) ** 2
-
-
-def capacity(facts: Facts) -> int:
-    """Columns that W may hold."""
-    return max(0, min(facts.n, (facts.memory - solver_bytes(facts) // 4) // column_bytes(facts)))
-
-
-def least_memory(facts: Facts) -> int:
-    """Bytes without which the method does not work well: for all columns, or for four times a basis."""
-    return min(facts.n, 4 * (facts.m + 1)) * column_bytes(facts) + solver_bytes(facts) // 4
-
-
-def fits(facts: Facts) -> bool:
-    """Whether they are there."""
-    return facts.memory >= least_memory(facts)
-
-
-def _sample_size(facts: Facts, cap: int) -> int:
-    """About sqrt(m n) columns, at least 20 m; all of them, when the first pass would take them anyway."""
-    count = max(isqrt(facts.m * facts.n), SAMPLE_LEAST * facts.m, 1000)
-    return facts.n if facts.n <= min(cap, FILL * count) else min(count, max(1, cap // 2))
-
-
-def _sample(facts: Facts, cap: int, seed: int) -> Partial:
-    """The question for the sample."""
-    least = min(FROM_EACH, -(-facts.blocks // 8))
-    return sample(facts.m, _sample_size(facts, cap), facts.n, facts.blocks, least, seed)
-
-
-def sample_share(facts: Facts) -> float:
-    """Share of the blocks that the sample reads."""
-    return len(_sample(facts, capacity(facts), 0).blocks) / facts.blocks
-
-
-def usual_columns(facts: Facts) -> int:
-    """Columns of W after the first full pass."""
-    return min(facts.n, (1 + FILL) * _sample_size(facts, capacity(facts)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +85,7 @@ class WorkingSet:
         """A sample, or the columns that W misses."""
         facts = state.facts
         if state.columns is None or state.solution is None:
-            return _sample(facts, state.cap, self.seed)
+            return first_question(facts, state.cap, self.seed)
         cap = max(state.cap - len(state.columns), (state.cap - facts.m) // 2)
         quota = -(-2 * cap // facts.blocks)
         return Select(_asked(state), self._threshold(state), cap, quota)
