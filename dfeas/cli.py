@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
@@ -20,6 +19,7 @@ from dfeas.instances import generate as write_instance
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.methods import METHODS
 from dfeas.planning import plan as make_plan
+from dfeas.printing import show_check, show_header, show_plan, show_result
 from dfeas.solving import solve as run_solve
 from dfeas.store import Source, open_source
 from dfeas.store.ingest import Progress
@@ -29,11 +29,8 @@ from dfeas.version import __version__
 if TYPE_CHECKING:
     from distributed import Client
 
-    from dfeas.result import Result
-    from dfeas.verify import Check
 
 LIMIT_REACHED, INTERRUPTED = 3, 75
-SHOWN = 5
 
 
 @click.group("dfeas", context_settings={"help_option_names": ["-h", "--help"]})
@@ -118,7 +115,7 @@ def generate(kind: str, out: Path, features: int, points: int, margin: float, se
     """
     instance = Instance(kind, features, points, margin, seed, dtype)
     header = write_instance(instance, out, _writing_progress())
-    _report_header(out, header.to_json(), as_json)
+    show_header(out, header.to_json(), as_json)
 
 
 @commands.command(cls=_Command)
@@ -131,7 +128,7 @@ def generate(kind: str, out: Path, features: int, points: int, margin: float, se
 def ingest(src: Path, out: Path, points: str, labels: str | None, positive: str | None, as_json: bool) -> None:
     """Write the dataset OUT from SRC: .npy, .npz, HDF5, or a zarr array (n, m)."""
     header = write_dataset(src, out, points=points, labels=labels, positive=positive, progress=_writing_progress())
-    _report_header(out, header.to_json(), as_json)
+    show_header(out, header.to_json(), as_json)
 
 
 @commands.command(cls=_Command)
@@ -142,7 +139,7 @@ def info(data: Path, labels: str | None, as_json: bool) -> None:
     """Say what a dataset is, without reading its points."""
     dataset = open_source(Source(str(data), labels))
     if dataset.header is not None:
-        _report_header(data, dataset.header.to_json(), as_json)
+        show_header(data, dataset.header.to_json(), as_json)
         return
     values = {
         "n": dataset.n,
@@ -152,27 +149,7 @@ def info(data: Path, labels: str | None, as_json: bool) -> None:
         "classes": list(dataset.classes),
         "fingerprint": None,
     }
-    _report_header(data, values, as_json)
-
-
-def _report_header(path: Path, values: dict[str, Any], as_json: bool) -> None:
-    size = values["n"] * values["m"] * (8 if values["dtype"] == "float64" else 4)
-    blocks = -(-values["n"] // values["block_rows"])
-    if as_json:
-        click.echo(json.dumps({"path": str(path), "bytes": size, "blocks": blocks, **values}))
-        return
-    click.echo(f"{path}")
-    click.echo(f"  points       {values['n']} of {values['m']} features, {values['dtype']}, {size / 1e9:.3g} GB")
-    click.echo(f"  blocks       {blocks} of {values['block_rows']} points")
-    if values["classes"]:
-        negative, positive = values["classes"]
-        counts = f" ({values['n'] - values['positive']} and {values['positive']})" if "positive" in values else ""
-        click.echo(f"  classes      {negative} is -1, {positive} is +1{counts}")
-    if "norm_min" in values:
-        click.echo(f"  norms        {values['norm_min']:.6g} .. {values['norm_max']:.6g}, {values['zero']} zero points")
-    if values.get("generator"):
-        click.echo("  generated    " + ", ".join(f"{k} {v}" for k, v in values["generator"].items()))
-    click.echo(f"  fingerprint  {values['fingerprint'] or 'computed when it is solved'}")
+    show_header(data, values, as_json)
 
 
 @commands.command(cls=_Command)
@@ -210,7 +187,7 @@ def solve(
         raise click.UsageError("choose one of --scheduler, --scheduler-file and --local")
     with _client(scheduler, scheduler_file, local) as client:
         result = run_solve(str(data), out=out, client=client, progress=True, **options)
-    _report_result(result, out, as_json)
+    show_result(result, out, as_json)
     if result.stopped != "verdict":
         sys.exit(INTERRUPTED if result.stopped == "interrupted" else LIMIT_REACHED)
 
@@ -227,33 +204,7 @@ def solve(
 def plan(data: Path, labels: str | None, as_json: bool, **options: Any) -> None:
     """Say what a run in this process would cost: memory, passes and time of each method. Reads a few blocks."""
     found = make_plan(str(data), labels, **options)
-    if as_json:
-        click.echo(json.dumps(found.to_json()))
-        return
-    click.echo(f"{data}: {found.n} points of {found.m} features, {found.bytes / 1e9:.3g} GB")
-    first, later = found.first_seconds, found.later_seconds
-    click.echo(
-        f"a pass takes {_time(first)} ({found.bytes / first / 1e9:.2g} GB/s), a later one {_time(later)} "
-        f"({found.bytes / later / 1e9:.2g} GB/s): measured now, {found.threads} threads"
-    )
-    click.echo("")
-    click.echo(f"{'method':<20}{'memory':>9}{'passes':>9}{'at most':>12}{'time':>10}")
-    for e in found.estimates:
-        remark = "; ".join(text for text in ("this is auto" if e.auto else "", e.remark) if text)
-        cost = f"{e.memory_bytes / 1e9:>6.2f} GB{e.passes:>9.4g}{e.most_passes:>12.3g}{_time(e.seconds):>10}"
-        click.echo(f"{e.method:<20}{cost}  {remark}".rstrip())
-    click.echo("")
-    click.echo(
-        f"passes and time as they usually are, without the check; at most: by theorem, for a margin or |Ax| of {found.margin:g}"
-    )
-
-
-def _time(seconds: float) -> str:
-    """A length of time for people."""
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
+    show_plan(data, found, as_json)
 
 
 @contextmanager
@@ -267,34 +218,6 @@ def _client(scheduler: str | None, scheduler_file: str | None, local: int | None
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     with local_cluster(local) if local is not None else connect(scheduler, scheduler_file) as client:
         yield client
-
-
-def _report_result(result: Result, out: Path, as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps(result.to_json()))
-        return
-    click.echo(f"verdict      {result.verdict} (proof: {result.proof})")
-    click.echo(f"             {result.message}")
-    click.echo(f"margin       {result.margin_lower:.6g} .. {result.margin_upper:.6g}")
-    click.echo(
-        f"cost         {result.passes:.4g} passes of {result.method}, {result.reads:.4g} reads in all, "
-        f"{result.bytes_read / 1e9:.3g} GB, {result.seconds:.2f} s"
-    )
-    if result.conflicts:
-        _report_conflicts(result)
-    click.echo(f"results      {out}")
-
-
-def _report_conflicts(result: Result) -> None:
-    """The first points that conflict."""
-    total = 0 if result.support is None else len(result.support)
-    first = result.conflicts[:SHOWN]
-    scored = first[0]["score"] is not None
-    rest = f", {'the most suspect' if scored else 'the heaviest'} of them:" if total > len(first) else ":"
-    click.echo(f"conflict     {total} points that no hyperplane separates{rest}")
-    for entry in first:
-        score = f"  score {entry['score']:+.6f}" if scored else ""
-        click.echo(f"             point {entry['point']}  label {entry['label']}{score}  weight {entry['weight']:.6g}")
 
 
 @commands.command(cls=_Command)
@@ -319,12 +242,4 @@ def verify(
         proved = verify_run(target, memory)
     else:
         proved = verify_certificate(target, certificate, labels=labels, positive=positive, intercept=intercept, memory=memory)
-    _report_check(proved, as_json)
-
-
-def _report_check(proved: Check, as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps(proved.__dict__))
-        return
-    click.echo(f"proved       {proved.verdict} ({proved.proof})")
-    click.echo(f"             {proved.message}")
+    show_check(proved, as_json)

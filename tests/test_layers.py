@@ -27,7 +27,7 @@ ALLOWED = {
     "driver": {"certificate", "engine", "errors", "methods", "recovery", "termination", "trace", "verify"},
     "instances": {"errors", "store"},
 }
-FRONTS = {"result", "solving", "planning", "checking", "cli", "__init__"}
+FRONTS = {"result", "solving", "planning", "printing", "checking", "cli", "__init__"}
 DASK_ONLY_IN = {"engine/cluster.py"}
 METHODS_MAY_NOT = {"os", "sys", "time", "random", "logging", "pathlib", "dask", "distributed", "zarr", "io", "threading"}
 

@@ -1,0 +1,106 @@
+"""What commands print: a few lines for people, or one JSON object. Results only; progress goes elsewhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dfeas.planning import Plan
+from dfeas.result import Result
+from dfeas.verify import Check
+
+SHOWN = 5
+"""Points of a conflict that are printed."""
+
+
+def show_header(path: Path, values: dict[str, Any], as_json: bool) -> None:
+    """A dataset: the header that it was written with, or what is known of an array."""
+    size = values["n"] * values["m"] * (8 if values["dtype"] == "float64" else 4)
+    blocks = -(-values["n"] // values["block_rows"])
+    if as_json:
+        click.echo(json.dumps({"path": str(path), "bytes": size, "blocks": blocks, **values}))
+        return
+    click.echo(f"{path}")
+    click.echo(f"  points       {values['n']} of {values['m']} features, {values['dtype']}, {size / 1e9:.3g} GB")
+    click.echo(f"  blocks       {blocks} of {values['block_rows']} points")
+    if values["classes"]:
+        negative, positive = values["classes"]
+        counts = f" ({values['n'] - values['positive']} and {values['positive']})" if "positive" in values else ""
+        click.echo(f"  classes      {negative} is -1, {positive} is +1{counts}")
+    if "norm_min" in values:
+        click.echo(f"  norms        {values['norm_min']:.6g} .. {values['norm_max']:.6g}, {values['zero']} zero points")
+    if values.get("generator"):
+        click.echo("  generated    " + ", ".join(f"{k} {v}" for k, v in values["generator"].items()))
+    click.echo(f"  fingerprint  {values['fingerprint'] or 'computed when it is solved'}")
+
+
+def show_plan(data: Path, found: Plan, as_json: bool) -> None:
+    """What a run would cost."""
+    if as_json:
+        click.echo(json.dumps(found.to_json()))
+        return
+    click.echo(f"{data}: {found.n} points of {found.m} features, {found.bytes / 1e9:.3g} GB")
+    first, later = found.first_seconds, found.later_seconds
+    click.echo(
+        f"a pass takes {_time(first)} ({found.bytes / first / 1e9:.2g} GB/s), a later one {_time(later)} "
+        f"({found.bytes / later / 1e9:.2g} GB/s): measured now, {found.threads} threads"
+    )
+    click.echo("")
+    click.echo(f"{'method':<20}{'memory':>9}{'passes':>9}{'at most':>12}{'time':>10}")
+    for e in found.estimates:
+        remark = "; ".join(text for text in ("this is auto" if e.auto else "", e.remark) if text)
+        cost = f"{e.memory_bytes / 1e9:>6.2f} GB{e.passes:>9.4g}{e.most_passes:>12.3g}{_time(e.seconds):>10}"
+        click.echo(f"{e.method:<20}{cost}  {remark}".rstrip())
+    click.echo("")
+    click.echo(
+        f"passes and time as they usually are, without the check; at most: by theorem, for a margin or |Ax| of {found.margin:g}"
+    )
+
+
+def _time(seconds: float) -> str:
+    """A length of time for people."""
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
+
+
+def show_result(result: Result, out: Path, as_json: bool) -> None:
+    """How a run ended, and where its files are."""
+    if as_json:
+        click.echo(json.dumps(result.to_json()))
+        return
+    click.echo(f"verdict      {result.verdict} (proof: {result.proof})")
+    click.echo(f"             {result.message}")
+    click.echo(f"margin       {result.margin_lower:.6g} .. {result.margin_upper:.6g}")
+    click.echo(
+        f"cost         {result.passes:.4g} passes of {result.method}, {result.reads:.4g} reads in all, "
+        f"{result.bytes_read / 1e9:.3g} GB, {result.seconds:.2f} s"
+    )
+    if result.conflicts:
+        _show_conflicts(result)
+    click.echo(f"results      {out}")
+
+
+def _show_conflicts(result: Result) -> None:
+    """The first points that conflict."""
+    total = 0 if result.support is None else len(result.support)
+    first = result.conflicts[:SHOWN]
+    scored = first[0]["score"] is not None
+    rest = f", {'the most suspect' if scored else 'the heaviest'} of them:" if total > len(first) else ":"
+    click.echo(f"conflict     {total} points that no hyperplane separates{rest}")
+    for entry in first:
+        score = f"  score {entry['score']:+.6f}" if scored else ""
+        click.echo(f"             point {entry['point']}  label {entry['label']}{score}  weight {entry['weight']:.6g}")
+
+
+def show_check(proved: Check, as_json: bool) -> None:
+    """What was proved."""
+    if as_json:
+        click.echo(json.dumps(proved.__dict__))
+        return
+    click.echo(f"proved       {proved.verdict} ({proved.proof})")
+    click.echo(f"             {proved.message}")
