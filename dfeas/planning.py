@@ -23,7 +23,7 @@ from dfeas.store.writing import refuse_unusable
 PROBE_BYTES = 256 << 20
 """How much is read to measure the speed."""
 
-USUAL = {"mirror-prox": 0.02, "mirror-prox-fixed": 0.2, "smooth-perceptron": 0.25, "perceptron": 0.06}
+USUAL = {"mirror-prox": 0.015, "mirror-prox-fixed": 0.2, "smooth-perceptron": 0.25, "perceptron": 0.06}
 """Passes that a run takes, as a share of the bound of its theorem: the largest of benchmarks/method_passes.py, rounded up."""
 
 FULL_PASSES = 2
