@@ -68,14 +68,14 @@ def run(
             for sink in sinks:
                 sink.record(record)
             decision = decide(record, goal, limits)
-            if decision is not None and decision.verdict != UNDECIDED:
+            while decision is not None and decision.verdict != UNDECIDED and check is None:
                 certificate, more = recover(engine, method.evidence(state), decision.verdict, goal.eps, fingerprint)
                 check, refused = _verified(verify, certificate, decision, goal, sinks)
                 reads += more + 1
                 if refused:
                     certificate, goal = None, _raised(goal, record, decision)
                     decision = decide(record, goal, limits)
-            elif decision is not None and record.margin_lower > goal.feasible_above:
+            if decision is not None and check is None and record.margin_lower > goal.feasible_above:
                 # not as wide as asked, but a separator
                 certificate, _ = recover(engine, method.evidence(state), FEASIBLE, goal.eps, fingerprint)
                 check, refused = _verified(verify, certificate, Decision(decision.stopped, FEASIBLE), goal, sinks)

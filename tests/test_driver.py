@@ -21,7 +21,8 @@ from dfeas.engine import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError, ClusterLostError, UsageError
 from dfeas.instances import KINDS, Instance
 from dfeas.memory import parse_bytes, thread_bytes, threads_that_fit
-from dfeas.methods import METHODS, Facts, Mixture
+from dfeas.methods import METHODS, Bracket, Evidence, Facts, Mixture, Sparse
+from dfeas.methods.perceptron import Perceptron
 from dfeas.recovery import shorten
 from dfeas.store import from_arrays
 from dfeas.termination import EPS_INFEASIBLE, FEASIBLE, Decision, Goal, Limits, Record, decide, remaining_passes
@@ -246,6 +247,27 @@ def test_evidence_that_the_checker_refuses_does_not_end_the_run(arrays: Callable
     assert asked[1] > 1.9 * asked[0]
     assert asked[2] > 1.9 * asked[1]
     assert outcome.reads == outcome.record.passes + 3
+
+
+def test_no_verdict_leaves_unchecked_when_one_kind_of_evidence_is_refused_after_the_other() -> None:
+    dataset = from_arrays(np.eye(2))
+    seen: list[str] = []
+
+    class Both(Perceptron):
+        """Claims a separator, and weights with a small |Ax|, and that no further pass can help."""
+
+        def evidence(self, state: Any) -> Evidence:
+            bracket = Bracket(1e-17, 1e-5, np.array([1.0, 0.0]))
+            return Evidence(bracket, lambda: Sparse(np.array([0]), np.ones(1)), 1, stalled="made up")
+
+    def refuse(certificate: Certificate) -> Check:
+        seen.append(certificate.kind)
+        raise CheckFailedError("never")
+
+    method, engine = Both(), LocalEngine(dataset, 1)
+    outcome = run(engine, method, method.init(Facts(2, 2)), Goal(), Limits(1), fingerprint="", verify=refuse)
+    assert seen == ["separator", "gordan"]
+    assert (outcome.decision, outcome.check) == (Decision("stalled"), None)
 
 
 @pytest.mark.parametrize("reason", [KeyboardInterrupt(), ClusterLostError("gone")], ids=["ctrl-c", "cluster lost"])

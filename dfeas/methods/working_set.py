@@ -107,7 +107,7 @@ class WorkingSet:
         if isinstance(answer, Columns):
             spread = np.linspace(0, len(answer) - 1, min(len(answer), state.cap)).astype(np.int64)
             return self._solved(replace(state, columns=answer if len(answer) <= state.cap else answer.take(spread)))
-        known_separated = state.bracket.lower > 0
+        known_separated, known_ends = state.bracket.lower > 0, (state.bracket.lower, state.bracket.upper)
         bracket = state.bracket.with_separator(_asked(state), answer.low)
         state = replace(state, full=state.full + 1, bracket=bracket, violated=answer.violated)
         columns = state.columns
@@ -127,7 +127,9 @@ class WorkingSet:
             return replace(state, stalled="all columns that matter are in memory, and float64 tells their margin no better")
         state = replace(state, closeness=closeness)
         if full:
-            return self._dropped(state, answer.columns.take(np.argsort(answer.score, kind="stable")))
+            found = self._dropped(state, answer.columns.take(np.argsort(answer.score, kind="stable")))
+            moved = fresh or (found.bracket.lower, found.bracket.upper) != known_ends
+            return found if moved else replace(found, stalled="float64 tells the margin of the kept columns no better")
         others = columns.take(~known) if known.any() else columns
         return self._solved(replace(state, columns=Columns.joined([others, answer.columns])))
 
@@ -141,8 +143,7 @@ class WorkingSet:
         if state.closeness is not None and solution.outcome == SEPARATED:
             closer = solve(matrix, solution, state.closeness)
             steps += closer.steps
-            if closer.outcome == SEPARATED:
-                solution = closer.with_upper(solution)
+            solution = closer.with_upper(solution) if closer.outcome == SEPARATED else solution.with_upper(closer)
         state = replace(state, solution=solution, steps=state.steps + steps)
         if state.best is None or solution.upper < state.bracket.upper:
             score = matrix.plain().part(solution.rows).scores(solution.y)

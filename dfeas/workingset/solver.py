@@ -15,8 +15,8 @@ import numpy as np
 import scipy  # loads its parts when they are used
 
 from dfeas.blas import one_thread
-from dfeas.workingset.basic import basic
-from dfeas.workingset.conflict import conflict
+from dfeas.workingset.basic import basic, eliminate
+from dfeas.workingset.conflict import DEPENDENT, conflict
 from dfeas.workingset.matrix import ColumnMatrix, Floats, Indices
 from dfeas.workingset.newton import Newton
 
@@ -168,7 +168,9 @@ def _polished(plain: ColumnMatrix, found: Solution, score: Floats) -> Solution:
     slack = np.maximum(0.0, 1 - score)
     if not slack.any():
         return found
-    kept, _ = basic(plain.gather, plain.shape[1], slack / slack.sum())
+    kept, weight = basic(plain.gather, plain.shape[1], slack / slack.sum())
+    directions = scipy.linalg.null_space(np.vstack([plain.gather(kept).T, np.ones(len(kept))]), rcond=DEPENDENT)
+    kept = kept[eliminate(weight, directions) > 0]
     columns = plain.gather(kept)
     if len(kept) > plain.shape[1]:
         return found
@@ -182,10 +184,9 @@ def _polished(plain: ColumnMatrix, found: Solution, score: Floats) -> Solution:
         return found
     w = alpha @ columns
     margin = float(plain.scores(w).min()) / float(np.linalg.norm(w))
-    weight = np.zeros(len(score))
-    weight[kept] = alpha / alpha.sum()
-    upper = float(np.linalg.norm(plain.combine(weight)))
-    closer = replace(found, rows=kept, weight=weight[kept], upper=upper).with_upper(found)
+    x = np.zeros(len(score))
+    x[kept] = alpha / alpha.sum()
+    closer = replace(found, rows=kept, weight=x[kept], upper=float(np.linalg.norm(plain.combine(x)))).with_upper(found)
     return replace(closer, w=w, margin=margin, outcome=SEPARATED) if margin > max(0.0, found.margin) else closer
 
 

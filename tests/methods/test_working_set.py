@@ -205,6 +205,33 @@ def test_the_maximum_margin_of_small_data_and_with_a_tiny_cap(tolerance: float) 
         assert state.bracket.lower >= 0.9 * state.bracket.upper, seed
 
 
+def test_duplicated_points_do_not_blur_a_thin_maximum_margin() -> None:
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        m = int(rng.integers(3, 10))
+        w = rng.standard_normal(m)
+        w /= np.linalg.norm(w)
+        A = rng.standard_normal((80, m))
+        A /= np.linalg.norm(A, axis=1)[:, None]
+        A += np.outer(np.maximum(np.abs(A @ w), 1e-6) - A @ w, w)
+        A[:30] -= np.outer(A[:30] @ w - 1e-6, w)
+        found = dfeas.solve(np.vstack([A, A]), margin_tolerance=1e-3, max_passes=60)
+        assert (found.verdict, found.stopped) == ("feasible", "verdict"), seed
+
+
+def test_a_capped_working_set_stalls_where_rounding_ends_its_progress() -> None:
+    X, labels = Instance("planted", 4, 272, 2e-6, dtype="float64").block(0)
+    engine, facts = problem(X, labels, block_rows=40, tolerance=1e-6)
+    method = WorkingSet(cap=6)
+    state = method.init(facts)
+    for _ in range(150):
+        state = method.tell(state, engine.run(method.ask(state)))
+        if state.stalled or state.bracket.lower >= (1 - 1e-6) * state.bracket.upper:
+            break
+    assert state.stalled or state.bracket.lower >= (1 - 1e-6) * state.bracket.upper
+    assert state.bracket.lower > 1e-6
+
+
 def test_a_limit_before_the_maximum_margin_leaves_a_checked_separator(arrays: Callable[..., Any]) -> None:
     X, labels = arrays("planted", 12, 3000, margin=0.1)
     result = dfeas.solve(X, labels, method="smooth-perceptron", margin_tolerance=1e-6, max_passes=60)
