@@ -326,6 +326,8 @@ def test_ctrl_c_ends_a_solve_cleanly_with_the_best_evidence(tmp_path: Path, engi
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # a test run in the background of a shell ignores the interrupt, and its children would, too
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     wait_for(lambda: trace.exists() and trace.read_text().count('"pass"') > 5, running)
     os.killpg(running.pid, signal.SIGINT)  # what a terminal sends: to the workers as well
