@@ -39,7 +39,7 @@ PROBED_FEATURES = 1000
 """Products are timed with at most so many features."""
 
 DROPPING_PASSES = 10
-"""More of them when memory holds fewer columns than it wants: halfspace 1000 x 500,000 with 256 MB."""
+"""More of them when memory holds less than half of the columns it wants: halfspace 1000 x 500,000 with 256 MB."""
 
 SQUARES, PRODUCTS = 8, 60
 """Gram matrices and products of the whole working set that its solver usually computes."""
@@ -119,9 +119,9 @@ def _estimate(
         thinking = _solver_seconds(columns, facts)
         if not working_set_size.fits(facts):
             remark = f"does not fit: --memory {4 * working_set_size.least_memory(facts) / 1e6:.0f}MB is needed"
-        elif columns < working_set_size.usual_columns(facts):
+        elif 2 * columns < working_set_size.usual_columns(facts):
             passes += DROPPING_PASSES
-            remark = "more passes than with more memory: columns will be dropped"
+            remark = "fewer passes with more memory: columns will be dropped"
     else:
         passes = min(most, max(2.0, USUAL[name] * most))
         own = 32 * facts.m * int(passes)
