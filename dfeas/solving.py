@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 LEAST_EPS = 1e-12
 """The checker's own rounding bound must stay below eps."""
 
-CONFLICT = 1e-10
+CONFLICTING = 1e-10
 """|Ax| up to this, as the checker bounds it, is rounding: points that carry x conflict. A larger one accuses nobody."""
 
 
@@ -267,7 +267,7 @@ def _result(setting: _Setting, request: _Request, outcome: Outcome, why: str, re
     if (
         proved is not None
         and proved.verdict != FEASIBLE
-        and proved.margin_upper <= CONFLICT
+        and proved.margin_upper <= CONFLICTING
         and outcome.certificate is not None
     ):
         named = conflicts(dataset, outcome.certificate, outcome.evidence)

@@ -146,7 +146,7 @@ class WorkingSet:
             solution = closer.with_upper(solution) if closer.outcome == SEPARATED else solution.with_upper(closer)
         state = replace(state, solution=solution, steps=state.steps + steps)
         if state.best is None or solution.upper < state.bracket.upper:
-            score = matrix.plain().part(solution.rows).scores(solution.y)
+            score = matrix.part(solution.rows).scores(solution.y)
             index = columns.index[solution.rows]
             order = np.argsort(index)
             best = Sparse(index[order], solution.weight[order], score[order])

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 
 from dfeas.blas import one_thread
 from dfeas.workingset.matrix import Floats, Indices
+
+DEPENDENT = 1e-10
+"""What is below this share of the largest is zero, in a triangular factor and among singular values."""
 
 BATCH = 128
 """Further columns that are taken up at a time, at least; a quarter of the features where they are many."""
@@ -34,6 +38,24 @@ def basic(columns: Callable[[Indices], Floats], dimension: int, x: Floats) -> tu
             active = active[x[active] > 0]
     active.sort()
     return active, x[active]
+
+
+def independent(columns: Floats, x: Floats) -> tuple[Indices, Floats]:
+    """Positions and entries of fewer columns (s, d) with the same sums, as long as they and a 1 below each are dependent.
+
+    What is left has one such x, and none for a part of it. A pivoted QR tells whether the null space is needed at all.
+    """
+    system = np.vstack([columns.T, np.ones(len(x))])
+    if rank(scipy.linalg.qr(system, mode="r", pivoting=True, check_finite=False)[0]) < len(x):
+        x = eliminate(x, scipy.linalg.null_space(system, rcond=DEPENDENT))
+    some = np.flatnonzero(x > 0)
+    return some, x[some]
+
+
+def rank(factor: Any) -> int:
+    """Rank of a matrix, from the R of its pivoted QR."""
+    size = np.abs(np.diagonal(factor))
+    return int((size > DEPENDENT * size.max()).sum())
 
 
 def _null_space(system: Floats) -> Floats:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 
-from dfeas.workingset.basic import basic, eliminate
+from dfeas.workingset.basic import basic, independent, rank
 from dfeas.workingset.matrix import ColumnMatrix, Floats, Indices
 
 VANISHED = 1e-13
@@ -18,9 +16,6 @@ NEGLIGIBLE = (1e-5, 1e-7, 1e-9, 1e-11, 0.0)
 
 ROUNDING = 1e-14
 """Weights below this share of the largest are rounding of zero."""
-
-DEPENDENT = 1e-10
-"""What is below this share of the largest is zero, in a triangular factor and among singular values."""
 
 
 def conflict(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | None:
@@ -53,23 +48,12 @@ def conflict(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | None:
 
 
 def _irreducible(columns: Floats, x: Floats) -> tuple[Indices, Floats]:
-    """Some of the columns, fewer while they are dependent: then there is one x for them, and none for a part of them."""
-    everything = np.arange(len(x))
-    system = np.vstack([columns.T, np.ones(len(x))])
-    if _rank(scipy.linalg.qr(system, mode="r", pivoting=True, check_finite=False)[0]) == len(x):
-        return everything, x
-    fewer = eliminate(x, scipy.linalg.null_space(system, rcond=DEPENDENT))
-    some = everything[fewer > 0]
-    found = _refined(columns[some], fewer[some])
+    """Some of the columns, independent ones: then there is one x for them, and none for a part of them."""
+    some, fewer = independent(columns, x)
+    found = _refined(columns[some], fewer) if len(some) < len(x) else None
     if found is None:
-        return everything, x
+        return np.arange(len(x)), x
     return some[found > 0], found[found > 0]
-
-
-def _rank(factor: Any) -> int:
-    """Rank of a matrix, from the R of its pivoted QR."""
-    size = np.abs(np.diagonal(factor))
-    return int((size > DEPENDENT * size.max()).sum())
 
 
 def _refined(columns: Floats, x: Floats) -> Floats | None:
@@ -79,11 +63,11 @@ def _refined(columns: Floats, x: Floats) -> Floats | None:
     wanted = np.zeros(d + 1)
     wanted[d] = 1
     basis, factor, order = scipy.linalg.qr(system, mode="economic", pivoting=True, check_finite=False)
-    rank = _rank(factor)
+    r = rank(factor)
     x = x.copy()
     for _ in range(3):
-        rest = basis[:, :rank].T @ (wanted - system @ x)
-        x[order[:rank]] += scipy.linalg.solve_triangular(factor[:rank, :rank], rest, check_finite=False)
+        rest = basis[:, :r].T @ (wanted - system @ x)
+        x[order[:r]] += scipy.linalg.solve_triangular(factor[:r, :r], rest, check_finite=False)
     if not np.isfinite(x).all() or x.min() < -1e-11 * abs(x).max():
         return None
     x = np.where(x > ROUNDING * x.max(), x, 0.0)

@@ -81,10 +81,6 @@ class ColumnMatrix:
         """Some columns, in float64 products."""
         return ColumnMatrix(self.points[rows], self.scale[rows], self.feature, exact=True)
 
-    def plain(self) -> ColumnMatrix:
-        """The same without feature factors."""
-        return replace(self, feature=np.ones(self.shape[1]))
-
     def gather(self, rows: Indices | slice) -> Floats:
         """Columns D a_j (r, d) of some rows in float64."""
         chosen = self.points[rows].astype(np.float64)

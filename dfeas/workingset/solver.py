@@ -15,8 +15,8 @@ import numpy as np
 import scipy  # loads its parts when they are used
 
 from dfeas.blas import one_thread
-from dfeas.workingset.basic import basic, eliminate
-from dfeas.workingset.conflict import DEPENDENT, conflict
+from dfeas.workingset.basic import basic, independent
+from dfeas.workingset.conflict import conflict
 from dfeas.workingset.matrix import ColumnMatrix, Floats, Indices
 from dfeas.workingset.newton import Newton
 
@@ -169,9 +169,9 @@ def _polished(plain: ColumnMatrix, found: Solution, score: Floats) -> Solution:
     if not slack.any():
         return found
     kept, weight = basic(plain.gather, plain.shape[1], slack / slack.sum())
-    directions = scipy.linalg.null_space(np.vstack([plain.gather(kept).T, np.ones(len(kept))]), rcond=DEPENDENT)
-    kept = kept[eliminate(weight, directions) > 0]
     columns = plain.gather(kept)
+    some, _ = independent(columns, weight)
+    kept, columns = kept[some], columns[some]
     if len(kept) > plain.shape[1]:
         return found
     factor = np.asarray(np.linalg.qr(columns.T, mode="r"))

@@ -298,7 +298,6 @@ def test_a_refused_separator_is_followed_by_wider_ones(arrays: Callable[..., Any
         state = method.tell(state, engine.run(method.ask(state)))
         lower.append(state.bracket.lower)
     assert lower[-1] > 0.0499
-    assert not state.stalled or lower[-1] > 0.0499
 
 
 def test_a_rider_keeps_its_own_pace(arrays: Callable[..., Any]) -> None:
