@@ -1,47 +1,32 @@
-"""The loop: ask, read, tell, decide. One loop, one exit; a verdict leaves only when the checker has agreed."""
+"""The loop: ask, read, tell, decide. One loop, one exit; a verdict leaves only when the checker has agreed.
+
+Several methods may run in it side by side: their questions ride on the same reads.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any
 
-import psutil
-
-from dfeas.certificate import Certificate
 from dfeas.engine import Engine
-from dfeas.errors import CheckFailedError, ClusterLostError
-from dfeas.methods import Bracket, Evidence, Method
-from dfeas.recovery import recover
-from dfeas.termination import FEASIBLE, UNDECIDED, Decision, Goal, Limits, Record, decide, ending
+from dfeas.errors import ClusterLostError
+from dfeas.lane import Lane, Outcome, Verify
+from dfeas.methods import AnyMethod
+from dfeas.passes import Alone, AnyPass, Question, Together
+from dfeas.termination import Goal, Limits, decide
 from dfeas.trace import Sink
-from dfeas.verify import Check
-
-S = TypeVar("S")
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a run ended, with the evidence that passed its check, or the best there is."""
-
-    decision: Decision
-    record: Record
-    evidence: Evidence
-    certificate: Certificate | None  # checked for a verdict; without one, the best separator so far, unchecked
-    check: Check | None
-    reads: float  # of the data, by passes, recovery and checks
 
 
 def run(
     engine: Engine,
-    method: Method[S],
-    state: S,
+    method: AnyMethod,
+    state: Any,
     goal: Goal,
     limits: Limits,
     *,
     fingerprint: str,
-    verify: Callable[[Certificate], Check],
+    verify: Verify,
     sinks: Sequence[Sink] = (),
     clock: Callable[[], float] = time.monotonic,
 ) -> Outcome:
@@ -50,111 +35,64 @@ def run(
     Evidence that the checker refuses does not end the run: the bar rises and the run goes on. ``KeyboardInterrupt`` ends it
     with the best evidence so far.
     """
+    lane = Lane(method, state, goal, sinks)
+    return race(engine, [lane], limits, fingerprint=fingerprint, verify=verify, clock=clock)[0][0]
+
+
+def race(
+    engine: Engine,
+    lanes: Sequence[Lane],
+    limits: Limits,
+    *,
+    fingerprint: str,
+    verify: Verify,
+    to_the_end: bool = False,
+    clock: Callable[[], float] = time.monotonic,
+) -> tuple[list[Outcome], float]:
+    """Run several methods on the same reads until the first has a verdict, or each has ended; and the reads in all.
+
+    Limits of passes hold for each method. Questions that read in a way of their own are asked on reads of their own.
+    """
     began = clock()
-    passes: float = 0
-    reads: float = 0
-    record = _blank(method.name, 1.0)
-    certificate: Certificate | None = None
-    check: Check | None = None
-    decision = decide(record, goal, limits)
-    while decision is None:
+    shared: float = 0  # reads that were counted by more than one lane
+    for lane in lanes:
+        lane.decision = decide(lane.record, lane.goal, limits)
+        lane.over = lane.decision is not None
+    while going := [lane for lane in lanes if not lane.over]:
         try:
-            answer = engine.run(method.ask(state))
-            share = 1 if engine.cost.points == engine.shape[1] else engine.cost.points / engine.shape[1]
-            passes, reads = passes + share, reads + share
-            told = clock()
-            state = method.tell(state, answer)
-            record = _record(method, state, engine, passes, clock() - began, clock() - told)
-            for sink in sinks:
-                sink.record(record)
-            decision = decide(record, goal, limits)
-            while decision is not None and decision.verdict != UNDECIDED and check is None:
-                certificate, more = recover(engine, method.evidence(state), decision.verdict, goal.eps, fingerprint)
-                check, refused = _verified(verify, certificate, decision, goal, sinks)
-                reads += more + 1
-                if refused:
-                    certificate, goal = None, _raised(goal, record, decision)
-                    decision = decide(record, goal, limits)
-            if decision is not None and check is None and record.margin_lower > goal.feasible_above:
-                # not as wide as asked, but a separator
-                certificate, _ = recover(engine, method.evidence(state), FEASIBLE, goal.eps, fingerprint)
-                check, refused = _verified(verify, certificate, Decision(decision.stopped, FEASIBLE), goal, sinks)
-                reads += 1
-                decision = decision if refused else replace(decision, verdict=FEASIBLE)
+            for group, question in _groups(going):
+                answer = engine.run(question)
+                answers = answer if len(group) > 1 else (answer,)
+                shared += (len(group) - 1) * engine.cost.points / engine.shape[1]
+                for lane, part in zip(group, answers, strict=True):
+                    lane.tell(part, engine, limits, lambda: clock() - began)
+                for lane in group:
+                    lane.settle(engine, limits, fingerprint, verify)
+                if not to_the_end and any(lane.proved for lane in group):
+                    _give_up(lanes, "outrun")
+                    break
         except (KeyboardInterrupt, ClusterLostError) as error:
-            for sink in sinks:
-                sink.note("interrupted", str(error) or "interrupted")
-            decision = Decision("interrupted")
-            certificate = check = None
-    evidence = method.evidence(state)
-    if certificate is None and evidence.bracket.y is not None:
-        certificate = Certificate("separator", fingerprint, y=evidence.bracket.y)
-    for sink in sinks:
-        sink.note("stopped", ending(decision, record), stopped=decision.stopped, verdict=decision.verdict)
-    return Outcome(decision, record, evidence, certificate, check, reads)
+            _give_up(lanes, "interrupted", str(error) or "interrupted")
+    outcomes = [lane.outcome(fingerprint) for lane in lanes]
+    return outcomes, sum(outcome.reads for outcome in outcomes) - shared
 
 
-def without_a_pass(method: str, certificate: Certificate, check: Check) -> Outcome:
-    """The outcome when the survey alone gave a certificate; the check was the only read."""
-    record = _blank(method, check.margin_upper)
-    evidence = Evidence(Bracket(), None, 0)
-    return Outcome(Decision("verdict", check.verdict), record, evidence, certificate, check, 1)
+def _give_up(lanes: Sequence[Lane], stopped: str, why: str = "") -> None:
+    """End all lanes that are not over."""
+    for lane in lanes:
+        if not lane.over:
+            if why:
+                lane.note(stopped, why)
+            lane.give_up(stopped)
 
 
-def _blank(method: str, upper: float) -> Record:
-    """The record before any pass."""
-    memory = psutil.Process().memory_info().rss
-    return Record(method, 0, 0, -1.0, upper, None, 0.0, 0.0, 0.0, 0.0, 0.0, 0, memory)
-
-
-def _record(method: Method[S], state: S, engine: Engine, passes: float, seconds: float, method_seconds: float) -> Record:
-    evidence, cost = method.evidence(state), engine.cost
-    busy = (cost.read_seconds + cost.scan_seconds) / max(1, engine.parallel)
-    return Record(
-        method=method.name,
-        passes=passes,
-        iterations=evidence.iterations,
-        margin_lower=evidence.bracket.lower,
-        margin_upper=evidence.bracket.upper,
-        violated=evidence.violated,
-        seconds=seconds,
-        pass_seconds=cost.wall_seconds,
-        read_seconds=cost.read_seconds,
-        scan_seconds=cost.scan_seconds,
-        engine_seconds=max(0.0, cost.wall_seconds - busy),
-        bytes_read=cost.bytes_read,
-        memory_bytes=psutil.Process().memory_info().rss,
-        method_seconds=method_seconds,
-        stalled=evidence.stalled,
-        hopeful=evidence.hopeful,
-    )
-
-
-def _verified(
-    verify: Callable[[Certificate], Check],
-    certificate: Certificate,
-    decision: Decision,
-    goal: Goal,
-    sinks: Sequence[Sink],
-) -> tuple[Check | None, bool]:
-    """The check, and whether it refused the certificate."""
-    try:
-        check = verify(certificate)
-    except CheckFailedError as error:
-        for sink in sinks:
-            sink.note("refused", f"evidence refused, going on: {error}")
-        return None, True
-    if decision.verdict != FEASIBLE and check.margin_upper > goal.eps:
-        for sink in sinks:
-            sink.note("refused", f"evidence refused, going on: |Ax| <= {check.margin_upper:.6g} only")
-        return None, True
-    for sink in sinks:
-        sink.note("check", f"check: {check.message}", proof=check.proof)
-    return check, False
-
-
-def _raised(goal: Goal, record: Record, decision: Decision) -> Goal:
-    """The goal after refused evidence: it must get twice as good before it is checked again."""
-    if decision.verdict == FEASIBLE:
-        return replace(goal, feasible_above=2 * record.margin_lower)
-    return replace(goal, infeasible_below=record.margin_upper / 2)
+def _groups(lanes: Sequence[Lane]) -> list[tuple[list[Lane], Question]]:
+    """Who reads together, and what: one group for all plain passes, one for each question that reads alone."""
+    asked = [(lane, lane.method.ask(lane.state)) for lane in lanes]
+    groups: list[tuple[list[Lane], Question]] = [([lane], question) for lane, question in asked if isinstance(question, Alone)]
+    riders: list[tuple[Lane, AnyPass]] = [(lane, q) for lane, q in asked if not isinstance(q, Alone)]
+    if len(riders) == 1:
+        groups.append(([riders[0][0]], riders[0][1]))
+    elif riders:
+        groups.append(([lane for lane, _ in riders], Together(tuple(question for _, question in riders))))
+    return groups

@@ -14,16 +14,31 @@ from dfeas.blas import processors
 from dfeas.engine import LocalEngine
 from dfeas.errors import UsageError
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, thread_bytes, threads_that_fit
-from dfeas.methods import METHODS, Facts, working_set_size
+from dfeas.methods import METHODS, Facts, ispvn, working_set_size
 from dfeas.passes import Partial, Softmin, Survey
-from dfeas.solving import LEAST_EPS, choose, facts_of, open_data
+from dfeas.request import LEAST_EPS, choose, facts_of, known
+from dfeas.setting import open_data
 from dfeas.store import Dataset
 from dfeas.store.writing import refuse_unusable
 
 PROBE_BYTES = 256 << 20
 """How much is read to measure the speed."""
 
-USUAL = {"mirror-prox": 0.015, "mirror-prox-fixed": 0.2, "smooth-perceptron": 0.25, "perceptron": 0.06}
+USUAL = {
+    "mirror-prox": 0.05,
+    "mirror-prox-one-pass": 0.05,
+    "mirror-prox-fixed": 0.2,
+    "smooth-perceptron": 0.25,
+    "perceptron": 0.06,
+    "normalized-perceptron": 0.06,
+    "online-perceptron": 0.06,
+    "margin-perceptron": 0.06,
+    "margin-perceptron-unit": 0.06,
+    "winnow": 0.06,
+    "von-neumann": 0.06,
+    "von-neumann-away": 0.06,
+    "ispvn": 0.06,
+}
 """Passes that a run takes, as a share of the bound of its theorem: the largest of benchmarks/method_passes.py, rounded up."""
 
 FULL_PASSES = 2
@@ -90,8 +105,8 @@ def plan(
 
     ``margin`` is the margin, or the |Ax|, for which the theorems bound the passes. Raises what ``dfeas.solve`` does.
     """
-    if method is not None and method not in METHODS:
-        raise UsageError(f"unknown method {method}; expected {', '.join(METHODS)}")
+    if method is not None:
+        known(method)
     if not LEAST_EPS <= margin < 1:
         raise UsageError(f"margin {margin}: expected a number from {LEAST_EPS:g} to below 1")
     budget = parse_bytes(memory)
@@ -124,14 +139,25 @@ def _estimate(
             remark = "fewer passes with more memory: columns will be dropped"
     else:
         passes = min(most, max(2.0, USUAL[name] * most))
-        own = 32 * facts.m * int(passes)
-        if name == "perceptron":
-            own = min(facts.memory, 64 * facts.m * max(1000, 20 * facts.m))
-        else:
-            remark = f"and {16 * facts.n / 1e6:.0f} MB for weights, if there is no separator"
+        own, remark = _kept(name, facts, passes)
     first, later = pass_seconds
     seconds = first + (passes - 1) * later + thinking
     return Estimate(name, auto, int(base_bytes + own), passes, most, seconds, remark)
+
+
+def _kept(name: str, facts: Facts, passes: float) -> tuple[float, str]:
+    """Bytes that a method keeps, and what else it takes."""
+    weights = f"{16 * facts.n / 1e6:.0f} MB for weights"
+    if name.startswith("mirror-prox") or name == "smooth-perceptron":
+        return 32 * facts.m * passes, f"and {weights}, if there is no separator"
+    if name == "online-perceptron":
+        return 16 * facts.n / 2, f"one core; at most {weights}"
+    if name == "ispvn":
+        disk = f"{40 * facts.n / 1e9:.2g} GB of scratch storage"
+        return 8 * facts.m * min(facts.m, ispvn.GRAM_FEATURES) * 4, f"and {disk}; {weights}, if there is no separator"
+    if name == "normalized-perceptron" or name.startswith("von-neumann"):
+        return 8 * facts.m * min(passes, 4 * facts.m) + 16 * passes, ""
+    return min(facts.memory, 64 * facts.m * max(1000, 20 * facts.m)), ""
 
 
 def read_seconds(dataset: Dataset, threads: int) -> tuple[float, float]:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from dfeas.certificate import Certificate
 from dfeas.engine import Engine
-from dfeas.methods import Evidence, Mixture
-from dfeas.passes import Recover
+from dfeas.methods import Evidence, Mixture, Sparse, Stored
+from dfeas.passes import OnVectors, Positive, Recover, SparseWeights
 from dfeas.termination import FEASIBLE, SLACK
 from dfeas.workingset import basic
 
@@ -19,15 +19,22 @@ def recover(engine: Engine, evidence: Evidence, verdict: str, eps: float, finger
         return Certificate("separator", fingerprint, y=evidence.bracket.y), 0
     assert evidence.gordan is not None
     gordan = evidence.gordan()
-    if not isinstance(gordan, Mixture):
+    n = engine.shape[1]
+    if isinstance(gordan, Stored):
+        stored = OnVectors(Positive(floor=0.0), (gordan.name,), (), points=False, keeps=None)
+        return _certificate(engine.run(stored), fingerprint), 0
+    if isinstance(gordan, Sparse):
         return Certificate("gordan", fingerprint, support=gordan.index, weights=gordan.weight), 0
     short = shorten(gordan)
-    n = engine.shape[1]
     # what is left out weighs at most SLACK eps / 2 in all, so |Ax| grows by no more than that
     found = engine.run(Recover(short.Y, short.mu, short.lse, short.share, SLACK * eps / 2 / n))
+    return _certificate(found, fingerprint), 1
+
+
+def _certificate(found: SparseWeights, fingerprint: str) -> Certificate:
     weight = found.weight()
     weight /= weight.sum()
-    return Certificate("gordan", fingerprint, support=found.index(), weights=weight), 1
+    return Certificate("gordan", fingerprint, support=found.index(), weights=weight)
 
 
 def shorten(mixture: Mixture) -> Mixture:

@@ -19,7 +19,7 @@ from dfeas.termination import STOPPED, UNDECIDED
 
 RESULT, CERTIFICATE, TRACE = "result.json", "certificate.npz", "trace.jsonl"
 
-_STATUS = {"verdict": 0, "pass_limit": 1, "time_limit": 2, "interrupted": 3, "stalled": 4, "numerical_error": 5}
+_STATUS = {"verdict": 0, "pass_limit": 1, "time_limit": 2, "interrupted": 3, "stalled": 4, "numerical_error": 5, "outrun": 6}
 
 
 def versions() -> dict[str, str]:

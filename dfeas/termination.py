@@ -15,6 +15,7 @@ STOPPED = {
     "interrupted": "the run was interrupted",
     "stalled": "no further pass can help",
     "numerical_error": "the method produced numbers that are not finite",
+    "outrun": "another method of the race was first",
 }
 """Why a run ended, and the sentence for it."""
 
@@ -45,6 +46,7 @@ class Record:
     method_seconds: float = 0.0  # of the method, between the passes
     stalled: str = ""
     hopeful: bool = False  # a separator is expected, however small margin_upper is
+    refining: bool = False  # a wider separator is expected, as the method's theorem promises
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +79,16 @@ def decide(record: Record, goal: Goal, limits: Limits) -> Decision | None:
     """Whether the run ends here; None to go on.
 
     Feasible comes first: it is proved however small the margin. While the method is hopeful, a small |Ax| counts only when the
-    run ends anyway.
+    run ends anyway; while it is refining, a separator does.
     """
     if not (math.isfinite(record.margin_lower) and math.isfinite(record.margin_upper)):
         return Decision("numerical_error")
     separated = record.margin_lower > goal.feasible_above
     gap = record.margin_upper - record.margin_lower
-    if separated and (goal.tolerance is None or gap <= goal.tolerance * record.margin_upper):
-        return Decision("verdict", FEASIBLE)
     ended = _ended(record, goal, limits)
+    wide = (bool(ended) or not record.refining) if goal.tolerance is None else gap <= goal.tolerance * record.margin_upper
+    if separated and wide:
+        return Decision("verdict", FEASIBLE)
     small = record.margin_upper <= min((1 - SLACK) * goal.eps, goal.infeasible_below)
     if small and not separated and (ended or not record.hopeful):
         return Decision("verdict", EPS_INFEASIBLE)

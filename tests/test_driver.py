@@ -22,7 +22,9 @@ from dfeas.errors import BadInputError, CheckFailedError, ClusterLostError, Usag
 from dfeas.instances import KINDS, Instance
 from dfeas.memory import parse_bytes, thread_bytes, threads_that_fit
 from dfeas.methods import METHODS, Bracket, Evidence, Facts, Mixture, Sparse
-from dfeas.methods.perceptron import Perceptron
+from dfeas.methods.mistakes import Mistakes
+from dfeas.methods.perceptron import Novikoff
+from dfeas.passes import OnVectors
 from dfeas.recovery import shorten
 from dfeas.store import from_arrays
 from dfeas.termination import EPS_INFEASIBLE, FEASIBLE, Decision, Goal, Limits, Record, decide, remaining_passes
@@ -82,10 +84,10 @@ def test_auto_takes_the_working_set_where_it_fits_and_says_why(arrays: Callable[
     assert (rich.method, rich.verdict) == ("working-set", "feasible")
     assert "dense" in rich.why
     poor = dfeas.solve(X, labels, memory="60MB", max_passes=2)
-    assert poor.method == "mirror-prox"
+    assert poor.method == "mirror-prox-one-pass"
     # 3000 columns of 2000 float32 and 100 bytes, four times, and twenty matrices 2000 x 2000
     assert "would need 737 MB of memory" in poor.why
-    with pytest.raises(UsageError, match="working-set needs 737 MB of memory for this data, or use mirror-prox"):
+    with pytest.raises(UsageError, match="working-set needs 737 MB of memory for this data, or use mirror-prox-one-pass"):
         dfeas.solve(X, labels, method="working-set", memory="60MB")
 
 
@@ -160,9 +162,9 @@ class Counting(LocalEngine):
 
     passes = maps = 0
 
-    def run(self, pass_: Any) -> Any:
-        self.passes += 1
-        return super().run(pass_)
+    def run(self, question: Any) -> Any:
+        self.passes += not isinstance(question, OnVectors) or question.points
+        return super().run(question)
 
     def map(self, function: Any, *args: Any, count: int | None = None) -> Any:
         self.maps += 1
@@ -176,15 +178,15 @@ def test_a_solve_reads_exactly_what_it_says(
 ) -> None:
     engines: list[Counting] = []
 
-    def make(dataset: Any, threads: Any = None) -> Counting:
-        engines.append(Counting(dataset, 1))
+    def make(dataset: Any, threads: Any = None, scratch: Any = None) -> Counting:
+        engines.append(Counting(dataset, 1, scratch))
         return engines[-1]
 
-    monkeypatch.setattr("dfeas.solving.LocalEngine", make)
+    monkeypatch.setattr("dfeas.setting.LocalEngine", make)
     result = dfeas.solve(*arrays(kind, 5, 400, margin=0.1), method=name, eps=0.02)
     assert result.verdict == ("feasible" if kind == "planted" else "eps-infeasible")
     passes, checks = engines
-    recovery = int(kind == "gaussian" and name in ("mirror-prox", "mirror-prox-fixed", "smooth-perceptron"))
+    recovery = int(kind == "gaussian" and (name.startswith("mirror-prox") or name == "smooth-perceptron"))
     assert passes.passes == 1 + result.passes + recovery  # survey, passes, recovery
     assert checks.maps == 1
     assert result.reads == passes.passes + checks.maps
@@ -253,7 +255,7 @@ def test_no_verdict_leaves_unchecked_when_one_kind_of_evidence_is_refused_after_
     dataset = from_arrays(np.eye(2))
     seen: list[str] = []
 
-    class Both(Perceptron):
+    class Both(Mistakes):
         """Claims a separator, and weights with a small |Ax|, and that no further pass can help."""
 
         def evidence(self, state: Any) -> Evidence:
@@ -264,7 +266,7 @@ def test_no_verdict_leaves_unchecked_when_one_kind_of_evidence_is_refused_after_
         seen.append(certificate.kind)
         raise CheckFailedError("never")
 
-    method, engine = Both(), LocalEngine(dataset, 1)
+    method, engine = Both(Novikoff(), "both"), LocalEngine(dataset, 1)
     outcome = run(engine, method, method.init(Facts(2, 2)), Goal(), Limits(1), fingerprint="", verify=refuse)
     assert seen == ["separator", "gordan"]
     assert (outcome.decision, outcome.check) == (Decision("stalled"), None)

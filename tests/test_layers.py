@@ -24,10 +24,11 @@ ALLOWED = {
     "memory": {"errors", "passes", "store"},
     "recovery": {"certificate", "engine", "methods", "passes", "termination", "workingset"},
     "conflicts": {"certificate", "methods", "store"},
-    "driver": {"certificate", "engine", "errors", "methods", "recovery", "termination", "trace", "verify"},
+    "lane": {"certificate", "engine", "errors", "methods", "recovery", "termination", "trace", "verify"},
+    "driver": {"engine", "errors", "lane", "methods", "passes", "termination", "trace"},
     "instances": {"errors", "store"},
 }
-FRONTS = {"result", "solving", "planning", "printing", "checking", "cli", "__init__"}
+FRONTS = {"result", "request", "setting", "solving", "planning", "printing", "checking", "cli", "__init__"}
 DASK_ONLY_IN = {"engine/cluster.py"}
 METHODS_MAY_NOT = {"os", "sys", "time", "random", "logging", "pathlib", "dask", "distributed", "zarr", "io", "threading"}
 

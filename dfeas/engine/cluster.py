@@ -7,7 +7,7 @@ import logging
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -23,14 +23,15 @@ from distributed.comm.core import CommClosedError
 from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 
 from dfeas.blas import controller
-from dfeas.engine.ranges import cut, join, parts, scan_range
+from dfeas.engine.ranges import cut, fold_blocks, join, parts, scan_range
 from dfeas.errors import ClusterLostError, UsageError
-from dfeas.passes import Partial, Pass
+from dfeas.passes import Fold, OnVectors, Ordered, Question
+from dfeas.passes.block import Block
 from dfeas.store import Dataset, Source
 from dfeas.store.opening import open_cached
 from dfeas.store.reading import Cost
+from dfeas.store.scratch import Scratch
 
-A = TypeVar("A")
 R = TypeVar("R")
 
 logger = logging.getLogger("dfeas")
@@ -42,6 +43,8 @@ LOOK_SECONDS = 5.0
 """How often a waiting driver looks whether the cluster is still there."""
 PATIENCE_SECONDS = 600.0
 """How long it waits for a worker when there is none."""
+FOLD_BYTES = 32 << 20
+"""What a worker reads ahead for a fold, at a time."""
 INLINE_BYTES = 1 << 16
 """Questions up to this size travel in each task; larger ones are scattered once a pass."""
 
@@ -120,12 +123,44 @@ def _on_worker(function: Callable[..., R], source: Source, first: int, stop: int
     return function(open_cached(source), first, stop, *args)
 
 
+@dataclass(frozen=True)
+class _Held:
+    """Blocks that a worker has read and waits to fold."""
+
+    blocks: list[Block]
+    cost: Cost
+
+
+def _read_range(source: Source, first: int, stop: int) -> _Held:
+    """Read some blocks, and keep them: buffers are used again, so points are copied."""
+    _one_blas_thread()
+    cost = Cost()
+    blocks = open_cached(source).read_blocks(range(first, stop), cost)
+    return _Held([replace(block, points=block.points.copy(), sides=block.sides.copy()) for block in blocks], cost)
+
+
+def _first_carry(fold: Fold[Any, Any]) -> tuple[Any, Cost]:
+    return fold.start(), Cost()
+
+
+def _fold_range(fold: Fold[Any, Any], link: tuple[Any, Cost], held: _Held) -> tuple[Any, Cost]:
+    """The next carry, and all cost so far."""
+    _one_blas_thread()
+    carry, before = link
+    cost = Cost()
+    cost.add(before)
+    cost.add(held.cost)
+    carry = fold_blocks(fold, carry, iter(held.blocks), cost)
+    return carry, cost
+
+
 class DaskEngine:
     """Runs passes on the workers of a Dask cluster, which must see the data under the same path."""
 
-    def __init__(self, client: Client, source: Source, dataset: Dataset) -> None:
+    def __init__(self, client: Client, source: Source, dataset: Dataset, scratch: Scratch | None = None) -> None:
         self.client = client
         self.dataset = dataset
+        self.scratch = scratch
         self.source = replace(source, run=uuid.uuid4().hex)
         self.cost = Cost()
         self._sent = 0
@@ -151,13 +186,17 @@ class DaskEngine:
                 raise ClusterLostError("the Dask cluster has no workers; start some with dask worker") from None
         return max(1, int(sum(self.client.nthreads().values())))
 
-    def run(self, question: Pass[Any, A] | Partial) -> A:
-        """One read of the data, or of some blocks."""
+    def run(self, question: Question) -> Any:
+        """One read of the data, or of what the question asks."""
         began = perf_counter()
-        blocks = parts(question)[1]
-        scanned = self.map(scan_range, question, count=None if blocks is None else len(blocks))
-        answer: A
-        answer, self.cost = join(question, scanned)
+        if isinstance(question, Ordered):
+            answer, self.cost = self._persist(lambda: self._fold(question.fold))
+        else:
+            blocks = parts(question)[1]
+            count = None if blocks is None else len(blocks)
+            answer, self.cost = join(question, self.map(scan_range, question, self.scratch, count=count))
+        if isinstance(question, OnVectors) and question.keeps is not None and self.scratch is not None:
+            self.scratch.keep(question.keeps)
         self.cost.wall_seconds = perf_counter() - began
         return answer
 
@@ -166,21 +205,51 @@ class DaskEngine:
 
         Lost work is asked for again.
         """
+        return self._persist(lambda: self._attempt(function, args, self.dataset.blocks if count is None else count))
+
+    def _persist(self, attempt: Callable[[], R]) -> R:
+        """What an attempt returns; lost work is asked for again. Raises ClusterLostError in the end."""
         last: BaseException | None = None
         for _ in range(TRIES):
             try:
-                return self._attempt(function, args, self.dataset.blocks if count is None else count)
+                return attempt()
             except _LOST as error:
                 last = error
             if self.client.status != "running":
                 break
         raise ClusterLostError(f"the Dask cluster was lost: {_line(last or TimeoutError())}")
 
-    def _attempt(self, function: Callable[..., R], args: tuple[Any, ...], count: int) -> list[R]:
+    def _begin(self) -> None:
+        """Before tasks are sent."""
         if self.client.status != "running":
             raise CommClosedError("the scheduler does not answer any more")
         self._sent += 1
         self._threads = self._count_threads()
+
+    def _fold(self, fold: Fold[Any, Any]) -> tuple[Any, Cost]:
+        """The carry travels, the points do not: ranges are read ahead by all workers, and folded where they were read."""
+        self._begin()
+        ahead = self._threads * RANGES_PER_THREAD
+        ranges = cut(self.dataset.blocks, -(-self.dataset.bytes // FOLD_BYTES))
+        mark = f"dfeas-{self.source.run[:8]}-{self._sent}"
+        reads: dict[int, Any] = {}
+        link = self.client.submit(_first_carry, fold, key=f"{mark}-carry", pure=False)
+        try:
+            for i in range(len(ranges)):
+                for j in range(len(reads) and max(reads) + 1, min(i + ahead, len(ranges))):
+                    reads[j] = self.client.submit(_read_range, self.source, *ranges[j], key=f"{mark}-read-{j}", pure=False)
+                link = self.client.submit(_fold_range, fold, link, reads[i], key=f"{mark}-fold-{i}", pure=False)
+                self._wait([link])
+                reads[i] = None
+            carry, cost = self.client.gather(link)
+        except BaseException:
+            if self.client.status == "running":
+                self.client.cancel([link, *(read for read in reads.values() if read is not None)], force=True)
+            raise
+        return fold.finish(carry), cost
+
+    def _attempt(self, function: Callable[..., R], args: tuple[Any, ...], count: int) -> list[R]:
+        self._begin()
         ranges = cut(count, self._threads * RANGES_PER_THREAD)
         sent: Any = args
         if sum(_size(a) for a in args) > INLINE_BYTES:

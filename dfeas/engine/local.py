@@ -9,12 +9,12 @@ from time import perf_counter
 from typing import Any, TypeVar
 
 from dfeas.blas import one_thread, processors
-from dfeas.engine.ranges import cut, join, parts, scan_range
-from dfeas.passes import Partial, Pass
+from dfeas.engine.ranges import cut, fold_blocks, join, parts, scan_range
+from dfeas.passes import OnVectors, Ordered, Question
 from dfeas.store import Dataset
 from dfeas.store.reading import Cost
+from dfeas.store.scratch import Scratch
 
-A = TypeVar("A")
 R = TypeVar("R")
 
 RANGES_PER_THREAD = 4
@@ -24,8 +24,9 @@ RANGES_PER_THREAD = 4
 class LocalEngine:
     """Runs passes in this process."""
 
-    def __init__(self, dataset: Dataset, threads: int | None = None) -> None:
+    def __init__(self, dataset: Dataset, threads: int | None = None, scratch: Scratch | None = None) -> None:
         self.dataset = dataset
+        self.scratch = scratch
         self.parallel = max(1, min(threads or processors(), dataset.blocks))
         self.cost = Cost()
         self._stop = Event()
@@ -36,15 +37,27 @@ class LocalEngine:
         """(m, n) of A."""
         return self.dataset.dimension, self.dataset.n
 
-    def run(self, question: Pass[Any, A] | Partial) -> A:
-        """One read of the data, or of some blocks."""
+    def run(self, question: Question) -> Any:
+        """One read of the data, or of what the question asks."""
         began = perf_counter()
-        blocks = parts(question)[1]
-        scanned = self.map(scan_range, question, self._stop.is_set, count=None if blocks is None else len(blocks))
-        answer: A
-        answer, self.cost = join(question, scanned)
+        if isinstance(question, Ordered):
+            answer = self._fold(question)
+        else:
+            blocks = parts(question)[1]
+            count = None if blocks is None else len(blocks)
+            answer, self.cost = join(question, self.map(scan_range, question, self.scratch, self._stop.is_set, count=count))
+        if isinstance(question, OnVectors) and question.keeps is not None and self.scratch is not None:
+            self.scratch.keep(question.keeps)
         self.cost.wall_seconds = perf_counter() - began
         return answer
+
+    def _fold(self, question: Ordered) -> Any:
+        """In this thread; a thread or the kernel reads ahead."""
+        self.cost = Cost()
+        with one_thread():
+            blocks = self.dataset.read_blocks(range(self.dataset.blocks), self.cost)
+            carry = fold_blocks(question.fold, question.fold.start(), blocks, self.cost)
+        return question.fold.finish(carry)
 
     def map(self, function: Callable[..., R], *args: Any, count: int | None = None) -> list[R]:
         """``function(dataset, first, stop, *args)`` over ranges of all blocks, or of ``count``, in order."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from dfeas.passes import Partial, Pass
+from dfeas.passes import Question
 from dfeas.store.reading import Cost
 
-A = TypeVar("A")
 R = TypeVar("R")
 
 
@@ -27,8 +26,8 @@ class Engine(Protocol):
     def parallel(self) -> int:
         """Threads that scan at the same time."""
 
-    def run(self, question: Pass[Any, A] | Partial) -> A:
-        """Exactly one read of the data, or of some blocks of it."""
+    def run(self, question: Question) -> Any:
+        """Exactly one read of the data, or what the question asks: some blocks of it, in order, or vectors beside it."""
 
     def map(self, function: Callable[..., R], *args: Any, count: int | None = None) -> list[R]:
         """``function(dataset, first, stop, *args)`` over ranges that cover all blocks, or ``count`` of them, in order."""

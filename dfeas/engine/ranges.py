@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from time import perf_counter
 from typing import Any
 
 from dfeas.engine.tree import Tree
-from dfeas.passes import AnyPass, Partial, Question
+from dfeas.passes import AnyPass, Fold, OnVectors, Ordered, Partial, Question, VectorPass
+from dfeas.passes.block import Block
 from dfeas.store import Dataset
 from dfeas.store.reading import Cost
+from dfeas.store.scratch import Scratch
 
 Stop = Callable[[], bool]
 
@@ -26,23 +28,74 @@ def cut(blocks: int, pieces: int) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
-def parts(question: Question) -> tuple[AnyPass, Sequence[int] | None]:
+def parts(question: Question) -> tuple[AnyPass | VectorPass[Any, Any], Sequence[int] | None]:
     """The pass, and the blocks that it reads; None for all of them."""
-    return (question.pass_, question.blocks) if isinstance(question, Partial) else (question, None)
+    if isinstance(question, Partial):
+        return question.pass_, question.blocks
+    if isinstance(question, OnVectors):
+        return question.pass_, None
+    if isinstance(question, Ordered):
+        raise TypeError("a fold has no ranges that could be scanned apart")
+    return question, None
 
 
-def scan_range(dataset: Dataset, first: int, stop: int, question: Question, stopped: Stop | None = None) -> tuple[Any, Cost]:
+def scan_range(
+    dataset: Dataset,
+    first: int,
+    stop: int,
+    question: Question,
+    scratch: Scratch | None = None,
+    stopped: Stop | None = None,
+) -> tuple[Any, Cost]:
     """Scan the blocks first .. stop-1 of those that are read; returns the nodes of the fixed tree and what it cost."""
     pass_, chosen = parts(question)
     blocks = range(first, stop) if chosen is None else chosen[first:stop]
     tree, cost = Tree(pass_), Cost()
-    for position, block in enumerate(dataset.read_blocks(blocks, cost), first):
+    for position, partial in enumerate(_partials(dataset, blocks, question, scratch, cost), first):
+        if stopped is not None and stopped():
+            raise StoppedError
+        tree.push(0, position, partial)
+    return tree.nodes, cost
+
+
+def _partials(
+    dataset: Dataset, blocks: Sequence[int], question: Question, scratch: Scratch | None, cost: Cost
+) -> Iterator[Any]:
+    """What each block answers."""
+    if isinstance(question, OnVectors):
+        assert scratch is not None, "vectors need scratch storage"
+        read = dataset.read_blocks(blocks, cost) if question.points else iter([None] * len(blocks))
+        for index, block in zip(blocks, read, strict=True):
+            first = index * dataset.block_rows
+            began = perf_counter()
+            yield _scan_vectors(question, range(first, min(first + dataset.block_rows, dataset.n)), block, scratch)
+            cost.scan_seconds += perf_counter() - began
+        return
+    pass_: Any = parts(question)[0]
+    for block in dataset.read_blocks(blocks, cost):
+        began = perf_counter()
+        partial = pass_.scan(block)
+        cost.scan_seconds += perf_counter() - began
+        yield partial
+
+
+def _scan_vectors(question: OnVectors, rows: range, block: Block | None, scratch: Scratch) -> Any:
+    """Scan some rows, and write what comes out."""
+    partial, written = question.pass_.scan(rows, block, tuple(scratch.read(name, rows) for name in question.reads))
+    for name, values in zip(question.writes, written, strict=True):
+        scratch.write(name, rows.start, values)
+    return partial
+
+
+def fold_blocks(fold: Fold[Any, Any], carry: Any, blocks: Iterator[Block], cost: Cost, stopped: Stop | None = None) -> Any:
+    """The carry after some blocks, in order."""
+    for block in blocks:
         if stopped is not None and stopped():
             raise StoppedError
         began = perf_counter()
-        tree.push(0, position, pass_.scan(block))
+        carry = fold.step(carry, block)
         cost.scan_seconds += perf_counter() - began
-    return tree.nodes, cost
+    return carry
 
 
 def join(question: Question, scanned: list[tuple[Any, Cost]]) -> tuple[Any, Cost]:

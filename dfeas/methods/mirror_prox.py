@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from math import log, sqrt
 from typing import Protocol
 
@@ -100,8 +101,7 @@ class MirrorProx:
         """v_x uniform, v_y = 0, gamma = 1/L."""
         zero = np.zeros(facts.m)
         log_n = max(log(facts.n), log(2))  # one point: any positive scale will do
-        gamma = sqrt(2 / log_n)
-        return MirrorProxState(gamma, log_n, zero, zero, None, 0.0, None, 0, 0.0, zero, zero, (), 0, Bracket())
+        return MirrorProxState(safe_step(log_n), log_n, zero, zero, None, 0.0, None, 0, 0.0, zero, zero, (), 0, Bracket())
 
     def ask(self, state: MirrorProxState) -> Softmin:
         """Soft questions, one for each gamma that is tried, and hard ones for candidates that ride along."""
@@ -129,16 +129,17 @@ class MirrorProx:
         assert state.half is not None
         Aw, lse_w = state.half
         alpha_x, alpha_y = 1 / state.log_n, 2.0
+        safe = safe_step(state.log_n)
         for i, gamma in reversed(list(enumerate(self._gammas(state)))):
             w, g_next, v_next = _w(state, gamma), _next_g(state, gamma), _next_v(state, gamma, Aw[:, i])
             # <F(w), w - v+> = w_y'A(w_x - v_x+) - (A w_x)'(w_y - v_y+)
             gain = gamma * float(Aw[:, i] @ v_next - w @ Av_next[:, i])
             kl = float((state.g - g_next) @ Av_next[:, i]) - float(lse_next[i]) + state.lse
             distance = alpha_x * kl + alpha_y / 2 * float((v_next - state.v) @ (v_next - state.v))
-            if self.rule.accept(gain - distance, gamma):
+            if gamma <= safe or self.rule.accept(gain - distance, gamma):
                 break
         else:
-            return replace(state, gamma=state.gamma * self.rule.retry, half=None)
+            return replace(state, gamma=max(state.gamma * self.rule.retry, safe), half=None)
         asked = (*state.asked, (_point(state, gamma), float(lse_w[i]), gamma, Aw[:, i]))
         weight, Ax_sum = state.weight + gamma, state.Ax_sum + gamma * Aw[:, i]
         upper = float(np.linalg.norm(Ax_sum)) / weight
@@ -171,20 +172,19 @@ class MirrorProx:
     def bound(self, facts: Facts, margin: float) -> float:
         """One pass, and two for each of sqrt(2 log n) / margin steps of 1/L.
 
-        Adaptive steps are at least 0.4 / L long; one tried in vain costs a factor 0.4, which three steps of 1.4 must make
-        good, so that at most two in five more are tried.
+        Steps of 1/L stand, and those that are tried differ by r = 1.43 at most, so that steps are at least 1 / (r L) long. A
+        step tried in vain is paid for: the step before k of them was longer than 2.5^(k - 1) / (0.7 L).
         """
-        steps = sqrt(2 * log(max(2, facts.n))) / margin
-        return 1 + 2 * steps * (1.0 if self.rule.retry == 1 else 1.4 / self.rule.retry)
+        return 1 + 2 * ladder_gap(self.rule) * sqrt(2 * log(max(2, facts.n))) / margin
 
     def evidence(self, state: MirrorProxState) -> Evidence:
         """Both ends of the bracket."""
-        mixture = partial(_mixture, state.asked[: state.best]) if state.best else None
-        stalled = "the step size fell below rounding" if state.gamma < 1e-12 else ""
-        return Evidence(state.bracket, mixture, state.steps, stalled=stalled)
+        mixture = partial(average, state.asked[: state.best]) if state.best else None
+        return Evidence(state.bracket, mixture, state.steps)
 
 
-def _mixture(asked: tuple[tuple[Floats, float, float, Floats], ...]) -> Mixture:
+def average(asked: tuple[tuple[Floats, float, float, Floats], ...]) -> Mixture:
+    """The average of softmaxes: (point, lse, gamma, A softmax) of each."""
     point, lse, gamma, mean = zip(*asked, strict=True)
     share = np.array(gamma) / sum(gamma)
     return Mixture(np.column_stack(point), np.ones(len(asked)), np.array(lse), share, np.column_stack(mean))
@@ -206,6 +206,16 @@ def _next_g(state: MirrorProxState, gamma: float) -> Floats:
 
 def _next_v(state: MirrorProxState, gamma: float, Aw: Floats) -> Floats:
     return project(state.v + gamma / 2 * Aw)
+
+
+def ladder_gap(rule: Steps) -> float:
+    """The largest factor between steps that are tried together; 1 for one step."""
+    return max([1.0, *(b / a for a, b in pairwise(rule.factors))])
+
+
+def safe_step(log_n: float) -> float:
+    """1/L. Such a step needs no test, and gets none: in float32 the KL of a short step far out can be all rounding."""
+    return sqrt(2 / log_n)
 
 
 def project(y: Floats) -> Floats:

@@ -4,8 +4,7 @@ Reference: Ramdas and Pena 2014, Algorithm 1; Chevaleyre's notes, section 1.4; b
 
     y <- y + a_j    for any j with a_j'y <= 0
 
-Passes: one pass selects up to ``cap`` violated columns, the worst first; legal corrections are made among them in memory
-until none of them is violated; then the data is read again. Every correction is a mistake in Novikoff's sense, so
+Passes: one for as many corrections as the gathered columns allow. Every correction is a mistake in Novikoff's sense, so
 
     corrections <= 1 / rho^2     in total and in any order, when the margin rho is positive.
 
@@ -15,97 +14,49 @@ the classical perceptron is a (slow) witness of infeasibility, too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Sparse
-from dfeas.passes import Select, Selection
-from dfeas.passes.block import Floats, Indices
+from dfeas.methods.mistakes import Mistakes
+from dfeas.methods.protocol import Facts
+from dfeas.passes import Columns
+from dfeas.passes.block import Floats
 
 
 @dataclass(frozen=True, slots=True)
-class PerceptronState:
-    """y and the corrections that made it."""
+class Novikoff:
+    """Unit columns on the wrong side are added as they are; there is nothing to guess."""
 
-    y: Floats  # (m,) sum of corrections
-    corrections: int
-    index: Indices  # (s,) points that were corrected, ascending
-    count: Indices  # (s,) how often
-    cap: int  # columns gathered per pass
-    bracket: Bracket
-    violated: int | None  # by the y that was last asked
-    best_upper: Sparse | None  # x with |Ax| = bracket.upper
+    raw = False
+    refines = False
 
+    def guess(self, facts: Facts) -> float:
+        """None is needed."""
+        return 0.0
 
-@dataclass(frozen=True, slots=True)
-class Perceptron:
-    """``cap`` columns are gathered per pass (0: 20 m, at least 1,000); at most ``most`` corrections follow a pass."""
+    def shares(self, columns: Columns) -> Floats:
+        """Unit columns."""
+        return np.ones(len(columns))
 
-    cap: int = 0
-    most: int = 100_000
-    name: str = "perceptron"
+    def direction(self, total: Floats, guess: float) -> Floats:
+        """The sum itself."""
+        return total
 
-    def init(self, facts: Facts) -> PerceptronState:
-        """y = 0."""
-        # a column, its copy in a merge, and partials of both ends of a range
-        fits = max(1, facts.memory // (64 * facts.m))
-        cap = self.cap or max(1000, 20 * facts.m)
-        none = np.empty(0, np.int64)
-        return PerceptronState(np.zeros(facts.m), 0, none, none, min(cap, fits, facts.n), Bracket(), None, None)
+    def bar(self, guess: float) -> float:
+        """On the wrong side."""
+        return 0.0
 
-    def ask(self, state: PerceptronState) -> Select:
-        """Columns that y does not have on its positive side."""
-        return Select(state.y, 0.0, state.cap, state.cap)
-
-    def tell(self, state: PerceptronState, answer: Selection) -> PerceptronState:
-        """Correct among the gathered columns."""
-        bracket = state.bracket.with_separator(state.y, answer.low)
-        state = replace(state, bracket=bracket, violated=answer.violated)
-        if answer.violated == 0:
-            return state
-        y, count = correct(state.y, answer.columns.unit(), self.most)
-        made = np.flatnonzero(count)
-        index, position = np.unique(np.concatenate([state.index, answer.columns.index[made]]), return_inverse=True)
-        total = np.zeros(len(index), np.int64)
-        np.add.at(total, position, np.concatenate([state.count, count[made]]))
-        corrections = state.corrections + int(count.sum())
-        state = replace(state, y=y, corrections=corrections, index=index, count=total)
-        upper = float(np.linalg.norm(y)) / corrections
-        if upper < bracket.upper:
-            state = replace(state, bracket=bracket.with_upper(upper), best_upper=Sparse(index, total / corrections))
-        return state
+    def limit(self, m: int, radius: float, guess: float) -> float:
+        """A round never ends."""
+        return inf
 
     def bound(self, facts: Facts, margin: float) -> float:
-        """One for each of 1 / margin^2 corrections, and one to see that none is left; far fewer as a rule."""
-        return 1 + 1 / margin**2
-
-    def evidence(self, state: PerceptronState) -> Evidence:
-        """Both ends of the bracket."""
-        best = state.best_upper
-        stalled = "no point is violated, and nothing else is corrected" if state.violated == 0 else ""
-        return Evidence(state.bracket, None if best is None else lambda: best, state.corrections, state.violated, stalled)
+        """Novikoff's; also |Ax| <= margin then, if there is no separator."""
+        return 1 / margin**2
 
 
-def correct(y: Floats, columns: Floats, most: int) -> tuple[Floats, Indices]:
-    """Perceptron corrections among columns (c, m), one a row, until none is violated or ``most`` were made.
-
-    Returns the new y (m,) and how often each column was added (c,).
-    """
-    y = y.copy()
-    count = np.zeros(len(columns), np.int64)
-    made = 0
-    while made < most:
-        violated = np.flatnonzero(columns @ y <= 0)
-        if not violated.size:
-            break
-        for position, j in enumerate(violated):
-            column = columns[j]
-            # y has not changed since the first was found violated, by a product that may round differently
-            if position == 0 or column @ y <= 0:
-                y += column
-                count[j] += 1
-                made += 1
-                if made == most:
-                    break
-    return y, count
+def perceptron(cap: int = 0, most: int = 0) -> Mistakes:
+    """``cap`` = 1 and ``most`` = 1: one correction a pass, of the worst column."""
+    return Mistakes(Novikoff(), "perceptron", cap, most)

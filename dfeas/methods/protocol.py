@@ -22,6 +22,7 @@ class Facts:
     blocks: int = 1  # of the data
     itemsize: int = 8  # bytes of an entry as stored
     tolerance: float | None = None  # the bracket is to be closed to this share of its upper end
+    radius: float = 1.0  # length of the longest point as stored, with its intercept
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,13 @@ class Sparse:
     index: Indices  # (s,) ascending
     weight: Floats  # (s,) on the simplex
     score: Floats | None = None  # (s,) a_j'y of the direction that most columns agree with, if the method knows one
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """x on scratch storage."""
+
+    name: str  # of an n-vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +77,12 @@ class Evidence:
     """The best that a method can show now."""
 
     bracket: Bracket
-    gordan: Callable[[], Mixture | Sparse] | None  # builds x with |Ax| = bracket.upper; None while there is none
+    gordan: Callable[[], Mixture | Sparse | Stored] | None  # builds x with |Ax| = bracket.upper; None while there is none
     iterations: int  # steps of the method as its paper counts them
     violated: int | None = None  # points on the wrong side of the last y, if the pass counted them
     stalled: str = ""  # why no further pass can help, if so
     hopeful: bool = False  # a separator is expected, however small |Ax| is: eps-infeasible must wait
+    refining: bool = False  # a wider separator is expected, as its theorem promises: feasible must wait
 
 
 S = TypeVar("S")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from dfeas.methods.protocol import AnyMethod, Bracket, Evidence, Facts, Method
-from dfeas.passes import Partial, Question, Together
+from dfeas.passes import Alone, Question, Together
 
 S = TypeVar("S")
 
@@ -40,16 +40,16 @@ class RideAlong(Generic[S]):
     def ask(self, state: RideAlongState[S]) -> Question:
         """The question of the first, and the rider's, if all blocks are read."""
         question = self.first.ask(state.first)
-        if isinstance(question, Partial) or state.full < self.after:
+        if isinstance(question, Alone) or state.full < self.after:
             return question
         rider = self.rider.ask(state.rider)
-        assert not isinstance(rider, Partial), "a rider asks all blocks"
+        assert not isinstance(rider, Alone), "a rider asks passes over all blocks"
         return Together((question, rider))
 
     def tell(self, state: RideAlongState[S], answer: Any) -> RideAlongState[S]:
         """Tell both."""
         question = self.ask(state)
-        if isinstance(question, Partial):
+        if isinstance(question, Alone):
             return replace(state, first=self.first.tell(state.first, answer))
         if state.full < self.after:
             return replace(state, first=self.first.tell(state.first, answer), full=state.full + 1)

@@ -63,8 +63,8 @@ class SmoothPerceptron:
         if state.step < 0:
             return replace(state, step=0, y=mean, mu=2.0)
         y, mu = _next(state)
-        theta = _theta(state.step) if state.asked else 1.0
-        Ax = (1 - theta) * state.Ax + theta * mean
+        share = theta(state.step) if state.asked else 1.0
+        Ax = (1 - share) * state.Ax + share * mean
         asked = (*state.asked, (y, mu, lse, mean))
         upper = float(np.linalg.norm(Ax))
         best = len(asked) if upper < state.bracket.upper else state.best
@@ -86,7 +86,8 @@ def _mixture(asked: tuple[tuple[Floats, float, float, Floats], ...]) -> Mixture:
     return Mixture(np.column_stack(y), np.array(mu), np.array(lse), shares(len(asked)), np.column_stack(mean))
 
 
-def _theta(k: int) -> float:
+def theta(k: int) -> float:
+    """Weight of step k, also of the Euclidean variant."""
     return 2 / (k + 3)
 
 
@@ -94,16 +95,16 @@ def _next(state: SmoothPerceptronState) -> tuple[Floats, float]:
     """The y and mu to ask."""
     if not state.asked:
         return state.y, state.mu
-    theta = _theta(state.step)
-    y = (1 - theta) * (state.y + theta * state.Ax) + theta**2 * state.mean
-    return y, (1 - theta) * state.mu
+    step = theta(state.step)
+    y = (1 - step) * (state.y + step * state.Ax) + step**2 * state.mean
+    return y, (1 - step) * state.mu
 
 
 def shares(count: int) -> Floats:
     """Weights (count,) of the softmaxes in x after ``count`` answers: x <- (1 - theta_k) x + theta_k softmax."""
     share = np.ones(count)
     for t in range(1, count):
-        theta = _theta(t - 1)
-        share[:t] *= 1 - theta
-        share[t] = theta
+        step = theta(t - 1)
+        share[:t] *= 1 - step
+        share[t] = step
     return share

@@ -2,7 +2,10 @@
 
 from dfeas.passes.block import Block
 from dfeas.passes.columns import Columns
-from dfeas.passes.protocol import AnyPass, Partial, Pass, Question
+from dfeas.passes.gram import Gram, GramAnswer
+from dfeas.passes.online import Online, OnlineAnswer
+from dfeas.passes.project import Combine, CombineAnswer, Excess, ExcessAnswer, Positive, Shift, ShiftAnswer
+from dfeas.passes.protocol import Alone, AnyPass, Fold, OnVectors, Ordered, Partial, Pass, Question, VectorPass
 from dfeas.passes.recover import Recover, SparseWeights
 from dfeas.passes.sample import Sample, sample
 from dfeas.passes.select import Select, Selection
@@ -11,21 +14,37 @@ from dfeas.passes.survey import Summary, Survey
 from dfeas.passes.together import Together
 
 __all__ = [
+    "Alone",
     "AnyPass",
     "Block",
     "Columns",
+    "Combine",
+    "CombineAnswer",
+    "Excess",
+    "ExcessAnswer",
+    "Fold",
+    "Gram",
+    "GramAnswer",
+    "OnVectors",
+    "Online",
+    "OnlineAnswer",
+    "Ordered",
     "Partial",
     "Pass",
+    "Positive",
     "Question",
     "Recover",
     "Sample",
     "Select",
     "Selection",
+    "Shift",
+    "ShiftAnswer",
     "Softmin",
     "SoftminAnswer",
     "SparseWeights",
     "Summary",
     "Survey",
     "Together",
+    "VectorPass",
     "sample",
 ]

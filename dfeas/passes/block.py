@@ -46,9 +46,13 @@ class Sides:
     norm: Floats  # (b,) Euclidean norms of the stored points, without the intercept
     intercept: bool = False
 
+    def lengths(self) -> Floats:
+        """|x_j| (b,), with the intercept."""
+        return np.hypot(self.norm, 1.0) if self.intercept else self.norm
+
     def scale(self, rows: Indices | slice = slice(None)) -> Floats:
         """Factors (r,) l_j / |x_j| of the given rows, which make signed unit columns of points; 0 for a zero point."""
-        norm = np.hypot(self.norm[rows], 1.0) if self.intercept else self.norm[rows]
+        norm = self.lengths()[rows]
         with np.errstate(divide="ignore"):
             return np.where(norm > 0, self.label[rows] / norm, 0.0)
 
@@ -62,6 +66,10 @@ class Sides:
         """Whether products in float32 with entries of at most 1 neither overflow nor underflow."""
         least, greatest = _SINGLE_NORMS
         return bool(self.norm.min(initial=least) >= least and self.norm.max(initial=greatest) <= greatest)
+
+    def copy(self) -> Sides:
+        """The same in memory of its own."""
+        return Sides(self.label.copy(), self.norm.copy(), self.intercept)
 
     @property
     def nbytes(self) -> int:

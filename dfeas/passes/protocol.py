@@ -1,14 +1,15 @@
-"""What an engine knows of a pass: one read of all blocks as a reduction over a commutative monoid."""
+"""What an engine knows of a question: a read of all blocks, of some, in order, or of n-vectors beside them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from dfeas.passes.block import Block
+from dfeas.passes.block import Block, Floats
 
 P = TypeVar("P")
 A = TypeVar("A", covariant=True)
+C = TypeVar("C")
 
 
 class Pass(Protocol[P, A]):
@@ -35,5 +36,55 @@ class Partial:
     blocks: tuple[int, ...]  # ascending, at least one
 
 
-Question = AnyPass | Partial
+class Fold(Protocol[C, A]):
+    """A question whose answer depends on the order of the points. Picklable; so is the carry, which is small."""
+
+    def start(self) -> C:
+        """The carry before the first block."""
+
+    def step(self, carry: C, block: Block) -> C:
+        """The carry after one more block; the one given is not changed. Must not keep views of the block."""
+
+    def finish(self, carry: C) -> A:
+        """Turn the last carry into the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """A fold over all blocks, one after the other; the engine reads ahead."""
+
+    fold: Fold[Any, Any]
+
+
+class VectorPass(Protocol[P, A]):
+    """A pass that also reads and writes n-vectors, a block of rows at a time. Written vectors are new ones."""
+
+    def scan(self, rows: range, block: Block | None, vectors: tuple[Floats, ...]) -> tuple[P, tuple[Floats, ...]]:
+        """Answer for some rows, and their entries of the vectors to write. ``block`` is None if no points are read."""
+
+    def merge(self, first: P, second: P) -> P:
+        """As for a pass."""
+
+    def finish(self, partial: P) -> A:
+        """As for a pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnVectors:
+    """A vector pass over scratch storage, with or without a read of the points.
+
+    What is written is never read by the same pass, and written once, so that lost work can be done again.
+    """
+
+    pass_: VectorPass[Any, Any]
+    reads: tuple[str, ...]  # names of the n-vectors that ``scan`` is given
+    writes: tuple[str, ...]  # names of those that it gives
+    points: bool  # whether the points are read: a pass that reads vectors only costs no read of the data
+    keeps: tuple[str, ...] | None  # all others may be forgotten when this pass is done; None: nothing may
+
+
+Alone = Partial | Ordered | OnVectors
+"""Questions that read in a way of their own; nothing else rides with them."""
+
+Question = AnyPass | Alone
 """What an engine executes."""

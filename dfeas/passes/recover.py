@@ -28,6 +28,11 @@ class SparseWeights:
         """Weights (s,), in the order of the indices."""
         return np.concatenate([piece[1] for piece in self.pieces])
 
+    def with_others(self, others: SparseWeights) -> SparseWeights:
+        """Both, in the order of the points."""
+        pieces = [p for p in self.pieces + others.pieces if len(p[0])]
+        return SparseWeights(tuple(sorted(pieces, key=lambda p: int(p[0][0]))) or self.pieces[:1])
+
 
 @dataclass(frozen=True, slots=True)
 class Recover:
@@ -58,8 +63,7 @@ class Recover:
 
     def merge(self, first: SparseWeights, second: SparseWeights) -> SparseWeights:
         """Both, in the order of the points."""
-        pieces = [p for p in first.pieces + second.pieces if len(p[0])]
-        return SparseWeights(tuple(sorted(pieces, key=lambda p: int(p[0][0]))) or first.pieces[:1])
+        return first.with_others(second)
 
     def finish(self, partial: SparseWeights) -> SparseWeights:
         """All kept weights."""

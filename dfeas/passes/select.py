@@ -43,6 +43,7 @@ class Select:
     threshold: float  # may be inf
     cap: int
     quota: int
+    raw: bool = False  # threshold, order and scores are those of the points as stored, l_j x_j'y, and not of unit columns
 
     def scan(self, block: Block) -> SelectPartial:
         """Select from one block: fast scores choose, scores in float64 by a fixed order of summation decide."""
@@ -59,10 +60,12 @@ class Select:
         exact = block.exact_scores(lowest, self.y)
         best = int(exact.argmin())
         low, arg = float(exact[best]), block.start + int(lowest[best])
-        rows = np.flatnonzero(fast <= self.threshold + slack)
+        size = block.sides.lengths() if self.raw else np.ones(1)
+        fast = fast * size if self.raw else fast
+        rows = np.flatnonzero(fast <= self.threshold + slack * size)
         if len(rows) > self.quota:
             rows = np.sort(rows[np.argpartition(fast[rows], self.quota - 1)[: self.quota]])
-        score = block.exact_scores(rows, self.y)
+        score = block.exact_scores(rows, self.y) * (size[rows] if self.raw else 1.0)
         kept = score <= self.threshold
         rows, score = rows[kept], score[kept]
         return SelectPartial(violated, low, arg, ((score, Columns.of(block, rows)),) if len(rows) else ())

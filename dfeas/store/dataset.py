@@ -81,7 +81,7 @@ class Dataset:
                 self._touched.add(index)
             sides = Sides(label, norm, self.intercept)
             if self._sides_bytes + sides.nbytes <= SIDES_BYTES:
-                sides = Sides(label.copy(), norm.copy(), self.intercept)
+                sides = sides.copy()
                 self._sides_bytes += sides.nbytes
                 self._sides[index] = sides
         return Block(index * self.block_rows, points, sides)

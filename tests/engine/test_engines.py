@@ -1,6 +1,7 @@
 """Both engines: the same bits whatever the cut, the threads and the workers."""
 
 import hashlib
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,8 +20,9 @@ from dfeas.engine.ranges import cut
 from dfeas.engine.tree import Tree
 from dfeas.errors import ClusterLostError, CorruptDataError, UsageError
 from dfeas.methods import METHODS, Facts
-from dfeas.passes import Partial, Recover, Select, Softmin, Survey
+from dfeas.passes import Online, OnVectors, Ordered, Partial, Positive, Recover, Select, Shift, Softmin, Survey
 from dfeas.store import Source, from_arrays, open_source
+from dfeas.store.scratch import Scratch
 
 
 class Brackets:
@@ -77,6 +79,12 @@ def digest(*answers: Any) -> str:
 
 def iterates(engine: Any) -> str:
     """sha256 over the answers of passes of all kinds, and of 15 steps of every method."""
+    with tempfile.TemporaryDirectory() as folder:
+        engine.scratch = Scratch(Path(folder))
+        return _iterates(engine)
+
+
+def _iterates(engine: Any) -> str:
     m, n = engine.shape
     rng = np.random.default_rng(0)
     question = Softmin(rng.standard_normal((m, 3)), np.array([0.0, 0.05, 1.0]))
@@ -106,6 +114,48 @@ def test_the_same_bits_from_one_and_two_threads_and_workers(dataset: Callable[..
     with local_cluster(1) as alone:
         found["1 worker"] = iterates(DaskEngine(alone, source, open_source(source)))
     assert len(set(found.values())) == 1, found
+
+
+def test_a_fold_goes_through_the_blocks_in_order_wherever_they_were_read(
+    dataset: Callable[..., Any], client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, _ = dataset("gaussian", 40, 20_000, block_rows=700)
+    source = Source(str(path))
+    here = LocalEngine(open_source(source), 2)
+    question = Ordered(Online(np.ones(40)))
+    expected = here.run(question)
+    assert here.cost.points == 20_000
+    for size in (1, 500_000, 1 << 30):
+        monkeypatch.setattr("dfeas.engine.cluster.FOLD_BYTES", size)
+        engine = DaskEngine(client, source, open_source(source))
+        assert digest(engine.run(question)) == digest(expected)
+        assert (engine.cost.points, engine.cost.bytes_read) == (20_000, 20_000 * 40 * 4)
+    assert 0.4 < len(expected.corrected) / 20_000 < 0.6
+
+
+def test_vectors_are_written_by_all_workers_and_a_missing_one_is_said(
+    dataset: Callable[..., Any], client: Any, tmp_path: Path
+) -> None:
+    path, _ = dataset("planted", 10, 5_000, block_rows=700)
+    source, y = Source(str(path)), np.arange(10.0)
+    written = []
+    for name, make in (
+        ("here", lambda scratch: LocalEngine(open_source(source), 2, scratch)),
+        ("there", lambda scratch: DaskEngine(client, source, open_source(source), scratch)),
+    ):
+        scratch = Scratch(tmp_path / name)
+        engine = make(scratch)
+        answer = engine.run(OnVectors(Shift(y, 2.0, 0.5), (), ("v",), points=True, keeps=("v",)))
+        assert engine.cost.points == 5_000
+        assert scratch.read("v", range(5_000)).max() == answer.greatest
+        engine.run(OnVectors(Shift(y, 1.0, 0.5), ("v",), ("w",), points=True, keeps=("w",)))
+        assert not scratch.has("v")
+        found = engine.run(OnVectors(Positive(0.0), ("w",), (), points=False, keeps=None))
+        assert engine.cost.points == engine.cost.bytes_read == 0
+        written.append(digest(answer, found))
+        with pytest.raises(CorruptDataError, match="all workers must see this folder"):
+            engine.run(OnVectors(Positive(0.0), ("v",), (), points=False, keeps=None))
+    assert len(set(written)) == 1
 
 
 def test_arrays_in_memory_give_the_bits_of_the_dataset(dataset: Callable[..., Any], arrays: Callable[..., Any]) -> None:

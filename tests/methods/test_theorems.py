@@ -2,8 +2,7 @@
 
 import math
 import pickle
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,58 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dfeas.engine import LocalEngine
-from dfeas.instances import Instance
-from dfeas.methods import METHODS, Facts, Mixture, Sparse
+from dfeas.methods import METHODS, Facts
 from dfeas.methods.mirror_prox import AdaptiveSteps, FixedSteps, MirrorProx
-from dfeas.methods.perceptron import Perceptron, correct
 from dfeas.methods.smooth_perceptron import SmoothPerceptron, shares
-from dfeas.passes import Softmin
 from dfeas.store import from_arrays
-
-
-@dataclass
-class Counting:
-    """An engine that counts the passes it runs."""
-
-    inner: LocalEngine
-    passes: int = field(default=0)
-
-    def run(self, pass_: Any) -> Any:
-        self.passes += 1
-        return self.inner.run(pass_)
-
-
-def problem(kind: str, m: int, n: int, **options: Any) -> tuple[Counting, np.ndarray, Facts]:
-    """An engine, the columns A (m, n) computed plainly, and the facts."""
-    instance = Instance(kind, m, n, **options)
-    blocks = [instance.block(i) for i in range(-(-n // instance.rows))]
-    X, labels = np.vstack([b[0] for b in blocks]), np.concatenate([b[1] for b in blocks])
-    wide = X.astype(np.float64) * labels[:, None]
-    A = (wide / np.linalg.norm(wide, axis=1)[:, None]).T
-    dataset = from_arrays(X, labels)
-    return Counting(LocalEngine(dataset, 1)), A, Facts(m, n, blocks=dataset.blocks, itemsize=X.itemsize)
-
-
-def states(method: Any, engine: Counting, facts: Facts, passes: int) -> Iterator[Any]:
-    """The state after each pass."""
-    state = method.init(facts)
-    for _ in range(passes):
-        state = method.tell(state, engine.run(method.ask(state)))
-        yield state
-
-
-def weights(gordan: Mixture | Sparse, A: np.ndarray) -> np.ndarray:
-    """The n-vector x of the evidence, computed plainly from its record."""
-    if isinstance(gordan, Sparse):
-        x = np.zeros(A.shape[1])
-        x[gordan.index] = gordan.weight
-        return x
-    soft = np.exp(-(A.T @ gordan.Y) / gordan.mu)
-    return (soft / soft.sum(axis=0)) @ gordan.share
-
-
-FAMILIES = [("planted", {"margin": 0.1}), ("planted", {"margin": 0.01}), ("halfspace", {}), ("gaussian", {}), ("one-flip", {})]
+from tests.methods.running import FAMILIES, engine_of, problem, states, weights
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -85,7 +37,7 @@ def test_the_bracket_is_true_and_its_evidence_real_after_every_pass(
             assert np.linalg.norm(bracket.y) == pytest.approx(1, abs=1e-12)
             assert (A.T @ bracket.y).min() == pytest.approx(bracket.lower, abs=1e-12)
         if evidence.gordan is not None:
-            x = weights(evidence.gordan(), A)
+            x = weights(evidence.gordan(), A, engine)
             assert x.sum() == pytest.approx(1, abs=1e-9)
             assert (x >= 0).all()
             assert np.linalg.norm(A @ x) == pytest.approx(bracket.upper, abs=1e-9)
@@ -94,53 +46,6 @@ def test_the_bracket_is_true_and_its_evidence_real_after_every_pass(
             assert bracket.upper >= options["margin"] - 1e-12
         if kind in ("gaussian", "one-flip"):
             assert bracket.lower <= 1e-12
-
-
-@given(st.integers(2, 12), st.integers(10, 200), st.sampled_from([0.3, 0.1, 0.03]), st.integers(0, 999))
-@settings(max_examples=25)
-def test_perceptron_makes_at_most_one_over_margin_squared_corrections(m: int, n: int, margin: float, seed: int) -> None:
-    engine, A, facts = problem("planted", m, n, margin=margin, seed=seed, dtype="float64")
-    method = Perceptron(cap=5)
-    for state in states(method, engine, facts, math.ceil(1 / margin**2) + 2):
-        k = state.corrections
-        assert k <= 1 / margin**2 + 1e-9
-        assert np.linalg.norm(state.y) <= math.sqrt(k) + 1e-9  # the proof's upper end
-        if k:
-            assert method.evidence(state).bracket.upper <= 1 / math.sqrt(k) + 1e-12
-        if state.violated == 0:
-            break
-    assert state.violated == 0
-    assert (A.T @ state.y > 0).all()
-
-
-def test_corrections_are_those_of_a_plain_loop() -> None:
-    rng = np.random.default_rng(2)
-    W = rng.standard_normal((40, 6))
-    W /= np.linalg.norm(W, axis=1)[:, None]
-    W = W[np.abs(W @ np.ones(6)) > 0.3]
-    W *= np.sign(W @ np.ones(6))[:, None]
-    y, count = correct(np.zeros(6), W, 10_000)
-    assert np.allclose(W.T @ count, y)
-    assert (W @ y > 0).all()
-    z = np.zeros(6)
-    while (violated := np.flatnonzero(W @ z <= 0)).size:
-        for j in violated:
-            if W[j] @ z <= 0:
-                z += W[j]
-    assert np.allclose(y, z)
-
-
-def test_corrections_go_on_when_two_products_round_to_different_signs() -> None:
-    X = np.array([[-2, -2], [3, 0], [-3, 2], [3, 1], [-2, 0], [-1, 0], [3, -2], [-3, 2], [2, 2], [-3, 3], [1, 0], [-1, -1]])
-    labels = np.array([1, -1, 1, -1, 1, 1, -1, 1, -1, 1, -1, 1])
-    wide = X * labels[:, None]
-    count = correct(np.zeros(2), wide / np.linalg.norm(wide, axis=1)[:, None], 5000)[1]
-    assert 0 < count.sum() <= 5000
-
-
-def test_corrections_stop_at_their_limit() -> None:
-    W = np.array([[1.0, 0.0], [-1.0, 0.0]])
-    assert correct(np.zeros(2), W, 7)[1].sum() == 7
 
 
 @pytest.mark.parametrize(("kind", "options"), FAMILIES, ids=str)
@@ -261,16 +166,16 @@ def test_one_point_two_equal_and_two_opposite_points(name: str) -> None:
         X = np.array(points)
         method = METHODS[name]()
         state = method.init(Facts(2, len(X)))
-        engine = LocalEngine(from_arrays(X), 1)
+        engine = engine_of(from_arrays(X))
         for _ in range(3 if name == "perceptron" else 40):
             state = method.tell(state, engine.run(method.ask(state)))
         bracket = method.evidence(state).bracket
         assert bracket.lower > 0.9 if feasible else bracket.upper < 0.2
 
 
-def test_the_value_of_the_game_is_the_same_for_mirror_prox_and_smooth_perceptron() -> None:
+def test_the_value_of_the_game_is_the_same_for_all_methods_that_go_on_to_it() -> None:
     brackets = []
-    for name in ("mirror-prox", "mirror-prox-fixed", "smooth-perceptron"):
+    for name in ("mirror-prox", "mirror-prox-fixed", "smooth-perceptron", "von-neumann-away", "ispvn"):
         engine, _, facts = problem("planted", 5, 200, margin=0.2, dtype="float64")
         method = METHODS[name]()
         *_, state = states(method, engine, facts, 300)
@@ -278,12 +183,6 @@ def test_the_value_of_the_game_is_the_same_for_mirror_prox_and_smooth_perceptron
     assert max(b.lower for b in brackets) <= 0.2 <= min(b.upper for b in brackets)
     assert min(b.lower for b in brackets) > 0.17
     assert max(b.upper for b in brackets) < 0.23
-
-
-def test_the_perceptron_gathers_no_more_than_its_memory() -> None:
-    assert Perceptron().init(Facts(100, 10**9, 64 * 100 * 50)).cap == 50
-    assert isinstance(Perceptron().ask(Perceptron().init(Facts(3, 10))).cap, int)
-    assert isinstance(MirrorProx().ask(MirrorProx().init(Facts(3, 10))), Softmin)
 
 
 def test_shares_are_those_of_the_recursion(arrays: Callable[..., Any]) -> None:

@@ -1,0 +1,164 @@
+"""A lane: one method on its way to a verdict, with its record, its sinks, and its own bars for evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import psutil
+
+from dfeas.certificate import Certificate
+from dfeas.engine import Engine
+from dfeas.errors import CheckFailedError
+from dfeas.methods import AnyMethod, Bracket, Evidence
+from dfeas.recovery import recover
+from dfeas.termination import FEASIBLE, UNDECIDED, Decision, Goal, Limits, Record, decide, ending
+from dfeas.trace import Sink
+from dfeas.verify import Check
+
+Verify = Callable[[Certificate], Check]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended, with the evidence that passed its check, or the best there is."""
+
+    decision: Decision
+    record: Record
+    evidence: Evidence
+    certificate: Certificate | None  # checked for a verdict; without one, the best separator so far, unchecked
+    check: Check | None
+    reads: float  # of the data, by passes, recovery and checks of this method
+
+
+@dataclass
+class Lane:
+    """A method and how far it is."""
+
+    method: AnyMethod
+    state: Any
+    goal: Goal
+    sinks: Sequence[Sink] = ()
+    passes: float = 0
+    reads: float = 0
+    certificate: Certificate | None = None
+    check: Check | None = None
+    decision: Decision | None = None
+    over: bool = False  # the decision stands: its evidence was checked, if it is a verdict
+    record: Record = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.record = blank(self.method.name, 1.0)
+
+    @property
+    def proved(self) -> bool:
+        """Whether it ended with a verdict that was checked."""
+        return self.over and self.check is not None
+
+    def tell(self, answer: Any, engine: Engine, limits: Limits, now: Callable[[], float]) -> None:
+        """Take the answer to what the method asked; ``engine.cost`` is what it took, ``now`` seconds since the start."""
+        share = 1 if engine.cost.points == engine.shape[1] else engine.cost.points / engine.shape[1]
+        self.passes, self.reads = self.passes + share, self.reads + share
+        told = now()
+        self.state = self.method.tell(self.state, answer)
+        seconds = now()
+        self.record = _record(self.method.name, self.method.evidence(self.state), engine, self.passes, seconds, seconds - told)
+        for sink in self.sinks:
+            sink.record(self.record)
+        self.decision = decide(self.record, self.goal, limits)
+
+    def settle(self, engine: Engine, limits: Limits, fingerprint: str, verify: Verify) -> None:
+        """Check the evidence of a decision. Evidence that is refused does not end the lane: the bar rises and it goes on."""
+        while self.decision is not None and self.decision.verdict != UNDECIDED and self.check is None:
+            self._examine(self.decision, engine, fingerprint, verify)
+            if self.check is None:
+                self.certificate, self.goal = None, _raised(self.goal, self.record, self.decision)
+                self.decision = decide(self.record, self.goal, limits)
+        if self.decision is not None and self.check is None and self.record.margin_lower > self.goal.feasible_above:
+            # not as wide as asked, but a separator
+            decision = Decision(self.decision.stopped, FEASIBLE)
+            self._examine(decision, engine, fingerprint, verify)
+            if self.check is None:
+                self.certificate = None
+            else:
+                self.decision = decision
+        self.over = self.decision is not None
+
+    def _examine(self, decision: Decision, engine: Engine, fingerprint: str, verify: Verify) -> None:
+        """Rebuild the evidence of a decision and check it; ``check`` stays None when it is refused."""
+        self.certificate, more = recover(engine, self.method.evidence(self.state), decision.verdict, self.goal.eps, fingerprint)
+        self.reads += more + 1
+        try:
+            check = verify(self.certificate)
+        except CheckFailedError as error:
+            self.note("refused", f"evidence refused, going on: {error}")
+            return
+        if decision.verdict != FEASIBLE and check.margin_upper > self.goal.eps:
+            self.note("refused", f"evidence refused, going on: |Ax| <= {check.margin_upper:.6g} only")
+            return
+        self.note("check", f"check: {check.message}", proof=check.proof)
+        self.check = check
+
+    def give_up(self, stopped: str) -> None:
+        """End without a verdict."""
+        self.decision, self.certificate, self.check, self.over = Decision(stopped), None, None, True
+
+    def outcome(self, fingerprint: str) -> Outcome:
+        """How it ended; without a certificate, the best separator so far stands for one, unchecked."""
+        assert self.decision is not None
+        evidence, certificate = self.method.evidence(self.state), self.certificate
+        if certificate is None and evidence.bracket.y is not None:
+            certificate = Certificate("separator", fingerprint, y=evidence.bracket.y)
+        text = ending(self.decision, self.record)
+        self.note("stopped", text, stopped=self.decision.stopped, verdict=self.decision.verdict)
+        return Outcome(self.decision, self.record, evidence, certificate, self.check, self.reads)
+
+    def note(self, event: str, text: str, **values: Any) -> None:
+        """Tell the sinks."""
+        for sink in self.sinks:
+            sink.note(event, text, **values)
+
+
+def without_a_pass(method: str, certificate: Certificate, check: Check) -> Outcome:
+    """The outcome when the survey alone gave a certificate; the check was the only read."""
+    record = blank(method, check.margin_upper)
+    evidence = Evidence(Bracket(), None, 0)
+    return Outcome(Decision("verdict", check.verdict), record, evidence, certificate, check, 1)
+
+
+def blank(method: str, upper: float) -> Record:
+    """The record before any pass."""
+    memory = psutil.Process().memory_info().rss
+    return Record(method, 0, 0, -1.0, upper, None, 0.0, 0.0, 0.0, 0.0, 0.0, 0, memory)
+
+
+def _record(method: str, evidence: Evidence, engine: Engine, passes: float, seconds: float, method_seconds: float) -> Record:
+    cost = engine.cost
+    busy = (cost.read_seconds + cost.scan_seconds) / max(1, engine.parallel)
+    return Record(
+        method=method,
+        passes=passes,
+        iterations=evidence.iterations,
+        margin_lower=evidence.bracket.lower,
+        margin_upper=evidence.bracket.upper,
+        violated=evidence.violated,
+        seconds=seconds,
+        pass_seconds=cost.wall_seconds,
+        read_seconds=cost.read_seconds,
+        scan_seconds=cost.scan_seconds,
+        engine_seconds=max(0.0, cost.wall_seconds - busy),
+        bytes_read=cost.bytes_read,
+        memory_bytes=psutil.Process().memory_info().rss,
+        method_seconds=method_seconds,
+        stalled=evidence.stalled,
+        hopeful=evidence.hopeful,
+        refining=evidence.refining,
+    )
+
+
+def _raised(goal: Goal, record: Record, decision: Decision) -> Goal:
+    """The goal after refused evidence: it must get twice as good before it is checked again."""
+    if decision.verdict == FEASIBLE:
+        return replace(goal, feasible_above=2 * record.margin_lower)
+    return replace(goal, infeasible_below=record.margin_upper / 2)

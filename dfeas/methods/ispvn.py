@@ -1,0 +1,237 @@
+"""Iterated smooth perceptron - von Neumann: the smooth perceptron with Euclidean prox, which ends either way.
+
+Reference: Ramdas and Pena 2014, Algorithms 6 and 7 for the linear kernel; Soheili and Pena 2013. Around a point q of the
+simplex, first 1/n, and with lambda >= |A|^2:
+
+    p^q_mu(y) = argmin over the simplex of <A'y, p> + (mu / 2) |p - q|^2
+    y_0 = A q,  mu_0 = 2 lambda,  p_0 = p^q_mu0(y_0),  theta_k = 2 / (k + 3)
+    y_k+1  = (1 - theta) (y_k + theta A p_k) + theta^2 A p^q_muk(y_k)
+    mu_k+1 = (1 - theta) mu_k
+    p_k+1  = (1 - theta) p_k + theta p^q_muk+1(y_k+1)
+
+until A'y_k > 0, or |A p_k| < delta = |A q| / 2; then q <- p_k and again.
+
+The papers take lambda = n. The largest eigenvalue of A A' is far smaller: one pass gives A A' where m^2 numbers are little;
+beyond that n it is. q, v = q - A'y / mu and p are n-vectors on scratch storage, a block of rows at a time; the driver holds
+m-vectors.
+
+Passes: one at the start; then two reads a step, for v and least score, and for A p; between them the threshold of the
+projection is found from v alone, by Newton's method with several thresholds at once.
+Guarantee: -|A p_k|^2 / 2 >= L_mu(y_k) at every step, with L_mu(y) = max over p of -<A'y, p> - (mu / 2) |p - q|^2, + |y|^2 / 2;
+hence an inner loop ends within 2 sqrt(2 lambda) / rho steps when the margin rho is positive.
+Evidence: both ends; x = p_k.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil, log, sqrt
+
+import numpy as np
+
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Stored
+from dfeas.methods.smooth_perceptron import theta
+from dfeas.passes import (
+    Combine,
+    CombineAnswer,
+    Excess,
+    ExcessAnswer,
+    Gram,
+    GramAnswer,
+    OnVectors,
+    Question,
+    Shift,
+    ShiftAnswer,
+    Softmin,
+    SoftminAnswer,
+)
+from dfeas.passes.block import Floats
+
+GRAM_FEATURES = 2048
+"""A A' is computed up to so many features: 32 MB."""
+
+SAFE = 1.0 + 1e-9
+"""Rounding in A A' and in its eigenvalues is below this."""
+
+CANDIDATES = 24
+"""Thresholds that are tried in one reduction."""
+
+LEAST_MU = 1e-13
+"""Below it thresholds of q - A'y / mu are lost in its rounding."""
+
+GAMMA = 2.0
+"""delta = |A q| / gamma, as Yu et al. 2014 chose it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The threshold of a projection: sum of max(v - tau, 0) = 1 for some tau in low .. high."""
+
+    low: float
+    high: float
+    count: float = -1.0  # entries above the point from which a Newton step led to low
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """A projection is max(v - tau, 0) / total; total is 1 up to rounding."""
+
+    tau: float
+    total: float
+
+
+@dataclass(frozen=True, slots=True)
+class IspvnState:
+    """Within an inner loop; which question comes next follows from what is known."""
+
+    n: int
+    lambda_: float  # |A|^2 is not above it; 0 before the first pass
+    rounds: int  # inner loops begun
+    steps: int  # of all inner loops
+    k: int  # step of this inner loop whose p is awaited
+    q: str  # name of the centre; empty for 1 / n
+    delta: float  # the inner loop ends when |A p_k| is below
+    y: Floats  # (m,) y_k, whose projection is sought
+    mu: float  # mu_k
+    Ap: Floats  # (m,) A p_k-1
+    p: str  # name of p_k-1; empty before the first of an inner loop
+    search: Search | None  # once v is written
+    threshold: Threshold | None  # once it is found
+    bracket: Bracket
+    best: str  # name of the p with |A p| = bracket.upper
+
+    @property
+    def v(self) -> str:
+        """Name of q - A'y / mu."""
+        return f"v-{self.steps}"
+
+    @property
+    def next_p(self) -> str:
+        """Name of p_k."""
+        return f"p-{self.steps}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ispvn:
+    """No parameters."""
+
+    name: str = "ispvn"
+
+    def init(self, facts: Facts) -> IspvnState:
+        """Nothing is known."""
+        zero = np.zeros(facts.m)
+        return IspvnState(facts.n, 0.0, 0, 0, 0, "", 0.0, zero, 0.0, zero, "", None, None, Bracket(), "")
+
+    def ask(self, state: IspvnState) -> Question:
+        """|A|^2 and A 1/n; or scores; or a threshold; or the projection."""
+        m = len(state.y)
+        if state.lambda_ == 0:
+            return Gram() if m <= GRAM_FEATURES else Softmin(np.zeros((m, 1)), np.ones(1))
+        kept = (state.q, state.p, state.best, state.v)
+        if state.search is None:
+            shift = Shift(state.y, state.mu, 1 / state.n)
+            return OnVectors(shift, _named(state.q), (state.v,), points=True, keeps=_named(*kept))
+        if state.threshold is None:
+            return OnVectors(Excess(_candidates(state.search)), (state.v,), (), points=False, keeps=_named(*kept))
+        combine = Combine(m, state.threshold.tau, state.threshold.total, _share(state))
+        new = state.next_p
+        return OnVectors(combine, _named(state.v, state.p), (new,), points=True, keeps=_named(*kept, new))
+
+    def tell(self, state: IspvnState, answer: object) -> IspvnState:
+        """What was asked for."""
+        if isinstance(answer, ShiftAnswer):
+            bracket = state.bracket.with_separator(state.y, answer.low)
+            return replace(state, bracket=bracket, search=_search(answer, state.n))
+        if isinstance(answer, ExcessAnswer):
+            assert state.search is not None
+            return _searched(state, state.search, answer)
+        if isinstance(answer, CombineAnswer):
+            return _step(state, answer.Ap)
+        if isinstance(answer, GramAnswer):
+            greatest = float(np.linalg.eigvalsh(answer.square)[-1])
+            return _around("", answer.total / state.n, replace(state, lambda_=SAFE * greatest))
+        assert isinstance(answer, SoftminAnswer)
+        return _around("", answer.mean[:, 0], replace(state, lambda_=float(state.n)))
+
+    def bound(self, facts: Facts, margin: float) -> float:
+        """One, and two for each of 2 sqrt(2 n) / margin steps of each of log(1 / margin) inner loops."""
+        loops = max(1, ceil(log(1 / margin) / log(GAMMA)))
+        return 1 + 2 * loops * (1 + 2 * sqrt(2 * facts.n) / margin)
+
+    def evidence(self, state: IspvnState) -> Evidence:
+        """Both ends of the bracket."""
+        best = Stored(state.best)
+        stalled = "mu fell below rounding" if 0 < state.mu < LEAST_MU else ""
+        return Evidence(state.bracket, (lambda: best) if state.best else None, state.steps, stalled=stalled)
+
+
+def _around(q: str, Aq: Floats, state: IspvnState) -> IspvnState:
+    """An inner loop begins."""
+    return replace(
+        state,
+        rounds=state.rounds + 1,
+        k=0,
+        q=q,
+        delta=float(np.linalg.norm(Aq)) / GAMMA,
+        y=Aq,
+        mu=2 * state.lambda_,
+        Ap=Aq,
+        p="",
+        search=None,
+        threshold=None,
+    )
+
+
+def _step(state: IspvnState, projected: Floats) -> IspvnState:
+    """p_k is known from A p^q_mu(y_k): the next y, or the next centre."""
+    share = _share(state)
+    Ap = (1 - share) * state.Ap + share * projected
+    upper = float(np.linalg.norm(Ap))
+    best = state.next_p if upper < state.bracket.upper else state.best
+    p = state.next_p
+    state = replace(state, steps=state.steps + 1, bracket=state.bracket.with_upper(upper), best=best)
+    if upper < state.delta:
+        return _around(p, Ap, state)
+    step = theta(state.k)
+    return replace(
+        state,
+        k=state.k + 1,
+        y=(1 - step) * (state.y + step * Ap) + step**2 * projected,
+        mu=(1 - step) * state.mu,
+        Ap=Ap,
+        p=p,
+        search=None,
+        threshold=None,
+    )
+
+
+def _share(state: IspvnState) -> float:
+    """Weight of the projection in p_k."""
+    return theta(state.k - 1) if state.p else 1.0
+
+
+def _search(answer: ShiftAnswer, n: int) -> Search:
+    """No entry of a projection is above 1, and at most all of them are positive."""
+    return Search(max(answer.greatest - 1, (answer.total - 1) / n), answer.greatest)
+
+
+def _candidates(search: Search) -> Floats:
+    """The lower end first."""
+    return np.linspace(search.low, search.high, CANDIDATES, endpoint=False)
+
+
+def _searched(state: IspvnState, search: Search, answer: ExcessAnswer) -> IspvnState:
+    """A Newton step from the last threshold that is too low; it ends when no entry was passed."""
+    tau = _candidates(search)
+    value = answer.total - answer.count * tau - 1
+    if answer.count[0] == search.count or value[0] <= 0:
+        return replace(state, threshold=Threshold(float(tau[0]), float(value[0] + 1)))
+    last = int(np.flatnonzero(value > 0)[-1])
+    high = float(tau[last + 1]) if last + 1 < len(tau) else search.high
+    low = float((answer.total[last] - 1) / answer.count[last])
+    return replace(state, search=Search(min(low, high), high, float(answer.count[last])))
+
+
+def _named(*names: str) -> tuple[str, ...]:
+    """Those that exist."""
+    return tuple(name for name in names if name)

@@ -1,0 +1,209 @@
+"""Methods that correct mistakes: columns on the wrong side of y, or too near, are added to a sum that y follows.
+
+One pass gathers up to ``cap`` such columns, the worst first, and those that are as near on the other side as the worst was
+wrong before: without them each round of corrections would undo the last. Legal corrections are made among them in memory until
+none is wrong; then the data is read again. A rule says what is added, which y the sum stands for, what counts as a mistake, and
+after how many corrections its theorem refutes the guess of the margin that it works with: then the sum starts again with half
+of it.
+
+Evidence: the sum of a round is A x times the sum of its weights, so its length bounds every margin from above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from math import sqrt
+from typing import Protocol
+
+import numpy as np
+
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Sparse
+from dfeas.methods.tally import Tally
+from dfeas.passes import Columns, Select, Selection
+from dfeas.passes.block import Floats, Indices
+
+
+class Rule(Protocol):
+    """What tells the methods apart. Pure functions."""
+
+    @property
+    def raw(self) -> bool:
+        """Whether points count as stored, and not as unit columns."""
+
+    @property
+    def refines(self) -> bool:
+        """Whether its theorem is about the last y rather than the first separator."""
+
+    def guess(self, facts: Facts) -> float:
+        """The first guess of the margin."""
+
+    def shares(self, columns: Columns) -> Floats:
+        """Factors (c,) > 0 of unit columns: what a correction adds."""
+
+    def direction(self, total: Floats, guess: float) -> Floats:
+        """y for the sum of corrections."""
+
+    def bar(self, guess: float) -> float:
+        """A column is a mistake if its product with y is at most this share of |y|."""
+
+    def limit(self, m: int, radius: float, guess: float) -> float:
+        """Corrections that a round needs at most, if the best margin is at least the guess."""
+
+    def bound(self, facts: Facts, margin: float) -> float:
+        """Corrections in all."""
+
+
+@dataclass(frozen=True, slots=True)
+class MistakesState:
+    """The sum of this round, and the y that it stands for."""
+
+    guess: float  # of the margin
+    total: Floats  # (m,) sum of the corrections of this round
+    y: Floats  # (m,) the direction that is asked
+    reach: float  # how far beyond the bar columns are gathered, in shares of |y|
+    made: int  # corrections of this round
+    corrections: int  # of all rounds
+    tally: Tally  # what each point has added in this round, in unit columns
+    cap: int  # columns gathered per pass
+    most: int  # corrections after a pass
+    radius: float  # length of the longest point as stored
+    bracket: Bracket
+    violated: int | None  # points on the wrong side of the y that was last asked
+    done: bool  # no column is a mistake any more
+    best_upper: Sparse | None  # x with |Ax| = bracket.upper
+
+
+@dataclass(frozen=True, slots=True)
+class Mistakes:
+    """``cap`` columns are gathered per pass (0: 20 m, at least 1,000); at most ``most`` corrections follow a pass (0: n / 4,
+    within 1,000 and 100,000, so that they take no longer than a pass or two).
+    """
+
+    rule: Rule
+    name: str
+    cap: int = 0
+    most: int = 0
+
+    def init(self, facts: Facts) -> MistakesState:
+        """Nothing is corrected yet: y = 0, which every column is a mistake of."""
+        # a column, its copy in a merge, and partials of both ends of a range
+        fits = max(1, facts.memory // (64 * facts.m))
+        cap = min(self.cap or max(1000, 20 * facts.m), fits, facts.n)
+        most = self.most or min(max(1000, facts.n // 4), 100_000)
+        zero = np.zeros(facts.m)
+        guess = self.rule.guess(facts)
+        return MistakesState(guess, zero, zero, 0.0, 0, 0, Tally.none(), cap, most, facts.radius, Bracket(), None, False, None)
+
+    def ask(self, state: MistakesState) -> Select:
+        """Columns that y has on its wrong side, or nearly."""
+        length = float(np.linalg.norm(state.y))
+        bar = (self.rule.bar(state.guess) + state.reach) * length
+        return Select(state.y, bar, state.cap, state.cap, self.rule.raw)
+
+    def tell(self, state: MistakesState, answer: Selection) -> MistakesState:
+        """Correct among the gathered columns."""
+        bracket = state.bracket.with_separator(state.y, answer.low)
+        length = float(np.linalg.norm(state.y))
+        beyond = self.rule.bar(state.guess) * length - answer.score
+        state = replace(state, bracket=bracket, violated=answer.violated, done=not (beyond >= 0).any())
+        if state.done:
+            return state
+        if length > 0:
+            state = replace(state, reach=float(beyond.max()) / length)
+        shares = self.rule.shares(answer.columns)
+        vectors = answer.columns.unit() * shares[:, None]
+        left, worst = state.most, int(beyond.argmax())
+        while left > 0:
+            guess, more = state.guess, min(left, self._left(state))
+            direction = partial(self.rule.direction, guess=guess)
+            total, count = correct(state.total, vectors, more, direction, self.rule.bar(guess), worst)
+            state = self._corrected(state, total, answer.columns, shares, count)
+            left -= int(count.sum())
+            if self._left(state) > 0:
+                break
+            zero, worst = np.zeros_like(total), -1
+            state = replace(state, guess=guess / 2, total=zero, y=zero, made=0, tally=Tally.none())
+        return state
+
+    def _left(self, state: MistakesState) -> int:
+        """Corrections until the guess is refuted."""
+        limit = self.rule.limit(len(state.y), state.radius, state.guess)
+        return int(min(limit, 2.0**62)) + 1 - state.made
+
+    def _corrected(
+        self, state: MistakesState, total: Floats, columns: Columns, shares: Floats, count: Indices
+    ) -> MistakesState:
+        """After some corrections of one round."""
+        some = np.flatnonzero(count)
+        tally = state.tally.plus(columns.index[some], count[some] * shares[some])
+        made = int(count.sum())
+        state = replace(
+            state,
+            total=total,
+            y=self.rule.direction(total, state.guess),
+            made=state.made + made,
+            corrections=state.corrections + made,
+            tally=tally,
+        )
+        upper = float(np.linalg.norm(total)) / tally.amount.sum()
+        if upper < state.bracket.upper:
+            state = replace(state, bracket=state.bracket.with_upper(upper), best_upper=tally.sparse())
+        return state
+
+    def bound(self, facts: Facts, margin: float) -> float:
+        """One for each correction, and one to see that none is left; far fewer as a rule."""
+        return 1 + self.rule.bound(facts, margin)
+
+    def evidence(self, state: MistakesState) -> Evidence:
+        """Both ends of the bracket."""
+        best = state.best_upper
+        return Evidence(
+            state.bracket,
+            None if best is None else lambda: best,
+            state.corrections,
+            state.violated,
+            stalled="no point is a mistake any more, and nothing else is corrected" if state.done else "",
+            refining=self.rule.refines and not state.done,
+        )
+
+
+def correct(
+    total: Floats,
+    columns: Floats,
+    most: int,
+    direction: Callable[[Floats], Floats] = lambda total: total,
+    bar: float = 0.0,
+    worst: int = -1,
+) -> tuple[Floats, Indices]:
+    """Add columns (c, m), one a row, to the sum while a'y <= bar |y|, y = direction(sum), until none is left or ``most``.
+
+    ``worst`` is known to be wrong at first, by a product that rounds differently; -1 for none.
+    Returns the new sum (m,) and how often each column was added (c,).
+    """
+    total = total.copy()
+    count = np.zeros(len(columns), np.int64)
+    made = 0
+    while made < most:
+        y = direction(total)
+        wrong = np.flatnonzero(columns @ y <= _height(bar, y))
+        if made == 0 and not wrong.size and worst >= 0:
+            wrong = np.array([worst])
+        if not wrong.size:
+            break
+        for position, j in enumerate(wrong):
+            column = columns[j]
+            # y has not changed since the first was found wrong, by a product that may round differently
+            if position == 0 or column @ y <= _height(bar, y):
+                total += column
+                y = direction(total)
+                count[j] += 1
+                made += 1
+                if made == most:
+                    break
+    return total, count
+
+
+def _height(bar: float, y: Floats) -> float:
+    return bar * sqrt(y @ y) if bar else 0.0

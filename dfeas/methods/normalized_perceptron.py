@@ -1,0 +1,73 @@
+"""Normalized perceptron: the worst column, averaged.
+
+Reference: Ramdas and Pena 2014, Algorithm 2 on unit columns:
+
+    j = argmin_j a_j'w,   theta_k = 1 / (k + 1),   w <- (1 - theta_k) w + theta_k a_j
+
+w_k is the average of k columns. It is the subgradient method with steps 1 / (k + 1), mirror descent in the ball's geometry, for
+|w|^2 / 2 - min_j a_j'w, whose least value is -rho^2 / 2; and k w_k is the perceptron that corrects the worst column, as long as
+there is a mistake.
+
+Passes: one a step.
+Guarantee, with rho > 0: while no separator was found |w_k| <= 1 / sqrt(k), so one is found within 1 / rho^2 steps; and it goes
+on to the maximum margin: after k steps rho <= |w_k| <= rho + (1 + log k) / (2 rho k), and the best margin so far is at least
+(rho - 1 / (rho k)) / (1 + (1 + log k) / (rho^2 k)), both from |k w_k|^2 = sum of (2 (t w_t)'a + 1).
+Evidence: both ends; x = counts / k has Ax = w_k, and |w_k| <= 1 / sqrt(k) if there is no separator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dfeas.methods.protocol import Bracket, Evidence, Facts
+from dfeas.methods.tally import Tally
+from dfeas.passes import Softmin, SoftminAnswer
+from dfeas.passes.block import Floats
+
+
+@dataclass(frozen=True, slots=True)
+class NormalizedPerceptronState:
+    """After k steps."""
+
+    k: int
+    w: Floats  # (m,) average of k columns
+    count: Tally  # how often each was taken
+    bracket: Bracket
+    best: Tally | None  # the counts with |Ax| = bracket.upper
+
+
+@dataclass(frozen=True, slots=True)
+class NormalizedPerceptron:
+    """No parameters."""
+
+    name: str = "normalized-perceptron"
+
+    def init(self, facts: Facts) -> NormalizedPerceptronState:
+        """w = 0, for which every column is the worst."""
+        return NormalizedPerceptronState(0, np.zeros(facts.m), Tally.none(), Bracket(), None)
+
+    def ask(self, state: NormalizedPerceptronState) -> Softmin:
+        """The worst column."""
+        return Softmin(state.w[:, None], np.zeros(1))
+
+    def tell(self, state: NormalizedPerceptronState, answer: SoftminAnswer) -> NormalizedPerceptronState:
+        """One step."""
+        theta = 1 / (state.k + 1)
+        w = (1 - theta) * state.w + theta * answer.mean[:, 0]
+        bracket = state.bracket.with_separator(state.w, float(answer.low[0]))
+        count = state.count.plus(answer.arg, np.ones(1))
+        state = replace(state, k=state.k + 1, w=w, count=count, bracket=bracket)
+        upper = float(np.linalg.norm(w))
+        if upper < bracket.upper:
+            state = replace(state, bracket=bracket.with_upper(upper), best=count)
+        return state
+
+    def bound(self, facts: Facts, margin: float) -> float:
+        """One for each of 1 / margin^2 steps, and one to see that it separates."""
+        return 1 + 1 / margin**2
+
+    def evidence(self, state: NormalizedPerceptronState) -> Evidence:
+        """Both ends of the bracket."""
+        return Evidence(state.bracket, None if state.best is None else state.best.sparse, state.k)

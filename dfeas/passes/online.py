@@ -1,0 +1,94 @@
+"""Online: perceptron corrections in the order of the points, each against the y that the points before it left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dfeas.passes.block import Array, Block, Floats, Indices, in_precision
+
+WINDOW = 32
+"""Points that are scored at once after a correction; the window doubles while there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnlineCarry:
+    """y after some blocks."""
+
+    y: Floats  # (dimension,)
+    low: float  # min_j a_j'y over the points since the last correction
+    corrected: tuple[Indices, ...]  # points that were corrected, ascending
+
+
+@dataclass(frozen=True, slots=True)
+class OnlineAnswer:
+    """y after all points."""
+
+    y: Floats  # (dimension,)
+    low: float  # min_j a_j'y over all points, if none was corrected
+    corrected: Indices  # (c,) points that were corrected, ascending, each once
+
+
+@dataclass(frozen=True, slots=True)
+class Online:
+    """y <- y + a_j for each point in order with a_j'y <= 0."""
+
+    y: Floats  # (dimension,)
+
+    def start(self) -> OnlineCarry:
+        """No point yet."""
+        return OnlineCarry(self.y, np.inf, ())
+
+    def step(self, carry: OnlineCarry, block: Block) -> OnlineCarry:
+        """One block: fast scores find the first mistake of a window, scores in float64 by a fixed order decide."""
+        single = block.points.dtype == np.float32 and block.sides.moderate
+        factor: Array = block.sides.narrow if single else block.sides.scale()
+        y, low = carry.y.copy(), carry.low
+        corrected: list[int] = []
+        narrow, slack = in_precision(y, single), _slack(y, single)
+        first, size = 0, WINDOW
+        while first < block.size:
+            rows = slice(first, min(first + size, block.size))
+            scores = _scores(in_precision(block.points[rows], single), factor[rows], narrow, block.intercept)
+            mistake, least = _first_mistake(block, first, scores, y, slack)
+            low = min(low, least)
+            if mistake < 0:
+                first, size = rows.stop, 2 * size
+                continue
+            y += block.columns(np.array([mistake]))[0]
+            corrected.append(block.start + mistake)
+            narrow, slack = in_precision(y, single), _slack(y, single)
+            first, size, low = mistake + 1, WINDOW, np.inf
+        pieces = (np.array(corrected, np.int64),) if corrected else ()
+        return OnlineCarry(y, low, carry.corrected + pieces)
+
+    def finish(self, carry: OnlineCarry) -> OnlineAnswer:
+        """The last y."""
+        corrected = np.concatenate(carry.corrected) if carry.corrected else np.empty(0, np.int64)
+        return OnlineAnswer(carry.y, carry.low, corrected)
+
+
+def _slack(y: Floats, single: bool) -> float:
+    """|fast score - score in float64| of unit columns, for any order of summation."""
+    return 1.02 * (len(y) + 6) * (2.0**-24 if single else 2.0**-53) * float(np.linalg.norm(y))
+
+
+def _scores(points: Array, factor: Array, y: Array, intercept: bool) -> Array:
+    m = points.shape[1]
+    with np.errstate(invalid="ignore"):  # OpenBLAS computes on lanes that it then throws away
+        scores: Array = points @ y[:m]
+    if intercept:
+        scores += y[m]
+    scores *= factor
+    return scores
+
+
+def _first_mistake(block: Block, first: int, scores: Array, y: Floats, slack: float) -> tuple[int, float]:
+    """The first row of a window with a_j'y <= 0, or -1 and the least score of the window in float64."""
+    for position in np.flatnonzero(scores <= slack):
+        row = first + int(position)
+        if scores[position] < -slack or block.exact_scores(np.array([row]), y)[0] <= 0:
+            return row, np.inf
+    lowest = first + np.flatnonzero(scores <= scores.min() + 2 * slack)
+    return -1, float(block.exact_scores(lowest, y).min())

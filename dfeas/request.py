@@ -1,0 +1,77 @@
+"""What was asked for: options of a solve, checked; and which method they mean."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from dfeas.errors import UsageError
+from dfeas.memory import parse_bytes
+from dfeas.methods import METHODS, Facts, working_set_size
+from dfeas.store import Dataset
+
+LEAST_EPS = 1e-12
+"""The checker's own rounding bound must stay below eps."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """Options of a solve, as they will be used."""
+
+    eps: float
+    margin_tolerance: float | None
+    max_passes: int | None
+    time_limit: float | None  # seconds
+    memory: int  # bytes
+    began: float  # monotonic seconds
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Until the time limit."""
+        return None if self.time_limit is None else max(1e-9, self.time_limit - (time.monotonic() - self.began))
+
+
+def request(
+    eps: float, margin_tolerance: float | None, max_passes: int | None, time_limit: float | None, memory: str | int
+) -> Request:
+    """The options, begun now. Raises UsageError for one that makes no sense."""
+    numbers = {"eps": eps, "margin_tolerance": margin_tolerance, "max_passes": max_passes, "time_limit": time_limit}
+    for name, value in numbers.items():
+        if value is not None and not isinstance(value, int | float | np.number):
+            raise UsageError(f"{name} {value!r}: expected a number")
+    if not LEAST_EPS <= eps < 1:
+        raise UsageError(f"eps {eps}: expected a number from {LEAST_EPS:g}, which float64 can prove, to below 1")
+    if margin_tolerance is not None and not 1e-6 <= margin_tolerance < 1:
+        raise UsageError(f"margin_tolerance {margin_tolerance}: expected a number from 1e-6 to below 1")
+    if max_passes is not None and max_passes < 1:
+        raise UsageError(f"max_passes {max_passes}: expected at least 1")
+    if time_limit is not None and not time_limit > 0:
+        raise UsageError(f"time_limit {time_limit}: expected a positive number of seconds")
+    return Request(eps, margin_tolerance, max_passes, time_limit, parse_bytes(memory), time.monotonic())
+
+
+def known(method: object, more: tuple[str, ...] = ()) -> str:
+    """A method's name. Raises UsageError when there is none of that name."""
+    if not isinstance(method, str) or method not in (*more, *METHODS):
+        raise UsageError(f"unknown method {method}; expected {', '.join((*more, *METHODS))}")
+    return method
+
+
+def facts_of(dataset: Dataset, memory: int, tolerance: float | None = None, radius: float = 1.0) -> Facts:
+    """What a method may know: a quarter of the budget is for what it keeps, as much for answers, the rest for copies."""
+    size = dataset.dtype.itemsize
+    return Facts(dataset.dimension, dataset.n, memory // 4, dataset.blocks, size, tolerance, radius)
+
+
+def choose(method: str, facts: Facts) -> tuple[str, str]:
+    """The method, and why. Raises UsageError when it cannot work within the memory."""
+    need = f"{working_set_size.least_memory(facts) * 4 / 1e6:.0f} MB of memory"
+    if method == "auto":
+        if working_set_size.fits(facts):
+            return "working-set", "chosen for dense data: a few reads, where other methods need hundreds"
+        return "mirror-prox-one-pass", f"chosen because a working set would need {need}"
+    if method.startswith("working-set") and not working_set_size.fits(facts):
+        raise UsageError(f"{method} needs {need} for this data, or use mirror-prox-one-pass, which keeps no columns")
+    return method, "asked for"

@@ -1,0 +1,135 @@
+"""The data of a solve, and who reads it: engines for the passes and for the checker, the folder of the run."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from math import hypot
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dfeas.blas import processors
+from dfeas.certificate import Certificate
+from dfeas.engine import Engine, LocalEngine
+from dfeas.errors import UsageError
+from dfeas.memory import threads_that_fit
+from dfeas.passes import Survey
+from dfeas.result import RESULT
+from dfeas.store import Dataset, Source, from_arrays, open_source
+from dfeas.store.layout import fingerprint
+from dfeas.store.scratch import Scratch
+from dfeas.store.writing import claim, refuse_unusable, release
+from dfeas.verify import Check, check
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+@dataclass(frozen=True)
+class Checking:
+    """The checker's own way to the data."""
+
+    engine: Engine
+    dataset: Dataset
+
+    def __call__(self, certificate: Certificate) -> Check:
+        """Check a certificate: one read."""
+        return check(self.engine, self.dataset, certificate)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The data, and who reads it."""
+
+    source: Source | None  # None for arrays in memory
+    dataset: Dataset
+    engine: Engine
+    checking: Checking
+
+
+@dataclass(frozen=True)
+class Surveyed:
+    """What one look at the data says."""
+
+    zero: int | None  # the first zero point
+    radius: float  # length of the longest point, with its intercept
+    reads: int  # that it took
+
+
+def open_data(X: Any, labels: Any, positive: str | None, intercept: bool) -> tuple[Source | None, Dataset]:
+    """Data by path or in memory, without reading points; the source is None for arrays."""
+    if not isinstance(X, str | Path):
+        return None, from_arrays(X, labels, positive=positive, intercept=intercept)
+    if labels is not None and not isinstance(labels, str | Path):
+        raise UsageError("labels of data given by path are given by path, too")
+    source = Source(str(Path(X).absolute()), None if labels is None else str(Path(labels).absolute()), positive, intercept)
+    return source, open_source(source)
+
+
+def set_up(
+    stack: ExitStack, data: tuple[Source | None, Dataset], memory: int, client: Client | None, folder: Path | None
+) -> Setting:
+    """The engine of the passes, and the checker's, which reads through zarr. The stack closes them.
+
+    n-vectors of a method lie in ``folder``, or where temporary files do.
+    """
+    source, dataset = data
+    plain = None if source is None else replace(source, direct=False)
+    other = dataset if plain is None else open_source(plain)
+    scratch = Scratch(folder / "scratch" if folder is not None else Path(tempfile.gettempdir()) / f"dfeas-{uuid.uuid4().hex}")
+    scratch.remove()
+    stack.callback(scratch.remove)
+    engine: Engine
+    second: Engine
+    if client is None:
+        engine = LocalEngine(dataset, threads_that_fit(dataset, memory, processors()), scratch)
+        second = LocalEngine(other, threads_that_fit(other, memory, processors()))
+    else:
+        if source is None or plain is None:
+            raise UsageError("a cluster reads the data by path: ingest the arrays first, or leave the client out")
+        from dfeas.engine.cluster import DaskEngine
+
+        threads_that_fit(other, memory, 1)
+        engine, second = DaskEngine(client, source, dataset, scratch), DaskEngine(client, plain, other)
+    stack.callback(engine.close)
+    stack.callback(second.close)
+    return Setting(source, dataset, engine, Checking(second, other))
+
+
+@contextmanager
+def run_folder(path: Path) -> Iterator[Path]:
+    """A folder for a result, locked while it is worked on. Raises UsageError when it holds one."""
+    lock = claim(path, RESULT)
+    try:
+        yield path.absolute()
+    except BaseException:
+        os.close(lock)  # the lock file stays: the next run takes the folder over
+        raise
+    release(path, lock)
+
+
+def survey(setting: Setting) -> Surveyed:
+    """What the header says, or one read of a foreign array, which also gives it its fingerprint.
+
+    Raises BadInputError for non-finite entries and for norms that cannot be squared.
+    """
+    dataset = setting.dataset
+    header = dataset.header
+    if header is not None:
+        return Surveyed(header.first_zero[0] if header.zero else None, _radius(dataset, header.norm_max), 0)
+    found = setting.engine.run(Survey())
+    refuse_unusable(found, dataset.where)
+    checksums = np.array([c[1:] for c in found.checksums], np.uint32)
+    mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.block_rows, checksums)
+    dataset.fingerprint = setting.checking.dataset.fingerprint = mark
+    return Surveyed(found.first_zero[0] if found.zero else None, _radius(dataset, found.norm_max), 1)
+
+
+def _radius(dataset: Dataset, norm_max: float) -> float:
+    return hypot(norm_max, 1.0) if dataset.intercept else norm_max

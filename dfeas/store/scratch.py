@@ -1,0 +1,62 @@
+"""Scratch: n-vectors of float64 beside a run, a plain file each. For the length of a run, on a path that all workers see."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.errors import CorruptDataError
+
+WIDTH = 8
+"""Bytes of an entry."""
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """A folder of n-vectors. Ranges of one vector may be written at the same time, by different processes."""
+
+    folder: Path
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{name}.f64"
+
+    def write(self, name: str, first: int, values: NDArray[np.float64]) -> None:
+        """Entries first, first + 1, .. of a vector."""
+        self.folder.mkdir(exist_ok=True)
+        descriptor = os.open(self._path(name), os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            data, done = np.ascontiguousarray(values, np.float64).data.cast("B"), 0
+            while done < len(data):
+                done += os.pwrite(descriptor, data[done:], first * WIDTH + done)
+        finally:
+            os.close(descriptor)
+
+    def read(self, name: str, rows: range) -> NDArray[np.float64]:
+        """Some consecutive entries. Raises CorruptDataError when they were never written, or cannot be seen from here."""
+        values = np.fromfile(self._path(name), np.float64, len(rows), offset=rows.start * WIDTH) if self.has(name) else ()
+        if len(values) < len(rows):
+            raise CorruptDataError(
+                f"{self._path(name)}: entries {rows.start} .. {rows.stop - 1} are missing; "
+                "all workers must see this folder: choose --out on storage that they share"
+            )
+        return np.asarray(values)
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a vector."""
+        return self._path(name).is_file()
+
+    def keep(self, names: Collection[str]) -> None:
+        """Forget all other vectors."""
+        for path in self.folder.glob("*.f64"):
+            if path.name.removesuffix(".f64") not in names:
+                path.unlink()
+
+    def remove(self) -> None:
+        """Forget everything."""
+        shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,0 +1,88 @@
+"""What tests of methods share: plain columns, an engine that counts, states after each pass, plain weights, the best margin."""
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.optimize import nnls
+
+from dfeas.engine import LocalEngine
+from dfeas.instances import Instance
+from dfeas.methods import Facts, Mixture, Sparse, Stored
+from dfeas.passes import OnVectors
+from dfeas.store import Dataset, from_arrays
+from dfeas.store.scratch import Scratch
+
+
+@dataclass
+class Counting:
+    """An engine that counts the passes it runs."""
+
+    inner: LocalEngine
+    passes: int = field(default=0)
+
+    def run(self, question: Any) -> Any:
+        self.passes += not isinstance(question, OnVectors) or question.points
+        return self.inner.run(question)
+
+
+def engine_of(dataset: Dataset) -> Counting:
+    """With scratch storage of its own, which goes with the engine."""
+    folder = Path(tempfile.mkdtemp())
+    engine = Counting(LocalEngine(dataset, 1, Scratch(folder)))
+    weakref.finalize(engine, shutil.rmtree, folder, ignore_errors=True)
+    return engine
+
+
+def in_memory(columns: np.ndarray) -> tuple[Counting, Facts]:
+    """An engine over signed points given as columns (m, n), all with label +1, and the facts."""
+    m, n = columns.shape
+    dataset = from_arrays(np.ascontiguousarray(columns.T))
+    return engine_of(dataset), Facts(m, n, radius=float(np.linalg.norm(columns, axis=0).max()))
+
+
+def problem(kind: str, m: int, n: int, **options: Any) -> tuple[Counting, np.ndarray, Facts]:
+    """An engine, the columns A (m, n) computed plainly, and the facts."""
+    instance = Instance(kind, m, n, **options)
+    blocks = [instance.block(i) for i in range(-(-n // instance.rows))]
+    X, labels = np.vstack([b[0] for b in blocks]), np.concatenate([b[1] for b in blocks])
+    wide = X.astype(np.float64) * labels[:, None]
+    A = (wide / np.linalg.norm(wide, axis=1)[:, None]).T
+    dataset = from_arrays(X, labels)
+    radius = float(np.linalg.norm(X.astype(np.float64), axis=1).max())
+    return engine_of(dataset), A, Facts(m, n, blocks=dataset.blocks, itemsize=X.itemsize, radius=radius)
+
+
+def states(method: Any, engine: Counting, facts: Facts, passes: int) -> Iterator[Any]:
+    """The state after each pass."""
+    state = method.init(facts)
+    for _ in range(passes):
+        state = method.tell(state, engine.run(method.ask(state)))
+        yield state
+
+
+def weights(gordan: Mixture | Sparse | Stored, A: np.ndarray, engine: Counting) -> np.ndarray:
+    """The n-vector x of the evidence, computed plainly from its record."""
+    if isinstance(gordan, Stored):
+        assert engine.inner.scratch is not None
+        return engine.inner.scratch.read(gordan.name, range(A.shape[1]))
+    if isinstance(gordan, Sparse):
+        x = np.zeros(A.shape[1])
+        x[gordan.index] = gordan.weight
+        return x
+    soft = np.exp(-(A.T @ gordan.Y) / gordan.mu)
+    return (soft / soft.sum(axis=0)) @ gordan.share
+
+
+FAMILIES = [("planted", {"margin": 0.1}), ("planted", {"margin": 0.01}), ("halfspace", {}), ("gaussian", {}), ("one-flip", {})]
+
+
+def best_margin(A: np.ndarray) -> float:
+    """max over unit y of min_j a_j'y = min |Ax| over the simplex, when it is positive: least distance programming."""
+    x = nnls(np.vstack([A, np.ones(A.shape[1])]), np.append(np.zeros(len(A)), 1.0))[0]
+    return float(np.linalg.norm(A @ x) / x.sum())
