@@ -2,6 +2,7 @@
 
 from dfeas.passes.block import Block
 from dfeas.passes.columns import Columns
+from dfeas.passes.histogram import Counts, Histogram
 from dfeas.passes.protocol import AnyPass, Partial, Pass, Question
 from dfeas.passes.recover import Recover, SparseWeights
 from dfeas.passes.sample import Sample, sample
@@ -14,6 +15,8 @@ __all__ = [
     "AnyPass",
     "Block",
     "Columns",
+    "Counts",
+    "Histogram",
     "Partial",
     "Pass",
     "Question",
