@@ -114,7 +114,7 @@ def _course(run: Run) -> list[Html]:
         figure = plots.violations(run.records)
         figures.append(picture(data_uri(figure), "Violations", f"Points on the wrong side after each pass of {run.name}"))
     else:
-        missing = [_soft("The passes of this method did not count violations.")]
+        missing = [_soft("No pass of this run counted violations.")]
     figures.append(picture(data_uri(plots.times(run.records)), "Time of each read", f"Seconds of each read of {run.name}"))
     checked = " Diamonds: what the checker proved in the end." if proved is not None else ""
     said = f"The best margin lies between the two bounds.{checked} Margins nearer to 0 than {FLOOR:g} are drawn at {FLOOR:g}."

@@ -167,7 +167,7 @@ def test_a_run_that_met_a_limit_says_so_and_shows_its_direction(room: Path, tmp_
     assert "Why it stopped: the limit of passes was reached." in page.texts["p"]
     assert "Distances of the points from the best direction so far" in page.texts["h3"]
     assert sorted(page.pictures) == sorted([*COURSE, "Margin distribution"])
-    assert "did not count violations" in page.words
+    assert "No pass of this run counted violations" in page.words
 
 
 def test_distances_are_those_of_the_separator(room: Path) -> None:
