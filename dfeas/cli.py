@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sys
@@ -20,6 +21,9 @@ from dfeas.memory import DEFAULT_MEMORY
 from dfeas.methods import METHODS
 from dfeas.planning import plan as make_plan
 from dfeas.printing import show_check, show_header, show_plan, show_result
+from dfeas.report import compare as compare_runs
+from dfeas.report import report as write_report
+from dfeas.report.compare import table, warning
 from dfeas.solving import solve as run_solve
 from dfeas.store import Source, open_source
 from dfeas.store.ingest import Progress
@@ -243,3 +247,27 @@ def verify(
     else:
         proved = verify_certificate(target, certificate, labels=labels, positive=positive, intercept=intercept, memory=memory)
     show_check(proved, as_json)
+
+
+@commands.command(cls=_Command)
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
+@click.option("--out", default=None, type=click.Path(path_type=Path), help="The page.  [default: RUN/report.html]")
+@click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget for reading the data.")
+@click.option("--no-data", is_flag=True, help="Do not read the data: no distances of points.")
+def report(runs: tuple[Path, ...], out: Path | None, memory: str, no_data: bool) -> None:
+    """Write a page about finished runs that opens offline, and print its path.
+
+    A folder that holds runs in its direct subfolders stands for all of them. Needs matplotlib: pip install 'dfeas[report]'.
+    """
+    click.echo(write_report(runs, out, memory=memory, data=not no_data))
+
+
+@commands.command(cls=_Command)
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON list.")
+def compare(runs: tuple[Path, ...], as_json: bool) -> None:
+    """Print a table of finished runs; a folder that holds runs in its direct subfolders stands for all of them."""
+    rows = compare_runs(runs)
+    if warning(rows):
+        click.echo(f"dfeas: warning: {warning(rows)}", err=True)
+    click.echo(json.dumps(rows) if as_json else "\n".join(table(rows)))

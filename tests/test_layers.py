@@ -27,8 +27,22 @@ ALLOWED = {
     "lane": {"certificate", "engine", "errors", "methods", "recovery", "termination", "trace", "verify"},
     "driver": {"engine", "errors", "lane", "methods", "passes", "termination", "trace"},
     "instances": {"errors", "store"},
+    "report": {
+        "report",
+        "blas",
+        "certificate",
+        "engine",
+        "errors",
+        "memory",
+        "passes",
+        "result",
+        "store",
+        "termination",
+        "version",
+    },
 }
 FRONTS = {"result", "request", "setting", "solving", "planning", "printing", "checking", "cli", "__init__"}
+MATPLOTLIB_ONLY_IN = {"report/drawing.py", "report/plots.py", "report/distributions.py"}
 DASK_ONLY_IN = {"engine/cluster.py"}
 METHODS_MAY_NOT = {"os", "sys", "time", "random", "logging", "pathlib", "dask", "distributed", "zarr", "io", "threading"}
 
@@ -82,6 +96,12 @@ def test_a_room_imports_only_the_rooms_below_it(path: Path) -> None:
 def test_dask_is_imported_by_the_cluster_engine_only(path: Path) -> None:
     if str(path.relative_to(PACKAGE)) not in DASK_ONLY_IN:
         assert not {name.split(".")[0] for name in _runtime_imports(path)} & {"dask", "distributed"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_matplotlib_is_imported_where_figures_are_drawn_only(path: Path) -> None:
+    if str(path.relative_to(PACKAGE)) not in MATPLOTLIB_ONLY_IN:
+        assert "matplotlib" not in {name.split(".")[0] for name in _runtime_imports(path)}
 
 
 @pytest.mark.parametrize("path", sorted((PACKAGE / "methods").glob("*.py")), ids=lambda p: p.name)

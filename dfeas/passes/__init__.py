@@ -3,6 +3,7 @@
 from dfeas.passes.block import Block
 from dfeas.passes.columns import Columns
 from dfeas.passes.gram import Gram, GramAnswer
+from dfeas.passes.histogram import Counts, Histogram
 from dfeas.passes.online import Online, OnlineAnswer
 from dfeas.passes.project import Combine, CombineAnswer, Excess, ExcessAnswer, Positive, Shift, ShiftAnswer
 from dfeas.passes.protocol import Alone, AnyPass, Fold, OnVectors, Ordered, Partial, Pass, Question, VectorPass
@@ -20,11 +21,13 @@ __all__ = [
     "Columns",
     "Combine",
     "CombineAnswer",
+    "Counts",
     "Excess",
     "ExcessAnswer",
     "Fold",
     "Gram",
     "GramAnswer",
+    "Histogram",
     "OnVectors",
     "Online",
     "OnlineAnswer",

@@ -1,0 +1,92 @@
+"""How far the points are from the final hyperplane: one read of the data for all runs on it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dfeas.blas import processors
+from dfeas.engine import LocalEngine
+from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.memory import parse_bytes, threads_that_fit
+from dfeas.passes import Counts, Histogram, Survey, Together
+from dfeas.report.runs import Run
+from dfeas.store import Dataset, Source, open_source
+from dfeas.store.layout import fingerprint
+
+
+@dataclass(frozen=True)
+class Margins:
+    """Scores of all points under the y of a run."""
+
+    counts: Counts
+    classes: tuple[str, str]  # how the data calls the labels -1 and +1
+
+
+NOT_READ = "The distances of the points are not shown: the report was made without reading the data."
+
+
+def margins(runs: Sequence[Run], memory: str | int) -> dict[str, Margins | str]:
+    """By the name of each run that ended with a separator or a direction: its margins, or the sentence why there are none.
+
+    Runs on the same data share one read. Raises UsageError when the memory does not hold a block.
+    """
+    found: dict[str, Margins | str] = {}
+    by_source: dict[str, list[Run]] = {}
+    for run in runs:
+        if run.certificate is None or run.certificate.kind != "separator":
+            continue
+        y = run.certificate.y
+        if not (np.isfinite(y).all() and y.any()):
+            found[run.name] = "The distances of the points are not shown: the run left no direction."
+        elif run.values["data"] is None:
+            found[run.name] = "The distances of the points are not shown: the run was on arrays in memory."
+        else:
+            by_source.setdefault(json.dumps(run.values["data"], sort_keys=True), []).append(run)
+    for group in by_source.values():
+        try:
+            found |= _read(group, memory)
+        except (BadInputError, CorruptDataError, OSError) as error:
+            found |= {run.name: f"The distances of the points are not shown: {error}." for run in group}
+    return found
+
+
+def _read(runs: Sequence[Run], memory: str | int) -> dict[str, Margins | str]:
+    """Margins of runs on one source."""
+    data = runs[0].values["data"]
+    dataset = open_source(Source(data["path"], data["labels"], data["positive"], data["intercept"]))
+    fitting = [run for run in runs if _may_be_of(run, dataset)]
+    found: dict[str, Margins | str] = {run.name: _other(dataset) for run in runs}
+    if not fitting:
+        return found
+    engine = LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))
+    questions = tuple(Histogram(run.certificate.y) for run in fitting if run.certificate is not None)
+    # checksums of a dataset of ours are compared as it is read; those of a foreign array are taken on the same read
+    surveys = (Survey(),) if dataset.header is None else ()
+    try:
+        answers = engine.run(Together((*questions, *surveys)))
+    finally:
+        engine.close()
+    mark = dataset.fingerprint
+    if surveys:
+        checksums = np.array([c[1:] for c in answers[-1].checksums], np.uint32)
+        mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.block_rows, checksums)
+    negative, positive = dataset.classes or ("-1", "+1")
+    for run, counts in zip(fitting, answers, strict=False):
+        if run.values["fingerprint"] == mark:
+            found[run.name] = Margins(counts, (negative, positive))
+    return found
+
+
+def _may_be_of(run: Run, dataset: Dataset) -> bool:
+    """Whether the data can be that of the run, before it is read."""
+    y = run.certificate.y if run.certificate is not None else np.empty(0)
+    same = dataset.header is None or dataset.fingerprint == run.values["fingerprint"]
+    return y.shape == (dataset.dimension,) and same and dataset.n == run.values["n"]
+
+
+def _other(dataset: Dataset) -> str:
+    return f"The distances of the points are not shown: {dataset.where} is no longer the data of the run (fingerprints differ)."

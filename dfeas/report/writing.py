@@ -1,0 +1,64 @@
+"""``dfeas report``: read runs back, look at their data once more, write the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from dfeas.errors import UsageError
+from dfeas.memory import DEFAULT_MEMORY, parse_bytes
+from dfeas.report.margins import NOT_READ, Margins, margins
+from dfeas.report.runs import find_runs, load_run
+from dfeas.store.placing import placed
+
+_TAG = b'<meta name="generator" content="dfeas report">'
+_HEAD_BYTES = 1000
+
+
+def report(
+    runs: Sequence[str | Path], out: str | Path | None = None, *, memory: str | int = DEFAULT_MEMORY, data: bool = True
+) -> Path:
+    """Write one page about finished runs, and return its path.
+
+    Parameters
+    ----------
+    runs : folders of runs; one that holds runs in its direct subfolders stands for all of them.
+    out : the page; by default ``report.html`` in the folder, when a single one is given. A page of ours is replaced.
+    memory : budget in bytes for reading the data.
+    data : whether to read the data once for the distances of the points from the final hyperplane.
+
+    Raises
+    ------
+    UsageError : without matplotlib, without ``out`` for several folders, or when ``out`` is a file that is not ours.
+    BadInputError : where there is no finished run.
+    CorruptDataError : when files of a run are missing or damaged. Data that has gone is said on the page.
+    """
+    if find_spec("matplotlib") is None:
+        raise UsageError("dfeas report needs matplotlib: pip install 'dfeas[report]'")
+    budget = parse_bytes(memory)
+    found = [load_run(name, folder) for name, folder in find_runs(runs).items()]
+    target = _target(runs, out)
+    distances: dict[str, Margins | str] = margins(found, budget) if data else {run.name: NOT_READ for run in found}
+    from dfeas.report.page import page
+
+    text = page(found, distances)
+    with placed(target) as file:
+        file.write(text.encode())
+    return target
+
+
+def _target(runs: Sequence[str | Path], out: str | Path | None) -> Path:
+    """Where the page goes; raises UsageError when it may not."""
+    if out is None and len(runs) != 1:
+        raise UsageError("several runs: say where the page goes, with --out FILE")
+    target = Path(runs[0]) / "report.html" if out is None else Path(out)
+    if not target.parent.is_dir():
+        raise UsageError(f"{target}: no such folder")
+    if target.is_dir():
+        raise UsageError(f"{target}: a folder; give the name of a file")
+    if target.exists():
+        with target.open("rb") as file:
+            if _TAG not in file.read(_HEAD_BYTES):
+                raise UsageError(f"{target}: exists already and is no report of dfeas; choose another name with --out")
+    return target

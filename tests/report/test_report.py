@@ -1,0 +1,411 @@
+"""Reports of real runs, parsed: what they say, how many pictures they hold, and that they load nothing."""
+
+import base64
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import zarr
+from click.testing import CliRunner, Result
+
+import dfeas
+from dfeas.cli import commands
+from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.instances import Instance
+from dfeas.methods import METHODS
+from dfeas.report import compare, report
+from dfeas.report.margins import Margins, margins
+from dfeas.report.runs import load_run
+from dfeas.termination import STOPPED
+
+COURSE = ["Bracket against passes", "Bracket against seconds", "Time of each read"]
+VOID = {"img", "meta"}
+
+
+class Page(HTMLParser):
+    """What a person sees, and what a browser would fetch."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.texts: dict[str, list[str]] = {}
+        self.words = ""
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(path.read_text())
+        self.close()
+        assert not self.open, f"never closed: {self.open}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.texts.setdefault(self.open[-1], []).append(data)
+            self.words += data + " "
+        elif "style" in self.open:
+            assert "url(" not in data
+            assert "@import" not in data
+
+    @property
+    def pictures(self) -> list[str]:
+        return self.texts.get("h4", [])
+
+    def check(self) -> None:
+        """Nothing is fetched or run, and each picture has its title and a text for those who do not see it."""
+        images = [attributes for tag, attributes in self.tags if tag == "img"]
+        assert len(images) == len(self.pictures)
+        for tag, attributes in self.tags:
+            assert tag not in {"script", "link", "iframe", "object", "embed", "base", "svg"}
+            for name, value in attributes.items():
+                assert not name.startswith("on")
+                if name in {"src", "href", "srcset", "data", "action"}:
+                    assert str(value).startswith(("data:image/svg+xml;base64,", "#run-"))
+        assert all(image["alt"] for image in images)
+        for image in images:
+            drawing = ElementTree.fromstring(base64.b64decode(str(image["src"]).split(",")[1]))
+            for part in drawing.iter():
+                assert part.tag.rpartition("}")[2] not in {"script", "image", "foreignObject"}
+                assert all(v.startswith("#") for k, v in part.attrib.items() if k.endswith("href"))
+        assert len(self.texts["title"]) == 1
+
+
+def parse(path: Path) -> Page:
+    page = Page(path)
+    page.check()
+    return page
+
+
+def cli(*words: Any) -> Result:
+    return CliRunner().invoke(commands, [str(word) for word in words])
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two datasets; runs of a separator, of conflicts, of a limit, and a race."""
+    path = tmp_path_factory.mktemp("report")
+    for kind, name in (("planted", "yes"), ("one-flip", "no")):
+        dfeas.generate(Instance(kind, 8, 3000, 0.05), path / name)
+    dfeas.solve(path / "yes", out=path / "separator")
+    dfeas.solve(path / "no", out=path / "conflict")
+    dfeas.solve(path / "no", out=path / "limit", method="mirror-prox", eps=1e-9, max_passes=70)
+    (path / "race").mkdir()
+    for method in ("perceptron", "mirror-prox", "working-set"):
+        dfeas.solve(path / "yes", out=path / "race" / method, method=method)
+    return path
+
+
+@pytest.fixture
+def copy(room: Path, tmp_path: Path) -> Callable[..., Path]:
+    """A run that a test may damage, with keys of its result changed."""
+
+    def make(name: str, **changes: Any) -> Path:
+        folder = Path(shutil.copytree(room / name, tmp_path / name))
+        values = json.loads((folder / "result.json").read_text())
+        (folder / "result.json").write_text(json.dumps({**values, **changes}))
+        return folder
+
+    return make
+
+
+def change_passes(run: Path, **changes: Any) -> None:
+    """Write the trace again with keys of each pass changed."""
+    events = [json.loads(line) for line in (run / "trace.jsonl").read_text().splitlines()]
+    lines = [json.dumps({**event, **changes} if event["event"] == "pass" else event) for event in events]
+    (run / "trace.jsonl").write_text("\n".join(lines) + "\n")
+
+
+def test_a_separator_is_explained(room: Path, tmp_path: Path) -> None:
+    page = parse(report([room / "separator"], tmp_path / "page.html"))
+    values = json.loads((room / "separator" / "result.json").read_text())
+    assert page.texts["title"] == ["dfeas: separator: feasible"]
+    assert page.texts["h2"] == ["Feasible: a hyperplane separates the points"]
+    assert f"Why it stopped: {STOPPED['verdict']}." in page.texts["p"]
+    assert "Proof: rigorous: rounding errors are bounded." in page.texts["p"]
+    assert sorted(page.pictures) == sorted([*COURSE, "Violations", "Margin distribution"])
+    shown = dict(zip(page.texts["dt"], page.texts["dd"], strict=False))
+    assert shown["points"] == "3,000"
+    assert shown["margin bracket"] == f"{values['margin_lower']:.6g} .. {values['margin_upper']:.6g}"
+    assert page.texts["code"] == [values["fingerprint"]]
+    notes = [json.loads(line) for line in (room / "separator" / "trace.jsonl").read_text().splitlines()]
+    assert page.texts["span"][1::2] == [note["text"] for note in notes if note["event"] != "pass"]
+
+
+def test_conflicts_are_listed_the_first_fifty_at_most(copy: Callable[..., Path]) -> None:
+    entries = [{"point": 7 * i, "label": "<b>&", "weight": 0.01, "score": -1 / (i + 1)} for i in range(60)]
+    page = parse(report([copy("conflict", conflicts=entries)]))
+    assert page.texts["h2"] == ["eps-infeasible: no hyperplane has a margin above 0.001"]
+    assert {"Weights, sorted", *COURSE} <= set(page.pictures)
+    assert "Margin distribution" not in page.pictures
+    rows = [page.texts["td"][i : i + 4] for i in range(0, len(page.texts["td"]), 4)]
+    assert rows == [[str(7 * i), "<b>&", "0.01", f"{-1 / (i + 1):+.6f}"] for i in range(50)]
+    assert "The first 50 of 60 points" in page.words
+
+
+def test_the_points_of_a_real_conflict_are_those_of_the_result(room: Path, tmp_path: Path) -> None:
+    page = parse(report([room / "conflict"], tmp_path / "page.html"))
+    conflicts = json.loads((room / "conflict" / "result.json").read_text())["conflicts"]
+    assert page.texts["td"][0] == str(conflicts[0]["point"]) == str(Instance("one-flip", 8, 3000, 0.05).flipped)
+    assert len(page.texts["td"]) == 4 * len(conflicts)
+
+
+def test_a_run_that_met_a_limit_says_so_and_shows_its_direction(room: Path, tmp_path: Path) -> None:
+    page = parse(report([room / "limit"], tmp_path / "page.html"))
+    assert page.texts["h2"] == ["Undecided: neither a separator nor a proof that there is none"]
+    assert "Why it stopped: the limit of passes was reached." in page.texts["p"]
+    assert "Distances of the points from the best direction so far" in page.texts["h3"]
+    assert sorted(page.pictures) == sorted([*COURSE, "Margin distribution"])
+    assert "No pass of this run counted violations" in page.words
+
+
+def test_distances_are_those_of_the_separator(room: Path) -> None:
+    run = load_run("separator", room / "separator")
+    found = margins([run], "100MB")["separator"]
+    assert isinstance(found, Margins)
+    header = json.loads((room / "yes" / "zarr.json").read_text())["attributes"]["dfeas"]
+    assert found.counts.counts.sum(axis=1).tolist() == [3000 - header["positive"], header["positive"]]
+    used = np.flatnonzero(found.counts.counts.any(axis=0))
+    assert found.counts.edges[used[0]] <= run.values["margin_lower"] * (1 + 1e-9)
+    assert found.counts.edges[used[0] + 1] >= run.values["margin_lower"]
+
+
+def test_a_zero_point_is_a_page_without_a_pass(tmp_path: Path, arrays: Callable[..., Any]) -> None:
+    X, labels = arrays("planted", 4, 50, margin=0.1)
+    X[17] = 0
+    dfeas.solve(X, labels, out=tmp_path / "run")
+    page = parse(report([tmp_path / "run"]))
+    assert page.texts["h2"] == ["Infeasible: no hyperplane separates the points"]
+    assert "Proof: exact: in rational arithmetic." in page.texts["p"]
+    assert page.pictures == ["Weights, sorted"]
+    assert "No pass was made" in page.words
+
+
+@pytest.mark.parametrize(
+    ("margins_of_passes", "proof"),
+    [
+        ({"margin_lower": -1.0, "margin_upper": 1e-300}, "rigorous"),
+        ({"margin_lower": 0.0, "margin_upper": 0.0}, "none"),
+        ({"margin_lower": 1e-300, "margin_upper": 0.5}, "rigorous"),
+        ({"margin_lower": float("nan"), "margin_upper": float("inf")}, "none"),
+        ({"seconds": 0.0, "pass_seconds": 0.0, "read_seconds": 0.0, "scan_seconds": 0.0, "violated": 0}, "rigorous"),
+    ],
+)
+def test_extreme_numbers_are_drawn(copy: Callable[..., Path], margins_of_passes: dict[str, Any], proof: str) -> None:
+    ends = {key: value for key, value in margins_of_passes.items() if key.startswith("margin")}
+    run = copy("separator", proof=proof, stopped="interrupted", verdict="undecided", **ends)
+    change_passes(run, **margins_of_passes)
+    page = parse(report([run]))
+    assert set(COURSE) <= set(page.pictures)
+    assert "Why it stopped: the run was interrupted." in page.texts["p"]
+
+
+def test_a_single_pass_and_no_pass_are_drawn(copy: Callable[..., Path]) -> None:
+    run = copy("limit")
+    lines = (run / "trace.jsonl").read_text().splitlines()
+    passes = [line for line in lines if '"pass"' in line]
+    (run / "trace.jsonl").write_text(passes[0] + "\n")
+    page = parse(report([run]))
+    assert set(COURSE) <= set(page.pictures)
+    assert "The trace has no notes." in page.words
+    (run / "trace.jsonl").write_text("")
+    assert parse(report([run])).pictures == ["Margin distribution"]
+
+
+def test_a_race_stands_for_its_runs_in_order_and_its_page_is_beside_them(room: Path) -> None:
+    page_path = report([room / "race"])
+    assert page_path == room / "race" / "report.html"
+    page = parse(page_path)
+    assert page.texts["a"] == ["mirror-prox", "perceptron", "working-set"]
+    assert [a["href"] for tag, a in page.tags if tag == "a"] == ["#run-1", "#run-2", "#run-3"]
+    assert [a["id"] for tag, a in page.tags if "id" in a] == ["run-1", "run-2", "run-3"]
+    assert page.texts["h2"] == ["Comparison", *["Feasible: a hyperplane separates the points"] * 3]
+    assert page.pictures[:2] == ["Against passes", "Against seconds"]
+    assert page.pictures.count("Margin distribution") == 3
+    assert "Beware" not in page.words
+
+
+def test_runs_on_different_data_are_compared_with_a_warning(room: Path, tmp_path: Path) -> None:
+    page = parse(report([room / "separator", room / "conflict"], tmp_path / "both.html"))
+    assert "Beware: these runs are on 2 different datasets" in page.words
+    with pytest.raises(UsageError, match="--out"):
+        report([room / "separator", room / "conflict"])
+
+
+def test_rows_are_the_values_of_the_results(room: Path, tmp_path: Path) -> None:
+    rows = compare([room / "conflict", room / "race"])
+    assert [r["run"] for r in rows] == ["conflict", "mirror-prox", "perceptron", "working-set"]
+    for one in rows:
+        values = json.loads((Path(one["folder"]) / "result.json").read_text())
+        assert all(values[key] == value for key, value in one.items() if key not in {"run", "folder"})
+    shutil.copytree(room / "separator", tmp_path / "separator")
+    twice = compare([room / "separator", tmp_path / "separator"])
+    assert [r["run"] for r in twice] == [str(room / "separator"), str(tmp_path / "separator")]
+
+
+def test_data_that_has_gone_or_changed_is_said(copy: Callable[..., Path], room: Path, tmp_path: Path) -> None:
+    data = json.loads((room / "separator" / "result.json").read_text())["data"]
+    for place, words in ((tmp_path / "gone", "no such file or folder"), (room / "no", "no longer the data of the run")):
+        run = copy("separator", data={**data, "path": str(place)})
+        page = parse(report([run]))
+        assert "Margin distribution" not in page.pictures
+        assert words in page.words
+        shutil.rmtree(run)
+    damaged = Path(shutil.copytree(room / "yes", tmp_path / "damaged"))
+    chunk = next((damaged / "X").glob("c.*"))
+    chunk.write_bytes(bytes([chunk.read_bytes()[0] ^ 1]) + chunk.read_bytes()[1:])
+    assert "is damaged" in parse(report([copy("separator", data={**data, "path": str(damaged)})])).words
+
+
+def test_a_foreign_array_is_known_again_by_its_entries(tmp_path: Path, arrays: Callable[..., Any]) -> None:
+    X, labels = arrays("planted", 6, 2000, margin=0.1)
+    zarr.create_array(tmp_path / "x", data=X, chunks=(500, 6))
+    np.save(tmp_path / "y.npy", np.where(labels > 0, "h<a>m 良", "_$p_a^m$"))
+    dfeas.solve(tmp_path / "x", tmp_path / "y.npy", out=tmp_path / "run", intercept=True)
+    assert "Margin distribution" in parse(report([tmp_path / "run"])).pictures
+    zarr.open_array(tmp_path / "x", mode="r+")[1999, 5] = 0.25
+    page = parse(report([tmp_path / "run"]))
+    assert "Margin distribution" not in page.pictures
+    assert "no longer the data of the run" in page.words
+
+
+def test_arrays_in_memory_cannot_be_read_again(tmp_path: Path, arrays: Callable[..., Any]) -> None:
+    dfeas.solve(*arrays("planted", 6, 2000, margin=0.1), out=tmp_path / "run")
+    page = parse(report([tmp_path / "run"]))
+    assert "the run was on arrays in memory" in page.words
+    assert "Margin distribution" not in page.pictures
+
+
+def test_a_certificate_without_a_direction_is_said(copy: Callable[..., Path]) -> None:
+    run = copy("limit")
+    with np.load(run / "certificate.npz") as arrays:
+        fields = {name: arrays[name] for name in arrays}
+    np.savez(run / "certificate.npz", **{**fields, "y": 0 * fields["y"]})
+    assert "the run left no direction" in parse(report([run])).words
+    (run / "certificate.npz").unlink()
+    assert "The run left no certificate." in parse(report([run])).words
+
+
+def test_without_data_nothing_is_read(copy: Callable[..., Path]) -> None:
+    run = copy("separator")
+    page = parse(report([run], data=False))
+    assert "made without reading the data" in page.words
+    assert "Margin distribution" not in page.pictures
+
+
+def test_texts_of_a_run_are_escaped(copy: Callable[..., Path]) -> None:
+    text = '<script>alert("&")</script>'
+    run = copy("separator", why=text, message=text, versions={"a<i>": text})
+    with (run / "trace.jsonl").open("a") as file:
+        file.write(json.dumps({"event": "x", "text": text}) + "\n")
+    page = parse(report([run]))
+    assert page.words.count("<script>") >= 4
+    assert "<script>" not in (run / "report.html").read_text()
+
+
+def test_a_torn_last_line_is_no_harm_and_any_other_is(copy: Callable[..., Path]) -> None:
+    run = copy("separator")
+    trace = (run / "trace.jsonl").read_bytes()
+    (run / "trace.jsonl").write_bytes(trace + b'{"event": "pass", "met')
+    whole = load_run("a", run)
+    assert len(whole.records) == trace.count(b'"event": "pass"')
+    for bad in (b"{\n" + trace, trace.replace(b'"passes"', b'"p"'), b"[]\n" + trace, b'{"event": 1}\n', b"\xff\n"):
+        (run / "trace.jsonl").write_bytes(bad)
+        with pytest.raises(CorruptDataError, match=r"trace\.jsonl: line \d+ is damaged"):
+            report([run])
+    (run / "trace.jsonl").unlink()
+    with pytest.raises(CorruptDataError, match=r"trace\.jsonl: missing"):
+        report([run])
+    assert not (run / "report.html").exists()
+
+
+def test_missing_and_damaged_results_are_one_line(copy: Callable[..., Path], tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match="no such folder"):
+        report([tmp_path / "none"])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(BadInputError, match="no finished run"):
+        compare([tmp_path / "empty"])
+    with pytest.raises(UsageError, match="no run"):
+        compare([])
+    run = copy("separator", passes="many")
+    with pytest.raises(CorruptDataError, match="another type"):
+        compare([run])
+    shutil.rmtree(run)
+    run = copy("separator", fingerprint="0" * 64)
+    with pytest.raises(CorruptDataError, match="of different data"):
+        report([run])
+    (run / "certificate.npz").write_bytes(b"PK")
+    with pytest.raises(CorruptDataError, match="not a readable certificate"):
+        report([run])
+
+
+def test_only_a_page_of_ours_is_replaced(copy: Callable[..., Path], tmp_path: Path) -> None:
+    run = copy("separator")
+    first = report([run]).read_bytes()
+    assert report([run]).read_bytes() == first  # the same run, the same bytes
+    foreign = tmp_path / "thesis.html"
+    foreign.write_text("<html>years of work, dfeas report</html>")
+    with pytest.raises(UsageError, match="is no report of dfeas"):
+        report([run], foreign)
+    assert foreign.read_text().startswith("<html>years")
+    with pytest.raises(UsageError, match="a folder"):
+        report([run], tmp_path)
+    with pytest.raises(UsageError, match="no such folder"):
+        report([run], tmp_path / "a" / "b.html")
+    assert sorted(p.name for p in run.iterdir()) == sorted(["certificate.npz", "report.html", "result.json", "trace.jsonl"])
+
+
+def test_without_matplotlib_the_error_says_what_to_install(room: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(UsageError, match=r"pip install 'dfeas\[report\]'"):
+        report([room / "separator"])
+    assert len(compare([room / "race"])) == 3
+
+
+def test_the_command_line_does_not_import_matplotlib() -> None:
+    code = "import sys, dfeas, dfeas.cli, dfeas.report; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_report_on_the_command_line_prints_the_path(room: Path, tmp_path: Path) -> None:
+    done = cli("report", room / "separator", "--out", tmp_path / "page.html", "--memory", "200MB", "--no-data")
+    assert (done.exit_code, done.stdout, done.stderr) == (0, f"{tmp_path / 'page.html'}\n", "")
+    assert "made without reading" in parse(tmp_path / "page.html").words
+    refused = cli("report", room / "separator", room / "conflict")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert refused.stderr.startswith("dfeas: error: several runs")
+    assert cli("report", tmp_path / "nowhere").exit_code == 4
+
+
+def test_compare_on_the_command_line_is_a_table_or_json(room: Path) -> None:
+    done = cli("compare", room / "race")
+    assert (done.exit_code, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0].split()[:5] == ["run", "method", "verdict", "stopped", "proof"]
+    assert [line.split()[0] for line in lines[1:]] == ["mirror-prox", "perceptron", "working-set"]
+    assert len({len(line) for line in lines}) == 1
+    done = cli("compare", room / "race", room / "conflict", "--json")
+    assert [r["run"] for r in json.loads(done.stdout)] == ["mirror-prox", "perceptron", "working-set", "conflict"]
+    assert done.stderr.count("\n") == 1
+    assert "fingerprints differ" in done.stderr
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_has_a_page(room: Path, tmp_path: Path, method: str) -> None:
+    result = dfeas.solve(room / "no", out=tmp_path / "run", method=method, eps=0.01, max_passes=60)
+    page = parse(report([tmp_path / "run"]))
+    assert set(COURSE) <= set(page.pictures)
+    assert page.texts["title"] == [f"dfeas: run: {result.verdict}"]
+    assert ("Violations" in page.pictures) == any(r.violated is not None for r in load_run("run", tmp_path / "run").records)
+    assert f"{result.passes:.4g}" in page.texts["dd"]
