@@ -6,6 +6,8 @@ from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, Dfea
 from dfeas.instances import Instance, generate
 from dfeas.methods import METHODS
 from dfeas.planning import Plan, plan
+from dfeas.racing import Race, race
+from dfeas.report import compare, report
 from dfeas.result import Result
 from dfeas.solving import solve
 from dfeas.store.ingest import ingest
@@ -22,12 +24,16 @@ __all__ = [
     "DfeasError",
     "Instance",
     "Plan",
+    "Race",
     "Result",
     "UsageError",
     "__version__",
+    "compare",
     "generate",
     "ingest",
     "plan",
+    "race",
+    "report",
     "solve",
     "verify_certificate",
     "verify_run",

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -19,8 +18,10 @@ from dfeas.instances import KINDS, Instance
 from dfeas.instances import generate as write_instance
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.methods import METHODS
+from dfeas.options import METHOD_HELP, Cluster, run_options
 from dfeas.planning import plan as make_plan
-from dfeas.printing import show_check, show_header, show_plan, show_result
+from dfeas.printing import show_check, show_header, show_plan, show_race, show_result
+from dfeas.racing import race as run_race
 from dfeas.report import compare as compare_runs
 from dfeas.report import report as write_report
 from dfeas.report.compare import table, warning
@@ -29,10 +30,6 @@ from dfeas.store import Source, open_source
 from dfeas.store.ingest import Progress
 from dfeas.store.ingest import ingest as write_dataset
 from dfeas.version import __version__
-
-if TYPE_CHECKING:
-    from distributed import Client
-
 
 LIMIT_REACHED, INTERRUPTED = 3, 75
 
@@ -156,44 +153,44 @@ def info(data: Path, labels: str | None, as_json: bool) -> None:
     show_header(data, values, as_json)
 
 
-@commands.command(cls=_Command)
-@click.argument("data", type=click.Path(path_type=Path))
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the result; must not exist.")
-@click.option("--labels", default=None, help="Label array, when DATA is a zarr array.")
-@click.option("--positive", default=None, metavar="CLASS", help="This class against all others, with --labels.")
-@click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", *METHODS]))
-@click.option("--eps", default=1e-3, show_default=True, help="Stop with eps-infeasible when no margin above it exists.")
-@click.option(
-    "--margin-tolerance", type=float, default=None, metavar="T", help="Go on to the maximum margin, up to this share of it."
-)
-@click.option("--intercept", is_flag=True, help="Any hyperplane, not only those through the origin.")
-@click.option("--max-passes", type=int, default=None, help="Stop after so many reads of the data.")
-@click.option("--time-limit", type=float, default=None, metavar="SECONDS", help="Stop after a pass beyond this time.")
-@click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of a process for blocks and answers.")
-@click.option("--scheduler", default=None, metavar="ADDR", help="Run on this Dask cluster.")
-@click.option("--scheduler-file", default=None, type=click.Path(), help="Run on the Dask cluster of this file.")
-@click.option("--local", type=click.IntRange(1), default=None, metavar="N", help="Run on N worker processes here.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def solve(
-    data: Path,
-    out: Path,
-    scheduler: str | None,
-    scheduler_file: str | None,
-    local: int | None,
-    as_json: bool,
-    **options: Any,
-) -> None:
+@commands.command(cls=_Command, epilog=METHOD_HELP)
+@run_options
+@click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", *METHODS]), metavar="NAME")
+@click.option("--away-steps", is_flag=True, help="Of von-neumann: the same as --method von-neumann-away.")
+def solve(data: Path, out: Path, cluster: Cluster, as_json: bool, away_steps: bool, **options: Any) -> None:
     """Decide whether DATA is separable, and write verdict, certificate and trace to the folder OUT.
 
     DATA is a dfeas dataset, or a zarr array (n, m) with --labels. Without a cluster the work is done in this process.
     """
-    if sum(choice is not None for choice in (scheduler, scheduler_file, local)) > 1:
-        raise click.UsageError("choose one of --scheduler, --scheduler-file and --local")
-    with _client(scheduler, scheduler_file, local) as client:
+    if away_steps:
+        if not options["method"].startswith("von-neumann"):
+            raise click.UsageError("--away-steps is for --method von-neumann")
+        options["method"] = "von-neumann-away"
+    with cluster.client() as client:
         result = run_solve(str(data), out=out, client=client, progress=True, **options)
     show_result(result, out, as_json)
     if result.stopped != "verdict":
         sys.exit(INTERRUPTED if result.stopped == "interrupted" else LIMIT_REACHED)
+
+
+@commands.command(cls=_Command, epilog=METHOD_HELP)
+@run_options
+@click.option("--methods", required=True, metavar="A,B,..", help="Names of methods, see below.")
+@click.option("--all", "to_the_end", is_flag=True, help="Go on until each method has its own verdict, or a limit.")
+def race(data: Path, out: Path, cluster: Cluster, as_json: bool, methods: str, **options: Any) -> None:
+    """Run several methods on the same reads of DATA, and write a run of each to the folder OUT. The first verdict ends all.
+
+    Limits of passes hold for each method; reads are counted once. dfeas compare OUT and dfeas report OUT show them again.
+    """
+    names = [name.strip() for name in methods.split(",")]
+    with cluster.client() as client:
+        found = run_race(str(data), methods=names, out=out, client=client, progress=True, **options)
+    show_race(found, out, as_json)
+    ended = [result.stopped for result in found.results.values()]
+    if "interrupted" in ended:
+        sys.exit(INTERRUPTED)
+    if found.first is None or not all(stopped in ("verdict", "outrun") for stopped in ended):
+        sys.exit(LIMIT_REACHED if options["to_the_end"] or found.first is None else 0)
 
 
 @commands.command(cls=_Command)
@@ -209,19 +206,6 @@ def plan(data: Path, labels: str | None, as_json: bool, **options: Any) -> None:
     """Say what a run in this process would cost: memory, passes and time of each method. Reads a few blocks."""
     found = make_plan(str(data), labels, **options)
     show_plan(data, found, as_json)
-
-
-@contextmanager
-def _client(scheduler: str | None, scheduler_file: str | None, local: int | None) -> Iterator[Client | None]:
-    if scheduler is None and scheduler_file is None and local is None:
-        yield None
-        return
-    from dfeas.engine.cluster import connect, local_cluster
-
-    # what becomes of the cluster is said in our own words; a traceback of its reconnection says less
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    with local_cluster(local) if local is not None else connect(scheduler, scheduler_file) as client:
-        yield client
 
 
 @commands.command(cls=_Command)

@@ -68,22 +68,24 @@ def race(
                     lane.tell(part, engine, limits, lambda: clock() - began)
                 for lane in group:
                     lane.settle(engine, limits, fingerprint, verify)
+                    lane.ended = clock() if lane.over else None
                 if not to_the_end and any(lane.proved for lane in group):
-                    _give_up(lanes, "outrun")
+                    _give_up(lanes, "outrun", clock())
                     break
         except (KeyboardInterrupt, ClusterLostError) as error:
-            _give_up(lanes, "interrupted", str(error) or "interrupted")
+            _give_up(lanes, "interrupted", clock(), str(error) or "interrupted")
     outcomes = [lane.outcome(fingerprint) for lane in lanes]
     return outcomes, sum(outcome.reads for outcome in outcomes) - shared
 
 
-def _give_up(lanes: Sequence[Lane], stopped: str, why: str = "") -> None:
+def _give_up(lanes: Sequence[Lane], stopped: str, now: float, why: str = "") -> None:
     """End all lanes that are not over."""
     for lane in lanes:
         if not lane.over:
             if why:
                 lane.note(stopped, why)
             lane.give_up(stopped)
+            lane.ended = now
 
 
 def _groups(lanes: Sequence[Lane]) -> list[tuple[list[Lane], Question]]:

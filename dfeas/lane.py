@@ -30,6 +30,7 @@ class Outcome:
     certificate: Certificate | None  # checked for a verdict; without one, the best separator so far, unchecked
     check: Check | None
     reads: float  # of the data, by passes, recovery and checks of this method
+    ended: float | None = None  # when, by the clock of the driver
 
 
 @dataclass
@@ -45,6 +46,7 @@ class Lane:
     certificate: Certificate | None = None
     check: Check | None = None
     decision: Decision | None = None
+    ended: float | None = None  # when it was over
     over: bool = False  # the decision stands: its evidence was checked, if it is a verdict
     record: Record = field(init=False)
 
@@ -112,7 +114,7 @@ class Lane:
             certificate = Certificate("separator", fingerprint, y=evidence.bracket.y)
         text = ending(self.decision, self.record)
         self.note("stopped", text, stopped=self.decision.stopped, verdict=self.decision.verdict)
-        return Outcome(self.decision, self.record, evidence, certificate, self.check, self.reads)
+        return Outcome(self.decision, self.record, evidence, certificate, self.check, self.reads, self.ended)
 
     def note(self, event: str, text: str, **values: Any) -> None:
         """Tell the sinks."""

@@ -9,6 +9,8 @@ from typing import Any
 import click
 
 from dfeas.planning import Plan
+from dfeas.racing import Race
+from dfeas.report.compare import KEYS, table
 from dfeas.result import Result
 from dfeas.verify import Check
 
@@ -82,6 +84,18 @@ def show_result(result: Result, out: Path, as_json: bool) -> None:
     )
     if result.conflicts:
         _show_conflicts(result)
+    click.echo(f"results      {out}")
+
+
+def show_race(found: Race, out: Path, as_json: bool) -> None:
+    """How each method ended, what was read for all, and where the files are."""
+    if as_json:
+        click.echo(json.dumps(found.to_json()))
+        return
+    results = found.results.items()
+    rows = [{"run": name, **{key: getattr(result, key) for key in KEYS}} for name, result in results]
+    click.echo("\n".join(table(rows)))
+    click.echo(f"{found.reads:.4g} reads of the data for all of them")
     click.echo(f"results      {out}")
 
 

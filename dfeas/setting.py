@@ -103,9 +103,9 @@ def set_up(
 
 
 @contextmanager
-def run_folder(path: Path) -> Iterator[Path]:
-    """A folder for a result, locked while it is worked on. Raises UsageError when it holds one."""
-    lock = claim(path, RESULT)
+def run_folder(path: Path, last: str = RESULT) -> Iterator[Path]:
+    """A folder for a result, locked while it is worked on. Raises UsageError when it holds ``last``, which is written last."""
+    lock = claim(path, last)
     try:
         yield path.absolute()
     except BaseException:

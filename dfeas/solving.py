@@ -168,7 +168,7 @@ def result_of(setting: Setting, asked: Request, outcome: Outcome, why: str, read
         reads=reads,
         iterations=record.iterations,
         bytes_read=round(reads * dataset.bytes),
-        seconds=time.monotonic() - asked.began,
+        seconds=(outcome.ended or time.monotonic()) - asked.began,
         certificate=None,
         fingerprint=dataset.fingerprint,
         versions=versions(),

@@ -21,6 +21,7 @@ ALLOWED = {
     "verify": {"certificate", "store", "errors"},
     "termination": set(),
     "trace": {"termination"},
+    "scoreboard": {"termination", "trace"},
     "memory": {"errors", "passes", "store"},
     "recovery": {"certificate", "engine", "methods", "passes", "termination", "workingset"},
     "conflicts": {"certificate", "methods", "store"},
@@ -41,7 +42,7 @@ ALLOWED = {
         "version",
     },
 }
-FRONTS = {"result", "request", "setting", "solving", "planning", "printing", "checking", "cli", "__init__"}
+FRONTS = {"result", "request", "setting", "solving", "racing", "planning", "printing", "checking", "options", "cli", "__init__"}
 MATPLOTLIB_ONLY_IN = {"report/drawing.py", "report/plots.py", "report/distributions.py"}
 DASK_ONLY_IN = {"engine/cluster.py"}
 METHODS_MAY_NOT = {"os", "sys", "time", "random", "logging", "pathlib", "dask", "distributed", "zarr", "io", "threading"}

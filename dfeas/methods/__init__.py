@@ -35,4 +35,23 @@ METHODS: dict[str, Callable[[], AnyMethod]] = {
 }
 """All methods."""
 
-__all__ = ["METHODS", "AnyMethod", "Bracket", "Evidence", "Facts", "Method", "Mixture", "Sparse", "Stored"]
+SUMMARY: dict[str, str] = {
+    "working-set": "a few reads; columns in memory; names conflicts",
+    "working-set-plain": "the same without a method that rides along",
+    "mirror-prox": "two reads a step",
+    "mirror-prox-one-pass": "one read a step",
+    "mirror-prox-fixed": "two reads a step, the theorem's step",
+    "smooth-perceptron": "one read a step",
+    "perceptron": "one read for many corrections; proves infeasibility slowly",
+    "normalized-perceptron": "one read a step; proves infeasibility slowly",
+    "online-perceptron": "points in order, one core; proves infeasibility slowly",
+    "margin-perceptron": "a quarter of the best margin, points as stored; proves infeasibility slowly",
+    "margin-perceptron-unit": "the same for unit points; proves infeasibility slowly",
+    "winnow": "multiplicative weights, for separators of few features; proves infeasibility slowly",
+    "von-neumann": "one read a step",
+    "von-neumann-away": "the same with away steps",
+    "ispvn": "two reads a step, and n-vectors on scratch storage",
+}
+"""What a method costs and gives, for people. Each proves either answer; slowly: within 1 / eps^2 corrections."""
+
+__all__ = ["METHODS", "SUMMARY", "AnyMethod", "Bracket", "Evidence", "Facts", "Method", "Mixture", "Sparse", "Stored"]

@@ -27,7 +27,7 @@ COLUMNS = (
 WORDS = 5
 """How many of the columns, from the left, are words; the others are numbers."""
 
-_KEYS = (
+KEYS = (
     "method",
     "verdict",
     "stopped",
@@ -41,6 +41,7 @@ _KEYS = (
     "seconds",
     "fingerprint",
 )
+"""What is compared, by the keys of ``result.json``."""
 
 
 def compare(runs: Sequence[str | Path]) -> list[dict[str, Any]]:
@@ -54,7 +55,7 @@ def compare(runs: Sequence[str | Path]) -> list[dict[str, Any]]:
 
 def row(name: str, folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
     """What is compared of a run."""
-    return {"run": name, "folder": str(folder), **{key: values[key] for key in _KEYS}}
+    return {"run": name, "folder": str(folder), **{key: values[key] for key in KEYS}}
 
 
 def cells(row: Mapping[str, Any]) -> list[str]:

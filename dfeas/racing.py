@@ -1,0 +1,144 @@
+"""``dfeas.race``: several methods on the same reads of the data, until the first has a verdict or each has ended."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dfeas.driver import race as run_race
+from dfeas.errors import UsageError
+from dfeas.lane import Lane, Outcome
+from dfeas.memory import DEFAULT_MEMORY
+from dfeas.methods import METHODS
+from dfeas.request import Request, choose, facts_of, known, request
+from dfeas.result import RACE, TRACE, Result
+from dfeas.scoreboard import Scoreboard
+from dfeas.setting import Setting, open_data, run_folder, set_up, survey
+from dfeas.solving import announce, result_of, saved, zero_point
+from dfeas.store.placing import placed
+from dfeas.termination import Goal, Limits
+from dfeas.trace import Sink, TraceFile
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+@dataclass(frozen=True)
+class Race:
+    """How each method ended, and what was read for all of them together."""
+
+    results: dict[str, Result]  # in the order of the methods
+    reads: float  # of the data: what several methods asked at once counts once
+
+    @property
+    def first(self) -> Result | None:
+        """The result with a verdict that took the fewest seconds; None when there is none."""
+        return min((r for r in self.results.values() if r.success), key=lambda r: r.seconds, default=None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        first = self.first
+        results = {name: result.to_json() for name, result in self.results.items()}
+        return {"first": None if first is None else first.method, "reads": self.reads, "results": results}
+
+
+def race(
+    X: Any,
+    labels: Any = None,
+    *,
+    methods: Sequence[str],
+    to_the_end: bool = False,
+    eps: float = 1e-3,
+    margin_tolerance: float | None = None,
+    intercept: bool = False,
+    positive: str | None = None,
+    max_passes: int | None = None,
+    time_limit: float | None = None,
+    memory: str | int = DEFAULT_MEMORY,
+    out: str | Path | None = None,
+    client: Client | None = None,
+    progress: bool = False,
+) -> Race:
+    """Run several methods side by side: their questions ride on the same reads of the data.
+
+    Parameters
+    ----------
+    methods : at least two names of ``dfeas.METHODS``, each once.
+    to_the_end : go on until each has a verdict of its own or reaches a limit; otherwise the first verdict ends all.
+    max_passes : for each method.
+    memory : budget in bytes, per process, for all of them together.
+    out : folder with a run folder for each method, as ``dfeas.solve`` writes it, and race.json.
+
+    The others are those of ``dfeas.solve``, which also says what is raised. Questions that read in a way of their own (samples
+    of a working set, points in order, n-vectors) are asked on reads of their own.
+    """
+    names = [known(method) for method in methods]
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise UsageError(f"methods {','.join(names)}: expected at least two, each once")
+    asked = request(eps, margin_tolerance, max_passes, time_limit, memory)
+    data = open_data(X, labels, positive, intercept)
+    with ExitStack() as stack:
+        folder = None if out is None else stack.enter_context(run_folder(Path(out), RACE))
+        setting = set_up(stack, data, asked.memory, client, folder)
+        board = Scoreboard(sys.stderr) if progress and sys.stderr is not None else None
+        sinks = {name: _sinks(stack, name, folder, board) for name in names}
+        outcomes, survey_reads, reads = _outcomes(setting, asked, sinks, to_the_end)
+        results = {}
+        for (name, outcome), why in zip(outcomes.items(), _whys(setting, asked, names), strict=True):
+            result = result_of(setting, asked, outcome, why, survey_reads + outcome.reads)
+            results[name] = saved(result, None if folder is None else folder / name)
+        found = Race(results, survey_reads + reads)
+        if folder is not None:
+            with placed(folder / RACE) as file:
+                file.write((json.dumps(found.to_json(), indent=2) + "\n").encode())
+        return found
+
+
+def _sinks(stack: ExitStack, name: str, folder: Path | None, board: Scoreboard | None) -> list[Sink]:
+    sinks: list[Sink] = []
+    if folder is not None:
+        (folder / name).mkdir()
+        sinks.append(TraceFile(folder / name / TRACE))
+    if board is not None:
+        sinks.append(board.row(name))
+    for sink in sinks:
+        stack.callback(sink.close)
+    return sinks
+
+
+def _whys(setting: Setting, asked: Request, names: Sequence[str]) -> list[str]:
+    """Why each method runs. Raises UsageError for one that cannot work within its share of the memory."""
+    facts = facts_of(setting.dataset, asked.memory // len(names))
+    return [f"{choose(name, facts)[1]}, in a race of {len(names)}" for name in names]
+
+
+def _outcomes(
+    setting: Setting, asked: Request, sinks: dict[str, list[Sink]], to_the_end: bool
+) -> tuple[dict[str, Outcome], float, float]:
+    """How each ended; reads of the survey, and all others."""
+    dataset = setting.dataset
+    for (name, own), why in zip(sinks.items(), _whys(setting, asked, list(sinks)), strict=True):
+        announce(own, dataset, name, why)
+    found = survey(setting)
+    if found.zero is not None and not dataset.intercept:
+        outcomes = {name: zero_point(setting, name, found.zero) for name in sinks}
+        return outcomes, found.reads, sum(outcome.reads for outcome in outcomes.values())
+    facts = facts_of(dataset, asked.memory // len(sinks), asked.margin_tolerance, found.radius)
+    lanes = []
+    for name, own in sinks.items():
+        method = METHODS[name]()
+        lanes.append(Lane(method, method.init(facts), Goal(asked.eps, asked.margin_tolerance), own))
+    ended, reads = run_race(
+        setting.engine,
+        lanes,
+        Limits(asked.max_passes, asked.seconds_left),
+        fingerprint=dataset.fingerprint,
+        verify=setting.checking,
+        to_the_end=to_the_end,
+    )
+    return dict(zip(sinks, ended, strict=True)), found.reads, reads

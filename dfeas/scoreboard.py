@@ -1,0 +1,116 @@
+"""The table of a race while it runs: a row for each method, live on a terminal, now and then in a pipe."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+from dfeas.termination import Record
+from dfeas.trace import Sink
+
+HEAD = ("method", "passes", "iterations", "margin lower", "margin upper", "violated", "seconds")
+
+
+@dataclass
+class Scoreboard:
+    """Rows of all methods on one stream."""
+
+    stream: IO[str]
+    every: float = 5.0  # seconds between tables in a pipe
+    clock: Callable[[], float] = time.monotonic
+    _rows: dict[str, Record | None] = field(default_factory=dict)
+    _ended: dict[str, str] = field(default_factory=dict)
+    _shown: float = -math.inf
+    _lines: int = 0  # of the table that stands on the terminal
+    _lost: bool = False
+
+    def row(self, method: str) -> Sink:
+        """The sink of one method."""
+        self._rows[method] = None
+        return _Row(self, method)
+
+    def update(self, method: str, record: Record) -> None:
+        """After a pass of one method."""
+        self._rows[method] = record
+        now = self.clock()
+        if now - self._shown >= (0.2 if self._live else self.every):
+            self._shown = now
+            self.show()
+
+    def say(self, text: str) -> None:
+        """A line of its own, above the table."""
+        self._write(self._cleared() + text + "\n")
+        if self._live:
+            self.show()
+
+    def end(self, method: str, text: str) -> None:
+        """A method has ended."""
+        self._ended[method] = text
+        if len(self._ended) == len(self._rows):
+            self.show()
+            self._lines = 0
+
+    def show(self) -> None:
+        """The table, in place of the last one on a terminal."""
+        lines = [list(HEAD), *(self._cells(method, record) for method, record in self._rows.items())]
+        widths = [max(len(line[i]) for line in lines) for i in range(len(HEAD))]
+        text = ""
+        for line in lines:
+            cells = [line[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True))]
+            ended = self._ended.get(line[0], "")
+            text += "  ".join([*cells, ended]).rstrip() + "\n"
+        self._write(self._cleared() + text)
+        self._lines = len(lines) if self._live else 0
+
+    @staticmethod
+    def _cells(method: str, record: Record | None) -> list[str]:
+        if record is None:
+            return [method, *[""] * (len(HEAD) - 1)]
+        violated = "" if record.violated is None else str(record.violated)
+        margins = [f"{record.margin_lower:+.3e}", f"{record.margin_upper:.3e}"]
+        return [method, f"{record.passes:.4g}", str(record.iterations), *margins, violated, f"{record.seconds:.1f}"]
+
+    @property
+    def _live(self) -> bool:
+        return not self._lost and self.stream.isatty()
+
+    def _cleared(self) -> str:
+        """What takes the last table from the terminal."""
+        up = f"\x1b[{self._lines}A\x1b[J" if self._lines else ""
+        self._lines = 0
+        return up
+
+    def _write(self, text: str) -> None:
+        """Write, until nobody reads any more."""
+        if self._lost:
+            return
+        try:
+            self.stream.write(text)
+            self.stream.flush()
+        except (OSError, ValueError):
+            self._lost = True
+
+
+@dataclass
+class _Row:
+    """One method's events."""
+
+    board: Scoreboard
+    method: str
+
+    def record(self, record: Record) -> None:
+        """After each of its passes."""
+        self.board.update(self.method, record)
+
+    def note(self, event: str, text: str, **values: Any) -> None:
+        """Between its passes."""
+        if event == "stopped":
+            self.board.end(self.method, f"{values['verdict']}, {values['stopped']}")
+        elif event not in ("start", "method"):
+            self.board.say(f"{self.method}: {text}")
+
+    def close(self) -> None:
+        """Nothing is kept open."""
