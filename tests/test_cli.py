@@ -124,10 +124,49 @@ def test_stdout_is_the_result_only_and_a_pipe_has_no_colours(room: Path, tmp_pat
     assert "\r" not in done.stdout + done.stderr
 
 
+def test_a_race_prints_a_table_and_leaves_a_run_of_each(room: Path, tmp_path: Path) -> None:
+    out = tmp_path / "race"
+    done = dfeas("race", "yes", "--out", out, "--methods", "mirror-prox, perceptron,ispvn", "--all", cwd=room)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert [line.split()[:3] for line in lines[1:4]] == [
+        [name, name, "feasible"] for name in ("mirror-prox", "perceptron", "ispvn")
+    ]
+    assert lines[4].endswith("reads of the data for all of them")
+    for name in ("mirror-prox", "perceptron", "ispvn"):
+        assert dfeas("verify", out / name).returncode == 0
+    short = dfeas("race", "no", "--out", tmp_path / "b", "--methods", "mirror-prox,perceptron", "--max-passes", 1, cwd=room)
+    assert short.returncode == 3
+    one = dfeas("race", "yes", "--out", tmp_path / "c", "--methods", "perceptron", cwd=room)
+    assert one.returncode == 2
+    assert "expected at least two" in one.stderr
+
+
+def test_a_race_on_a_cluster_has_the_bits_of_one_in_process(room: Path, tmp_path: Path, client: Any) -> None:
+    words = ("--methods", "mirror-prox-one-pass,perceptron,online-perceptron", "--all", "--eps", 0.01, "--json")
+    here = dfeas("race", "no", "--out", tmp_path / "a", *words, cwd=room)
+    there = dfeas("race", "no", "--out", tmp_path / "b", *words, "--scheduler", client.scheduler.address, cwd=room)
+    assert here.returncode == there.returncode == 0, there.stderr
+    one, two = json.loads(here.stdout), json.loads(there.stdout)
+    assert one["reads"] == two["reads"]
+    same = ("verdict", "passes", "reads", "iterations", "margin_lower", "margin_upper")
+    for name in one["results"]:
+        assert [one["results"][name][k] for k in same] == [two["results"][name][k] for k in same], name
+
+
+def test_away_steps_are_an_option_of_von_neumann(room: Path, tmp_path: Path) -> None:
+    words = ("solve", "yes", "--method", "von-neumann", "--away-steps", "--json")
+    done = dfeas(*words, "--out", tmp_path / "run", cwd=room)
+    assert json.loads(done.stdout)["method"] == "von-neumann-away"
+    wrong = dfeas("solve", "yes", "--away-steps", "--out", tmp_path / "b", cwd=room)
+    assert wrong.returncode == 2
+    assert "--away-steps is for --method von-neumann" in wrong.stderr
+
+
 def test_version_help_and_the_dask_plug_in() -> None:
     assert dfeas("--version").stdout.startswith("dfeas, version 0.1")
     assert "Exit codes" in dfeas("--help").stdout
-    for command in ("generate", "ingest", "info", "plan", "solve", "verify"):
+    for command in ("generate", "ingest", "info", "plan", "solve", "race", "verify", "report", "compare"):
         assert dfeas(command, "--help").returncode == 0
     plugged = [sys.executable, "-m", "dask", "dfeas", "info", "nowhere"]
     done = subprocess.run(plugged, capture_output=True, text=True, check=False)

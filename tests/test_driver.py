@@ -67,6 +67,13 @@ def test_decide_is_a_function_of_records(change: dict[str, Any], stopped: str | 
         ({"margin_upper": 1e-9, "hopeful": True, "seconds": 20.0}, Goal(1e-3), Decision("verdict", EPS_INFEASIBLE)),
         ({"margin_upper": 0.5, "hopeful": True, "seconds": 20.0}, Goal(1e-3), Decision("time_limit")),
         ({"margin_lower": 0.09, "margin_upper": 0.1}, Goal(1e-3, tolerance=0.2), Decision("verdict", FEASIBLE)),
+        (
+            {"margin_lower": 0.09, "margin_upper": 0.1, "refining": True},
+            Goal(1e-3, tolerance=0.2),
+            Decision("verdict", FEASIBLE),
+        ),
+        ({"margin_lower": 0.01, "refining": True}, Goal(1e-3), None),
+        ({"margin_lower": 0.01, "refining": True, "passes": 7}, Goal(1e-3), Decision("verdict", FEASIBLE)),
         ({"margin_lower": 0.09, "margin_upper": 0.1}, Goal(1e-3, tolerance=0.05), None),
         ({"margin_lower": 1e-9, "margin_upper": 1e-8}, Goal(1e-3, tolerance=0.05), None),
         ({"margin_lower": 1e-9, "margin_upper": 1e-8, "passes": 7.2}, Goal(1e-3, tolerance=0.05), Decision("pass_limit")),
@@ -217,6 +224,18 @@ def test_every_method_on_every_family_from_python(arrays: Callable[..., Any], na
         assert result.weights is not None
         assert result.weights.sum() == pytest.approx(1)
         assert np.linalg.norm(A[:, result.support] @ result.weights) <= result.margin_upper <= result.eps
+
+
+def test_a_margin_perceptron_goes_on_to_a_quarter_of_the_best_margin(arrays: Callable[..., Any]) -> None:
+    X, labels = arrays("planted", 20, 2000, margin=0.02)
+    plain = dfeas.solve(X, labels, method="perceptron")
+    wide = dfeas.solve(X, labels, method="margin-perceptron-unit")
+    assert (wide.verdict, wide.stopped) == ("feasible", "verdict")
+    assert wide.margin_lower > 0.02 / 4 > plain.margin_lower
+    assert wide.margin_upper < 4 * wide.margin_lower
+    cut = dfeas.solve(X, labels, method="margin-perceptron-unit", max_passes=wide.passes - 1)
+    assert cut.passes == wide.passes - 1  # a separator of an earlier pass is a verdict when a limit ends the run
+    assert (cut.verdict, cut.stopped) == ("feasible", "verdict")
 
 
 def test_limits_end_a_run_with_the_best_evidence(arrays: Callable[..., Any]) -> None:

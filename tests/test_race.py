@@ -1,0 +1,185 @@
+"""Races: the same answers as alone, reads counted once, an end at the first verdict or when each has its own."""
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dfeas
+from dfeas.driver import race
+from dfeas.engine import LocalEngine
+from dfeas.errors import CheckFailedError, ClusterLostError, UsageError
+from dfeas.lane import Lane
+from dfeas.methods import METHODS, Facts
+from dfeas.scoreboard import Scoreboard
+from dfeas.store import from_arrays
+from dfeas.termination import Goal, Limits, Record
+from dfeas.verify import Check
+
+ALL = [name for name in METHODS if name != "working-set-plain"]
+
+
+def lanes(names: list[str], m: int, n: int, **goal: Any) -> list[Lane]:
+    made = [METHODS[name]() for name in names]
+    return [Lane(method, method.init(Facts(m, n)), Goal(**goal)) for method in made]
+
+
+@pytest.mark.parametrize("kind", ["planted", "one-flip"])
+def test_each_method_answers_in_a_race_as_it_does_alone(arrays: Callable[..., Any], kind: str) -> None:
+    X, labels = arrays(kind, 6, 500, margin=0.1)
+    found = dfeas.race(X, labels, methods=ALL, to_the_end=True, eps=0.02, memory="4GB")
+    assert list(found.results) == ALL
+    for name, result in found.results.items():
+        alone = dfeas.solve(X, labels, method=name, eps=0.02, memory=4_000_000_000 // len(ALL))
+        assert (result.verdict, result.passes, result.iterations) == (alone.verdict, alone.passes, alone.iterations), name
+        assert (result.margin_lower, result.margin_upper) == (alone.margin_lower, alone.margin_upper), name
+        assert result.success
+        assert result.reads == alone.reads
+    assert found.reads < sum(result.reads for result in found.results.values())
+    assert found.first is not None
+
+
+class Counting(LocalEngine):
+    """Counts reads."""
+
+    runs = 0
+
+    def run(self, question: Any) -> Any:
+        self.runs += 1
+        return super().run(question)
+
+
+def test_what_several_ask_is_read_once(arrays: Callable[..., Any]) -> None:
+    X, labels = arrays("halfspace", 20, 2000)
+    engine = Counting(from_arrays(X, labels), 1)
+    names = ["mirror-prox", "smooth-perceptron", "perceptron", "online-perceptron"]
+    outcomes, reads = race(engine, lanes(names, 20, 2000), Limits(5), fingerprint="", verify=lambda c: None, to_the_end=True)
+    assert [outcome.record.passes for outcome in outcomes] == [5] * 4
+    assert [outcome.reads for outcome in outcomes] == [5] * 4
+    assert engine.runs == reads == 10  # five for three together, five in order
+
+
+def test_the_first_verdict_ends_a_race_and_the_others_say_so(arrays: Callable[..., Any], tmp_path: Path) -> None:
+    X, labels = arrays("halfspace", 10, 2000)
+    found = dfeas.race(X, labels, methods=["smooth-perceptron", "working-set", "von-neumann"], out=tmp_path / "race")
+    assert found.first is not None
+    assert found.first.method == "working-set"
+    stopped = {name: result.stopped for name, result in found.results.items()}
+    assert stopped == {"smooth-perceptron": "outrun", "working-set": "verdict", "von-neumann": "outrun"}
+    for name, result in found.results.items():
+        folder = tmp_path / "race" / name
+        events = [json.loads(line) for line in (folder / "trace.jsonl").read_text().splitlines()]
+        assert sum(event["event"] == "pass" for event in events) >= result.passes
+        assert events[-1]["stopped"] == result.stopped
+        values = json.loads((folder / "result.json").read_text())
+        assert values["verdict"] == result.verdict
+        assert values["method"] == name
+        assert values["certificate"] == str(folder / "certificate.npz")
+    summary = json.loads((tmp_path / "race" / "race.json").read_text())
+    assert summary["first"] == "working-set"
+    assert summary["reads"] == found.reads
+    assert {p.name for p in (tmp_path / "race").iterdir()} == {"race.json", *found.results}
+    assert [row["method"] for row in dfeas.compare([tmp_path / "race"])] == sorted(found.results)
+    with pytest.raises(UsageError, match="exists already"):
+        dfeas.race(X, labels, methods=["perceptron", "winnow"], out=tmp_path / "race")
+
+
+def test_evidence_that_is_refused_does_not_end_a_race(arrays: Callable[..., Any]) -> None:
+    X, labels = arrays("planted", 5, 400, margin=0.1)
+    refusals: list[str] = []
+
+    def grudging(certificate: Any) -> Check:
+        if len(refusals) < 2:
+            refusals.append(certificate.kind)
+            raise CheckFailedError("not yet")
+        return Check("feasible", "rigorous", 0.01, 1.0, 400, 0, "fine")
+
+    engine = LocalEngine(from_arrays(X, labels), 1)
+    outcomes, _ = race(engine, lanes(["mirror-prox", "perceptron"], 5, 400), Limits(300), fingerprint="", verify=grudging)
+    assert refusals == ["separator", "separator"]
+    assert sum(outcome.check is not None for outcome in outcomes) == 1
+
+
+@pytest.mark.parametrize("reason", [KeyboardInterrupt(), ClusterLostError("gone")], ids=["ctrl-c", "cluster lost"])
+def test_an_interrupt_ends_all_with_their_best(arrays: Callable[..., Any], reason: BaseException) -> None:
+    class Impatient(Counting):
+        def run(self, question: Any) -> Any:
+            if self.runs == 6:
+                raise reason
+            return super().run(question)
+
+    X, labels = arrays("halfspace", 20, 2000)
+    engine = Impatient(from_arrays(X, labels), 1)
+    outcomes, reads = race(
+        engine, lanes(["mirror-prox", "smooth-perceptron"], 20, 2000), Limits(), fingerprint="", verify=lambda c: None
+    )
+    assert [outcome.decision.stopped for outcome in outcomes] == ["interrupted"] * 2
+    assert [outcome.record.passes for outcome in outcomes] == [6, 6]
+    assert all(outcome.certificate is not None for outcome in outcomes)
+    assert reads == 6
+
+
+@pytest.mark.parametrize(
+    ("methods", "said"),
+    [
+        (["perceptron"], "at least two"),
+        (["perceptron", "perceptron"], "each once"),
+        (["perceptron", "newton"], "unknown method newton"),
+    ],
+)
+def test_methods_that_make_no_race_are_refused(methods: list[str], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        dfeas.race(np.eye(3), [0, 1, 1], methods=methods)
+
+
+def test_a_zero_point_ends_a_race_before_it_begins(arrays: Callable[..., Any]) -> None:
+    X, labels = arrays("planted", 4, 100, margin=0.1)
+    X[37] = 0
+    found = dfeas.race(X, labels, methods=["perceptron", "working-set"])
+    assert [(r.verdict, r.proof, r.passes) for r in found.results.values()] == [("infeasible", "exact", 0)] * 2
+
+
+RECORD = Record("m", 5, 5, -1.0, 1.0, None, 10.0, 2.0, 1.0, 1.0, 0.0, 100, 1000)
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_table_is_redrawn_on_a_terminal_and_repeated_now_and_then_in_a_pipe() -> None:
+    for stream in (Screen(), io.StringIO()):
+        now = iter(np.arange(1000.0))
+        board = Scoreboard(stream, clock=lambda now=now: float(next(now)))
+        rows = [board.row("one"), board.row("two")]
+        for _ in range(10):
+            for row in rows:
+                row.record(RECORD)
+        rows[0].note("check", "fine")
+        rows[0].note("stopped", "", verdict="feasible", stopped="verdict")
+        rows[1].note("stopped", "", verdict="undecided", stopped="outrun")
+        text = stream.getvalue()
+        assert "one: fine\n" in text
+        assert text.endswith("undecided, outrun\n")
+        assert text.count("feasible, verdict") == 1
+        if stream.isatty():
+            assert text.count("\x1b[3A\x1b[J") == 20 + 1  # each table but the first takes the place of one
+        else:
+            assert "\x1b" not in text
+            assert text.count("margin lower") == 4 + 1
+
+
+def test_a_lost_terminal_does_not_end_a_race() -> None:
+    class Gone(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    board = Scoreboard(Gone())
+    row = board.row("one")
+    row.record(RECORD)
+    row.note("stopped", "", verdict="feasible", stopped="verdict")
+    row.close()
