@@ -24,6 +24,9 @@ from dfeas.methods.tally import Tally
 from dfeas.passes import Columns, Select, Selection
 from dfeas.passes.block import Floats, Indices
 
+LEAST_QUOTA = 16
+"""A block may give so many columns, and four times its share: data in random order loses nothing by it."""
+
 
 class Rule(Protocol):
     """What tells the methods apart. Pure functions."""
@@ -67,6 +70,7 @@ class MistakesState:
     corrections: int  # of all rounds
     tally: Tally  # what each point has added in this round, in unit columns
     cap: int  # columns gathered per pass
+    quota: int  # and of each block
     most: int  # corrections after a pass
     radius: float  # length of the longest point as stored
     bracket: Bracket
@@ -91,16 +95,32 @@ class Mistakes:
         # a column, its copy in a merge, and partials of both ends of a range
         fits = max(1, facts.memory // (64 * facts.m))
         cap = min(self.cap or max(1000, 20 * facts.m), fits, facts.n)
+        quota = min(cap, max(LEAST_QUOTA, -(-4 * cap // facts.blocks)))
         most = self.most or min(max(1000, facts.n // 4), 100_000)
         zero = np.zeros(facts.m)
-        guess = self.rule.guess(facts)
-        return MistakesState(guess, zero, zero, 0.0, 0, 0, Tally.none(), cap, most, facts.radius, Bracket(), None, False, None)
+        return MistakesState(
+            guess=self.rule.guess(facts),
+            total=zero,
+            y=zero,
+            reach=0.0,
+            made=0,
+            corrections=0,
+            tally=Tally.none(),
+            cap=cap,
+            quota=quota,
+            most=most,
+            radius=facts.radius,
+            bracket=Bracket(),
+            violated=None,
+            done=False,
+            best_upper=None,
+        )
 
     def ask(self, state: MistakesState) -> Select:
         """Columns that y has on its wrong side, or nearly."""
         length = float(np.linalg.norm(state.y))
         bar = (self.rule.bar(state.guess) + state.reach) * length
-        return Select(state.y, bar, state.cap, state.cap, self.rule.raw)
+        return Select(state.y, bar, state.cap, state.quota, self.rule.raw)
 
     def tell(self, state: MistakesState, answer: Selection) -> MistakesState:
         """Correct among the gathered columns."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from math import hypot
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,15 @@ class Block:
         if self.intercept:
             scores += y[m]
         return np.asarray(scores * self.sides.scale(rows))
+
+    def column(self, row: int) -> Floats:
+        """The signed unit column (dimension,) of one row, in float64."""
+        wide: Floats = self.points[row].astype(np.float64)
+        if self.intercept:
+            wide = np.append(wide, 1.0)
+        length = hypot(self.norm[row], 1.0) if self.intercept else float(self.norm[row])
+        wide *= self.label[row] / length if length > 0 else 0.0
+        return wide
 
     def columns(self, rows: Indices) -> Floats:
         """Signed unit columns (r, dimension) of the given rows, one a row, in float64."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 
@@ -17,7 +18,7 @@ class OnlineCarry:
     """y after some blocks."""
 
     y: Floats  # (dimension,)
-    low: float  # min_j a_j'y over the points since the last correction
+    low: float  # min_j a_j'y over the points before the first correction
     corrected: tuple[Indices, ...]  # points that were corrected, ascending
 
 
@@ -45,21 +46,25 @@ class Online:
         single = block.points.dtype == np.float32 and block.sides.moderate
         factor: Array = block.sides.narrow if single else block.sides.scale()
         y, low = carry.y.copy(), carry.low
-        corrected: list[int] = []
         narrow, slack = in_precision(y, single), _slack(y, single)
+        corrected: list[int] = []
         first, size = 0, WINDOW
-        while first < block.size:
-            rows = slice(first, min(first + size, block.size))
-            scores = _scores(in_precision(block.points[rows], single), factor[rows], narrow, block.intercept)
-            mistake, least = _first_mistake(block, first, scores, y, slack)
-            low = min(low, least)
-            if mistake < 0:
-                first, size = rows.stop, 2 * size
-                continue
-            y += block.columns(np.array([mistake]))[0]
-            corrected.append(block.start + mistake)
-            narrow, slack = in_precision(y, single), _slack(y, single)
-            first, size, low = mistake + 1, WINDOW, np.inf
+        with np.errstate(invalid="ignore"):  # OpenBLAS computes on lanes that it then throws away
+            while first < block.size:
+                rows = slice(first, min(first + size, block.size))
+                scores = _scores(in_precision(block.points[rows], single), factor[rows], narrow, block.intercept)
+                mistake = _first_mistake(block, first, scores, y, slack)
+                if mistake < 0:
+                    if not corrected and not carry.corrected:
+                        low = min(low, _least(block, first, scores, y, slack))
+                    first, size = rows.stop, 2 * size
+                    continue
+                y += block.column(mistake)
+                corrected.append(block.start + mistake)
+                narrow, slack = in_precision(y, single), _slack(y, single)
+                # about one mistake is expected in twice the last gap
+                size = max(WINDOW, min(size, 2 * (mistake + 1 - first)))
+                first = mistake + 1
         pieces = (np.array(corrected, np.int64),) if corrected else ()
         return OnlineCarry(y, low, carry.corrected + pieces)
 
@@ -71,24 +76,28 @@ class Online:
 
 def _slack(y: Floats, single: bool) -> float:
     """|fast score - score in float64| of unit columns, for any order of summation."""
-    return 1.02 * (len(y) + 6) * (2.0**-24 if single else 2.0**-53) * float(np.linalg.norm(y))
+    return 1.02 * (len(y) + 6) * (2.0**-24 if single else 2.0**-53) * sqrt(y @ y)
 
 
 def _scores(points: Array, factor: Array, y: Array, intercept: bool) -> Array:
     m = points.shape[1]
-    with np.errstate(invalid="ignore"):  # OpenBLAS computes on lanes that it then throws away
-        scores: Array = points @ y[:m]
+    scores: Array = points @ y[:m]
     if intercept:
         scores += y[m]
     scores *= factor
     return scores
 
 
-def _first_mistake(block: Block, first: int, scores: Array, y: Floats, slack: float) -> tuple[int, float]:
-    """The first row of a window with a_j'y <= 0, or -1 and the least score of the window in float64."""
+def _first_mistake(block: Block, first: int, scores: Array, y: Floats, slack: float) -> int:
+    """The first row of a window with a_j'y <= 0, or -1."""
     for position in np.flatnonzero(scores <= slack):
         row = first + int(position)
         if scores[position] < -slack or block.exact_scores(np.array([row]), y)[0] <= 0:
-            return row, np.inf
+            return row
+    return -1
+
+
+def _least(block: Block, first: int, scores: Array, y: Floats, slack: float) -> float:
+    """The least score of a window in float64."""
     lowest = first + np.flatnonzero(scores <= scores.min() + 2 * slack)
-    return -1, float(block.exact_scores(lowest, y).min())
+    return float(block.exact_scores(lowest, y).min())
