@@ -130,6 +130,10 @@ class _Held:
     blocks: list[Block]
     cost: Cost
 
+    def __sizeof__(self) -> int:
+        """Bytes of the points, so that the scheduler brings the carry to them."""
+        return sum(block.points.nbytes for block in self.blocks)
+
 
 def _read_range(source: Source, first: int, stop: int) -> _Held:
     """Read some blocks, and keep them: buffers are used again, so points are copied."""

@@ -133,6 +133,21 @@ def test_a_fold_goes_through_the_blocks_in_order_wherever_they_were_read(
     assert 0.4 < len(expected.corrected) / 20_000 < 0.6
 
 
+def test_the_carry_of_a_fold_travels_and_the_points_do_not(
+    dataset: Callable[..., Any], client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def received() -> int:
+        logs = client.run(lambda dask_worker: sum(t["total"] for t in dask_worker.transfer_incoming_log))
+        return sum(logs.values())
+
+    path, _ = dataset("planted", 40, 40_000, margin=0.2, block_rows=700)
+    source = Source(str(path))
+    monkeypatch.setattr("dfeas.engine.cluster.FOLD_BYTES", 500_000)
+    before = received()
+    DaskEngine(client, source, open_source(source)).run(Ordered(Online(np.zeros(40))))
+    assert received() - before < 100_000 < 40_000 * 40 * 4
+
+
 def test_vectors_are_written_by_all_workers_and_a_missing_one_is_said(
     dataset: Callable[..., Any], client: Any, tmp_path: Path
 ) -> None:
