@@ -42,7 +42,7 @@ USUAL = {
 """Passes that a run takes, as a share of the bound of its theorem: the largest of benchmarks/method_passes.py, rounded up."""
 
 FULL_PASSES = 2
-"""Passes over all data that a working set usually takes: benchmarks/working_set_size.py."""
+"""Passes over all data that a working set usually takes: benchmarks/working_set.py."""
 
 COPIES = 2.2
 """Copies of the working set in memory while it grows."""

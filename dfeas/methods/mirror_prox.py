@@ -11,8 +11,8 @@ w_y, weighted by gamma, are the answer.
 
 Guarantee: with gamma = 1/L = sqrt(alpha_x alpha_y) the gap of the averages after t steps is at most sqrt(2 log n) / t; with any
 steps that pass the test  gamma <F(w), w - v+> <= V_v(v+)  it is at most 2 / (sum of gamma).
-Passes: one for A v_x at the start, then two a step, at the point of w_x and at g+. min_j a_j'y of the average of w_y, and of
-other candidates, rides on the first of them.
+Passes: one for A v_x at the start, then two a step, at the point of w_x and at g+. The direction of g is that of the average of
+w_y, so its min_j a_j'y is known without a question of its own; other candidates ride along.
 Evidence: both ends of the bracket; x is a mixture of the softmaxes w_x.
 """
 
@@ -83,7 +83,6 @@ class MirrorProxState:
     half: tuple[Floats, Floats] | None  # A w_x (m, f) and lse (f,) for the f steps that are tried
     steps: int  # accepted steps
     weight: float  # sum of gamma over accepted steps
-    y_sum: Floats  # (m,) sum of gamma w_y
     Ax_sum: Floats  # (m,) sum of gamma A w_x
     asked: tuple[tuple[Floats, float, float, Floats], ...]  # (point, lse, gamma, A w_x) of each w_x in the average
     best: int  # how many of them make the x with |Ax| = bracket.upper
@@ -101,7 +100,7 @@ class MirrorProx:
         """v_x uniform, v_y = 0, gamma = 1/L."""
         zero = np.zeros(facts.m)
         log_n = max(log(facts.n), log(2))  # one point: any positive scale will do
-        return MirrorProxState(safe_step(log_n), log_n, zero, zero, None, 0.0, None, 0, 0.0, zero, zero, (), 0, Bracket())
+        return MirrorProxState(safe_step(log_n), log_n, zero, zero, None, 0.0, None, 0, 0.0, zero, (), 0, Bracket())
 
     def ask(self, state: MirrorProxState) -> Softmin:
         """Soft questions, one for each gamma that is tried, and hard ones for candidates that ride along."""
@@ -109,7 +108,8 @@ class MirrorProx:
             return Softmin(state.g[:, None], np.ones(1))
         gammas = self._gammas(state)
         if state.half is None:
-            return _question([_point(state, gamma) for gamma in gammas], self._candidates(state))
+            # the direction of Ax: at the optimum it is the widest separator
+            return _question([_point(state, gamma) for gamma in gammas], [state.Ax_sum] if state.steps else [])
         return _question([_next_g(state, gamma) for gamma in gammas], [_next_v(state, gammas[-1], state.half[0][:, -1])])
 
     def tell(self, state: MirrorProxState, answer: SoftminAnswer) -> MirrorProxState:
@@ -118,7 +118,7 @@ class MirrorProx:
             return replace(state, Av=answer.mean[:, 0], lse=float(answer.lse[0]))
         tried = len(self.rule.factors)
         bracket = state.bracket
-        for y, low in zip(self.ask(state).Y.T[tried:], answer.low[tried:], strict=True):
+        for y, low in zip(self.ask(state).Y.T, answer.low, strict=True):  # g+ has the direction of the average of w_y
             bracket = bracket.with_separator(y, float(low))
         state = replace(state, bracket=bracket)
         mean, lse = answer.mean[:, :tried], answer.lse[:tried]
@@ -153,7 +153,6 @@ class MirrorProx:
             half=None,
             steps=state.steps + 1,
             weight=weight,
-            y_sum=state.y_sum + gamma * w,
             Ax_sum=Ax_sum,
             asked=asked,
             best=len(asked) if upper < state.bracket.upper else state.best,
@@ -162,12 +161,6 @@ class MirrorProx:
 
     def _gammas(self, state: MirrorProxState) -> list[float]:
         return [state.gamma * factor for factor in self.rule.factors]
-
-    def _candidates(self, state: MirrorProxState) -> list[Floats]:
-        """The average of w_y with this step's, and the direction of Ax: at the optimum it is the widest separator."""
-        gamma = self._gammas(state)[-1]
-        average = state.y_sum + gamma * _w(state, gamma)
-        return [average, state.Ax_sum] if state.steps else [average]
 
     def bound(self, facts: Facts, margin: float) -> float:
         """One pass, and two for each of sqrt(2 log n) / margin steps of 1/L.
