@@ -41,10 +41,12 @@ def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str], seco
 
 @pytest.fixture(scope="module")
 def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a separable and an inseparable dataset made by the command line."""
+    """A folder with a dataset of each family, made by the command line."""
     path = tmp_path_factory.mktemp("cli")
-    for kind, name in (("planted", "yes"), ("one-flip", "no")):
-        done = dfeas("generate", kind, name, "--features", 20, "--points", 30_000, "--margin", 0.05, cwd=path)
+    made = [("planted", "yes", 20, 30_000), ("one-flip", "no", 20, 30_000)]
+    made += [("gaussian", "normal", 20, 3_000), ("halfspace", "thin", 5, 3_000)]
+    for kind, name, features, points in made:
+        done = dfeas("generate", kind, name, "--features", features, "--points", points, "--margin", 0.05, cwd=path)
         assert done.returncode == 0, done.stderr
     return path
 
@@ -63,6 +65,17 @@ def test_generate_solve_verify(room: Path, tmp_path: Path, method: str, data: st
     separate = dfeas("verify", data, run / "certificate.npz", cwd=room)
     assert separate.returncode == 0, separate.stderr
     assert f"proved       {verdict} (rigorous)" in separate.stdout
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_other_families(room: Path, tmp_path: Path, method: str) -> None:
+    normal = dfeas("solve", "normal", "--out", tmp_path / "a", "--method", method, "--eps", 0.02, "--json", cwd=room)
+    assert normal.returncode == 0, normal.stderr
+    assert json.loads(normal.stdout)["verdict"] == "eps-infeasible"
+    # its best margin is below eps: both answers are right
+    thin = dfeas("solve", "thin", "--out", tmp_path / "b", "--method", method, "--eps", 0.02, "--json", cwd=room)
+    assert thin.returncode == 0, thin.stderr
+    assert json.loads(thin.stdout)["verdict"] in ("feasible", "eps-infeasible")
 
 
 @pytest.mark.parametrize("method", METHODS)
