@@ -17,11 +17,11 @@ import platform
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
 from time import process_time
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
@@ -56,7 +56,7 @@ IN_PAPER = {
 }
 """Methods, and what the paper calls them, if it has them."""
 
-SECONDS = {  # printed in table 2; None: TO or Fail
+SECONDS = {  # as table 2 prints them
     (100, 5_000): {"MPLFP": "1.3", "SPCT": "4.3", "PCT": "98.5", "VN": "127.3"},
     (1000, 5_000): {"MPLFP": "5.5", "SPCT": "16.2", "PCT": "142.2", "VN": "141.5"},
     (100, 50_000): {"MPLFP": "112.7", "SPCT": "455.0", "PCT": "TO", "VN": "TO"},
@@ -81,8 +81,7 @@ largest eigenvalue of A A' for its smoothing where its authors take n."""
 Say = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """How one method did on instances of one kind."""
 
     method: str
@@ -135,6 +134,8 @@ def _ending(result: Result) -> str:
 
 def less(a: Cell, b: Cell, name: str) -> str:
     """Whether a needed fewer passes, or seconds, than b. A run that a limit ended would have needed more than it had."""
+    if a.solved and b.solved and a.mean(name) == b.mean(name):
+        return "is a tie"
     if a.solved and (b.failed or a.mean(name) < b.mean(name)):
         return "held"
     if b.solved and (a.failed or b.mean(name) <= a.mean(name)):
@@ -259,7 +260,7 @@ def slopes(margins: dict[float, list[Cell]], say: Say) -> None:
         say(f"| {cell.method} | {IN_PAPER.get(cell.method, '')} | {len(solved)} of {len(margins)} | {least} | {power} |")
 
 
-def draw(margins: dict[float, list[Cell]], limit: float, file: Path) -> None:
+def draw(margins: dict[float, list[Cell]], limit: float, file: Path | BytesIO) -> None:
     """Passes and seconds against the margin; what a limit ended is hollow, and what failed is left out."""
     with style():
         figure = new_figure(11.0, 4.4)
@@ -280,7 +281,7 @@ def draw(margins: dict[float, list[Cell]], limit: float, file: Path) -> None:
             one.set_ylabel(label)
         axes[1].axhline(limit, color="#5f6b7a", lw=1, ls=(0, (1, 3)))
         axes[1].annotate("limit", (1, limit), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=8)
-        axes[0].plot([], [], "o", mfc="none", color="#5f6b7a", label="hollow: ended by a limit")
+        axes[0].plot([], [], "o", mfc="none", color="#5f6b7a", label="hollow: a limit came first")
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper", handlelength=3.2)
         figure.savefig(file, dpi=150)
 
@@ -292,9 +293,6 @@ def _line(axes: Axes, cells: dict[float, Cell], name: str, look: dict[str, str])
     title = next((cell.title for cell in cells.values()), None)
     axes.plot(list(solved), list(solved.values()), ms=6, label=title, **look)
     axes.plot(list(rest), list(rest.values()), ms=7, mfc="none", mew=1.4, **(look | {"ls": "none"}))
-    if solved and rest:
-        ends = [min(solved), max(rest)]
-        axes.plot(ends, [solved[ends[0]], rest[ends[1]]], color=look["color"], lw=0.9, ls=":")
 
 
 def report(options: argparse.Namespace, folder: Path | None, say: Say) -> None:
@@ -308,8 +306,9 @@ def report(options: argparse.Namespace, folder: Path | None, say: Say) -> None:
     sizes = table(options, say) if "table" in parts else {}
     margins = sweep(options, say) if "sweep" in parts else {}
     summary(sizes, margins, say)
+    if margins:
+        draw(margins, options.limit, BytesIO() if folder is None else folder / "paper_tables.png")
     if folder is not None and margins:
-        draw(margins, options.limit, folder / "paper_tables.png")
         say("\n![passes and seconds against the margin](paper_tables.png)")
 
 
