@@ -11,6 +11,8 @@ SMALL = {
     "memory_budget": ["--budget-mb", "60", "--features", "20", "--passes", "3", "--methods", "perceptron"],
     "working_set": ["--scale", "0.004", "--points", "2000", "--limit", "60", "--peers", "working-set,HiGHS,LinearSVC"],
     "method_passes": ["--scale", "0.01", "--max-passes", "20"],
+    "paper_tables": ["--scale", "0.01", "--max-passes", "15", "--limit", "5", "--margins", "2", "--seeds", "2"],
+    "iteration_cost": ["--gb", "0.01", "--warm-up", "1", "--turns", "2"],
 }
 
 
