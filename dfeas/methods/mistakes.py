@@ -1,8 +1,8 @@
 """Methods that correct mistakes: columns on the wrong side of y, or too near, are added to a sum that y follows.
 
-One pass gathers up to ``cap`` such columns, the worst first, and those that are as near on the other side as the worst was
-wrong before: without them each round of corrections would undo the last. Legal corrections are made among them in memory until
-none is wrong; then the data is read again. A rule says what is added, which y the sum stands for, what counts as a mistake, and
+One pass gathers up to ``cap`` such columns, the worst first, and those that are nearly wrong: without them each round of
+corrections would undo the last. Legal corrections are made among them in memory until none is wrong; then the data is read
+again. A rule says what is added, which y the sum stands for, what counts as a mistake, and
 after how many corrections its theorem refutes the guess of the margin that it works with: then the sum starts again with half
 of it.
 
@@ -131,7 +131,7 @@ class Mistakes:
         if state.done:
             return state
         if length > 0:
-            state = replace(state, reach=float(beyond.max()) / length)
+            state = replace(state, reach=_reach(state, float(beyond.max()) / length, len(beyond)))
         shares = self.rule.shares(answer.columns)
         vectors = answer.columns.unit() * shares[:, None]
         left, worst = state.most, int(beyond.argmax())
@@ -187,6 +187,13 @@ class Mistakes:
             stalled="no point is a mistake any more, and nothing else is corrected" if state.done else "",
             refining=self.rule.refines and not state.done,
         )
+
+
+def _reach(state: MistakesState, worst: float, gathered: int) -> float:
+    """How far to gather next: as far as the worst was wrong, farther while there is room, nearer when there is none."""
+    if gathered >= state.cap:
+        return max(worst, state.reach / 2)
+    return max(worst, state.reach) * (2 if gathered < state.cap // 4 else 1)
 
 
 def correct(

@@ -63,7 +63,9 @@ class Select:
         size = block.sides.lengths() if self.raw else np.ones(1)
         fast = fast * size if self.raw else fast
         rows = np.flatnonzero(fast <= self.threshold + slack * size)
-        if len(rows) > self.quota:
+        if len(rows) > self.quota and length == 0:
+            rows = rows[: self.quota]
+        elif len(rows) > self.quota:
             rows = np.sort(rows[np.argpartition(fast[rows], self.quota - 1)[: self.quota]])
         score = block.exact_scores(rows, self.y) * (size[rows] if self.raw else 1.0)
         kept = score <= self.threshold
