@@ -182,15 +182,15 @@ def race(data: Path, out: Path, cluster: Cluster, as_json: bool, methods: str, *
 
     Limits of passes hold for each method; reads are counted once. dfeas compare OUT and dfeas report OUT show them again.
     """
-    names = [name.strip() for name in methods.split(",")]
+    names = [name.strip() for name in methods.split(",") if name.strip()]
     with cluster.client() as client:
         found = run_race(str(data), methods=names, out=out, client=client, progress=True, **options)
     show_race(found, out, as_json)
     ended = [result.stopped for result in found.results.values()]
     if "interrupted" in ended:
         sys.exit(INTERRUPTED)
-    if found.first is None or not all(stopped in ("verdict", "outrun") for stopped in ended):
-        sys.exit(LIMIT_REACHED if options["to_the_end"] or found.first is None else 0)
+    if found.first is None or (options["to_the_end"] and set(ended) != {"verdict"}):
+        sys.exit(LIMIT_REACHED)
 
 
 @commands.command(cls=_Command)

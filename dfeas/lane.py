@@ -55,8 +55,8 @@ class Lane:
 
     @property
     def proved(self) -> bool:
-        """Whether it ended with a verdict that was checked."""
-        return self.over and self.check is not None
+        """Whether it ended with what it was asked for, checked; a separator that is not as wide as asked is not."""
+        return self.over and self.check is not None and self.decision is not None and self.decision.stopped == "verdict"
 
     def tell(self, answer: Any, engine: Engine, limits: Limits, now: Callable[[], float]) -> None:
         """Take the answer to what the method asked; ``engine.cost`` is what it took, ``now`` seconds since the start."""
@@ -73,34 +73,31 @@ class Lane:
     def settle(self, engine: Engine, limits: Limits, fingerprint: str, verify: Verify) -> None:
         """Check the evidence of a decision. Evidence that is refused does not end the lane: the bar rises and it goes on."""
         while self.decision is not None and self.decision.verdict != UNDECIDED and self.check is None:
-            self._examine(self.decision, engine, fingerprint, verify)
-            if self.check is None:
-                self.certificate, self.goal = None, _raised(self.goal, self.record, self.decision)
+            if not self._agreed(self.decision.verdict, engine, fingerprint, verify):
+                self.goal = _raised(self.goal, self.record, self.decision)
                 self.decision = decide(self.record, self.goal, limits)
-        if self.decision is not None and self.check is None and self.record.margin_lower > self.goal.feasible_above:
-            # not as wide as asked, but a separator
-            decision = Decision(self.decision.stopped, FEASIBLE)
-            self._examine(decision, engine, fingerprint, verify)
-            if self.check is None:
-                self.certificate = None
-            else:
-                self.decision = decision
+        separated = self.record.margin_lower > self.goal.feasible_above
+        unchecked = self.decision if self.check is None else None
+        # not as wide as asked, but a separator
+        if unchecked is not None and separated and self._agreed(FEASIBLE, engine, fingerprint, verify):
+            self.decision = Decision(unchecked.stopped, FEASIBLE)
         self.over = self.decision is not None
 
-    def _examine(self, decision: Decision, engine: Engine, fingerprint: str, verify: Verify) -> None:
-        """Rebuild the evidence of a decision and check it; ``check`` stays None when it is refused."""
-        self.certificate, more = recover(engine, self.method.evidence(self.state), decision.verdict, self.goal.eps, fingerprint)
+    def _agreed(self, verdict: str, engine: Engine, fingerprint: str, verify: Verify) -> bool:
+        """Rebuild the evidence for a verdict and have it checked; it is kept if the checker agrees."""
+        certificate, more = recover(engine, self.method.evidence(self.state), verdict, self.goal.eps, fingerprint)
         self.reads += more + 1
         try:
-            check = verify(self.certificate)
+            check = verify(certificate)
         except CheckFailedError as error:
             self.note("refused", f"evidence refused, going on: {error}")
-            return
-        if decision.verdict != FEASIBLE and check.margin_upper > self.goal.eps:
+            return False
+        if verdict != FEASIBLE and check.margin_upper > self.goal.eps:
             self.note("refused", f"evidence refused, going on: |Ax| <= {check.margin_upper:.6g} only")
-            return
+            return False
         self.note("check", f"check: {check.message}", proof=check.proof)
-        self.check = check
+        self.certificate, self.check = certificate, check
+        return True
 
     def give_up(self, stopped: str) -> None:
         """End without a verdict."""

@@ -12,6 +12,7 @@ from dfeas.planning import Plan
 from dfeas.racing import Race
 from dfeas.report.compare import KEYS, table
 from dfeas.result import Result
+from dfeas.table import aligned
 from dfeas.verify import Check
 
 SHOWN = 5
@@ -51,11 +52,12 @@ def show_plan(data: Path, found: Plan, as_json: bool) -> None:
         f"({found.bytes / later / 1e9:.2g} GB/s): measured now, {found.threads} threads"
     )
     click.echo("")
-    click.echo(f"{'method':<20}{'memory':>9}{'passes':>9}{'at most':>12}{'time':>10}")
+    lines = [["method", "memory", "passes", "at most", "time"]]
     for e in found.estimates:
         remark = "; ".join(text for text in ("this is auto" if e.auto else "", e.remark) if text)
-        cost = f"{e.memory_bytes / 1e9:>6.2f} GB{e.passes:>9.4g}{e.most_passes:>12.3g}{_time(e.seconds):>10}"
-        click.echo(f"{e.method:<20}{cost}  {remark}".rstrip())
+        memory = f"{e.memory_bytes / 1e9:.2f} GB"
+        lines.append([e.method, memory, f"{e.passes:.4g}", f"{e.most_passes:.3g}", _time(e.seconds), remark])
+    click.echo("\n".join(aligned(lines, 1)))
     click.echo("")
     click.echo(
         f"passes and time as they usually are, without the check; at most: by theorem, for a margin or |Ax| of {found.margin:g}"

@@ -37,8 +37,9 @@ class Race:
 
     @property
     def first(self) -> Result | None:
-        """The result with a verdict that took the fewest seconds; None when there is none."""
-        return min((r for r in self.results.values() if r.success), key=lambda r: r.seconds, default=None)
+        """The result that reached what was asked for in the fewest seconds; None when there is none."""
+        reached = [result for result in self.results.values() if result.stopped == "verdict"]
+        return min(reached, key=lambda result: result.seconds, default=None)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -86,11 +87,15 @@ def race(
         folder = None if out is None else stack.enter_context(run_folder(Path(out), RACE))
         setting = set_up(stack, data, asked.memory, client, folder)
         board = Scoreboard(sys.stderr) if progress and sys.stderr is not None else None
+        facts = facts_of(setting.dataset, asked.memory // len(names))
+        whys = {name: f"{choose(name, facts)[1]}, in a race of {len(names)}" for name in names}
         sinks = {name: _sinks(stack, name, folder, board) for name in names}
+        for name in names:
+            announce(sinks[name], setting.dataset, name, whys[name])
         outcomes, survey_reads, reads = _outcomes(setting, asked, sinks, to_the_end)
         results = {}
-        for (name, outcome), why in zip(outcomes.items(), _whys(setting, asked, names), strict=True):
-            result = result_of(setting, asked, outcome, why, survey_reads + outcome.reads)
+        for name, outcome in outcomes.items():
+            result = result_of(setting, asked, outcome, whys[name], survey_reads + outcome.reads)
             results[name] = saved(result, None if folder is None else folder / name)
         found = Race(results, survey_reads + reads)
         if folder is not None:
@@ -111,19 +116,11 @@ def _sinks(stack: ExitStack, name: str, folder: Path | None, board: Scoreboard |
     return sinks
 
 
-def _whys(setting: Setting, asked: Request, names: Sequence[str]) -> list[str]:
-    """Why each method runs. Raises UsageError for one that cannot work within its share of the memory."""
-    facts = facts_of(setting.dataset, asked.memory // len(names))
-    return [f"{choose(name, facts)[1]}, in a race of {len(names)}" for name in names]
-
-
 def _outcomes(
     setting: Setting, asked: Request, sinks: dict[str, list[Sink]], to_the_end: bool
 ) -> tuple[dict[str, Outcome], float, float]:
     """How each ended; reads of the survey, and all others."""
     dataset = setting.dataset
-    for (name, own), why in zip(sinks.items(), _whys(setting, asked, list(sinks)), strict=True):
-        announce(own, dataset, name, why)
     found = survey(setting)
     if found.zero is not None and not dataset.intercept:
         outcomes = {name: zero_point(setting, name, found.zero) for name in sinks}

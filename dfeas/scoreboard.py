@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import IO, Any
 
+from dfeas.table import aligned
 from dfeas.termination import Record
 from dfeas.trace import Sink
 
@@ -55,23 +56,17 @@ class Scoreboard:
 
     def show(self) -> None:
         """The table, in place of the last one on a terminal."""
-        lines = [list(HEAD), *(self._cells(method, record) for method, record in self._rows.items())]
-        widths = [max(len(line[i]) for line in lines) for i in range(len(HEAD))]
-        text = ""
-        for line in lines:
-            cells = [line[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True))]
-            ended = self._ended.get(line[0], "")
-            text += "  ".join([*cells, ended]).rstrip() + "\n"
-        self._write(self._cleared() + text)
+        lines = aligned([HEAD, *(self._cells(method, record) for method, record in self._rows.items())], 1)
+        self._write(self._cleared() + "".join(line + "\n" for line in lines))
         self._lines = len(lines) if self._live else 0
 
-    @staticmethod
-    def _cells(method: str, record: Record | None) -> list[str]:
+    def _cells(self, method: str, record: Record | None) -> list[str]:
+        ended = self._ended.get(method, "")
         if record is None:
-            return [method, *[""] * (len(HEAD) - 1)]
+            return [method, *[""] * (len(HEAD) - 1), ended]
         violated = "" if record.violated is None else str(record.violated)
         margins = [f"{record.margin_lower:+.3e}", f"{record.margin_upper:.3e}"]
-        return [method, f"{record.passes:.4g}", str(record.iterations), *margins, violated, f"{record.seconds:.1f}"]
+        return [method, f"{record.passes:.4g}", str(record.iterations), *margins, violated, f"{record.seconds:.1f}", ended]
 
     @property
     def _live(self) -> bool:

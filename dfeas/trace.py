@@ -12,6 +12,9 @@ from typing import IO, Any, Protocol
 
 from dfeas.termination import Record, remaining_passes
 
+FORESEEABLE = 100 * 86400.0
+"""Seconds; a longer guess of the time left says nothing."""
+
 
 class Sink(Protocol):
     """Takes the events of a run."""
@@ -121,6 +124,6 @@ def describe(records: list[Record], eps: float) -> str:
     if last.violated is not None:
         parts.insert(2, f"{last.violated} violated")
     left = remaining_passes(records, eps) * last.seconds / max(1, last.passes)
-    if math.isfinite(left) and not last.hopeful:
+    if left < FORESEEABLE and not last.hopeful:
         parts.append(f"about {left:.0f} s left" if left < 5400 else f"about {left / 3600:.1f} h left")
     return "  ".join(parts)

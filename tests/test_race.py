@@ -88,6 +88,16 @@ def test_the_first_verdict_ends_a_race_and_the_others_say_so(arrays: Callable[..
         dfeas.race(X, labels, methods=["perceptron", "winnow"], out=tmp_path / "race")
 
 
+def test_a_separator_that_is_not_as_wide_as_asked_wins_no_race(arrays: Callable[..., Any]) -> None:
+    X, labels = arrays("planted", 10, 5000, margin=0.05)
+    found = dfeas.race(X, labels, methods=["perceptron", "mirror-prox-one-pass"], margin_tolerance=0.05)
+    assert found.first is not None
+    assert found.first.method == "mirror-prox-one-pass"
+    assert found.first.margin_lower >= 0.95 * found.first.margin_upper
+    other = found.results["perceptron"]
+    assert (other.verdict, other.stopped) == ("feasible", "stalled")
+
+
 def test_evidence_that_is_refused_does_not_end_a_race(arrays: Callable[..., Any]) -> None:
     X, labels = arrays("planted", 5, 400, margin=0.1)
     refusals: list[str] = []

@@ -69,20 +69,24 @@ def _flat(prefix: str, values: Any) -> Iterator[tuple[str, Any]]:
 
 @contextmanager
 def local_cluster(workers: int) -> Iterator[Client]:
-    """A client of a LocalCluster of single-threaded processes; everything listens on loopback only."""
-    with (
-        dask.config.set({**configuration(), "distributed.worker.preload": ["dfeas.engine.uninterrupted"]}),
-        LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-            memory_limit=0,
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
+    """A client of a LocalCluster of single-threaded processes; everything listens on loopback only.
+
+    Raises ClusterLostError when it does not start.
+    """
+    with dask.config.set({**configuration(), "distributed.worker.preload": ["dfeas.engine.uninterrupted"]}):
+        try:
+            started = LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
+                memory_limit=0,
+            )
+        except (RuntimeError, OSError) as error:
+            raise ClusterLostError(f"a cluster of {workers} worker processes did not start here: {_line(error)}") from None
+        with started as cluster, Client(cluster) as client:
+            yield client
 
 
 @contextmanager

@@ -45,13 +45,13 @@ SUMMARY: dict[str, str] = {
     "perceptron": "one read for many corrections; proves infeasibility slowly",
     "normalized-perceptron": "one read a step; proves infeasibility slowly",
     "online-perceptron": "points in order, one core; proves infeasibility slowly",
-    "margin-perceptron": "a quarter of the best margin, points as stored; proves infeasibility slowly",
+    "margin-perceptron": "a quarter of the best margin, points as stored; infeasibility slowly, without a bound",
     "margin-perceptron-unit": "the same for unit points; proves infeasibility slowly",
     "winnow": "multiplicative weights, for separators of few features; proves infeasibility slowly",
     "von-neumann": "one read a step",
     "von-neumann-away": "the same with away steps",
     "ispvn": "two reads a step, and n-vectors on scratch storage",
 }
-"""What a method costs and gives, for people. Each proves either answer; slowly: within 1 / eps^2 corrections."""
+"""What a method costs and gives, for people. Slowly: in corrections of the order of 1 / eps^2, and more; ``bound`` has them."""
 
 __all__ = ["METHODS", "SUMMARY", "AnyMethod", "Bracket", "Evidence", "Facts", "Method", "Mixture", "Sparse", "Stored"]

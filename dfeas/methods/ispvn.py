@@ -56,8 +56,8 @@ SAFE = 1.0 + 1e-9
 CANDIDATES = 24
 """Thresholds that are tried in one reduction."""
 
-LEAST_MU = 1e-13
-"""Below it thresholds of q - A'y / mu are lost in its rounding."""
+NEAR = 1e-6
+"""A projection whose entries sum to 1 up to this is one; v = q - A'y / mu is rounded the more, the smaller mu is."""
 
 GAMMA = 2.0
 """delta = |A q| / gamma, as Yu et al. 2014 chose it."""
@@ -161,7 +161,8 @@ class Ispvn:
     def evidence(self, state: IspvnState) -> Evidence:
         """Both ends of the bracket."""
         best = Stored(state.best)
-        stalled = "mu fell below rounding" if 0 < state.mu < LEAST_MU else ""
+        lost = state.threshold is not None and abs(state.threshold.total - 1) > NEAR
+        stalled = "the projection is lost in rounding: mu is too small" if lost else ""
         return Evidence(state.bracket, (lambda: best) if state.best else None, state.steps, stalled=stalled)
 
 

@@ -60,7 +60,10 @@ class Progressive:
         return 12 * (self._radius(radius) / guess) ** 2
 
     def bound(self, facts: Facts, margin: float) -> float:
-        """The sum over the rounds down to a guess of at most ``margin`` R; for unit columns also until |Ax| <= margin."""
+        """The sum over the rounds down to a guess of at most ``margin`` R.
+
+        For unit columns it also bounds when |Ax| <= margin; points as stored have no such bound, as short ones weigh little.
+        """
         rounds = np.arange(1 + max(0, int(np.ceil(np.log2(1 / margin)))))
         return float((1 + 12 * 4.0**rounds).sum())
 

@@ -118,20 +118,20 @@ class Mistakes:
 
     def ask(self, state: MistakesState) -> Select:
         """Columns that y has on its wrong side, or nearly."""
-        length = float(np.linalg.norm(state.y))
-        bar = (self.rule.bar(state.guess) + state.reach) * length
-        return Select(state.y, bar, state.cap, state.quota, self.rule.raw)
+        y, _ = _unit(state.y)
+        return Select(y, self.rule.bar(state.guess) + state.reach, state.cap, state.quota, self.rule.raw)
 
     def tell(self, state: MistakesState, answer: Selection) -> MistakesState:
         """Correct among the gathered columns."""
-        bracket = state.bracket.with_separator(state.y, answer.low)
-        length = float(np.linalg.norm(state.y))
-        beyond = self.rule.bar(state.guess) * length - answer.score
+        y, length = _unit(state.y)
+        bracket = state.bracket.with_separator(y, answer.low)
+        # y = 0 has no direction, and every column is a mistake of it
+        beyond = (self.rule.bar(state.guess) if length > 0 else 0.0) - answer.score
         state = replace(state, bracket=bracket, violated=answer.violated, done=not (beyond >= 0).any())
         if state.done:
             return state
         if length > 0:
-            state = replace(state, reach=_reach(state, float(beyond.max()) / length, len(beyond)))
+            state = replace(state, reach=_reach(state, float(beyond.max()), len(beyond)))
         shares = self.rule.shares(answer.columns)
         vectors = answer.columns.unit() * shares[:, None]
         left, worst = state.most, int(beyond.argmax())
@@ -187,6 +187,12 @@ class Mistakes:
             stalled="no point is a mistake any more, and nothing else is corrected" if state.done else "",
             refining=self.rule.refines and not state.done,
         )
+
+
+def _unit(y: Floats) -> tuple[Floats, float]:
+    """y of length 1, or 0, which products in float32 can take, and its length."""
+    length = sqrt(y @ y)
+    return (y / length if length > 0 else y), length
 
 
 def _reach(state: MistakesState, worst: float, gathered: int) -> float:

@@ -10,8 +10,8 @@ there is a mistake.
 
 Passes: one a step.
 Guarantee, with rho > 0: while no separator was found |w_k| <= 1 / sqrt(k), so one is found within 1 / rho^2 steps; and it goes
-on to the maximum margin: after k steps rho <= |w_k| <= rho + (1 + log k) / (2 rho k), and the best margin so far is at least
-(rho - 1 / (rho k)) / (1 + (1 + log k) / (rho^2 k)), both from |k w_k|^2 = sum of (2 (t w_t)'a + 1).
+on to the maximum margin: after k steps rho <= |w_k| <= rho + (1 + log k) / (2 rho k), and for k > 1 / rho^2 the best margin so
+far is at least (rho - 1 / (rho k)) / (1 + (1 + log k) / (rho^2 k)), both from |k w_k|^2 = sum of (2 (t w_t)'a + 1).
 Evidence: both ends; x = counts / k has Ax = w_k, and |w_k| <= 1 / sqrt(k) if there is no separator.
 """
 

@@ -8,7 +8,8 @@ Passes: one over all points in order, with as many corrections as there are mist
 only the reading is done ahead, so it cannot be faster than one core.
 Guarantee: at most 1 / rho^2 corrections in total when the margin rho is positive, so at most that many passes have one; a
 pass without a mistake has y as separator.
-Evidence: as for the perceptron: x = counts / k has |Ax| = |y| / k <= 1 / sqrt(k). Counts take 16 bytes for each
+Evidence: a separator once a pass makes no mistake: before that the lower end of the bracket is not known, as y changes while it
+is scored. As for the perceptron x = counts / k has |Ax| = |y| / k <= 1 / sqrt(k). Counts take 16 bytes for each
 point that has one.
 """
 

@@ -1,7 +1,7 @@
 """Select: the columns whose score is at most a threshold, lowest first.
 
-A block gives at most ``quota`` of them, all blocks together ``cap``. With a quota of twice cap / blocks the partials of a
-whole pass hold no more than 2 cap columns, wherever they are; data in random order loses nothing by it.
+A block gives at most ``quota`` of them, all blocks together ``cap``. With a quota of a few times cap / blocks the partials of a
+whole pass hold no more than a few times cap columns, wherever they are; data in random order loses nothing by it.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dfeas.report.runs import find_runs, load_values
+from dfeas.table import aligned
 
 COLUMNS = (
     "run",
@@ -74,15 +75,7 @@ def cells(row: Mapping[str, Any]) -> list[str]:
 
 def table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Aligned lines, the headings first: words to the left, numbers to the right."""
-    lines = [list(COLUMNS), *(cells(row) for row in rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(COLUMNS))]
-    return [
-        "  ".join(
-            text.ljust(width) if i < WORDS else text.rjust(width)
-            for i, (text, width) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in lines
-    ]
+    return aligned([COLUMNS, *(cells(row) for row in rows)], WORDS)
 
 
 def warning(rows: Sequence[Mapping[str, Any]]) -> str:

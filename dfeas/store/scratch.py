@@ -19,7 +19,10 @@ WIDTH = 8
 
 @dataclass(frozen=True)
 class Scratch:
-    """A folder of n-vectors. Ranges of one vector may be written at the same time, by different processes."""
+    """A folder of n-vectors. Ranges of one vector may be written at the same time, by different processes.
+
+    Raises CorruptDataError when storage fails.
+    """
 
     folder: Path
 
@@ -28,14 +31,19 @@ class Scratch:
 
     def write(self, name: str, first: int, values: NDArray[np.float64]) -> None:
         """Entries first, first + 1, .. of a vector."""
-        self.folder.mkdir(exist_ok=True)
-        descriptor = os.open(self._path(name), os.O_WRONLY | os.O_CREAT, 0o600)
         try:
-            data, done = np.ascontiguousarray(values, np.float64).data.cast("B"), 0
-            while done < len(data):
-                done += os.pwrite(descriptor, data[done:], first * WIDTH + done)
-        finally:
-            os.close(descriptor)
+            self.folder.mkdir(exist_ok=True)
+            descriptor = os.open(self._path(name), os.O_WRONLY | os.O_CREAT, 0o600)
+            try:
+                data, done = np.ascontiguousarray(values, np.float64).data.cast("B"), 0
+                while done < len(data):
+                    done += os.pwrite(descriptor, data[done:], first * WIDTH + done)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise CorruptDataError(
+                f"{self._path(name)}: scratch storage cannot be written: {error.strerror}; choose --out where there is room"
+            ) from None
 
     def read(self, name: str, rows: range) -> NDArray[np.float64]:
         """Some consecutive entries. Raises CorruptDataError when they were never written, or cannot be seen from here."""

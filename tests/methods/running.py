@@ -43,7 +43,7 @@ def in_memory(columns: np.ndarray) -> tuple[Counting, Facts]:
     """An engine over signed points given as columns (m, n), all with label +1, and the facts."""
     m, n = columns.shape
     dataset = from_arrays(np.ascontiguousarray(columns.T))
-    return engine_of(dataset), Facts(m, n, radius=float(np.linalg.norm(columns, axis=0).max()))
+    return engine_of(dataset), Facts(m, n, radius=float(np.linalg.norm(columns.astype(np.float64), axis=0).max()))
 
 
 def problem(kind: str, m: int, n: int, **options: Any) -> tuple[Counting, np.ndarray, Facts]:

@@ -176,6 +176,24 @@ def test_margin_perceptron_ends_with_more_than_a_quarter_of_the_best_margin(seed
     assert state.corrections <= sum(13 * 4**r for r in range(2 + int(max(0, math.log2(radius / best)))))
 
 
+@pytest.mark.parametrize("size", [1e-20, 1e20])
+@pytest.mark.parametrize("seed", range(12))
+def test_points_of_any_length_in_single_precision_have_the_same_guarantee(seed: int, size: float) -> None:
+    points, _ = scaled(seed)
+    points = (points * size).astype(np.float32)
+    best = best_margin(points.astype(np.float64) / size) * size
+    engine, facts = in_memory(points)
+    method = margin_perceptron()
+    for state in states(method, engine, facts, 2000):
+        if state.done:
+            break
+    assert state.done
+    y = state.y / np.linalg.norm(state.y)
+    assert (points.T.astype(np.float64) @ y).min() > best / 4
+    bracket = method.evidence(state).bracket
+    assert 0 < bracket.lower <= bracket.upper
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_a_round_that_is_given_up_refutes_its_guess_by_a_certificate(seed: int) -> None:
     rng = np.random.default_rng(seed)
