@@ -56,6 +56,7 @@ def main(results: Path) -> None:
     dfeas("ingest", str(results / "cancer.npz"), str(results / "cancer"))
     dfeas("solve", str(results / "cancer"), "--out", str(results / "cancer-run"), "--intercept")
     dfeas("verify", str(results / "cancer-run"))
+    dfeas("report", str(results / "cancer-run"))
 
     title(f"1.6 GB of generated points with one wrong label, {BUDGET} of memory, a cluster of two worker processes")
     big = str(results / "big")
@@ -66,7 +67,8 @@ def main(results: Path) -> None:
 
     title(f"done in {time.monotonic() - began:.0f} s; the results are in {results}")
     for run in sorted(results.glob("*-run")):
-        print(f"{run}/result.json  certificate.npz  trace.jsonl")
+        page = "  report.html" if (run / "report.html").exists() else ""
+        print(f"{run}/result.json  certificate.npz  trace.jsonl{page}")
 
 
 if __name__ == "__main__":

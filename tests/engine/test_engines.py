@@ -261,6 +261,20 @@ def test_work_is_redone_when_a_worker_is_killed(dataset: Callable[..., Any]) -> 
             assert digest(engine.run(question)) == calm
 
 
+def test_a_fold_is_done_again_when_a_worker_is_killed(dataset: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dfeas.engine.cluster.FOLD_BYTES", 500_000)
+    path, _ = dataset("gaussian", 50, 60_000, block_rows=500)
+    source = Source(str(path))
+    question = Ordered(Online(np.ones(50)))
+    calm = digest(LocalEngine(open_source(source), 1).run(question))
+    with local_cluster(2) as client:
+        engine = DaskEngine(client, source, open_source(source))
+        assert digest(engine.run(question)) == calm
+        client.submit(_die, pure=False, retries=0)
+        for _ in range(3):
+            assert digest(engine.run(question)) == calm
+
+
 def test_a_cluster_that_goes_away_is_one_error(dataset: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dfeas.engine.cluster.PATIENCE_SECONDS", 2.0)
     monkeypatch.setattr("dfeas.engine.cluster.LOOK_SECONDS", 0.5)
