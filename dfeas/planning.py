@@ -25,21 +25,22 @@ PROBE_BYTES = 256 << 20
 """How much is read to measure the speed."""
 
 USUAL = {
-    "mirror-prox": 0.05,
-    "mirror-prox-one-pass": 0.05,
+    "mirror-prox": 0.03,
+    "mirror-prox-one-pass": 0.025,
     "mirror-prox-fixed": 0.2,
     "smooth-perceptron": 0.25,
-    "perceptron": 0.06,
-    "normalized-perceptron": 0.06,
-    "online-perceptron": 0.06,
-    "margin-perceptron": 0.06,
-    "margin-perceptron-unit": 0.06,
-    "winnow": 0.06,
-    "von-neumann": 0.06,
-    "von-neumann-away": 0.06,
-    "ispvn": 0.06,
+    "perceptron": 0.04,
+    "normalized-perceptron": 0.4,
+    "online-perceptron": 0.025,
+    "margin-perceptron": 0.001,
+    "margin-perceptron-unit": 0.001,
+    "winnow": 2e-5,
+    "von-neumann": 0.25,
+    "von-neumann-away": 0.12,
+    "ispvn": 4e-4,
 }
-"""Passes that a run takes, as a share of the bound of its theorem: the largest of benchmarks/method_passes.py, rounded up."""
+"""Passes that a run takes, as a share of the bound of its theorem: the largest of benchmarks/method_passes.py and of
+benchmarks/paper_tables.py, rounded up."""
 
 FULL_PASSES = 2
 """Passes over all data that a working set usually takes: benchmarks/working_set.py."""
