@@ -84,11 +84,12 @@ def race(
     asked = request(eps, margin_tolerance, max_passes, time_limit, memory)
     data = open_data(X, labels, positive, intercept)
     with ExitStack() as stack:
-        folder = None if out is None else stack.enter_context(run_folder(Path(out), RACE))
-        setting = set_up(stack, data, asked.memory, client, folder)
-        board = Scoreboard(sys.stderr) if progress and sys.stderr is not None else None
+        setting = set_up(stack, data, asked.memory, client, out)
         facts = facts_of(setting.dataset, asked.memory // len(names))
         whys = {name: f"{choose(name, facts)[1]}, in a race of {len(names)}" for name in names}
+        folder = None if out is None else stack.enter_context(run_folder(Path(out), RACE))
+        stack.callback(setting.scratch.remove)
+        board = Scoreboard(sys.stderr) if progress and sys.stderr is not None else None
         sinks = {name: _sinks(stack, name, folder, board) for name in names}
         for name in names:
             announce(sinks[name], setting.dataset, name, whys[name])

@@ -51,6 +51,7 @@ class Setting:
     dataset: Dataset
     engine: Engine
     checking: Checking
+    scratch: Scratch  # of the engine; to be removed by who owns the folder
 
 
 @dataclass(frozen=True)
@@ -73,18 +74,17 @@ def open_data(X: Any, labels: Any, positive: str | None, intercept: bool) -> tup
 
 
 def set_up(
-    stack: ExitStack, data: tuple[Source | None, Dataset], memory: int, client: Client | None, folder: Path | None
+    stack: ExitStack, data: tuple[Source | None, Dataset], memory: int, client: Client | None, out: str | Path | None
 ) -> Setting:
     """The engine of the passes, and the checker's, which reads through zarr. The stack closes them.
 
-    n-vectors of a method lie in ``folder``, or where temporary files do.
+    n-vectors of a method will lie in ``out``, or where temporary files do; nothing is written yet.
     """
     source, dataset = data
     plain = None if source is None else replace(source, direct=False)
     other = dataset if plain is None else open_source(plain)
-    scratch = Scratch(folder / "scratch" if folder is not None else Path(tempfile.gettempdir()) / f"dfeas-{uuid.uuid4().hex}")
-    scratch.remove()
-    stack.callback(scratch.remove)
+    temporary = Path(tempfile.gettempdir()) / f"dfeas-{uuid.uuid4().hex}"
+    scratch = Scratch(temporary if out is None else Path(out).absolute() / "scratch")
     engine: Engine
     second: Engine
     if client is None:
@@ -99,7 +99,7 @@ def set_up(
         engine, second = DaskEngine(client, source, dataset, scratch), DaskEngine(client, plain, other)
     stack.callback(engine.close)
     stack.callback(second.close)
-    return Setting(source, dataset, engine, Checking(second, other))
+    return Setting(source, dataset, engine, Checking(second, other), scratch)
 
 
 @contextmanager

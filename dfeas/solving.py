@@ -74,8 +74,9 @@ def solve(
     asked = request(eps, margin_tolerance, max_passes, time_limit, memory)
     data = open_data(X, labels, positive, intercept)
     with ExitStack() as stack:
+        setting = set_up(stack, data, asked.memory, client, out)
         folder = None if out is None else stack.enter_context(run_folder(Path(out)))
-        setting = set_up(stack, data, asked.memory, client, folder)
+        stack.callback(setting.scratch.remove)
         sinks: list[Sink] = []
         if folder is not None:
             sinks.append(TraceFile(folder / TRACE))

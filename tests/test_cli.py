@@ -227,7 +227,7 @@ def test_conflicting_points_are_shown_and_a_maximum_margin_is_closed(room: Path,
     done = dfeas("solve", "yes", "--out", tmp_path / "limit", *words, cwd=room)
     assert done.returncode == 3
     assert done.stdout.startswith("verdict      feasible (proof: rigorous)")
-    assert done.stderr.endswith("no further pass can help: no point is violated, and nothing else is corrected\n")
+    assert done.stderr.endswith("no further pass can help: no point is a mistake any more, and nothing else is corrected\n")
     assert dfeas("verify", tmp_path / "limit").returncode == 0
 
 
