@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from dfeas.table import aligned
 from dfeas.termination import Record
-from dfeas.trace import Sink
+from dfeas.trace import Output, Sink
 
 HEAD = ("method", "passes", "iterations", "margin lower", "margin upper", "violated", "seconds")
 
@@ -26,7 +26,10 @@ class Scoreboard:
     _ended: dict[str, str] = field(default_factory=dict)
     _shown: float = -math.inf
     _lines: int = 0  # of the table that stands on the terminal
-    _lost: bool = False
+    _out: Output = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._out = Output(self.stream)
 
     def row(self, method: str) -> Sink:
         """The sink of one method."""
@@ -37,14 +40,14 @@ class Scoreboard:
         """After a pass of one method."""
         self._rows[method] = record
         now = self.clock()
-        if now - self._shown >= (0.2 if self._live else self.every):
+        if now - self._shown >= (0.2 if self._out.live else self.every):
             self._shown = now
             self.show()
 
     def say(self, text: str) -> None:
         """A line of its own, above the table."""
-        self._write(self._cleared() + text + "\n")
-        if self._live:
+        self._out.write(self._cleared() + text + "\n")
+        if self._out.live:
             self.show()
 
     def end(self, method: str, text: str) -> None:
@@ -57,8 +60,8 @@ class Scoreboard:
     def show(self) -> None:
         """The table, in place of the last one on a terminal."""
         lines = aligned([HEAD, *(self._cells(method, record) for method, record in self._rows.items())], 1)
-        self._write(self._cleared() + "".join(line + "\n" for line in lines))
-        self._lines = len(lines) if self._live else 0
+        self._out.write(self._cleared() + "".join(line + "\n" for line in lines))
+        self._lines = len(lines) if self._out.live else 0
 
     def _cells(self, method: str, record: Record | None) -> list[str]:
         ended = self._ended.get(method, "")
@@ -68,25 +71,11 @@ class Scoreboard:
         margins = [f"{record.margin_lower:+.3e}", f"{record.margin_upper:.3e}"]
         return [method, f"{record.passes:.4g}", str(record.iterations), *margins, violated, f"{record.seconds:.1f}", ended]
 
-    @property
-    def _live(self) -> bool:
-        return not self._lost and self.stream.isatty()
-
     def _cleared(self) -> str:
         """What takes the last table from the terminal."""
         up = f"\x1b[{self._lines}A\x1b[J" if self._lines else ""
         self._lines = 0
         return up
-
-    def _write(self, text: str) -> None:
-        """Write, until nobody reads any more."""
-        if self._lost:
-            return
-        try:
-            self.stream.write(text)
-            self.stream.flush()
-        except (OSError, ValueError):
-            self._lost = True
 
 
 @dataclass

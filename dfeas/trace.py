@@ -53,6 +53,29 @@ class TraceFile:
 
 
 @dataclass
+class Output:
+    """A stream that may be lost: a terminal that nobody reads any more does not end a run."""
+
+    stream: IO[str]
+    lost: bool = False
+
+    @property
+    def live(self) -> bool:
+        """Whether what is written can be written over."""
+        return not self.lost and self.stream.isatty()
+
+    def write(self, text: str) -> None:
+        """Write, until nobody reads any more."""
+        if self.lost:
+            return
+        try:
+            self.stream.write(text)
+            self.stream.flush()
+        except (OSError, ValueError):
+            self.lost = True
+
+
+@dataclass
 class Terminal:
     """Progress for a person: a live line on a terminal, a plain line now and then in a pipe."""
 
@@ -64,14 +87,17 @@ class Terminal:
     _shown: float = -math.inf
     _unseen: bool = False
     _width: int = 0
-    _lost: bool = False
+    _out: Output = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._out = Output(self.stream)
 
     def record(self, record: Record) -> None:
         """Show the last pass, if it is time."""
         self._records.append(record)
         if len(self._records) > 4096:
             del self._records[1:-2048:2]
-        live = not self._lost and self.stream.isatty()
+        live = self._out.live
         now = self.clock()
         self._unseen = now - self._shown < (0.1 if live else self.every)
         if self._unseen:
@@ -79,36 +105,26 @@ class Terminal:
         self._shown = now
         text = describe(self._records, self.eps)
         if live:
-            self._write("\r" + text.ljust(self._width))
+            self._out.write("\r" + text.ljust(self._width))
             self._width = len(text)
         else:
-            self._write(text + "\n")
+            self._out.write(text + "\n")
 
     def note(self, event: str, text: str, **values: Any) -> None:
         """A line of its own, after the last pass."""
         if self._unseen and not self._width:
-            self._write(describe(self._records, self.eps) + "\n")
+            self._out.write(describe(self._records, self.eps) + "\n")
         self._unseen = False
         if self._width:
-            self._write("\r" + " " * self._width + "\r")
+            self._out.write("\r" + " " * self._width + "\r")
             self._width = 0
-        self._write(text + "\n")
+        self._out.write(text + "\n")
 
     def close(self) -> None:
         """End the live line."""
         if self._width:
-            self._write("\n")
+            self._out.write("\n")
             self._width = 0
-
-    def _write(self, text: str) -> None:
-        """Write, until nobody reads any more: a lost terminal does not end a run."""
-        if self._lost:
-            return
-        try:
-            self.stream.write(text)
-            self.stream.flush()
-        except (OSError, ValueError):
-            self._lost = True
 
 
 def describe(records: list[Record], eps: float) -> str:

@@ -87,11 +87,9 @@ def _scan_vectors(question: OnVectors, rows: range, block: Block | None, scratch
     return partial
 
 
-def fold_blocks(fold: Fold[Any, Any], carry: Any, blocks: Iterator[Block], cost: Cost, stopped: Stop | None = None) -> Any:
+def fold_blocks(fold: Fold[Any, Any], carry: Any, blocks: Iterator[Block], cost: Cost) -> Any:
     """The carry after some blocks, in order."""
     for block in blocks:
-        if stopped is not None and stopped():
-            raise StoppedError
         began = perf_counter()
         carry = fold.step(carry, block)
         cost.scan_seconds += perf_counter() - began
