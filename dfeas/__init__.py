@@ -9,6 +9,7 @@ from dfeas.planning import Plan, plan
 from dfeas.racing import Race, race
 from dfeas.report import compare, report
 from dfeas.result import Result
+from dfeas.resuming import resume
 from dfeas.solving import solve
 from dfeas.store.ingest import ingest
 from dfeas.verify import Check
@@ -34,6 +35,7 @@ __all__ = [
     "plan",
     "race",
     "report",
+    "resume",
     "solve",
     "verify_certificate",
     "verify_run",

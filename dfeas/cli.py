@@ -18,13 +18,18 @@ from dfeas.instances import KINDS, Instance
 from dfeas.instances import generate as write_instance
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.methods import METHODS
-from dfeas.options import METHOD_HELP, Cluster, run_options
+from dfeas.options import METHOD_HELP, Cluster, resume_options, run_options
 from dfeas.planning import plan as make_plan
 from dfeas.printing import show_check, show_header, show_plan, show_race, show_result
+from dfeas.racing import Race
 from dfeas.racing import race as run_race
 from dfeas.report import compare as compare_runs
 from dfeas.report import report as write_report
 from dfeas.report.compare import table, warning
+from dfeas.result import RACE, RESULT, Result
+from dfeas.resuming import finished, resumable
+from dfeas.resuming import resume as run_resume
+from dfeas.signals import asked_to_stop
 from dfeas.solving import solve as run_solve
 from dfeas.store import Source, open_source
 from dfeas.store.ingest import Progress
@@ -41,7 +46,7 @@ def commands() -> None:
 
     \b
     Exit codes: 0 verdict reached and verified (either way), 2 usage, 3 a limit was reached, 4 bad input,
-    5 corrupt or missing data, 6 a certificate failed its check, 75 interrupted.
+    5 corrupt or missing data, 6 a certificate failed its check, 75 interrupted: dfeas resume goes on.
     """
 
 
@@ -166,11 +171,23 @@ def solve(data: Path, out: Path, cluster: Cluster, as_json: bool, away_steps: bo
         if not options["method"].startswith("von-neumann"):
             raise click.UsageError("--away-steps is for --method von-neumann")
         options["method"] = "von-neumann-away"
-    with cluster.client() as client:
-        result = run_solve(str(data), out=out, client=client, progress=True, **options)
+    with asked_to_stop() as stop, cluster.client() as client:
+        result = run_solve(str(data), out=out, client=client, progress=True, stop=stop, **options)
+    _end_solve(result, out, as_json)
+
+
+def _end_solve(result: Result, out: Path, as_json: bool) -> None:
+    """Print a result, and exit with its code."""
     show_result(result, out, as_json)
     if result.stopped != "verdict":
+        _hint(out)
         sys.exit(INTERRUPTED if result.stopped == "interrupted" else LIMIT_REACHED)
+
+
+def _hint(out: Path) -> None:
+    """Say how a run that has no verdict goes on."""
+    if resumable(out):
+        click.echo(f"to go on: dfeas resume {out} (with --max-passes or --time-limit for new limits)", err=True)
 
 
 @commands.command(cls=_Command, epilog=METHOD_HELP)
@@ -183,14 +200,47 @@ def race(data: Path, out: Path, cluster: Cluster, as_json: bool, methods: str, *
     Limits of passes hold for each method; reads are counted once. dfeas compare OUT and dfeas report OUT show them again.
     """
     names = [name.strip() for name in methods.split(",") if name.strip()]
-    with cluster.client() as client:
-        found = run_race(str(data), methods=names, out=out, client=client, progress=True, **options)
+    with asked_to_stop() as stop, cluster.client() as client:
+        found = run_race(str(data), methods=names, out=out, client=client, progress=True, stop=stop, **options)
+    _end_race(found, out, as_json)
+
+
+def _end_race(found: Race, out: Path, as_json: bool) -> None:
+    """Print a race, and exit with its code."""
     show_race(found, out, as_json)
-    ended = [result.stopped for result in found.results.values()]
+    ended = {result.stopped for result in found.results.values()}
     if "interrupted" in ended:
+        _hint(out)
         sys.exit(INTERRUPTED)
-    if found.first is None or (options["to_the_end"] and set(ended) != {"verdict"}):
+    if found.first is None or not ended <= {"verdict", "outrun"}:
+        _hint(out)
         sys.exit(LIMIT_REACHED)
+
+
+@commands.command(cls=_Command)
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--data", default=None, type=click.Path(path_type=Path), help="The data, if it has been moved.")
+@click.option("--labels", default=None, help="Its label array, when it is a zarr array.")
+@click.option("--max-passes", type=int, default=None, help="A new limit, counted from the beginning of the run.")
+@click.option("--time-limit", type=float, default=None, metavar="SECONDS", help="A new limit, counted likewise.")
+@resume_options
+def resume(run: Path, data: Path | None, labels: str | None, cluster: Cluster, as_json: bool, **options: Any) -> None:
+    """Go on with a run of solve or race that was interrupted or reached a limit, from its last checkpoint.
+
+    The cluster may be another one, or none. The answer has the same bits as that of a run that was never interrupted.
+    """
+    if finished(run):
+        click.echo(
+            (run / (RESULT if (run / RESULT).is_file() else RACE)).read_text().strip() if as_json else f"{run} is finished"
+        )
+        return
+    with asked_to_stop() as stop, cluster.client() as client:
+        where = None if data is None else str(data)
+        found = run_resume(run, where, labels, client=client, progress=True, stop=stop, **options)
+    if isinstance(found, Race):
+        _end_race(found, run, as_json)
+    else:
+        _end_solve(found, run, as_json)
 
 
 @commands.command(cls=_Command)

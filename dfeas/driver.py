@@ -7,39 +7,41 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Protocol
 
 from dfeas.engine import Engine
 from dfeas.errors import ClusterLostError
-from dfeas.lane import Lane, Outcome, Verify
-from dfeas.methods import AnyMethod
+from dfeas.lane import Kept, Lane, Outcome, Verify
 from dfeas.passes import Alone, AnyPass, Question, Together
-from dfeas.termination import Goal, Limits, decide
-from dfeas.trace import Sink
+from dfeas.termination import Limits, decide
+
+
+@dataclass(frozen=True)
+class Moment:
+    """All lanes between two reads."""
+
+    lanes: tuple[Kept, ...]
+    shared: float  # reads that were counted by more than one lane
+
+
+class Keep(Protocol):
+    """Takes moments to go on from, should the run not end."""
+
+    def __call__(self, moment: Moment, last: bool) -> None:
+        """After each read; ``last`` when the run ends before all have a checked verdict."""
+
+
+def no_keep(moment: Moment, last: bool) -> None:
+    """Nothing is kept."""
+
+
+def never() -> bool:
+    """Nobody asks to stop."""
+    return False
 
 
 def run(
-    engine: Engine,
-    method: AnyMethod,
-    state: Any,
-    goal: Goal,
-    limits: Limits,
-    *,
-    fingerprint: str,
-    verify: Verify,
-    sinks: Sequence[Sink] = (),
-    clock: Callable[[], float] = time.monotonic,
-) -> Outcome:
-    """Run a method from a state until a verdict is proved or a limit is reached.
-
-    Evidence that the checker refuses does not end the run: the bar rises and the run goes on. ``KeyboardInterrupt`` ends it
-    with the best evidence so far.
-    """
-    lane = Lane(method, state, goal, sinks)
-    return race(engine, [lane], limits, fingerprint=fingerprint, verify=verify, clock=clock)[0][0]
-
-
-def race(
     engine: Engine,
     lanes: Sequence[Lane],
     limits: Limits,
@@ -47,35 +49,60 @@ def race(
     fingerprint: str,
     verify: Verify,
     to_the_end: bool = False,
+    shared: float = 0,
+    keep: Keep = no_keep,
+    stop: Callable[[], bool] = never,
+    began: float | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> tuple[list[Outcome], float]:
     """Run several methods on the same reads until the first has a verdict, or each has ended; and the reads in all.
 
-    Limits of passes hold for each method. Questions that read in a way of their own are asked on reads of their own.
+    Limits of passes hold for each method; seconds count from ``began`` on the clock. Questions that read in a way of their own
+    are asked on reads of their own. Evidence that the checker refuses does not end a lane: the bar rises and it goes on.
+    ``stop`` is asked between reads, ``KeyboardInterrupt`` ends the run at once; both with the best evidence so far.
     """
-    began = clock()
-    shared: float = 0  # reads that were counted by more than one lane
+    start = clock() if began is None else began
+
+    def now() -> float:
+        return clock() - start
+
     for lane in lanes:
-        lane.decision = decide(lane.record, lane.goal, limits)
-        lane.over = lane.decision is not None
-    while going := [lane for lane in lanes if not lane.over]:
-        try:
+        if not lane.over:
+            lane.decision = decide(lane.record, lane.goal, limits)
+    moment = _moment(lanes, shared)
+    try:
+        for lane in lanes:
+            if not lane.over:
+                lane.settle(engine, limits, fingerprint, verify)
+        while going := [lane for lane in lanes if not lane.over]:
+            if stop():
+                _give_up(lanes, "interrupted", now(), "asked to stop")
+                break
             for group, question in _groups(going):
                 answer = engine.run(question)
                 answers = answer if len(group) > 1 else (answer,)
                 shared += (len(group) - 1) * engine.cost.points / engine.shape[1]
                 for lane, part in zip(group, answers, strict=True):
-                    lane.tell(part, engine, limits, lambda: clock() - began)
+                    lane.tell(part, engine, limits, now)
                 for lane in group:
                     lane.settle(engine, limits, fingerprint, verify)
-                    lane.ended = clock() if lane.over else None
+                    lane.ended = now() if lane.over else None
                 if not to_the_end and any(lane.proved for lane in group):
-                    _give_up(lanes, "outrun", clock())
+                    _give_up(lanes, "outrun", now())
                     break
-        except (KeyboardInterrupt, ClusterLostError) as error:
-            _give_up(lanes, "interrupted", clock(), str(error) or "interrupted")
+            else:
+                moment = _moment(lanes, shared)
+                keep(moment, False)
+    except (KeyboardInterrupt, ClusterLostError) as error:
+        _give_up(lanes, "interrupted", now(), str(error) or "interrupted")
+    if not all(lane.proved for lane in lanes):
+        keep(moment, True)
     outcomes = [lane.outcome(fingerprint) for lane in lanes]
     return outcomes, sum(outcome.reads for outcome in outcomes) - shared
+
+
+def _moment(lanes: Sequence[Lane], shared: float) -> Moment:
+    return Moment(tuple(lane.kept() for lane in lanes), shared)
 
 
 def _give_up(lanes: Sequence[Lane], stopped: str, now: float, why: str = "") -> None:

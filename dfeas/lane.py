@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import psutil
@@ -30,7 +30,23 @@ class Outcome:
     certificate: Certificate | None  # checked for a verdict; without one, the best separator so far, unchecked
     check: Check | None
     reads: float  # of the data, by passes, recovery and checks of this method
-    ended: float | None = None  # when, by the clock of the driver
+    ended: float | None = None  # when, in seconds since the start
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A lane between two reads: what it needs to go on later, elsewhere."""
+
+    state: Any  # of the method
+    goal: Goal
+    passes: float
+    reads: float
+    record: Record
+    certificate: Certificate | None
+    check: Check | None
+    decision: Decision | None
+    ended: float | None
+    over: bool
 
 
 @dataclass
@@ -46,12 +62,23 @@ class Lane:
     certificate: Certificate | None = None
     check: Check | None = None
     decision: Decision | None = None
-    ended: float | None = None  # when it was over
+    ended: float | None = None  # when it was over, in seconds since the start
     over: bool = False  # the decision stands: its evidence was checked, if it is a verdict
     record: Record = field(init=False)
 
     def __post_init__(self) -> None:
         self.record = blank(self.method.name, 1.0)
+
+    def kept(self) -> Kept:
+        """What there is now; states are frozen, so nothing is copied."""
+        return Kept(**{entry.name: getattr(self, entry.name) for entry in fields(Kept)})
+
+    def restore(self, kept: Kept) -> None:
+        """Go on from there. A limit that ended it is looked at again, a checked verdict stands."""
+        for entry in fields(Kept):
+            setattr(self, entry.name, getattr(kept, entry.name))
+        if not self.proved:
+            self.decision, self.certificate, self.check, self.ended, self.over = None, None, None, None, False
 
     @property
     def proved(self) -> bool:

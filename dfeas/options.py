@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dfeas.keeping import EVERY
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.methods import SUMMARY
 
@@ -20,6 +21,14 @@ if TYPE_CHECKING:
 
 METHOD_HELP = "\b\nMethods:\n" + "\n".join(f"  {name:<24}{text}" for name, text in SUMMARY.items())
 """The methods, at the end of a help text."""
+
+_GO_ON = [
+    click.option("--checkpoint-every", default=EVERY, show_default=True, metavar="SECONDS", help="Between checkpoints."),
+    click.option("--scheduler", default=None, metavar="ADDR", help="Run on this Dask cluster."),
+    click.option("--scheduler-file", default=None, type=click.Path(), help="Run on the Dask cluster of this file."),
+    click.option("--local", type=click.IntRange(1), default=None, metavar="N", help="Run on N worker processes here."),
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
+]
 
 _RUN = [
     click.argument("data", type=click.Path(path_type=Path)),
@@ -34,10 +43,7 @@ _RUN = [
     click.option("--max-passes", type=int, default=None, help="Stop after so many reads of the data."),
     click.option("--time-limit", type=float, default=None, metavar="SECONDS", help="Stop after a pass beyond this time."),
     click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of a process for blocks and answers."),
-    click.option("--scheduler", default=None, metavar="ADDR", help="Run on this Dask cluster."),
-    click.option("--scheduler-file", default=None, type=click.Path(), help="Run on the Dask cluster of this file."),
-    click.option("--local", type=click.IntRange(1), default=None, metavar="N", help="Run on N worker processes here."),
-    click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
+    *_GO_ON,
 ]
 
 
@@ -65,14 +71,22 @@ class Cluster:
 
 
 def run_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Options of a command that runs methods; the three that name a cluster come as one, ``cluster``."""
+    """Options of a command that begins a run; the three that name a cluster come as one, ``cluster``."""
+    return _with(_RUN, command)
 
+
+def resume_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Options of a command that goes on with a run."""
+    return _with(_GO_ON, command)
+
+
+def _with(options: list[Callable[..., Any]], command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
-    def called(scheduler: str | None, scheduler_file: str | None, local: int | None, **options: Any) -> None:
+    def called(scheduler: str | None, scheduler_file: str | None, local: int | None, **others: Any) -> None:
         if sum(choice is not None for choice in (scheduler, scheduler_file, local)) > 1:
             raise click.UsageError("choose one of --scheduler, --scheduler-file and --local")
-        command(cluster=Cluster(scheduler, scheduler_file, local), **options)
+        command(cluster=Cluster(scheduler, scheduler_file, local), **others)
 
-    for option in reversed(_RUN):
+    for option in reversed(options):
         called = option(called)
     return called

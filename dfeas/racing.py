@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dfeas.driver import race as run_race
+from dfeas.driver import never
 from dfeas.errors import UsageError
-from dfeas.lane import Lane, Outcome
+from dfeas.keeping import EVERY, Checkpoint, Job, keeping, where
 from dfeas.memory import DEFAULT_MEMORY
-from dfeas.methods import METHODS
-from dfeas.request import Request, choose, facts_of, known, request
+from dfeas.request import choose, facts_of, known, request
 from dfeas.result import RACE, TRACE, Result
+from dfeas.running import ran
 from dfeas.scoreboard import Scoreboard
-from dfeas.setting import Setting, open_data, run_folder, set_up, survey
-from dfeas.solving import announce, result_of, saved, zero_point
+from dfeas.setting import Setting, open_data, run_folder, set_up
+from dfeas.solving import How, announce, result_of, saved
 from dfeas.store.placing import placed
-from dfeas.termination import Goal, Limits
 from dfeas.trace import Sink, TraceFile
 
 if TYPE_CHECKING:
@@ -62,8 +61,10 @@ def race(
     time_limit: float | None = None,
     memory: str | int = DEFAULT_MEMORY,
     out: str | Path | None = None,
+    checkpoint_every: float = EVERY,
     client: Client | None = None,
     progress: bool = False,
+    stop: Callable[[], bool] = never,
 ) -> Race:
     """Run several methods side by side: their questions ride on the same reads of the data.
 
@@ -88,55 +89,53 @@ def race(
         facts = facts_of(setting.dataset, asked.memory // len(names))
         whys = {name: f"{choose(name, facts)[1]}, in a race of {len(names)}" for name in names}
         folder = None if out is None else stack.enter_context(run_folder(Path(out), RACE))
-        stack.callback(setting.scratch.remove)
-        board = Scoreboard(sys.stderr) if progress and sys.stderr is not None else None
-        sinks = {name: _sinks(stack, name, folder, board) for name in names}
-        for name in names:
-            announce(sinks[name], setting.dataset, name, whys[name])
-        outcomes, survey_reads, reads = _outcomes(setting, asked, sinks, to_the_end)
+        job = Job(
+            asked,
+            tuple(names),
+            tuple(whys.values()),
+            True,
+            to_the_end,
+            positive=positive,
+            intercept=intercept,
+            **where(setting),
+        )
+        return raced(setting, job, folder, How(checkpoint_every, progress, stop))
+
+
+def raced(setting: Setting, job: Job, folder: Path | None, how: How, earlier: Checkpoint | None = None) -> Race:
+    """Carry out the job of a race, from its beginning or from a checkpoint."""
+    with ExitStack() as stack:
+        board = Scoreboard(sys.stderr) if how.progress and sys.stderr is not None else None
+        sizes = {} if earlier is None else earlier.traces
+        sinks = {name: _sinks(stack, name, folder, board, sizes.get(name, 0)) for name in job.methods}
+        keeper = stack.enter_context(keeping(setting, job, sinks, folder, how.checkpoint_every, earlier))
+        whys = dict(zip(job.methods, job.whys, strict=True))
+        for name, why in whys.items():
+            announce(sinks[name], setting.dataset, name, why, earlier)
+        done = ran(setting, job, sinks, keeper, earlier, how.stop)
         results = {}
-        for name, outcome in outcomes.items():
-            result = result_of(setting, asked, outcome, whys[name], survey_reads + outcome.reads)
+        for name, outcome in done.outcomes.items():
+            result = result_of(setting, job.asked, outcome, whys[name], done.survey_reads + outcome.reads)
             results[name] = saved(result, None if folder is None else folder / name)
-        found = Race(results, survey_reads + reads)
+        found = Race(results, done.survey_reads + done.reads)
         if folder is not None:
             with placed(folder / RACE) as file:
                 file.write((json.dumps(found.to_json(), indent=2) + "\n").encode())
+        keeper.finished = found.first is not None and not {result.stopped for result in results.values()} & set(UNFINISHED)
         return found
 
 
-def _sinks(stack: ExitStack, name: str, folder: Path | None, board: Scoreboard | None) -> list[Sink]:
+UNFINISHED = ("interrupted", "pass_limit", "time_limit")
+"""A method that stopped for one of these can go on."""
+
+
+def _sinks(stack: ExitStack, name: str, folder: Path | None, board: Scoreboard | None, size: int) -> list[Sink]:
     sinks: list[Sink] = []
     if folder is not None:
-        (folder / name).mkdir()
-        sinks.append(TraceFile(folder / name / TRACE))
+        (folder / name).mkdir(exist_ok=True)
+        sinks.append(TraceFile(folder / name / TRACE, size))
     if board is not None:
         sinks.append(board.row(name))
     for sink in sinks:
         stack.callback(sink.close)
     return sinks
-
-
-def _outcomes(
-    setting: Setting, asked: Request, sinks: dict[str, list[Sink]], to_the_end: bool
-) -> tuple[dict[str, Outcome], float, float]:
-    """How each ended; reads of the survey, and all others."""
-    dataset = setting.dataset
-    found = survey(setting)
-    if found.zero is not None and not dataset.intercept:
-        outcomes = {name: zero_point(setting, name, found.zero) for name in sinks}
-        return outcomes, found.reads, sum(outcome.reads for outcome in outcomes.values())
-    facts = facts_of(dataset, asked.memory // len(sinks), asked.margin_tolerance, found.radius)
-    lanes = []
-    for name, own in sinks.items():
-        method = METHODS[name]()
-        lanes.append(Lane(method, method.init(facts), Goal(asked.eps, asked.margin_tolerance), own))
-    ended, reads = run_race(
-        setting.engine,
-        lanes,
-        Limits(asked.max_passes, asked.seconds_left),
-        fingerprint=dataset.fingerprint,
-        verify=setting.checking,
-        to_the_end=to_the_end,
-    )
-    return dict(zip(sinks, ended, strict=True)), found.reads, reads

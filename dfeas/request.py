@@ -27,11 +27,6 @@ class Request:
     memory: int  # bytes
     began: float  # monotonic seconds
 
-    @property
-    def seconds_left(self) -> float | None:
-        """Until the time limit."""
-        return None if self.time_limit is None else max(1e-9, self.time_limit - (time.monotonic() - self.began))
-
 
 def request(
     eps: float, margin_tolerance: float | None, max_passes: int | None, time_limit: float | None, memory: str | int

@@ -18,6 +18,7 @@ from dfeas.store.placing import placed
 from dfeas.termination import STOPPED, UNDECIDED
 
 RESULT, CERTIFICATE, TRACE, RACE = "result.json", "certificate.npz", "trace.jsonl", "race.json"
+CHECKPOINT = "checkpoint"
 
 _STATUS = {"verdict": 0, "pass_limit": 1, "time_limit": 2, "interrupted": 3, "stalled": 4, "numerical_error": 5, "outrun": 6}
 

@@ -16,15 +16,16 @@ import numpy as np
 
 from dfeas.blas import processors
 from dfeas.certificate import Certificate
+from dfeas.checkpoint import Checkpoints
 from dfeas.engine import Engine, LocalEngine
 from dfeas.errors import UsageError
 from dfeas.memory import threads_that_fit
 from dfeas.passes import Survey
-from dfeas.result import RESULT
+from dfeas.result import CHECKPOINT, RESULT
 from dfeas.store import Dataset, Source, from_arrays, open_source
 from dfeas.store.layout import fingerprint
 from dfeas.store.scratch import Scratch
-from dfeas.store.writing import claim, refuse_unusable, release
+from dfeas.store.writing import claim, reclaim, refuse_unusable, release
 from dfeas.verify import Check, check
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Setting:
     dataset: Dataset
     engine: Engine
     checking: Checking
-    scratch: Scratch  # of the engine; to be removed by who owns the folder
+    scratch: Scratch  # of the engine; emptied when the run ends
 
 
 @dataclass(frozen=True)
@@ -104,8 +105,25 @@ def set_up(
 
 @contextmanager
 def run_folder(path: Path, last: str = RESULT) -> Iterator[Path]:
-    """A folder for a result, locked while it is worked on. Raises UsageError when it holds ``last``, which is written last."""
-    lock = claim(path, last)
+    """A folder for a result, locked while it is worked on.
+
+    Raises UsageError when it holds ``last``, which is written last, or a run that can be resumed.
+    """
+    if Checkpoints(path / CHECKPOINT).numbers:
+        raise UsageError(f"{path}: holds a run that can go on: dfeas resume {path}; or choose another output or remove it")
+    with _locked(path, claim(path, last)) as folder:
+        yield folder
+
+
+@contextmanager
+def run_folder_again(path: Path) -> Iterator[Path]:
+    """The folder of a run that goes on, locked. Raises UsageError when another process works on it."""
+    with _locked(path, reclaim(path)) as folder:
+        yield folder
+
+
+@contextmanager
+def _locked(path: Path, lock: int) -> Iterator[Path]:
     try:
         yield path.absolute()
     except BaseException:

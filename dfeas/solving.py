@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from dfeas.certificate import Certificate
 from dfeas.conflicts import conflicts
-from dfeas.driver import run
-from dfeas.lane import Outcome, without_a_pass
+from dfeas.driver import never
+from dfeas.keeping import EVERY, Checkpoint, Job, keeping, where
+from dfeas.lane import Outcome
 from dfeas.memory import DEFAULT_MEMORY
-from dfeas.methods import METHODS
 from dfeas.request import Request, choose, facts_of, known, request
 from dfeas.result import CERTIFICATE, TRACE, Result, versions
-from dfeas.setting import Setting, open_data, run_folder, set_up, survey
+from dfeas.running import ran
+from dfeas.setting import Setting, open_data, run_folder, set_up
 from dfeas.store import Dataset
-from dfeas.termination import FEASIBLE, UNDECIDED, Goal, Limits, ending
+from dfeas.termination import FEASIBLE, UNDECIDED, ending
 from dfeas.trace import Sink, Terminal, TraceFile
 
 if TYPE_CHECKING:
@@ -45,8 +43,10 @@ def solve(
     time_limit: float | None = None,
     memory: str | int = DEFAULT_MEMORY,
     out: str | Path | None = None,
+    checkpoint_every: float = EVERY,
     client: Client | None = None,
     progress: bool = False,
+    stop: Callable[[], bool] = never,
 ) -> Result:
     """Decide whether a hyperplane through the origin separates labelled points, with checked evidence.
 
@@ -62,9 +62,11 @@ def solve(
     positive : the class that counts as +1, against all others.
     max_passes, time_limit : when to give up, in reads of the data and in seconds.
     memory : budget in bytes, per process, for blocks, answers and columns in memory.
-    out : folder for result.json, certificate.npz and trace.jsonl.
+    out : folder for result.json, certificate.npz and trace.jsonl, and for checkpoints, from which ``dfeas.resume`` goes on.
+    checkpoint_every : seconds between checkpoints, at least; they never take more than a twentieth of the time.
     client : a Dask client, whose workers see the data under the same path; without one, threads of this process.
     progress : show a line of progress on stderr.
+    stop : asked between reads; when it returns True the run ends as ``interrupted``, with a checkpoint.
 
     Raises
     ------
@@ -75,16 +77,39 @@ def solve(
     data = open_data(X, labels, positive, intercept)
     with ExitStack() as stack:
         setting = set_up(stack, data, asked.memory, client, out)
+        name, why = choose(method, facts_of(setting.dataset, asked.memory))
         folder = None if out is None else stack.enter_context(run_folder(Path(out)))
-        stack.callback(setting.scratch.remove)
+        job = Job(asked, (name,), (why,), False, False, positive=positive, intercept=intercept, **where(setting))
+        return solved(setting, job, folder, How(checkpoint_every, progress, stop))
+
+
+@dataclass(frozen=True)
+class How:
+    """How a run is kept and shown; the result does not depend on it."""
+
+    checkpoint_every: float  # seconds
+    progress: bool
+    stop: Callable[[], bool]
+
+
+def solved(setting: Setting, job: Job, folder: Path | None, how: How, earlier: Checkpoint | None = None) -> Result:
+    """Carry out the job of a solve, from its beginning or from a checkpoint."""
+    (name,), (why,) = job.methods, job.whys
+    with ExitStack() as stack:
         sinks: list[Sink] = []
         if folder is not None:
-            sinks.append(TraceFile(folder / TRACE))
-        if progress and sys.stderr is not None:
-            sinks.append(Terminal(sys.stderr, eps))
+            sinks.append(TraceFile(folder / TRACE, 0 if earlier is None else earlier.traces.get(name, 0)))
+        if how.progress and sys.stderr is not None:
+            sinks.append(Terminal(sys.stderr, job.asked.eps))
         for sink in sinks:
             stack.callback(sink.close)
-        return saved(_solve(setting, method, asked, sinks), folder)
+        keeper = stack.enter_context(keeping(setting, job, {name: sinks}, folder, how.checkpoint_every, earlier))
+        announce(sinks, setting.dataset, name, why, earlier)
+        found = ran(setting, job, {name: sinks}, keeper, earlier, how.stop)
+        outcome = found.outcomes[name]
+        result = saved(result_of(setting, job.asked, outcome, why, found.survey_reads + outcome.reads), folder)
+        keeper.finished = result.stopped == "verdict"
+        return result
 
 
 def saved(result: Result, folder: Path | None) -> Result:
@@ -97,41 +122,16 @@ def saved(result: Result, folder: Path | None) -> Result:
     return result
 
 
-def _solve(setting: Setting, method: str, asked: Request, sinks: list[Sink]) -> Result:
-    dataset, engine, checking = setting.dataset, setting.engine, setting.checking
-    name, why = choose(method, facts_of(dataset, asked.memory))
-    announce(sinks, dataset, name, why)
-    found = survey(setting)
-    if found.zero is not None and not dataset.intercept:
-        outcome = zero_point(setting, name, found.zero)
-    else:
-        made = METHODS[name]()
-        outcome = run(
-            engine,
-            made,
-            made.init(facts_of(dataset, asked.memory, asked.margin_tolerance, found.radius)),
-            Goal(asked.eps, asked.margin_tolerance),
-            Limits(asked.max_passes, asked.seconds_left),
-            fingerprint=dataset.fingerprint,
-            verify=checking,
-            sinks=sinks,
-        )
-    return result_of(setting, asked, outcome, why, found.reads + outcome.reads)
-
-
-def announce(sinks: Sequence[Sink], dataset: Dataset, method: str, why: str) -> None:
-    """Say what begins."""
+def announce(sinks: Sequence[Sink], dataset: Dataset, method: str, why: str, earlier: Checkpoint | None) -> None:
+    """Say what begins, or goes on."""
     features = f"{dataset.m} features{' and an intercept' if dataset.intercept else ''}"
     for sink in sinks:
         text = f"{dataset.where}: {dataset.n} points, {features}, {method}"
         sink.note("start", text, n=dataset.n, m=dataset.m, method=method)
         sink.note("method", f"{method}: {why}", method=method, why=why)
-
-
-def zero_point(setting: Setting, method: str, zero: int) -> Outcome:
-    """A zero point is a Gordan certificate by itself."""
-    certificate = Certificate("gordan", setting.dataset.fingerprint, support=np.array([zero]), weights=np.ones(1))
-    return without_a_pass(method, certificate, setting.checking(certificate))
+        if earlier is not None:
+            done = earlier.passes(method)
+            sink.note("resume", f"going on after pass {done:.4g} and {earlier.seconds:.1f} s", passes=done)
 
 
 def result_of(setting: Setting, asked: Request, outcome: Outcome, why: str, reads: float) -> Result:
@@ -169,7 +169,7 @@ def result_of(setting: Setting, asked: Request, outcome: Outcome, why: str, read
         reads=reads,
         iterations=record.iterations,
         bytes_read=round(reads * dataset.bytes),
-        seconds=(outcome.ended or time.monotonic()) - asked.began,
+        seconds=time.monotonic() - asked.began if outcome.ended is None else outcome.ended,
         certificate=None,
         fingerprint=dataset.fingerprint,
         versions=versions(),

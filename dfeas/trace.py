@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from os import SEEK_END
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -30,10 +31,20 @@ class Sink(Protocol):
 
 
 class TraceFile:
-    """``trace.jsonl``: one JSON object a line, flushed at once; ``event`` is ``pass`` or the name of a note."""
+    """``trace.jsonl``: one JSON object a line, flushed at once; ``event`` is ``pass`` or the name of a note.
 
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("w", encoding="utf-8")
+    With ``size`` a file goes on after so many bytes: what a run wrote after its last checkpoint is written again.
+    """
+
+    def __init__(self, path: Path, size: int = 0) -> None:
+        self._file = path.open("ab")
+        if self._file.tell() > size:
+            self._file.truncate(size)
+
+    @property
+    def size(self) -> int:
+        """Bytes that were written."""
+        return self._file.seek(0, SEEK_END)
 
     def record(self, record: Record) -> None:
         """One line a pass."""
@@ -44,7 +55,7 @@ class TraceFile:
         self._write({"event": event, "text": text, **values})
 
     def _write(self, values: dict[str, Any]) -> None:
-        self._file.write(json.dumps(values) + "\n")
+        self._file.write(f"{json.dumps(values)}\n".encode())
         self._file.flush()
 
     def close(self) -> None:

@@ -20,6 +20,7 @@ from dfeas.driver import run
 from dfeas.engine import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError, ClusterLostError, UsageError
 from dfeas.instances import KINDS, Instance
+from dfeas.lane import Lane
 from dfeas.memory import parse_bytes, thread_bytes, threads_that_fit
 from dfeas.methods import METHODS, Bracket, Evidence, Facts, Mixture, Sparse
 from dfeas.methods.mistakes import Mistakes
@@ -260,9 +261,8 @@ def test_evidence_that_the_checker_refuses_does_not_end_the_run(arrays: Callable
         return Check("feasible", "rigorous", asked[-1], 1.0, 400, 0, "fine")
 
     method = METHODS["mirror-prox"]()
-    outcome = run(
-        LocalEngine(dataset, 1), method, method.init(Facts(5, 400)), Goal(1e-6), Limits(500), fingerprint="", verify=grudging
-    )
+    lane = Lane(method, method.init(Facts(5, 400)), Goal(1e-6))
+    outcome = run(LocalEngine(dataset, 1), [lane], Limits(500), fingerprint="", verify=grudging)[0][0]
     assert outcome.decision.verdict == FEASIBLE
     assert len(asked) == 3
     assert asked[1] > 1.9 * asked[0]
@@ -286,7 +286,8 @@ def test_no_verdict_leaves_unchecked_when_one_kind_of_evidence_is_refused_after_
         raise CheckFailedError("never")
 
     method, engine = Both(Novikoff(), "both"), LocalEngine(dataset, 1)
-    outcome = run(engine, method, method.init(Facts(2, 2)), Goal(), Limits(1), fingerprint="", verify=refuse)
+    lane = Lane(method, method.init(Facts(2, 2)), Goal())
+    outcome = run(engine, [lane], Limits(1), fingerprint="", verify=refuse)[0][0]
     assert seen == ["separator", "gordan"]
     assert (outcome.decision, outcome.check) == (Decision("stalled"), None)
 
@@ -305,9 +306,8 @@ def test_an_interrupt_ends_the_run_with_the_best_evidence(arrays: Callable[..., 
             return super().run(pass_)
 
     method = METHODS["mirror-prox"]()
-    outcome = run(
-        Impatient(dataset, 1), method, method.init(Facts(20, 2000)), Goal(), Limits(), fingerprint="", verify=lambda c: None
-    )
+    lane = Lane(method, method.init(Facts(20, 2000)), Goal())
+    outcome = run(Impatient(dataset, 1), [lane], Limits(), fingerprint="", verify=lambda c: None)[0][0]
     assert (outcome.decision.stopped, outcome.record.passes) == ("interrupted", 5)
     assert outcome.certificate is not None
     assert outcome.check is None

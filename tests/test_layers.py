@@ -28,6 +28,8 @@ ALLOWED = {
     "conflicts": {"certificate", "methods", "store"},
     "lane": {"certificate", "engine", "errors", "methods", "recovery", "termination", "trace", "verify"},
     "driver": {"engine", "errors", "lane", "methods", "passes", "termination", "trace"},
+    "checkpoint": {"checkpoint", "errors", "store"},
+    "signals": set(),
     "instances": {"errors", "store"},
     "report": {
         "report",
@@ -44,7 +46,22 @@ ALLOWED = {
         "version",
     },
 }
-FRONTS = {"result", "request", "setting", "solving", "racing", "planning", "printing", "checking", "options", "cli", "__init__"}
+FRONTS = {
+    "result",
+    "request",
+    "setting",
+    "keeping",
+    "running",
+    "solving",
+    "racing",
+    "resuming",
+    "planning",
+    "printing",
+    "checking",
+    "options",
+    "cli",
+    "__init__",
+}
 MATPLOTLIB_ONLY_IN = {"report/drawing.py", "report/plots.py", "report/distributions.py"}
 DASK_ONLY_IN = {"engine/cluster.py"}
 METHODS_MAY_NOT = {"os", "sys", "time", "random", "logging", "pathlib", "dask", "distributed", "zarr", "io", "threading"}

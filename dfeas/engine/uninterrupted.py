@@ -1,5 +1,7 @@
-"""Preloaded by the workers of a local cluster: a terminal sends Ctrl-C to them, too, but the driver ends the run."""
+"""Preloaded by the workers of a local cluster: who stops the driver may signal them, too, but the driver ends the run."""
 
 import signal
 
-signal.signal(signal.SIGINT, signal.SIG_IGN)
+for name in ("SIGINT", "SIGTERM", "SIGUSR1"):
+    if hasattr(signal, name):
+        signal.signal(getattr(signal, name), signal.SIG_IGN)

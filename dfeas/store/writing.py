@@ -159,6 +159,24 @@ def claim(path: Path, marker: str) -> int:
     return lock
 
 
+def reclaim(path: Path) -> int:
+    """Lock an output folder to go on with what is in it. Raises UsageError when another process writes there."""
+    try:
+        lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.path.samestat(os.fstat(lock), (path / LOCK).stat()):
+                raise BlockingIOError
+        except OSError:
+            os.close(lock)
+            raise
+    except (BlockingIOError, FileNotFoundError):
+        raise UsageError(f"{path}: another process is writing it; wait for it") from None
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+    return lock
+
+
 def _empty(path: Path) -> None:
     """Remove all but the lock."""
     for entry in path.iterdir():

@@ -1,0 +1,157 @@
+"""Our frozen values in a file, bit for bit, without pickle: a tree in JSON, and one stream of arrays.
+
+Written are None, bools, numbers, text, tuples, lists, dicts with text keys, dataclasses of dfeas, and NumPy arrays and scalars.
+Loading calls nothing but the constructors of dataclasses of dfeas. Arrays keep their strides: BLAS sums a strided vector in
+another order, and a run that goes on must find the same bits. What was one array in several places is one array again.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import zipfile
+from dataclasses import fields, is_dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.errors import CorruptDataError
+from dfeas.store.sources import DAMAGE
+
+TREE, ARRAYS = "tree.json", "arrays"
+
+PACKAGE = "dfeas"
+
+CHUNK = 16 << 20
+"""Bytes that are read at a time."""
+
+_KINDS = "biuf"
+"""Of arrays: booleans, integers, floats."""
+
+
+def dump(value: Any, file: BinaryIO) -> None:
+    """Write a value. Raises TypeError for what cannot be written."""
+    arrays = _Arrays()
+    tree = json.dumps({"arrays": arrays.table, "value": _encoded(value, arrays)})
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(TREE, tree)
+        with archive.open(ARRAYS, "w", force_zip64=True) as stream:
+            for array in arrays.held:
+                stream.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+
+
+def load(file: BinaryIO, where: str) -> Any:
+    """Read a value; ``where`` names the file in messages. Raises CorruptDataError when it is damaged."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            tree = json.loads(archive.read(TREE))
+            arrays = _read(archive, tree["arrays"])
+        return _decoded(tree["value"], arrays)
+    except (*DAMAGE, AttributeError, ImportError) as error:
+        raise CorruptDataError(f"{where}: not a readable checkpoint: {type(error).__name__}: {error}") from None
+
+
+class _Arrays:
+    """Arrays in the order in which they are met, each once."""
+
+    def __init__(self) -> None:
+        self.held: list[NDArray[Any]] = []
+        self.table: list[list[Any]] = []  # dtype, shape, strides or None for C order
+        self._place: dict[int, int] = {}
+
+    def place(self, array: NDArray[Any]) -> int:
+        if id(array) not in self._place:
+            if array.dtype.kind not in _KINDS:
+                raise TypeError(f"an array of {array.dtype} cannot be written")
+            strides = None if array.flags.c_contiguous or min(array.strides) < 0 else list(array.strides)
+            self._place[id(array)] = len(self.held)
+            self.held.append(array)
+            self.table.append([array.dtype.str, list(array.shape), strides])
+        return self._place[id(array)]
+
+
+def _encoded(value: Any, arrays: _Arrays) -> Any:
+    if isinstance(value, np.generic):
+        return {"scalar": arrays.place(np.asarray(value))}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.ndarray):
+        return {"array": arrays.place(value)}
+    if isinstance(value, tuple | list):
+        return {type(value).__name__: [_encoded(entry, arrays) for entry in value]}
+    if isinstance(value, dict):
+        return {"dict": {_text(key): _encoded(entry, arrays) for key, entry in value.items()}}
+    kind = type(value)
+    if is_dataclass(kind) and kind.__module__.split(".")[0] == PACKAGE:
+        content = {field.name: _encoded(getattr(value, field.name), arrays) for field in fields(value)}
+        return {"object": [kind.__module__, kind.__qualname__, content]}
+    raise TypeError(f"{kind.__module__}.{kind.__qualname__} cannot be written")
+
+
+def _text(key: Any) -> str:
+    if not isinstance(key, str):
+        raise TypeError(f"a dict with the key {key!r} cannot be written")
+    return key
+
+
+def _read(archive: zipfile.ZipFile, table: list[list[Any]]) -> list[NDArray[Any]]:
+    """All arrays; to the end of the stream, so that its checksum is compared."""
+    kinds = [np.dtype(kind) for kind, _, _ in table]
+    if any(kind.kind not in _KINDS for kind in kinds):
+        raise ValueError("an array of another kind")
+    sizes = [math.prod(shape) * kind.itemsize for kind, (_, shape, _) in zip(kinds, table, strict=True)]
+    if min(sizes, default=0) < 0 or sum(sizes) != archive.getinfo(ARRAYS).file_size:
+        raise ValueError("its arrays have another size")
+    arrays = []
+    with archive.open(ARRAYS) as stream:
+        for kind, (_, shape, strides) in zip(kinds, table, strict=True):
+            plain = np.empty(shape, kind)
+            target, done = plain.reshape(-1).view(np.uint8), 0
+            while done < target.size:
+                chunk = stream.read(min(CHUNK, target.size - done))
+                if not chunk:
+                    raise EOFError("its arrays end early")
+                target[done : done + len(chunk)] = np.frombuffer(chunk, np.uint8)
+                done += len(chunk)
+            arrays.append(plain if strides is None else _strided(plain, strides))
+        if stream.read(1):
+            raise ValueError("its arrays do not end")
+    return arrays
+
+
+def _strided(plain: NDArray[Any], strides: list[int]) -> NDArray[Any]:
+    """A copy that lies in memory as the array that was written."""
+    extent = sum((length - 1) * stride for length, stride in zip(plain.shape, strides, strict=True)) + plain.itemsize
+    if min(strides) < 0 or extent > max(1 << 20, 64 * plain.nbytes):
+        return plain
+    array: NDArray[Any] = np.ndarray(plain.shape, plain.dtype, np.zeros(extent, np.uint8).data, strides=tuple(strides))
+    array[...] = plain
+    return array
+
+
+def _decoded(tree: Any, arrays: list[NDArray[Any]]) -> Any:
+    if not isinstance(tree, dict):
+        if isinstance(tree, list):
+            raise ValueError("a list without its kind")
+        return tree
+    ((kind, content),) = tree.items()
+    if kind == "array":
+        return arrays[content]
+    if kind == "scalar":
+        return arrays[content][()]
+    if kind == "dict":
+        return {key: _decoded(entry, arrays) for key, entry in content.items()}
+    if kind in ("tuple", "list"):
+        entries = [_decoded(entry, arrays) for entry in content]
+        return tuple(entries) if kind == "tuple" else entries
+    if kind != "object":
+        raise ValueError(f"a value of kind {kind!r}")
+    module, name, values = content
+    if module.split(".")[0] != PACKAGE:
+        raise ValueError(f"a class of {module}")
+    cls = getattr(importlib.import_module(module), name)
+    if not (isinstance(cls, type) and is_dataclass(cls) and cls.__module__ == module):
+        raise ValueError(f"{module}.{name} is no dataclass")
+    return cls(**{key: _decoded(entry, arrays) for key, entry in values.items()})

@@ -1,0 +1,86 @@
+"""The folder of a run's checkpoints: the last two, each with the n-vectors that it needs.
+
+RUN/checkpoint/00000012.zip       a value, see codec; put in its place whole
+RUN/checkpoint/00000012.vectors/  the scratch vectors of that moment, as further names of the same files
+
+A vector is written once, so a second name keeps what a checkpoint needs while the run goes on and forgets the first.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dfeas.checkpoint.codec import dump, load
+from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.store.placing import placed
+from dfeas.store.scratch import Scratch
+
+KEPT = 2
+
+logger = logging.getLogger("dfeas")
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """Saves and loads; one writer at a time."""
+
+    folder: Path
+
+    @property
+    def numbers(self) -> list[int]:
+        """Of the checkpoints that are there, the newest last."""
+        return sorted(int(path.stem) for path in self.folder.glob("*.zip") if path.stem.isdigit())
+
+    def _file(self, number: int) -> Path:
+        return self.folder / f"{number:08d}.zip"
+
+    def _vectors(self, number: int) -> Scratch:
+        return Scratch(self.folder / f"{number:08d}.vectors")
+
+    def save(self, value: Any, scratch: Scratch) -> None:
+        """One more, with all vectors on scratch storage; older ones than the last two go."""
+        self.folder.mkdir(exist_ok=True)
+        numbers = self.numbers
+        number = numbers[-1] + 1 if numbers else 1
+        vectors = self._vectors(number)
+        vectors.remove()
+        vectors.take(scratch)
+        with placed(self._file(number)) as file:
+            dump(value, file)
+        for old in numbers[: 1 - KEPT]:
+            self._file(old).unlink(missing_ok=True)
+            self._vectors(old).remove()
+
+    def load(self, scratch: Scratch) -> Any:
+        """The newest that can be read; its vectors are put on scratch storage.
+
+        Raises BadInputError when there is none, CorruptDataError when none can be read.
+        """
+        numbers = self.numbers
+        if not numbers:
+            raise BadInputError(f"{self.folder.parent}: no checkpoint, nothing to resume")
+        wrong: list[str] = []
+        for number in reversed(numbers):
+            try:
+                with self._file(number).open("rb") as file:
+                    value = load(file, str(self._file(number)))
+            except CorruptDataError as error:
+                wrong.append(str(error))
+                continue
+            except OSError as error:
+                wrong.append(f"{self._file(number)}: {error.strerror}")
+                continue
+            for text in wrong:
+                logger.warning("%s; going on from the one before", text)
+            scratch.remove()
+            scratch.take(self._vectors(number))
+            return value
+        raise CorruptDataError("; ".join(wrong))
+
+    def remove(self) -> None:
+        """All of them: the run is finished."""
+        shutil.rmtree(self.folder, ignore_errors=True)

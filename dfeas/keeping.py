@@ -1,0 +1,138 @@
+"""What is kept of a run while it goes: the job, and checkpoints of how far it is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dfeas.checkpoint import Checkpoints
+from dfeas.driver import Moment
+from dfeas.errors import ClusterLostError, CorruptDataError, DfeasError
+from dfeas.request import Request
+from dfeas.result import CHECKPOINT, versions
+from dfeas.setting import Setting, Surveyed
+from dfeas.store.scratch import Scratch
+from dfeas.trace import Sink, TraceFile
+
+EVERY = 30.0
+"""Seconds between checkpoints."""
+
+SELDOM = 20
+"""A checkpoint may take this share of the time between two: 5 %."""
+
+Sinks = Mapping[str, Sequence[Sink]]
+"""Of each method."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a run is: the same from its beginning to its end, however often it is interrupted."""
+
+    asked: Request
+    methods: tuple[str, ...]
+    whys: tuple[str, ...]  # why each of them
+    race: bool
+    to_the_end: bool  # of a race
+    path: str | None  # of the data; None for arrays in memory
+    labels: str | None
+    positive: str | None
+    intercept: bool
+
+
+def where(setting: Setting) -> dict[str, Any]:
+    """Fields of a job that say where its data is."""
+    source = setting.source
+    return {"path": None, "labels": None} if source is None else {"path": source.path, "labels": source.labels}
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A run that can go on."""
+
+    job: Job
+    seconds: float  # so far
+    fingerprint: str  # of the data; empty before the survey of a foreign array
+    survey: Surveyed | None = None
+    moment: Moment | None = None
+    traces: dict[str, int] = field(default_factory=dict)  # bytes of each method's trace
+    versions: dict[str, str] = field(default_factory=versions)
+
+    def passes(self, method: str) -> float:
+        """Of one method so far."""
+        lanes = () if self.moment is None else self.moment.lanes
+        return sum(lane.passes for lane in lanes if lane.record.method == method)
+
+
+@dataclass
+class Keeper:
+    """Writes checkpoints of a run now and then."""
+
+    checkpoints: Checkpoints | None  # None: nowhere
+    scratch: Scratch
+    every: float  # seconds
+    job: Job
+    sinks: Sinks
+    fingerprint: str = ""
+    survey: Surveyed | None = None
+    finished: bool = False
+    _due: float = 0.0  # seconds since the run began
+    _written: Moment | None = None
+
+    def first(self, earlier: Checkpoint | None) -> None:
+        """Before anything is read: what is needed to begin again."""
+        if earlier is None:
+            self._save(None)
+        self._due = self._seconds() + self.every
+
+    def __call__(self, moment: Moment, last: bool) -> None:
+        """Write this moment when it is time, or when it is the last; it is no reason for a run to end if that fails."""
+        if moment is self._written or not (last or self._seconds() >= self._due):
+            return
+        began = self._seconds()
+        try:
+            self._save(moment)
+            self._written = moment
+        except (OSError, CorruptDataError) as error:
+            self.note("checkpoint", f"no checkpoint could be written: {error}")
+        took = self._seconds() - began
+        self._due = self._seconds() + max(self.every, SELDOM * took)
+
+    def _seconds(self) -> float:
+        return time.monotonic() - self.job.asked.began
+
+    def _save(self, moment: Moment | None) -> None:
+        if self.checkpoints is None:
+            return
+        traces = {name: sink.size for name, sinks in self.sinks.items() for sink in sinks if isinstance(sink, TraceFile)}
+        value = Checkpoint(self.job, self._seconds(), self.fingerprint, self.survey, moment, traces)
+        self.checkpoints.save(value, self.scratch)
+
+    def note(self, event: str, text: str) -> None:
+        """Tell all sinks."""
+        for sinks in self.sinks.values():
+            for sink in sinks:
+                sink.note(event, text)
+
+
+@contextmanager
+def keeping(
+    setting: Setting, job: Job, sinks: Sinks, folder: Path | None, every: float, earlier: Checkpoint | None
+) -> Iterator[Keeper]:
+    """A keeper for the length of a run. Nothing is left to resume when it is finished, or could not even begin."""
+    checkpoints = None if folder is None else Checkpoints(folder / CHECKPOINT)
+    keeper = Keeper(checkpoints, setting.scratch, every, job, sinks, setting.dataset.fingerprint)
+    keeper.first(earlier)
+    try:
+        yield keeper
+    except DfeasError as error:
+        if earlier is None and keeper.survey is None and not isinstance(error, ClusterLostError):
+            keeper.finished = True
+        raise
+    finally:
+        if checkpoints is not None and keeper.finished:
+            checkpoints.remove()
+        setting.scratch.remove()  # a checkpoint has its vectors under names of its own

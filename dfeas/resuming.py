@@ -1,0 +1,92 @@
+"""``dfeas.resume``: go on with a run that was interrupted or reached a limit, from its last checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dfeas.checkpoint import Checkpoints
+from dfeas.driver import never
+from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.keeping import EVERY, Checkpoint, where
+from dfeas.racing import Race, raced
+from dfeas.request import request
+from dfeas.result import CHECKPOINT, RACE, RESULT, Result
+from dfeas.setting import open_data, run_folder_again, set_up
+from dfeas.solving import How, solved
+from dfeas.store.scratch import Scratch
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+def resume(
+    run: str | Path,
+    X: Any = None,
+    labels: Any = None,
+    *,
+    max_passes: int | None = None,
+    time_limit: float | None = None,
+    checkpoint_every: float = EVERY,
+    client: Client | None = None,
+    progress: bool = False,
+    stop: Callable[[], bool] = never,
+) -> Result | Race:
+    """Go on with a run from its last checkpoint; the result has the same bits as if it had never been interrupted.
+
+    Parameters
+    ----------
+    run : folder of a run of ``dfeas.solve`` or ``dfeas.race``; it may have been moved.
+    X, labels : the data, if it was in memory or has been moved; it must be the same data.
+    max_passes, time_limit : new limits, counted from the beginning of the run; None keeps those it had.
+    client : a Dask client, or None for threads of this process, whatever it was before.
+
+    ``checkpoint_every``, ``progress`` and ``stop`` are those of ``dfeas.solve``.
+
+    Raises
+    ------
+    BadInputError : there is nothing to resume.
+    UsageError : another process is working on the run, or the data is not known.
+    CorruptDataError : no checkpoint can be read, or the data is not what it was.
+    """
+    path = Path(run)
+    if not path.is_dir():
+        raise BadInputError(f"{path}: no such run")
+    if finished(path):
+        raise BadInputError(f"{path}: the run is finished, nothing to resume")
+    with ExitStack() as stack:
+        folder = stack.enter_context(run_folder_again(path))
+        scratch = Scratch(folder / "scratch")
+        found = Checkpoints(folder / CHECKPOINT).load(scratch)
+        if not isinstance(found, Checkpoint):
+            raise CorruptDataError(f"{folder / CHECKPOINT}: not a checkpoint of a run")
+        job = found.job
+        if X is None:
+            if job.path is None:
+                raise UsageError(f"{path}: the data of this run was in memory; call dfeas.resume(run, X, labels)")
+            X, labels = job.path, job.labels
+        asked = request(
+            job.asked.eps,
+            job.asked.margin_tolerance,
+            job.asked.max_passes if max_passes is None else max_passes,
+            job.asked.time_limit if time_limit is None else time_limit,
+            job.asked.memory,
+        )
+        data = open_data(X, labels, job.positive, job.intercept)
+        setting = set_up(stack, data, asked.memory, client, folder)
+        job = replace(job, asked=replace(asked, began=asked.began - found.seconds), **where(setting))
+        how = How(checkpoint_every, progress, stop)
+        return (raced if job.race else solved)(setting, job, folder, how, found)
+
+
+def resumable(run: Path) -> bool:
+    """Whether there is something to go on from."""
+    return bool(Checkpoints(run / CHECKPOINT).numbers)
+
+
+def finished(run: Path) -> bool:
+    """Whether a run has ended, and nothing is left to go on from."""
+    return not resumable(run) and any((run / name).is_file() for name in (RESULT, RACE))

@@ -1,0 +1,149 @@
+"""Values in a file: the same bits, the same layout in memory, no code, and damage is noticed."""
+
+import io
+import json
+import random
+import zipfile
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from dfeas.checkpoint.codec import dump, load
+from dfeas.errors import CorruptDataError
+from dfeas.methods import METHODS, Bracket, Facts
+from tests.methods.running import problem, states
+
+
+def copied(value: Any) -> Any:
+    file = io.BytesIO()
+    dump(value, file)
+    return load(file, "here")
+
+
+def same(a: Any, b: Any) -> bool:
+    """Types, bits, strides, all the way down."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, np.ndarray):
+        layout = a.strides == b.strides or 1 in a.shape or a.size == 0 or a.flags.c_contiguous
+        return bool(a.dtype == b.dtype and a.shape == b.shape and layout and a.tobytes() == b.tobytes())
+    if isinstance(a, np.generic):
+        return bool(a.dtype == b.dtype and a.tobytes() == b.tobytes())
+    if isinstance(a, tuple | list):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[k], b[k]) for k in a)
+    if is_dataclass(a):
+        return all(same(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
+    return repr(a) == repr(b)
+
+
+plain = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | arrays.arrays(
+        arrays.boolean_dtypes() | arrays.integer_dtypes() | arrays.floating_dtypes(), arrays.array_shapes(min_side=0)
+    )
+    | st.builds(np.float64, st.floats())
+    | st.builds(np.int64, st.integers(-5, 5))
+)
+values = st.recursive(
+    plain,
+    lambda inner: (
+        st.lists(inner) | st.lists(inner).map(tuple) | st.dictionaries(st.text(), inner) | st.builds(Bracket, inner, inner)
+    ),
+    max_leaves=12,
+)
+
+
+@given(values)
+def test_a_value_comes_back_as_it_was(value: Any) -> None:
+    assert same(copied(value), value)
+
+
+def test_strides_and_shared_arrays_come_back() -> None:
+    wide = np.arange(24.0).reshape(4, 6)
+    column, turned, reverse = wide[:, 2], wide.T, wide[::-1]
+    back = copied((column, turned, reverse, wide, wide))
+    assert (back[0].strides, back[1].strides) == (column.strides, turned.strides)
+    assert np.array_equal(back[2], reverse)
+    assert back[3] is back[4]
+    assert back[3].flags.writeable
+
+
+def test_what_it_cannot_hold_is_refused_when_it_is_written() -> None:
+    @dataclass
+    class Foreign:
+        a: int = 1
+
+    for value in (object(), lambda: 1, {1: 2}, np.array(["a"]), np.array([None]), Foreign(), {1, 2}):
+        with pytest.raises(TypeError, match="cannot be written"):
+            dump(value, io.BytesIO())
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {"arrays": [], "value": {"object": ["os", "system", {}]}},
+        {"arrays": [], "value": {"object": ["dfeas.errors", "UsageError", {}]}},
+        {"arrays": [], "value": {"object": ["dfeas.methods.protocol", "Bracket", {"colour": 1}]}},
+        {"arrays": [], "value": {"object": ["dfeas.methods.working_set", "np", {}]}},
+        {"arrays": [["|O", [1], None]], "value": {"array": 0}},
+        {"arrays": [["<f8", [10**12], None]], "value": {"array": 0}},
+        {"arrays": [["<f8", [-1], None]], "value": {"array": 0}},
+        {"arrays": [], "value": {"array": 0}},
+        {"arrays": [], "value": {"set": []}},
+        {"arrays": [], "value": [1]},
+        {"value": 1},
+        [],
+    ],
+)
+def test_a_file_that_says_something_else_is_refused(tree: Any) -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("tree.json", json.dumps(tree))
+        archive.writestr("arrays", b"")
+    with pytest.raises(CorruptDataError, match="not a readable checkpoint"):
+        load(file, "here")
+
+
+def test_damage_is_noticed_or_harmless() -> None:
+    value = (np.arange(50.0), {"a": 1.5, "b": np.arange(7)}, Bracket(0.1, 0.9, np.ones(3)))
+    file = io.BytesIO()
+    dump(value, file)
+    whole, draw = file.getvalue(), random.Random(0)
+    noticed = 0
+    for turn in range(600):
+        damaged = bytearray(whole)
+        if turn % 3 == 0:
+            damaged = damaged[: draw.randrange(len(whole))]
+        else:
+            damaged[draw.randrange(len(whole))] ^= 1 << draw.randrange(8)
+        try:
+            assert same(load(io.BytesIO(bytes(damaged)), "here"), value)
+        except CorruptDataError:
+            noticed += 1
+    assert noticed > 400
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("kind", ["halfspace", "gaussian"])
+def test_a_method_goes_on_from_a_copied_state_with_the_same_bits(name: str, kind: str) -> None:
+    engine, _, facts = problem(kind, 12, 600)
+    method = METHODS[name]()
+    facts = Facts(facts.m, facts.n, blocks=facts.blocks, itemsize=facts.itemsize, radius=facts.radius)
+    undisturbed = list(states(method, engine, facts, 9))
+    state = method.init(facts)
+    for expected in undisturbed:
+        state = method.tell(copied(state), engine.run(method.ask(copied(state))))
+        assert same(state, expected)
+        bracket = method.evidence(state).bracket
+        assert same(bracket, method.evidence(expected).bracket)

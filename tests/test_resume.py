@@ -1,0 +1,338 @@
+"""Runs that are interrupted and go on: the same bits, whatever stopped them and wherever they go on."""
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+
+import dfeas
+from dfeas.certificate import load
+from dfeas.checkpoint import Checkpoints
+from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.methods import METHODS
+from dfeas.result import Result
+from dfeas.store.scratch import Scratch
+
+
+def after(passes: int) -> Callable[[], bool]:
+    """Asked to stop before the pass that follows so many."""
+    left = iter(range(passes))
+    return lambda: next(left, None) is None
+
+
+CLOCKED = {"seconds", "pass_seconds", "read_seconds", "scan_seconds", "engine_seconds", "method_seconds", "memory_bytes"}
+
+
+def told(run: Path) -> list[dict[str, Any]]:
+    """What the trace says of each pass, but for clocks and memory."""
+    events = [json.loads(line) for line in (run / "trace.jsonl").read_text().splitlines()]
+    return [{k: v for k, v in e.items() if k not in CLOCKED} for e in events if e["event"] == "pass"]
+
+
+def digest(run: Path) -> str:
+    """sha256 over the certificate and what the trace says."""
+    found = hashlib.sha256(json.dumps(told(run)).encode())
+    certificate = load(run / "certificate.npz")
+    for array in (certificate.y, certificate.support, certificate.weights):
+        found.update(array.tobytes())
+    return found.hexdigest()
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("kind", ["halfspace", "one-flip"])
+def test_every_method_goes_on_with_the_same_bits_wherever_it_was_stopped(
+    arrays: Callable[..., Any], tmp_path: Path, name: str, kind: str
+) -> None:
+    X, labels = arrays(kind, 6, 300, seed=3)
+    limits = {"eps": 0.02, "max_passes": 60}
+    whole = dfeas.solve(X, labels, method=name, out=tmp_path / "whole", **limits)
+    most = int(whole.passes)
+    for passes in sorted({0, 1, 2, 3, most // 2, most - 1} & set(range(most))):
+        run = tmp_path / f"after{passes}"
+        begun = dfeas.solve(X, labels, method=name, out=run, stop=after(passes), **limits)
+        assert begun.stopped == "interrupted"
+        found = dfeas.resume(run, X, labels)
+        assert isinstance(found, Result)
+        for key in ("verdict", "stopped", "margin_lower", "margin_upper", "passes", "iterations"):
+            assert getattr(found, key) == getattr(whole, key), key
+        assert found.reads == whole.reads + 1  # the survey of an array is made again
+        assert digest(run) == digest(tmp_path / "whole")
+        assert (run / "checkpoint").exists() == (whole.stopped != "verdict")
+        assert not (run / "scratch").exists()
+
+
+def test_a_run_goes_on_after_every_pass_again_and_again(arrays: Callable[..., Any], tmp_path: Path) -> None:
+    X, labels = arrays("halfspace", 8, 500)
+    options: dict[str, Any] = {"method": "ispvn", "max_passes": 12}
+    dfeas.solve(X, labels, out=tmp_path / "whole", **options)
+    found: Any = dfeas.solve(X, labels, out=tmp_path / "run", stop=after(1), **options)
+    turns = 0
+    while found.stopped == "interrupted":
+        found = dfeas.resume(tmp_path / "run", X, labels, stop=after(1))
+        turns += 1
+    assert turns > 12
+    assert (found.stopped, found.passes) == ("pass_limit", 12)
+    assert digest(tmp_path / "run") == digest(tmp_path / "whole")
+    assert len(list((tmp_path / "run" / "checkpoint").glob("*.zip"))) == 2
+    assert len(list((tmp_path / "run" / "checkpoint").glob("*.vectors"))) <= 2
+
+
+def test_a_race_goes_on_and_what_has_ended_stays(arrays: Callable[..., Any], tmp_path: Path) -> None:
+    X, labels = arrays("planted", 10, 800, margin=0.02)
+    names = ["smooth-perceptron", "working-set", "mirror-prox", "ispvn"]
+    options: dict[str, Any] = {"methods": names, "to_the_end": True, "max_passes": 80}
+    whole = dfeas.race(X, labels, out=tmp_path / "whole", **options)
+    begun = dfeas.race(X, labels, out=tmp_path / "run", stop=after(7), **options)
+    assert begun.results["working-set"].stopped == "verdict"
+    assert begun.results["smooth-perceptron"].stopped == "interrupted"
+    found = dfeas.resume(tmp_path / "run", X, labels)
+    assert isinstance(found, dfeas.Race)
+    for name in names:
+        assert found.results[name].passes == whole.results[name].passes
+        assert digest(tmp_path / "run" / name) == digest(tmp_path / "whole" / name)
+    assert found.reads == whole.reads + 1
+    assert not (tmp_path / "run" / "checkpoint").exists()
+
+
+def test_a_limit_can_be_raised_and_an_ended_run_says_that_it_has_ended(arrays: Callable[..., Any], tmp_path: Path) -> None:
+    X, labels = arrays("planted", 20, 2000, margin=0.01)
+    whole = dfeas.solve(X, labels, method="mirror-prox", out=tmp_path / "whole")
+    first = dfeas.solve(X, labels, method="mirror-prox", out=tmp_path / "run", max_passes=3)
+    assert first.stopped == "pass_limit"
+    again = dfeas.resume(tmp_path / "run", X, labels)
+    assert isinstance(again, Result)
+    assert (again.stopped, again.passes) == ("pass_limit", 3)
+    last = dfeas.resume(tmp_path / "run", X, labels, max_passes=10_000)
+    assert isinstance(last, Result)
+    assert (last.verdict, last.passes) == (whole.verdict, whole.passes)
+    assert digest(tmp_path / "run") == digest(tmp_path / "whole")
+    assert last.seconds > first.seconds
+    with pytest.raises(BadInputError, match="finished"):
+        dfeas.resume(tmp_path / "run", X, labels)
+
+
+def test_a_separator_that_is_not_wide_enough_does_not_end_a_resumed_run(arrays: Callable[..., Any], tmp_path: Path) -> None:
+    X, labels = arrays("planted", 10, 800, margin=0.1)
+    options: dict[str, Any] = {"method": "mirror-prox-one-pass", "margin_tolerance": 0.02}
+    whole = dfeas.solve(X, labels, **options)
+    cut = dfeas.solve(X, labels, max_passes=10, out=tmp_path / "run", **options)
+    assert (cut.verdict, cut.stopped) == ("feasible", "pass_limit")
+    found = dfeas.resume(tmp_path / "run", X, labels, max_passes=100_000)
+    assert isinstance(found, Result)
+    assert (found.stopped, found.passes, found.margin_lower) == ("verdict", whole.passes, whole.margin_lower)
+
+
+def test_the_newest_checkpoint_that_can_be_read_is_taken(
+    arrays: Callable[..., Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    X, labels = arrays("halfspace", 8, 500)
+    run = tmp_path / "run"
+    whole = dfeas.solve(X, labels, method="mirror-prox-fixed", max_passes=9, out=tmp_path / "whole")
+    dfeas.solve(X, labels, method="mirror-prox-fixed", max_passes=9, out=run, checkpoint_every=0, stop=after(5))
+    older, newest = sorted((run / "checkpoint").glob("*.zip"))
+    newest.write_bytes(newest.read_bytes()[:-40])
+    found = dfeas.resume(run, X, labels)
+    assert "going on from the one before" in caplog.text
+    assert isinstance(found, Result)
+    assert (found.passes, found.margin_lower) == (whole.passes, whole.margin_lower)
+    shutil.rmtree(run)
+    dfeas.solve(X, labels, method="mirror-prox-fixed", max_passes=9, out=run, checkpoint_every=0, stop=after(5))
+    for path in (run / "checkpoint").glob("*.zip"):
+        path.write_bytes(b"PK")
+    with pytest.raises(CorruptDataError, match="not a readable checkpoint"):
+        dfeas.resume(run, X, labels)
+    assert older.exists()
+
+
+def test_a_run_that_can_go_on_is_not_overwritten(arrays: Callable[..., Any], tmp_path: Path) -> None:
+    X, labels = arrays("halfspace", 8, 500)
+    dfeas.solve(X, labels, method="mirror-prox-fixed", out=tmp_path / "run", stop=after(1))
+    with pytest.raises(UsageError, match="dfeas resume"):
+        dfeas.solve(X, labels, out=tmp_path / "run")
+    with pytest.raises(BadInputError, match="no such run"):
+        dfeas.resume(tmp_path / "none")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(BadInputError, match="nothing to resume"):
+        dfeas.resume(tmp_path / "empty")
+    with pytest.raises(UsageError, match="in memory"):
+        dfeas.resume(tmp_path / "run")
+    with pytest.raises(UsageError, match="max_passes"):
+        dfeas.resume(tmp_path / "run", X, labels, max_passes=0)
+    with pytest.raises(CorruptDataError, match="not the data that this run began with"):
+        dfeas.resume(tmp_path / "run", X[::-1], labels)
+    assert isinstance(dfeas.resume(tmp_path / "run", X, labels), Result)
+
+
+def test_a_checkpoint_that_cannot_be_written_does_not_end_a_run(
+    arrays: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, labels = arrays("halfspace", 8, 500)
+    save, calls = Checkpoints.save, []
+
+    def full(self: Checkpoints, value: Any, scratch: Scratch) -> None:
+        calls.append(value)
+        if len(calls) > 1:
+            raise OSError(28, "No space left on device")
+        save(self, value, scratch)
+
+    monkeypatch.setattr(Checkpoints, "save", full)
+    found = dfeas.solve(X, labels, method="mirror-prox-fixed", out=tmp_path / "run", checkpoint_every=0, max_passes=5)
+    assert found.passes == 5
+    assert len(calls) > 2
+    assert "no checkpoint could be written" in (tmp_path / "run" / "trace.jsonl").read_text()
+
+
+def test_checkpoints_are_seldom_when_they_are_slow(
+    arrays: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, labels = arrays("halfspace", 8, 500)
+    calls = []
+
+    def slow(self: Checkpoints, value: Any, scratch: Scratch) -> None:
+        calls.append(value)
+        until = time.monotonic() + 0.2
+        while time.monotonic() < until:
+            pass
+
+    monkeypatch.setattr(Checkpoints, "save", slow)
+    dfeas.solve(X, labels, method="perceptron", out=tmp_path / "run", checkpoint_every=0, max_passes=40, time_limit=3)
+    assert len(calls) <= 3  # at the start, one after a pass, and the last
+
+
+# ---- whole processes
+
+
+@contextmanager
+def running(*words: str | Path, cwd: Path | None = None) -> Iterator[subprocess.Popen[str]]:
+    """dfeas in a process of its own, which does not outlive the test."""
+    command = [sys.executable, "-c", "from dfeas.cli import main; main()", *map(str, words)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def finished(*words: str | Path, cwd: Path | None = None) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr."""
+    with running(*words, cwd=cwd) as process:
+        out, err = process.communicate(timeout=100)
+        return process.returncode, out, err
+
+
+def seen(run: Path, passes: int, process: subprocess.Popen[str]) -> None:
+    """Wait until the trace holds so many passes."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        trace = run / "trace.jsonl"
+        if trace.exists() and trace.read_text().count('"event": "pass"') >= passes:
+            return
+        time.sleep(0.01)
+    raise AssertionError("the passes did not come")
+
+
+@pytest.fixture(scope="module")
+def long_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A dataset, and a whole run on it."""
+    folder = tmp_path_factory.mktemp("long")
+    assert finished("generate", "halfspace", folder / "data", "--features", "60", "--points", "100000")[0] == 0
+    words = ["--method", "mirror-prox-fixed", "--max-passes", "40"]
+    assert finished("solve", folder / "data", "--out", folder / "whole", *words)[0] == 3
+    return folder / "data", folder / "whole"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT], ids=["TERM", "USR1", "INT"])
+def test_a_signal_ends_a_run_with_75_and_it_goes_on_elsewhere(
+    long_run: tuple[Path, Path], tmp_path: Path, number: signal.Signals
+) -> None:
+    data, whole = long_run
+    words = ["--method", "mirror-prox-fixed", "--max-passes", "40"]
+    with running("solve", os.path.relpath(data, tmp_path), "--out", "run", *words, cwd=tmp_path) as process:
+        seen(tmp_path / "run", 3, process)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 75, err
+    assert "interrupted" in out
+    assert "dfeas resume run" in err
+    (tmp_path / "moved").mkdir()
+    (tmp_path / "run").rename(tmp_path / "moved" / "run")
+    more = ["--local", "2"] if number == signal.SIGTERM else []
+    code, out, err = finished("resume", tmp_path / "moved" / "run", "--json", *more, cwd=tmp_path / "moved")
+    assert code == 3, err
+    assert json.loads(out)["passes"] == 40
+    assert digest(tmp_path / "moved" / "run") == digest(whole)
+
+
+def test_a_driver_that_was_killed_goes_on(long_run: tuple[Path, Path], tmp_path: Path) -> None:
+    data, whole = long_run
+    words = ["--method", "mirror-prox-fixed", "--max-passes", "40", "--checkpoint-every", "0"]
+    with running("solve", data, "--out", tmp_path / "run", "--local", "2", *words) as process:
+        seen(tmp_path / "run", 10, process)
+        process.kill()
+        process.communicate(timeout=60)
+    code, _, err = finished("solve", data, "--out", tmp_path / "run", *words)
+    assert code == 2
+    assert "dfeas resume" in err
+    code, _, err = finished("resume", tmp_path / "run")
+    assert code == 3, err
+    assert "going on after pass" in err
+    assert digest(tmp_path / "run") == digest(whole)
+    code, _, err = finished("solve", data, "--out", tmp_path / "new", "--max-passes", "9")
+    assert code == 0, err
+    code, out, _ = finished("resume", tmp_path / "new")
+    assert (code, "is finished" in out) == (0, True)
+
+
+def test_two_processes_do_not_work_on_one_run(long_run: tuple[Path, Path], tmp_path: Path) -> None:
+    data, _ = long_run
+    with running("solve", data, "--out", tmp_path / "run", "--method", "mirror-prox-fixed") as process:
+        seen(tmp_path / "run", 2, process)
+        code, _, err = finished("resume", tmp_path / "run")
+        assert code == 2
+        assert "another process" in err
+
+
+def test_other_data_is_noticed_and_moved_data_is_found(long_run: tuple[Path, Path], tmp_path: Path) -> None:
+    data, whole = long_run
+    shutil.copytree(data, tmp_path / "data")
+    words = ["--method", "mirror-prox-fixed", "--max-passes"]
+    assert finished("solve", tmp_path / "data", "--out", tmp_path / "run", *words, "5")[0] == 3
+    (tmp_path / "data").rename(tmp_path / "moved")
+    code, _, err = finished("resume", tmp_path / "run", "--max-passes", "40")
+    assert code == 4
+    assert "no such file" in err
+    finished("generate", "halfspace", tmp_path / "data", "--features", "60", "--points", "100000", "--seed", "9")
+    code, _, err = finished("resume", tmp_path / "run", "--max-passes", "40")
+    assert code == 5
+    assert "not the data that this run began with" in err
+    code, _, err = finished("resume", tmp_path / "run", "--max-passes", "40", "--data", tmp_path / "moved")
+    assert code == 3, err
+    assert digest(tmp_path / "run") == digest(whole)
+
+
+def test_a_zarr_array_of_others_is_surveyed_again(arrays: Callable[..., Any], tmp_path: Path) -> None:
+    X, labels = arrays("halfspace", 8, 500)
+    zarr.save_array(tmp_path / "X", X)
+    zarr.save_array(tmp_path / "y", labels)
+    options: dict[str, Any] = {"method": "mirror-prox-fixed", "max_passes": 6, "labels": str(tmp_path / "y")}
+    whole = dfeas.solve(str(tmp_path / "X"), **options)
+    dfeas.solve(str(tmp_path / "X"), out=tmp_path / "run", stop=after(2), **options)
+    zarr.open_array(tmp_path / "X", mode="r+")[7, 3] = np.float32(0.125)
+    with pytest.raises(CorruptDataError, match="not the data"):
+        dfeas.resume(tmp_path / "run")
+    zarr.open_array(tmp_path / "X", mode="r+")[7, 3] = X[7, 3]
+    found = dfeas.resume(tmp_path / "run")
+    assert isinstance(found, Result)
+    assert (found.margin_lower, found.margin_upper, found.reads) == (whole.margin_lower, whole.margin_upper, whole.reads + 1)
