@@ -16,11 +16,12 @@ from dfeas.checking import verify_certificate, verify_run
 from dfeas.errors import CorruptDataError, DfeasError
 from dfeas.instances import KINDS, Instance
 from dfeas.instances import generate as write_instance
+from dfeas.looking import look
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.methods import METHODS
-from dfeas.options import METHOD_HELP, Cluster, resume_options, run_options
+from dfeas.options import METHOD_HELP, Cluster, cluster_options, resume_options, run_options
 from dfeas.planning import plan as make_plan
-from dfeas.printing import show_check, show_header, show_plan, show_race, show_result
+from dfeas.printing import show_check, show_header, show_looks, show_plan, show_race, show_result, show_submitted
 from dfeas.racing import Race
 from dfeas.racing import race as run_race
 from dfeas.report import compare as compare_runs
@@ -34,6 +35,9 @@ from dfeas.solving import solve as run_solve
 from dfeas.store import Source, open_source
 from dfeas.store.ingest import Progress
 from dfeas.store.ingest import ingest as write_dataset
+from dfeas.submitting import fetch as run_fetch
+from dfeas.submitting import status as run_status
+from dfeas.submitting import submit as run_submit
 from dfeas.version import __version__
 
 LIMIT_REACHED, INTERRUPTED = 3, 75
@@ -241,6 +245,44 @@ def resume(run: Path, data: Path | None, labels: str | None, cluster: Cluster, a
         _end_race(found, run, as_json)
     else:
         _end_solve(found, run, as_json)
+
+
+@commands.command(cls=_Command, epilog=METHOD_HELP)
+@run_options
+@click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", *METHODS]), metavar="NAME")
+def submit(data: Path, out: Path, cluster: Cluster, as_json: bool, **options: Any) -> None:
+    """Have the cluster itself drive a solve of DATA, print the id of the run, and return at once.
+
+    DATA and OUT are paths that all workers see. dfeas status ID and dfeas fetch ID ask for it later, from anywhere. Should the
+    worker that drives die, another one goes on from the last checkpoint.
+    """
+    with cluster.joined() as client:
+        run = run_submit(client, str(data), out=out, **options)
+    click.echo(json.dumps({"run": run, "out": str(out.absolute())}) if as_json else run)
+    click.echo(f"the cluster works on it; ask with dfeas status {run}, get the result with dfeas fetch {run}", err=True)
+
+
+@commands.command(cls=_Command)
+@click.argument("run", required=False)
+@cluster_options
+def status(run: str | None, cluster: Cluster, as_json: bool) -> None:
+    """Say how far a run is: RUN is its folder, or the id of a submitted run; without it, all runs of the cluster."""
+    if run is not None and Path(run).is_dir():
+        show_looks([look(run)], as_json)
+        return
+    with cluster.joined() as client:
+        show_submitted(run_status(client, run), as_json)
+
+
+@commands.command(cls=_Command)
+@click.argument("run")
+@click.option("--out", default=None, type=click.Path(path_type=Path), help="Folder for the result.  [default: the id]")
+@cluster_options
+def fetch(run: str, out: Path | None, cluster: Cluster, as_json: bool) -> None:
+    """Copy result, certificate and trace of the submitted run with the id RUN into a new folder here."""
+    with cluster.joined() as client:
+        folder = run_fetch(client, run, Path(run) if out is None else out)
+    click.echo(json.dumps({"run": run, "out": str(folder)}) if as_json else folder)
 
 
 @commands.command(cls=_Command)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -27,6 +27,7 @@ _GO_ON = [
     click.option("--scheduler", default=None, metavar="ADDR", help="Run on this Dask cluster."),
     click.option("--scheduler-file", default=None, type=click.Path(), help="Run on the Dask cluster of this file."),
     click.option("--local", type=click.IntRange(1), default=None, metavar="N", help="Run on N worker processes here."),
+    click.option("--performance-report", default=None, metavar="FILE", help="Dask's report of the cluster, as a page."),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
 ]
 
@@ -54,25 +55,48 @@ class Cluster:
     scheduler: str | None
     scheduler_file: str | None
     local: int | None
+    performance_report: str | None = None
 
     @contextmanager
-    def client(self) -> Iterator[Client | None]:
-        """A client of it; None to work in this process."""
+    def client(self, watched: bool = True) -> Iterator[Client | None]:
+        """A client of it; None to work in this process. Where it can be ``watched`` is said."""
         if self.scheduler is None and self.scheduler_file is None and self.local is None:
+            if self.performance_report is not None:
+                raise click.UsageError("--performance-report is for a cluster: --scheduler, --scheduler-file or --local")
             yield None
             return
         from dfeas.engine.cluster import connect, local_cluster
+        from dfeas.engine.watching import dashboard, performance_report
 
         # what becomes of the cluster is said in our own words; a traceback of its reconnection says less
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
         started = local_cluster(self.local) if self.local is not None else connect(self.scheduler, self.scheduler_file)
-        with started as client:
+        with started as client, ExitStack() as stack:
+            if self.performance_report is not None:
+                stack.enter_context(performance_report(self.performance_report))
+            link = dashboard(client) if watched else None
+            if link is not None:
+                click.echo(f"dashboard: {link}", err=True)
+            yield client
+
+    @contextmanager
+    def joined(self) -> Iterator[Client]:
+        """A client of a running cluster. Raises UsageError when none is named."""
+        if self.scheduler is None and self.scheduler_file is None:
+            raise click.UsageError("expected --scheduler ADDR or --scheduler-file F: a cluster that goes on without you")
+        with self.client(watched=False) as client:
+            assert client is not None
             yield client
 
 
 def run_options(command: Callable[..., None]) -> Callable[..., None]:
     """Options of a command that begins a run; the three that name a cluster come as one, ``cluster``."""
     return _with(_RUN, command)
+
+
+def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Options of a command that asks a running cluster."""
+    return _with(_GO_ON[1:3] + _GO_ON[-1:], command)
 
 
 def resume_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -82,10 +106,11 @@ def resume_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def _with(options: list[Callable[..., Any]], command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
-    def called(scheduler: str | None, scheduler_file: str | None, local: int | None, **others: Any) -> None:
-        if sum(choice is not None for choice in (scheduler, scheduler_file, local)) > 1:
+    def called(**values: Any) -> None:
+        named = {name: values.pop(name, None) for name in ("scheduler", "scheduler_file", "local")}
+        if sum(choice is not None for choice in named.values()) > 1:
             raise click.UsageError("choose one of --scheduler, --scheduler-file and --local")
-        command(cluster=Cluster(scheduler, scheduler_file, local), **others)
+        command(cluster=Cluster(**named, performance_report=values.pop("performance_report", None)), **values)
 
     for option in reversed(options):
         called = option(called)

@@ -8,10 +8,12 @@ from typing import Any
 
 import click
 
+from dfeas.looking import Look
 from dfeas.planning import Plan
 from dfeas.racing import Race
 from dfeas.report.compare import KEYS, table
 from dfeas.result import Result
+from dfeas.submitting import Submitted
 from dfeas.table import aligned
 from dfeas.verify import Check
 
@@ -120,3 +122,34 @@ def show_check(proved: Check, as_json: bool) -> None:
         return
     click.echo(f"proved       {proved.verdict} ({proved.proof})")
     click.echo(f"             {proved.message}")
+
+
+def show_looks(looks: list[Look], as_json: bool) -> None:
+    """How far runs are, a line each."""
+    if as_json:
+        click.echo(json.dumps([found.to_json() for found in looks]))
+        return
+    for found in looks:
+        click.echo(f"{found.run}: {_described(found)}")
+
+
+def show_submitted(runs: list[Submitted], as_json: bool) -> None:
+    """How submitted runs are, a line each."""
+    if as_json:
+        values = [{**run.__dict__, "look": None if run.look is None else run.look.to_json()} for run in runs]
+        click.echo(json.dumps(values))
+        return
+    for run in runs:
+        said = run.error if run.error else "not begun" if run.look is None else _described(run.look)
+        click.echo(f"{run.id}: {said}  (driver {run.task}, {run.out})")
+
+
+def _described(found: Look) -> str:
+    """One line."""
+    parts = [found.verdict or found.state if found.state == "finished" else found.state]
+    if found.passes is not None:
+        parts.append(f"pass {found.passes:.4g}, margin {found.margin_lower:+.3e} .. {found.margin_upper:.3e}")
+        parts.append(f"{found.seconds:.1f} s")
+    if found.checkpoint_age is not None:
+        parts.append(f"checkpoint {found.checkpoint_age:.0f} s old")
+    return ", ".join(parts)

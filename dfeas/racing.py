@@ -108,6 +108,8 @@ def raced(setting: Setting, job: Job, folder: Path | None, how: How, earlier: Ch
         board = Scoreboard(sys.stderr) if how.progress and sys.stderr is not None else None
         sizes = {} if earlier is None else earlier.traces
         sinks = {name: _sinks(stack, name, folder, board, sizes.get(name, 0)) for name in job.methods}
+        if setting.log is not None:
+            sinks = {name: [*own, setting.log] for name, own in sinks.items()}
         keeper = stack.enter_context(keeping(setting, job, sinks, folder, how.checkpoint_every, earlier))
         whys = dict(zip(job.methods, job.whys, strict=True))
         for name, why in whys.items():

@@ -26,6 +26,7 @@ from dfeas.store import Dataset, Source, from_arrays, open_source
 from dfeas.store.layout import fingerprint
 from dfeas.store.scratch import Scratch
 from dfeas.store.writing import claim, reclaim, refuse_unusable, release
+from dfeas.trace import Sink
 from dfeas.verify import Check, check
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Setting:
     engine: Engine
     checking: Checking
     scratch: Scratch  # of the engine; emptied when the run ends
+    log: Sink | None = None  # of the cluster
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,7 @@ def set_up(
     scratch = Scratch(temporary if out is None else Path(out).absolute() / "scratch")
     engine: Engine
     second: Engine
+    log: Sink | None = None
     if client is None:
         engine = LocalEngine(dataset, threads_that_fit(dataset, memory, processors()), scratch)
         second = LocalEngine(other, threads_that_fit(other, memory, processors()))
@@ -95,12 +98,15 @@ def set_up(
         if source is None or plain is None:
             raise UsageError("a cluster reads the data by path: ingest the arrays first, or leave the client out")
         from dfeas.engine.cluster import DaskEngine
+        from dfeas.engine.watching import ClusterLog
 
         threads_that_fit(other, memory, 1)
         engine, second = DaskEngine(client, source, dataset, scratch), DaskEngine(client, plain, other)
+        log = ClusterLog(client, dataset.where if out is None else Path(out).name)
+        stack.callback(log.close)
     stack.callback(engine.close)
     stack.callback(second.close)
-    return Setting(source, dataset, engine, Checking(second, other), scratch)
+    return Setting(source, dataset, engine, Checking(second, other), scratch, log)
 
 
 @contextmanager

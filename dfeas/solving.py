@@ -103,6 +103,8 @@ def solved(setting: Setting, job: Job, folder: Path | None, how: How, earlier: C
             sinks.append(Terminal(sys.stderr, job.asked.eps))
         for sink in sinks:
             stack.callback(sink.close)
+        if setting.log is not None:
+            sinks.append(setting.log)
         keeper = stack.enter_context(keeping(setting, job, {name: sinks}, folder, how.checkpoint_every, earlier))
         announce(sinks, setting.dataset, name, why, earlier)
         found = ran(setting, job, {name: sinks}, keeper, earlier, how.stop)

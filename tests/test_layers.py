@@ -16,7 +16,7 @@ ALLOWED = {
     "workingset": {"workingset", "blas"},
     "methods": {"methods", "passes", "workingset"},
     "store": {"store", "passes", "errors"},
-    "engine": {"engine", "blas", "store", "passes", "errors"},
+    "engine": {"engine", "blas", "store", "passes", "errors", "termination"},
     "certificate": {"store", "errors"},
     "verify": {"certificate", "store", "errors"},
     "termination": set(),
@@ -55,6 +55,8 @@ FRONTS = {
     "solving",
     "racing",
     "resuming",
+    "looking",
+    "submitting",
     "planning",
     "printing",
     "checking",
@@ -63,7 +65,7 @@ FRONTS = {
     "__init__",
 }
 MATPLOTLIB_ONLY_IN = {"report/drawing.py", "report/plots.py", "report/distributions.py"}
-DASK_ONLY_IN = {"engine/cluster.py"}
+DASK_ONLY_IN = {"engine/cluster.py", "engine/watching.py"}
 METHODS_MAY_NOT = {"os", "sys", "time", "random", "logging", "pathlib", "dask", "distributed", "zarr", "io", "threading"}
 
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import dask.config
 import yaml
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, worker_client
 from distributed.client import FutureCancelledError
 from distributed.comm.core import CommClosedError
 from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
@@ -50,7 +50,8 @@ INLINE_BYTES = 1 << 16
 
 
 # CommClosedError and TimeoutError are OSErrors
-_LOST = (OSError, FutureCancelledError, KilledWorker, NoValidWorkerError, NoWorkerError)
+LOST = (OSError, FutureCancelledError, KilledWorker, NoValidWorkerError, NoWorkerError)
+"""What Dask raises when workers or the scheduler went away."""
 
 
 def configuration() -> dict[str, Any]:
@@ -109,6 +110,13 @@ def connect(address: str | None = None, scheduler_file: str | None = None) -> It
             client.get_versions(check=True)
         except ValueError as error:
             raise UsageError(f"Dask versions differ between here and {where}: {_line(error)}") from None
+        yield client
+
+
+@contextmanager
+def inside() -> Iterator[Client]:
+    """The client of a task that runs on a worker; while it waits, its thread is given to other tasks."""
+    with worker_client() as client:
         yield client
 
 
@@ -221,7 +229,7 @@ class DaskEngine:
         for _ in range(TRIES):
             try:
                 return attempt()
-            except _LOST as error:
+            except LOST as error:
                 last = error
             if self.client.status != "running":
                 break

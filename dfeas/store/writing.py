@@ -177,6 +177,21 @@ def reclaim(path: Path) -> int:
     return lock
 
 
+def being_written(path: Path) -> bool:
+    """Whether some process holds the lock of an output folder."""
+    try:
+        lock = os.open(path / LOCK, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
 def _empty(path: Path) -> None:
     """Remove all but the lock."""
     for entry in path.iterdir():

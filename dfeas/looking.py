@@ -1,0 +1,78 @@
+"""What the folder of a run says of it, whoever works on it."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dfeas.errors import BadInputError
+from dfeas.result import CHECKPOINT, RACE, RESULT, TRACE
+from dfeas.resuming import resumable
+from dfeas.store.writing import being_written
+
+TAIL = 1 << 16
+"""Bytes at the end of a trace that are looked at."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """How far a run is."""
+
+    run: str
+    state: str  # "running" | "finished" | "resumable" | "abandoned"
+    passes: float | None = None  # None before the first
+    margin_lower: float | None = None
+    margin_upper: float | None = None
+    seconds: float | None = None
+    checkpoint_age: float | None = None  # seconds since the last checkpoint
+    verdict: str | None = None
+    stopped: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+
+def look(run: str | Path) -> Look:
+    """Read what is there, without waiting for anybody. Raises BadInputError when it is no folder of a run."""
+    path = Path(run)
+    if not path.is_dir() or not any((path / name).exists() for name in (TRACE, RESULT, RACE, CHECKPOINT)):
+        raise BadInputError(f"{path}: no such run")
+    last = _last_pass(path / TRACE)
+    ended: dict[str, Any] = {}
+    if being_written(path):
+        state = "running"
+    elif resumable(path):
+        state = "resumable"
+    else:
+        state = "finished" if (path / RESULT).is_file() or (path / RACE).is_file() else "abandoned"
+    if state != "running" and (path / RESULT).is_file():
+        ended = json.loads((path / RESULT).read_text())
+    saved = max((file.stat().st_mtime for file in (path / CHECKPOINT).glob("*.zip")), default=None)
+    return Look(
+        str(path),
+        state,
+        passes=last.get("passes"),
+        margin_lower=last.get("margin_lower"),
+        margin_upper=last.get("margin_upper"),
+        seconds=last.get("seconds"),
+        checkpoint_age=None if saved is None else max(0.0, time.time() - saved),
+        verdict=ended.get("verdict"),
+        stopped=ended.get("stopped"),
+    )
+
+
+def _last_pass(trace: Path) -> dict[str, Any]:
+    """The last pass in a trace that may be written at this moment."""
+    if not trace.is_file():
+        return {}
+    with trace.open("rb") as file:
+        file.seek(max(0, trace.stat().st_size - TAIL))
+        lines = file.read().split(b"\n")[:-1]
+    for line in reversed(lines):
+        if line.startswith(b'{"event": "pass"'):
+            return dict(json.loads(line))
+    return {}

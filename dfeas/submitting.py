@@ -1,0 +1,148 @@
+"""Runs whose driver is a task of the cluster itself, so that whoever asked may go away: submit, status, fetch."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError
+from dfeas.looking import Look, look
+from dfeas.racing import Race
+from dfeas.request import known, request
+from dfeas.result import CERTIFICATE, RESULT, TRACE, Result
+from dfeas.resuming import finished, resumable, resume
+from dfeas.solving import solve
+from dfeas.store.placing import placed
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+RUNS = "dfeas-runs"
+"""Where the scheduler keeps what was submitted."""
+
+PATIENCE = 30.0
+"""Seconds to wait for a worker that answers."""
+
+FETCHED_BYTES = 1 << 30
+"""Larger results are copied from where they are."""
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """A run on a cluster."""
+
+    id: str
+    out: str  # its folder, as workers see it
+    task: str  # of the driver, as the scheduler calls it: "processing", "memory" when it has ended, "erred", "lost", ..
+    error: str  # why, for "erred"
+    look: Look | None  # None when no worker can see the folder, or none answers
+
+
+def submit(client: Client, X: str | Path, *, out: str | Path, **options: Any) -> str:
+    """Have a worker of the cluster drive ``dfeas.solve``, and return the id of the run at once.
+
+    ``X`` and ``out`` are paths that all workers see; ``options`` are those of ``dfeas.solve``. Should the driving worker die,
+    another one goes on from the last checkpoint. Raises UsageError for options that make no sense.
+    """
+    known(options.get("method", "auto"), ("auto",))
+    asked = {name: options.get(name) for name in ("margin_tolerance", "max_passes", "time_limit")}
+    request(options.get("eps", 1e-3), memory=options.get("memory", "2GB"), **asked)
+    run = secrets.token_hex(4)
+    data, folder = str(Path(X).absolute()), str(Path(out).absolute())
+    future = client.submit(_drive, data, folder, options, key=f"dfeas-run-{run}", pure=False)
+    client.publish_dataset(future, name=f"dfeas-run-{run}")
+    client.set_metadata([RUNS, run], {"out": folder, "data": data, "submitted": time.time()})
+    return run
+
+
+def status(client: Client, run: str | None = None) -> list[Submitted]:
+    """How submitted runs are, one or all of them. Raises BadInputError when the cluster knows no such run."""
+    runs: dict[str, Any] = client.get_metadata([RUNS], {})
+    if run is not None and run not in runs:
+        raise BadInputError(f"run {run}: not known to this cluster ({', '.join(runs) or 'no run was submitted to it'})")
+    return [_status(client, name, runs[name]["out"]) for name in (runs if run is None else [run])]
+
+
+def fetch(client: Client, run: str, to: str | Path) -> Path:
+    """Copy result, certificate and trace of a submitted run into a new folder here, whole or not at all.
+
+    Raises BadInputError when there is no result yet, UsageError when the folder exists, or the files are too large.
+    """
+    folder = Path(to)
+    if folder.exists():
+        raise UsageError(f"{folder}: exists already; choose another output or remove it")
+    found = status(client, run)[0]
+    if found.task == "erred":
+        raise BadInputError(f"run {run}: it failed: {found.error}")
+    files = _ask(client, _files, found.out)
+    if files is None:
+        raise ClusterLostError(f"no worker answered within {PATIENCE:.0f} s")
+    if RESULT not in files:
+        raise BadInputError(f"run {run}: no result yet, see dfeas status {run}")
+    part = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    for name, content in files.items():
+        with placed(part / name) as file:
+            file.write(content)
+    part.rename(folder)
+    return folder
+
+
+def _drive(X: str, out: str, options: dict[str, Any]) -> str:
+    """On a worker: begin the run, or go on with it when another worker had begun."""
+    from dfeas.engine.cluster import inside
+
+    with inside() as client:
+        if finished(Path(out)):
+            return "finished"
+        found: Result | Race
+        if resumable(Path(out)):
+            every = {"checkpoint_every": options["checkpoint_every"]} if "checkpoint_every" in options else {}
+            found = resume(out, client=client, **every)
+        else:
+            found = solve(X, out=out, client=client, **options)
+    return "finished" if isinstance(found, Race) else found.verdict
+
+
+def _status(client: Client, run: str, out: str) -> Submitted:
+    def state(dask_scheduler: Any, key: str) -> str:
+        return str(dask_scheduler.tasks[key].state) if key in dask_scheduler.tasks else "lost"
+
+    task, error = client.run_on_scheduler(state, key=f"dfeas-run-{run}"), ""
+    if task == "erred":
+        reason = client.get_dataset(f"dfeas-run-{run}").exception(timeout=PATIENCE)
+        error = str(reason) if isinstance(reason, DfeasError) else f"{type(reason).__name__}: {reason}"
+    seen = _ask(client, _look, out)
+    return Submitted(run, out, task, error, None if seen is None else replace(seen, run=run))
+
+
+def _ask(client: Client, question: Any, out: str) -> Any:
+    """What a worker says of a folder; None when none answers in time."""
+    future = client.submit(question, out, pure=False, priority=100)
+    try:
+        return future.result(timeout=PATIENCE)
+    except TimeoutError:
+        return None
+    finally:
+        future.release()
+
+
+def _look(out: str) -> Look | None:
+    try:
+        return look(out)
+    except BadInputError:
+        return None
+
+
+def _files(out: str) -> dict[str, bytes]:
+    """The files of a result, if there is one."""
+    present = [path for path in (Path(out) / name for name in (RESULT, CERTIFICATE, TRACE)) if path.is_file()]
+    size = sum(path.stat().st_size for path in present)
+    if size > FETCHED_BYTES:
+        raise UsageError(f"the result has {size / 1e9:.1f} GB; copy it from {out}")
+    return {path.name: path.read_bytes() for path in present}
