@@ -1,6 +1,7 @@
 """Every benchmark runs, small, as a plain test: it measures nothing here, but it cannot rot."""
 
 import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ SMALL = {
     "working_set": ["--scale", "0.004", "--points", "2000", "--limit", "60", "--peers", "working-set,HiGHS,LinearSVC"],
     "method_passes": ["--scale", "0.01", "--max-passes", "20"],
     "paper_tables": ["--scale", "0.01", "--max-passes", "15", "--limit", "5", "--margins", "2", "--seeds", "2"],
+    "checkpoints": ["--writing-kills", "8", "--driver-kills", "3", "--points", "20000", "--passes", "30", "--every", "0.1"],
     "iteration_cost": ["--gb", "0.01", "--warm-up", "1", "--turns", "2"],
 }
 
@@ -22,11 +24,12 @@ def test_every_benchmark_is_listed() -> None:
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_a_benchmark_prints_its_table(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_benchmark_prints_its_table(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, name, module)
     spec.loader.exec_module(module)
     module.main(SMALL[name])
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -14,13 +15,15 @@ from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.keeping import EVERY, Checkpoint, where
 from dfeas.racing import Race, raced
 from dfeas.request import request
-from dfeas.result import CHECKPOINT, RACE, RESULT, Result
+from dfeas.result import CHECKPOINT, RACE, RESULT, Result, versions
 from dfeas.setting import open_data, run_folder_again, set_up
 from dfeas.solving import How, solved
 from dfeas.store.scratch import Scratch
 
 if TYPE_CHECKING:
     from distributed import Client
+
+logger = logging.getLogger("dfeas")
 
 
 def resume(
@@ -63,7 +66,10 @@ def resume(
         found = Checkpoints(folder / CHECKPOINT).load(scratch)
         if not isinstance(found, Checkpoint):
             raise CorruptDataError(f"{folder / CHECKPOINT}: not a checkpoint of a run")
-        job = found.job
+        job, here = found.job, versions()
+        other = [f"{name} {was}, now {here.get(name)}" for name, was in found.versions.items() if here.get(name) != was]
+        if other:
+            logger.warning("%s: begun with %s: the bits may differ", path, "; ".join(other))
         if X is None:
             if job.path is None:
                 raise UsageError(f"{path}: the data of this run was in memory; call dfeas.resume(run, X, labels)")

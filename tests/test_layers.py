@@ -28,7 +28,7 @@ ALLOWED = {
     "conflicts": {"certificate", "methods", "store"},
     "lane": {"certificate", "engine", "errors", "methods", "recovery", "termination", "trace", "verify"},
     "driver": {"engine", "errors", "lane", "methods", "passes", "termination", "trace"},
-    "checkpoint": {"checkpoint", "errors", "store"},
+    "checkpoint": {"checkpoint", "errors", "store", "version"},
     "signals": set(),
     "instances": {"errors", "store"},
     "report": {

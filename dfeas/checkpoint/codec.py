@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dfeas.errors import CorruptDataError
 from dfeas.store.sources import DAMAGE
+from dfeas.version import __version__
 
 TREE, ARRAYS = "tree.json", "arrays"
 
@@ -34,7 +35,7 @@ _KINDS = "biuf"
 def dump(value: Any, file: BinaryIO) -> None:
     """Write a value. Raises TypeError for what cannot be written."""
     arrays = _Arrays()
-    tree = json.dumps({"arrays": arrays.table, "value": _encoded(value, arrays)})
+    tree = json.dumps({"version": __version__, "value": _encoded(value, arrays), "arrays": arrays.table})
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr(TREE, tree)
         with archive.open(ARRAYS, "w", force_zip64=True) as stream:
@@ -44,13 +45,16 @@ def dump(value: Any, file: BinaryIO) -> None:
 
 def load(file: BinaryIO, where: str) -> Any:
     """Read a value; ``where`` names the file in messages. Raises CorruptDataError when it is damaged."""
+    version = __version__
     try:
         with zipfile.ZipFile(file) as archive:
             tree = json.loads(archive.read(TREE))
+            version = tree["version"]
             arrays = _read(archive, tree["arrays"])
         return _decoded(tree["value"], arrays)
     except (*DAMAGE, AttributeError, ImportError) as error:
-        raise CorruptDataError(f"{where}: not a readable checkpoint: {type(error).__name__}: {error}") from None
+        other = "" if version == __version__ else f" (it was written by dfeas {version}, this is {__version__})"
+        raise CorruptDataError(f"{where}: not a readable checkpoint: {type(error).__name__}: {error}{other}") from None
 
 
 class _Arrays:

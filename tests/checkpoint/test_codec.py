@@ -103,16 +103,18 @@ def test_what_it_cannot_hold_is_refused_when_it_is_written() -> None:
         {"arrays": [], "value": {"set": []}},
         {"arrays": [], "value": [1]},
         {"value": 1},
+        {"version": "0", "arrays": [], "value": {"object": ["dfeas.methods.protocol", "Gone", {}]}},
         [],
     ],
 )
 def test_a_file_that_says_something_else_is_refused(tree: Any) -> None:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr("tree.json", json.dumps(tree))
+        archive.writestr("tree.json", json.dumps({"version": "here", **tree} if tree else tree))
         archive.writestr("arrays", b"")
-    with pytest.raises(CorruptDataError, match="not a readable checkpoint"):
+    with pytest.raises(CorruptDataError, match="not a readable checkpoint") as caught:
         load(file, "here")
+    assert "written by dfeas" in str(caught.value) or not tree
 
 
 def test_damage_is_noticed_or_harmless() -> None:
