@@ -21,6 +21,7 @@ from dfeas.scoreboard import Scoreboard
 from dfeas.setting import Setting, open_data, run_folder, set_up
 from dfeas.solving import How, announce, result_of, saved
 from dfeas.store.placing import placed
+from dfeas.termination import RESUMABLE
 from dfeas.trace import Sink, TraceFile
 
 if TYPE_CHECKING:
@@ -123,12 +124,8 @@ def raced(setting: Setting, job: Job, folder: Path | None, how: How, earlier: Ch
         if folder is not None:
             with placed(folder / RACE) as file:
                 file.write((json.dumps(found.to_json(), indent=2) + "\n").encode())
-        keeper.finished = found.first is not None and not {result.stopped for result in results.values()} & set(UNFINISHED)
+        keeper.finished = not {result.stopped for result in results.values()} & set(RESUMABLE)
         return found
-
-
-UNFINISHED = ("interrupted", "pass_limit", "time_limit")
-"""A method that stopped for one of these can go on."""
 
 
 def _sinks(stack: ExitStack, name: str, folder: Path | None, board: Scoreboard | None, size: int) -> list[Sink]:

@@ -20,7 +20,7 @@ from dfeas.result import CERTIFICATE, TRACE, Result, versions
 from dfeas.running import ran
 from dfeas.setting import Setting, open_data, run_folder, set_up
 from dfeas.store import Dataset
-from dfeas.termination import FEASIBLE, UNDECIDED, ending
+from dfeas.termination import FEASIBLE, RESUMABLE, UNDECIDED, ending
 from dfeas.trace import Sink, Terminal, TraceFile
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def solved(setting: Setting, job: Job, folder: Path | None, how: How, earlier: C
         found = ran(setting, job, {name: sinks}, keeper, earlier, how.stop)
         outcome = found.outcomes[name]
         result = saved(result_of(setting, job.asked, outcome, why, found.survey_reads + outcome.reads), folder)
-        keeper.finished = result.stopped == "verdict"
+        keeper.finished = result.stopped not in RESUMABLE
         return result
 
 

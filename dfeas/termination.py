@@ -19,6 +19,9 @@ STOPPED = {
 }
 """Why a run ended, and the sentence for it."""
 
+RESUMABLE = ("interrupted", "pass_limit", "time_limit")
+"""A run that stopped for one of these can go on."""
+
 RESOLUTION = 1e-18
 """A bar for |Ax| below this, after refused evidence, can never be met in float64."""
 

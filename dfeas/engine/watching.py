@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.util import find_spec
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any
 
 from distributed import Client
@@ -19,6 +20,9 @@ from dfeas.termination import Record
 
 TOPIC = "dfeas"
 """Of events: ``Client.get_events("dfeas")``."""
+
+CLOSE_SECONDS = 5.0
+"""How long the end of a run waits for a cluster that does not listen."""
 
 logger = logging.getLogger("dfeas")
 
@@ -32,7 +36,9 @@ class ClusterLog:
     def __init__(self, client: Client, run: str) -> None:
         self._client = client
         self._run = run
-        self._sender = ThreadPoolExecutor(1, "dfeas-log")
+        self._untold: SimpleQueue[tuple[str, dict[str, Any]] | None] = SimpleQueue()
+        self._sender = Thread(target=self._send_all, name="dfeas-log", daemon=True)
+        self._sender.start()
 
     def record(self, record: Record) -> None:
         """After each pass."""
@@ -47,7 +53,11 @@ class ClusterLog:
         self._tell(text, {"event": event, "text": text, **values})
 
     def _tell(self, line: str, values: dict[str, Any]) -> None:
-        self._sender.submit(self._send, f"dfeas {self._run}: {line}", {"run": self._run, **values})
+        self._untold.put((f"dfeas {self._run}: {line}", {"run": self._run, **values}))
+
+    def _send_all(self) -> None:
+        while (told := self._untold.get()) is not None:
+            self._send(*told)
 
     def _send(self, line: str, values: dict[str, Any]) -> None:
         # inner functions travel as they are written: the scheduler may have no dfeas
@@ -62,8 +72,9 @@ class ClusterLog:
             logger.debug("the cluster was not told: %s", error)
 
     def close(self) -> None:
-        """Tell what is left."""
-        self._sender.shutdown()
+        """Tell what is left, if the cluster listens."""
+        self._untold.put(None)
+        self._sender.join(CLOSE_SECONDS)
 
 
 def dashboard(client: Client) -> str | None:
