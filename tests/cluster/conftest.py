@@ -106,11 +106,13 @@ def room(tmp_path: Path) -> Iterator[Room]:
     """A room; its processes do not outlive the test."""
     made = Room(tmp_path)
     yield made
-    for _ in range(3):
-        for process in made.processes():
+    deadline = time.monotonic() + 30
+    while left := made.processes():
+        assert time.monotonic() < deadline, left
+        for process in left:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
-    assert not made.processes()
+        psutil.wait_procs(left, timeout=1)
 
 
 @pytest.fixture(scope="session")

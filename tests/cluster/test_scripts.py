@@ -6,9 +6,11 @@ import signal
 import socket
 import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import yaml
 
@@ -137,14 +139,19 @@ def test_ssh_starts_both_hosts_and_solves(room: Any, points: Path) -> None:
     assert not room.left()
 
 
+def asleep(process: psutil.Process, seconds: str) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return process.cmdline()[-2:] == ["sleep", seconds]
+    return False
+
+
 def test_remote_processes_end_with_the_script(room: Any, until: Callable[..., None]) -> None:
     """Killed, the script can stop nothing any more: its end is the end of their standard input."""
     room.command("ssh", 'shift 3\nexec sh -c "$*"')
     room.command("dask", "echo there >> calls\nexec sleep 600")
-    room.command("python", "exec sleep 600")
+    room.command("python", "exec sleep 601")
     with room.start(CLUSTER / "ssh", "solve", "points", "--out", "run", HOSTS="127.0.0.1 127.0.0.2", WORKERS=1) as process:
         until(lambda: len(room.said("calls")) == 3)
         process.kill()
-        until(lambda: all("600" not in p.cmdline() or p.ppid() == 1 for p in room.processes()))
-        process.communicate(timeout=10)
-    until(lambda: sum("sleep" in p.name() for p in room.processes()) <= 1)
+        until(lambda: not any(asleep(p, "600") for p in room.processes()))
+        assert process.wait(timeout=10) == -signal.SIGKILL
