@@ -48,6 +48,12 @@ class Room:
         file.write_text(f"#!/usr/bin/env bash\n{body}\n")
         file.chmod(0o755)
 
+    def hold(self) -> Path:
+        """Let dfeas wait, once it has left the file ``ready``, until there is the file that this returns."""
+        wait = "touch ready\nwhile [ ! -e go ]; do read -r -t 0.05 <> <(:) || true; done"
+        self.command("dfeas", f"{wait}\n{DFEAS}")
+        return self.path / "go"
+
     def said(self, name: str) -> list[str]:
         """Lines of a file that commands wrote to."""
         file = self.path / name

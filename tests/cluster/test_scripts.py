@@ -76,16 +76,14 @@ def test_laptop_goes_on_from_a_checkpoint(room: Any) -> None:
 
 def test_scheduler_file_solves_and_leaves_nothing(room: Any, points: Path, until: Callable[..., None]) -> None:
     """A driver between two questions: where everything listens, who may read the scheduler file, and what remains."""
-    body = 'while [ ! -e go ]; do read -r -t 0.05 <> <(:) || true; done\nexec "$(dirname "$0")/real" "$@"'
-    room.command("real", (room.path / "bin" / "dfeas").read_text())
-    room.command("dfeas", f"touch ready\n{body}")
+    go = room.hold()
     words = (CLUSTER / "scheduler-file", "solve", points, "--out", "run", "--json")
     with room.start(*words, WORKERS=2, FOLDER=room.path / "shared") as process:
         until(lambda: (room.path / "ready").exists() or process.poll() is not None)
         file = room.path / "shared" / "scheduler.json"
         assert file.stat().st_mode & 0o077 == 0
         assert room.addresses() == {"127.0.0.1"}
-        (room.path / "go").touch()
+        go.touch()
         out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     assert json.loads(out)["verdict"] == "feasible"
