@@ -1,6 +1,7 @@
 """The scripts that need no queue: run as they are shipped, on loopback, each to a verdict that is checked."""
 
 import json
+import re
 import shutil
 import signal
 import socket
@@ -51,6 +52,13 @@ def test_there_is_one_dask_configuration() -> None:
         yaml.safe_load(file.read_text())["distributed"]["scheduler"]["worker-ttl"]
         == (configuration()["distributed.scheduler.worker-ttl"])
     )
+
+
+def test_the_table_names_every_file() -> None:
+    text = (CLUSTER / "README.md").read_text()
+    shipped = {path.name for path in CLUSTER.iterdir() if path.is_file() and path.name != "README.md"}
+    assert {name for name in shipped if f"cluster/{name}" not in text} == set()
+    assert set(re.findall(r"cluster/([\w.-]*\w)", text)) == shipped
 
 
 @pytest.mark.parametrize("name", ["laptop", "scheduler-file", "ssh"])
