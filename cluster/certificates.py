@@ -75,7 +75,8 @@ def configuration(folder: Path) -> bytes:
     files = {role: {"cert": str(folder / f"{role}.pem"), "key": str(folder / f"{role}-key.pem")} for role in PURPOSES}
     tls = {"ca-file": str(folder / "ca.pem"), "min-version": 1.3, **files}
     comm = {"default-scheme": "tls", "require-encryption": True, "tls": tls}
-    return yaml.safe_dump({"distributed": {"comm": comm}}, sort_keys=False).encode()
+    text: str = yaml.safe_dump({"distributed": {"comm": comm}}, sort_keys=False)
+    return text.encode()
 
 
 @click.command()

@@ -12,7 +12,8 @@ ACCOUNT    account [the default one]
 CORES      worker processes of a job [8]
 MEMORY     of a job [32GB]
 WALLTIME   of a job [01:00:00]; five minutes before its end a worker hands over its work and leaves
-MIN_JOBS, MAX_JOBS  [1, 10]
+MIN_JOBS   jobs that are asked for at once, and again when they end [1]
+MAX_JOBS   as many when passes take long; a pass has two tasks for each worker, so they at most double from pass to pass [10]
 LOGS       folder for the output of the jobs [dfeas-slurm-logs]
 """
 

@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +26,12 @@ echo "$*" >> calls
 for name in INT TERM USR1; do trap "echo $name >> signals; exit 75" $name; done
 echo ready >> calls
 while :; do read -r -t 0.05 <> <(:) || true; done
+"""
+# a scheduler that writes its file, a worker that does nothing
+DASK = """
+echo "$1" >> parts
+while [ $# -gt 1 ]; do [ "$1" = --scheduler-file ] && echo "{}" > "$2"; shift; done
+exec sleep 600
 """
 
 
@@ -113,15 +120,36 @@ def test_the_driver_gets_the_signals_of_its_script(room: Any, number: signal.Sig
 
 
 def test_an_interrupted_driver_takes_its_cluster_with_it(room: Any, until: Callable[..., None]) -> None:
+    """The cluster is a stand-in here, which lives until it is stopped."""
     room.command("dfeas", PATIENT)
+    room.command("dask", DASK)
+    room.command("python", "printf tcp://127.0.0.1:1")
     with room.start(CLUSTER / "scheduler-file", "solve", "points", "--out", "run", WORKERS=1) as process:
         until(lambda: "ready" in room.said("calls") or process.poll() is not None)
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=30)
     assert process.returncode == 75
     assert room.said("signals") == ["TERM"]
+    assert room.said("parts") == ["scheduler", "worker"]
     assert not room.processes()
     assert not room.left()
+
+
+@pytest.mark.parametrize(
+    ("address", "warned"),
+    [
+        ("tcp://127.0.0.1:8786", False),
+        ("tcp://[::1]:8786", False),
+        ("tls://10.0.0.5:8786", False),
+        ("tcp://10.0.0.5:8786", True),
+        ("tcp://node127.example.com:8786", True),
+        ("tcp://0.0.0.0:8786", True),
+    ],
+)
+def test_a_scheduler_that_others_reach_is_said(room: Any, address: str, warned: bool) -> None:
+    done = room.run("bash", "-c", '. "$1" && warn_of "$2"', "bash", CLUSTER / "driver.bash", address)
+    assert done.returncode == 0
+    assert ("WARNING" in done.stderr) == warned
 
 
 def test_a_scheduler_that_does_not_start_is_said(room: Any) -> None:
@@ -132,6 +160,7 @@ def test_a_scheduler_that_does_not_start_is_said(room: Any) -> None:
     assert not room.left()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a second loopback address")
 def test_ssh_starts_both_hosts_and_solves(room: Any, points: Path) -> None:
     """ssh is a stand-in that runs the words here, as a login shell there would; the hosts are two loopback addresses."""
     room.command("ssh", 'echo "$3" >> hosts\nshift 3\nexec sh -c "$*"')
@@ -140,7 +169,7 @@ def test_ssh_starts_both_hosts_and_solves(room: Any, points: Path) -> None:
         port = free.getsockname()[1]
     settings = {"HOSTS": "127.0.0.1 user@127.0.0.2", "WORKERS": 1, "PORT": port}
     assert room.verdict(CLUSTER / "ssh", "solve", points, "--out", "run", "--json", **settings) == "feasible"
-    assert room.said("hosts") == ["127.0.0.1", "127.0.0.1", "user@127.0.0.2"]
+    assert sorted(room.said("hosts")) == ["127.0.0.1", "127.0.0.1", "user@127.0.0.2"]
     assert not room.processes()
     assert not room.left()
 

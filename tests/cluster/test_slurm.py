@@ -5,6 +5,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ PROJECT = Path(__file__).parents[2]
 BATCH = PROJECT / "cluster" / "slurm.sbatch"
 ELASTIC = PROJECT / "cluster" / "slurm_elastic.py"
 JOB = {"SLURM_SUBMIT_DIR": PROJECT, "SLURM_JOB_ID": 77, "SLURM_JOB_NUM_NODES": 1}
+# not imported here: it takes over Ctrl-C
+jobqueue = pytest.mark.skipif(find_spec("dask_jobqueue") is None, reason="needs dask-jobqueue")
 ONE_NODE_ONLY = "more than one node: set INTERFACE"
 
 # as many tasks as the job asks for, each with its number; a signal to srun goes to all of them
@@ -133,9 +136,9 @@ def test_the_queue_is_asked_for_a_warning_and_a_requeue() -> None:
     assert text.rindex("#SBATCH") < text.index("set -euo pipefail")
 
 
+@jobqueue
 def test_one_allocation_solves(room: Any, points: Path, until: Callable[..., None]) -> None:
     """The scheduler and two workers of dask-jobqueue's runner, and the driver of this project."""
-    pytest.importorskip("dask_jobqueue")
     room.command("srun", SRUN)
     room.command("scontrol", NOTE)
     go = room.hold()
@@ -150,17 +153,17 @@ def test_one_allocation_solves(room: Any, points: Path, until: Callable[..., Non
     assert not room.processes()
 
 
+@jobqueue
 def test_tasks_on_several_nodes_need_an_interface(room: Any) -> None:
-    pytest.importorskip("dask_jobqueue")
     settings = {**JOB, "SLURM_JOB_NUM_NODES": 2, "SLURM_PROCID": 0, "SLURM_NTASKS": 2}
     done = room.run(sys.executable, PROJECT / "cluster" / "slurm_tasks.py", "file", **settings)
     assert done.returncode == 1
     assert ONE_NODE_ONLY in done.stderr
 
 
+@jobqueue
 def test_an_elastic_cluster_solves(room: Any, points: Path, until: Callable[..., None]) -> None:
     """A job that the queue is given starts here at once; what is asked for, where things listen, and what remains."""
-    pytest.importorskip("dask_jobqueue")
     room.command("sbatch", SBATCH)
     room.command("scancel", 'for job in "$@"; do echo $job >> cancelled; kill -TERM -- "-$job"; done')
     go = room.hold()
@@ -180,8 +183,8 @@ def test_an_elastic_cluster_solves(room: Any, points: Path, until: Callable[...,
     until(lambda: not room.processes())
 
 
+@jobqueue
 def test_an_elastic_cluster_needs_an_interface(room: Any) -> None:
-    pytest.importorskip("dask_jobqueue")
     done = room.run(sys.executable, ELASTIC, "solve", "points", "--out", "run")
     assert done.returncode == 1
     assert done.stderr.startswith("set INTERFACE")
