@@ -7,6 +7,9 @@ export DASK_CONFIG="${DASK_CONFIG:-$here/dask.yaml}"
 # Progress and results are not buried under what Dask says of its connections; info shows that, too.
 export DASK_LOGGING__DISTRIBUTED="${DASK_LOGGING__DISTRIBUTED:-warning}"
 
+# Seconds that a scheduler and its workers may take to start; a first import from a busy shared disk takes a minute.
+patience=${PATIENCE:-180}
+
 # A process group for each background process: Ctrl-C reaches this script only, which tells the driver.
 set -m
 
@@ -45,10 +48,10 @@ stop() {
     done
 }
 
-# wait_for_file FILE PID: until the process has written it; fails when the process ends, or after a minute.
+# wait_for_file FILE PID: until the process has written it; fails when the process ends, or takes too long.
 wait_for_file() {
     local tries
-    for ((tries = 0; tries < 600; tries++)); do
+    for ((tries = 0; tries < 10 * patience; tries++)); do
         [ -s "$1" ] && return
         kill -0 "$2" 2>/dev/null || break
         sleep 0.1
@@ -57,19 +60,23 @@ wait_for_file() {
     return 1
 }
 
-# wait_for_workers ADDRESS N: until N worker processes are there; fails after a minute.
+# wait_for_workers ADDRESS N: until N worker processes are there; fails when they take too long.
 wait_for_workers() {
-    python - "$1" "$2" <<'PYTHON'
+    python - "$1" "$2" "$patience" <<'PYTHON'
 import sys
 
 from distributed import Client
 
-address, wanted = sys.argv[1], int(sys.argv[2])
-with Client(address, timeout=60) as client:
+address, wanted, patience = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+try:
+    client = Client(address, timeout=patience)
+except OSError as error:
+    sys.exit(f"no Dask scheduler answers at {address}: {error}; see the messages above")
+with client:
     try:
-        client.wait_for_workers(wanted, timeout=60)
+        client.wait_for_workers(wanted, timeout=patience)
     except TimeoutError:
-        sys.exit(f"{len(client.nthreads())} of {wanted} workers came within a minute; see their messages above")
+        sys.exit(f"only {len(client.nthreads())} of {wanted} workers came within {patience} s; see the messages above")
 PYTHON
 }
 

@@ -174,6 +174,17 @@ def test_ssh_starts_both_hosts_and_solves(room: Any, points: Path) -> None:
     assert not room.left()
 
 
+def test_workers_that_do_not_come_are_said(room: Any) -> None:
+    words = ("bash", "-c", '. "$1" && wait_for_workers "$2" 1', "bash", CLUSTER / "driver.bash")
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        done = room.run(*words, address, PATIENCE=1)
+    assert done.returncode == 1
+    assert f"no Dask scheduler answers at {address}" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def asleep(process: psutil.Process, seconds: str) -> bool:
     with suppress(psutil.NoSuchProcess):
         return process.cmdline()[-2:] == ["sleep", seconds]
