@@ -72,7 +72,7 @@ class Room:
             start_new_session=True,
         )
 
-    def run(self, *words: Any, timeout: float = 100, **settings: Any) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: Any, timeout: float = 150, **settings: Any) -> subprocess.CompletedProcess[str]:
         """A process of this room, to its end."""
         with self.start(*words, **settings) as process:
             out, err = process.communicate(timeout=timeout)
@@ -131,10 +131,10 @@ def points(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def until() -> Callable[[Callable[[], Any]], None]:
-    """Wait for a condition; the test fails when it does not come true within a minute."""
+    """Wait for a condition; the test fails when it does not come true within two minutes."""
 
     def wait(condition: Callable[[], Any]) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while not condition():
             assert time.monotonic() < deadline
             time.sleep(0.02)

@@ -99,7 +99,7 @@ def definition() -> Any:
         found = [file for file in files("dask-kubernetes") or [] if file.match("crds/daskjob.yaml")]
     except PackageNotFoundError:
         pytest.skip("needs dask-kubernetes, which brings 45 other packages")
-    return yaml.safe_load(found[0].read_text())
+    return yaml.load(found[0].read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def test_the_job_is_valid_for_the_operator() -> None:

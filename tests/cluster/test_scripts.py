@@ -18,6 +18,9 @@ import yaml
 
 from dfeas.engine.cluster import configuration
 
+# about ten processes start for a run: on a busy machine that takes its time
+pytestmark = pytest.mark.timeout(300)
+
 CLUSTER = Path(__file__).parents[2] / "cluster"
 SCRIPTS = ["laptop", "scheduler-file", "ssh", "slurm.sbatch"]
 # a driver that notes its words and waits for a signal, which it notes, too
@@ -99,7 +102,7 @@ def test_scheduler_file_solves_and_leaves_nothing(room: Any, points: Path, until
         assert file.stat().st_mode & 0o077 == 0
         assert room.addresses() == {"127.0.0.1"}
         go.touch()
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
     assert json.loads(out)["verdict"] == "feasible"
     assert "WARNING" not in err

@@ -12,6 +12,9 @@ import pytest
 
 pytest.importorskip("cryptography")
 
+# about ten processes start for a run: on a busy machine that takes its time
+pytestmark = pytest.mark.timeout(300)
+
 PROJECT = Path(__file__).parents[2]
 MAKE = (sys.executable, PROJECT / "cluster" / "certificates.py")
 
