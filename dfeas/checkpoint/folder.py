@@ -16,7 +16,7 @@ from typing import Any
 
 from dfeas.checkpoint.codec import dump, load
 from dfeas.errors import BadInputError, CorruptDataError
-from dfeas.store.placing import placed
+from dfeas.store.placing import placed, sync
 from dfeas.store.scratch import Scratch
 
 KEPT = 2
@@ -42,8 +42,18 @@ class Checkpoints:
         return Scratch(self.folder / f"{number:08d}.vectors")
 
     def save(self, value: Any, scratch: Scratch) -> None:
-        """One more, with all vectors on scratch storage; older ones than the last two go."""
-        self.folder.mkdir(exist_ok=True)
+        """One more, with all vectors on scratch storage; older ones than the last two go.
+
+        Where there is a folder, there is a checkpoint in it.
+        """
+        if not self.folder.is_dir():
+            first = Checkpoints(self.folder.with_name(f".{self.folder.name}.part"))
+            first.remove()
+            first.folder.mkdir()
+            first.save(value, scratch)
+            first.folder.rename(self.folder)
+            sync(self.folder.parent)
+            return
         numbers = self.numbers
         number = numbers[-1] + 1 if numbers else 1
         vectors = self._vectors(number)
