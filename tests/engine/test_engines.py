@@ -22,6 +22,7 @@ from dfeas.errors import ClusterLostError, CorruptDataError, UsageError
 from dfeas.methods import METHODS, Facts
 from dfeas.passes import Online, OnVectors, Ordered, Partial, Positive, Recover, Select, Shift, Softmin, Survey
 from dfeas.store import Source, from_arrays, open_source
+from dfeas.store.cache import BlockCache
 from dfeas.store.scratch import Scratch
 
 
@@ -111,6 +112,16 @@ def test_the_same_bits_from_one_and_two_threads_and_workers(dataset: Callable[..
         engine.close()
     found["zarr"] = iterates(LocalEngine(open_source(Source(str(path), direct=False)), 2))
     found["2 workers"] = iterates(DaskEngine(client, source, open_source(source)))
+    for budget in (1_000_000, 1 << 30):  # a third of the blocks, and all
+        for threads in (1, 4):
+            kept = open_source(source)
+            kept.cache = BlockCache(budget)
+            engine = LocalEngine(kept, threads)
+            found[f"{threads} threads, {budget} bytes kept"] = iterates(engine)
+            engine.close()
+        there = DaskEngine(client, replace(source, cache_bytes=budget), open_source(source))
+        found[f"2 workers, {budget} bytes kept"] = iterates(there)
+        there.close()
     with local_cluster(1) as alone:
         found["1 worker"] = iterates(DaskEngine(alone, source, open_source(source)))
     assert len(set(found.values())) == 1, found
