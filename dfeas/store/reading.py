@@ -47,13 +47,13 @@ class RowReader(Protocol):
         """A number that changes when the stored block does, without reading it; None where there is no file to look at."""
 
 
-def stamp_of(paths: Sequence[str]) -> int:
-    """A number that changes when one of the files does: from inodes, sizes, times of contents and of attributes."""
+def stamp_of(path: str) -> int:
+    """A number that changes when a file does: from its inode, its size, the times of its contents and of its attributes."""
     try:
-        found = [os.stat(path) for path in paths]
+        found = os.stat(path)
     except OSError:
         return -1  # the read itself will say what is wrong
-    return hash(tuple((s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for s in found))
+    return hash((found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class DirectReader:
 
     def stamp(self, index: int) -> int:
         """Of the chunk's file."""
-        return stamp_of((self._path(index),))
+        return stamp_of(self._path(index))
 
 
 def _fill(descriptor: int, buffer: NDArray[np.uint8]) -> int:
@@ -157,7 +157,7 @@ class SliceReader:
 
     def stamp(self, index: int) -> int | None:
         """Of all files of the block."""
-        return None if self.files is None else stamp_of(self.files(index))
+        return None if self.files is None else hash(tuple(map(stamp_of, self.files(index))))
 
 
 @dataclass
