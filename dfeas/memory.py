@@ -30,7 +30,8 @@ def parse_bytes(text: str | int) -> int:
 
 def thread_bytes(dataset: Dataset) -> int:
     """What one scanning thread needs: its buffers of a block, and the temporaries of a tile in float64."""
-    blocks = 1 if dataset.points.overlaps else 3  # read by zarr: one scanned, one read, one being decoded
+    # the checker reads through zarr: one block is scanned, one is read, one is being decoded
+    blocks = 1 if dataset.in_memory else 3
     return blocks * dataset.block_bytes + 4 * TILE_BYTES
 
 

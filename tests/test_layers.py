@@ -44,7 +44,20 @@ ALLOWED = {
         "version",
     },
 }
-FRONTS = {"result", "request", "setting", "solving", "racing", "planning", "printing", "checking", "options", "cli", "__init__"}
+FRONTS = {
+    "result",
+    "request",
+    "setting",
+    "solving",
+    "racing",
+    "planning",
+    "projection",
+    "printing",
+    "checking",
+    "options",
+    "cli",
+    "__init__",
+}
 MATPLOTLIB_ONLY_IN = {"report/drawing.py", "report/plots.py", "report/distributions.py"}
 DASK_ONLY_IN = {"engine/cluster.py"}
 METHODS_MAY_NOT = {"os", "sys", "time", "random", "logging", "pathlib", "dask", "distributed", "zarr", "io", "threading"}

@@ -261,8 +261,9 @@ class DaskEngine:
 
     @property
     def _fold_bytes(self) -> int:
-        """What is held for a fold is small beside the cache."""
-        return min(FOLD_BYTES, self.source.cache_bytes // 16 or FOLD_BYTES)
+        """What is held for a fold is small beside the cache, but not so small that the carry travels all the time."""
+        kept = self.source.cache_bytes
+        return min(FOLD_BYTES, max(FOLD_BYTES // 4, kept // 16)) if kept else FOLD_BYTES
 
     def _fold(self, fold: Fold[Any, Any]) -> tuple[Any, Cost]:
         """The carry travels, the points do not: ranges are read ahead by all workers, and folded where they were read."""
