@@ -125,9 +125,7 @@ def report(path: Path, count: int) -> None:
     for each in (engine, keeper):
         each.run(Softmin(y, np.zeros(1)))  # checksums are verified on first touch
     print(f"{dataset.bytes / 1e9:.2f} GB, {dataset.m} features, {dataset.blocks} blocks, {THREADS} threads; {count} turns")
-    head = (
-        "question | page cache | read s | X @ y s | scan s | pass s | pass / read | X @ y / pass | keeping s | X @ y / keeping"
-    )
+    head = "question | page cache | read s | X @ y s | scan s | pass s | pass / read | X @ y / pass | keeping | X @ y / it"
     print(f"| {head} |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     cases = {"warm": nothing, "cold": lambda: drop(everything)}
