@@ -1,6 +1,5 @@
 """What several tests need: instances in memory, a cluster, an exact oracle."""
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -66,15 +65,3 @@ def client() -> Iterator[Any]:
     """A client of a cluster of two worker processes."""
     with local_cluster(2) as found:
         yield found
-
-
-@pytest.fixture(scope="session")
-def wait_for() -> Callable[[Callable[[], bool]], None]:
-    """Ask again until something is so, for at most half a minute."""
-
-    def wait(so: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 30
-        while not so():
-            assert time.monotonic() < deadline
-
-    return wait

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import dask.config
 import yaml
-from distributed import Client, LocalCluster, fire_and_forget, get_worker
+from distributed import Client, LocalCluster, get_worker
 from distributed.client import FutureCancelledError
 from distributed.comm.core import CommClosedError
 from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
@@ -48,6 +48,8 @@ FOLD_BYTES = 32 << 20
 """What a worker reads ahead for a fold, at a time."""
 CARRY_SHARE = 12
 """A carry of more than this share of the cache, of which a worker has several copies, gets the memory of the cache."""
+FORGET_SECONDS = 5.0
+"""How long the end of a run waits for workers to forget its blocks."""
 INLINE_BYTES = 1 << 16
 """Questions up to this size travel in each task; larger ones are scattered once a pass."""
 
@@ -343,12 +345,18 @@ class DaskEngine:
                     raise ClusterLostError(f"the Dask cluster has had no worker for {PATIENCE_SECONDS:.0f} s")
 
     def close(self) -> None:
-        """Let the workers forget the blocks of this run, without waiting for them."""
+        """Let the workers forget the blocks of this run; one that does not answer soon is left alone."""
         if self.client.status != "running" or not self.source.cache_bytes:
             return
+        settled, asked = Semaphore(0), []
         for worker in self._workers:
             key = f"dfeas-{self.source.run[:8]}-forget-{worker}"
-            fire_and_forget(self.client.submit(forget, self.source.run, key=key, pure=False, **_wish(worker)))
+            asked.append(self.client.submit(forget, self.source.run, key=key, pure=False, **_wish(worker)))
+            asked[-1].add_done_callback(lambda _: settled.release())
+        deadline = perf_counter() + FORGET_SECONDS
+        for _ in asked:
+            if not settled.acquire(timeout=max(0.0, deadline - perf_counter())):
+                break
 
 
 def _wish(worker: str) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def test_a_fold_uses_what_is_kept_and_keeps_what_it_reads(
     engine.close()
 
 
-def test_a_run_that_is_over_leaves_nothing_on_the_workers(dataset: Callable[..., Any], client: Any, wait_for: Any) -> None:
+def test_a_run_that_is_over_leaves_nothing_on_the_workers(dataset: Callable[..., Any], client: Any) -> None:
     def kept(run: str) -> int:
         from dfeas.store import opened
 
@@ -65,7 +65,7 @@ def test_a_run_that_is_over_leaves_nothing_on_the_workers(dataset: Callable[...,
     engine.run(QUESTION)
     assert sum(client.run(kept, engine.source.run).values()) >= WHOLE
     engine.close()
-    wait_for(lambda: sum(client.run(kept, engine.source.run).values()) == 0)
+    assert sum(client.run(kept, engine.source.run).values()) == 0
 
 
 def test_homes_survive_their_workers(dataset: Callable[..., Any]) -> None:
@@ -80,6 +80,32 @@ def test_homes_survive_their_workers(dataset: Callable[..., Any]) -> None:
         for reads in (WHOLE, 0):
             assert engine.run(QUESTION).lse == here.lse
             assert engine.cost.bytes_read <= max(reads, WHOLE / 4)
+
+
+def test_a_busy_worker_does_not_hold_a_pass_up(dataset: Callable[..., Any], tmp_path: Path) -> None:
+    path, _ = dataset("gaussian", 50, 40_000, block_rows=500)
+    source = Source(str(path), cache_bytes=2 * WHOLE)
+    done = tmp_path / "done"
+    with local_cluster(2) as client:
+        engine = DaskEngine(client, source, open_source(source))
+        for _ in range(2):
+            engine.run(QUESTION)
+        busy = client.submit(until, str(done), workers=[next(iter(client.nthreads()))], pure=False)
+        for _ in range(3):
+            assert engine.run(QUESTION).arg.size == 1
+        assert busy.status == "pending"
+        done.touch()
+        assert busy.result() is None
+
+
+def until(path: str) -> None:
+    """Wait for a file."""
+    import os
+    import time
+
+    deadline = time.monotonic() + 60
+    while not os.path.exists(path):
+        assert time.monotonic() < deadline
 
 
 def users_array(folder: Path) -> Source:
