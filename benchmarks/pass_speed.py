@@ -1,9 +1,12 @@
-"""A pass over data on disk against plainly reading the same files, and against the scan alone; both engines.
+"""A pass over data on disk against plainly reading the same files, and against products in memory; the fixed cost of a pass.
 
-    python benchmarks/pass_speed.py --gb 4
+    python benchmarks/pass_speed.py --gb 8
 
 Cold means that the files were dropped from the page cache before each turn. "Read" reads every chunk file with readinto
-into one reused buffer a thread; "scan alone" scans blocks that are in memory already; both with as many threads as the pass.
+into one reused buffer a thread, "X @ y" multiplies points that are in memory, "scan alone" scans blocks that are in memory;
+all with as many threads as the pass, in turns. "Scores" asks for the least score, which is one product with the points, as
+X @ y is; "softmin" is the central question, two products and the exponentials. The last columns are of a pass that keeps up to
+2 GB of the blocks in memory.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -26,9 +30,11 @@ from dfeas.engine.cluster import DaskEngine, local_cluster
 from dfeas.instances import Instance, generate
 from dfeas.passes import Block, Softmin
 from dfeas.store import Source, open_source
+from dfeas.store.cache import BlockCache
 from dfeas.store.reading import Cost
 
 THREADS = 2
+KEPT_BYTES = 2 * 10**9
 
 
 def timed(action: Callable[[], object], before: Callable[[], object]) -> float:
@@ -70,6 +76,17 @@ def scan_alone(blocks: list[Block], question: Softmin) -> None:
         list(pool.map(some, [blocks[i::THREADS] for i in range(THREADS)]))
 
 
+def multiply(blocks: list[Block], y: np.ndarray) -> None:
+    narrow = y[:, 0].astype(np.float32)
+
+    def some(mine: list[Block]) -> None:
+        for block in mine:
+            block.points @ narrow
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(some, [blocks[i::THREADS] for i in range(THREADS)]))
+
+
 @contextmanager
 def data(gb: float, m: int, folder: str | None) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(dir=folder) as made:
@@ -92,49 +109,44 @@ def main(words: list[str] | None = None) -> None:
 
 
 def report(path: Path, count: int) -> None:
-    source = Source(str(path))
-    dataset = open_source(source)
+    dataset = open_source(Source(str(path)))
     files = sorted(file for file in (path / "X").glob("c.*"))
-    rng = np.random.default_rng(0)
-    y = rng.standard_normal((dataset.m, 1))
-    question = Softmin(y / np.linalg.norm(y), np.full(1, 0.1))
-    size = dataset.bytes / 1e9
+    everything = [p for p in path.rglob("*") if p.is_file()]
     held = min(dataset.blocks, 128)
-    kept = [
+    memory = [
         Block.of(b.start, b.points.copy(), b.label.copy(), b.norm.copy()) for b in dataset.read_blocks(range(0, held), Cost())
     ]
-    share = dataset.blocks / held
+    share = dataset.n / sum(block.size for block in memory)
     engine = LocalEngine(dataset, THREADS)
-    everything = [p for p in path.rglob("*") if p.is_file()]
-    print(f"{size:.2f} GB, {dataset.m} features, {dataset.blocks} blocks, {THREADS} threads; medians of {count} turns")
-    print(
-        "| cache | read s | scan alone s | in-process s | in-process / max(read, scan) | 2 workers s | 2 workers / in-process |"
-    )
-    print("|---|---|---|---|---|---|---|")
-    engine.run(question)  # checksums are verified on first touch
-    found: dict[str, tuple[float, float, float, float]] = {}
+    keeping = open_source(Source(str(path)))
+    keeping.cache = BlockCache(KEPT_BYTES)
+    keeper = LocalEngine(keeping, THREADS)
+    y = np.full((dataset.m, 1), dataset.m**-0.5)
+    for each in (engine, keeper):
+        each.run(Softmin(y, np.zeros(1)))  # checksums are verified on first touch
+    print(f"{dataset.bytes / 1e9:.2f} GB, {dataset.m} features, {dataset.blocks} blocks, {THREADS} threads; {count} turns")
+    head = "question | page cache | read s | X @ y s | scan s | pass s | pass / read | X @ y / pass | keeping | X @ y / it"
+    print(f"| {head} |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     cases = {"warm": nothing, "cold": lambda: drop(everything)}
-    for name, before in cases.items():
-        reading, scanning, here = [], [], []
-        for _ in range(count):
-            reading.append(timed(lambda: read(files, files[0].stat().st_size), before))
-            scanning.append(share * timed(lambda: scan_alone(kept, question), nothing))
-            here.append(timed(lambda: engine.run(question), before))
-        ratio = median(h / max(r, s) for h, r, s in zip(here, reading, scanning, strict=True))
-        found[name] = median(reading), median(scanning), median(here), ratio
-    # the threads of a cluster's scheduler would take the interpreter lock from the in-process engine: measured apart
-    with local_cluster(2) as client:
-        cluster = DaskEngine(client, source, open_source(source))
-        cluster.run(question)
-        read(files, files[0].stat().st_size)
-        for name, before in cases.items():
-            there = median(timed(lambda: cluster.run(question), before) for _ in range(count))
-            reading_s, scanning_s, here_s, ratio = found[name]
-            versus = there / here_s
-            print(f"| {name} | {reading_s:.3f} | {scanning_s:.3f} | {here_s:.3f} | {ratio:.2f} | {there:.3f} | {versus:.2f} |")
-    first = LocalEngine(open_source(source), THREADS)
-    seconds = timed(lambda: first.run(question), lambda: drop(everything))
-    print(f"first pass of a run, cold, with every checksum verified: {seconds:.3f} s")
+    questions = {"scores": Softmin(y, np.zeros(1)), "softmin": Softmin(y, np.full(1, 0.1))}
+    for (where, before), (what, question) in product(cases.items(), questions.items()):
+        actions: tuple[tuple[float, Callable[[], object], Callable[[], object]], ...] = (
+            (1.0, lambda: read(files, files[0].stat().st_size), before),
+            (share, lambda: multiply(memory, y), nothing),
+            (share, lambda question=question: scan_alone(memory, question), nothing),
+            (1.0, lambda question=question: engine.run(question), before),
+            (1.0, lambda question=question: keeper.run(question), before),
+        )
+        turns = np.array([[scale * timed(action, first) for scale, action, first in actions] for _ in range(count)])
+        reading, products, scans, passes, kept = turns.T
+        ratios = [np.median(passes / reading), np.median(products / passes), np.median(products / kept)]
+        seconds = [np.median(column) for column in (reading, products, scans, passes)]
+        told = " | ".join(f"{value:.3f}" for value in seconds)
+        print(f"| {what} | {where} | {told} | {ratios[0]:.2f} | {ratios[1]:.2f} | {np.median(kept):.3f} | {ratios[2]:.2f} |")
+    first = LocalEngine(open_source(Source(str(path))), THREADS)
+    verified = timed(lambda: first.run(questions["scores"]), lambda: drop(everything))
+    print(f"first pass of a run, cold, with every checksum verified: {verified:.3f} s")
 
 
 def fixed_cost(folder: str | None, count: int) -> None:

@@ -9,6 +9,7 @@ import pytest
 SMALL = {
     "softmin_scan": ["--blocks", "2", "--turns", "1"],
     "pass_speed": ["--gb", "0.02", "--turns", "1"],
+    "cluster_speed": ["--gb", "0.01", "--turns", "1"],
     "memory_budget": ["--budget-mb", "60", "--features", "20", "--passes", "3", "--methods", "perceptron"],
     "working_set": ["--scale", "0.004", "--points", "2000", "--limit", "60", "--peers", "working-set,HiGHS,LinearSVC"],
     "method_passes": ["--scale", "0.01", "--max-passes", "20"],

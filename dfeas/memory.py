@@ -7,8 +7,12 @@ import re
 from dfeas.errors import UsageError
 from dfeas.passes.block import TILE_BYTES
 from dfeas.store import Dataset
+from dfeas.store.dataset import SIDES_WIDTH
 
 DEFAULT_MEMORY = "2GB"
+
+POINT_BYTES = 40
+"""Indices and weights of points, 16 bytes each, and copies of them, where a method's certificate needs all points."""
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
@@ -26,7 +30,8 @@ def parse_bytes(text: str | int) -> int:
 
 def thread_bytes(dataset: Dataset) -> int:
     """What one scanning thread needs: its buffers of a block, and the temporaries of a tile in float64."""
-    blocks = 1 if dataset.points.overlaps else 3  # read by zarr: one scanned, one read, one being decoded
+    # the checker reads through zarr: one block is scanned, one is read, one is being decoded
+    blocks = 1 if dataset.in_memory else 3
     return blocks * dataset.block_bytes + 4 * TILE_BYTES
 
 
@@ -39,3 +44,25 @@ def threads_that_fit(dataset: Dataset, memory: int, wanted: int) -> int:
             f"at least {need / 1e6:.0f} MB are needed"
         )
     return max(1, min(wanted, memory // need))
+
+
+def cache_bytes(dataset: Dataset, memory: int, threads: int, *, worker: bool) -> int:
+    """Bytes that a process may keep of blocks: the budget without buffers and a quarter for answers.
+
+    Where a method lives there is a quarter for what it keeps, too, and both are at least ``POINT_BYTES`` for each point.
+    """
+    if dataset.in_memory:
+        return 0
+    others = memory // 4 if worker else max(memory // 2, POINT_BYTES * dataset.n)
+    return max(0, min(memory - others - threads * thread_bytes(dataset), dataset.bytes + dataset.n * SIDES_WIDTH))
+
+
+def require(dataset: Dataset, memory: int, threads: int) -> None:
+    """Raise UsageError when the budget is too small for workers of so many threads."""
+    threads_that_fit(dataset, memory, 1)
+    need = threads * thread_bytes(dataset)
+    if memory < need:
+        raise UsageError(
+            f"memory {memory / 1e6:.0f} MB is too little for a worker of {threads} threads: "
+            f"at least {need / 1e6:.0f} MB are needed, or workers of fewer threads"
+        )

@@ -13,9 +13,10 @@ import psutil
 from dfeas.blas import processors
 from dfeas.engine import LocalEngine
 from dfeas.errors import UsageError
-from dfeas.memory import DEFAULT_MEMORY, parse_bytes, thread_bytes, threads_that_fit
-from dfeas.methods import METHODS, Facts, ispvn, working_set_size
+from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
+from dfeas.methods import METHODS, Facts, working_set_size
 from dfeas.passes import Partial, Softmin, Survey
+from dfeas.projection import WEIGHING, columns, drops, project, usual_passes
 from dfeas.request import LEAST_EPS, choose, facts_of, known
 from dfeas.setting import open_data
 from dfeas.store import Dataset
@@ -24,38 +25,8 @@ from dfeas.store.writing import refuse_unusable
 PROBE_BYTES = 256 << 20
 """How much is read to measure the speed."""
 
-USUAL = {
-    "mirror-prox": 0.03,
-    "mirror-prox-one-pass": 0.025,
-    "mirror-prox-fixed": 0.2,
-    "smooth-perceptron": 0.25,
-    "perceptron": 0.04,
-    "normalized-perceptron": 0.4,
-    "online-perceptron": 0.025,
-    "margin-perceptron": 0.001,
-    "margin-perceptron-unit": 0.001,
-    "winnow": 2e-5,
-    "von-neumann": 0.25,
-    "von-neumann-away": 0.12,
-    "ispvn": 4e-4,
-}
-"""Passes that a run takes, as a share of the bound of its theorem: the largest of benchmarks/method_passes.py and of
-benchmarks/paper_tables.py, rounded up."""
-
-FULL_PASSES = 2
-"""Passes over all data that a working set usually takes: benchmarks/working_set.py."""
-
-COPIES = 2.2
-"""Copies of the working set in memory while it grows."""
-
-PROCESS_BYTES = 120_000_000
-"""An idle process with its libraries."""
-
 PROBED_FEATURES = 1000
 """Products are timed with at most so many features."""
-
-DROPPING_PASSES = 10
-"""More of them when memory holds less than half of the columns it wants: halfspace 1000 x 500,000 with 256 MB."""
 
 SQUARES, PRODUCTS = 8, 60
 """Gram matrices and products of the whole working set that its solver usually computes."""
@@ -81,6 +52,7 @@ class Plan:
     n: int
     m: int
     bytes: int  # of one read of the data
+    later_bytes: int  # that a later pass reads from storage: what this process does not keep
     threads: int
     first_seconds: float  # of a pass as the data is now, measured
     later_seconds: float  # of one after it
@@ -113,52 +85,40 @@ def plan(
     budget = parse_bytes(memory)
     dataset = open_data(X, labels, positive, intercept)[1]
     threads = threads_that_fit(dataset, budget, processors())
-    first, later = read_seconds(dataset, threads)
-    facts = facts_of(dataset, budget)
-    auto = choose("auto", facts)[0]
+    speed = read_seconds(dataset, threads)
+    auto = choose("auto", facts_of(dataset, budget))[0]
     names = list(METHODS) if method is None else [method]
-    base = PROCESS_BYTES + threads * thread_bytes(dataset)
-    estimates = tuple(_estimate(name, name == auto, facts, margin, base, (first, later)) for name in names)
-    return Plan(dataset.n, dataset.m, dataset.bytes, threads, first, later, margin, estimates)
+    estimates = tuple(_estimate(dataset, name, name == auto, margin, budget, speed) for name in names)
+    later = project(dataset, auto, budget, margin).later_bytes
+    return Plan(dataset.n, dataset.m, dataset.bytes, later, threads, *speed, margin, estimates)
 
 
 def _estimate(
-    name: str, auto: bool, facts: Facts, margin: float, base_bytes: int, pass_seconds: tuple[float, float]
+    dataset: Dataset, name: str, auto: bool, margin: float, budget: int, pass_seconds: tuple[float, float]
 ) -> Estimate:
+    facts = facts_of(dataset, budget)
     most = METHODS[name]().bound(facts, margin)
-    remark, thinking = "", 0.0
+    passes, thinking = usual_passes(name, facts, margin), 0.0
     if name.startswith("working-set"):
-        columns = min(working_set_size.capacity(facts), working_set_size.usual_columns(facts))
-        share = working_set_size.sample_share(facts)
-        passes = 2.0 if share == 1 else FULL_PASSES + share
-        own = COPIES * columns * working_set_size.column_bytes(facts) + working_set_size.solver_bytes(facts)
-        thinking = _solver_seconds(columns, facts)
-        if not working_set_size.fits(facts):
-            remark = f"does not fit: --memory {4 * working_set_size.least_memory(facts) / 1e6:.0f}MB is needed"
-        elif 2 * columns < working_set_size.usual_columns(facts):
-            passes += DROPPING_PASSES
-            remark = "fewer passes with more memory: columns will be dropped"
-    else:
-        passes = min(most, max(2.0, USUAL[name] * most))
-        own, remark = _kept(name, facts, passes)
+        thinking = _solver_seconds(int(columns(facts)), facts)
     first, later = pass_seconds
     seconds = first + (passes - 1) * later + thinking
-    return Estimate(name, auto, int(base_bytes + own), passes, most, seconds, remark)
+    memory = project(dataset, name, budget, margin).memory_bytes
+    return Estimate(name, auto, memory, passes, most, seconds, _remark(name, facts))
 
 
-def _kept(name: str, facts: Facts, passes: float) -> tuple[float, str]:
-    """Bytes that a method keeps, and what else it takes."""
+def _remark(name: str, facts: Facts) -> str:
+    """What else a method takes."""
     weights = f"{16 * facts.n / 1e6:.0f} MB for weights"
-    if name.startswith("mirror-prox") or name == "smooth-perceptron":
-        return 32 * facts.m * passes, f"and {weights}, if there is no separator"
+    if name.startswith("working-set"):
+        if not working_set_size.fits(facts):
+            return f"does not fit: --memory {4 * working_set_size.least_memory(facts) / 1e6:.0f}MB is needed"
+        return "fewer passes with more memory: columns will be dropped" if drops(facts) else ""
     if name == "online-perceptron":
-        return 16 * facts.n / 2, f"one core; at most {weights}"
+        return f"one core; at most {weights}"
     if name == "ispvn":
-        disk = f"{40 * facts.n / 1e9:.2g} GB of scratch storage"
-        return 8 * facts.m * min(facts.m, ispvn.GRAM_FEATURES) * 4, f"and {disk}; {weights}, if there is no separator"
-    if name == "normalized-perceptron" or name.startswith("von-neumann"):
-        return 8 * facts.m * min(passes, 4 * facts.m) + 16 * passes, ""
-    return min(facts.memory, 64 * facts.m * max(1000, 20 * facts.m)), ""
+        return f"and {40 * facts.n / 1e9:.2g} GB of scratch storage; {weights}, if there is no separator"
+    return f"and {weights}, if there is no separator" if name in WEIGHING else ""
 
 
 def read_seconds(dataset: Dataset, threads: int) -> tuple[float, float]:

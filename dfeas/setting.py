@@ -19,10 +19,11 @@ from dfeas.certificate import Certificate
 from dfeas.checkpoint import Checkpoints
 from dfeas.engine import Engine, LocalEngine
 from dfeas.errors import UsageError
-from dfeas.memory import threads_that_fit
+from dfeas.memory import cache_bytes, require, threads_that_fit
 from dfeas.passes import Survey
 from dfeas.result import CHECKPOINT, RESULT
 from dfeas.store import Dataset, Source, from_arrays, open_source
+from dfeas.store.cache import BlockCache
 from dfeas.store.layout import fingerprint
 from dfeas.store.scratch import Scratch
 from dfeas.store.writing import claim, reclaim, refuse_unusable, release
@@ -85,14 +86,16 @@ def set_up(
     """
     source, dataset = data
     plain = None if source is None else replace(source, direct=False)
-    other = dataset if plain is None else open_source(plain)
+    other = dataset.apart() if plain is None else open_source(plain)
     temporary = Path(tempfile.gettempdir()) / f"dfeas-{uuid.uuid4().hex}"
     scratch = Scratch(temporary if out is None else Path(out).absolute() / "scratch")
     engine: Engine
     second: Engine
     log: Sink | None = None
     if client is None:
-        engine = LocalEngine(dataset, threads_that_fit(dataset, memory, processors()), scratch)
+        threads = threads_that_fit(dataset, memory, processors())
+        dataset.cache = BlockCache(cache_bytes(dataset, memory, threads, worker=False))
+        engine = LocalEngine(dataset, threads, scratch)
         second = LocalEngine(other, threads_that_fit(other, memory, processors()))
     else:
         if source is None or plain is None:
@@ -100,8 +103,10 @@ def set_up(
         from dfeas.engine.cluster import DaskEngine
         from dfeas.engine.watching import ClusterLog
 
-        threads_that_fit(other, memory, 1)
-        engine, second = DaskEngine(client, source, dataset, scratch), DaskEngine(client, plain, other)
+        threads = max(client.nthreads().values(), default=1)
+        require(other, memory, threads)
+        kept = replace(source, cache_bytes=cache_bytes(dataset, memory, threads, worker=True))
+        engine, second = DaskEngine(client, kept, dataset, scratch), DaskEngine(client, plain, other)
         log = ClusterLog(client, dataset.where if out is None else Path(out).name)
         stack.callback(log.close)
     stack.callback(engine.close)
@@ -152,6 +157,7 @@ def survey(setting: Setting) -> Surveyed:
     checksums = np.array([c[1:] for c in found.checksums], np.uint32)
     mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.block_rows, checksums)
     dataset.fingerprint = setting.checking.dataset.fingerprint = mark
+    dataset.expected = checksums  # what is read from now on is compared with what was surveyed
     return Surveyed(found.first_zero[0] if found.zero else None, _radius(dataset, found.norm_max), 1)
 
 

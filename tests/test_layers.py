@@ -58,6 +58,7 @@ FRONTS = {
     "looking",
     "submitting",
     "planning",
+    "projection",
     "printing",
     "checking",
     "options",

@@ -55,7 +55,7 @@ class LocalEngine:
         """In this thread; a thread or the kernel reads ahead."""
         self.cost = Cost()
         with one_thread():
-            blocks = self.dataset.read_blocks(range(self.dataset.blocks), self.cost)
+            blocks = self.dataset.read_blocks(range(self.dataset.blocks), self.cost, keep=True)
             carry = fold_blocks(question.fold, question.fold.start(), blocks, self.cost)
         return question.fold.finish(carry)
 

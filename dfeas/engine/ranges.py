@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Any
 
 from dfeas.engine.tree import Tree
-from dfeas.passes import AnyPass, Fold, OnVectors, Ordered, Partial, Question, VectorPass
+from dfeas.passes import AnyPass, Fold, OnVectors, Ordered, Partial, Positive, Question, Recover, VectorPass
 from dfeas.passes.block import Block
 from dfeas.store import Dataset
 from dfeas.store.reading import Cost
@@ -49,6 +49,8 @@ def scan_range(
 ) -> tuple[Any, Cost]:
     """Scan the blocks first .. stop-1 of those that are read; returns the nodes of the fixed tree and what it cost."""
     pass_, chosen = parts(question)
+    if isinstance(pass_, Recover | Positive) and dataset.cache is not None:
+        dataset.cache.close()  # the answer may have 16 bytes for each point, and is the last that a run needs
     blocks = range(first, stop) if chosen is None else chosen[first:stop]
     tree, cost = Tree(pass_), Cost()
     for position, partial in enumerate(_partials(dataset, blocks, question, scratch, cost), first):
@@ -64,7 +66,7 @@ def _partials(
     """What each block answers."""
     if isinstance(question, OnVectors):
         assert scratch is not None, "vectors need scratch storage"
-        read = dataset.read_blocks(blocks, cost) if question.points else iter([None] * len(blocks))
+        read = dataset.read_blocks(blocks, cost, keep=True) if question.points else iter([None] * len(blocks))
         for index, block in zip(blocks, read, strict=True):
             first = index * dataset.block_rows
             began = perf_counter()
@@ -72,7 +74,8 @@ def _partials(
             cost.scan_seconds += perf_counter() - began
         return
     pass_: Any = parts(question)[0]
-    for block in dataset.read_blocks(blocks, cost):
+    # a sample is read by whoever is free, who need not be the one that reads these blocks later
+    for block in dataset.read_blocks(blocks, cost, keep=not isinstance(question, Partial)):
         began = perf_counter()
         partial = pass_.scan(block)
         cost.scan_seconds += perf_counter() - began

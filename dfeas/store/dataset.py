@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from time import perf_counter
 from typing import Any
 
@@ -14,14 +16,18 @@ from numpy.typing import NDArray
 from dfeas.errors import CorruptDataError
 from dfeas.passes.block import Block, Sides, norms
 from dfeas.passes.survey import checksum
+from dfeas.store.cache import BlockCache
 from dfeas.store.layout import Header
-from dfeas.store.reading import Buffers, Cost, RowReader
+from dfeas.store.reading import Buffers, Cost, RowReader, SliceReader
 
 AHEAD = 8
 """Blocks that the kernel is asked to read ahead."""
 
 SIDES_BYTES = 64 << 20
 """Labels and norms of the first blocks are kept in a process up to this size, and read or computed again beyond it."""
+
+SIDES_WIDTH = 13
+"""Bytes of the label and the norm of a point, as they are kept."""
 
 WARM = 4e9
 """Bytes a second above which the page cache is being read, and the kernel need not be asked to read ahead."""
@@ -41,10 +47,12 @@ class Dataset:
     stored_norms: RowReader | None  # None: computed when a block is read
     classes: tuple[str, ...] = ()
     intercept: bool = False
-    expected: NDArray[np.uint32] | None = None  # (blocks, 3) checksums of X, label, norm
+    expected: NDArray[np.uint32] | None = None  # (blocks, 3) checksums of X, label, norm; of a survey (blocks, 2), without norm
     header: Header | None = None  # of a dataset that dfeas wrote
     fingerprint: str = ""
-    _touched: set[int] = field(default_factory=set)
+    cache: BlockCache | None = None
+    _stamps: dict[int, int] = field(default_factory=dict)  # of blocks that were verified, as they were then
+    _first: dict[int, tuple[int, ...]] = field(default_factory=dict)  # checksums at the first touch, where none are expected
     _sides: dict[int, Sides] = field(default_factory=dict)
     _sides_bytes: int = 0
 
@@ -68,68 +76,149 @@ class Dataset:
         """Bytes of all points: what one pass reads."""
         return self.n * self.m * self.dtype.itemsize
 
-    def read(self, index: int, buffers: Buffers) -> Block:
-        """One block. Raises CorruptDataError when it is missing, damaged, or not what was ingested."""
-        points = self.points.read(index, buffers)
+    @property
+    def in_memory(self) -> bool:
+        """Whether the points are an array in memory, so that there is nothing to keep."""
+        return isinstance(self.points, SliceReader) and self.points.overlaps
+
+    def apart(self) -> Dataset:
+        """The same data with nothing kept from earlier reads: what is read through it comes from storage."""
+        return replace(self, cache=None, _stamps={}, _first={}, _sides={}, _sides_bytes=0)
+
+    def read(self, index: int, buffers: Buffers, cost: Cost, keep: bool = False) -> Block:
+        """One block, which may be kept for later passes. Its points and bytes are added to ``cost``.
+
+        A block is verified on its first touch, and again when its files changed since. Raises CorruptDataError when it is
+        missing, damaged, or not what it was.
+        """
+        stamp = self._stamp(index)
+        verified = self._stamps.get(index) == stamp
+        block = self.cache.get(index) if verified and self.cache is not None else None
+        if block is not None:
+            cost.cached_bytes += block.points.nbytes
+        else:
+            block = self._fetch(index, buffers, None if verified else stamp, keep)
+            cost.bytes_read += block.points.nbytes
+        cost.points += block.size
+        if index in self._first:
+            cost.seen = (cost.seen + mark(index, self._first[index])) % 2**64
+        return block
+
+    def _stamp(self, index: int) -> int:
+        norm = None if self.stored_norms is None else self.stored_norms.stamp(index)
+        return hash((self.points.stamp(index), self.labels.stamp(index), norm))
+
+    def _fetch(self, index: int, buffers: Buffers, unverified: int | None, keep: bool) -> Block:
+        """Read a block; ``unverified`` is its stamp when its contents must be verified."""
+        if unverified is not None:
+            self._forget(index)
+        start = index * self.block_rows
+        rows = min(self.block_rows, self.n - start)
+        memory = None
+        if keep and self.cache is not None:
+            memory = self.cache.take(rows * self.m * self.dtype.itemsize, rows * SIDES_WIDTH)
+        points = self.points.read(index, buffers if memory is None else Buffers(X=memory))
         sides = self._sides.get(index)
         if sides is None:
             label = self.labels.read(index, buffers)
             stored = self.stored_norms
             norm = norms(points) if stored is None else stored.read(index, buffers)
-            if index not in self._touched:
-                self._check(index, points, label, norm)
-                self._touched.add(index)
+            if unverified is not None:
+                self._verify(index, points, label, norm)
+                self._stamps[index] = unverified
             sides = Sides(label, norm, self.intercept)
-            if self._sides_bytes + sides.nbytes <= SIDES_BYTES:
+            stays = memory is None and self._sides_bytes + sides.nbytes <= SIDES_BYTES
+            if stays or memory is not None:
                 sides = sides.copy()
+            if stays:
                 self._sides_bytes += sides.nbytes
                 self._sides[index] = sides
-        return Block(index * self.block_rows, points, sides)
+        block = Block(start, points, sides)
+        if memory is not None and self.cache is not None:
+            kept = memory.view(self.dtype).reshape(rows, self.m)
+            if not np.may_share_memory(kept, points):
+                kept[:] = points
+            block = Block(start, kept, sides)
+            self.cache.keep(index, block)
+        return block
 
-    def _check(self, index: int, points: NDArray[Any], label: NDArray[Any], norm: NDArray[Any]) -> None:
-        """Compare with the checksums of the header, where there are some."""
-        if self.expected is None:
+    def _forget(self, index: int) -> None:
+        """Nothing that is kept of a block is what is stored now."""
+        if self.cache is not None:
+            self.cache.drop(index)
+        sides = self._sides.pop(index, None)
+        self._sides_bytes -= 0 if sides is None else sides.nbytes
+
+    def _verify(self, index: int, points: NDArray[Any], label: NDArray[Any], norm: NDArray[Any]) -> None:
+        """Compare with the checksums of the ingest or of the survey, or else with those of the first touch."""
+        if self.expected is None and self.points.stamp(index) is None:
             return
-        found = [checksum(points), checksum(label), checksum(norm)]
-        for name, was, now in zip(("X", "label", "norm"), self.expected[index], found, strict=True):
-            if was != now:
+        arrays = (points, label) if self.header is None else (points, label, norm)
+        found = tuple(checksum(array) for array in arrays)
+        expected = self._first.setdefault(index, found) if self.expected is None else self.expected[index]
+        for name, was, now in zip(("X", "label", "norm"), expected, found, strict=False):
+            if was != now and self.header is not None:
                 raise CorruptDataError(
                     f"{self.where}: chunk {index} of {name} is damaged (crc32c {now:08x}, expected {was:08x}); "
                     "restore or ingest again"
                 )
+            if was != now:
+                raise CorruptDataError(
+                    f"{self.where}: block {index} of {name} (from point {index * self.block_rows}) has changed during the run "
+                    f"(crc32c {now:08x}, was {was:08x}); restore it, or run again on the data as it is now"
+                )
 
-    def read_blocks(self, indices: Sequence[int], cost: Cost) -> Iterator[Block]:
-        """Some blocks in the order given, reading ahead; adds points, bytes and waiting time to ``cost``."""
-        blocks = self._advised(indices) if self.points.overlaps else self._prefetched(indices)
+    def seen(self, blocks: Sequence[int] | None) -> int | None:
+        """``Cost.seen`` of a read of some blocks, or of all, as the survey saw them; None where nothing is compared."""
+        if self.header is not None or self.expected is None:
+            return None
+        if blocks is None:
+            blocks = range(self.blocks)
+        return sum(mark(i, (int(self.expected[i, 0]), int(self.expected[i, 1]))) for i in blocks) % 2**64
+
+    def read_blocks(self, indices: Sequence[int], cost: Cost, keep: bool = False) -> Iterator[Block]:
+        """Some blocks in the order given, reading ahead; adds points, bytes and waiting time to ``cost``.
+
+        With ``keep`` they fill the cache, where there is one.
+        """
+        blocks = (self._advised if self.points.overlaps else self._prefetched)(indices, cost, keep)
         while True:
             began = perf_counter()
             block = next(blocks, None)
             cost.read_seconds += perf_counter() - began
             if block is None:
                 return
-            cost.bytes_read += block.points.nbytes
-            cost.points += block.size
             yield block
 
-    def _advised(self, indices: Sequence[int]) -> Iterator[Block]:
+    def _advised(self, indices: Sequence[int], cost: Cost, keep: bool) -> Iterator[Block]:
         buffers = Buffers()
+        if self.cache is not None and indices[0] in self.cache:
+            # the disk works while blocks are scanned that are here already
+            for coming in [index for index in indices if index not in self.cache][:AHEAD]:
+                self.points.advise(coming)
         advised = 0  # this many were asked for
         for done, index in enumerate(indices, 1):
             began = perf_counter()
-            block = self.read(index, buffers)
+            block = self.read(index, buffers, cost, keep)
             if self.block_bytes < WARM * (perf_counter() - began):
                 for coming in indices[max(advised, done) : done + AHEAD]:
                     self.points.advise(coming)
                 advised = done + AHEAD
             yield block
 
-    def _prefetched(self, indices: Sequence[int]) -> Iterator[Block]:
+    def _prefetched(self, indices: Sequence[int], cost: Cost, keep: bool) -> Iterator[Block]:
         # two sets of buffers: one block is scanned while the next is read
         buffers = (Buffers(), Buffers())
         with ThreadPoolExecutor(1, "dfeas-read") as pool:
-            coming = pool.submit(self.read, indices[0], buffers[0])
+            coming = pool.submit(self.read, indices[0], buffers[0], cost, keep)
             for done, _ in enumerate(indices, 1):
                 block = coming.result()
                 if done < len(indices):
-                    coming = pool.submit(self.read, indices[done], buffers[done % 2])
+                    coming = pool.submit(self.read, indices[done], buffers[done % 2], cost, keep)
                 yield block
+
+
+def mark(index: int, checksums: tuple[int, ...]) -> int:
+    """64 bits for a block and the checksums of its points and labels. A sum of them stands for a set of blocks in any order."""
+    packed = struct.pack("<QII", index, *checksums[:2])
+    return int.from_bytes(blake2b(packed, digest_size=8).digest(), "little")

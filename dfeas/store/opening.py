@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import zarr.errors
 import zarr.storage
 
 from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.store.chunks import check_codecs, direct_reader, files_of, rows_of_whole_chunks
 from dfeas.store.dataset import Dataset
 from dfeas.store.labels import map_labels
 from dfeas.store.layout import (
@@ -25,10 +25,7 @@ from dfeas.store.layout import (
     require_complete,
 )
 from dfeas.store.numbers import cast, stored_dtype
-from dfeas.store.reading import DirectReader, RowReader, SliceReader
-
-_FAIR_CHUNK = 1 << 20
-_CODECS = {"bytes", "crc32c", "zstd", "blosc", "gzip", "transpose"}
+from dfeas.store.reading import RowReader, SliceReader
 
 
 @dataclass(frozen=True)
@@ -41,12 +38,8 @@ class Source:
     intercept: bool = False
     run: str = ""  # blocks are checked on first touch once a run
     direct: bool = True  # False: read through zarr only, as the verifier does
-
-
-@lru_cache(maxsize=8)
-def open_cached(source: Source) -> Dataset:
-    """``open_source``, once a process and run."""
-    return open_source(source)
+    fingerprint: str = ""  # of the dataset that is meant; none for a foreign array
+    cache_bytes: int = 0  # that each process may keep of the blocks it read
 
 
 def open_source(source: Source) -> Dataset:
@@ -80,52 +73,8 @@ def _open_array(path: Path, name: str) -> Any:
     array = _open_node(path)
     if not isinstance(array, zarr.Array):
         raise BadInputError(f"{path}: a zarr group, expected the {name} array; give the path of the array in it")
-    _check_codecs(array, path)
+    check_codecs(array, path)
     return array
-
-
-def _check_codecs(array: Any, path: Path | str) -> None:
-    if array.metadata.zarr_format != 3:
-        raise BadInputError(f"{path}: zarr format 2; only format 3 is read, convert it with zarr or use dfeas ingest")
-    codecs = {codec["name"] for codec in array.metadata.to_dict()["codecs"]}
-    if "sharding_indexed" in codecs:
-        raise BadInputError(f"{path}: sharded, and zarr reads lost pieces of a shard as zeros; write it without shards")
-    if not codecs <= _CODECS:
-        raise BadInputError(f"{path}: codecs {sorted(codecs - _CODECS)} are not accepted; write it again with zstd or none")
-    missing = array.nchunks - array.nchunks_initialized
-    if missing:
-        raise CorruptDataError(
-            f"{path}: {missing} of {array.nchunks} chunks are missing; restore them "
-            "(or, if they are meant to be empty, write with write_empty_chunks=True)"
-        )
-
-
-def _direct_reader(name: str, path: Path, array: Any, block_rows: int) -> DirectReader | None:
-    """A direct reader when the chunks are plain files, one a block."""
-    meta = array.metadata.to_dict()
-    codecs = [codec["name"] for codec in meta["codecs"]]
-    endian = (meta["codecs"][0].get("configuration") or {}).get("endian", "little")
-    plain = (
-        codecs in (["bytes"], ["bytes", "crc32c"])
-        and endian == "little"
-        and tuple(array.chunks) == (block_rows, *array.shape[1:])
-        and array.dtype.isnative
-        and np.little_endian
-    )
-    if not plain:
-        return None
-    tail = (0,) * (array.ndim - 1)
-    encode = array.metadata.encode_chunk_key
-    return DirectReader(
-        name,
-        path,
-        lambda index: str(encode((index, *tail))),
-        array.shape[0],
-        block_rows,
-        tuple(array.shape[1:]),
-        array.dtype,
-        4 if "crc32c" in codecs else 0,
-    )
 
 
 def _open_dataset(path: Path, source: Source) -> Dataset:
@@ -145,7 +94,7 @@ def _open_dataset(path: Path, source: Source) -> Dataset:
     ):
         if arrays[name].shape != shape:
             raise CorruptDataError(f"{path}: {name} has shape {arrays[name].shape}, expected {shape}; ingest it again")
-        _check_codecs(arrays[name], path / name)
+        check_codecs(arrays[name], path / name)
     try:
         expected = np.asarray(arrays["checksum"][:], np.uint32)
     except (ValueError, RuntimeError, OSError) as error:
@@ -153,10 +102,16 @@ def _open_dataset(path: Path, source: Source) -> Dataset:
     found = fingerprint(header.n, header.m, header.dtype, header.block_rows, expected)
     if not found == header.fingerprint == marked:
         raise CorruptDataError(f"{path}: the fingerprint does not match the list of checksums; ingest it again")
+    if source.fingerprint not in ("", found):
+        raise CorruptDataError(
+            f"{path}: not the dataset that the run began with (fingerprint {found[:12]}, expected {source.fingerprint[:12]}); "
+            "it was replaced, or another machine sees another one: let all workers see the same data, and run again"
+        )
 
     def reader(name: str) -> RowReader:
-        direct = _direct_reader(name, path / name, arrays[name], header.block_rows) if source.direct else None
-        return direct or SliceReader(f"{path}/{name}", arrays[name], header.n, header.block_rows, arrays[name].dtype)
+        direct = direct_reader(name, path / name, arrays[name], header.block_rows) if source.direct else None
+        array, rows = arrays[name], header.block_rows
+        return direct or SliceReader(f"{path}/{name}", array, header.n, rows, array.dtype, files=files_of(array, rows))
 
     return Dataset(
         where=str(path),
@@ -173,16 +128,6 @@ def _open_dataset(path: Path, source: Source) -> Dataset:
         header=header,
         fingerprint=header.fingerprint,
     )
-
-
-def _block_rows_for(array: Any, itemsize: int) -> int:
-    """Rows of a block: one chunk when it is of a fair size, otherwise whole chunks up to about ``BLOCK_BYTES``."""
-    n, m = array.shape
-    chunk = int(array.chunks[0])
-    wanted = default_block_rows(m, itemsize, n)
-    if chunk * m * itemsize >= _FAIR_CHUNK:
-        wanted = chunk
-    return int(min(n, max(chunk, wanted // chunk * chunk)))
 
 
 def check_shape(shape: tuple[int, ...] | None, where: str) -> tuple[int, int]:
@@ -202,11 +147,11 @@ def _open_foreign(path: Path, source: Source) -> Dataset:
     n, m = check_shape(array.shape, str(path))
     dtype = stored_dtype(array.dtype, str(path))
     labels = None if source.labels is None else open_labels(Path(source.labels))
-    block_rows = _block_rows_for(array, dtype.itemsize)
+    block_rows = rows_of_whole_chunks(array, dtype.itemsize)
     direct = None
     if source.direct and array.dtype == dtype:
-        direct = _direct_reader("X", path, array, block_rows)
-    points = direct or SliceReader(str(path), array, n, block_rows, dtype, convert=cast)
+        direct = direct_reader("X", path, array, block_rows)
+    points = direct or SliceReader(str(path), array, n, block_rows, dtype, convert=cast, files=files_of(array, block_rows))
     return _assemble(str(path), points, n, m, dtype, block_rows, labels, source)
 
 
@@ -261,7 +206,7 @@ def _as_array(values: Any, where: str) -> Any:
     if np.ma.isMaskedArray(values):
         raise BadInputError(f"{where}: a masked array; fill or drop the masked entries first")
     if isinstance(values, zarr.Array):
-        _check_codecs(values, where)
+        check_codecs(values, where)
     return values
 
 
@@ -278,9 +223,10 @@ def from_arrays(X: Any, labels: Any = None, *, positive: str | None = None, inte
     in_memory = isinstance(X, np.ndarray)
     chunks = getattr(X, "chunks", None)
     regular = chunks is not None and all(isinstance(c, int) for c in chunks)
-    block_rows = _block_rows_for(X, dtype.itemsize) if regular else default_block_rows(m, dtype.itemsize, n)
-    points = SliceReader("X", X, n, block_rows, dtype, convert=cast, overlaps=in_memory)
+    block_rows = rows_of_whole_chunks(X, dtype.itemsize) if regular else default_block_rows(m, dtype.itemsize, n)
+    files = files_of(X, block_rows)
+    points = SliceReader("X", X, n, block_rows, dtype, convert=cast, overlaps=in_memory, files=files)
     return _assemble("X", points, n, m, dtype, block_rows, labels, Source("", positive=positive, intercept=intercept))
 
 
-__all__ = ["Source", "check_shape", "from_arrays", "open_cached", "open_labels", "open_source"]
+__all__ = ["Source", "check_shape", "from_arrays", "open_labels", "open_source"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,8 +19,8 @@ AnyArray = NDArray[Any]
 class Buffers:
     """Buffers that are used again for every block: fresh memory a read would cost as much as the read."""
 
-    def __init__(self) -> None:
-        self._held: dict[str, NDArray[np.uint8]] = {}
+    def __init__(self, **held: NDArray[np.uint8]) -> None:
+        self._held = held
 
     def take(self, name: str, size: int) -> NDArray[np.uint8]:
         """A buffer of ``size`` bytes; what an earlier call with this name returned is overwritten."""
@@ -42,6 +42,18 @@ class RowReader(Protocol):
 
     def advise(self, index: int) -> None:
         """Say that a block will soon be wanted."""
+
+    def stamp(self, index: int) -> int | None:
+        """A number that changes when the stored block does, without reading it; None where there is no file to look at."""
+
+
+def stamp_of(path: str) -> int:
+    """A number that changes when a file does: from its inode, its size, the times of its contents and of its attributes."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return -1  # the read itself will say what is wrong
+    return hash((found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
 
 
 @dataclass(frozen=True)
@@ -98,6 +110,10 @@ class DirectReader:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_WILLNEED)
         os.close(descriptor)
 
+    def stamp(self, index: int) -> int:
+        """Of the chunk's file."""
+        return stamp_of(self._path(index))
+
 
 def _fill(descriptor: int, buffer: NDArray[np.uint8]) -> int:
     """Fill the buffer from the start of a file; returns the bytes that came."""
@@ -121,6 +137,7 @@ class SliceReader:
     dtype: np.dtype[Any]
     convert: Callable[[AnyArray], AnyArray] | None = None
     overlaps: bool = False  # True for arrays in memory
+    files: Callable[[int], Sequence[str]] | None = None  # block index -> paths of what it is read from, where there are any
 
     def read(self, index: int, buffers: Buffers) -> AnyArray:
         """Slice, cast exactly; raises CorruptDataError when the array cannot be decoded."""
@@ -138,13 +155,19 @@ class SliceReader:
     def advise(self, index: int) -> None:
         """Nothing to do: a thread reads ahead."""
 
+    def stamp(self, index: int) -> int | None:
+        """Of all files of the block."""
+        return None if self.files is None else hash(tuple(map(stamp_of, self.files(index))))
+
 
 @dataclass
 class Cost:
     """What reading some blocks took."""
 
     points: int = 0
-    bytes_read: int = 0
+    bytes_read: int = 0  # from storage, or from arrays in memory
+    cached_bytes: int = 0  # that were not read, because this process had kept them
+    seen: int = 0  # sum over the blocks of ``mark`` modulo 2**64, where workers cannot tell themselves if they see the same
     read_seconds: float = 0.0  # waiting for data
     scan_seconds: float = 0.0  # computing on it
     wall_seconds: float = 0.0  # of the whole pass, seen by who asked
@@ -153,5 +176,7 @@ class Cost:
         """Add what another range took; wall time is not additive and stays."""
         self.points += other.points
         self.bytes_read += other.bytes_read
+        self.cached_bytes += other.cached_bytes
+        self.seen = (self.seen + other.seen) % 2**64
         self.read_seconds += other.read_seconds
         self.scan_seconds += other.scan_seconds

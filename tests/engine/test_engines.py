@@ -22,6 +22,7 @@ from dfeas.errors import ClusterLostError, CorruptDataError, UsageError
 from dfeas.methods import METHODS, Facts
 from dfeas.passes import Online, OnVectors, Ordered, Partial, Positive, Recover, Select, Shift, Softmin, Survey
 from dfeas.store import Source, from_arrays, open_source
+from dfeas.store.cache import BlockCache
 from dfeas.store.scratch import Scratch
 
 
@@ -90,7 +91,6 @@ def _iterates(engine: Any) -> str:
     question = Softmin(rng.standard_normal((m, 3)), np.array([0.0, 0.05, 1.0]))
     soft = engine.run(question)
     answers = [soft, engine.run(Select(rng.standard_normal(m), -0.1, 50, 10)), engine.run(Survey())]
-    answers.append(engine.run(Recover(question.Y[:, 1:], question.mu[1:], soft.lse[1:], np.array([0.4, 0.6]), 1e-9)))
     for make in METHODS.values():
         method = make()
         state = method.init(Facts(m, n, blocks=engine.dataset.blocks, itemsize=4))
@@ -98,6 +98,8 @@ def _iterates(engine: Any) -> str:
             answer = engine.run(method.ask(state))
             answers.append(answer)
             state = method.tell(state, answer)
+    # the last one: it takes the memory of the cache
+    answers.append(engine.run(Recover(question.Y[:, 1:], question.mu[1:], soft.lse[1:], np.array([0.4, 0.6]), 1e-9)))
     return digest(*answers)
 
 
@@ -111,6 +113,15 @@ def test_the_same_bits_from_one_and_two_threads_and_workers(dataset: Callable[..
         engine.close()
     found["zarr"] = iterates(LocalEngine(open_source(Source(str(path), direct=False)), 2))
     found["2 workers"] = iterates(DaskEngine(client, source, open_source(source)))
+    for threads, budget in ((1, 1 << 30), (4, 1_000_000)):  # all blocks are kept, or a third of them
+        kept = open_source(source)
+        kept.cache = BlockCache(budget)
+        engine = LocalEngine(kept, threads)
+        found[f"{threads} threads, {budget} bytes kept"] = iterates(engine)
+        engine.close()
+    there = DaskEngine(client, replace(source, cache_bytes=500_000), open_source(source))
+    found["2 workers, 500,000 bytes kept"] = iterates(there)
+    there.close()
     with local_cluster(1) as alone:
         found["1 worker"] = iterates(DaskEngine(alone, source, open_source(source)))
     assert len(set(found.values())) == 1, found

@@ -1,0 +1,131 @@
+"""A pass on workers under a nanny against the same pass in one process, and what blocks that stay with their workers save.
+
+    python benchmarks/cluster_speed.py --gb 2
+
+Each engine lives in a process of its own, because settings of memory allocation leak from one cluster to the next; the parent
+asks them in turns. As many threads in the one process as there are workers. All data is in the page cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from distributed import Client, LocalCluster
+
+from dfeas.engine import LocalEngine
+from dfeas.engine.cluster import DaskEngine, local_cluster
+from dfeas.instances import Instance, generate
+from dfeas.passes import Softmin
+from dfeas.store import Source, open_source
+from dfeas.store.cache import BlockCache
+
+WORKERS = 2
+KINDS = ("in-process", "workers, shipped configuration", "workers, default configuration")
+
+
+@contextmanager
+def default_cluster() -> Iterator[Client]:
+    """As Dask starts it without any configuration of ours."""
+    options = {"n_workers": WORKERS, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+    with LocalCluster(**options) as cluster, Client(cluster) as client:
+        yield client
+
+
+def serve(kind: str, path: str, kept: int) -> None:
+    """Run a pass for each line that comes; print seconds, bytes read and bytes that had been kept."""
+    source = replace(Source(path), cache_bytes=kept)
+    dataset = open_source(source)
+    length = dataset.m**-0.5
+    question = Softmin(np.full((dataset.m, 1), length), np.full(1, 0.1))
+    engine: Any
+    with ExitStack() as stack:
+        if kind == KINDS[0]:
+            dataset.cache = BlockCache(kept)
+            engine = LocalEngine(dataset, WORKERS)
+        else:
+            cluster = local_cluster(WORKERS) if kind == KINDS[1] else default_cluster()
+            engine = DaskEngine(stack.enter_context(cluster), source, dataset)
+        print("ready", flush=True)
+        for _ in sys.stdin:
+            began = perf_counter()
+            engine.run(question)
+            seconds = perf_counter() - began
+            print(json.dumps([seconds, engine.cost.bytes_read, engine.cost.cached_bytes]), flush=True)
+        engine.close()
+
+
+@contextmanager
+def served(kind: str, path: Path, kept: int) -> Iterator[subprocess.Popen[str]]:
+    words = [sys.executable, __file__, "--serve", kind, str(path), str(kept)]
+    clean = {name: value for name, value in os.environ.items() if "NUM_THREADS" not in name and "MALLOC" not in name}
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=clean) as child:
+        assert child.stdout is not None
+        assert child.stdin is not None
+        assert child.stdout.readline() == "ready\n", kind
+        yield child
+        child.stdin.close()
+        child.wait()
+
+
+def ask(child: subprocess.Popen[str]) -> tuple[float, int, int]:
+    assert child.stdin is not None
+    assert child.stdout is not None
+    child.stdin.write("\n")
+    child.stdin.flush()
+    seconds, read, kept = json.loads(child.stdout.readline())
+    return seconds, read, kept
+
+
+def main(words: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gb", type=float, default=2.0)
+    parser.add_argument("--features", type=int, default=100)
+    parser.add_argument("--turns", type=int, default=9)
+    parser.add_argument("--dir", default=None, help="where the data is made")
+    parser.add_argument("--serve", nargs=3, metavar=("KIND", "DATA", "KEPT"), help="be one of the engines")
+    options = parser.parse_args(words)
+    if options.serve:
+        kind, path, kept = options.serve
+        serve(kind, path, int(kept))
+        return
+    with tempfile.TemporaryDirectory(dir=options.dir) as made:
+        data = Path(made) / "data"
+        size = int(options.gb * 1e9)
+        generate(Instance("halfspace", options.features, size // (4 * options.features)), data)
+        compare(data, size, options.turns)
+
+
+def compare(data: Path, size: int, turns: int) -> None:
+    """Turns of all engines; each worker may keep nothing, a quarter of the data, or all of it."""
+    cases = [(kind, 0) for kind in KINDS] + [(KINDS[1], size // 4), (KINDS[1], 2 * size), (KINDS[0], 2 * size)]
+    print(f"{size / 1e9:.2f} GB, {WORKERS} workers of one thread or {WORKERS} threads; medians of {turns} turns")
+    print("| engine | a process keeps GB | pass s | speed / in-process | read in the first pass GB | in a later one GB |")
+    print("|---|---|---|---|---|---|")
+    with ExitStack() as stack:
+        children = [stack.enter_context(served(kind, data, kept)) for kind, kept in cases]
+        first = [ask(child) for child in children]
+        later = [[ask(child) for child in children] for _ in range(turns)]
+        for number, (kind, kept) in enumerate(cases):
+            seconds = median(turn[number][0] for turn in later)
+            speed = median(turn[0][0] / turn[number][0] for turn in later)
+            read = median(turn[number][1] for turn in later)
+            print(
+                f"| {kind} | {kept / 1e9:.2f} | {seconds:.3f} | {speed:.2f} | {first[number][1] / 1e9:.2f} | {read / 1e9:.2f} |"
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""What a run will take, before it begins: memory of each process and bytes of a pass."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dfeas.blas import processors
+from dfeas.memory import POINT_BYTES, cache_bytes, thread_bytes, threads_that_fit
+from dfeas.methods import METHODS, Facts, ispvn, working_set_size
+from dfeas.request import facts_of
+from dfeas.store import Dataset
+from dfeas.store.dataset import SIDES_WIDTH
+
+USUAL = {
+    "mirror-prox": 0.03,
+    "mirror-prox-one-pass": 0.025,
+    "mirror-prox-fixed": 0.2,
+    "smooth-perceptron": 0.25,
+    "perceptron": 0.04,
+    "normalized-perceptron": 0.4,
+    "online-perceptron": 0.025,
+    "margin-perceptron": 0.001,
+    "margin-perceptron-unit": 0.001,
+    "winnow": 2e-5,
+    "von-neumann": 0.25,
+    "von-neumann-away": 0.12,
+    "ispvn": 4e-4,
+}
+"""Passes that a run takes, as a share of the bound of its theorem: the largest of benchmarks/method_passes.py and of
+benchmarks/paper_tables.py, rounded up."""
+
+FULL_PASSES = 2
+"""Passes over all data that a working set usually takes: benchmarks/working_set.py."""
+
+COPIES = 2.2
+"""Copies of the working set in memory while it grows."""
+
+PROCESS_BYTES = 130_000_000
+"""An idle process with its libraries, or an idle worker."""
+
+DROPPING_PASSES = 10
+"""More of them when memory holds less than half of the columns it wants: halfspace 1000 x 500,000 with 256 MB."""
+
+WEIGHING = ("mirror-prox", "mirror-prox-fixed", "mirror-prox-one-pass", "smooth-perceptron", "ispvn")
+"""Methods whose certificate of infeasibility may need every point."""
+
+HOLD_BYTES = 6 * (32 << 20)
+"""What a worker reads ahead for a fold: held, on its way, and being folded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """Upper ends of what a run is expected to take."""
+
+    memory_bytes: int  # of this process, at its peak
+    worker_bytes: int  # of each worker process, at its peak; 0 without a cluster
+    cache_bytes: int  # that each process which reads keeps of the blocks
+    first_bytes: int  # read from storage by the first pass
+    later_bytes: int  # by a later one: what the processes together do not keep
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+
+def project(
+    dataset: Dataset,
+    method: str,
+    memory: int,
+    margin: float,
+    *,
+    workers: int = 0,
+    threads: int | None = None,
+) -> Projection:
+    """Project a run of one method with a budget for each process, until a margin, or |Ax|, of ``margin``.
+
+    ``threads`` are those of each process that reads; by default as many as fit in this one. ``workers`` are worker processes.
+    Raises UsageError when the budget is too small for a block.
+    """
+    threads = threads or threads_that_fit(dataset, memory, processors())
+    facts = facts_of(dataset, memory)
+    kept = cache_bytes(dataset, memory, threads, worker=workers > 0)
+    own = own_bytes(method, facts, usual_passes(method, facts, margin))
+    # weights come when the cache is gone
+    weights = POINT_BYTES * facts.n if method in WEIGHING else 0
+    reading = PROCESS_BYTES + threads * thread_bytes(dataset)
+    whole, block = (rows * (dataset.m * dataset.dtype.itemsize + SIDES_WIDTH) for rows in (dataset.n, dataset.block_rows))
+    blocks = dataset.blocks if kept >= whole else max(1, workers) * (kept // block)
+    later = max(0, dataset.bytes - blocks * dataset.block_bytes)
+    if not workers:
+        return Projection(int(reading + own + max(kept, weights)), 0, kept, dataset.bytes, later)
+    if method == "online-perceptron":  # the carry is where the points are, and gets the memory of the cache
+        worker = reading + min(HOLD_BYTES, kept // 2 or HOLD_BYTES) + max(kept, own)
+    else:
+        worker = reading + min(facts.memory, own) + max(kept, weights)
+    return Projection(int(PROCESS_BYTES + own + weights), int(worker), kept, dataset.bytes, later)
+
+
+def usual_passes(method: str, facts: Facts, margin: float) -> float:
+    """Passes until a margin, or |Ax|, of ``margin``, as they are measured."""
+    if not method.startswith("working-set"):
+        most = METHODS[method]().bound(facts, margin)
+        return min(most, max(2.0, USUAL[method] * most))
+    share = working_set_size.sample_share(facts)
+    passes = 2.0 if share == 1 else FULL_PASSES + share
+    return passes + DROPPING_PASSES if working_set_size.fits(facts) and drops(facts) else passes
+
+
+def columns(facts: Facts) -> int:
+    """Columns that a working set usually gets."""
+    return min(working_set_size.capacity(facts), working_set_size.usual_columns(facts))
+
+
+def drops(facts: Facts) -> bool:
+    """Whether a working set holds so few of the columns it wants that it drops some."""
+    return 2 * columns(facts) < working_set_size.usual_columns(facts)
+
+
+def own_bytes(method: str, facts: Facts, passes: float) -> float:
+    """Bytes that a method keeps."""
+    if method.startswith("working-set"):
+        return COPIES * columns(facts) * working_set_size.column_bytes(facts) + working_set_size.solver_bytes(facts)
+    if method == "online-perceptron":
+        return POINT_BYTES * facts.n
+    if method == "ispvn":
+        return 8 * facts.m * min(facts.m, ispvn.GRAM_FEATURES) * 4
+    if method in WEIGHING:
+        return 32 * facts.m * passes
+    if method == "normalized-perceptron" or method.startswith("von-neumann"):
+        return 8 * facts.m * min(passes, 4 * facts.m) + 16 * passes
+    return min(facts.memory, 64 * facts.m * max(1000, 20 * facts.m))

@@ -1,0 +1,92 @@
+"""Chunks of a user's or of our zarr arrays: which are accepted, which files they are, how many make a block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr.storage
+
+from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.store.layout import default_block_rows
+from dfeas.store.reading import DirectReader
+
+PLACE = 10**15
+"""Stands for an index in a chunk's key."""
+
+_FAIR_CHUNK = 1 << 20
+_CODECS = {"bytes", "crc32c", "zstd", "blosc", "gzip", "transpose"}
+
+
+def check_codecs(array: Any, path: Path | str) -> None:
+    """Raise BadInputError for an array in a way of storing that is not read, CorruptDataError when chunks are missing."""
+    if array.metadata.zarr_format != 3:
+        raise BadInputError(f"{path}: zarr format 2; only format 3 is read, convert it with zarr or use dfeas ingest")
+    codecs = {codec["name"] for codec in array.metadata.to_dict()["codecs"]}
+    if "sharding_indexed" in codecs:
+        raise BadInputError(f"{path}: sharded, and zarr reads lost pieces of a shard as zeros; write it without shards")
+    if not codecs <= _CODECS:
+        raise BadInputError(f"{path}: codecs {sorted(codecs - _CODECS)} are not accepted; write it again with zstd or none")
+    missing = array.nchunks - array.nchunks_initialized
+    if missing:
+        raise CorruptDataError(
+            f"{path}: {missing} of {array.nchunks} chunks are missing; restore them "
+            "(or, if they are meant to be empty, write with write_empty_chunks=True)"
+        )
+
+
+def direct_reader(name: str, path: Path, array: Any, block_rows: int) -> DirectReader | None:
+    """A direct reader when the chunks are plain files, one a block."""
+    meta = array.metadata.to_dict()
+    codecs = [codec["name"] for codec in meta["codecs"]]
+    endian = (meta["codecs"][0].get("configuration") or {}).get("endian", "little")
+    plain = (
+        codecs in (["bytes"], ["bytes", "crc32c"])
+        and endian == "little"
+        and tuple(array.chunks) == (block_rows, *array.shape[1:])
+        and array.dtype.isnative
+        and np.little_endian
+    )
+    if not plain:
+        return None
+    # the text around the index is the same for all chunks, and asking for each key would take longer than a stat
+    before, after = str(array.metadata.encode_chunk_key((PLACE, *(0,) * (array.ndim - 1)))).split(str(PLACE))
+    return DirectReader(
+        name,
+        path,
+        lambda index: f"{before}{index}{after}",
+        array.shape[0],
+        block_rows,
+        tuple(array.shape[1:]),
+        array.dtype,
+        4 if "crc32c" in codecs else 0,
+    )
+
+
+def files_of(array: Any, block_rows: int) -> Callable[[int], list[str]] | None:
+    """Paths of all chunks of a block of whole chunks; None for an array that does not lie in plain files."""
+    if not isinstance(array, zarr.Array) or not isinstance(array.store, zarr.storage.LocalStore):
+        return None
+    folder = f"{array.store.root}/{array.path}".rstrip("/")
+    encode, chunks, shape = array.metadata.encode_chunk_key, array.chunks, array.shape
+    columns = list(product(*(range(-(-size // width)) for size, width in zip(shape[1:], chunks[1:], strict=True))))
+
+    def files(index: int) -> list[str]:
+        first, stop = index * block_rows, min((index + 1) * block_rows, shape[0])
+        rows = range(first // chunks[0], -(-stop // chunks[0]))
+        return [f"{folder}/{encode((row, *column))}" for row in rows for column in columns]
+
+    return files
+
+
+def rows_of_whole_chunks(array: Any, itemsize: int) -> int:
+    """Rows of a block: one chunk when it is of a fair size, otherwise whole chunks up to about ``BLOCK_BYTES``."""
+    n, m = array.shape
+    chunk = int(array.chunks[0])
+    wanted = default_block_rows(m, itemsize, n)
+    if chunk * m * itemsize >= _FAIR_CHUNK:
+        wanted = chunk
+    return int(min(n, max(chunk, wanted // chunk * chunk)))

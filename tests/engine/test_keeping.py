@@ -1,0 +1,170 @@
+"""Workers keep blocks from pass to pass, see the same data, and their homes survive them."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+
+from dfeas.engine import LocalEngine
+from dfeas.engine.cluster import DaskEngine, local_cluster
+from dfeas.errors import CorruptDataError
+from dfeas.passes import Online, Ordered, Partial, Softmin, Survey
+from dfeas.setting import survey
+from dfeas.store import Source, open_source
+from dfeas.store.dataset import SIDES_WIDTH
+
+QUESTION = Softmin(np.ones((50, 1)), np.ones(1))
+WHOLE = 40_000 * 50 * 4
+
+
+def test_a_second_pass_reads_only_what_all_workers_together_cannot_keep(dataset: Callable[..., Any], client: Any) -> None:
+    path, _ = dataset("gaussian", 50, 40_000, block_rows=500)
+    block = 500 * (50 * 4 + SIDES_WIDTH)
+    for each, kept in ((0, 0), (10, 20), (200, 80)):
+        source = Source(str(path), cache_bytes=each * block)
+        engine = DaskEngine(client, source, open_source(source))
+        engine.run(Partial(QUESTION, (0, 7)))
+        engine.run(QUESTION)
+        assert (engine.cost.bytes_read, engine.cost.cached_bytes) == (WHOLE, 0)
+        engine.run(QUESTION)
+        assert engine.cost.points == 40_000
+        assert engine.cost.bytes_read + engine.cost.cached_bytes == WHOLE
+        # a busy worker may lose a range to the other
+        assert WHOLE - kept * 500 * 200 <= engine.cost.bytes_read <= WHOLE - 3 / 4 * kept * 500 * 200
+        engine.close()
+
+
+def test_a_fold_uses_what_is_kept_and_keeps_what_it_reads(
+    dataset: Callable[..., Any], client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dfeas.engine.cluster.FOLD_BYTES", 500_000)
+    path, _ = dataset("planted", 50, 40_000, block_rows=500, margin=0.2)
+    source = Source(str(path), cache_bytes=2 * WHOLE)
+    question = Ordered(Online(np.ones(50)))
+    engine = DaskEngine(client, source, open_source(source))
+    for read in (WHOLE, WHOLE / 4):
+        engine.run(question)
+        assert engine.cost.points == 40_000
+        assert engine.cost.bytes_read <= read
+    engine.close()
+
+
+def test_a_run_that_is_over_leaves_nothing_on_the_workers(dataset: Callable[..., Any], client: Any) -> None:
+    def kept(run: str) -> int:
+        from dfeas.store import opened
+
+        return sum(d.cache.bytes for s, d in opened._opened.items() if s.run == run and d.cache is not None)
+
+    path, _ = dataset("gaussian", 50, 40_000, block_rows=500)
+    source = Source(str(path), cache_bytes=2 * WHOLE)
+    engine = DaskEngine(client, source, open_source(source))
+    engine.run(QUESTION)
+    assert sum(client.run(kept, engine.source.run).values()) >= WHOLE
+    engine.close()
+    assert sum(client.run(kept, engine.source.run).values()) == 0
+
+
+def test_homes_survive_their_workers(dataset: Callable[..., Any]) -> None:
+    path, _ = dataset("gaussian", 50, 40_000, block_rows=500)
+    source = Source(str(path), cache_bytes=2 * WHOLE)
+    here = LocalEngine(open_source(source), 1).run(QUESTION)
+    with local_cluster(2) as client:
+        engine = DaskEngine(client, source, open_source(source))
+        for _ in range(2):
+            assert engine.run(QUESTION).lse == here.lse
+        client.restart()  # all addresses are new
+        for reads in (WHOLE, 0):
+            assert engine.run(QUESTION).lse == here.lse
+            assert engine.cost.bytes_read <= max(reads, WHOLE / 4)
+
+
+def test_a_busy_worker_does_not_hold_a_pass_up(dataset: Callable[..., Any], tmp_path: Path) -> None:
+    path, _ = dataset("gaussian", 50, 40_000, block_rows=500)
+    source = Source(str(path), cache_bytes=2 * WHOLE)
+    done = tmp_path / "done"
+    with local_cluster(2) as client:
+        engine = DaskEngine(client, source, open_source(source))
+        for _ in range(2):
+            engine.run(QUESTION)
+        busy = client.submit(until, str(done), workers=[next(iter(client.nthreads()))], pure=False)
+        for _ in range(3):
+            assert engine.run(QUESTION).arg.size == 1
+        assert busy.status == "pending"
+        done.touch()
+        assert busy.result() is None
+
+
+def until(path: str) -> None:
+    """Wait for a file."""
+    import os
+    import time
+
+    deadline = time.monotonic() + 60
+    while not os.path.exists(path):
+        assert time.monotonic() < deadline
+
+
+def users_array(folder: Path) -> Source:
+    rng = np.random.default_rng(0)
+    zarr.create_array(folder / "x", data=rng.standard_normal((20_000, 50)), chunks=(3000, 50))
+    np.save(folder / "labels.npy", np.arange(20_000) % 2)
+    return Source(str(folder / "x"), str(folder / "labels.npy"), cache_bytes=4 << 20)
+
+
+class Surveying:
+    """As much of a setting as a survey needs."""
+
+    def __init__(self, engine: Any, dataset: Any) -> None:
+        self.engine, self.dataset, self.checking = engine, dataset, self
+
+
+@pytest.mark.parametrize("what", ["points", "labels"])
+def test_a_worker_that_sees_other_data_than_the_survey_is_noticed(tmp_path: Path, what: str) -> None:
+    source = users_array(tmp_path)
+    with local_cluster(1) as client:
+        data = open_source(source)
+        engine = DaskEngine(client, source, data)
+        survey(Surveying(engine, data))  # type: ignore[arg-type]
+        for question in (QUESTION, Partial(Survey(), (1, 3)), Ordered(Online(np.ones(50)))):
+            engine.run(question)
+        client.restart()  # another process, which has seen nothing yet
+        engine.run(QUESTION)
+        client.restart()
+        if what == "points":
+            zarr.open_array(tmp_path / "x")[1234, 5] += 1
+        else:
+            np.save(tmp_path / "labels.npy", np.arange(20_000) % 2 == 0)
+        for question in (QUESTION, Ordered(Online(np.ones(50)))):
+            with pytest.raises(CorruptDataError, match="workers read other points or labels"):
+                engine.run(question)
+
+
+def test_a_worker_that_sees_another_dataset_is_noticed(dataset: Callable[..., Any], client: Any) -> None:
+    path, _ = dataset("gaussian", 50, 4_000, block_rows=500)
+    other, _ = dataset("gaussian", 50, 4_000, block_rows=500, seed=7, name="other")
+    source = Source(str(path))
+    engine = DaskEngine(client, source, open_source(source))
+    engine.run(QUESTION)
+    elsewhere = replace(engine.source, path=str(other))
+    engine.source = elsewhere
+    with pytest.raises(CorruptDataError, match="not the dataset that the run began with"):
+        engine.run(QUESTION)
+
+
+def test_data_that_changes_under_the_workers_is_noticed(dataset: Callable[..., Any], client: Any) -> None:
+    path, _ = dataset("gaussian", 50, 4_000, block_rows=500)
+    source = Source(str(path), cache_bytes=2 * WHOLE)
+    engine = DaskEngine(client, source, open_source(source))
+    engine.run(QUESTION)
+    file = path / "X" / "c.3.0"
+    intact = file.read_bytes()
+    file.write_bytes(intact[:1000] + b"abcd" + intact[1004:])
+    with pytest.raises(CorruptDataError, match="chunk 3 of X is damaged"):
+        engine.run(QUESTION)
+    file.write_bytes(intact)
+    engine.run(QUESTION)
+    engine.close()

@@ -1,0 +1,158 @@
+"""The block cache: within its budget, the same blocks, and nothing read twice that fits."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dfeas.engine import LocalEngine
+from dfeas.passes import Block, Online, Ordered, Partial, Recover, Softmin
+from dfeas.store import Dataset, Source, from_arrays, open_source
+from dfeas.store.cache import BlockCache
+from dfeas.store.dataset import SIDES_WIDTH
+from dfeas.store.opened import forget, open_cached
+from dfeas.store.reading import Cost
+
+QUESTION = Softmin(np.ones((5, 1)), np.ones(1))
+FULL = 64 * (5 * 4 + SIDES_WIDTH)  # bytes that a block of the dataset takes
+
+
+def opened(dataset: Callable[..., Any], budget: int, **options: Any) -> Dataset:
+    """Five blocks, the last one short, with a cache."""
+    path, _ = dataset("gaussian", 5, 300, block_rows=64)
+    found = open_source(Source(str(path), **options))
+    found.cache = BlockCache(budget)
+    return found
+
+
+def read_all(dataset: Dataset) -> tuple[bytes, Cost]:
+    cost = Cost()
+    blocks = dataset.read_blocks(range(dataset.blocks), cost, keep=True)
+    return b"".join(b.points.tobytes() + b.label.tobytes() + b.norm.tobytes() for b in blocks), cost
+
+
+@given(st.lists(st.integers(1, 1000)), st.integers(0, 5000))
+def test_what_is_taken_never_exceeds_the_budget_and_does_not_overlap(sizes: list[int], budget: int) -> None:
+    cache, taken = BlockCache(budget), []
+    for number, size in enumerate(sizes):
+        fits = cache.bytes + size + 7 <= budget
+        memory = cache.take(size, 7)
+        assert (memory is not None) == fits
+        if memory is not None:
+            memory[:] = number % 251
+            taken.append((number % 251, memory))
+    assert cache.bytes == sum(memory.size + 7 for _, memory in taken) <= budget
+    assert all((memory == value).all() for value, memory in taken)
+
+
+def test_threads_share_one_budget() -> None:
+    cache = BlockCache(1000)
+    with ThreadPoolExecutor(8) as pool:
+        taken = [memory for memory in pool.map(lambda _: cache.take(10), range(400)) if memory is not None]
+    assert len(taken) == 100
+    for number, memory in enumerate(taken):
+        memory[:] = number
+    assert all((memory == number).all() for number, memory in enumerate(taken))
+
+
+@pytest.mark.parametrize("direct", [True, False])
+@pytest.mark.parametrize("kept", [0, 1, 3, 5])
+def test_a_later_pass_reads_what_did_not_fit(dataset: Callable[..., Any], direct: bool, kept: int) -> None:
+    found = opened(dataset, kept * FULL, direct=direct)
+    block, whole = 64 * 5 * 4, 300 * 5 * 4
+    first, cost = read_all(found)
+    assert (cost.points, cost.bytes_read, cost.cached_bytes) == (300, whole, 0)
+    for _ in range(2):
+        again, cost = read_all(found)
+        cached = min(kept * block, whole)
+        assert (cost.points, cost.bytes_read, cost.cached_bytes) == (300, whole - cached, cached)
+        assert again == first
+    assert found.cache is not None
+    assert found.cache.bytes <= kept * FULL
+
+
+def test_a_kept_block_cannot_be_written_to(dataset: Callable[..., Any]) -> None:
+    found = opened(dataset, 10 * FULL)
+    read_all(found)
+    block = next(found.read_blocks([1], Cost()))
+    with pytest.raises(ValueError, match="read-only"):
+        block.points[0, 0] = 1
+
+
+def test_whole_passes_and_folds_fill_the_cache_and_samples_only_use_it(dataset: Callable[..., Any]) -> None:
+    found = opened(dataset, 10 * FULL)
+    engine = LocalEngine(found, 2)
+    assert found.cache is not None
+    engine.run(Partial(QUESTION, (0, 2)))
+    assert found.cache.bytes == 0
+    engine.run(Ordered(Online(np.ones(5))))
+    assert found.cache.bytes == 300 * (5 * 4 + SIDES_WIDTH)
+    engine.run(Partial(QUESTION, (0, 2)))
+    assert (engine.cost.points, engine.cost.bytes_read) == (128, 0)
+    engine.close()
+
+
+def test_a_large_answer_gets_the_memory_of_the_cache(dataset: Callable[..., Any]) -> None:
+    found = opened(dataset, 10 * FULL)
+    engine = LocalEngine(found, 1)
+    lse = engine.run(QUESTION).lse
+    engine.run(Recover(QUESTION.Y, QUESTION.mu, lse, np.ones(1), 0.0))
+    assert found.cache is not None
+    assert found.cache.bytes == 0
+    engine.run(QUESTION)
+    assert engine.cost.cached_bytes == 0
+    engine.close()
+
+
+def test_nothing_is_kept_of_arrays_in_memory_and_the_checker_has_a_way_of_its_own(tmp_path: Path) -> None:
+    from contextlib import ExitStack
+
+    from dfeas.setting import set_up
+
+    X, labels = np.ones((300, 5)), np.arange(300) % 2
+    stored = zarr.create_array(tmp_path / "x", data=X, chunks=(64, 5))
+    with ExitStack() as stack:
+        memory = set_up(stack, (None, from_arrays(X, labels)), 10**9, None, None)
+        lazy = set_up(stack, (None, from_arrays(stored, labels)), 10**9, None, None)
+        for setting, kept in ((memory, 0), (lazy, X.nbytes)):
+            setting.engine.run(QUESTION)
+            setting.engine.run(QUESTION)
+            assert setting.engine.cost.cached_bytes == kept
+            assert setting.checking.dataset.cache is None
+            setting.checking.engine.run(QUESTION)
+            assert setting.checking.engine.cost.bytes_read == X.nbytes
+
+
+def test_a_process_keeps_blocks_of_the_run_it_opened_last(dataset: Callable[..., Any]) -> None:
+    path, _ = dataset("gaussian", 5, 300, block_rows=64)
+    one, two = (Source(str(path), run=run, cache_bytes=10 * FULL) for run in ("one", "two"))
+    first = open_cached(one)
+    read_all(first)
+    assert open_cached(one) is first
+    assert read_all(first)[1].bytes_read == 0
+    second = open_cached(two)
+    assert read_all(first)[1].cached_bytes == 0
+    read_all(second)
+    forget("one")
+    assert read_all(second)[1].bytes_read == 0
+    forget("two")
+    assert read_all(second)[1].cached_bytes == 0
+    assert open_cached(two) is not second
+    forget("two")
+
+
+def test_a_closed_cache_is_empty_and_takes_nothing() -> None:
+    cache = BlockCache(100)
+    memory = cache.take(8)
+    assert memory is not None
+    cache.keep(3, Block.of(0, memory.view(np.float32).reshape(2, 1), np.ones(2), np.ones(2)))
+    assert 3 in cache
+    cache.close()
+    assert 3 not in cache
+    assert cache.take(1) is None

@@ -1,0 +1,115 @@
+"""What is projected before a run holds in the run: peaks of memory, as the kernel keeps them, and bytes of a pass."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dfeas
+from dfeas.errors import UsageError
+from dfeas.instances import Instance, generate
+from dfeas.memory import cache_bytes, require, thread_bytes
+from dfeas.methods import METHODS
+from dfeas.projection import project
+from dfeas.setting import open_data
+from dfeas.store import Source, open_source
+from dfeas.store.cache import BlockCache
+from dfeas.store.reading import Cost
+
+BUDGET, SLACK = 100_000_000, 200_000_000
+
+CHILD = """
+import json, sys
+from contextlib import nullcontext
+import dfeas
+from dfeas.engine.cluster import local_cluster
+
+def peak():
+    return 1024 * int(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+
+if __name__ == "__main__":
+    path, method, budget, workers = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    with local_cluster(workers) if workers else nullcontext() as client:
+        dfeas.solve(path, method=method, memory=budget, client=client, max_passes=3)
+        print(json.dumps([peak(), max(client.run(peak).values()) if workers else 0]))
+"""
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Inseparable points of eight times the budget."""
+    path = tmp_path_factory.mktemp("large") / "data"
+    generate(Instance("gaussian", 100, 2_000_000), path)
+    return path
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("method", "workers"), [("mirror-prox", 0), ("mirror-prox", 2), ("working-set", 0), ("online-perceptron", 0)]
+)
+def test_peaks_are_as_projected_and_within_the_budget(large: Path, tmp_path: Path, method: str, workers: int) -> None:
+    script = tmp_path / "child.py"
+    script.write_text(CHILD)
+    words = [str(large), method, str(BUDGET), str(workers)]
+    done = subprocess.run([sys.executable, str(script), *words], check=True, capture_output=True, text=True)
+    here, worker = json.loads(done.stdout)
+    assert max(here, worker) <= 1.1 * BUDGET + SLACK
+    threads = 1 if workers else None
+    found = project(open_source(Source(str(large))), method, BUDGET, 1e-3, workers=workers, threads=threads)
+    for projected, peak in ((found.memory_bytes, here), (found.worker_bytes, worker)):
+        assert peak <= 1.1 * projected
+        assert projected <= 2.5 * peak
+
+
+@pytest.mark.parametrize("memory", [30_000_000, 60_000_000, 200_000_000, 10**9])
+def test_bytes_of_a_pass_are_as_projected(dataset: Callable[..., Any], memory: int) -> None:
+    path, _ = dataset("gaussian", 100, 150_000)
+    opened = open_source(Source(str(path)))
+    found = project(opened, "mirror-prox", memory, 1e-3, threads=1)
+    opened.cache = BlockCache(cache_bytes(opened, memory, 1, worker=False))
+    for expected in (found.first_bytes, found.later_bytes, found.later_bytes):
+        cost = Cost()
+        assert sum(block.size for block in opened.read_blocks(range(opened.blocks), cost, keep=True)) == 150_000
+        # the last block is short, and is kept where a whole one does not fit
+        assert abs(cost.bytes_read - expected) < opened.block_bytes
+    assert (found.later_bytes == 0) == (memory >= 200_000_000)
+
+
+def test_more_workers_keep_more_and_read_less(dataset: Callable[..., Any]) -> None:
+    path, _ = dataset("gaussian", 100, 150_000)
+    opened = open_source(Source(str(path)))
+    found = [project(opened, "mirror-prox", 60_000_000, 1e-3, workers=w, threads=1) for w in (1, 2, 8)]
+    assert found[0].later_bytes > found[1].later_bytes > found[2].later_bytes == 0
+    assert len({f.worker_bytes for f in found}) == 1
+
+
+def test_every_method_has_a_projection_within_its_budget_for_large_data(large: Path) -> None:
+    opened = open_source(Source(str(large)))
+    for method in METHODS:
+        found = project(opened, method, BUDGET, 1e-3)
+        assert found.memory_bytes <= 1.1 * BUDGET + SLACK, method
+        assert found.first_bytes == opened.bytes
+
+
+def test_arrays_in_memory_are_not_kept_twice() -> None:
+    data = open_data(np.ones((1000, 5)), np.arange(1000) % 2, None, False)[1]
+    assert project(data, "mirror-prox", 10**9, 1e-3).cache_bytes == 0
+
+
+def test_workers_of_too_many_threads_are_refused_with_the_number_needed(dataset: Callable[..., Any]) -> None:
+    path, _ = dataset("gaussian", 100, 5000)
+    opened = open_source(Source(str(path)))
+    require(opened, 8 * thread_bytes(opened), 8)
+    with pytest.raises(UsageError, match=rf"at least {8 * thread_bytes(opened) / 1e6:.0f} MB are needed"):
+        require(opened, 8 * thread_bytes(opened) - 1, 8)
+
+
+def test_a_question_is_answered_within_a_budget_of_one_block(dataset: Callable[..., Any]) -> None:
+    path, _ = dataset("gaussian", 100, 50_000)
+    result = dfeas.solve(path, method="perceptron", memory=thread_bytes(open_source(Source(str(path)))), max_passes=2)
+    assert result.passes > 0
