@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import json
-import logging
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
-from threading import Semaphore
 from time import perf_counter
 from typing import Any, TypeVar
 
 import dask.config
 import yaml
-from distributed import Client, LocalCluster
+from distributed import Client, Future, LocalCluster
 from distributed.client import FutureCancelledError
-from distributed.comm.core import CommClosedError
 from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 
 from dfeas.blas import controller
 from dfeas.engine.ranges import cut, fold_blocks, join, parts, scan_range
-from dfeas.errors import ClusterLostError, UsageError
+from dfeas.engine.watch import Watch
+from dfeas.errors import ClusterLostError, CorruptDataError, UsageError
 from dfeas.passes import Fold, OnVectors, Ordered, Question
 from dfeas.passes.block import Block
 from dfeas.store import Dataset, Source
@@ -34,22 +32,20 @@ from dfeas.store.scratch import Scratch
 
 R = TypeVar("R")
 
-logger = logging.getLogger("dfeas")
-
 RANGES_PER_THREAD = 2
 TRIES = 3
 CONNECT_SECONDS = 10
-LOOK_SECONDS = 5.0
-"""How often a waiting driver looks whether the cluster is still there."""
-PATIENCE_SECONDS = 600.0
-"""How long it waits for a worker when there is none."""
+ENOUGH_DEATHS = 10
+"""A task on which more workers than that have died is to blame."""
+HOLD_SECONDS = 5.0
+"""How often the carry of a fold is brought to the driver: what a lost worker costs beyond its own task."""
 FOLD_BYTES = 32 << 20
 """What a worker reads ahead for a fold, at a time."""
 INLINE_BYTES = 1 << 16
 """Questions up to this size travel in each task; larger ones are scattered once a pass."""
 
 
-# CommClosedError and TimeoutError are OSErrors
+# CommClosedError, ConnectionError and TimeoutError are OSErrors
 _LOST = (OSError, FutureCancelledError, KilledWorker, NoValidWorkerError, NoWorkerError)
 
 
@@ -122,9 +118,19 @@ def _one_blas_thread() -> None:
     controller().limit(limits=1, user_api="blas")
 
 
+@contextmanager
+def _reading(source: Source) -> Iterator[None]:
+    """What storage raises on a worker is no loss of the cluster. Raises CorruptDataError."""
+    try:
+        yield
+    except OSError as error:
+        raise CorruptDataError(f"{source.path}: cannot be read on a worker: {_line(error)}") from None
+
+
 def _on_worker(function: Callable[..., R], source: Source, first: int, stop: int, args: tuple[Any, ...]) -> R:
     _one_blas_thread()
-    return function(open_cached(source), first, stop, *args)
+    with _reading(source):
+        return function(open_cached(source), first, stop, *args)
 
 
 @dataclass(frozen=True)
@@ -143,12 +149,17 @@ def _read_range(source: Source, first: int, stop: int) -> _Held:
     """Read some blocks, and keep them: buffers are used again, so points are copied."""
     _one_blas_thread()
     cost = Cost()
-    blocks = open_cached(source).read_blocks(range(first, stop), cost)
-    return _Held([replace(block, points=block.points.copy(), sides=block.sides.copy()) for block in blocks], cost)
+    with _reading(source):
+        blocks = open_cached(source).read_blocks(range(first, stop), cost)
+        return _Held([replace(block, points=block.points.copy(), sides=block.sides.copy()) for block in blocks], cost)
 
 
-def _first_carry(fold: Fold[Any, Any]) -> tuple[Any, Cost]:
-    return fold.start(), Cost()
+@dataclass
+class _Carried:
+    """How far a fold is, as the driver knows it."""
+
+    carry: tuple[Any, Cost]
+    done: int = 0  # ranges
 
 
 def _fold_range(fold: Fold[Any, Any], link: tuple[Any, Cost], held: _Held) -> tuple[Any, Cost]:
@@ -173,6 +184,7 @@ class DaskEngine:
         self.cost = Cost()
         self._sent = 0
         self._threads = 1
+        self._watch = Watch(client)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -184,21 +196,12 @@ class DaskEngine:
         """Threads of all workers when the last pass began."""
         return self._threads
 
-    def _count_threads(self) -> int:
-        """Threads of all workers now; waits for the first. Raises ClusterLostError when none comes."""
-        if not self.client.nthreads():
-            logger.warning("no Dask worker; waiting for one")
-            try:
-                self.client.wait_for_workers(1, timeout=PATIENCE_SECONDS)
-            except TimeoutError:
-                raise ClusterLostError("the Dask cluster has no workers; start some with dask worker") from None
-        return max(1, int(sum(self.client.nthreads().values())))
-
     def run(self, question: Question) -> Any:
         """One read of the data, or of what the question asks."""
         began = perf_counter()
         if isinstance(question, Ordered):
-            answer, self.cost = self._persist(lambda: self._fold(question.fold))
+            held = _Carried((question.fold.start(), Cost()))
+            answer, self.cost = self._persist(lambda: self._fold(question.fold, held))
         else:
             blocks = parts(question)[1]
             count = None if blocks is None else len(blocks)
@@ -218,50 +221,69 @@ class DaskEngine:
     def _persist(self, attempt: Callable[[], R]) -> R:
         """What an attempt returns; lost work is asked for again. Raises ClusterLostError in the end."""
         last: BaseException | None = None
+        deaths = 0
         for _ in range(TRIES):
             try:
                 return attempt()
+            except KilledWorker as error:
+                deaths += error.allowed_failures + 1
+                if deaths > ENOUGH_DEATHS:
+                    raise ClusterLostError(
+                        f"{deaths} Dask workers died, one after the other, at the same piece of work; their logs may say why "
+                        "(often: not enough memory)"
+                    ) from None
+                last = error
             except _LOST as error:
                 last = error
-            if self.client.status != "running":
-                break
+            if not self._watch.recovers():
+                raise ClusterLostError("the Dask cluster was lost: its scheduler cannot be reached any more")
         raise ClusterLostError(f"the Dask cluster was lost: {_line(last or TimeoutError())}")
 
     def _begin(self) -> None:
         """Before tasks are sent."""
-        if self.client.status != "running":
-            raise CommClosedError("the scheduler does not answer any more")
         self._sent += 1
-        self._threads = self._count_threads()
+        self._threads = self._watch.workers()
 
-    def _fold(self, fold: Fold[Any, Any]) -> tuple[Any, Cost]:
-        """The carry travels, the points do not: ranges are read ahead by all workers, and folded where they were read."""
+    def _fold(self, fold: Fold[Any, Any], held: _Carried) -> tuple[Any, Cost]:
+        """The carry travels, the points do not: ranges are read ahead by all workers, and folded where they were read.
+
+        Goes on from what is held, and brings it forward now and then.
+        """
         self._begin()
         ahead = self._threads * RANGES_PER_THREAD
         ranges = cut(self.dataset.blocks, -(-self.dataset.bytes // FOLD_BYTES))
         mark = f"dfeas-{self.source.run[:8]}-{self._sent}"
         reads: dict[int, Any] = {}
-        link = self.client.submit(_first_carry, fold, key=f"{mark}-carry", pure=False)
+        link = self._sendable(held.carry)
+        sent, at = held.done, perf_counter()
         try:
-            for i in range(len(ranges)):
-                for j in range(len(reads) and max(reads) + 1, min(i + ahead, len(ranges))):
-                    reads[j] = self.client.submit(_read_range, self.source, *ranges[j], key=f"{mark}-read-{j}", pure=False)
+            for i in range(held.done, len(ranges)):
+                while sent < min(i + ahead, len(ranges)):
+                    reads[sent] = self.client.submit(
+                        _read_range, self.source, *ranges[sent], key=f"{mark}-read-{sent}", pure=False
+                    )
+                    sent += 1
                 link = self.client.submit(_fold_range, fold, link, reads[i], key=f"{mark}-fold-{i}", pure=False)
-                self._wait([link])
+                self._watch.settled([link])
                 reads[i] = None
-            carry, cost = self.client.gather(link)
+                if link.status == "error" or i + 1 == len(ranges) or perf_counter() - at > HOLD_SECONDS:
+                    held.carry, held.done = self._watch.answer(self.client.gather, link), i + 1
+                    link, at = self._sendable(held.carry), perf_counter()
         except BaseException:
             if self.client.status == "running":
-                self.client.cancel([link, *(read for read in reads.values() if read is not None)], force=True)
+                self.client.cancel([*_futures([link]), *_futures(reads.values())], force=True)
             raise
+        carry, cost = held.carry
         return fold.finish(carry), cost
+
+    def _sendable(self, value: Any) -> Any:
+        """A value to be an argument of tasks: itself when it is small."""
+        return self._watch.answer(self.client.scatter, [value], hash=False)[0] if _size(value) > INLINE_BYTES else value
 
     def _attempt(self, function: Callable[..., R], args: tuple[Any, ...], count: int) -> list[R]:
         self._begin()
         ranges = cut(count, self._threads * RANGES_PER_THREAD)
-        sent: Any = args
-        if sum(_size(a) for a in args) > INLINE_BYTES:
-            sent = self.client.scatter([args], hash=False)[0]
+        sent = self._sendable(args)
         futures = [
             self.client.submit(
                 _on_worker,
@@ -276,34 +298,19 @@ class DaskEngine:
             for first, stop in ranges
         ]
         try:
-            self._wait(futures)
-            return list(self.client.gather(futures))
+            self._watch.settled(futures)
+            return list(self._watch.answer(self.client.gather, futures))
         except BaseException:
             if self.client.status == "running":
                 self.client.cancel(futures, force=True)
             raise
 
-    def _wait(self, futures: list[Any]) -> None:
-        """Wait outside the client's event loop, so that an interrupt leaves no half-finished coroutine in it.
-
-        Raises ClusterLostError when the scheduler is gone, or when there has been no worker for ``PATIENCE_SECONDS``.
-        """
-        settled = Semaphore(0)
-        for future in futures:
-            future.add_done_callback(lambda _: settled.release())
-        alone = 0.0
-        for _ in futures:
-            while not settled.acquire(timeout=LOOK_SECONDS):
-                if self.client.status != "running":
-                    raise CommClosedError("the scheduler does not answer any more")
-                alone = 0.0 if self.client.nthreads() else alone + LOOK_SECONDS
-                if alone == LOOK_SECONDS:
-                    logger.warning("the Dask cluster has lost all workers; waiting for new ones")
-                if alone > PATIENCE_SECONDS:
-                    raise ClusterLostError(f"the Dask cluster has had no worker for {PATIENCE_SECONDS:.0f} s")
-
     def close(self) -> None:
         """Nothing is kept on the workers but their cached datasets."""
+
+
+def _futures(values: Iterable[Any]) -> list[Future]:
+    return [value for value in values if isinstance(value, Future)]
 
 
 def _size(value: Any) -> int:

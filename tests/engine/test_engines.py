@@ -277,8 +277,8 @@ def test_a_fold_is_done_again_when_a_worker_is_killed(dataset: Callable[..., Any
 
 
 def test_a_cluster_that_goes_away_is_one_error(dataset: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dfeas.engine.cluster.PATIENCE_SECONDS", 2.0)
-    monkeypatch.setattr("dfeas.engine.cluster.LOOK_SECONDS", 0.5)
+    monkeypatch.setattr("dfeas.engine.watch.PATIENCE_SECONDS", 2.0)
+    monkeypatch.setattr("dfeas.engine.watch.LOOK_SECONDS", 0.5)
     path, _ = dataset("gaussian", 10, 2000, block_rows=500)
     source = Source(str(path))
     question = Softmin(np.ones((10, 1)), np.ones(1))
@@ -325,7 +325,7 @@ def test_the_shipped_configuration_reaches_the_workers(client: Any) -> None:
             "OPENBLAS_NUM_THREADS": "1",
             "spill": False,
         }
-    assert configuration()["distributed.scheduler.worker-ttl"] == "60s"
+    assert configuration()["distributed.scheduler.worker-ttl"] == "25s"
 
 
 def test_a_local_cluster_listens_on_loopback_only(client: Any) -> None:
