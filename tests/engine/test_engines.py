@@ -1,7 +1,5 @@
 """Both engines: the same bits whatever the cut, the threads and the workers."""
 
-import hashlib
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,10 +17,10 @@ from dfeas.engine.cluster import DaskEngine, configuration, connect, local_clust
 from dfeas.engine.ranges import cut
 from dfeas.engine.tree import Tree
 from dfeas.errors import ClusterLostError, CorruptDataError, UsageError
-from dfeas.methods import METHODS, Facts
-from dfeas.passes import Online, OnVectors, Ordered, Partial, Positive, Recover, Select, Shift, Softmin, Survey
+from dfeas.passes import Online, OnVectors, Ordered, Partial, Positive, Shift, Softmin
 from dfeas.store import Source, from_arrays, open_source
 from dfeas.store.scratch import Scratch
+from tests.bits import digest, iterates
 
 
 class Brackets:
@@ -60,45 +58,6 @@ def test_a_cut_covers_the_blocks_evenly(blocks: int, pieces: int) -> None:
     lengths = [b - a for a, b in ranges]
     assert max(lengths) - min(lengths) <= 1
     assert len(ranges) == min(blocks, pieces)
-
-
-def content(value: Any) -> bytes:
-    """The bits of every number in an answer."""
-    if isinstance(value, np.ndarray):
-        return value.tobytes()
-    if isinstance(value, list | tuple):
-        return b"".join(map(content, value))
-    if hasattr(value, "__dataclass_fields__"):
-        return b"".join(content(getattr(value, name)) for name in value.__dataclass_fields__)
-    return repr(value).encode()
-
-
-def digest(*answers: Any) -> str:
-    return hashlib.sha256(content(answers)).hexdigest()
-
-
-def iterates(engine: Any) -> str:
-    """sha256 over the answers of passes of all kinds, and of 6 steps of every method."""
-    with tempfile.TemporaryDirectory() as folder:
-        engine.scratch = Scratch(Path(folder))
-        return _iterates(engine)
-
-
-def _iterates(engine: Any) -> str:
-    m, n = engine.shape
-    rng = np.random.default_rng(0)
-    question = Softmin(rng.standard_normal((m, 3)), np.array([0.0, 0.05, 1.0]))
-    soft = engine.run(question)
-    answers = [soft, engine.run(Select(rng.standard_normal(m), -0.1, 50, 10)), engine.run(Survey())]
-    answers.append(engine.run(Recover(question.Y[:, 1:], question.mu[1:], soft.lse[1:], np.array([0.4, 0.6]), 1e-9)))
-    for make in METHODS.values():
-        method = make()
-        state = method.init(Facts(m, n, blocks=engine.dataset.blocks, itemsize=4))
-        for _ in range(6):
-            answer = engine.run(method.ask(state))
-            answers.append(answer)
-            state = method.tell(state, answer)
-    return digest(*answers)
 
 
 def test_the_same_bits_from_one_and_two_threads_and_workers(dataset: Callable[..., Any], client: Any) -> None:
