@@ -69,7 +69,11 @@ def local_cluster(workers: int) -> Iterator[Client]:
 
     Raises ClusterLostError when it does not start.
     """
-    with dask.config.set({**configuration(), "distributed.worker.preload": ["dfeas.engine.uninterrupted"]}):
+    here = {
+        "distributed.worker.preload": ["dfeas.engine.uninterrupted"],
+        "distributed.deploy.lost-worker-timeout": "10 minutes",  # a busy machine takes its time to start a worker again
+    }
+    with dask.config.set({**configuration(), **here}):
         try:
             started = LocalCluster(
                 n_workers=workers,

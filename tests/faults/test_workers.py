@@ -27,7 +27,6 @@ def cluster() -> Iterator[Any]:
     soon = {
         "distributed.scheduler.worker-ttl": "1s",
         "distributed.scheduler.allowed-failures": 3,
-        "distributed.deploy.lost-worker-timeout": "200ms",
     }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dfeas.engine.cluster.configuration", lambda: {**configuration(), **soon})
@@ -44,17 +43,16 @@ def _kill_all(pids: list[int]) -> None:
 
 def _meddle(client: Any, path: Path, incident: Incident) -> None:
     def ready() -> bool:
-        client.cluster.scale(WORKERS)  # a worker that lost its connections does not come back
         try:
             client.register_plugin(Meddling(path, incident))
         except OSError:  # one is just going
             return False
-        return len(client.nthreads()) == WORKERS
+        return len(client.nthreads()) >= WORKERS
 
     wait_until(ready)
 
 
-@pytest.mark.parametrize("what", [kill, freeze, cut_connections, leave, "kill all"], ids=lambda w: getattr(w, "__name__", w))
+@pytest.mark.parametrize("what", [kill, freeze, leave, "kill all", cut_connections], ids=lambda w: getattr(w, "__name__", w))
 @pytest.mark.parametrize(
     ("method", "turn"),
     [("mirror-prox-one-pass", 3), ("online-perceptron", 1), ("ispvn", 1)],
@@ -70,6 +68,8 @@ def test_the_bits_are_those_of_an_undisturbed_run(
         what = partial(_kill_all, list(cluster.run(os.getpid).values()))
     (tmp_path / "marks").mkdir()
     incident = Incident(9000, what, tmp_path / "marks", range(turn, turn + 1))
+    if what is cut_connections:  # such a worker does not come back
+        cluster.cluster.scale(len(cluster.cluster.worker_spec) + 1)
     _meddle(cluster, path, incident)
     try:
         found = dfeas.solve(path, client=cluster, **options)
