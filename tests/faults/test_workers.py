@@ -31,6 +31,7 @@ def cluster() -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dfeas.engine.cluster.configuration", lambda: {**configuration(), **soon})
         patch.setattr("dfeas.engine.cluster.FOLD_BYTES", 100_000)
+        patch.setattr("dfeas.engine.cluster.HOLD_SECONDS", 0.0)
         patch.setattr("dfeas.engine.watch.LOOK_SECONDS", 0.5)
         with local_cluster(WORKERS) as client:
             yield client
