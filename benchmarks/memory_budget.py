@@ -28,7 +28,7 @@ def peak():
 path, method, budget, workers = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 if __name__ == "__main__":
     if workers:
-        from dfeas.engine.cluster import local_cluster
+        from dfeas.engine.clusters import local_cluster
     with local_cluster(workers) if workers else nullcontext() as client:
         limits = {"eps": float(sys.argv[5]), "max_passes": int(sys.argv[6])}
         result = dfeas.solve(path, method=method, memory=budget, client=client, **limits)

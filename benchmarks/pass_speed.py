@@ -26,7 +26,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dfeas.engine import LocalEngine
-from dfeas.engine.cluster import DaskEngine, local_cluster
+from dfeas.engine.cluster import DaskEngine
+from dfeas.engine.clusters import local_cluster
 from dfeas.instances import Instance, generate
 from dfeas.passes import Block, Softmin
 from dfeas.store import Source, open_source

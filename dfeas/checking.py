@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from dfeas.blas import processors
 from dfeas.certificate import load
 from dfeas.engine import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
-from dfeas.result import CERTIFICATE, load_result
+from dfeas.result import CERTIFICATE, RESULT, load_result
 from dfeas.store import Source, open_source
 from dfeas.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE
 from dfeas.verify import Check, check
+
+SAME = 1e-9
+"""Relative difference of a bound between machines, whose sums run in other orders."""
 
 
 def verify_run(run: str | Path, memory: str | int = DEFAULT_MEMORY) -> Check:
@@ -27,21 +31,27 @@ def verify_run(run: str | Path, memory: str | int = DEFAULT_MEMORY) -> Check:
         raise BadInputError(f"{run_folder}: the data was in memory; use dfeas verify DATA {run_folder / CERTIFICATE}")
     if values["verdict"] not in (FEASIBLE, INFEASIBLE, EPS_INFEASIBLE):
         raise CheckFailedError(f"{run_folder}: the run ended {values['verdict']} ({values.get('stopped')}), nothing to check")
-    proved = verify_certificate(
-        data["path"],
-        run_folder / CERTIFICATE,
-        labels=data["labels"],
-        positive=data["positive"],
-        intercept=data["intercept"],
-        memory=memory,
-    )
+    source = Source(data["path"], data["labels"], data["positive"], data["intercept"], direct=False)
+    proved, facts = _checked(source, run_folder / CERTIFICATE, memory)
     claimed, eps = values["verdict"], float(values["eps"])
     if claimed == EPS_INFEASIBLE and proved.verdict == EPS_INFEASIBLE:
         if proved.margin_upper > eps:
             raise CheckFailedError(f"{run_folder}: |Ax| <= {proved.margin_upper:.6g} is proved, the run claims {eps:g}")
     elif claimed != proved.verdict and not (claimed == EPS_INFEASIBLE and proved.verdict == INFEASIBLE):
         raise CheckFailedError(f"{run_folder}: the certificate proves {proved.verdict}, the run claims {claimed}")
+    _check_claims(run_folder / RESULT, values, proved, facts)
     return proved
+
+
+def _check_claims(where: Path, values: dict[str, Any], proved: Check, facts: dict[str, Any]) -> None:
+    """What else the run says of the data and of the proved end of its bracket."""
+    for name, true in facts.items():
+        if values.get(name) != true:
+            raise CheckFailedError(f"{where}: {name} is {values.get(name)!r}, that of the data is {true!r}")
+    name = "margin_lower" if proved.verdict == FEASIBLE else "margin_upper"
+    end, known = values.get(name), getattr(proved, name)
+    if not isinstance(end, int | float) or not abs(end - known) <= SAME * abs(known):
+        raise CheckFailedError(f"{where}: {name} is {end!r}, {known!r} is proved")
 
 
 def verify_certificate(
@@ -54,11 +64,17 @@ def verify_certificate(
     memory: str | int = DEFAULT_MEMORY,
 ) -> Check:
     """Check a certificate file against data by path, in one read. Raises CheckFailedError when it proves nothing."""
-    evidence = load(Path(certificate))
     source = Source(str(path), None if labels is None else str(labels), positive, intercept, direct=False)
+    return _checked(source, Path(certificate), memory)[0]
+
+
+def _checked(source: Source, certificate: Path, memory: str | int) -> tuple[Check, dict[str, Any]]:
+    """What is proved, and what the data is."""
+    evidence = load(certificate)
     dataset = open_source(source)
     engine = LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))
     try:
-        return check(engine, dataset, evidence)
+        facts = {"m": dataset.m, "n": dataset.n, "fingerprint": evidence.fingerprint}
+        return check(engine, dataset, evidence), facts
     finally:
         engine.close()

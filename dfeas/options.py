@@ -65,7 +65,7 @@ class Cluster:
                 raise click.UsageError("--performance-report is for a cluster: --scheduler, --scheduler-file or --local")
             yield None
             return
-        from dfeas.engine.cluster import connect, local_cluster
+        from dfeas.engine.clusters import connect, local_cluster
         from dfeas.engine.watching import dashboard, performance_report
 
         # what becomes of the cluster is said in our own words; a traceback of its reconnection says less

@@ -95,7 +95,7 @@ def fetch(client: Client, run: str, to: str | Path) -> Path:
 
 def _drive(X: str, out: str, options: dict[str, Any]) -> str:
     """On a worker: begin the run, or go on with it when another worker had begun."""
-    from dfeas.engine.cluster import inside
+    from dfeas.engine.clusters import inside
 
     with inside() as client:
         if finished(Path(out)):

@@ -61,9 +61,13 @@ class Check:
     message: str
 
 
+Weighted = list[tuple[Fraction, list[float]]]
+"""Points and their exact factors."""
+
+
 @dataclass
 class Found:
-    """What a range of blocks showed."""
+    """What some consecutive blocks showed."""
 
     points: int = 0
     margin: float = math.inf  # least proved margin of a point
@@ -72,8 +76,35 @@ class Found:
     total: NDArray[np.float64] | None = None  # (d,) sum of weighted signed unit columns
     spread: NDArray[np.float64] | None = None  # (d,) sum of their absolute values
     terms: int = 0
-    exact: list[tuple[Fraction, list[float]]] | None = field(default_factory=list)
+    exact: Weighted | None = field(default_factory=list)
     checksums: list[tuple[int, int]] = field(default_factory=list)
+
+    def add(self, other: Found) -> None:
+        """What the blocks that follow showed."""
+        self.points += other.points
+        self.margin = min(self.margin, other.margin)
+        self.exact_points += other.exact_points
+        self.wrong = (self.wrong + other.wrong)[:5]
+        if self.total is None or self.spread is None:
+            self.total, self.spread = other.total, other.spread
+        elif other.total is not None and other.spread is not None:
+            self.total, self.spread = self.total + other.total, self.spread + other.spread
+        self.terms += other.terms + 1
+        self.exact = None if self.exact is None or other.exact is None else _few(self.exact + other.exact)
+        self.checksums += other.checksums
+
+
+Node = tuple[int, int, Found]
+"""(level, i, what the blocks i 2^level .. (i + 1) 2^level - 1 showed)."""
+
+
+def joined(nodes: list[Node], node: Node) -> None:
+    """Append a node, and add up pairs: the sums are the same, to the bit, whoever looked at which blocks."""
+    while nodes and node[1] % 2 == 1 and nodes[-1][:2] == (node[0], node[1] - 1):
+        level, index, found = nodes.pop()
+        found.add(node[2])
+        node = (level + 1, index // 2, found)
+    nodes.append(node)
 
 
 def check(engine: Maps, dataset: Dataset, certificate: Certificate) -> Check:
@@ -82,14 +113,20 @@ def check(engine: Maps, dataset: Dataset, certificate: Certificate) -> Check:
     Raises CheckFailedError when it does not prove what it claims, CorruptDataError when the data is not what it was made for.
     """
     _check_shape(certificate, dataset)
-    found: list[Found] = engine.map(check_range, certificate)
-    mark = _fingerprint(dataset, [pair for part in found for pair in part.checksums])
+    nodes: list[Node] = []
+    for node in (node for part in engine.map(check_range, certificate) for node in part):
+        joined(nodes, node)
+    found = nodes[0][2]
+    for _, _, rest in nodes[1:]:
+        found.add(rest)
+    _bear(found.exact_points)
+    mark = _fingerprint(dataset, found.checksums)
     if mark != certificate.fingerprint:
         raise CorruptDataError(
             f"{dataset.where}: the data is not what the certificate was made for "
             f"(fingerprint {mark[:12]}, certificate {certificate.fingerprint[:12]})"
         )
-    return _separator(found, certificate) if certificate.kind == "separator" else _gordan(found, certificate)
+    return _separator(found) if certificate.kind == "separator" else _gordan(found, certificate)
 
 
 def _check_shape(certificate: Certificate, dataset: Dataset) -> None:
@@ -111,9 +148,10 @@ def _check_shape(certificate: Certificate, dataset: Dataset) -> None:
         raise CheckFailedError(f"the weights are not on the simplex: their sum is {float(weights.sum())!r}")
 
 
-def check_range(dataset: Dataset, first: int, stop: int, certificate: Certificate) -> Found:
+def check_range(dataset: Dataset, first: int, stop: int, certificate: Certificate) -> list[Node]:
     """Look at blocks first .. stop-1."""
-    found, buffers = Found(), Buffers()
+    nodes: list[Node] = []
+    near, buffers = 0, Buffers()
     dimension = dataset.m + int(dataset.intercept)
     rows = max(1, PIECE_BYTES // (8 * dimension))
     piece_of = np.ones((rows, dimension))  # used again for every piece: fresh memory costs more than the arithmetic
@@ -121,8 +159,7 @@ def check_range(dataset: Dataset, first: int, stop: int, certificate: Certificat
         stored = dataset.points.read(index, buffers)
         label = dataset.labels.read(index, buffers)
         start = index * dataset.block_rows
-        found.checksums.append((_crc(stored), _crc(label)))
-        found.points += len(stored)
+        found = Found(points=len(stored), checksums=[(_crc(stored), _crc(label))])
         for piece in range(0, len(stored), rows):
             taken = stored[piece : piece + rows]
             points = piece_of[: len(taken)]
@@ -136,7 +173,15 @@ def check_range(dataset: Dataset, first: int, stop: int, certificate: Certificat
                 _look_at_scores(found, start + piece, points, signs, certificate.y)
             else:
                 _look_at_weights(found, start + piece, points, signs, certificate)
-    return found
+        near += found.exact_points
+        _bear(near)
+        joined(nodes, (0, index, found))
+    return nodes
+
+
+def _bear(near: int) -> None:
+    if near > EXACT_POINTS:
+        raise CheckFailedError(f"more than {EXACT_POINTS} points are nearer to the hyperplane than rounding can tell")
 
 
 def _crc(array: NDArray[Any]) -> int:
@@ -180,11 +225,8 @@ def _look_at_scores(
         if np.isfinite(score[j]) and score[j] + bound[j] < 0:
             found.wrong.append(start + int(j))
             continue
-        if found.exact_points == EXACT_POINTS:
-            raise CheckFailedError(
-                f"more than {EXACT_POINTS} points are nearer to the hyperplane than rounding can tell (point {start + j})"
-            )
         found.exact_points += 1
+        _bear(found.exact_points)
         exact = sum((Fraction(a) * Fraction(b) for a, b in zip(points[j].tolist(), y.tolist(), strict=True)), Fraction(0))
         if exact * int(signs[j]) <= 0:
             found.wrong.append(start + int(j))
@@ -216,42 +258,39 @@ def _look_at_weights(
     found.terms += len(rows) + 1
     if found.exact is not None:
         found.exact += [(Fraction(f), c) for f, c in zip(factor.tolist(), chosen.tolist(), strict=True)]
-        if len(found.exact) * points.shape[1] > EXACT_ENTRIES:
-            found.exact = None
+        found.exact = _few(found.exact)
 
 
-def _separator(found: list[Found], certificate: Certificate) -> Check:
-    wrong = [j for part in found for j in part.wrong]
-    if wrong:
-        raise CheckFailedError(f"not a separator: point {wrong[0]} is not on the positive side of the hyperplane")
-    margin = max(0.0, min(part.margin for part in found))
-    exact = sum(part.exact_points for part in found)
-    points = sum(part.points for part in found)
+def _separator(found: Found) -> Check:
+    if found.wrong:
+        raise CheckFailedError(f"not a separator: point {found.wrong[0]} is not on the positive side of the hyperplane")
+    margin, exact = max(0.0, found.margin), found.exact_points
     how = f", {exact} of them in rational arithmetic" if exact else ""
-    text = f"all {points} points are on the positive side{how}; the margin is at least {margin:.6g}"
-    return Check("feasible", "rigorous", margin, 1.0, points, exact, text)
+    text = f"all {found.points} points are on the positive side{how}; the margin is at least {margin:.6g}"
+    return Check("feasible", "rigorous", margin, 1.0, found.points, exact, text)
 
 
-def _gordan(found: list[Found], certificate: Certificate) -> Check:
-    points = sum(part.points for part in found)
-    lists = [part.exact for part in found]
-    known: list[list[tuple[Fraction, list[float]]]] = [part for part in lists if part is not None]
-    entries = sum(len(part) * len(part[0][1]) for part in known if part)
-    if len(known) == len(lists) and entries <= EXACT_ENTRIES and _vanishes([e for part in known for e in part]):
+def _gordan(found: Found, certificate: Certificate) -> Check:
+    if found.exact is not None and _vanishes(found.exact):
         text = f"{len(certificate.support)} points conflict: their weighted sum is exactly zero, no hyperplane separates them"
-        return Check("infeasible", "exact", -1.0, 0.0, points, 0, text)
-    totals = np.array([part.total for part in found if part.total is not None])
-    spread = np.sum([part.spread for part in found if part.spread is not None], axis=0)
-    terms = sum(part.terms for part in found) + len(found) + totals.shape[1] + 8  # sums, and norm, quotient, product of each
-    residual = np.abs(totals.sum(axis=0)) + _gamma(terms) / (1 - 2 * _gamma(terms)) * spread * UP + terms * LOST
+        return Check("infeasible", "exact", -1.0, 0.0, found.points, 0, text)
+    assert found.total is not None, "every block adds to the sum"
+    assert found.spread is not None, "every block adds to the sum"
+    terms = found.terms + len(found.total) + 9  # sums, and norm, quotient, product of each
+    residual = np.abs(found.total) + _gamma(terms) / (1 - 2 * _gamma(terms)) * found.spread * UP + terms * LOST
     size = float(np.linalg.norm(residual)) * (1 + _gamma(len(residual) + 4)) * UP
     weight = float(certificate.weights.sum()) * (1 - _gamma(len(certificate.weights) + 1))
     upper = size / weight * UP
-    text = f"no unit vector has a margin above {upper:.6g} (weights on {len(certificate.support)} of {points} points)"
-    return Check("eps-infeasible", "rigorous", -1.0, min(1.0, upper), points, 0, text)
+    text = f"no unit vector has a margin above {upper:.6g} (weights on {len(certificate.support)} of {found.points} points)"
+    return Check("eps-infeasible", "rigorous", -1.0, min(1.0, upper), found.points, 0, text)
 
 
-def _vanishes(weighted: list[tuple[Fraction, list[float]]]) -> bool:
+def _few(weighted: Weighted) -> Weighted | None:
+    """Unless they are too many for rational arithmetic."""
+    return None if weighted and len(weighted) * len(weighted[0][1]) > EXACT_ENTRIES else weighted
+
+
+def _vanishes(weighted: Weighted) -> bool:
     """Whether a sum of rational multiples of points is exactly zero, and the points are not left out by underflow."""
     if not weighted:
         return False

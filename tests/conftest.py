@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from dfeas.engine.cluster import local_cluster
+from dfeas.engine.clusters import local_cluster
 from dfeas.instances import Instance, generate
 from dfeas.passes.block import Block, norms
 from dfeas.store.layout import Header

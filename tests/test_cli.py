@@ -332,7 +332,14 @@ def test_a_certificate_that_proves_nothing_is_exit_code_6(room: Path, tmp_path: 
     np.savez(tmp_path / "run" / "certificate.npz", **fields)
     _refused(dfeas("verify", tmp_path / "run"), 6, "not a separator")
     result = tmp_path / "run" / "result.json"
-    result.write_text(result.read_text()[:50])
+    np.savez(tmp_path / "run" / "certificate.npz", **{**fields, "y": -fields["y"]})
+    intact = result.read_text()
+    for name, value in (("margin_lower", 0.04), ("n", 29_999), ("fingerprint", "0")):
+        result.write_text(json.dumps({**json.loads(intact), name: value}))
+        _refused(dfeas("verify", tmp_path / "run"), 6, name)
+    result.write_text(intact)
+    assert dfeas("verify", tmp_path / "run").returncode == 0
+    result.write_text(intact[:50])
     _refused(dfeas("verify", tmp_path / "run"), 5, "not a readable result")
 
 

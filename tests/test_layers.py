@@ -66,7 +66,7 @@ FRONTS = {
     "__init__",
 }
 MATPLOTLIB_ONLY_IN = {"report/drawing.py", "report/plots.py", "report/distributions.py"}
-DASK_ONLY_IN = {"engine/cluster.py", "engine/watching.py"}
+DASK_ONLY_IN = {"engine/cluster.py", "engine/clusters.py", "engine/watching.py", "engine/work.py"}
 METHODS_MAY_NOT = {"os", "sys", "time", "random", "logging", "pathlib", "dask", "distributed", "zarr", "io", "threading"}
 
 

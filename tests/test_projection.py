@@ -27,7 +27,7 @@ CHILD = """
 import json, sys
 from contextlib import nullcontext
 import dfeas
-from dfeas.engine.cluster import local_cluster
+from dfeas.engine.clusters import local_cluster
 
 def peak():
     return 1024 * int(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import dfeas
-from dfeas.engine.cluster import local_cluster
+from dfeas.engine.clusters import local_cluster
 from dfeas.errors import BadInputError, UsageError
 from dfeas.looking import look
 from dfeas.submitting import Submitted, fetch, status, submit

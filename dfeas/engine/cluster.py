@@ -2,186 +2,49 @@
 
 from __future__ import annotations
 
-import json
-import logging
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from importlib import resources
-from pathlib import Path
-from threading import Semaphore
 from time import perf_counter
 from typing import Any, TypeVar
 
-import dask.config
-import yaml
-from distributed import Client, LocalCluster, get_worker, worker_client
-from distributed.client import FutureCancelledError
-from distributed.comm.core import CommClosedError
-from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
+from distributed import Client, Future
+from distributed.scheduler import KilledWorker
 
-from dfeas.blas import controller
+from dfeas.engine.clusters import LOST, line
 from dfeas.engine.homes import Homes
-from dfeas.engine.ranges import cut, fold_blocks, join, parts, scan_range
-from dfeas.errors import ClusterLostError, CorruptDataError, UsageError
+from dfeas.engine.ranges import cut, join, parts, scan_range
+from dfeas.engine.watch import Watch
+from dfeas.engine.work import fold_range, on_worker, read_range, size
+from dfeas.errors import ClusterLostError, CorruptDataError
 from dfeas.passes import Fold, OnVectors, Ordered, Question
-from dfeas.passes.block import Block
 from dfeas.store import Dataset, Source
-from dfeas.store.opened import forget, open_cached
+from dfeas.store.opened import forget
 from dfeas.store.reading import Cost
 from dfeas.store.scratch import Scratch
 
 R = TypeVar("R")
 
-logger = logging.getLogger("dfeas")
-
 RANGES_PER_THREAD = 2
 TRIES = 3
-CONNECT_SECONDS = 10
-LOOK_SECONDS = 5.0
-"""How often a waiting driver looks whether the cluster is still there."""
-PATIENCE_SECONDS = 600.0
-"""How long it waits for a worker when there is none."""
+ENOUGH_DEATHS = 10
+"""A task on which more workers than that have died is to blame."""
+HOLD_SECONDS = 5.0
+"""How often the carry of a fold is brought to the driver: what a lost worker costs beyond its own task."""
 FOLD_BYTES = 32 << 20
 """What a worker reads ahead for a fold, at a time."""
-CARRY_SHARE = 12
-"""A carry of more than this share of the cache, of which a worker has several copies, gets the memory of the cache."""
 FORGET_SECONDS = 5.0
 """How long the end of a run waits for workers to forget its blocks."""
 INLINE_BYTES = 1 << 16
 """Questions up to this size travel in each task; larger ones are scattered once a pass."""
 
 
-# CommClosedError and TimeoutError are OSErrors
-LOST = (OSError, FutureCancelledError, KilledWorker, NoValidWorkerError, NoWorkerError)
-"""What Dask raises when workers or the scheduler went away."""
+@dataclass
+class _Carried:
+    """How far a fold is, as the driver knows it."""
 
-
-def configuration() -> dict[str, Any]:
-    """The Dask configuration that we ship, by dotted names."""
-    text = resources.files("dfeas.engine").joinpath("dask.yaml").read_text()
-    return dict(_flat("", yaml.safe_load(text)))
-
-
-def _flat(prefix: str, values: Any) -> Iterator[tuple[str, Any]]:
-    if not isinstance(values, dict):
-        yield prefix, values
-        return
-    for name, value in values.items():
-        yield from _flat(f"{prefix}.{name}" if prefix else name, value)
-
-
-@contextmanager
-def local_cluster(workers: int) -> Iterator[Client]:
-    """A client of a LocalCluster of single-threaded processes; everything listens on loopback only.
-
-    Raises ClusterLostError when it does not start.
-    """
-    with dask.config.set({**configuration(), "distributed.worker.preload": ["dfeas.engine.uninterrupted"]}):
-        try:
-            started = LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                processes=True,
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",
-                memory_limit=0,
-            )
-        except (RuntimeError, OSError) as error:
-            raise ClusterLostError(f"a cluster of {workers} worker processes did not start here: {_line(error)}") from None
-        with started as cluster, Client(cluster) as client:
-            yield client
-
-
-@contextmanager
-def connect(address: str | None = None, scheduler_file: str | None = None) -> Iterator[Client]:
-    """A client of a running scheduler. Raises UsageError when it does not answer, or when versions differ."""
-    where = address or scheduler_file
-    if scheduler_file is not None:
-        try:
-            address = json.loads(Path(scheduler_file).read_text())["address"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UsageError(f"no Dask scheduler answers at {where}: not a scheduler file: {_line(error)}") from None
-    if not isinstance(address, str) or not address:
-        raise UsageError(f"no Dask scheduler answers at {where!r}: expected an address such as tcp://host:8786")
-    try:
-        client = Client(address, timeout=CONNECT_SECONDS)
-    except (TimeoutError, OSError, ValueError, TypeError, RuntimeError) as error:
-        raise UsageError(f"no Dask scheduler answers at {where}: {_line(error)}; is it running and reachable?") from None
-    with client:
-        try:
-            client.get_versions(check=True)
-        except ValueError as error:
-            raise UsageError(f"Dask versions differ between here and {where}: {_line(error)}") from None
-        yield client
-
-
-@contextmanager
-def inside() -> Iterator[Client]:
-    """The client of a task that runs on a worker; while it waits, its thread is given to other tasks."""
-    with worker_client() as client:
-        yield client
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
-
-
-@lru_cache(maxsize=1)
-def _one_blas_thread() -> None:
-    """For the whole life of a worker process: its threads would undo each other's limits."""
-    controller().limit(limits=1, user_api="blas")
-
-
-def _on_worker(function: Callable[..., R], source: Source, first: int, stop: int, args: tuple[Any, ...]) -> tuple[str, R]:
-    """Who did it, and the answer."""
-    _one_blas_thread()
-    return get_worker().address, function(open_cached(source), first, stop, *args)
-
-
-@dataclass(frozen=True)
-class _Held:
-    """Blocks that a worker has read and waits to fold."""
-
-    blocks: list[Block]
-    cost: Cost
-
-    def __sizeof__(self) -> int:
-        """Bytes of the points, so that the scheduler brings the carry to them."""
-        return sum(block.points.nbytes for block in self.blocks)
-
-
-def _read_range(source: Source, first: int, stop: int) -> _Held:
-    """Read some blocks, and hold them: buffers are used again, so points are copied, except those of the cache."""
-    _one_blas_thread()
-    cost = Cost()
-    dataset = open_cached(source)
-    kept = dataset.cache if dataset.cache is not None else ()
-    held = []
-    for index, block in zip(range(first, stop), dataset.read_blocks(range(first, stop), cost, keep=True), strict=True):
-        copied = block if index in kept else replace(block, points=block.points.copy(), sides=block.sides.copy())
-        held.append(copied)
-    return _Held(held, cost)
-
-
-def _first_carry(fold: Fold[Any, Any]) -> tuple[Any, Cost]:
-    return fold.start(), Cost()
-
-
-def _fold_range(source: Source, fold: Fold[Any, Any], link: tuple[Any, Cost], held: _Held) -> tuple[Any, Cost]:
-    """The next carry, and all cost so far."""
-    _one_blas_thread()
-    carry, before = link
-    cost = Cost()
-    cost.add(before)
-    cost.add(held.cost)
-    carry = fold_blocks(fold, carry, iter(held.blocks), cost)
-    cache = open_cached(source).cache
-    if cache is not None and CARRY_SHARE * _size(carry) > cache.budget:
-        cache.close()
-    return carry, cost
+    carry: tuple[Any, Cost]
+    done: int = 0  # ranges
 
 
 class DaskEngine:
@@ -194,6 +57,7 @@ class DaskEngine:
         mark = "" if dataset.header is None else dataset.fingerprint
         self.source = replace(source, run=uuid.uuid4().hex, fingerprint=mark)
         self.cost = Cost()
+        self._watch = Watch(client)
         self._homes = Homes()
         self._workers: dict[str, int] = {}  # threads of each, when the last pass began
         self._sent = 0
@@ -208,21 +72,12 @@ class DaskEngine:
         """Threads of all workers when the last pass began."""
         return max(1, sum(self._workers.values()))
 
-    def _look(self) -> dict[str, int]:
-        """Threads of each worker now; waits for the first. Raises ClusterLostError when none comes."""
-        while not (found := {str(worker): int(threads) for worker, threads in self.client.nthreads().items()}):
-            logger.warning("no Dask worker; waiting for one")
-            try:
-                self.client.wait_for_workers(1, timeout=PATIENCE_SECONDS)
-            except TimeoutError:
-                raise ClusterLostError("the Dask cluster has no workers; start some with dask worker") from None
-        return found
-
     def run(self, question: Question) -> Any:
         """One read of the data, or of what the question asks."""
         began = perf_counter()
         if isinstance(question, Ordered):
-            answer, self.cost = self._persist(lambda: self._fold(question.fold))
+            held = _Carried((question.fold.start(), Cost()))
+            answer, self.cost = self._persist(lambda: self._fold(question.fold, held))
             self._compare(None)
         else:
             blocks = parts(question)[1]
@@ -253,21 +108,28 @@ class DaskEngine:
     def _persist(self, attempt: Callable[[], R]) -> R:
         """What an attempt returns; lost work is asked for again. Raises ClusterLostError in the end."""
         last: BaseException | None = None
+        deaths = 0
         for _ in range(TRIES):
             try:
                 return attempt()
+            except KilledWorker as error:
+                deaths += error.allowed_failures + 1
+                if deaths > ENOUGH_DEATHS:
+                    raise ClusterLostError(
+                        f"{deaths} Dask workers died, one after the other, at the same piece of work; their logs may say why "
+                        "(often: not enough memory)"
+                    ) from None
+                last = error
             except LOST as error:
                 last = error
-            if self.client.status != "running":
-                break
-        raise ClusterLostError(f"the Dask cluster was lost: {_line(last or TimeoutError())}")
+            if not self._watch.recovers():
+                raise ClusterLostError("the Dask cluster was lost: its scheduler cannot be reached any more")
+        raise ClusterLostError(f"the Dask cluster was lost: {line(last or TimeoutError())}")
 
     def _begin(self) -> None:
         """Before tasks are sent."""
-        if self.client.status != "running":
-            raise CommClosedError("the scheduler does not answer any more")
         self._sent += 1
-        self._workers = self._look()
+        self._workers = self._watch.workers()
 
     @property
     def _fold_bytes(self) -> int:
@@ -275,108 +137,75 @@ class DaskEngine:
         kept = self.source.cache_bytes
         return min(FOLD_BYTES, max(FOLD_BYTES // 4, kept // 16)) if kept else FOLD_BYTES
 
-    def _fold(self, fold: Fold[Any, Any]) -> tuple[Any, Cost]:
-        """The carry travels, the points do not: ranges are read ahead by all workers, and folded where they were read."""
+    def _fold(self, fold: Fold[Any, Any], held: _Carried) -> tuple[Any, Cost]:
+        """The carry travels, the points do not: ranges are read ahead by all workers, and folded where they were read.
+
+        Goes on from what is held, and brings it forward now and then.
+        """
         self._begin()
         ahead = self.parallel * RANGES_PER_THREAD
         ranges = cut(self.dataset.blocks, -(-self.dataset.bytes // self._fold_bytes))
         homes = self._homes.place(ranges, self._workers)
         if not self._homes.known:
             self._homes.remember(ranges, homes)
-        mark = f"dfeas-{self.source.run[:8]}-{self._sent}"
         reads: dict[int, Any] = {}
-        link = self.client.submit(_first_carry, fold, key=f"{mark}-carry", pure=False)
+        link = self._sendable(held.carry)
+        sent, at = held.done, perf_counter()
         try:
-            for i in range(len(ranges)):
-                for j in range(len(reads) and max(reads) + 1, min(i + ahead, len(ranges))):
-                    key, options = f"{mark}-read-{j}", _wish(homes[j])
-                    reads[j] = self.client.submit(_read_range, self.source, *ranges[j], key=key, pure=False, **options)
-                link = self.client.submit(_fold_range, self.source, fold, link, reads[i], key=f"{mark}-fold-{i}", pure=False)
-                self._wait([link])
+            for i in range(held.done, len(ranges)):
+                while sent < min(i + ahead, len(ranges)):
+                    reads[sent] = self._submit(f"read-{sent}", homes[sent], read_range, self.source, *ranges[sent])
+                    sent += 1
+                link = self._submit(f"fold-{i}", None, fold_range, self.source, fold, link, reads[i])
+                self._watch.settled([link])
                 reads[i] = None
-            carry, cost = self.client.gather(link)
+                if link.status == "error" or i + 1 == len(ranges) or perf_counter() - at > HOLD_SECONDS:
+                    held.carry, held.done = self._watch.answer(self.client.gather, link), i + 1
+                    link, at = self._sendable(held.carry), perf_counter()
         except BaseException:
-            if self.client.status == "running":
-                self.client.cancel([link, *(read for read in reads.values() if read is not None)], force=True)
+            self._cancel([link, *reads.values()])
             raise
+        carry, cost = held.carry
         return fold.finish(carry), cost
 
     def _attempt(self, function: Callable[..., R], args: tuple[Any, ...], count: int | None) -> list[R]:
         self._begin()
         ranges = cut(self.dataset.blocks if count is None else count, self.parallel * RANGES_PER_THREAD)
-        wishes = [_wish(home) for home in self._homes.place(ranges, self._workers)] if count is None else [{}] * len(ranges)
-        sent: Any = args
-        if sum(_size(a) for a in args) > INLINE_BYTES:
-            sent = self.client.scatter([args], hash=False)[0]
+        homes: Sequence[str | None] = [None] * len(ranges)
+        if count is None:
+            homes = self._homes.place(ranges, self._workers)
+        sent = self._sendable(args)
         futures = [
-            self.client.submit(
-                _on_worker,
-                function,
-                self.source,
-                first,
-                stop,
-                sent,
-                key=f"dfeas-{self.source.run[:8]}-{self._sent}-{first}",
-                pure=False,
-                **wish,
-            )
-            for (first, stop), wish in zip(ranges, wishes, strict=True)
+            self._submit(str(first), home, on_worker, function, self.source, first, stop, sent)
+            for (first, stop), home in zip(ranges, homes, strict=True)
         ]
         try:
-            self._wait(futures)
-            done: list[tuple[str, R]] = self.client.gather(futures)
+            self._watch.settled(futures)
+            done: list[tuple[str, R]] = self._watch.answer(self.client.gather, futures)
         except BaseException:
-            if self.client.status == "running":
-                self.client.cancel(futures, force=True)
+            self._cancel(futures)
             raise
         if count is None:
             self._homes.remember(ranges, [worker for worker, _ in done])
         return [answer for _, answer in done]
 
-    def _wait(self, futures: list[Any]) -> None:
-        """Wait outside the client's event loop, so that an interrupt leaves no half-finished coroutine in it.
+    def _submit(self, name: str, home: str | None, function: Callable[..., Any], *args: Any) -> Future:
+        """One task. A home is a wish, never an order: a task that must wait for a worker that died hangs."""
+        wish = {} if home is None else {"workers": [home], "allow_other_workers": True}
+        return self.client.submit(function, *args, key=f"dfeas-{self.source.run[:8]}-{self._sent}-{name}", pure=False, **wish)
 
-        Raises ClusterLostError when the scheduler is gone, or when there has been no worker for ``PATIENCE_SECONDS``.
-        """
-        settled = Semaphore(0)
-        for future in futures:
-            future.add_done_callback(lambda _: settled.release())
-        alone = 0.0
-        for _ in futures:
-            while not settled.acquire(timeout=LOOK_SECONDS):
-                if self.client.status != "running":
-                    raise CommClosedError("the scheduler does not answer any more")
-                alone = 0.0 if self.client.nthreads() else alone + LOOK_SECONDS
-                if alone == LOOK_SECONDS:
-                    logger.warning("the Dask cluster has lost all workers; waiting for new ones")
-                if alone > PATIENCE_SECONDS:
-                    raise ClusterLostError(f"the Dask cluster has had no worker for {PATIENCE_SECONDS:.0f} s")
+    def _cancel(self, values: Iterable[Any]) -> None:
+        """Whatever of it is a task."""
+        if self.client.status == "running":
+            self.client.cancel([value for value in values if isinstance(value, Future)], force=True)
+
+    def _sendable(self, value: Any) -> Any:
+        """A value to be an argument of tasks: itself when it is small."""
+        return self._watch.answer(self.client.scatter, [value], hash=False)[0] if size(value) > INLINE_BYTES else value
 
     def close(self) -> None:
         """Let the workers forget the blocks of this run; one that does not answer soon is left alone."""
         if self.client.status != "running" or not self.source.cache_bytes:
             return
-        settled, asked = Semaphore(0), []
-        for worker in self._workers:
-            key = f"dfeas-{self.source.run[:8]}-forget-{worker}"
-            asked.append(self.client.submit(forget, self.source.run, key=key, pure=False, **_wish(worker)))
-            asked[-1].add_done_callback(lambda _: settled.release())
-        deadline = perf_counter() + FORGET_SECONDS
-        for _ in asked:
-            if not settled.acquire(timeout=max(0.0, deadline - perf_counter())):
-                break
-
-
-def _wish(worker: str) -> dict[str, Any]:
-    """Options of a task that should go to a worker. Never an order: a task that must wait for a worker that died hangs."""
-    return {"workers": [worker], "allow_other_workers": True}
-
-
-def _size(value: Any) -> int:
-    """Bytes of the arrays in a pass or an argument, near enough."""
-    if hasattr(value, "nbytes"):
-        return int(value.nbytes)
-    if isinstance(value, tuple | list):
-        return sum(_size(v) for v in value)
-    names = getattr(value, "__dataclass_fields__", ())
-    return sum(_size(getattr(value, name)) for name in names)
+        asked = [self._submit(f"forget-{worker}", worker, forget, self.source.run) for worker in self._workers]
+        self._watch.settled(asked, FORGET_SECONDS)

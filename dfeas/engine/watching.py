@@ -14,7 +14,7 @@ from typing import Any
 from distributed import Client
 from distributed import performance_report as dask_report
 
-from dfeas.engine.cluster import LOST
+from dfeas.engine.clusters import LOST
 from dfeas.errors import UsageError
 from dfeas.termination import Record
 

@@ -5,7 +5,7 @@ OUT/X                  (n, m)  one chunk a block, uncompressed, crc32c
 OUT/label              (n,)    int8, -1 or +1
 OUT/norm               (n,)    float64, Euclidean norms of the stored points
 OUT/checksum           (blocks, 3) uint32: crc32c of the entries of each block of X, label and norm
-OUT/dfeas.complete     written last: the fingerprint
+OUT/dfeas.complete     written last: the fingerprint, and a hash of the whole header
 """
 
 from __future__ import annotations
@@ -84,13 +84,19 @@ def fingerprint(n: int, m: int, dtype: str, block_rows: int, checksums: NDArray[
     return digest.hexdigest()
 
 
+def seal(header: Header) -> str:
+    """What the marker says: the fingerprint, and sha256 over all attributes."""
+    digest = hashlib.sha256(json.dumps(header.to_json(), sort_keys=True).encode()).hexdigest()
+    return f"{header.fingerprint} {digest}"
+
+
 def looks_like_dataset(path: Path) -> bool:
     """Whether a folder was begun by dfeas, finished or not."""
     return (path / LOCK).exists() or (path / MARKER).exists()
 
 
 def require_complete(path: Path) -> str:
-    """The fingerprint in the completion marker; raises CorruptDataError when ingest did not finish."""
+    """The seal in the completion marker; raises CorruptDataError when ingest did not finish."""
     try:
         return (path / MARKER).read_text(errors="replace").strip()
     except OSError:

@@ -23,6 +23,7 @@ from dfeas.store.layout import (
     fingerprint,
     looks_like_dataset,
     require_complete,
+    seal,
 )
 from dfeas.store.numbers import cast, stored_dtype
 from dfeas.store.reading import RowReader, SliceReader
@@ -100,8 +101,10 @@ def _open_dataset(path: Path, source: Source) -> Dataset:
     except (ValueError, RuntimeError, OSError) as error:
         raise CorruptDataError(f"{path}: the list of checksums cannot be read: {error}; ingest it again") from None
     found = fingerprint(header.n, header.m, header.dtype, header.block_rows, expected)
-    if not found == header.fingerprint == marked:
+    if found != header.fingerprint:
         raise CorruptDataError(f"{path}: the fingerprint does not match the list of checksums; ingest it again")
+    if marked != seal(header):
+        raise CorruptDataError(f"{path}: the dataset's attributes are not those that its ingest sealed; ingest it again")
     if source.fingerprint not in ("", found):
         raise CorruptDataError(
             f"{path}: not the dataset that the run began with (fingerprint {found[:12]}, expected {source.fingerprint[:12]}); "

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.passes.block import Block, norms
 from dfeas.passes.survey import EMPTY, NORM_RANGE, Summary, Survey, checksum
-from dfeas.store.layout import ATTRIBUTE, FORMAT, LOCK, MARKER, Header, fingerprint
+from dfeas.store.layout import ATTRIBUTE, FORMAT, LOCK, MARKER, Header, fingerprint, seal
 from dfeas.store.placing import placed
 
 _SURVEY = Survey()
@@ -94,7 +94,7 @@ class DatasetWriter:
         )
         self._group.attrs[ATTRIBUTE] = header.to_json()
         with placed(self.path / MARKER) as file:
-            file.write(f"{mark}\n".encode())
+            file.write(f"{seal(header)}\n".encode())
         return header
 
 

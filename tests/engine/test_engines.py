@@ -1,7 +1,5 @@
 """Both engines: the same bits whatever the cut, the threads and the workers."""
 
-import hashlib
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,15 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dfeas.engine import LocalEngine
-from dfeas.engine.cluster import DaskEngine, configuration, connect, local_cluster
+from dfeas.engine.cluster import DaskEngine
+from dfeas.engine.clusters import configuration, connect, local_cluster
 from dfeas.engine.ranges import cut
 from dfeas.engine.tree import Tree
 from dfeas.errors import ClusterLostError, CorruptDataError, UsageError
-from dfeas.methods import METHODS, Facts
-from dfeas.passes import Online, OnVectors, Ordered, Partial, Positive, Recover, Select, Shift, Softmin, Survey
+from dfeas.passes import Online, OnVectors, Ordered, Partial, Positive, Shift, Softmin
 from dfeas.store import Source, from_arrays, open_source
 from dfeas.store.cache import BlockCache
 from dfeas.store.scratch import Scratch
+from tests.bits import digest, iterates
 
 
 class Brackets:
@@ -63,48 +62,8 @@ def test_a_cut_covers_the_blocks_evenly(blocks: int, pieces: int) -> None:
     assert len(ranges) == min(blocks, pieces)
 
 
-def content(value: Any) -> bytes:
-    """The bits of every number in an answer."""
-    if isinstance(value, np.ndarray):
-        return value.tobytes()
-    if isinstance(value, list | tuple):
-        return b"".join(map(content, value))
-    if hasattr(value, "__dataclass_fields__"):
-        return b"".join(content(getattr(value, name)) for name in value.__dataclass_fields__)
-    return repr(value).encode()
-
-
-def digest(*answers: Any) -> str:
-    return hashlib.sha256(content(answers)).hexdigest()
-
-
-def iterates(engine: Any) -> str:
-    """sha256 over the answers of passes of all kinds, and of 6 steps of every method."""
-    with tempfile.TemporaryDirectory() as folder:
-        engine.scratch = Scratch(Path(folder))
-        return _iterates(engine)
-
-
-def _iterates(engine: Any) -> str:
-    m, n = engine.shape
-    rng = np.random.default_rng(0)
-    question = Softmin(rng.standard_normal((m, 3)), np.array([0.0, 0.05, 1.0]))
-    soft = engine.run(question)
-    answers = [soft, engine.run(Select(rng.standard_normal(m), -0.1, 50, 10)), engine.run(Survey())]
-    for make in METHODS.values():
-        method = make()
-        state = method.init(Facts(m, n, blocks=engine.dataset.blocks, itemsize=4))
-        for _ in range(6):
-            answer = engine.run(method.ask(state))
-            answers.append(answer)
-            state = method.tell(state, answer)
-    # the last one: it takes the memory of the cache
-    answers.append(engine.run(Recover(question.Y[:, 1:], question.mu[1:], soft.lse[1:], np.array([0.4, 0.6]), 1e-9)))
-    return digest(*answers)
-
-
 def test_the_same_bits_from_one_and_two_threads_and_workers(dataset: Callable[..., Any], client: Any) -> None:
-    path, _ = dataset("halfspace", 40, 20_000, block_rows=700)
+    path, _ = dataset("halfspace", 30, 6_000, block_rows=300)
     source = Source(str(path))
     found = {}
     for threads in (1, 2, 5):
@@ -113,14 +72,14 @@ def test_the_same_bits_from_one_and_two_threads_and_workers(dataset: Callable[..
         engine.close()
     found["zarr"] = iterates(LocalEngine(open_source(Source(str(path), direct=False)), 2))
     found["2 workers"] = iterates(DaskEngine(client, source, open_source(source)))
-    for threads, budget in ((1, 1 << 30), (4, 1_000_000)):  # all blocks are kept, or a third of them
+    for threads, budget in ((1, 1 << 30), (4, 240_000)):  # all blocks are kept, or a third of them
         kept = open_source(source)
         kept.cache = BlockCache(budget)
         engine = LocalEngine(kept, threads)
         found[f"{threads} threads, {budget} bytes kept"] = iterates(engine)
         engine.close()
-    there = DaskEngine(client, replace(source, cache_bytes=500_000), open_source(source))
-    found["2 workers, 500,000 bytes kept"] = iterates(there)
+    there = DaskEngine(client, replace(source, cache_bytes=180_000), open_source(source))
+    found["2 workers, 180,000 bytes kept"] = iterates(there)
     there.close()
     with local_cluster(1) as alone:
         found["1 worker"] = iterates(DaskEngine(alone, source, open_source(source)))
@@ -288,8 +247,8 @@ def test_a_fold_is_done_again_when_a_worker_is_killed(dataset: Callable[..., Any
 
 
 def test_a_cluster_that_goes_away_is_one_error(dataset: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dfeas.engine.cluster.PATIENCE_SECONDS", 2.0)
-    monkeypatch.setattr("dfeas.engine.cluster.LOOK_SECONDS", 0.5)
+    monkeypatch.setattr("dfeas.engine.watch.PATIENCE_SECONDS", 2.0)
+    monkeypatch.setattr("dfeas.engine.watch.LOOK_SECONDS", 0.5)
     path, _ = dataset("gaussian", 10, 2000, block_rows=500)
     source = Source(str(path))
     question = Softmin(np.ones((10, 1)), np.ones(1))
@@ -336,7 +295,7 @@ def test_the_shipped_configuration_reaches_the_workers(client: Any) -> None:
             "OPENBLAS_NUM_THREADS": "1",
             "spill": False,
         }
-    assert configuration()["distributed.scheduler.worker-ttl"] == "60s"
+    assert configuration()["distributed.scheduler.worker-ttl"] == "25s"
 
 
 def test_a_local_cluster_listens_on_loopback_only(client: Any) -> None:
@@ -353,7 +312,7 @@ def test_a_local_cluster_listens_on_loopback_only(client: Any) -> None:
 
 
 def test_a_scheduler_that_does_not_answer_is_a_usage_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("dfeas.engine.cluster.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("dfeas.engine.clusters.CONNECT_SECONDS", 1)
     began = time.monotonic()
     for address, file in (("tcp://127.0.0.1:9", None), ("nonsense://x", None), (None, str(tmp_path / "none.json"))):
         with pytest.raises(UsageError, match="no Dask scheduler answers"), connect(address, file):

@@ -10,7 +10,8 @@ import pytest
 import zarr
 
 from dfeas.engine import LocalEngine
-from dfeas.engine.cluster import DaskEngine, local_cluster
+from dfeas.engine.cluster import DaskEngine
+from dfeas.engine.clusters import local_cluster
 from dfeas.errors import CorruptDataError
 from dfeas.passes import Online, Ordered, Partial, Softmin, Survey
 from dfeas.setting import survey

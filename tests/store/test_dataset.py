@@ -1,5 +1,6 @@
 """Datasets on disk: what is written is what is read, by every reader, and damage is seen."""
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -150,6 +151,18 @@ def test_damaged_metadata_is_one_error(dataset: Callable[..., Any]) -> None:
             open_source(Source(str(path)))
         (path / file).write_bytes(intact)
     open_source(Source(str(path)))
+
+
+def test_another_header_is_not_the_one_that_was_sealed(dataset: Callable[..., Any]) -> None:
+    path, _ = dataset("gaussian", 5, 300, block_rows=64)
+    intact = (path / "zarr.json").read_text()
+    header = json.loads(intact)["attributes"]["dfeas"]
+    for name, value in (("norm_max", 2 * header["norm_max"]), ("zero", 1), ("classes", ["0", "1"]), ("positive", 7)):
+        values = json.loads(intact)
+        values["attributes"]["dfeas"][name] = value
+        (path / "zarr.json").write_text(json.dumps(values))
+        with pytest.raises(CorruptDataError, match="not those that its ingest sealed"):
+            open_source(Source(str(path)))
 
 
 def test_zarr_format_2_and_unknown_codecs_are_refused_before_a_chunk_is_read(tmp_path: Path) -> None:

@@ -1,0 +1,99 @@
+"""Dask clusters: one of this machine, or one that runs already, and what is shipped to configure them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import dask.config
+import yaml
+from distributed import Client, LocalCluster, worker_client
+from distributed.client import FutureCancelledError
+from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
+
+from dfeas.errors import ClusterLostError, UsageError
+
+CONNECT_SECONDS = 10
+
+# CommClosedError, ConnectionError and TimeoutError are OSErrors
+LOST = (OSError, FutureCancelledError, KilledWorker, NoValidWorkerError, NoWorkerError)
+"""What Dask raises when workers or the scheduler went away."""
+
+
+def configuration() -> dict[str, Any]:
+    """The Dask configuration that we ship, by dotted names."""
+    text = resources.files("dfeas.engine").joinpath("dask.yaml").read_text()
+    return dict(_flat("", yaml.safe_load(text)))
+
+
+def _flat(prefix: str, values: Any) -> Iterator[tuple[str, Any]]:
+    if not isinstance(values, dict):
+        yield prefix, values
+        return
+    for name, value in values.items():
+        yield from _flat(f"{prefix}.{name}" if prefix else name, value)
+
+
+@contextmanager
+def local_cluster(workers: int) -> Iterator[Client]:
+    """A client of a LocalCluster of single-threaded processes; everything listens on loopback only.
+
+    Raises ClusterLostError when it does not start.
+    """
+    here = {
+        "distributed.worker.preload": ["dfeas.engine.uninterrupted"],
+        "distributed.deploy.lost-worker-timeout": "10 minutes",  # a busy machine takes its time to start a worker again
+    }
+    with dask.config.set({**configuration(), **here}):
+        try:
+            started = LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
+                memory_limit=0,
+            )
+        except (RuntimeError, OSError) as error:
+            raise ClusterLostError(f"a cluster of {workers} worker processes did not start here: {line(error)}") from None
+        with started as cluster, Client(cluster) as client:
+            yield client
+
+
+@contextmanager
+def connect(address: str | None = None, scheduler_file: str | None = None) -> Iterator[Client]:
+    """A client of a running scheduler. Raises UsageError when it does not answer, or when versions differ."""
+    where = address or scheduler_file
+    if scheduler_file is not None:
+        try:
+            address = json.loads(Path(scheduler_file).read_text())["address"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UsageError(f"no Dask scheduler answers at {where}: not a scheduler file: {line(error)}") from None
+    if not isinstance(address, str) or not address:
+        raise UsageError(f"no Dask scheduler answers at {where!r}: expected an address such as tcp://host:8786")
+    try:
+        client = Client(address, timeout=CONNECT_SECONDS)
+    except (TimeoutError, OSError, ValueError, TypeError, RuntimeError) as error:
+        raise UsageError(f"no Dask scheduler answers at {where}: {line(error)}; is it running and reachable?") from None
+    with client:
+        try:
+            client.get_versions(check=True)
+        except ValueError as error:
+            raise UsageError(f"Dask versions differ between here and {where}: {line(error)}") from None
+        yield client
+
+
+@contextmanager
+def inside() -> Iterator[Client]:
+    """The client of a task that runs on a worker; while it waits, its thread is given to other tasks."""
+    with worker_client() as client:
+        yield client
+
+
+def line(error: BaseException) -> str:
+    """Its text in one line."""
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,103 @@
+"""Watching a Dask cluster while waiting for it: whatever dies or freezes there, the waiting ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import wait
+from dataclasses import dataclass
+from threading import Semaphore
+from typing import TYPE_CHECKING, Any
+
+from dfeas.errors import ClusterLostError
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+logger = logging.getLogger("dfeas")
+
+LOOK_SECONDS = 5.0
+"""How often a waiting driver looks whether the cluster is still there."""
+ANSWER_SECONDS = 20.0
+"""How long a scheduler may take to say what workers it has."""
+PATIENCE_SECONDS = 600.0
+"""How long the driver waits for a worker when there is none."""
+_STEP_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Waits for a cluster.
+
+    Every wait raises ConnectionError or TimeoutError when the scheduler is gone or does not answer, and ClusterLostError when
+    there has been no worker for ``PATIENCE_SECONDS``.
+    """
+
+    client: Client
+
+    def threads(self) -> dict[str, int]:
+        """Threads of each worker now."""
+        if self.client.status != "running":
+            raise ConnectionError("the connection to the scheduler was lost")
+        try:
+            found = self.client.nthreads(callback_timeout=ANSWER_SECONDS)
+        except TimeoutError:
+            raise TimeoutError("the scheduler does not answer any more") from None
+        return {str(worker): int(threads) for worker, threads in found.items()}
+
+    def workers(self) -> dict[str, int]:
+        """Threads of each worker, at least one: waits for the first worker."""
+        threads = self.threads()
+        if not threads:
+            logger.warning("no Dask worker; waiting for one")
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not threads:
+            if time.monotonic() > deadline:
+                raise ClusterLostError("the Dask cluster has no workers; start some with dask worker")
+            time.sleep(_STEP_SECONDS)
+            threads = self.threads()
+        return threads
+
+    def settled(self, futures: Sequence[Future], seconds: float | None = None) -> None:
+        """Wait until each has a result, or an error; with ``seconds``, no longer than that."""
+        done = Semaphore(0)
+        for future in futures:
+            future.add_done_callback(lambda _: done.release())
+        if seconds is not None:
+            deadline = time.monotonic() + seconds
+            for _ in futures:
+                done.acquire(timeout=max(0.0, deadline - time.monotonic()))
+            return
+        for _ in futures:
+            self._until(lambda seconds: done.acquire(timeout=seconds))
+
+    def answer(self, call: Callable[..., Awaitable[Any]], *args: Any, **options: Any) -> Any:
+        """What a method of the client returns. The wait is not in its event loop: an interrupt leaves nothing there."""
+
+        async def called() -> Any:
+            return await call(*args, asynchronous=True, **options)
+
+        coming = asyncio.run_coroutine_threadsafe(called(), self.client.loop.asyncio_loop)
+        try:
+            self._until(lambda seconds: not wait([coming], seconds).not_done)
+            return coming.result()
+        finally:
+            coming.cancel()
+
+    def _until(self, done: Callable[[float], bool]) -> None:
+        """Wait until ``done``, which waits for so many seconds at most, and look at the cluster meanwhile."""
+        alone = 0.0
+        while not done(LOOK_SECONDS):
+            alone = 0.0 if self.threads() else alone + LOOK_SECONDS
+            if alone == LOOK_SECONDS:
+                logger.warning("the Dask cluster has lost all workers; waiting for new ones")
+            if alone > PATIENCE_SECONDS:
+                raise ClusterLostError(f"the Dask cluster has had no worker for {PATIENCE_SECONDS:.0f} s")
+
+    def recovers(self) -> bool:
+        """Whether the client is connected, or is again: it looks for a lost scheduler as long as for the first time."""
+        while self.client.status == "connecting":
+            time.sleep(_STEP_SECONDS)
+        return bool(self.client.status == "running")

@@ -1,0 +1,101 @@
+"""Workers die, freeze, lose their connections or leave in the middle of a pass: the same bits as undisturbed."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dfeas
+from dfeas.engine.cluster import DaskEngine
+from dfeas.engine.clusters import configuration, local_cluster
+from dfeas.errors import ClusterLostError
+from dfeas.passes import Softmin
+from dfeas.store import Source, open_source
+from tests.bits import digest
+from tests.faults.faulty import Incident, Meddling, cut_connections, freeze, kill, leave, wait_until
+
+WORKERS = 2
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Two workers; a frozen one is noticed soon, and few of them may die of one task."""
+    soon = {
+        "distributed.scheduler.worker-ttl": "1s",
+        "distributed.scheduler.allowed-failures": 3,
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dfeas.engine.clusters.configuration", lambda: {**configuration(), **soon})
+        patch.setattr("dfeas.engine.cluster.FOLD_BYTES", 100_000)
+        patch.setattr("dfeas.engine.cluster.HOLD_SECONDS", 0.0)
+        patch.setattr("dfeas.engine.watch.LOOK_SECONDS", 0.5)
+        with local_cluster(WORKERS) as client:
+            yield client
+
+
+def _kill_all(pids: list[int]) -> None:
+    for pid in sorted(pids, key=lambda pid: pid == os.getpid()):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _meddle(client: Any, path: Path, incident: Incident) -> None:
+    def ready() -> bool:
+        try:
+            client.register_plugin(Meddling(path, incident))
+        except OSError:  # one is just going
+            return False
+        return len(client.nthreads()) >= WORKERS
+
+    wait_until(ready)
+
+
+@pytest.mark.parametrize("what", [kill, freeze, leave, "kill all", cut_connections], ids=lambda w: getattr(w, "__name__", w))
+@pytest.mark.parametrize(
+    ("method", "turn"),
+    [("mirror-prox-one-pass", 3), ("online-perceptron", 1), ("ispvn", 1)],
+    ids=["pass", "fold", "vectors"],
+)
+def test_the_bits_are_those_of_an_undisturbed_run(
+    dataset: Callable[..., Any], tmp_path: Path, cluster: Any, what: Any, method: str, turn: int
+) -> None:
+    path, _ = dataset("one-flip" if method == "mirror-prox-one-pass" else "planted", 20, 12_000, margin=0.05, block_rows=500)
+    options = {"method": method, "eps": 0.01}
+    calm = dfeas.solve(path, **options)
+    if what == "kill all":
+        what = partial(_kill_all, list(cluster.run(os.getpid).values()))
+    (tmp_path / "marks").mkdir()
+    incident = Incident(9000, what, tmp_path / "marks", range(turn, turn + 1))
+    if what is cut_connections:  # such a worker does not come back
+        cluster.cluster.scale(len(cluster.cluster.worker_spec) + 1)
+    _meddle(cluster, path, incident)
+    try:
+        found = dfeas.solve(path, client=cluster, **options)
+    finally:
+        cluster.unregister_worker_plugin("meddling")
+    assert incident.happened
+    assert (found.stopped, found.proof) == ("verdict", "rigorous")
+    assert digest(found.evidence) == digest(calm.evidence)
+    same = ("verdict", "margin_lower", "margin_upper", "passes", "reads", "iterations", "bytes_read", "fingerprint")
+    assert [getattr(found, k) for k in same] == [getattr(calm, k) for k in same]
+
+
+def test_a_piece_of_work_that_kills_every_worker_ends_the_run(
+    dataset: Callable[..., Any], tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dfeas.engine.cluster.ENOUGH_DEATHS", 3)
+    path, _ = dataset("planted", 20, 12_000, margin=0.05, block_rows=500)
+    (tmp_path / "marks").mkdir()
+    incident = Incident(9000, kill, tmp_path / "marks", range(100))
+    _meddle(cluster, path, incident)
+    source = Source(str(path))
+    try:
+        with pytest.raises(ClusterLostError, match="4 Dask workers died, one after the other"):
+            DaskEngine(cluster, source, open_source(source)).run(Softmin(np.ones((20, 1)), np.ones(1)))
+    finally:
+        cluster.unregister_worker_plugin("meddling")
+    assert len(list(incident.marks.iterdir())) <= 4 + 1
