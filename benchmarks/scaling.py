@@ -102,24 +102,32 @@ class Pass:
         """Bytes of all nodes."""
         return self.nodes * (8 * self.m + 24) * self.k
 
-    def counts(self, part: str) -> dict[str, float]:
-        points = self.bytes / (4 * self.m)
-        match part:
-            case "reading":  # labels and norms as if they were read each time
-                return {"byte read": self.bytes + 9 * points, "block read": self.blocks}
-            case "scanning":
-                found = {"byte scanned": self.bytes, "point scanned": points, "block scanned": self.blocks}
-                more = {"block scanned, for each m k": self.blocks * self.m * self.k}
-                return found | {f"{name}, for each k": value * self.k for name, value in list(found.items())[:2]} | more
-            case "tasks":
-                inline = 0 if self.scattered else self.tasks * self.question_bytes
-                tasks = self.tasks * (1 + (self.merged > 1) / self.merged)
-                one = {"pass": 1, "pass that scatters its question": self.scattered}
-                return one | {"task": tasks, "worker": self.workers, "byte of questions in tasks": inline}
-            case "gathering":
-                return {"node gathered": self.nodes, "byte gathered": self.gathered}
-            case _:
-                return {"node merged": self.nodes, "m k of a node merged": self.nodes * self.m * self.k}
+    def counts(self, *parts: str) -> dict[str, float]:
+        points, mk = self.bytes / (4 * self.m), self.m * self.k
+        inline = 0 if self.scattered else self.tasks * self.question_bytes
+        tasks = self.tasks * (1 + (self.merged > 1) / self.merged)
+        found = {
+            # labels and norms as if they were read each time
+            "reading": {"byte read": self.bytes + 9 * points, "block read": self.blocks},
+            "scanning": {
+                "byte scanned": self.bytes,
+                "byte scanned, for each k": self.bytes * self.k,
+                "point scanned": points,
+                "point scanned, for each k": points * self.k,
+                "block scanned": self.blocks,
+                "block scanned, for each m k": self.blocks * mk,
+            },
+            "tasks": {
+                "pass": 1,
+                "pass that scatters its question": self.scattered,
+                "task": tasks,
+                "worker": self.workers,
+                "byte of questions in tasks": inline,
+            },
+            "gathering": {"node gathered": self.nodes, "byte gathered": self.gathered},
+            "merging": {"node merged": self.nodes, "m k of a node merged": self.nodes * mk},
+        }
+        return {name: value for part in parts for name, value in found.get(part, {}).items()}
 
 
 @dataclass
@@ -131,18 +139,14 @@ class Model:
 
     def fit(self) -> None:
         for parts in dict.fromkeys(case[0] for case in self.cases):
-            rows = [(self.counts(parts, what), seconds) for had, what, seconds, fitted in self.cases if had == parts and fitted]
-            if not rows:
-                continue
+            rows = [(what.counts(*parts), seconds) for had, what, seconds, fitted in self.cases if had == parts and fitted]
             matrix = np.array([[value / seconds for value in row.values()] for row, seconds in rows])
-            size = np.maximum(matrix.max(axis=0), 1e-300)
-            self.costs |= zip(rows[0][0], nnls(matrix / size, np.ones(len(rows)))[0] / size, strict=True)
-
-    def counts(self, parts: Sequence[str], what: Pass) -> dict[str, float]:
-        return {name: value for part in parts for name, value in what.counts(part).items()}
+            if rows:
+                size = np.maximum(matrix.max(axis=0), 1e-300)
+                self.costs |= zip(rows[0][0], nnls(matrix / size, np.ones(len(rows)))[0] / size, strict=True)
 
     def seconds(self, what: Pass, *parts: str) -> float:
-        return float(sum(self.costs[name] * value for name, value in self.counts(parts, what).items()))
+        return float(sum(self.costs[name] * value for name, value in what.counts(*parts).items()))
 
 
 @dataclass(frozen=True)
@@ -195,7 +199,7 @@ def timed(action: Callable[[], object]) -> float:
 
 def least(actions: Sequence[Callable[[], Sequence[float]]], turns: int) -> list[list[float]]:
     """The least of each figure; every turn goes through all actions, so that a busy moment spoils no action for good."""
-    return np.min([[action() for action in actions] for _ in range(turns)], axis=0).tolist()  # type: ignore[no-any-return]
+    return np.min([[action() for action in actions] for _ in range(turns)], axis=0).tolist()
 
 
 def softmin(m: int, k: int) -> Softmin:
@@ -217,7 +221,6 @@ def measure_work(folder: Path, model: Model, megabytes: float, turns: int) -> li
         if not path.exists():
             generate(Instance("halfspace", m, max(200, int(size * 1e6 / 4 / m))), path)
         dataset = open_source(Source(str(path)))
-
         actions.append(partial(in_process, LocalEngine(dataset, 1), softmin(m, k)))
         actions[-1]()  # checksums are verified on first touch
         made.append((Pass(m, k, dataset.blocks, 1, 1, dataset.bytes), path))
@@ -245,7 +248,7 @@ def program(environment: dict[str, str], name: str, *words: str) -> Iterator[psu
     try:
         yield psutil.Process(started.pid)
     finally:
-        started.terminate()
+        started.kill()  # it has no children, and its files are in a folder of ours
         started.wait()
 
 
@@ -269,9 +272,9 @@ def empty_pass(engine: cluster.DaskEngine, what: Pass) -> tuple[float, float]:
 def empty_passes(workers: int, tasks: list[int]) -> Iterator[Pass]:
     """Many tasks with small answers, fewer with larger ones."""
     for count in (max(1, count // workers) * workers for count in tasks):
-        yield from (Pass(10, 1, blocks, workers, count) for blocks in (count, 61 * count))
+        yield from (Pass(*shape, workers, count) for shape in ((10, 1, count), (10, 1, 61 * count), (1000, 1, count)))
         larger = (Pass(m, k, 61 * count, workers, count) for m, k in SHAPES)
-        yield from (what for what in larger if what.gathered < 2e8 and count * what.question_bytes < 5e7)
+        yield from (what for what in larger if what.gathered < 5e7 and what.nodes < 500)
 
 
 def bandwidths(client: Client) -> list[float]:
@@ -335,14 +338,15 @@ def measure_cluster(made: list[tuple[Pass, Path]], model: Model, counts: list[in
         allocation = {name.split(".")[-1]: str(value) for name, value in cluster.configuration().items() if "pre-spawn" in name}
         paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
         start = partial(program, {**os.environ, **allocation, "DASK_CONFIG": str(shipped), "PYTHONPATH": paths})
-        file = f"{stack.enter_context(tempfile.TemporaryDirectory())}/scheduler.json"
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        file = f"{folder}/scheduler.json"
         scheduler = stack.enter_context(start("scheduler", "--port", "0", "--scheduler-file", file))
         client = stack.enter_context(Client(scheduler_file=file, timeout=60))
         heavy = Pass(1, 1, 1, 0, 1)
         for workers in counts:
             for _ in range(workers - heavy.workers):
-                words = ("--no-nanny", "--nthreads", "1", "--memory-limit", "0", "--scheduler-file", file)
-                stack.enter_context(start("worker", *words))
+                words = ("--no-nanny", "--nthreads", "1", "--memory-limit", "0", "--local-directory", folder)
+                stack.enter_context(start("worker", *words, "--scheduler-file", file))
             client.wait_for_workers(workers, timeout=300)
             heavy = measure_passes(client, made, model, tasks, turns, workers < max(counts))
         return measure_links(client, scheduler, made[0][1], heavy, max(tasks), turns)
@@ -415,7 +419,9 @@ def print_moves(model: Model, place: Place, straight: float) -> None:
         print(f"| {size / 1e12:g} | {m} | {k} | {now.gathered / 1e9:.2g} | {cells} |")
     print("\nA: one range a thread, not two. B: ranges begin at blocks that are multiples of a power of two, an eighth of a")
     print("range at most: fewer nodes, the same tree. C: answers gathered straight from the workers, as measured above.")
-    print("D: nodes of 8 ranges merged on a worker first.")
+    print("D: nodes of 8 ranges merged on a worker first. What is gathered is held by the scheduler and by the driver.")
+    column = max(model.costs["byte gathered"], place.hops / place.network) * 1e9
+    print(f"\nThe columns that a select pass brings go the same way: {column:.2g} s more for each GB of them.")
 
 
 def numbers(text: str) -> list[int]:
@@ -425,9 +431,9 @@ def numbers(text: str) -> list[int]:
 def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workers", type=numbers, default=[1, 2, 4, 8], help="ascending; the last is kept from the fit")
-    parser.add_argument("--tasks", type=numbers, default=[8, 32, 128, 512], help="of a pass that reads nothing")
+    parser.add_argument("--tasks", type=numbers, default=[8, 32, 128, 400], help="of a pass that reads nothing")
     parser.add_argument("--mb", type=float, default=128.0, help="of data to read and scan")
-    parser.add_argument("--turns", type=int, default=7)
+    parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--dir", default=None, help="where the data is made")
     parser.add_argument("--threads", type=int, default=1, help="of a worker of the cluster to predict")
     parser.add_argument("--workers-per-machine", type=int, default=8, help="which share its link and disk")

@@ -14,7 +14,7 @@ SMALL = {
     "method_passes": ["--scale", "0.01", "--max-passes", "20"],
     "paper_tables": ["--scale", "0.01", "--max-passes", "15", "--limit", "5", "--margins", "2", "--seeds", "2"],
     "checkpoints": ["--writing-kills", "8", "--driver-kills", "3", "--points", "20000", "--passes", "30", "--every", "0.1"],
-    "scaling": ["--workers", "1,2", "--tasks", "4,8", "--mb", "2", "--turns", "1"],
+    "scaling": ["--workers", "1,2", "--tasks", "4", "--mb", "2", "--turns", "1"],
     "iteration_cost": ["--gb", "0.01", "--warm-up", "1", "--turns", "2"],
 }
 
