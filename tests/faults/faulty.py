@@ -97,6 +97,9 @@ class Flaky:
     def advise(self, index: int) -> None:
         self.inner.advise(index)
 
+    def stamp(self, index: int) -> int | None:
+        return self.inner.stamp(index)
+
 
 def flaky(dataset: Dataset, path: Path, count: Count, k: int, damage: Callable[[Path], Any]) -> Dataset:
     """The dataset at a path, with one damaged read."""
@@ -148,8 +151,8 @@ class Meddling(WorkerPlugin):
     def setup(self, worker: Any) -> None:
         self.read_blocks = read_blocks = Dataset.read_blocks
 
-        def meddled(dataset: Dataset, indices: Any, cost: Any) -> Iterator[Any]:
-            for block in read_blocks(dataset, indices, cost):
+        def meddled(dataset: Dataset, indices: Any, cost: Any, keep: bool = False) -> Iterator[Any]:
+            for block in read_blocks(dataset, indices, cost, keep):
                 if dataset.where == self.path:
                     self.meddle(block)
                 yield block
