@@ -13,6 +13,7 @@ import dask.config
 import yaml
 from distributed import Client, LocalCluster, worker_client
 from distributed.client import FutureCancelledError
+from distributed.core import Status
 from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 
 from dfeas.errors import ClusterLostError, UsageError
@@ -62,6 +63,23 @@ def local_cluster(workers: int) -> Iterator[Client]:
             raise ClusterLostError(f"a cluster of {workers} worker processes did not start here: {line(error)}") from None
         with started as cluster, Client(cluster) as client:
             yield client
+
+
+def mend(client: Client, workers: int) -> None:
+    """Start workers of a local cluster anew whose nannies have ended, too: a nanny ends when a worker dies while it starts, or
+    loses its connections. Does nothing for other clusters, or when there are as many ``workers`` as there should be.
+    """
+    cluster = client.cluster
+    if not isinstance(cluster, LocalCluster) or workers >= len(cluster.worker_spec):
+        return
+
+    def renewed() -> None:
+        for name, nanny in list(cluster.workers.items()):
+            if nanny.status in (Status.closed, Status.failed):
+                del cluster.workers[name]
+        cluster.scale(len(cluster.worker_spec))
+
+    cluster.loop.add_callback(renewed)
 
 
 @contextmanager

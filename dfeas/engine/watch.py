@@ -6,15 +6,18 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import wait
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
+from functools import partial
 from threading import Semaphore
 from typing import TYPE_CHECKING, Any
 
+from dfeas.engine.clusters import mend
 from dfeas.errors import ClusterLostError
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client
+    from distributed import Future as Task
 
 logger = logging.getLogger("dfeas")
 
@@ -24,6 +27,8 @@ ANSWER_SECONDS = 20.0
 """How long a scheduler may take to say what workers it has."""
 PATIENCE_SECONDS = 600.0
 """How long the driver waits for a worker when there is none."""
+GONE_SECONDS = 1.0
+"""How often a driver that waits for results looks whether a worker is gone."""
 _STEP_SECONDS = 0.1
 
 
@@ -45,6 +50,7 @@ class Watch:
             found = self.client.nthreads(callback_timeout=ANSWER_SECONDS)
         except TimeoutError:
             raise TimeoutError("the scheduler does not answer any more") from None
+        mend(self.client, len(found))
         return {str(worker): int(threads) for worker, threads in found.items()}
 
     def workers(self) -> dict[str, int]:
@@ -60,7 +66,7 @@ class Watch:
             threads = self.threads()
         return threads
 
-    def settled(self, futures: Sequence[Future], seconds: float | None = None) -> None:
+    def settled(self, futures: Sequence[Task], seconds: float | None = None) -> None:
         """Wait until each has a result, or an error; with ``seconds``, no longer than that."""
         done = Semaphore(0)
         for future in futures:
@@ -74,26 +80,39 @@ class Watch:
             self._until(lambda seconds: done.acquire(timeout=seconds))
 
     def answer(self, call: Callable[..., Awaitable[Any]], *args: Any, **options: Any) -> Any:
-        """What a method of the client returns. The wait is not in its event loop: an interrupt leaves nothing there."""
+        """What a method of the client returns that may be called again, such as gather.
+
+        Dask goes on asking a worker that has just died for a minute and more: when one is gone, another call is made, which
+        asks those that are left. The wait is not in the client's event loop: an interrupt leaves nothing there.
+        """
 
         async def called() -> Any:
             return await call(*args, asynchronous=True, **options)
 
-        coming = asyncio.run_coroutine_threadsafe(called(), self.client.loop.asyncio_loop)
-        try:
-            self._until(lambda seconds: not wait([coming], seconds).not_done)
-            return coming.result()
-        finally:
-            coming.cancel()
+        while True:
+            coming = asyncio.run_coroutine_threadsafe(called(), self.client.loop.asyncio_loop)
+            try:
+                self._until(partial(self._came, coming, set(self.threads())))
+                if coming.done():
+                    return coming.result()
+            finally:
+                coming.cancel()
+
+    def _came(self, coming: Future[Any], asked: set[str], seconds: float) -> bool:
+        """Whether it has come, or will not, for one of those asked is gone."""
+        return not wait([coming], min(seconds, GONE_SECONDS)).not_done or not asked <= set(self.threads())
 
     def _until(self, done: Callable[[float], bool]) -> None:
         """Wait until ``done``, which waits for so many seconds at most, and look at the cluster meanwhile."""
-        alone = 0.0
+        alone: float | None = None  # since when there has been no worker
         while not done(LOOK_SECONDS):
-            alone = 0.0 if self.threads() else alone + LOOK_SECONDS
-            if alone == LOOK_SECONDS:
+            if self.threads():
+                alone = None
+                continue
+            if alone is None:
+                alone = time.monotonic()
                 logger.warning("the Dask cluster has lost all workers; waiting for new ones")
-            if alone > PATIENCE_SECONDS:
+            if time.monotonic() - alone > PATIENCE_SECONDS:
                 raise ClusterLostError(f"the Dask cluster has had no worker for {PATIENCE_SECONDS:.0f} s")
 
     def recovers(self) -> bool:

@@ -12,7 +12,7 @@ import pytest
 
 import dfeas
 from dfeas.engine.cluster import DaskEngine
-from dfeas.engine.clusters import configuration, local_cluster
+from dfeas.engine.clusters import configuration, local_cluster, mend
 from dfeas.errors import ClusterLostError
 from dfeas.passes import Softmin
 from dfeas.store import Source, open_source
@@ -49,6 +49,7 @@ def _meddle(client: Any, path: Path, incident: Incident) -> None:
             client.register_plugin(Meddling(path, incident))
         except OSError:  # one is just going
             return False
+        mend(client, len(client.nthreads()))
         return len(client.nthreads()) >= WORKERS
 
     wait_until(ready)
@@ -70,8 +71,6 @@ def test_the_bits_are_those_of_an_undisturbed_run(
         what = partial(_kill_all, list(cluster.run(os.getpid).values()))
     (tmp_path / "marks").mkdir()
     incident = Incident(9000, what, tmp_path / "marks", range(turn, turn + 1))
-    if what is cut_connections:  # such a worker does not come back
-        cluster.cluster.scale(len(cluster.cluster.worker_spec) + 1)
     _meddle(cluster, path, incident)
     try:
         found = dfeas.solve(path, client=cluster, **options)
