@@ -28,7 +28,7 @@ R = TypeVar("R")
 RANGES_PER_THREAD = 2
 TRIES = 3
 ENOUGH_DEATHS = 10
-"""A task on which more workers than that have died is to blame."""
+"""Work at which more workers than that have died is to blame."""
 HOLD_SECONDS = 5.0
 """How often the carry of a fold is brought to the driver: what a lost worker costs beyond its own task."""
 FOLD_BYTES = 32 << 20
@@ -37,6 +37,10 @@ FORGET_SECONDS = 5.0
 """How long the end of a run waits for workers to forget its blocks."""
 INLINE_BYTES = 1 << 16
 """Questions up to this size travel in each task; larger ones are scattered once a pass."""
+
+
+class _GoneError(Exception):
+    """A worker is gone that was to read blocks for a fold."""
 
 
 @dataclass
@@ -77,7 +81,7 @@ class DaskEngine:
         began = perf_counter()
         if isinstance(question, Ordered):
             held = _Carried((question.fold.start(), Cost()))
-            answer, self.cost = self._persist(lambda: self._fold(question.fold, held))
+            answer, self.cost = self._persist(lambda: self._fold(question.fold, held), lambda: held.done)
             self._compare(None)
         else:
             blocks = parts(question)[1]
@@ -105,26 +109,29 @@ class DaskEngine:
                 "let all of them see the same data, leave it alone during a run, and run again"
             )
 
-    def _persist(self, attempt: Callable[[], R]) -> R:
-        """What an attempt returns; lost work is asked for again. Raises ClusterLostError in the end."""
-        last: BaseException | None = None
-        deaths = 0
-        for _ in range(TRIES):
+    def _persist(self, attempt: Callable[[], R], done: Callable[[], int] = int) -> R:
+        """What an attempt returns; lost work is asked for again. Raises ClusterLostError when nothing more gets ``done``."""
+        tries = deaths = before = 0
+        while True:
             try:
                 return attempt()
+            except _GoneError:
+                deaths += 1
             except KilledWorker as error:
                 deaths += error.allowed_failures + 1
-                if deaths > ENOUGH_DEATHS:
-                    raise ClusterLostError(
-                        f"{deaths} Dask workers died, one after the other, at the same piece of work; their logs may say why "
-                        "(often: not enough memory)"
-                    ) from None
-                last = error
             except LOST as error:
-                last = error
+                tries += 1
+                if tries == TRIES:
+                    raise ClusterLostError(f"the Dask cluster was lost: {line(error)}") from None
+            if done() > before:
+                before, tries, deaths = done(), 0, 0
+            if deaths > ENOUGH_DEATHS:
+                raise ClusterLostError(
+                    f"{deaths} Dask workers died, one after the other, at the same piece of work; their logs may say why "
+                    "(often: not enough memory)"
+                )
             if not self._watch.recovers():
                 raise ClusterLostError("the Dask cluster was lost: its scheduler cannot be reached any more")
-        raise ClusterLostError(f"the Dask cluster was lost: {line(last or TimeoutError())}")
 
     def _begin(self) -> None:
         """Before tasks are sent."""
@@ -157,7 +164,8 @@ class DaskEngine:
                     reads[sent] = self._submit(f"read-{sent}", homes[sent], read_range, self.source, *ranges[sent])
                     sent += 1
                 link = self._submit(f"fold-{i}", None, fold_range, self.source, fold, link, reads[i])
-                self._watch.settled([link])
+                if not self._watch.settled([link], set(homes[i:sent])):
+                    raise _GoneError
                 reads[i] = None
                 if link.status == "error" or i + 1 == len(ranges) or perf_counter() - at > HOLD_SECONDS:
                     held.carry, held.done = self._watch.answer(self.client.gather, link), i + 1
@@ -171,16 +179,22 @@ class DaskEngine:
     def _attempt(self, function: Callable[..., R], args: tuple[Any, ...], count: int | None) -> list[R]:
         self._begin()
         ranges = cut(self.dataset.blocks if count is None else count, self.parallel * RANGES_PER_THREAD)
-        homes: Sequence[str | None] = [None] * len(ranges)
+        homes: list[str | None] = [None] * len(ranges)
         if count is None:
-            homes = self._homes.place(ranges, self._workers)
+            homes[:] = self._homes.place(ranges, self._workers)
         sent = self._sendable(args)
-        futures = [
-            self._submit(str(first), home, on_worker, function, self.source, first, stop, sent)
-            for (first, stop), home in zip(ranges, homes, strict=True)
-        ]
+        work = [(on_worker, function, self.source, first, stop, sent) for first, stop in ranges]
+        futures = [self._submit(str(i), home, *work[i]) for i, home in enumerate(homes)]
         try:
-            self._watch.settled(futures)
+            while not self._watch.settled(futures, {home for home in homes if home is not None}):
+                # the scheduler may have put such a task aside when there was nobody else, and would never take it up
+                there = self._watch.threads()
+                for i, home in enumerate(homes):
+                    if home is not None and home not in there:
+                        homes[i] = None
+                        if not futures[i].done():
+                            self._cancel([futures[i]])
+                            futures[i] = self._submit(f"{i}-again", None, *work[i])
             done: list[tuple[str, R]] = self._watch.answer(self.client.gather, futures)
         except BaseException:
             self._cancel(futures)
@@ -208,4 +222,4 @@ class DaskEngine:
         if self.client.status != "running" or not self.source.cache_bytes:
             return
         asked = [self._submit(f"forget-{worker}", worker, forget, self.source.run) for worker in self._workers]
-        self._watch.settled(asked, FORGET_SECONDS)
+        self._watch.settled_within(asked, FORGET_SECONDS)

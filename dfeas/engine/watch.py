@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from functools import partial
@@ -21,14 +21,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("dfeas")
 
-LOOK_SECONDS = 5.0
+LOOK_SECONDS = 1.0
 """How often a waiting driver looks whether the cluster is still there."""
 ANSWER_SECONDS = 20.0
 """How long a scheduler may take to say what workers it has."""
 PATIENCE_SECONDS = 600.0
 """How long the driver waits for a worker when there is none."""
-GONE_SECONDS = 1.0
-"""How often a driver that waits for results looks whether a worker is gone."""
 _STEP_SECONDS = 0.1
 
 
@@ -66,18 +64,20 @@ class Watch:
             threads = self.threads()
         return threads
 
-    def settled(self, futures: Sequence[Task], seconds: float | None = None) -> None:
-        """Wait until each has a result, or an error; with ``seconds``, no longer than that."""
+    def settled(self, futures: Sequence[Task], homes: Collection[str] = ()) -> bool:
+        """Wait until each has a result, or an error; or until one of the workers ``homes`` is gone, which is False."""
         done = Semaphore(0)
         for future in futures:
             future.add_done_callback(lambda _: done.release())
-        if seconds is not None:
-            deadline = time.monotonic() + seconds
-            for _ in futures:
-                done.acquire(timeout=max(0.0, deadline - time.monotonic()))
-            return
+        return all(self._until(lambda seconds: done.acquire(timeout=seconds), homes) for _ in futures)
+
+    def settled_within(self, futures: Sequence[Task], seconds: float) -> None:
+        """Wait until each has a result, or an error, but no longer than that."""
+        done, deadline = Semaphore(0), time.monotonic() + seconds
+        for future in futures:
+            future.add_done_callback(lambda _: done.release())
         for _ in futures:
-            self._until(lambda seconds: done.acquire(timeout=seconds))
+            done.acquire(timeout=max(0.0, deadline - time.monotonic()))
 
     def answer(self, call: Callable[..., Awaitable[Any]], *args: Any, **options: Any) -> Any:
         """What a method of the client returns that may be called again, such as gather.
@@ -90,23 +90,22 @@ class Watch:
             return await call(*args, asynchronous=True, **options)
 
         while True:
+            asked = set(self.threads())
             coming = asyncio.run_coroutine_threadsafe(called(), self.client.loop.asyncio_loop)
             try:
-                self._until(partial(self._came, coming, set(self.threads())))
-                if coming.done():
+                if self._until(partial(_came, coming), asked):
                     return coming.result()
             finally:
                 coming.cancel()
 
-    def _came(self, coming: Future[Any], asked: set[str], seconds: float) -> bool:
-        """Whether it has come, or will not, for one of those asked is gone."""
-        return not wait([coming], min(seconds, GONE_SECONDS)).not_done or not asked <= set(self.threads())
-
-    def _until(self, done: Callable[[float], bool]) -> None:
-        """Wait until ``done``, which waits for so many seconds at most, and look at the cluster meanwhile."""
+    def _until(self, done: Callable[[float], bool], homes: Collection[str]) -> bool:
+        """Wait until ``done``, which waits for so many seconds at most, or until one of some workers is gone."""
         alone: float | None = None  # since when there has been no worker
         while not done(LOOK_SECONDS):
-            if self.threads():
+            now = self.threads()
+            if now and not now.keys() >= set(homes):
+                return done(0)
+            if now:
                 alone = None
                 continue
             if alone is None:
@@ -114,9 +113,14 @@ class Watch:
                 logger.warning("the Dask cluster has lost all workers; waiting for new ones")
             if time.monotonic() - alone > PATIENCE_SECONDS:
                 raise ClusterLostError(f"the Dask cluster has had no worker for {PATIENCE_SECONDS:.0f} s")
+        return True
 
     def recovers(self) -> bool:
         """Whether the client is connected, or is again: it looks for a lost scheduler as long as for the first time."""
         while self.client.status == "connecting":
             time.sleep(_STEP_SECONDS)
         return bool(self.client.status == "running")
+
+
+def _came(coming: Future[Any], seconds: float) -> bool:
+    return not wait([coming], seconds).not_done
