@@ -180,6 +180,7 @@ def _record(method: str, evidence: Evidence, engine: Engine, passes: float, seco
         stalled=evidence.stalled,
         hopeful=evidence.hopeful,
         refining=evidence.refining,
+        cached_bytes=cost.cached_bytes,
     )
 
 

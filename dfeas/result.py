@@ -48,7 +48,7 @@ class Result:
     passes: float  # reads that the method asked for; a partial read counts as its share
     reads: float  # all reads: also survey, recovery and check
     iterations: int
-    bytes_read: int
+    bytes_read: int  # of these reads, from storage or from blocks that were kept in memory
     seconds: float
     certificate: str | None  # path of the file
     fingerprint: str

@@ -44,12 +44,13 @@ class Record:
     read_seconds: float  # all threads or workers together
     scan_seconds: float
     engine_seconds: float  # of the pass, not explained by its busiest share of reading and scanning
-    bytes_read: int  # by this pass
+    bytes_read: int  # by this pass, from storage
     memory_bytes: int  # resident memory of the driver's process
     method_seconds: float = 0.0  # of the method, between the passes
     stalled: str = ""
     hopeful: bool = False  # a separator is expected, however small margin_upper is
     refining: bool = False  # a wider separator is expected, as the method's theorem promises
+    cached_bytes: int = 0  # of this pass, from blocks that were kept in memory
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,7 +141,7 @@ class Terminal:
 def describe(records: list[Record], eps: float) -> str:
     """One line: passes, bracket, violated points, speed, time left."""
     last = records[-1]
-    speed = last.bytes_read / last.pass_seconds / 1e9 if last.pass_seconds > 0 else 0.0
+    speed = (last.bytes_read + last.cached_bytes) / last.pass_seconds / 1e9 if last.pass_seconds > 0 else 0.0
     parts = [
         f"pass {last.passes:.4g}",
         f"margin {last.margin_lower:+.3e} .. {last.margin_upper:.3e}",

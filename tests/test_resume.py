@@ -50,16 +50,17 @@ def digest(run: Path) -> str:
     return found.hexdigest()
 
 
-@pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("kind", ["halfspace", "one-flip"])
+@pytest.mark.parametrize(
+    ("kind", "name"), [*(("halfspace", name) for name in METHODS), ("one-flip", "working-set"), ("one-flip", "ispvn")]
+)
 def test_every_method_goes_on_with_the_same_bits_wherever_it_was_stopped(
-    arrays: Callable[..., Any], tmp_path: Path, name: str, kind: str
+    arrays: Callable[..., Any], tmp_path: Path, kind: str, name: str
 ) -> None:
     X, labels = arrays(kind, 6, 300, seed=3)
-    limits = {"eps": 0.02, "max_passes": 60}
+    limits = {"eps": 0.02, "max_passes": 40}
     whole = dfeas.solve(X, labels, method=name, out=tmp_path / "whole", **limits)
     most = int(whole.passes)
-    for passes in sorted({0, 1, 2, 3, most // 2, most - 1} & set(range(most))):
+    for passes in sorted({0, 1, 3, most - 1} & set(range(most))):
         run = tmp_path / f"after{passes}"
         begun = dfeas.solve(X, labels, method=name, out=run, stop=after(passes), **limits)
         assert begun.stopped == "interrupted"

@@ -44,7 +44,7 @@ class ClusterLog:
         """After each pass."""
         line = (
             f"{record.method}: pass {record.passes:.4g}, margin {record.margin_lower:+.3e} .. {record.margin_upper:.3e}, "
-            f"{record.bytes_read / 1e9:.3g} GB in {record.pass_seconds:.3g} s"
+            f"{record.bytes_read / 1e9:.3g} GB read and {record.cached_bytes / 1e9:.3g} GB kept, in {record.pass_seconds:.3g} s"
         )
         self._tell(line, {"event": "pass", **asdict(record)})
 

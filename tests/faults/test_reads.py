@@ -19,9 +19,7 @@ from tests.faults.faulty import Count, Meddling, cut_short, flaky, flipped, gone
 
 SOLVES = [
     ("working-set", "one-flip", "eps-infeasible", gone),
-    ("working-set", "one-flip", "eps-infeasible", flipped),
     ("mirror-prox-one-pass", "planted", "feasible", gone),
-    ("mirror-prox-one-pass", "planted", "feasible", flipped),
     ("mirror-prox-one-pass", "planted", "feasible", cut_short),
     ("online-perceptron", "planted", "feasible", flipped),
     ("ispvn", "planted", "feasible", flipped),

@@ -55,11 +55,23 @@ def _meddle(client: Any, path: Path, incident: Incident) -> None:
     wait_until(ready)
 
 
-@pytest.mark.parametrize("what", [kill, freeze, leave, "kill all", cut_connections], ids=lambda w: getattr(w, "__name__", w))
+PASS, FOLD, VECTORS = ("mirror-prox-one-pass", 3), ("online-perceptron", 1), ("ispvn", 1)
+
+
 @pytest.mark.parametrize(
-    ("method", "turn"),
-    [("mirror-prox-one-pass", 3), ("online-perceptron", 1), ("ispvn", 1)],
-    ids=["pass", "fold", "vectors"],
+    ("what", "method", "turn"),
+    [
+        (kill, *PASS),
+        (freeze, *PASS),
+        (leave, *PASS),
+        ("kill all", *PASS),
+        (cut_connections, *PASS),
+        (kill, *FOLD),
+        ("kill all", *FOLD),
+        (kill, *VECTORS),
+        (cut_connections, *VECTORS),
+    ],
+    ids=lambda w: getattr(w, "__name__", str(w)),
 )
 def test_the_bits_are_those_of_an_undisturbed_run(
     dataset: Callable[..., Any], tmp_path: Path, cluster: Any, what: Any, method: str, turn: int
