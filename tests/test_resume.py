@@ -32,11 +32,21 @@ def after(passes: int) -> Callable[[], bool]:
     return lambda: next(left, None) is None
 
 
-CLOCKED = {"seconds", "pass_seconds", "read_seconds", "scan_seconds", "engine_seconds", "method_seconds", "memory_bytes"}
+CLOCKED = {
+    "bytes_read",
+    "cached_bytes",
+    "seconds",
+    "pass_seconds",
+    "read_seconds",
+    "scan_seconds",
+    "engine_seconds",
+    "method_seconds",
+    "memory_bytes",
+}
 
 
 def told(run: Path) -> list[dict[str, Any]]:
-    """What the trace says of each pass, but for clocks and memory."""
+    """What the trace says of each pass, but for clocks, memory, and what came from storage."""
     events = [json.loads(line) for line in (run / "trace.jsonl").read_text().splitlines()]
     return [{k: v for k, v in e.items() if k not in CLOCKED} for e in events if e["event"] == "pass"]
 
@@ -191,7 +201,7 @@ def test_a_checkpoint_that_cannot_be_written_does_not_end_a_run(
     monkeypatch.setattr(Checkpoints, "save", full)
     found = dfeas.solve(X, labels, method="mirror-prox-fixed", out=tmp_path / "run", checkpoint_every=0, max_passes=5)
     assert found.passes == 5
-    assert len(calls) > 2
+    assert len(calls) >= 2
     assert "no checkpoint could be written" in (tmp_path / "run" / "trace.jsonl").read_text()
 
 
