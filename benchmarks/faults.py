@@ -27,6 +27,7 @@ from statistics import median
 from threading import Thread
 from typing import Any
 
+import cloudpickle
 import dask.config
 from distributed import WorkerPlugin
 
@@ -77,6 +78,7 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--frozen", type=int, default=1, help="turns of the frozen worker")
     parser.add_argument("--dir", default=None, help="where the data is made")
     options = parser.parse_args(words)
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import this file
     # workers start from a process that has imported everything: what is measured is not how fast Python starts
     quick = dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"})
     with quick, tempfile.TemporaryDirectory(dir=options.dir) as made:

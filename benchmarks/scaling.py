@@ -49,6 +49,7 @@ from scipy.optimize import least_squares, nnls
 from threadpoolctl import threadpool_limits
 
 from dfeas.engine import LocalEngine, cluster
+from dfeas.engine.clusters import configuration
 from dfeas.engine.ranges import cut, join
 from dfeas.instances import Instance, generate
 from dfeas.passes import Softmin
@@ -336,7 +337,7 @@ def measure_cluster(made: list[tuple[Pass, Path]], model: Model, counts: list[in
     """Everything that takes more and more workers."""
     with ExitStack() as stack:
         shipped = stack.enter_context(resources.as_file(resources.files("dfeas.engine") / "dask.yaml"))
-        allocation = {name.split(".")[-1]: str(value) for name, value in cluster.configuration().items() if "pre-spawn" in name}
+        allocation = {name.split(".")[-1]: str(value) for name, value in configuration().items() if "pre-spawn" in name}
         paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
         start = partial(program, {**os.environ, **allocation, "DASK_CONFIG": str(shipped), "PYTHONPATH": paths})
         folder = stack.enter_context(tempfile.TemporaryDirectory())

@@ -53,7 +53,10 @@ def show_plan(data: Path, found: Plan, as_json: bool) -> None:
         f"a pass takes {_time(first)} ({found.bytes / first / 1e9:.2g} GB/s), a later one {_time(later)} "
         f"({found.bytes / later / 1e9:.2g} GB/s): measured now, {found.threads} threads"
     )
-    click.echo(f"memory keeps {(found.bytes - found.later_bytes) / 1e9:.2g} GB of the blocks: a later pass reads the rest")
+    if found.later_bytes:
+        click.echo(f"memory keeps {(found.bytes - found.later_bytes) / 1e9:.2g} GB of the data: a later pass reads the rest")
+    else:
+        click.echo("memory keeps the data: a later pass reads nothing from storage")
     click.echo("")
     lines = [["method", "memory", "passes", "at most", "time"]]
     for e in found.estimates:

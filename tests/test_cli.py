@@ -203,8 +203,9 @@ def test_a_plan_is_a_table_or_json(room: Path) -> None:
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0] == "yes: 30000 points of 20 features, 0.0024 GB"
-    assert [line.split()[0] for line in lines[4 : 4 + len(METHODS)]] == list(METHODS)
-    assert lines[4].endswith("this is auto")
+    assert lines[2] == "memory keeps the data: a later pass reads nothing from storage"
+    assert [line.split()[0] for line in lines[5 : 5 + len(METHODS)]] == list(METHODS)
+    assert lines[5].endswith("this is auto")
     values = json.loads(dfeas("plan", "yes", "--method", "perceptron", "--json", cwd=room).stdout)
     assert values["n"] == 30000
     assert [e["method"] for e in values["estimates"]] == ["perceptron"]
@@ -371,7 +372,7 @@ def test_an_output_that_is_being_written_is_refused(room: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("engine", [(), ("--local", "2")], ids=["in-process", "dask"])
-def test_a_killed_solve_leaves_nothing_that_looks_whole_and_can_be_run_again(tmp_path: Path, engine: tuple[str, ...]) -> None:
+def test_a_killed_solve_leaves_nothing_that_looks_whole_and_goes_on(tmp_path: Path, engine: tuple[str, ...]) -> None:
     assert dfeas("generate", "halfspace", "data", "--features", 100, "--points", 200_000, cwd=tmp_path).returncode == 0
     trace = tmp_path / "run" / "trace.jsonl"
     running = start("solve", "data", "--out", "run", "--method", "mirror-prox", "--eps", 1e-9, *engine, cwd=tmp_path)
@@ -380,7 +381,8 @@ def test_a_killed_solve_leaves_nothing_that_looks_whole_and_can_be_run_again(tmp
     running.communicate()
     assert not (tmp_path / "run" / "result.json").exists()
     _refused(dfeas("verify", "run", cwd=tmp_path), 4, "no finished run")
-    again = dfeas("solve", "data", "--out", "run", "--method", "mirror-prox", "--max-passes", 3, cwd=tmp_path)
+    _refused(dfeas("solve", "data", "--out", "run", cwd=tmp_path), 2, "dfeas resume run")
+    again = dfeas("resume", "run", "--max-passes", 8, cwd=tmp_path)
     assert again.returncode == 3, again.stderr
     assert (tmp_path / "run" / "result.json").exists()
 
