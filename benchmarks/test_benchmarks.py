@@ -16,7 +16,7 @@ SMALL = {
     "paper_tables": ["--scale", "0.01", "--max-passes", "15", "--limit", "5", "--margins", "2", "--seeds", "2"],
     "checkpoints": ["--writing-kills", "8", "--driver-kills", "3", "--points", "20000", "--passes", "30", "--every", "0.1"],
     "corruption": ["--count", "40", "--verified", "12"],
-    "faults": ["--runs", "1", "--workers", "2", "--points", "20000", "--features", "10", "--singles", "1", "--frozen", "0"],
+    "faults": ["--runs", "1", "--workers", "2", "--points", "20000", "--features", "10", "--life", "2", "--singles", "1", "--frozen", "0"],
     "scaling": ["--workers", "1,2", "--tasks", "4", "--mb", "2", "--turns", "1"],
     "iteration_cost": ["--gb", "0.01", "--warm-up", "1", "--turns", "2"],
 }
