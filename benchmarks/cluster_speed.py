@@ -31,7 +31,6 @@ from dfeas.engine.clusters import local_cluster
 from dfeas.instances import Instance, generate
 from dfeas.passes import Softmin
 from dfeas.store import Source, open_source
-from dfeas.store.cache import BlockCache
 
 WORKERS = 2
 KINDS = ("in-process", "workers, shipped configuration", "workers, default configuration")
@@ -54,7 +53,7 @@ def serve(kind: str, path: str, kept: int) -> None:
     engine: Any
     with ExitStack() as stack:
         if kind == KINDS[0]:
-            dataset.cache = BlockCache(kept)
+            dataset.keep(kept)
             engine = LocalEngine(dataset, WORKERS)
         else:
             cluster = local_cluster(WORKERS) if kind == KINDS[1] else default_cluster()

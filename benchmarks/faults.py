@@ -101,7 +101,8 @@ def main(words: list[str] | None = None) -> None:
         print("| fault | runs | right | equal bits | hangs | seconds, median | most | against undisturbed, median | most |")
         print("|---|---|---|---|---|---|---|---|---|")
         life = options.life or calm / 4
-        kills(options, made, solve, life, calm, right)
+        if options.runs:
+            kills(options, made, solve, life, calm, right)
         for name, sent, turns in (("SIGKILL", signal.SIGKILL, options.singles), ("SIGSTOP", signal.SIGSTOP, options.frozen)):
             found = [struck(options.workers, solve, sent, calm) for _ in range(turns)]
             show(f"one {name}", found, calm, right, options.deadline)

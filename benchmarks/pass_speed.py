@@ -31,7 +31,6 @@ from dfeas.engine.clusters import local_cluster
 from dfeas.instances import Instance, generate
 from dfeas.passes import Block, Softmin
 from dfeas.store import Source, open_source
-from dfeas.store.cache import BlockCache
 from dfeas.store.reading import Cost
 
 THREADS = 2
@@ -120,7 +119,7 @@ def report(path: Path, count: int) -> None:
     share = dataset.n / sum(block.size for block in memory)
     engine = LocalEngine(dataset, THREADS)
     keeping = open_source(Source(str(path)))
-    keeping.cache = BlockCache(KEPT_BYTES)
+    keeping.keep(KEPT_BYTES)
     keeper = LocalEngine(keeping, THREADS)
     y = np.full((dataset.m, 1), dataset.m**-0.5)
     for each in (engine, keeper):

@@ -13,17 +13,14 @@ import psutil
 from dfeas.blas import processors
 from dfeas.engine import LocalEngine
 from dfeas.errors import UsageError
-from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
+from dfeas.memory import DEFAULT_MEMORY, WEIGHING, parse_bytes, threads_that_fit
 from dfeas.methods import METHODS, Facts, working_set_size
-from dfeas.passes import Partial, Softmin, Survey
-from dfeas.projection import WEIGHING, columns, drops, project, usual_passes
+from dfeas.passes import Partial, Survey
+from dfeas.projection import columns, drops, probe, probed, project, usual_passes
 from dfeas.request import LEAST_EPS, choose, facts_of, known
 from dfeas.setting import open_data
 from dfeas.store import Dataset
 from dfeas.store.writing import refuse_unusable
-
-PROBE_BYTES = 256 << 20
-"""How much is read to measure the speed."""
 
 PROBED_FEATURES = 1000
 """Products are timed with at most so many features."""
@@ -89,7 +86,7 @@ def plan(
     auto = choose("auto", facts_of(dataset, budget))[0]
     names = list(METHODS) if method is None else [method]
     estimates = tuple(_estimate(dataset, name, name == auto, margin, budget, speed) for name in names)
-    later = project(dataset, auto, budget, margin).later_bytes
+    later = project(dataset, [auto], budget, margin).later_bytes
     return Plan(dataset.n, dataset.m, dataset.bytes, later, threads, *speed, margin, estimates)
 
 
@@ -103,7 +100,7 @@ def _estimate(
         thinking = _solver_seconds(int(columns(facts)), facts)
     first, later = pass_seconds
     seconds = first + (passes - 1) * later + thinking
-    memory = project(dataset, name, budget, margin).memory_bytes
+    memory = project(dataset, [name], budget, margin).memory_bytes
     return Estimate(name, auto, memory, passes, most, seconds, _remark(name, facts))
 
 
@@ -122,27 +119,22 @@ def _remark(name: str, facts: Facts) -> str:
 
 
 def read_seconds(dataset: Dataset, threads: int) -> tuple[float, float]:
-    """Seconds of a pass as the data is now, and of a later one, from some consecutive blocks that are read twice.
+    """Seconds of a pass as the data is now, and of a later one, from some blocks that are read twice.
 
     A later one is as slow as the first when the data does not fit in the memory that is free.
     """
-    count = max(1, min(dataset.blocks, PROBE_BYTES // dataset.block_bytes))
-    middle = (dataset.blocks - count) // 2
     engine = LocalEngine(dataset, threads)
-    blocks = tuple(range(middle, middle + count))
-    question = Softmin(np.full((dataset.dimension, 1), dataset.dimension**-0.5), np.ones(1))
-    taken = []
+    blocks = probed(dataset, engine.parallel)
     try:
         if dataset.header is None:
             # as a solve does it; what cannot be solved cannot be planned
             refuse_unusable(engine.run(Partial(Survey(), blocks)), dataset.where)
-            taken.append(engine.cost.wall_seconds * dataset.n / engine.cost.points)
-        while len(taken) < 2:
-            engine.run(Partial(question, blocks))
-            taken.append(engine.cost.wall_seconds * dataset.n / engine.cost.points)
+            first = engine.cost.wall_seconds * dataset.n / engine.cost.points
+        else:
+            first = probe(engine, dataset, blocks)
+        later = probe(engine, dataset, blocks)
     finally:
         engine.close()
-    first, later = taken
     return first, later if dataset.bytes < psutil.virtual_memory().available / 2 else max(first, later)
 
 

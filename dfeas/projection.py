@@ -1,13 +1,18 @@
-"""What a run will take, before it begins: memory of each process and bytes of a pass."""
+"""What a run will take, before it begins: memory of each process, bytes and seconds of a pass."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from dfeas.blas import processors
-from dfeas.memory import POINT_BYTES, cache_bytes, thread_bytes, threads_that_fit
+from dfeas.engine import Engine
+from dfeas.memory import POINT_BYTES, WEIGHING, cache_bytes, thread_bytes, threads_that_fit
 from dfeas.methods import METHODS, Facts, ispvn, working_set_size
+from dfeas.passes import Partial, Softmin
 from dfeas.request import facts_of
 from dfeas.store import Dataset
 from dfeas.store.dataset import SIDES_WIDTH
@@ -42,11 +47,15 @@ PROCESS_BYTES = 130_000_000
 DROPPING_PASSES = 10
 """More of them when memory holds less than half of the columns it wants: halfspace 1000 x 500,000 with 256 MB."""
 
-WEIGHING = ("mirror-prox", "mirror-prox-fixed", "mirror-prox-one-pass", "smooth-perceptron", "ispvn")
-"""Methods whose certificate of infeasibility may need every point."""
-
 HOLD_BYTES = 6 * (32 << 20)
 """What a worker reads ahead for a fold: held, on its way, and being folded."""
+
+
+PROBE_BYTES = 256 << 20
+"""How much is read to measure the speed."""
+
+PROBED_SHARE = 0.02
+"""A solve measures the speed when that takes no more than this of a pass; otherwise the first pass soon tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,43 +67,68 @@ class Projection:
     cache_bytes: int  # that each process which reads keeps of the blocks
     first_bytes: int  # read from storage by the first pass
     later_bytes: int  # by a later one: what the processes together do not keep
+    seconds: float | None = None  # of the first pass, where it was measured
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
         return asdict(self)
 
+    def __str__(self) -> str:
+        memory = f"at most {self.memory_bytes / 1e9:.2g} GB of memory"
+        if self.worker_bytes:
+            memory += f" here and {self.worker_bytes / 1e9:.2g} GB in each worker"
+        later = f"{self.later_bytes / 1e9:.3g} GB" if self.later_bytes else "nothing"
+        seconds = "" if self.seconds is None else f" in about {self.seconds:.2g} s"
+        reads = f"a pass reads {self.first_bytes / 1e9:.3g} GB{seconds}, a later one {later}"
+        return f"projected: {memory}; {reads if self.first_bytes else 'the points are in memory'}"
+
 
 def project(
     dataset: Dataset,
-    method: str,
+    methods: Sequence[str],
     memory: int,
     margin: float,
     *,
     workers: int = 0,
     threads: int | None = None,
 ) -> Projection:
-    """Project a run of one method with a budget for each process, until a margin, or |Ax|, of ``margin``.
+    """Project a run of methods side by side with a budget for each process, until a margin, or |Ax|, of ``margin``.
 
     ``threads`` are those of each process that reads; by default as many as fit in this one. ``workers`` are worker processes.
     Raises UsageError when the budget is too small for a block.
     """
     threads = threads or threads_that_fit(dataset, memory, processors())
-    facts = facts_of(dataset, memory)
+    facts = facts_of(dataset, memory // len(methods))
     kept = cache_bytes(dataset, memory, threads, worker=workers > 0)
-    own = own_bytes(method, facts, usual_passes(method, facts, margin))
+    own = sum(own_bytes(method, facts, usual_passes(method, facts, margin)) for method in methods)
     # weights come when the cache is gone
-    weights = POINT_BYTES * facts.n if method in WEIGHING else 0
+    weights = POINT_BYTES * facts.n if set(methods) & set(WEIGHING) else 0
     reading = PROCESS_BYTES + threads * thread_bytes(dataset)
     whole, block = (rows * (dataset.m * dataset.dtype.itemsize + SIDES_WIDTH) for rows in (dataset.n, dataset.block_rows))
-    blocks = dataset.blocks if kept >= whole else max(1, workers) * (kept // block)
-    later = max(0, dataset.bytes - blocks * dataset.block_bytes)
+    blocks = dataset.blocks if kept >= whole else max(1, workers) * (dataset.divide(kept)[0] // block)
+    first = 0 if dataset.in_memory else dataset.bytes
+    later = max(0, first - blocks * dataset.block_bytes)
     if not workers:
-        return Projection(int(reading + own + max(kept, weights)), 0, kept, dataset.bytes, later)
-    if method == "online-perceptron":  # the carry is where the points are, and gets the memory of the cache
+        return Projection(int(reading + own + max(kept, weights)), 0, kept, first, later)
+    if "online-perceptron" in methods:  # the carry is where the points are, and gets the memory of the cache
         worker = reading + min(HOLD_BYTES, kept // 2 or HOLD_BYTES) + max(kept, own)
     else:
-        worker = reading + min(facts.memory, own) + max(kept, weights)
-    return Projection(int(PROCESS_BYTES + own + weights), int(worker), kept, dataset.bytes, later)
+        worker = reading + min(memory // 4, own) + max(kept, weights)
+    return Projection(int(PROCESS_BYTES + own + weights), int(worker), kept, first, later)
+
+
+def probed(dataset: Dataset, parallel: int) -> tuple[int, ...]:
+    """The blocks from which the speed is measured: some consecutive ones."""
+    count = max(1, min(dataset.blocks, max(2 * parallel, PROBE_BYTES // dataset.block_bytes)))
+    first = (dataset.blocks - count) // 2
+    return tuple(range(first, first + count))
+
+
+def probe(engine: Engine, dataset: Dataset, blocks: tuple[int, ...]) -> float:
+    """Seconds of a pass with the central question, from some blocks."""
+    question = Softmin(np.full((dataset.dimension, 1), dataset.dimension**-0.5), np.ones(1))
+    engine.run(Partial(question, blocks))
+    return engine.cost.wall_seconds * dataset.n / engine.cost.points
 
 
 def usual_passes(method: str, facts: Facts, margin: float) -> float:

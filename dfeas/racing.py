@@ -19,7 +19,7 @@ from dfeas.result import RACE, TRACE, Result
 from dfeas.running import ran
 from dfeas.scoreboard import Scoreboard
 from dfeas.setting import Setting, open_data, run_folder, set_up
-from dfeas.solving import How, announce, result_of, saved
+from dfeas.solving import How, announce, projected, result_of, saved, tell
 from dfeas.store.placing import placed
 from dfeas.termination import RESUMABLE
 from dfeas.trace import Sink, TraceFile
@@ -115,6 +115,11 @@ def raced(setting: Setting, job: Job, folder: Path | None, how: How, earlier: Ch
         whys = dict(zip(job.methods, job.whys, strict=True))
         for name, why in whys.items():
             announce(sinks[name], setting.dataset, name, why, earlier)
+        expected = projected(setting, job)
+        if board is not None:
+            board.say(str(expected))
+        for each in sinks.values():
+            tell(each, expected)
         done = ran(setting, job, sinks, keeper, earlier, how.stop)
         results = {}
         for name, outcome in done.outcomes.items():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dfeas.errors import UsageError
-from dfeas.memory import parse_bytes
+from dfeas.memory import POINT_BYTES, WEIGHING, parse_bytes
 from dfeas.methods import METHODS, Facts, working_set_size
 from dfeas.store import Dataset
 
@@ -62,11 +62,17 @@ def facts_of(dataset: Dataset, memory: int, tolerance: float | None = None, radi
 
 def choose(method: str, facts: Facts) -> tuple[str, str]:
     """The method, and why. Raises UsageError when it cannot work within the memory."""
-    need = f"{working_set_size.least_memory(facts) * 4 / 1e6:.0f} MB of memory"
+    columns = f"{working_set_size.least_memory(facts) * 4 / 1e6:.0f} MB of memory"
+    weights = f"{POINT_BYTES * facts.n / 1e6:.0f} MB of memory"
+    weighs = POINT_BYTES * facts.n <= 4 * facts.memory
     if method == "auto":
         if working_set_size.fits(facts):
             return "working-set", "chosen for dense data: a few reads, where other methods need hundreds"
-        return "mirror-prox-one-pass", f"chosen because a working set would need {need}"
+        if not weighs:
+            raise UsageError(f"this data needs {columns} for a working set, or {weights} for weights of all points")
+        return "mirror-prox-one-pass", f"chosen because a working set would need {columns}"
     if method.startswith("working-set") and not working_set_size.fits(facts):
-        raise UsageError(f"{method} needs {need} for this data, or use mirror-prox-one-pass, which keeps no columns")
+        raise UsageError(f"{method} needs {columns} for this data, or use mirror-prox-one-pass, which keeps no columns")
+    if method in (*WEIGHING, "online-perceptron") and not weighs:
+        raise UsageError(f"{method} needs {weights} for weights of all points, or use working-set, which weighs a few")
     return method, "asked for"

@@ -93,7 +93,7 @@ class _Row:
         """Between its passes."""
         if event == "stopped":
             self.board.end(self.method, f"{values['verdict']}, {values['stopped']}")
-        elif event not in ("start", "method"):
+        elif event not in ("start", "method", "projection"):
             self.board.say(f"{self.method}: {text}")
 
     def close(self) -> None:

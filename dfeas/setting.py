@@ -23,7 +23,6 @@ from dfeas.memory import cache_bytes, require, threads_that_fit
 from dfeas.passes import Survey
 from dfeas.result import CHECKPOINT, RESULT
 from dfeas.store import Dataset, Source, from_arrays, open_source
-from dfeas.store.cache import BlockCache
 from dfeas.store.layout import fingerprint
 from dfeas.store.scratch import Scratch
 from dfeas.store.writing import claim, reclaim, refuse_unusable, release
@@ -55,6 +54,8 @@ class Setting:
     engine: Engine
     checking: Checking
     scratch: Scratch  # of the engine; emptied when the run ends
+    threads: int  # of each process that reads
+    workers: int = 0  # processes of a cluster that read
     log: Sink | None = None  # of the cluster
 
 
@@ -94,8 +95,8 @@ def set_up(
     log: Sink | None = None
     if client is None:
         threads = threads_that_fit(dataset, memory, processors())
-        dataset.cache = BlockCache(cache_bytes(dataset, memory, threads, worker=False))
-        engine = LocalEngine(dataset, threads, scratch)
+        dataset.keep(cache_bytes(dataset, memory, threads, worker=False))
+        workers, engine = 0, LocalEngine(dataset, threads, scratch)
         second = LocalEngine(other, threads_that_fit(other, memory, processors()))
     else:
         if source is None or plain is None:
@@ -103,7 +104,8 @@ def set_up(
         from dfeas.engine.cluster import DaskEngine
         from dfeas.engine.watching import ClusterLog
 
-        threads = max(client.nthreads().values(), default=1)
+        found = client.nthreads()
+        threads, workers = max(found.values(), default=1), max(1, len(found))
         require(other, memory, threads)
         kept = replace(source, cache_bytes=cache_bytes(dataset, memory, threads, worker=True))
         engine, second = DaskEngine(client, kept, dataset, scratch), DaskEngine(client, plain, other)
@@ -111,7 +113,7 @@ def set_up(
         stack.callback(log.close)
     stack.callback(engine.close)
     stack.callback(second.close)
-    return Setting(source, dataset, engine, Checking(second, other), scratch, log)
+    return Setting(source, dataset, engine, Checking(second, other), scratch, threads, workers, log)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from dfeas.driver import never
 from dfeas.keeping import EVERY, Checkpoint, Job, keeping, where
 from dfeas.lane import Outcome
 from dfeas.memory import DEFAULT_MEMORY
+from dfeas.projection import PROBED_SHARE, Projection, probe, probed, project
 from dfeas.request import Request, choose, facts_of, known, request
 from dfeas.result import CERTIFICATE, TRACE, Result, versions
 from dfeas.running import ran
@@ -107,6 +108,7 @@ def solved(setting: Setting, job: Job, folder: Path | None, how: How, earlier: C
             sinks.append(setting.log)
         keeper = stack.enter_context(keeping(setting, job, {name: sinks}, folder, how.checkpoint_every, earlier))
         announce(sinks, setting.dataset, name, why, earlier)
+        tell(sinks, projected(setting, job))
         found = ran(setting, job, {name: sinks}, keeper, earlier, how.stop)
         outcome = found.outcomes[name]
         result = saved(result_of(setting, job.asked, outcome, why, found.survey_reads + outcome.reads), folder)
@@ -134,6 +136,23 @@ def announce(sinks: Sequence[Sink], dataset: Dataset, method: str, why: str, ear
         if earlier is not None:
             done = earlier.passes(method)
             sink.note("resume", f"going on after pass {done:.4g} and {earlier.seconds:.1f} s", passes=done)
+
+
+def projected(setting: Setting, job: Job) -> Projection:
+    """What the run will take. The speed is measured on large data, whose first pass is long."""
+    dataset, asked = setting.dataset, job.asked
+    sizes = {"workers": setting.workers, "threads": setting.threads}
+    found = project(dataset, job.methods, asked.memory, asked.eps, **sizes)
+    blocks = probed(dataset, setting.engine.parallel)
+    if dataset.header is None or len(blocks) > PROBED_SHARE * dataset.blocks:
+        return found
+    return replace(found, seconds=probe(setting.engine, dataset, blocks))
+
+
+def tell(sinks: Sequence[Sink], found: Projection) -> None:
+    """Say what the run will take."""
+    for sink in sinks:
+        sink.note("projection", str(found), **found.to_json())
 
 
 def result_of(setting: Setting, asked: Request, outcome: Outcome, why: str, reads: float) -> Result:

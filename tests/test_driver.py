@@ -428,8 +428,8 @@ def test_the_run_folder_holds_result_certificate_and_trace(arrays: Callable[...,
     assert set(promised.split()) <= set(values)
     assert values["certificate"] == result.certificate == str(tmp_path / "run" / "certificate.npz")
     events = [json.loads(line) for line in (tmp_path / "run" / "trace.jsonl").read_text().splitlines()]
-    assert [e["event"] for e in events] == ["start", "method", *["pass"] * int(result.passes), "check", "stopped"]
-    for event in events[2:-2]:
+    assert [e["event"] for e in events] == ["start", "method", "projection", *["pass"] * int(result.passes), "check", "stopped"]
+    for event in events[3:-2]:
         assert {"margin_lower", "margin_upper", "bytes_read", "read_seconds", "scan_seconds", "memory_bytes"} <= set(event)
     with pytest.raises(UsageError, match="exists already"):
         dfeas.solve(*arrays("planted", 5, 400, margin=0.1), out=tmp_path / "run")

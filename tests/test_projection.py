@@ -3,7 +3,9 @@
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,11 @@ import dfeas
 from dfeas.errors import UsageError
 from dfeas.instances import Instance, generate
 from dfeas.memory import cache_bytes, require, thread_bytes
-from dfeas.methods import METHODS
+from dfeas.methods import METHODS, Facts
 from dfeas.projection import project
+from dfeas.request import choose
 from dfeas.setting import open_data
 from dfeas.store import Source, open_source
-from dfeas.store.cache import BlockCache
 from dfeas.store.reading import Cost
 
 BUDGET, SLACK = 100_000_000, 200_000_000
@@ -60,7 +62,7 @@ def test_peaks_are_as_projected_and_within_the_budget(large: Path, tmp_path: Pat
     here, worker = json.loads(done.stdout)
     assert max(here, worker) <= 1.1 * BUDGET + SLACK
     threads = 1 if workers else None
-    found = project(open_source(Source(str(large))), method, BUDGET, 1e-3, workers=workers, threads=threads)
+    found = project(open_source(Source(str(large))), [method], BUDGET, 1e-3, workers=workers, threads=threads)
     for projected, peak in ((found.memory_bytes, here), (found.worker_bytes, worker)):
         assert peak <= 1.1 * projected
         assert projected <= 2.5 * peak
@@ -70,8 +72,8 @@ def test_peaks_are_as_projected_and_within_the_budget(large: Path, tmp_path: Pat
 def test_bytes_of_a_pass_are_as_projected(dataset: Callable[..., Any], memory: int) -> None:
     path, _ = dataset("gaussian", 100, 150_000)
     opened = open_source(Source(str(path)))
-    found = project(opened, "mirror-prox", memory, 1e-3, threads=1)
-    opened.cache = BlockCache(cache_bytes(opened, memory, 1, worker=False))
+    found = project(opened, ["mirror-prox"], memory, 1e-3, threads=1)
+    opened.keep(cache_bytes(opened, memory, 1, worker=False))
     for expected in (found.first_bytes, found.later_bytes, found.later_bytes):
         cost = Cost()
         assert sum(block.size for block in opened.read_blocks(range(opened.blocks), cost, keep=True)) == 150_000
@@ -83,7 +85,7 @@ def test_bytes_of_a_pass_are_as_projected(dataset: Callable[..., Any], memory: i
 def test_more_workers_keep_more_and_read_less(dataset: Callable[..., Any]) -> None:
     path, _ = dataset("gaussian", 100, 150_000)
     opened = open_source(Source(str(path)))
-    found = [project(opened, "mirror-prox", 60_000_000, 1e-3, workers=w, threads=1) for w in (1, 2, 8)]
+    found = [project(opened, ["mirror-prox"], 60_000_000, 1e-3, workers=w, threads=1) for w in (1, 2, 8)]
     assert found[0].later_bytes > found[1].later_bytes > found[2].later_bytes == 0
     assert len({f.worker_bytes for f in found}) == 1
 
@@ -91,14 +93,54 @@ def test_more_workers_keep_more_and_read_less(dataset: Callable[..., Any]) -> No
 def test_every_method_has_a_projection_within_its_budget_for_large_data(large: Path) -> None:
     opened = open_source(Source(str(large)))
     for method in METHODS:
-        found = project(opened, method, BUDGET, 1e-3)
+        found = project(opened, [method], BUDGET, 1e-3)
         assert found.memory_bytes <= 1.1 * BUDGET + SLACK, method
         assert found.first_bytes == opened.bytes
 
 
 def test_arrays_in_memory_are_not_kept_twice() -> None:
     data = open_data(np.ones((1000, 5)), np.arange(1000) % 2, None, False)[1]
-    assert project(data, "mirror-prox", 10**9, 1e-3).cache_bytes == 0
+    assert project(data, ["mirror-prox"], 10**9, 1e-3).cache_bytes == 0
+
+
+def test_a_run_says_what_it_will_take_before_it_begins(dataset: Callable[..., Any], tmp_path: Path) -> None:
+    path, _ = dataset("halfspace", 100, 150_000)
+    dfeas.solve(path, memory=60_000_000, out=tmp_path / "run")
+    methods = ("mirror-prox", "perceptron")
+    dfeas.race(path, methods=methods, memory=60_000_000, out=tmp_path / "race", max_passes=1)
+    opened = open_source(Source(str(path)))
+    for folder, names in (("run", ["working-set"]), *((f"race/{name}", methods) for name in methods)):
+        events = [json.loads(line) for line in (tmp_path / folder / "trace.jsonl").read_text().splitlines()]
+        kinds = [event["event"] for event in events]
+        assert kinds.index("projection") < kinds.index("pass")
+        (found,) = (event for event in events if event["event"] == "projection")
+        expected = project(opened, names, 60_000_000, 1e-3).to_json()
+        assert {key: found[key] for key in expected} == expected
+        assert "a pass reads 0.06 GB, a later one 0.0" in found["text"]
+
+
+def test_the_speed_of_large_data_is_measured_before_it_begins(
+    large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dfeas.projection.PROBE_BYTES", 1)
+    began = time.perf_counter()
+    result = dfeas.solve(large, method="perceptron", max_passes=1, out=tmp_path / "run")
+    taken = time.perf_counter() - began
+    events = [json.loads(line) for line in (tmp_path / "run" / "trace.jsonl").read_text().splitlines()]
+    (found,) = (event for event in events if event["event"] == "projection")
+    assert 0 < found["seconds"] < 20 * taken
+    assert f"a pass reads 0.8 GB in about {found['seconds']:.2g} s" in found["text"]
+    assert result.passes == 1
+
+
+@pytest.mark.parametrize("method", ["mirror-prox", "smooth-perceptron", "ispvn", "online-perceptron"])
+def test_weights_of_all_points_that_do_not_fit_are_refused_with_the_number_needed(method: str) -> None:
+    facts = Facts(20, 1_000_000, 40_000_000 // 4, 100, 4, None, 1.0)
+    assert choose(method, facts) == (method, "asked for")
+    with pytest.raises(UsageError, match=rf"{method} needs 40 MB of memory for weights of all points"):
+        choose(method, replace(facts, memory=39_999_996 // 4))
+    with pytest.raises(UsageError, match=r"a working set, or 40 MB of memory for weights"):
+        choose("auto", replace(facts, memory=1000))
 
 
 def test_workers_of_too_many_threads_are_refused_with_the_number_needed(dataset: Callable[..., Any]) -> None:

@@ -24,12 +24,13 @@ AHEAD = 8
 """Blocks that the kernel is asked to read ahead."""
 
 SIDES_BYTES = 64 << 20
-"""Labels and norms of the first blocks are kept in a process up to this size, and read or computed again beyond it."""
+"""Labels and norms of the first blocks are kept in a process up to this size, and more of them under a budget; beyond that
+they are read or computed again."""
 
 SIDES_WIDTH = 13
 """Bytes of the label and the norm of a point, as they are kept."""
 
-WARM = 4e9
+WARM = 2e9
 """Bytes a second above which the page cache is being read, and the kernel need not be asked to read ahead."""
 
 
@@ -51,6 +52,7 @@ class Dataset:
     header: Header | None = None  # of a dataset that dfeas wrote
     fingerprint: str = ""
     cache: BlockCache | None = None
+    sides_budget: int = SIDES_BYTES
     _stamps: dict[int, int] = field(default_factory=dict)  # of blocks that were verified, as they were then
     _first: dict[int, tuple[int, ...]] = field(default_factory=dict)  # checksums at the first touch, where none are expected
     _sides: dict[int, Sides] = field(default_factory=dict)
@@ -83,7 +85,27 @@ class Dataset:
 
     def apart(self) -> Dataset:
         """The same data with nothing kept from earlier reads: what is read through it comes from storage."""
-        return replace(self, cache=None, _stamps={}, _first={}, _sides={}, _sides_bytes=0)
+        return replace(self, cache=None, sides_budget=SIDES_BYTES, _stamps={}, _first={}, _sides={}, _sides_bytes=0)
+
+    def keep(self, budget: int) -> None:
+        """Keep blocks in so many bytes from now on, and labels and norms of those that do not fit."""
+        blocks, sides = self.divide(budget)
+        self.cache = BlockCache(blocks)
+        self.sides_budget = SIDES_BYTES + sides
+
+    def divide(self, budget: int) -> tuple[int, int]:
+        """Bytes of a budget for blocks, and for labels and norms of blocks that do not fit."""
+        sides = self.n * SIDES_WIDTH
+        sides = 0 if budget >= self.bytes + sides else min(sides, budget // 4)
+        return budget - sides, sides
+
+    def close_cache(self) -> None:
+        """Keep nothing from now on, but for the first labels and norms."""
+        if self.cache is not None:
+            self.cache.close()
+        self.sides_budget = SIDES_BYTES
+        self._sides.clear()
+        self._sides_bytes = 0
 
     def read(self, index: int, buffers: Buffers, cost: Cost, keep: bool = False) -> Block:
         """One block, which may be kept for later passes. Its points and bytes are added to ``cost``.
@@ -127,7 +149,7 @@ class Dataset:
                 self._verify(index, points, label, norm)
                 self._stamps[index] = unverified
             sides = Sides(label, norm, self.intercept)
-            stays = memory is None and self._sides_bytes + sides.nbytes <= SIDES_BYTES
+            stays = memory is None and self._sides_bytes + sides.nbytes <= self.sides_budget
             if stays or memory is not None:
                 sides = sides.copy()
             if stays:

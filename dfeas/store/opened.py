@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from threading import Lock
 
-from dfeas.store.cache import BlockCache
 from dfeas.store.dataset import Dataset
 from dfeas.store.opening import Source, open_source
 
@@ -21,7 +20,7 @@ def open_cached(source: Source) -> Dataset:
             found = open_source(source)
             if source.cache_bytes > 0:
                 _close_caches(list(_opened.values()))
-                found.cache = BlockCache(source.cache_bytes)
+                found.keep(source.cache_bytes)
             _opened[source] = found
             for oldest in list(_opened)[:-_OPEN_RUNS]:
                 del _opened[oldest]
@@ -37,5 +36,4 @@ def forget(run: str) -> None:
 
 def _close_caches(datasets: list[Dataset]) -> None:
     for dataset in datasets:
-        if dataset.cache is not None:
-            dataset.cache.close()
+        dataset.close_cache()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,45 @@ def test_whole_passes_and_folds_fill_the_cache_and_samples_only_use_it(dataset: 
     engine.run(Partial(QUESTION, (0, 2)))
     assert (engine.cost.points, engine.cost.bytes_read) == (128, 0)
     engine.close()
+
+
+@dataclass
+class Counted:
+    """A reader that counts."""
+
+    inner: Any
+    reads: int = 0
+
+    def read(self, index: int, buffers: Any) -> Any:
+        self.reads += 1
+        return self.inner.read(index, buffers)
+
+    def stamp(self, index: int) -> Any:
+        return self.inner.stamp(index)
+
+
+@pytest.mark.parametrize(
+    ("budget", "kept", "again"),
+    [(0, 0, 5), (2 * FULL, 1, 3), (300 * (5 * 4 + SIDES_WIDTH) - 1, 3, 0), (300 * (5 * 4 + SIDES_WIDTH), 5, 0)],
+)
+def test_labels_and_norms_of_all_points_come_before_points_of_some(
+    dataset: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, budget: int, kept: int, again: int
+) -> None:
+    monkeypatch.setattr("dfeas.store.dataset.SIDES_BYTES", 0)
+    found = opened(dataset, 0)
+    found.keep(budget)
+    found.labels = counted = Counted(found.labels)
+    first, _ = read_all(found)
+    assert counted.reads == 5
+    second, cost = read_all(found)
+    assert second == first
+    assert counted.reads == 5 + again
+    assert cost.cached_bytes + cost.bytes_read == found.bytes
+    assert found.cache is not None
+    assert sum(index in found.cache for index in range(5)) == kept
+    found.close_cache()
+    assert read_all(found)[0] == first
+    assert counted.reads == 10 + again
 
 
 def test_a_large_answer_gets_the_memory_of_the_cache(dataset: Callable[..., Any]) -> None:
