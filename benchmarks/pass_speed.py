@@ -25,7 +25,7 @@ from time import perf_counter
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from dfeas.engine import LocalEngine
+from dfeas.engine import Engine, LocalEngine
 from dfeas.engine.cluster import DaskEngine
 from dfeas.engine.clusters import local_cluster
 from dfeas.instances import Instance, generate
@@ -150,21 +150,28 @@ def report(path: Path, count: int) -> None:
 
 
 def fixed_cost(folder: str | None, count: int) -> None:
-    """Passes over almost no data."""
+    """Passes over almost no data: a block for each of two threads, and many more blocks."""
     with tempfile.TemporaryDirectory(dir=folder) as made, local_cluster(2) as client:
-        path = Path(made) / "small"
-        generate(Instance("halfspace", 100, 400, block_rows=50), path)
-        source = Source(str(path))
+        sources = []
+        for blocks in (2, 66):
+            path = Path(made) / f"{blocks}"
+            generate(Instance("halfspace", 100, 50 * blocks, block_rows=50), path)
+            sources.append(Source(str(path)))
         question = Softmin(np.ones((100, 1)), np.ones(1))
-        print("| engine | fixed cost of a pass, ms |")
-        print("|---|---|")
-        for name, engine in (
-            ("in-process", LocalEngine(open_source(source), THREADS)),
-            ("2 workers", DaskEngine(client, source, open_source(source))),
+        print("| engine | fixed cost of a pass, ms | of each block more, us |")
+        print("|---|---|---|")
+        for name, make in (
+            ("in-process", lambda source: LocalEngine(open_source(source), THREADS)),
+            ("2 workers", lambda source: DaskEngine(client, source, open_source(source))),
         ):
-            engine.run(question)
-            found = median(timed(lambda engine=engine: engine.run(question), nothing) for _ in range(5 * count))
-            print(f"| {name} | {found * 1e3:.1f} |")
+            few, many = (spent(make(source), question, 5 * count) for source in sources)
+            print(f"| {name} | {few * 1e3:.1f} | {(many - few) / 64 * 1e6:.0f} |")
+
+
+def spent(engine: Engine, question: Softmin, count: int) -> float:
+    """Median seconds of a pass."""
+    engine.run(question)
+    return median(timed(lambda: engine.run(question), nothing) for _ in range(count))
 
 
 if __name__ == "__main__":

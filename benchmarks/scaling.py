@@ -336,6 +336,7 @@ def measure_links(client: Client, scheduler: psutil.Process, path: Path, heavy: 
 def measure_cluster(made: list[tuple[Pass, Path]], model: Model, counts: list[int], tasks: list[int], turns: int) -> None:
     """Everything that takes more and more workers."""
     with ExitStack() as stack:
+        stack.enter_context(patch("dfeas.engine.ranges.SHORT_BYTES", 0))  # as many tasks as are asked for
         shipped = stack.enter_context(resources.as_file(resources.files("dfeas.engine") / "dask.yaml"))
         allocation = {name.split(".")[-1]: str(value) for name, value in configuration().items() if "pre-spawn" in name}
         paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])

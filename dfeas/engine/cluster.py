@@ -13,8 +13,8 @@ from distributed.scheduler import KilledWorker
 
 from dfeas.engine.clusters import LOST, line
 from dfeas.engine.homes import Homes
-from dfeas.engine.ranges import cut, join, parts, scan_range
-from dfeas.engine.watch import Watch
+from dfeas.engine.ranges import cut, join, parts, pieces, scan_range
+from dfeas.engine.watch import LOOK_SECONDS, Watch
 from dfeas.engine.work import fold_range, on_worker, read_range, size
 from dfeas.errors import ClusterLostError, CorruptDataError
 from dfeas.passes import Fold, OnVectors, Ordered, Question
@@ -63,7 +63,9 @@ class DaskEngine:
         self.cost = Cost()
         self._watch = Watch(client)
         self._homes = Homes()
-        self._workers: dict[str, int] = {}  # threads of each, when the last pass began
+        self._workers: dict[str, int] = {}  # threads of each, when somebody looked last
+        self._looked = 0.0
+        self._answers: list[Future] = []  # of the last pass
         self._sent = 0
 
     @property
@@ -73,7 +75,7 @@ class DaskEngine:
 
     @property
     def parallel(self) -> int:
-        """Threads of all workers when the last pass began."""
+        """Threads of all workers, not long ago."""
         return max(1, sum(self._workers.values()))
 
     def run(self, question: Question) -> Any:
@@ -123,6 +125,7 @@ class DaskEngine:
                 tries += 1
                 if tries == TRIES:
                     raise ClusterLostError(f"the Dask cluster was lost: {line(error)}") from None
+            self._workers = {}  # look again
             if done() > before:
                 before, tries, deaths = done(), 0, 0
             if deaths > ENOUGH_DEATHS:
@@ -134,9 +137,10 @@ class DaskEngine:
                 raise ClusterLostError("the Dask cluster was lost: its scheduler cannot be reached any more")
 
     def _begin(self) -> None:
-        """Before tasks are sent."""
+        """Before tasks are sent. Short passes one after the other need not ask each time who is there."""
         self._sent += 1
-        self._workers = self._watch.workers()
+        if not self._workers or perf_counter() - self._looked > LOOK_SECONDS:
+            self._workers, self._looked = self._watch.workers(), perf_counter()
 
     @property
     def _fold_bytes(self) -> int:
@@ -168,7 +172,7 @@ class DaskEngine:
                     raise _GoneError
                 reads[i] = None
                 if link.status == "error" or i + 1 == len(ranges) or perf_counter() - at > HOLD_SECONDS:
-                    held.carry, held.done = self._watch.answer(self.client.gather, link), i + 1
+                    held.carry, held.done = self._watch.answer(self._workers, self.client.gather, link), i + 1
                     link, at = self._sendable(held.carry), perf_counter()
         except BaseException:
             self._cancel([link, *reads.values()])
@@ -178,7 +182,8 @@ class DaskEngine:
 
     def _attempt(self, function: Callable[..., R], args: tuple[Any, ...], count: int | None) -> list[R]:
         self._begin()
-        ranges = cut(self.dataset.blocks if count is None else count, self.parallel * RANGES_PER_THREAD)
+        blocks = self.dataset.blocks if count is None else count
+        ranges = cut(blocks, pieces(blocks * self.dataset.block_bytes, self.parallel, RANGES_PER_THREAD))
         homes: list[str | None] = [None] * len(ranges)
         if count is None:
             homes[:] = self._homes.place(ranges, self._workers)
@@ -195,10 +200,12 @@ class DaskEngine:
                         if not futures[i].done():
                             self._cancel([futures[i]])
                             futures[i] = self._submit(f"{i}-again", None, *work[i])
-            done: list[tuple[str, R]] = self._watch.answer(self.client.gather, futures)
+            done: list[tuple[str, R]] = self._watch.answer(self._workers, self.client.gather, futures)
         except BaseException:
             self._cancel(futures)
             raise
+        # released when the next pass has been sent: a client sends at most every 10 ms, and the pass would wait
+        self._answers = futures
         if count is None:
             self._homes.remember(ranges, [worker for worker, _ in done])
         return [answer for _, answer in done]
@@ -215,10 +222,13 @@ class DaskEngine:
 
     def _sendable(self, value: Any) -> Any:
         """A value to be an argument of tasks: itself when it is small."""
-        return self._watch.answer(self.client.scatter, [value], hash=False)[0] if size(value) > INLINE_BYTES else value
+        if size(value) <= INLINE_BYTES:
+            return value
+        return self._watch.answer(self._workers, self.client.scatter, [value], hash=False)[0]
 
     def close(self) -> None:
         """Let the workers forget the blocks of this run; one that does not answer soon is left alone."""
+        self._answers = []
         if self.client.status != "running" or not self.source.cache_bytes:
             return
         asked = [self._submit(f"forget-{worker}", worker, forget, self.source.run) for worker in self._workers]

@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Any, TypeVar
 
 from dfeas.blas import one_thread, processors
-from dfeas.engine.ranges import cut, fold_blocks, join, parts, scan_range
+from dfeas.engine.ranges import cut, fold_blocks, join, parts, pieces, scan_range
 from dfeas.passes import OnVectors, Ordered, Question
 from dfeas.store import Dataset
 from dfeas.store.reading import Cost
@@ -62,8 +62,9 @@ class LocalEngine:
     def map(self, function: Callable[..., R], *args: Any, count: int | None = None) -> list[R]:
         """``function(dataset, first, stop, *args)`` over ranges of all blocks, or of ``count``, in order."""
         self._stop.clear()
-        pieces = self.parallel * RANGES_PER_THREAD if self.parallel > 1 else 1
-        ranges = cut(self.dataset.blocks if count is None else count, pieces)
+        blocks = self.dataset.blocks if count is None else count
+        more = RANGES_PER_THREAD if self.parallel > 1 else 1
+        ranges = cut(blocks, pieces(blocks * self.dataset.block_bytes, self.parallel, more))
         with one_thread():
             if len(ranges) == 1:
                 return [function(self.dataset, *ranges[0], *args)]

@@ -16,9 +16,17 @@ from dfeas.store.scratch import Scratch
 
 Stop = Callable[[], bool]
 
+SHORT_BYTES = 16 << 20
+"""Where each thread reads no more than that, a range costs more than it saves."""
+
 
 class StoppedError(Exception):
     """The engine was told to stop in the middle of a range."""
+
+
+def pieces(size: int, threads: int, more: int) -> int:
+    """How many ranges a read of ``size`` bytes is cut into: ``more`` a thread, so that a slow one does not hold it up."""
+    return threads * (more if size > SHORT_BYTES * threads else 1)
 
 
 def cut(blocks: int, pieces: int) -> list[tuple[int, int]]:

@@ -79,8 +79,8 @@ class Watch:
         for _ in futures:
             done.acquire(timeout=max(0.0, deadline - time.monotonic()))
 
-    def answer(self, call: Callable[..., Awaitable[Any]], *args: Any, **options: Any) -> Any:
-        """What a method of the client returns that may be called again, such as gather.
+    def answer(self, workers: Collection[str], call: Callable[..., Awaitable[Any]], *args: Any, **options: Any) -> Any:
+        """What a method of the client returns that may be called again, such as gather; ``workers`` were there not long ago.
 
         Dask goes on asking a worker that has just died for a minute and more: when one is gone, another call is made, which
         asks those that are left. The wait is not in the client's event loop: an interrupt leaves nothing there.
@@ -90,13 +90,13 @@ class Watch:
             return await call(*args, asynchronous=True, **options)
 
         while True:
-            asked = set(self.threads())
             coming = asyncio.run_coroutine_threadsafe(called(), self.client.loop.asyncio_loop)
             try:
-                if self._until(partial(_came, coming), asked):
+                if self._until(partial(_came, coming), workers):
                     return coming.result()
             finally:
                 coming.cancel()
+            workers = self.threads()
 
     def _until(self, done: Callable[[float], bool], homes: Collection[str]) -> bool:
         """Wait until ``done``, which waits for so many seconds at most, or until one of some workers is gone."""
