@@ -44,6 +44,9 @@ COPIES = 2.2
 PROCESS_BYTES = 130_000_000
 """An idle process with its libraries, or an idle worker."""
 
+CLIENT_BYTES = 20_000_000
+"""What a client of a cluster, with the scheduler of a local one, takes beside that."""
+
 DROPPING_PASSES = 10
 """More of them when memory holds less than half of the columns it wants: halfspace 1000 x 500,000 with 256 MB."""
 
@@ -114,7 +117,7 @@ def project(
         worker = reading + min(HOLD_BYTES, kept // 2 or HOLD_BYTES) + max(kept, own)
     else:
         worker = reading + min(memory // 4, own) + max(kept, weights)
-    return Projection(int(PROCESS_BYTES + own + weights), int(worker), kept, first, later)
+    return Projection(int(PROCESS_BYTES + CLIENT_BYTES + own + weights), int(worker), kept, first, later)
 
 
 def probed(dataset: Dataset, parallel: int) -> tuple[int, ...]:
@@ -135,7 +138,7 @@ def usual_passes(method: str, facts: Facts, margin: float) -> float:
     """Passes until a margin, or |Ax|, of ``margin``, as they are measured."""
     if not method.startswith("working-set"):
         most = METHODS[method]().bound(facts, margin)
-        return min(most, max(2.0, USUAL[method] * most))
+        return min(most, max(2.0, USUAL.get(method, 1.0) * most))
     share = working_set_size.sample_share(facts)
     passes = 2.0 if share == 1 else FULL_PASSES + share
     return passes + DROPPING_PASSES if working_set_size.fits(facts) and drops(facts) else passes

@@ -123,6 +123,7 @@ def test_the_speed_of_large_data_is_measured_before_it_begins(
     large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dfeas.projection.PROBE_BYTES", 1)
+    monkeypatch.setattr("dfeas.solving.PROBED_SHARE", 0.1)
     began = time.perf_counter()
     result = dfeas.solve(large, method="perceptron", max_passes=1, out=tmp_path / "run")
     taken = time.perf_counter() - began
