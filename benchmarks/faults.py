@@ -68,9 +68,9 @@ def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--workers", type=int, default=3)
-    parser.add_argument("--points", type=int, default=100_000)
+    parser.add_argument("--points", type=int, default=400_000)
     parser.add_argument("--features", type=int, default=60)
-    parser.add_argument("--margin", type=float, default=0.01)
+    parser.add_argument("--margin", type=float, default=0.001)
     parser.add_argument("--method", default="smooth-perceptron")
     parser.add_argument("--life", type=float, default=None, help="mean life of a worker in seconds [a quarter of the solve]")
     parser.add_argument("--deadline", type=float, default=120.0, help="seconds after which a run counts as a hang")
@@ -118,7 +118,6 @@ def kills(options: argparse.Namespace, made: str, solve: Callable[[Any], Any], l
         with local_cluster(options.workers) as client:
             client.register_plugin(Mortal(births, seed, life, mode))
             found[mode].append(solve(client))
-            client.unregister_worker_plugin("mortal")
         died = len(list(births.iterdir())) - options.workers
         seconds, result = found[mode][-1]
         said = f"seed {seed} {mode}: {seconds:.1f} s, {died} workers were replaced, {result.verdict} {result.stopped}"

@@ -3,6 +3,7 @@
 from dfeas.certificate import Certificate
 from dfeas.checking import verify_certificate, verify_run
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, UsageError
+from dfeas.hull import Hull, in_hull
 from dfeas.instances import Instance, generate
 from dfeas.methods import METHODS
 from dfeas.planning import Plan, plan
@@ -23,6 +24,7 @@ __all__ = [
     "CheckFailedError",
     "CorruptDataError",
     "DfeasError",
+    "Hull",
     "Instance",
     "Plan",
     "Race",
@@ -31,6 +33,7 @@ __all__ = [
     "__version__",
     "compare",
     "generate",
+    "in_hull",
     "ingest",
     "plan",
     "race",

@@ -11,7 +11,7 @@ from dfeas.engine import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
 from dfeas.result import CERTIFICATE, RESULT, load_result
-from dfeas.store import Source, open_source
+from dfeas.store import Source, open_source, source_of
 from dfeas.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE
 from dfeas.verify import Check, check
 
@@ -31,8 +31,7 @@ def verify_run(run: str | Path, memory: str | int = DEFAULT_MEMORY) -> Check:
         raise BadInputError(f"{run_folder}: the data was in memory; use dfeas verify DATA {run_folder / CERTIFICATE}")
     if values["verdict"] not in (FEASIBLE, INFEASIBLE, EPS_INFEASIBLE):
         raise CheckFailedError(f"{run_folder}: the run ended {values['verdict']} ({values.get('stopped')}), nothing to check")
-    source = Source(data["path"], data["labels"], data["positive"], data["intercept"], direct=False)
-    proved, facts = _checked(source, run_folder / CERTIFICATE, memory)
+    proved, facts = _checked(source_of(data, direct=False), run_folder / CERTIFICATE, memory)
     claimed, eps = values["verdict"], float(values["eps"])
     if claimed == EPS_INFEASIBLE and proved.verdict == EPS_INFEASIBLE:
         if proved.margin_upper > eps:

@@ -14,14 +14,16 @@ import click
 
 from dfeas.checking import verify_certificate, verify_run
 from dfeas.errors import CorruptDataError, DfeasError
+from dfeas.hull import EPS
+from dfeas.hull import in_hull as find_in_hull
 from dfeas.instances import KINDS, Instance
 from dfeas.instances import generate as write_instance
 from dfeas.looking import look
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.methods import METHODS
-from dfeas.options import METHOD_HELP, Cluster, cluster_options, resume_options, run_options
+from dfeas.options import METHOD_HELP, Cluster, cluster_options, hull_options, resume_options, run_options
 from dfeas.planning import plan as make_plan
-from dfeas.printing import show_check, show_header, show_looks, show_plan, show_race, show_result, show_submitted
+from dfeas.printing import show_check, show_header, show_hull, show_looks, show_plan, show_race, show_result, show_submitted
 from dfeas.racing import Race
 from dfeas.racing import race as run_race
 from dfeas.report import compare as compare_runs
@@ -180,9 +182,34 @@ def solve(data: Path, out: Path, cluster: Cluster, as_json: bool, away_steps: bo
     _end_solve(result, out, as_json)
 
 
+@commands.command("in-hull", cls=_Command, epilog=METHOD_HELP, context_settings={"ignore_unknown_options": True})
+@click.argument("point")
+@hull_options
+@click.option("--eps", default=EPS, show_default=True, help="Stop undecided when no hyperplane leaves a margin above it.")
+@click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", *METHODS]), metavar="NAME")
+def in_hull(point: str, data: Path, out: Path, cluster: Cluster, as_json: bool, **options: Any) -> None:
+    """Decide whether POINT is in the convex hull of the points of DATA, and write the evidence to the folder OUT.
+
+    POINT is a .npy file, or numbers with commas between them. Labels of DATA do not matter.
+    """
+    try:
+        where: Any = point if point.endswith(".npy") else [float(v) for v in point.split(",")]
+    except ValueError:
+        raise click.UsageError(f"POINT {point}: expected a .npy file, or numbers with commas between them") from None
+    with asked_to_stop() as stop, cluster.client() as client:
+        found = find_in_hull(where, str(data), out=out, client=client, progress=True, stop=stop, **options)
+    show_hull(found, out, as_json)
+    _leave(found.result, out)
+
+
 def _end_solve(result: Result, out: Path, as_json: bool) -> None:
     """Print a result, and exit with its code."""
     show_result(result, out, as_json)
+    _leave(result, out)
+
+
+def _leave(result: Result, out: Path) -> None:
+    """Exit with the code of a result."""
     if result.stopped != "verdict":
         _hint(out)
         sys.exit(INTERRUPTED if result.stopped == "interrupted" else LIMIT_REACHED)

@@ -41,6 +41,7 @@ class Job:
     labels: str | None
     positive: str | None
     intercept: bool
+    point: tuple[float, ...] | None = None  # from which the points are seen
 
 
 def where(setting: Setting) -> dict[str, Any]:

@@ -31,9 +31,19 @@ _GO_ON = [
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
 ]
 
-_RUN = [
+_PLACE = [
     click.argument("data", type=click.Path(path_type=Path)),
     click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the result; must not exist."),
+]
+
+_LIMITS = [
+    click.option("--max-passes", type=int, default=None, help="Stop after so many reads of the data."),
+    click.option("--time-limit", type=float, default=None, metavar="SECONDS", help="Stop after a pass beyond this time."),
+    click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of a process for blocks and answers."),
+]
+
+_RUN = [
+    *_PLACE,
     click.option("--labels", default=None, help="Label array, when DATA is a zarr array."),
     click.option("--positive", default=None, metavar="CLASS", help="This class against all others, with --labels."),
     click.option("--eps", default=1e-3, show_default=True, help="Stop with eps-infeasible when no margin above it exists."),
@@ -41,9 +51,7 @@ _RUN = [
         "--margin-tolerance", type=float, default=None, metavar="T", help="Go on to the maximum margin, up to this share of it."
     ),
     click.option("--intercept", is_flag=True, help="Any hyperplane, not only those through the origin."),
-    click.option("--max-passes", type=int, default=None, help="Stop after so many reads of the data."),
-    click.option("--time-limit", type=float, default=None, metavar="SECONDS", help="Stop after a pass beyond this time."),
-    click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of a process for blocks and answers."),
+    *_LIMITS,
     *_GO_ON,
 ]
 
@@ -92,6 +100,11 @@ class Cluster:
 def run_options(command: Callable[..., None]) -> Callable[..., None]:
     """Options of a command that begins a run; the three that name a cluster come as one, ``cluster``."""
     return _with(_RUN, command)
+
+
+def hull_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Options of a command about all points of the data, without labels."""
+    return _with([*_PLACE, *_LIMITS, *_GO_ON], command)
 
 
 def cluster_options(command: Callable[..., None]) -> Callable[..., None]:

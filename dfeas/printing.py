@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from dfeas.hull import Hull
 from dfeas.looking import Look
 from dfeas.planning import Plan
 from dfeas.racing import Race
@@ -86,12 +87,36 @@ def show_result(result: Result, out: Path, as_json: bool) -> None:
     click.echo(f"verdict      {result.verdict} (proof: {result.proof})")
     click.echo(f"             {result.message}")
     click.echo(f"margin       {result.margin_lower:.6g} .. {result.margin_upper:.6g}")
+    _show_cost(result)
+    if result.conflicts:
+        _show_conflicts(result)
+    click.echo(f"results      {out}")
+
+
+def _show_cost(result: Result) -> None:
     click.echo(
         f"cost         {result.passes:.4g} passes of {result.method}, {result.reads:.4g} reads in all, "
         f"{result.bytes_read / 1e9:.3g} GB, {result.seconds:.2f} s"
     )
-    if result.conflicts:
-        _show_conflicts(result)
+
+
+def show_hull(found: Hull, out: Path, as_json: bool) -> None:
+    """Where a point is, and why."""
+    if as_json:
+        click.echo(json.dumps(found.to_json()))
+        return
+    result = found.result
+    where = {True: "inside the hull", False: "outside the hull", None: "not decided"}[found.inside]
+    click.echo(f"the point is {where} (proof: {result.proof})")
+    if found.support is not None:
+        exactly = "; weights that make it exactly exist on the same points" if found.inside and found.distance else ""
+        click.echo(f"             {len(found.support)} points make it, up to {found.distance:.3g}{exactly}")
+    elif found.inside is False:
+        click.echo("             a hyperplane through it has all points on its positive side: y in certificate.npz")
+    else:
+        click.echo(f"             {result.message}")
+    click.echo(f"margin       {result.margin_lower:.6g} .. {result.margin_upper:.6g}")
+    _show_cost(result)
     click.echo(f"results      {out}")
 
 

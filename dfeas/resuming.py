@@ -81,7 +81,7 @@ def resume(
             job.asked.time_limit if time_limit is None else time_limit,
             job.asked.memory,
         )
-        data = open_data(X, labels, job.positive, job.intercept)
+        data = open_data(X, labels, job.positive, job.intercept, job.point)
         setting = set_up(stack, data, asked.memory, client, folder)
         job = replace(job, asked=replace(asked, began=asked.began - found.seconds), **where(setting))
         how = How(checkpoint_every, progress, stop)

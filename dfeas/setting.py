@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from math import hypot
@@ -22,7 +22,7 @@ from dfeas.errors import UsageError
 from dfeas.memory import cache_bytes, require, threads_that_fit
 from dfeas.passes import Survey
 from dfeas.result import CHECKPOINT, RESULT
-from dfeas.store import Dataset, Source, from_arrays, open_source
+from dfeas.store import Dataset, Source, from_arrays, open_source, seen_from
 from dfeas.store.layout import fingerprint
 from dfeas.store.scratch import Scratch
 from dfeas.store.writing import claim, reclaim, refuse_unusable, release
@@ -68,13 +68,19 @@ class Surveyed:
     reads: int  # that it took
 
 
-def open_data(X: Any, labels: Any, positive: str | None, intercept: bool) -> tuple[Source | None, Dataset]:
-    """Data by path or in memory, without reading points; the source is None for arrays."""
+def open_data(
+    X: Any, labels: Any, positive: str | None, intercept: bool, point: Sequence[float] | None = None
+) -> tuple[Source | None, Dataset]:
+    """Data by path or in memory, without reading points; the source is None for arrays. With a point it is seen from there."""
+    if point is not None and (labels is not None or positive is not None or intercept):
+        raise UsageError("a point asks for the hull of all points: leave out labels, positive and intercept")
     if not isinstance(X, str | Path):
-        return None, from_arrays(X, labels, positive=positive, intercept=intercept)
+        found = from_arrays(X, labels, positive=positive, intercept=intercept)
+        return None, found if point is None else seen_from(found, point)
     if labels is not None and not isinstance(labels, str | Path):
         raise UsageError("labels of data given by path are given by path, too")
-    source = Source(str(Path(X).absolute()), None if labels is None else str(Path(labels).absolute()), positive, intercept)
+    place = str(Path(X).absolute()), None if labels is None else str(Path(labels).absolute())
+    source = Source(*place, positive, intercept, point=None if point is None else tuple(float(v) for v in point))
     return source, open_source(source)
 
 

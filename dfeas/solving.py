@@ -40,6 +40,7 @@ def solve(
     margin_tolerance: float | None = None,
     intercept: bool = False,
     positive: str | None = None,
+    point: Sequence[float] | None = None,
     max_passes: int | None = None,
     time_limit: float | None = None,
     memory: str | int = DEFAULT_MEMORY,
@@ -61,6 +62,7 @@ def solve(
         of maximum margin (hard-margin SVM) up to this share.
     intercept : add a feature equal to 1: any hyperplane, not only those through the origin.
     positive : the class that counts as +1, against all others.
+    point : (m,) ask about the points x_j - point, without labels: see ``dfeas.in_hull``, which says what the answer means.
     max_passes, time_limit : when to give up, in reads of the data and in seconds.
     memory : budget in bytes, per process, for blocks, answers and columns in memory.
     out : folder for result.json, certificate.npz and trace.jsonl, and for checkpoints, from which ``dfeas.resume`` goes on.
@@ -75,12 +77,13 @@ def solve(
     """
     known(method, ("auto",))
     asked = request(eps, margin_tolerance, max_passes, time_limit, memory)
-    data = open_data(X, labels, positive, intercept)
+    data = open_data(X, labels, positive, intercept, point)
     with ExitStack() as stack:
         setting = set_up(stack, data, asked.memory, client, out)
         name, why = choose(method, facts_of(setting.dataset, asked.memory))
         folder = None if out is None else stack.enter_context(run_folder(Path(out)))
-        job = Job(asked, (name,), (why,), False, False, positive=positive, intercept=intercept, **where(setting))
+        seen = None if point is None else tuple(float(v) for v in point)
+        job = Job(asked, (name,), (why,), False, False, positive=positive, intercept=intercept, point=seen, **where(setting))
         return solved(setting, job, folder, How(checkpoint_every, progress, stop))
 
 
@@ -172,7 +175,7 @@ def result_of(setting: Setting, asked: Request, outcome: Outcome, why: str, read
         named = conflicts(dataset, outcome.certificate, outcome.evidence)
     place = None
     if source is not None:
-        place = {name: getattr(source, name) for name in ("path", "labels", "positive", "intercept")}
+        place = {name: getattr(source, name) for name in ("path", "labels", "positive", "intercept", "point")}
     return Result(
         verdict=UNDECIDED if proved is None else proved.verdict,
         stopped=outcome.decision.stopped,

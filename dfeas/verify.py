@@ -5,10 +5,15 @@ It shares no code with passes and methods, and reads through zarr rather than th
 With u = 2**-53 and float64 arithmetic, for any order of summation |fl(x'y) - x'y| <= m u / (1 - m u) |x|'|y|, and
 underflow adds at most m 2**-1074 (Higham, Accuracy and Stability, section 3.1). float32 entries are exact in float64.
 
-* Separator: every point's score must exceed its own bound; those that do not are decided in rational arithmetic. A positive
-  norm does not change a sign, so signs are those of the stored points. The margin is rounded down.
+* Separator: every point's score must exceed its own bound; those that do not are decided by compensated products, and then in
+  integers, so that every one is decided. A positive norm does not change a sign, so signs are those of the stored points. The
+  margin is rounded down.
 * Gordan certificate: |Ax| of the signed unit columns, with the bounds of norms, products and sums added, rounded up, over a
-  rounded-down sum of weights: no unit y has a larger margin. A small support whose sum is zero in rational arithmetic is exact.
+  rounded-down sum of weights: no unit y has a larger margin. When that is next to nothing, it is proved where possible that
+  weights near these, on the same points, make the sum exactly zero (``dfeas.proof.balance``).
+
+Points seen from another one, p, are differences x_j - p with one more rounding. What is decided exactly is decided from
+x_j and p themselves: the score is [x_j, p]'[y, -y], and sum w_j (x_j - p) = 0 is sum w_j (x_j, 1) + (sum w_j) (-p, -1) = 0.
 """
 
 from __future__ import annotations
@@ -17,7 +22,6 @@ import hashlib
 import json
 import math
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any, Protocol
 
 import google_crc32c
@@ -26,8 +30,11 @@ from numpy.typing import NDArray
 
 from dfeas.certificate import Certificate
 from dfeas.errors import CheckFailedError, CorruptDataError
+from dfeas.proof.balance import balance
+from dfeas.proof.signs import signs as signs_of
 from dfeas.store import Dataset
 from dfeas.store.reading import Buffers
+from dfeas.store.seen_from import SeenFrom
 
 U = 2.0**-53
 TINY = 2.0**-1074
@@ -36,9 +43,13 @@ NORMS = (1e-140, 1e140)
 """Norms of points for which squares neither underflow nor overflow to any effect."""
 LOST = 2.0**-500
 """More than a quotient weight / norm that underflows takes from a sum: TINY times the largest norm."""
-EXACT_POINTS = 2000
-EXACT_ENTRIES = 100_000
+SUPPORT_ENTRIES = 10_000_000
+"""Largest support, in entries of its points, that is kept for a proof that it balances exactly."""
+NEARLY = 1e-6
+"""|Ax| up to which such a proof is tried."""
 PIECE_BYTES = 2 << 20
+WRONG = 5
+"""So many points on the wrong side are enough."""
 
 
 class Maps(Protocol):
@@ -57,12 +68,12 @@ class Check:
     margin_lower: float  # proved: some unit y has at least this margin (-1 if nothing is known)
     margin_upper: float  # proved: no unit y has more (1 if nothing is known)
     points: int  # points that were read
-    exact_points: int  # of them, decided in rational arithmetic
+    exact_points: int  # of them, decided beyond float64
     message: str
 
 
-Weighted = list[tuple[Fraction, list[float]]]
-"""Points and their exact factors."""
+Support = list[tuple[NDArray[np.float64], NDArray[np.float64]]]
+"""Signed points (r, d) as stored, and their factors (r,): weight over norm."""
 
 
 @dataclass
@@ -76,7 +87,9 @@ class Found:
     total: NDArray[np.float64] | None = None  # (d,) sum of weighted signed unit columns
     spread: NDArray[np.float64] | None = None  # (d,) sum of their absolute values
     terms: int = 0
-    exact: Weighted | None = field(default_factory=list)
+    zero: bool = False  # a point with a weight is zero
+    support: Support = field(default_factory=list)
+    origin: NDArray[np.float64] | None = None  # what weighs as much as all of the support, if it is seen from somewhere
     checksums: list[tuple[int, int]] = field(default_factory=list)
 
     def add(self, other: Found) -> None:
@@ -84,13 +97,15 @@ class Found:
         self.points += other.points
         self.margin = min(self.margin, other.margin)
         self.exact_points += other.exact_points
-        self.wrong = (self.wrong + other.wrong)[:5]
+        self.wrong = (self.wrong + other.wrong)[:WRONG]
         if self.total is None or self.spread is None:
             self.total, self.spread = other.total, other.spread
         elif other.total is not None and other.spread is not None:
             self.total, self.spread = self.total + other.total, self.spread + other.spread
         self.terms += other.terms + 1
-        self.exact = None if self.exact is None or other.exact is None else _few(self.exact + other.exact)
+        self.zero = self.zero or other.zero
+        self.support += other.support
+        self.origin = other.origin if self.origin is None else self.origin
         self.checksums += other.checksums
 
 
@@ -119,7 +134,6 @@ def check(engine: Maps, dataset: Dataset, certificate: Certificate) -> Check:
     found = nodes[0][2]
     for _, _, rest in nodes[1:]:
         found.add(rest)
-    _bear(found.exact_points)
     mark = _fingerprint(dataset, found.checksums)
     if mark != certificate.fingerprint:
         raise CorruptDataError(
@@ -151,13 +165,15 @@ def _check_shape(certificate: Certificate, dataset: Dataset) -> None:
 def check_range(dataset: Dataset, first: int, stop: int, certificate: Certificate) -> list[Node]:
     """Look at blocks first .. stop-1."""
     nodes: list[Node] = []
-    near, buffers = 0, Buffers()
+    buffers, apart = Buffers(), Buffers()
+    seen = dataset.points if isinstance(dataset.points, SeenFrom) else None
     dimension = dataset.m + int(dataset.intercept)
     rows = max(1, PIECE_BYTES // (8 * dimension))
     piece_of = np.ones((rows, dimension))  # used again for every piece: fresh memory costs more than the arithmetic
     for index in range(first, stop):
         stored = dataset.points.read(index, buffers)
         label = dataset.labels.read(index, buffers)
+        plain = None if seen is None else seen.stored(index, apart)
         start = index * dataset.block_rows
         found = Found(points=len(stored), checksums=[(_crc(stored), _crc(label))])
         for piece in range(0, len(stored), rows):
@@ -169,19 +185,13 @@ def check_range(dataset: Dataset, first: int, stop: int, certificate: Certificat
             if suspect and not np.isfinite(points).all():
                 raise CheckFailedError(f"{dataset.where}: a point of block {index} is not finite; nothing can be proved")
             signs = label[piece : piece + rows].astype(np.float64)
+            exact = None if plain is None or seen is None else (plain[piece : piece + rows], seen.point)
             if certificate.kind == "separator":
-                _look_at_scores(found, start + piece, points, signs, certificate.y)
+                _look_at_scores(found, start + piece, points, signs, certificate.y, exact)
             else:
-                _look_at_weights(found, start + piece, points, signs, certificate)
-        near += found.exact_points
-        _bear(near)
+                _look_at_weights(found, start + piece, points, signs, certificate, exact)
         joined(nodes, (0, index, found))
     return nodes
-
-
-def _bear(near: int) -> None:
-    if near > EXACT_POINTS:
-        raise CheckFailedError(f"more than {EXACT_POINTS} points are nearer to the hyperplane than rounding can tell")
 
 
 def _crc(array: NDArray[Any]) -> int:
@@ -203,10 +213,14 @@ def _gamma(terms: int) -> float:
     return terms * U / (1 - terms * U)
 
 
+Exact = tuple[NDArray[Any], NDArray[np.float64]] | None
+"""Points as stored, and the one that they are seen from."""
+
+
 def _look_at_scores(
-    found: Found, start: int, points: NDArray[np.float64], signs: NDArray[np.float64], y: NDArray[np.float64]
+    found: Found, start: int, points: NDArray[np.float64], signs: NDArray[np.float64], y: NDArray[np.float64], exact: Exact
 ) -> None:
-    m = points.shape[1]
+    m = points.shape[1] + 1  # a difference has one rounding more
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         score = (points @ y) * signs
         norm = np.sqrt(np.einsum("ij,ij->i", points, points))
@@ -221,22 +235,30 @@ def _look_at_scores(
     proved = np.isfinite(score) & np.isfinite(bound) & (score > bound) & measured
     if proved.any():
         found.margin = min(found.margin, float(least[proved].min()) / UP)
-    for j in np.flatnonzero(~proved):
-        if np.isfinite(score[j]) and score[j] + bound[j] < 0:
-            found.wrong.append(start + int(j))
-            continue
-        found.exact_points += 1
-        _bear(found.exact_points)
-        exact = sum((Fraction(a) * Fraction(b) for a, b in zip(points[j].tolist(), y.tolist(), strict=True)), Fraction(0))
-        if exact * int(signs[j]) <= 0:
-            found.wrong.append(start + int(j))
-        else:
-            found.margin = min(found.margin, abs(float(exact)) / float(length[j]) / UP**2 if measured[j] else 0.0)
-    del found.wrong[5:]
+    left = np.flatnonzero(~proved)
+    if not left.size or len(found.wrong) >= WRONG:
+        return
+    if exact is None:
+        sign, magnitude = signs_of(points[left], y)
+    else:
+        plain, origin = exact[0][left].astype(np.float64), np.broadcast_to(exact[1], (len(left), len(y)))
+        sign, magnitude = signs_of(np.hstack([plain, origin]), np.append(y, -y))
+    positive = sign == signs[left]
+    found.exact_points += len(left)
+    found.wrong = (found.wrong + (start + left[~positive]).tolist())[:WRONG]
+    if positive.any():
+        proper = measured[left] & positive
+        least = np.where(proper, magnitude / np.where(proper, length[left], 1.0) / UP**2, 0.0)
+        found.margin = min(found.margin, float(least[positive].min()))
 
 
 def _look_at_weights(
-    found: Found, start: int, points: NDArray[np.float64], signs: NDArray[np.float64], certificate: Certificate
+    found: Found,
+    start: int,
+    points: NDArray[np.float64],
+    signs: NDArray[np.float64],
+    certificate: Certificate,
+    exact: Exact,
 ) -> None:
     low, high = np.searchsorted(certificate.support, [start, start + len(points)])
     rows = certificate.support[low:high] - start
@@ -256,48 +278,58 @@ def _look_at_weights(
     found.total += factor @ chosen
     found.spread += np.abs(factor) @ np.abs(chosen)
     found.terms += len(rows) + 1
-    if found.exact is not None:
-        found.exact += [(Fraction(f), c) for f, c in zip(factor.tolist(), chosen.tolist(), strict=True)]
-        found.exact = _few(found.exact)
+    if zero.any():
+        found.zero = True
+    if not _may_be_exact(certificate, points.shape[1]):
+        return
+    if exact is not None:  # (x_j, 1), and the same for p below
+        chosen = np.hstack([exact[0][rows].astype(np.float64), np.ones((len(rows), 1))])
+        found.origin = -np.append(exact[1], 1.0)
+    found.support.append((chosen * signs[rows, None], np.abs(factor)))
 
 
 def _separator(found: Found) -> Check:
     if found.wrong:
         raise CheckFailedError(f"not a separator: point {found.wrong[0]} is not on the positive side of the hyperplane")
     margin, exact = max(0.0, found.margin), found.exact_points
-    how = f", {exact} of them in rational arithmetic" if exact else ""
+    how = f", {exact} of them beyond float64" if exact else ""
     text = f"all {found.points} points are on the positive side{how}; the margin is at least {margin:.6g}"
     return Check("feasible", "rigorous", margin, 1.0, found.points, exact, text)
 
 
 def _gordan(found: Found, certificate: Certificate) -> Check:
-    if found.exact is not None and _vanishes(found.exact):
-        text = f"{len(certificate.support)} points conflict: their weighted sum is exactly zero, no hyperplane separates them"
-        return Check("infeasible", "exact", -1.0, 0.0, found.points, 0, text)
     assert found.total is not None, "every block adds to the sum"
     assert found.spread is not None, "every block adds to the sum"
-    terms = found.terms + len(found.total) + 9  # sums, and norm, quotient, product of each
+    terms = found.terms + len(found.total) + 10  # sums, and difference, norm, quotient, product of each
     residual = np.abs(found.total) + _gamma(terms) / (1 - 2 * _gamma(terms)) * found.spread * UP + terms * LOST
     size = float(np.linalg.norm(residual)) * (1 + _gamma(len(residual) + 4)) * UP
     weight = float(certificate.weights.sum()) * (1 - _gamma(len(certificate.weights) + 1))
     upper = size / weight * UP
+    exact = _exactly(found, upper)
+    if exact is not None:
+        return Check("infeasible", "exact", -1.0, 0.0, found.points, 0, exact)
     text = f"no unit vector has a margin above {upper:.6g} (weights on {len(certificate.support)} of {found.points} points)"
     return Check("eps-infeasible", "rigorous", -1.0, min(1.0, upper), found.points, 0, text)
 
 
-def _few(weighted: Weighted) -> Weighted | None:
-    """Unless they are too many for rational arithmetic."""
-    return None if weighted and len(weighted) * len(weighted[0][1]) > EXACT_ENTRIES else weighted
+def _may_be_exact(certificate: Certificate, dimension: int) -> bool:
+    """Whether the support is so small that it is kept."""
+    return len(certificate.support) * dimension <= SUPPORT_ENTRIES
 
 
-def _vanishes(weighted: Weighted) -> bool:
-    """Whether a sum of rational multiples of points is exactly zero, and the points are not left out by underflow."""
-    if not weighted:
-        return False
-    zero_point = any(not any(entries) for _, entries in weighted)
-    if zero_point:
-        return True
-    if any(factor == 0 for factor, _ in weighted):
-        return False
-    dimension = len(weighted[0][1])
-    return all(sum((f * Fraction(e[i]) for f, e in weighted), Fraction(0)) == 0 for i in range(dimension))
+def _exactly(found: Found, upper: float) -> str | None:
+    """Why no hyperplane separates the points of the support, if that can be proved."""
+    if found.zero:
+        return "a point is zero, so no hyperplane has it on its positive side"
+    if upper > NEARLY or not found.support:
+        return None
+    points = np.concatenate([points for points, _ in found.support])
+    factors = np.concatenate([factors for _, factors in found.support])
+    if found.origin is not None:
+        points, factors = np.vstack([points, found.origin]), np.append(factors, factors.sum())
+    proved = balance(points, factors)
+    if proved is None:
+        return None
+    count = proved.support - (found.origin is not None)
+    near = f" (those given are off by {proved.off:.1g})" if proved.off else ""
+    return f"{count} points conflict: some weights on them make their sum exactly zero{near}, no hyperplane separates them"

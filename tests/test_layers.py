@@ -18,7 +18,8 @@ ALLOWED = {
     "store": {"store", "passes", "errors"},
     "engine": {"engine", "blas", "store", "passes", "errors", "termination"},
     "certificate": {"store", "errors"},
-    "verify": {"certificate", "store", "errors"},
+    "proof": {"proof"},
+    "verify": {"certificate", "errors", "proof", "store"},
     "termination": set(),
     "trace": {"termination"},
     "table": set(),
@@ -59,6 +60,7 @@ FRONTS = {
     "submitting",
     "planning",
     "projection",
+    "hull",
     "printing",
     "checking",
     "options",
@@ -137,4 +139,4 @@ def test_methods_have_no_clock_no_randomness_no_io(path: Path) -> None:
 
 def test_the_checker_shares_no_code_with_passes_methods_and_engine() -> None:
     names = {".".join(name.split(".")[:2]) for name in _imports(PACKAGE / "verify.py") if name.startswith("dfeas")}
-    assert names == {"dfeas.certificate", "dfeas.errors", "dfeas.store"}
+    assert names == {"dfeas.certificate", "dfeas.errors", "dfeas.proof", "dfeas.store"}

@@ -14,7 +14,7 @@ from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.memory import parse_bytes, threads_that_fit
 from dfeas.passes import Counts, Histogram, Survey, Together
 from dfeas.report.runs import Run
-from dfeas.store import Dataset, Source, open_source
+from dfeas.store import Dataset, open_source, source_of
 from dfeas.store.layout import fingerprint
 
 
@@ -57,7 +57,7 @@ def margins(runs: Sequence[Run], memory: str | int) -> dict[str, Margins | str]:
 def _read(runs: Sequence[Run], memory: str | int) -> dict[str, Margins | str]:
     """Margins of runs on one source."""
     data = runs[0].values["data"]
-    dataset = open_source(Source(data["path"], data["labels"], data["positive"], data["intercept"]))
+    dataset = open_source(source_of(data))
     fitting = [run for run in runs if _may_be_of(run, dataset)]
     found: dict[str, Margins | str] = {run.name: _other(dataset) for run in runs}
     if not fitting:

@@ -22,7 +22,7 @@ _HEADLINES = {
 }
 
 _PROOFS = {
-    "exact": "exact: in rational arithmetic",
+    "exact": "exact: nothing is left to rounding",
     "rigorous": "rigorous: rounding errors are bounded",
     "none": "none: no verdict was proved",
 }

@@ -1,6 +1,6 @@
 """The store: what the data is and how a block of it is read."""
 
 from dfeas.store.dataset import Dataset
-from dfeas.store.opening import Source, from_arrays, open_source
+from dfeas.store.opening import Source, from_arrays, open_source, seen_from, source_of
 
-__all__ = ["Dataset", "Source", "from_arrays", "open_source"]
+__all__ = ["Dataset", "Source", "from_arrays", "open_source", "seen_from", "source_of"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from dfeas.store.layout import (
 )
 from dfeas.store.numbers import cast, stored_dtype
 from dfeas.store.reading import RowReader, SliceReader
+from dfeas.store.seen_from import SeenFrom
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,13 @@ class Source:
     direct: bool = True  # False: read through zarr only, as the verifier does
     fingerprint: str = ""  # of the dataset that is meant; none for a foreign array
     cache_bytes: int = 0  # that each process may keep of the blocks it read
+    point: tuple[float, ...] | None = None  # the points are seen from there, without labels
+
+
+def source_of(values: dict[str, Any], *, direct: bool = True) -> Source:
+    """The data of a finished run, from ``data`` of its result."""
+    point = None if values.get("point") is None else tuple(map(float, values["point"]))
+    return Source(values["path"], values["labels"], values["positive"], values["intercept"], direct=direct, point=point)
 
 
 def open_source(source: Source) -> Dataset:
@@ -54,8 +63,10 @@ def open_source(source: Source) -> Dataset:
     if looks_like_dataset(path):
         if source.labels is not None:
             raise BadInputError(f"{path}: a dfeas dataset has its own labels; leave out --labels, or ingest again")
-        return _open_dataset(path, source)
-    return _open_foreign(path, source)
+        dataset = _open_dataset(path, source)
+    else:
+        dataset = _open_foreign(path, source)
+    return dataset if source.point is None else seen_from(dataset, source.point)
 
 
 def _open_node(path: Path) -> Any:
@@ -197,6 +208,16 @@ def _assemble(
     )
 
 
+def seen_from(dataset: Dataset, point: Sequence[float]) -> Dataset:
+    """The points x_j as differences x_j - p, all with label +1. Raises BadInputError when p has another number of features."""
+    p = np.asarray(point, np.float64)
+    if p.shape != (dataset.m,) or not np.isfinite(p).all():
+        raise BadInputError(f"the point has {p.size} entries, expected {dataset.m} that are finite, as {dataset.where} has")
+    reader = SeenFrom(dataset.points, p, None if dataset.expected is None else dataset.expected[:, 0], dataset.where)
+    source = Source(dataset.where, point=tuple(p.tolist()))
+    return _assemble(dataset.where, reader, dataset.n, dataset.m, np.dtype(np.float64), dataset.block_rows, None, source)
+
+
 def _as_array(values: Any, where: str) -> Any:
     """Something with shape, dtype and row slices; raises BadInputError when there is no such thing in it."""
     if hasattr(values, "to_numpy"):
@@ -232,4 +253,4 @@ def from_arrays(X: Any, labels: Any = None, *, positive: str | None = None, inte
     return _assemble("X", points, n, m, dtype, block_rows, labels, Source("", positive=positive, intercept=intercept))
 
 
-__all__ = ["Source", "check_shape", "from_arrays", "open_labels", "open_source"]
+__all__ = ["Source", "check_shape", "from_arrays", "open_labels", "open_source", "seen_from", "source_of"]

@@ -18,7 +18,7 @@ from dfeas.store.scratch import Scratch
 from tests.faults.faulty import Count, Meddling, cut_short, flaky, flipped, gone
 
 SOLVES = [
-    ("working-set", "one-flip", "eps-infeasible", gone),
+    ("working-set", "one-flip", "infeasible", gone),
     ("mirror-prox-one-pass", "planted", "feasible", gone),
     ("mirror-prox-one-pass", "planted", "feasible", cut_short),
     ("online-perceptron", "planted", "feasible", flipped),

@@ -146,7 +146,8 @@ def test_a_separator_is_explained(room: Path, tmp_path: Path) -> None:
 def test_conflicts_are_listed_the_first_fifty_at_most(copy: Callable[..., Path]) -> None:
     entries = [{"point": 7 * i, "label": "<b>&", "weight": 0.01, "score": -1 / (i + 1)} for i in range(60)]
     page = parse(report([copy("conflict", conflicts=entries)]))
-    assert page.texts["h2"] == ["eps-infeasible: no hyperplane has a margin above 0.001"]
+    assert page.texts["h2"] == ["Infeasible: no hyperplane separates the points"]
+    assert "Proof: exact: nothing is left to rounding." in page.texts["p"]
     assert {"Weights, sorted", *COURSE} <= set(page.pictures)
     assert "Margin distribution" not in page.pictures
     rows = [page.texts["td"][i : i + 4] for i in range(0, len(page.texts["td"]), 4)]
@@ -187,7 +188,7 @@ def test_a_zero_point_is_a_page_without_a_pass(tmp_path: Path, arrays: Callable[
     dfeas.solve(X, labels, out=tmp_path / "run")
     page = parse(report([tmp_path / "run"]))
     assert page.texts["h2"] == ["Infeasible: no hyperplane separates the points"]
-    assert "Proof: exact: in rational arithmetic." in page.texts["p"]
+    assert "Proof: exact: nothing is left to rounding." in page.texts["p"]
     assert page.pictures == ["Weights, sorted"]
     assert "No pass was made" in page.words
 

@@ -1,0 +1,212 @@
+"""Proves that some positive weights of given points sum them to exactly zero, from weights that nearly do.
+
+With the support's signed points as columns of C (d, s) and nearly balancing weights w > 0, either of two ways proves an x >= 0,
+x != 0 with Cx = 0. Both decide by integers or by bounds, never by rounded numbers.
+
+* Inverse. Where C has full row rank d < s: keep w on all columns but d well-conditioned ones, J, and solve for these. With an
+  approximate inverse R of M = C_J and alpha >= |I - R M| < 1, M is regular and the solution of M x = b is within
+  |R (b - M x~)| / (1 - alpha) of any x~ (norms are maximum norms). If that leaves every entry positive, x exists. (Rump,
+  Verification methods, Acta Numerica 2010, sections 10 and 13.) Being regular M also shows that the support spans the space.
+* Elimination. For few points, of any rank: Gauss in integers gives the null space of C; weights of its free columns are taken
+  as they are, the others follow exactly. The greatest weights follow, so that they take the rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy  # loads its parts when they are used: every command would wait for them
+from numpy.typing import NDArray
+
+from dfeas.proof.dyadic import Dyadic, Floats
+
+U = 2.0**-53
+UP = 1 + 2.0**-45  # covers the roundings in a bound itself
+REGULAR = 0.5
+"""Largest |I - R M| that is used."""
+STEPS = 8
+"""Refinements at most; each divides the error by 1 / |I - R M|."""
+FEW = 128
+"""Points for which elimination is tried."""
+CUTS = (0.0, 1e-13, 1e-10, 1e-7)
+"""Weights below such a share of the largest may be rounding: what they should be is zero."""
+RANK = 1e-11
+"""Diagonal entries of R in QR below this share of the first are taken for zero; integers decide afterwards."""
+PIECE = 200_000
+"""Entries that are integers at a time."""
+LOST = 2.0**-900
+"""More than underflow can take from what is bounded here."""
+LEAST = -900
+"""Least exponent of two of an entry beside a greatest of 0: scaling by powers of two is exact."""
+
+
+@dataclass(frozen=True)
+class Balance:
+    """Weights that sum the points to exactly zero exist near the given ones."""
+
+    support: int  # points with a positive weight
+    off: float  # largest difference from the given weights, as a share of the largest; an estimate
+    spans: bool  # whether the support was shown to span the space
+
+
+def balance(points: Floats, weights: Floats) -> Balance | None:
+    """Whether signed points (s, d), not zero and as stored, have weights x >= 0 with an exactly zero sum, near those given.
+
+    None when nothing is proved.
+    """
+    scaled = _scaled(points, weights)
+    if scaled is None:
+        return None
+    columns, w = scaled
+    spans = len(columns) == points.shape[1]
+    return _by_inverse(columns, w, spans=spans) or _by_elimination(columns, w)
+
+
+def _scaled(points: Floats, weights: Floats) -> tuple[Floats, Floats] | None:
+    """Columns (r, s) of about length one without rows of zeros, and their weights, both scaled by powers of two."""
+    used = weights > 0
+    columns, w = points[used].T, weights[used]
+    columns = columns[columns.any(axis=1)]
+    if not columns.size:
+        return None
+    up = np.frexp(np.abs(columns).max(axis=0))[1]
+    exponents = np.where(columns != 0, np.frexp(columns)[1] - up, 0)
+    if exponents.min() < LEAST:
+        return None
+    w = np.ldexp(w, up)
+    return np.ldexp(columns, -up), np.ldexp(w, -int(np.frexp(w.max())[1]))
+
+
+def _by_inverse(columns: Floats, w: Floats, *, spans: bool) -> Balance | None:
+    d, s = columns.shape
+    if s <= d:
+        return None
+    chosen = _chosen(columns, w)
+    matrix = columns[:, chosen]
+    try:
+        inverse = np.linalg.inv(matrix)
+    except np.linalg.LinAlgError:
+        return None
+    if not np.isfinite(inverse).all():
+        return None
+    alpha = _defect(inverse, matrix)
+    if not alpha < REGULAR:
+        return None
+    x = Dyadic.of(w)
+    for _ in range(STEPS):
+        residual = _residual(columns, x)
+        step = np.zeros(s)
+        step[chosen] = inverse @ residual
+        # how far the solution is from x, in any entry
+        error = float((np.abs(step[chosen]) + _gamma(d + 16) * (np.abs(inverse) @ np.abs(residual))).max())
+        error = error * _slack(d) / (1 - alpha) + LOST
+        known = x.floats()
+        if known.min() > error * UP:
+            return Balance(s, float(np.abs(known - w).max()), spans)
+        if not (known.min() > -error and np.isfinite(step).all()):
+            return None
+        x = x + Dyadic.of(step)
+    return None
+
+
+def _residual(columns: Floats, x: Dyadic) -> Floats:
+    """-Cx, exact but for its last bits. In pieces: integers take much memory."""
+    rows = max(1, PIECE // columns.shape[1])
+    pieces = [-(Dyadic.of(columns[i : i + rows]) @ x) for i in range(0, len(columns), rows)]
+    return np.concatenate([piece.floats() for piece in pieces])
+
+
+def _chosen(columns: Floats, w: Floats) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """As many columns as there are rows, well-conditioned and of large weight."""
+    d, s = columns.shape
+    if s == d + 1:  # without any one of them the others are independent, or all of this is in vain
+        return np.delete(np.arange(s), int(w.argmax()))
+    return np.asarray(scipy.linalg.qr(columns * w, mode="r", pivoting=True)[1][:d], np.int64)
+
+
+def _defect(inverse: NDArray[Any], matrix: Floats) -> float:
+    """A bound of |I - R M| in the maximum norm, rounded up."""
+    d = len(matrix)
+    rounding = _gamma(d) * (np.abs(inverse) @ (np.abs(matrix).sum(axis=1)))
+    product = inverse @ matrix
+    product[np.diag_indices(d)] -= 1
+    return float((np.abs(product).sum(axis=1) + rounding).max()) * _slack(d) + LOST
+
+
+def _gamma(terms: int) -> float:
+    return terms * U / (1 - terms * U)
+
+
+def _slack(d: int) -> float:
+    """Covers the roundings of a bound that is made of sums of d numbers, none of them negative."""
+    return (1 + 4 * _gamma(d + 16)) * UP
+
+
+def _by_elimination(columns: Floats, w: Floats) -> Balance | None:
+    for cut in CUTS:
+        kept = np.flatnonzero(w > cut * w.max())
+        kept = kept[np.argsort(-w[kept], kind="stable")]
+        if len(kept) > FEW:
+            continue
+        found = _null_vector(columns[:, kept], w[kept])
+        if found is not None:
+            return found
+    return None
+
+
+def _null_vector(columns: Floats, w: Floats) -> Balance | None:
+    """x >= 0 with an exactly zero sum, by integers."""
+    exact = Dyadic.of(columns)
+    rows = _independent(columns)
+    x = _solved([_shortest(row) for row in exact.digits[rows].tolist()], Dyadic.of(w).digits.tolist())
+    if x is None or (exact.digits @ np.array(x, object)).any() or min(x) < 0 or not any(x):
+        return None
+    most = max(x)
+    shares = np.array([v / most for v in x])
+    return Balance(sum(v > 0 for v in x), float(np.abs(shares - w / w.max()).max()), spans=False)
+
+
+def _shortest(row: list[int]) -> list[int]:
+    """The row without what all its entries have in common."""
+    common = math.gcd(*row)
+    return [v // common for v in row]
+
+
+def _independent(columns: Floats) -> list[int]:
+    """Rows that are independent, as far as floating point tells."""
+    r, pivots = scipy.linalg.qr(columns.T, mode="r", pivoting=True)
+    diagonal = np.abs(np.diagonal(r))
+    return sorted(int(p) for p in pivots[: int((diagonal > RANK * diagonal[0]).sum())])
+
+
+def _solved(rows: list[list[int]], w: list[int]) -> list[int] | None:
+    """Integers x with every row's product zero, in proportion to w on the columns that are free.
+
+    Fraction-free elimination (Bareiss 1968): each entry is a minor of the matrix, every division is exact.
+    """
+    pivots: list[int] = []
+    last = 1
+    for column in range(len(w)):
+        k = len(pivots)
+        if k == len(rows):
+            break
+        found = next((i for i in range(k, len(rows)) if rows[i][column]), None)
+        if found is None:
+            continue
+        rows[k], rows[found] = rows[found], rows[k]
+        head, pivot = rows[k][column:], rows[k][column]
+        for row in rows[k + 1 :]:
+            factor = row[column]
+            row[column:] = [(pivot * v - factor * h) // last for v, h in zip(row[column:], head, strict=True)]
+        last = pivot
+        pivots.append(column)
+    if len(pivots) == len(w):
+        return None
+    # times the last pivot, which is the determinant of all, so that what follows from these is whole (Cramer)
+    x = [0 if j in set(pivots) else abs(last) * v for j, v in enumerate(w)]
+    for row, column in zip(reversed(rows[: len(pivots)]), reversed(pivots), strict=True):
+        x[column] = -sum(v * x[j] for j, v in enumerate(row) if j > column) // row[column]
+    return x

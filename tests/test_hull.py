@@ -1,0 +1,125 @@
+"""Points in and out of hulls, against rational arithmetic and by hand; the evidence is that of the stored points."""
+
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dfeas
+from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, UsageError
+from dfeas.proof.dyadic import Dyadic
+from tests.exact import conflicts
+
+
+def inside(point: np.ndarray, X: np.ndarray) -> bool:
+    """In rational arithmetic: (x_j, 1) and -(p, 1) conflict."""
+    columns = np.vstack([np.hstack([X, np.ones((len(X), 1))]), -np.append(point, 1.0)])
+    return conflicts(Dyadic.of(columns.astype(np.float64).T).digits)
+
+
+def on_one_side(y: np.ndarray, point: np.ndarray, X: np.ndarray) -> bool:
+    """Whether y'(x_j - p) > 0 for all j, in rational arithmetic."""
+    p = [Fraction(v) for v in point.tolist()]
+    differences = ([Fraction(v) - o for v, o in zip(row, p, strict=True)] for row in X.tolist())
+    return all(sum(Fraction(a) * b for a, b in zip(y.tolist(), row, strict=True)) > 0 for row in differences)
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=60)
+def test_small_hulls_are_never_decided_otherwise_than_in_rational_arithmetic(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    m, n = int(rng.integers(1, 5)), int(rng.integers(1, 12))
+    X = rng.integers(-4, 5, (n, m)).astype(rng.choice(["float32", "float64"]))
+    X += rng.choice([0, 1000, 1e6])
+    point = [X[0], X.mean(axis=0), X[:2].mean(axis=0), X[0] + rng.integers(-3, 4, m), X.mean(axis=0) / 3][seed % 5]
+    point = point.astype(np.float64)
+    found = dfeas.in_hull(point, X)
+    assert found.inside in (inside(point, X), None)
+    if found.inside is None:  # nearer to a face of few points than float64 can tell
+        assert found.distance is not None
+        assert found.distance < 1e-9
+    elif found.inside:
+        assert found.result.proof == "exact"
+        assert found.weights is not None
+        assert found.support is not None
+        assert found.weights.min() >= 0
+        np.testing.assert_allclose(found.weights @ X[found.support].astype(float), point, rtol=1e-9, atol=1e-9)
+    else:
+        assert found.y is not None
+        assert on_one_side(found.y, point, X)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e5])
+def test_a_large_hull(tmp_path: Path, offset: float) -> None:
+    X = (np.random.default_rng(0).standard_normal((30_000, 12)) + offset).astype(np.float32)
+    np.save(tmp_path / "X.npy", X)
+    np.savez(tmp_path / "both.npz", X=X, y=np.arange(len(X)) % 2)
+    dfeas.ingest(tmp_path / "both.npz", tmp_path / "data")
+    centre, far = X.astype(float).mean(axis=0), X[np.linalg.norm(X - offset, axis=1).argmax()].astype(float)
+    outside = offset + 1.01 * (far - offset)
+    for name, point, expected in (("centre", centre, True), ("vertex", far, True), ("outside", outside, False)):
+        found = dfeas.in_hull(point, tmp_path / "data", out=tmp_path / name)
+        assert found.inside == expected, name
+        assert found.inside == dfeas.in_hull(point, X).inside
+        assert dfeas.verify_run(tmp_path / name).verdict == found.result.verdict
+    values = json.loads((tmp_path / "centre" / "result.json").read_text())
+    values["data"]["point"][0] += 1.0
+    (tmp_path / "centre" / "result.json").write_text(json.dumps(values))
+    with pytest.raises((CorruptDataError, CheckFailedError)):
+        dfeas.verify_run(tmp_path / "centre")
+
+
+def test_a_difference_that_rounds_is_decided_from_what_is_stored() -> None:
+    # the differences round to 1 and -1
+    assert dfeas.in_hull([2.0**-60], np.array([[1.0], [-1.0]])).inside is True
+    # the differences round to points on one line, with the origin between them; the point is on it or beside it
+    X = np.array([[1.0, 1.0], [-1.0, -1.0]])
+    for point, expected in (([2.0**-60, 2.0**-60], True), ([2.0**-60, 0.0], None), ([0.5, 0.5 + 2.0**-53], None)):
+        assert inside(np.array(point), X) == (expected is True)
+        assert dfeas.in_hull(point, X).inside == expected, point
+
+
+def test_a_hull_on_a_cluster_resumed_has_the_same_bits(dataset: Callable[..., Any], tmp_path: Path, client: Any) -> None:
+    path, _ = dataset("gaussian", 8, 4000, block_rows=500)
+    point = [0.1] * 8
+    calm = dfeas.in_hull(point, path, method="mirror-prox", eps=0.01)
+    dfeas.in_hull(point, path, method="mirror-prox", eps=0.01, max_passes=3, out=tmp_path / "run")
+    found = dfeas.resume(tmp_path / "run", max_passes=10_000, client=client)
+    assert isinstance(found, dfeas.Result)
+    assert found.verdict == calm.result.verdict
+    assert calm.result.evidence is not None
+    assert found.evidence is not None
+    assert found.evidence.weights.tobytes() == calm.result.evidence.weights.tobytes()
+    assert calm.inside is None
+    assert calm.distance is not None
+    assert calm.distance < 0.1
+
+
+def test_damaged_points_are_noticed(dataset: Callable[..., Any]) -> None:
+    path, _ = dataset("gaussian", 8, 4000, block_rows=500)
+    (file,) = (path / "X").glob("c*3*")
+    file.write_bytes(b"\x01" + file.read_bytes()[1:])
+    with pytest.raises(CorruptDataError, match="chunk 3 of X is damaged"):
+        dfeas.in_hull([0.0] * 8, path)
+
+
+@pytest.mark.parametrize(
+    ("point", "options", "error"),
+    [
+        ([1.0], {}, BadInputError),
+        ([np.nan, 0, 0], {}, BadInputError),
+        (["a", 0, 0], {}, BadInputError),
+        ("nowhere.npy", {}, BadInputError),
+        ([0, 0, 0], {"intercept": True}, UsageError),
+        ([0, 0, 0], {"labels": np.ones(4)}, UsageError),
+    ],
+)
+def test_bad_points_are_refused(point: Any, options: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        dfeas.in_hull(point, np.eye(4, 3), **options)
