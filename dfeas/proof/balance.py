@@ -39,6 +39,8 @@ PIECE = 200_000
 """Entries that are integers at a time."""
 LOST = 2.0**-900
 """More than underflow can take from what is bounded here."""
+NONE = -(10**6)
+"""Stands for the exponent of zero."""
 LEAST = -900
 """Least exponent of two of an entry beside a greatest of 0: scaling by powers of two is exact."""
 
@@ -66,18 +68,20 @@ def balance(points: Floats, weights: Floats) -> Balance | None:
 
 
 def _scaled(points: Floats, weights: Floats) -> tuple[Floats, Floats] | None:
-    """Columns (r, s) of about length one without rows of zeros, and their weights, both scaled by powers of two."""
+    """Columns (r, s) without rows of zeros, rows and columns of about length one, and weights, all scaled by powers of two."""
     used = weights > 0
     columns, w = points[used].T, weights[used]
     columns = columns[columns.any(axis=1)]
     if not columns.size:
         return None
-    up = np.frexp(np.abs(columns).max(axis=0))[1]
-    exponents = np.where(columns != 0, np.frexp(columns)[1] - up, 0)
-    if exponents.min() < LEAST:
+    exponents = np.where(columns != 0, np.frexp(columns)[1], NONE)
+    across = exponents.max(axis=0)  # of columns: what divides a column multiplies its weight
+    along = (exponents - across).max(axis=1)  # of rows, which are equations
+    shift = across + along[:, None]
+    if np.where(exponents == NONE, 0, exponents - shift).min() < LEAST:
         return None
-    w = np.ldexp(w, up)
-    return np.ldexp(columns, -up), np.ldexp(w, -int(np.frexp(w.max())[1]))
+    w = np.ldexp(w, across)
+    return np.ldexp(columns, -shift), np.ldexp(w, -int(np.frexp(w.max())[1]))
 
 
 def _by_inverse(columns: Floats, w: Floats, *, spans: bool) -> Balance | None:
@@ -104,9 +108,10 @@ def _by_inverse(columns: Floats, w: Floats, *, spans: bool) -> Balance | None:
         error = float((np.abs(step[chosen]) + _gamma(d + 16) * (np.abs(inverse) @ np.abs(residual))).max())
         error = error * _slack(d) / (1 - alpha) + LOST
         known = x.floats()
-        if known.min() > error * UP:
+        least = known[chosen].min()  # the others stay as they are
+        if least > error * UP:
             return Balance(s, float(np.abs(known - w).max()), spans)
-        if not (known.min() > -error and np.isfinite(step).all()):
+        if not (least > -error and np.isfinite(step).all()):
             return None
         x = x + Dyadic.of(step)
     return None
@@ -146,11 +151,13 @@ def _slack(d: int) -> float:
 
 
 def _by_elimination(columns: Floats, w: Floats) -> Balance | None:
+    tried = FEW + 1
     for cut in CUTS:
         kept = np.flatnonzero(w > cut * w.max())
         kept = kept[np.argsort(-w[kept], kind="stable")]
-        if len(kept) > FEW:
+        if len(kept) >= tried:
             continue
+        tried = len(kept)
         found = _null_vector(columns[:, kept], w[kept])
         if found is not None:
             return found

@@ -124,8 +124,10 @@ def test_more_points_than_needed_and_weights_that_are_rounding() -> None:
 @pytest.mark.parametrize("scale", [1e-130, 1.0, 1e120])
 def test_scales_do_not_matter(scale: float) -> None:
     points, weights = random_simplex(6, 3)
-    ladder = 2.0 ** np.arange(-20, 1).take(range(7))
-    assert balance(points * ladder[:, None] * scale, weights / ladder) is not None
+    ladder, features = 2.0 ** np.arange(-20, -13), 10.0 ** np.arange(-9, 9, 3)
+    found = balance(points * ladder[:, None] * features * scale, weights / ladder)
+    assert found is not None
+    assert found.spans
 
 
 def test_features_that_depend_on_each_other_are_left_to_elimination() -> None:
