@@ -11,6 +11,7 @@ from dfeas.racing import Race, race
 from dfeas.report import compare, report
 from dfeas.result import Result
 from dfeas.resuming import resume
+from dfeas.separation import Separation, separation
 from dfeas.solving import solve
 from dfeas.store.ingest import ingest
 from dfeas.verify import Check
@@ -29,6 +30,7 @@ __all__ = [
     "Plan",
     "Race",
     "Result",
+    "Separation",
     "UsageError",
     "__version__",
     "compare",
@@ -39,6 +41,7 @@ __all__ = [
     "race",
     "report",
     "resume",
+    "separation",
     "solve",
     "verify_certificate",
     "verify_run",

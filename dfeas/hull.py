@@ -20,8 +20,7 @@ from dfeas.errors import BadInputError
 from dfeas.result import Result
 from dfeas.setting import open_data
 from dfeas.solving import solve
-from dfeas.store import Dataset
-from dfeas.store.reading import Buffers
+from dfeas.store.rows import signed_rows
 from dfeas.termination import FEASIBLE, INFEASIBLE
 
 EPS = 1e-9
@@ -59,7 +58,7 @@ def in_hull(point: ArrayLike | str | Path, X: Any, *, eps: float = EPS, **option
     inside = {FEASIBLE: False, INFEASIBLE: True}.get(result.verdict)
     if result.support is None or result.weights is None or not result.success:
         return Hull(inside, None, None, None, result.y if result.verdict == FEASIBLE else None, result)
-    seen = _rows(open_data(X, None, None, False, point=p)[1], result.support)
+    seen = signed_rows(open_data(X, None, None, False, point=p)[1], result.support)
     length = np.linalg.norm(seen, axis=1)
     here = length == 0
     weights = here.astype(np.float64) if here.any() else result.weights / length
@@ -80,14 +79,3 @@ def _point(point: ArrayLike | str | Path) -> list[float]:
     except (TypeError, ValueError):
         raise BadInputError(f"the point {point!r}: expected numbers") from None
     return list(values)
-
-
-def _rows(dataset: Dataset, points: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Some rows (s, m); reads their blocks."""
-    found = np.empty((len(points), dataset.m))
-    buffers = Buffers()
-    block = points // dataset.block_rows
-    for index in np.unique(block):
-        here = block == index
-        found[here] = dataset.points.read(int(index), buffers)[points[here] - index * dataset.block_rows]
-    return found

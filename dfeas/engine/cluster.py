@@ -172,7 +172,10 @@ class DaskEngine:
                     raise _GoneError
                 reads[i] = None
                 if link.status == "error" or i + 1 == len(ranges) or perf_counter() - at > HOLD_SECONDS:
-                    held.carry, held.done = self._watch.answer(self._workers, self.client.gather, link), i + 1
+                    brought = self._watch.gathered([link], self._workers)
+                    if brought is None:
+                        raise _GoneError
+                    held.carry, held.done = brought[0], i + 1
                     link, at = self._sendable(held.carry), perf_counter()
         except BaseException:
             self._cancel([link, *reads.values()])
@@ -190,17 +193,13 @@ class DaskEngine:
         sent = self._sendable(args)
         work = [(on_worker, function, self.source, first, stop, sent) for first, stop in ranges]
         futures = [self._submit(str(i), home, *work[i]) for i, home in enumerate(homes)]
+        done: list[tuple[str, R]] | None = None
+        workers = self._workers
         try:
-            while not self._watch.settled(futures, {home for home in homes if home is not None}):
-                # the scheduler may have put such a task aside when there was nobody else, and would never take it up
-                there = self._watch.threads()
-                for i, home in enumerate(homes):
-                    if home is not None and home not in there:
-                        homes[i] = None
-                        if not futures[i].done():
-                            self._cancel([futures[i]])
-                            futures[i] = self._submit(f"{i}-again", None, *work[i])
-            done: list[tuple[str, R]] = self._watch.answer(self._workers, self.client.gather, futures)
+            while done is None:
+                self._settle(futures, homes, work)
+                done = self._watch.gathered(futures, workers)
+                workers = self._watch.threads() if done is None else workers
         except BaseException:
             self._cancel(futures)
             raise
@@ -209,6 +208,19 @@ class DaskEngine:
         if count is None:
             self._homes.remember(ranges, [worker for worker, _ in done])
         return [answer for _, answer in done]
+
+    def _settle(self, futures: list[Future], homes: list[str | None], work: list[tuple[Any, ...]]) -> None:
+        """Wait for all results. What has a wish for a worker that is gone is sent again without it.
+
+        When there is nobody else the scheduler puts such a task aside, and never takes it up; also one whose result was lost.
+        """
+        while not self._watch.settled(futures, {home for home in homes if home is not None}):
+            there = self._watch.threads()
+            for i, home in enumerate(homes):
+                if home is not None and home not in there and not futures[i].done():
+                    homes[i] = None
+                    self._cancel([futures[i]])
+                    futures[i] = self._submit(f"{i}-again", None, *work[i])
 
     def _submit(self, name: str, home: str | None, function: Callable[..., Any], *args: Any) -> Future:
         """One task. A home is a wish, never an order: a task that must wait for a worker that died hangs."""
@@ -224,7 +236,7 @@ class DaskEngine:
         """A value to be an argument of tasks: itself when it is small."""
         if size(value) <= INLINE_BYTES:
             return value
-        return self._watch.answer(self._workers, self.client.scatter, [value], hash=False)[0]
+        return self._watch.scattered(value, self._workers)
 
     def close(self) -> None:
         """Let the workers forget the blocks of this run; one that does not answer soon is left alone."""

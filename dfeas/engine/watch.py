@@ -65,11 +65,19 @@ class Watch:
         return threads
 
     def settled(self, futures: Sequence[Task], homes: Collection[str] = ()) -> bool:
-        """Wait until each has a result, or an error; or until one of the workers ``homes`` is gone, which is False."""
+        """Wait until each has a result, or an error. False when one of the workers ``homes`` is gone, or a result is lost."""
         done = Semaphore(0)
         for future in futures:
             future.add_done_callback(lambda _: done.release())
-        return all(self._until(lambda seconds: done.acquire(timeout=seconds), homes) for _ in futures)
+
+        def gone(now: dict[str, int]) -> bool:
+            return not _has(now, homes)
+
+        waited = all(self._until(lambda seconds: done.acquire(timeout=seconds), gone) for _ in futures)
+        if any(future.status == "lost" for future in futures):  # which is no reason for Dask not to call back
+            time.sleep(_STEP_SECONDS)
+            return False
+        return waited
 
     def settled_within(self, futures: Sequence[Task], seconds: float) -> None:
         """Wait until each has a result, or an error, but no longer than that."""
@@ -79,31 +87,54 @@ class Watch:
         for _ in futures:
             done.acquire(timeout=max(0.0, deadline - time.monotonic()))
 
-    def answer(self, workers: Collection[str], call: Callable[..., Awaitable[Any]], *args: Any, **options: Any) -> Any:
-        """What a method of the client returns that may be called again, such as gather; ``workers`` were there not long ago.
+    def gathered(self, futures: Sequence[Task], workers: Collection[str]) -> list[Any] | None:
+        """Results of futures that were settled; None when one of ``workers`` is gone, which may have had some of them.
 
-        Dask goes on asking a worker that has just died for a minute and more: when one is gone, another call is made, which
-        asks those that are left. The wait is not in the client's event loop: an interrupt leaves nothing there.
+        Dask goes on asking a worker that has just died for a minute and more, and computes what was lost again.
+        """
+
+        def gone(now: dict[str, int]) -> bool:
+            return not (_has(now, workers) and all(future.done() for future in futures))
+
+        found: list[Any] | None = self._called(gone, self.client.gather, futures)
+        return found
+
+    def scattered(self, value: Any, workers: Collection[str]) -> Task:
+        """A value as data on a worker; ``workers`` were there not long ago."""
+        there = workers
+
+        def gone(now: dict[str, int]) -> bool:
+            return not _has(now, there)
+
+        while True:
+            found: list[Task] | None = self._called(gone, self.client.scatter, [value], hash=False)
+            if found is not None:
+                return found[0]
+            there = self.threads()
+
+    def _called(
+        self, gone: Callable[[dict[str, int]], bool], call: Callable[..., Awaitable[Any]], *args: Any, **options: Any
+    ) -> Any:
+        """What a method of the client returns, or None when what it waits for is ``gone``.
+
+        The wait is not in the client's event loop: an interrupt leaves nothing there.
         """
 
         async def called() -> Any:
             return await call(*args, asynchronous=True, **options)
 
-        while True:
-            coming = asyncio.run_coroutine_threadsafe(called(), self.client.loop.asyncio_loop)
-            try:
-                if self._until(partial(_came, coming), workers):
-                    return coming.result()
-            finally:
-                coming.cancel()
-            workers = self.threads()
+        coming = asyncio.run_coroutine_threadsafe(called(), self.client.loop.asyncio_loop)
+        try:
+            return coming.result() if self._until(partial(_came, coming), gone) else None
+        finally:
+            coming.cancel()
 
-    def _until(self, done: Callable[[float], bool], homes: Collection[str]) -> bool:
-        """Wait until ``done``, which waits for so many seconds at most, or until one of some workers is gone."""
+    def _until(self, done: Callable[[float], bool], gone: Callable[[dict[str, int]], bool]) -> bool:
+        """Wait until ``done``, which waits for so many seconds at most, or until what is waited for is ``gone``."""
         alone: float | None = None  # since when there has been no worker
         while not done(LOOK_SECONDS):
             now = self.threads()
-            if now and not now.keys() >= set(homes):
+            if now and gone(now):
                 return done(0)
             if now:
                 alone = None
@@ -120,6 +151,11 @@ class Watch:
         while self.client.status == "connecting":
             time.sleep(_STEP_SECONDS)
         return bool(self.client.status == "running")
+
+
+def _has(now: dict[str, int], workers: Collection[str]) -> bool:
+    """Whether some workers are all there."""
+    return now.keys() >= set(workers)
 
 
 def _came(coming: Future[Any], seconds: float) -> bool:

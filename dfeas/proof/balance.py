@@ -13,7 +13,6 @@ x != 0 with Cx = 0. Both decide by integers or by bounds, never by rounded numbe
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +21,7 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.proof.dyadic import Dyadic, Floats
+from dfeas.proof.elimination import independent, null_vector
 
 U = 2.0**-53
 UP = 1 + 2.0**-45  # covers the roundings in a bound itself
@@ -33,8 +33,6 @@ FEW = 128
 """Points for which elimination is tried."""
 CUTS = (0.0, 1e-13, 1e-10, 1e-7)
 """Weights below such a share of the largest may be rounding: what they should be is zero."""
-RANK = 1e-11
-"""Diagonal entries of R in QR below this share of the first are taken for zero; integers decide afterwards."""
 PIECE = 200_000
 """Entries that are integers at a time."""
 LOST = 2.0**-900
@@ -167,53 +165,10 @@ def _by_elimination(columns: Floats, w: Floats) -> Balance | None:
 def _null_vector(columns: Floats, w: Floats) -> Balance | None:
     """x >= 0 with an exactly zero sum, by integers."""
     exact = Dyadic.of(columns)
-    rows = _independent(columns)
-    x = _solved([_shortest(row) for row in exact.digits[rows].tolist()], Dyadic.of(w).digits.tolist())
+    rows = independent(columns)
+    x = null_vector(exact.digits[rows].tolist(), Dyadic.of(w).digits.tolist())
     if x is None or (exact.digits @ np.array(x, object)).any() or min(x) < 0 or not any(x):
         return None
     most = max(x)
     shares = np.array([v / most for v in x])
     return Balance(sum(v > 0 for v in x), float(np.abs(shares - w / w.max()).max()), spans=False)
-
-
-def _shortest(row: list[int]) -> list[int]:
-    """The row without what all its entries have in common."""
-    common = math.gcd(*row)
-    return [v // common for v in row]
-
-
-def _independent(columns: Floats) -> list[int]:
-    """Rows that are independent, as far as floating point tells."""
-    r, pivots = scipy.linalg.qr(columns.T, mode="r", pivoting=True)
-    diagonal = np.abs(np.diagonal(r))
-    return sorted(int(p) for p in pivots[: int((diagonal > RANK * diagonal[0]).sum())])
-
-
-def _solved(rows: list[list[int]], w: list[int]) -> list[int] | None:
-    """Integers x with every row's product zero, in proportion to w on the columns that are free.
-
-    Fraction-free elimination (Bareiss 1968): each entry is a minor of the matrix, every division is exact.
-    """
-    pivots: list[int] = []
-    last = 1
-    for column in range(len(w)):
-        k = len(pivots)
-        if k == len(rows):
-            break
-        found = next((i for i in range(k, len(rows)) if rows[i][column]), None)
-        if found is None:
-            continue
-        rows[k], rows[found] = rows[found], rows[k]
-        head, pivot = rows[k][column:], rows[k][column]
-        for row in rows[k + 1 :]:
-            factor = row[column]
-            row[column:] = [(pivot * v - factor * h) // last for v, h in zip(row[column:], head, strict=True)]
-        last = pivot
-        pivots.append(column)
-    if len(pivots) == len(w):
-        return None
-    # times the last pivot, which is the determinant of all, so that what follows from these is whole (Cramer)
-    x = [0 if j in set(pivots) else abs(last) * v for j, v in enumerate(w)]
-    for row, column in zip(reversed(rows[: len(pivots)]), reversed(pivots), strict=True):
-        x[column] = -sum(v * x[j] for j, v in enumerate(row) if j > column) // row[column]
-    return x

@@ -1,6 +1,7 @@
 """The store: what the data is and how a block of it is read."""
 
+from dfeas.store.across import View
 from dfeas.store.dataset import Dataset
-from dfeas.store.opening import Source, from_arrays, open_source, seen_from, source_of
+from dfeas.store.opening import Source, from_arrays, open_source, seen_across, seen_from, source_of
 
-__all__ = ["Dataset", "Source", "from_arrays", "open_source", "seen_from", "source_of"]
+__all__ = ["Dataset", "Source", "View", "from_arrays", "open_source", "seen_across", "seen_from", "source_of"]

@@ -14,6 +14,7 @@ import zarr.errors
 import zarr.storage
 
 from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.store.across import Across, View
 from dfeas.store.chunks import check_codecs, direct_reader, files_of, rows_of_whole_chunks
 from dfeas.store.dataset import Dataset
 from dfeas.store.labels import map_labels
@@ -44,6 +45,7 @@ class Source:
     fingerprint: str = ""  # of the dataset that is meant; none for a foreign array
     cache_bytes: int = 0  # that each process may keep of the blocks it read
     point: tuple[float, ...] | None = None  # the points are seen from there, without labels
+    view: View | None = None  # the points are seen across a subspace
 
 
 def source_of(values: dict[str, Any], *, direct: bool = True) -> Source:
@@ -66,7 +68,9 @@ def open_source(source: Source) -> Dataset:
         dataset = _open_dataset(path, source)
     else:
         dataset = _open_foreign(path, source)
-    return dataset if source.point is None else seen_from(dataset, source.point)
+    if source.point is not None:
+        return seen_from(dataset, source.point)
+    return dataset if source.view is None else seen_across(dataset, source.view)
 
 
 def _open_node(path: Path) -> Any:
@@ -218,6 +222,15 @@ def seen_from(dataset: Dataset, point: Sequence[float]) -> Dataset:
     return _assemble(dataset.where, reader, dataset.n, dataset.m, np.dtype(np.float64), dataset.block_rows, None, source)
 
 
+def seen_across(dataset: Dataset, view: View) -> Dataset:
+    """Signed points as their coordinates in a view, all with label +1."""
+    basis = np.frombuffer(view.basis).reshape(dataset.dimension, -1)
+    reference = np.frombuffer(view.reference) if view.reference else None
+    reader = Across(dataset.points, dataset.labels, basis, dataset.intercept, reference)
+    where, width, source = dataset.where, basis.shape[1], Source(dataset.where, view=view)
+    return _assemble(where, reader, dataset.n, width, np.dtype(np.float64), dataset.block_rows, None, source)
+
+
 def _as_array(values: Any, where: str) -> Any:
     """Something with shape, dtype and row slices; raises BadInputError when there is no such thing in it."""
     if hasattr(values, "to_numpy"):
@@ -253,4 +266,4 @@ def from_arrays(X: Any, labels: Any = None, *, positive: str | None = None, inte
     return _assemble("X", points, n, m, dtype, block_rows, labels, Source("", positive=positive, intercept=intercept))
 
 
-__all__ = ["Source", "check_shape", "from_arrays", "open_labels", "open_source", "seen_from", "source_of"]
+__all__ = ["Source", "check_shape", "from_arrays", "open_labels", "open_source", "seen_across", "seen_from", "source_of"]

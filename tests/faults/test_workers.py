@@ -13,6 +13,7 @@ import pytest
 import dfeas
 from dfeas.engine.cluster import DaskEngine
 from dfeas.engine.clusters import configuration, local_cluster, mend
+from dfeas.engine.watch import Watch
 from dfeas.errors import ClusterLostError
 from dfeas.passes import Softmin
 from dfeas.store import Source, open_source
@@ -93,6 +94,30 @@ def test_the_bits_are_those_of_an_undisturbed_run(
     assert digest(found.evidence) == digest(calm.evidence)
     same = ("verdict", "margin_lower", "margin_upper", "passes", "reads", "iterations", "bytes_read", "fingerprint")
     assert [getattr(found, k) for k in same] == [getattr(calm, k) for k in same]
+
+
+@pytest.mark.parametrize("method", ["mirror-prox-one-pass", "online-perceptron"])
+def test_results_that_are_lost_before_they_are_gathered_are_computed_again(
+    dataset: Callable[..., Any], cluster: Any, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    path, _ = dataset("planted", 20, 12_000, margin=0.05, block_rows=500)
+    calm = dfeas.solve(path, method=method)
+    gathered, times = Watch.gathered, []
+
+    def robbed(self: Watch, futures: Any, workers: Any) -> Any:
+        times.append(len(futures))
+        if len(times) == 2:
+            _kill_all(list(cluster.run(os.getpid).values()))
+            # now the scheduler cannot but put aside what has a wish
+            wait_until(lambda: not all(future.done() for future in futures))
+        return gathered(self, futures, workers)
+
+    monkeypatch.setattr(Watch, "gathered", robbed)
+    wait_until(lambda: len(cluster.nthreads()) >= WORKERS)
+    found = dfeas.solve(path, method=method, client=cluster)
+    assert len(times) > 2
+    assert digest(found.evidence) == digest(calm.evidence)
+    assert found.passes == calm.passes
 
 
 def test_a_piece_of_work_that_kills_every_worker_ends_the_run(

@@ -1,0 +1,125 @@
+"""Complete, quasi-complete, overlap: against linear programming in rational arithmetic, with evidence that is checked here."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dfeas
+from tests.exact import conflicts, small_instance
+
+
+def kind_of(A: np.ndarray) -> str:
+    """In rational arithmetic, for integers A (m, n): y with A'y >= 0 and y'a_j > 0 for one j, by Farkas' lemma."""
+    if not conflicts(A):
+        return "complete"
+    # a_j can be positive exactly when -a_j is not in the cone of all: x >= 0, x_j = 1 with Ax = 0 does not exist
+    forced = [in_cone(A, -A[:, j]) for j in range(A.shape[1])]
+    return "overlap" if all(forced) else "quasi-complete"
+
+
+def in_cone(A: np.ndarray, b: np.ndarray) -> bool:
+    """Whether Ax = b has a solution x >= 0: then so has Ax - t b = 0 with t > 0, which an extra row tells."""
+    m, n = A.shape
+    if not b.any():
+        return True
+    # columns (a_j, 0), (-b, 1), (0, -1): a conflict weighs the last two alike; one of the a_j alone is no conflict of interest
+    wide = np.zeros((m + 1, n + 2), int)
+    wide[:m, :n], wide[:m, n], wide[m, n], wide[m, n + 1] = A, -b, 1, -1
+    return forced_weight(wide, n)
+
+
+def forced_weight(A: np.ndarray, j: int) -> bool:
+    """Whether x >= 0, Ax = 0, x_j = 1 has a solution, by linear programming over small integers."""
+    from scipy.optimize import linprog
+
+    wanted = np.zeros(A.shape[1])
+    wanted[j] = 1
+    found = linprog(np.zeros(A.shape[1]), A_eq=np.vstack([A, wanted]), b_eq=np.append(np.zeros(len(A)), 1), method="highs")
+    return bool(found.status == 0)
+
+
+@given(st.integers(0, 100_000))
+@settings(max_examples=80)
+def test_small_instances_are_classified_as_in_linear_programming(seed: int) -> None:
+    A = small_instance(seed)
+    found = dfeas.separation(A.T.astype(float))
+    assert found.kind == kind_of(A)
+    if found.kind == "quasi-complete":
+        assert found.proof == "exact"
+        assert found.y is not None
+        scores = np.array(found.y, object) @ A.astype(object)
+        assert (scores >= 0).all()
+        assert (scores > 0).any()
+        assert (scores == 0).sum() == found.on
+    if found.kind == "overlap" and np.linalg.matrix_rank(A) == len(A):
+        assert found.proof == "exact"
+
+
+def dummies(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Groups as dummy variables and two numbers; everybody in group 2 has label 1: quasi-complete, with the intercept."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 4, n)
+    X = np.hstack([(group[:, None] == [1, 2, 3]).astype(float), rng.integers(0, 9, (n, 2))])
+    labels = rng.integers(0, 2, n)
+    labels[group == 2] = 1
+    return X, labels
+
+
+def test_a_group_with_one_outcome_is_quasi_complete(tmp_path: Path) -> None:
+    X, labels = dummies(3000, 0)
+    found = dfeas.separation(X, labels, intercept=True, out=tmp_path / "run")
+    assert (found.kind, found.proof, found.on) == ("quasi-complete", "exact", int((X[:, 1] == 0).sum()))
+    y = np.array(found.y, object)
+    assert y[1] > 0
+    assert not y[[0, 2, 3, 4, 5]].any()
+    written = json.loads((tmp_path / "run" / "separation.json").read_text())
+    assert written["y"] == found.y
+    assert written["kind"] == "quasi-complete"
+    labels[np.flatnonzero(X[:, 1])[0]] = 0
+    assert dfeas.separation(X, labels, intercept=True).kind == "overlap"
+
+
+def test_data_in_general_position_overlaps_or_is_complete(dataset: Callable[..., Any]) -> None:
+    path, _ = dataset("gaussian", 8, 4000)
+    found = dfeas.separation(path)
+    assert (found.kind, found.proof, found.rank) == ("overlap", "exact", 8)
+
+
+def test_it_is_the_same_on_a_cluster(tmp_path: Path, client: Any) -> None:
+    X, labels = dummies(3000, 1)
+    np.savez(tmp_path / "both.npz", X=X, y=labels)
+    dfeas.ingest(tmp_path / "both.npz", tmp_path / "data")
+    here = dfeas.separation(tmp_path / "data", intercept=True)
+    there = dfeas.separation(tmp_path / "data", intercept=True, client=client)
+    assert here.to_json() == there.to_json()
+    assert here.kind == "quasi-complete"
+
+
+def test_features_that_depend_on_each_other_are_said() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.integers(-3, 4, (500, 3)).astype(float)
+    X = np.hstack([X, X[:, :1] + X[:, 1:2]])
+    found = dfeas.separation(X, rng.integers(0, 2, 500))
+    assert (found.kind, found.proof, found.rank) == ("overlap", "floating_point", 3)
+
+
+def test_a_limit_leaves_it_open(tmp_path: Path) -> None:
+    X, labels = dummies(3000, 0)
+    found = dfeas.separation(X, labels, method="perceptron", max_passes=1, out=tmp_path / "run")
+    assert found.kind is None
+    assert not (tmp_path / "run" / "separation.json").exists()
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_zero_points_change_nothing(intercept: bool) -> None:
+    X, labels = dummies(2000, 2)
+    expected = dfeas.separation(X, labels, intercept=intercept)
+    X = np.vstack([X, np.zeros((1, X.shape[1]))])
+    found = dfeas.separation(X, np.append(labels, 0), intercept=intercept)
+    assert found.kind == ("overlap" if expected.kind == "overlap" else "quasi-complete")
