@@ -23,7 +23,17 @@ from dfeas.memory import DEFAULT_MEMORY
 from dfeas.methods import METHODS
 from dfeas.options import METHOD_HELP, Cluster, cluster_options, hull_options, resume_options, run_options
 from dfeas.planning import plan as make_plan
-from dfeas.printing import show_check, show_header, show_hull, show_looks, show_plan, show_race, show_result, show_submitted
+from dfeas.printing import (
+    show_check,
+    show_header,
+    show_hull,
+    show_looks,
+    show_plan,
+    show_race,
+    show_result,
+    show_separation,
+    show_submitted,
+)
 from dfeas.racing import Race
 from dfeas.racing import race as run_race
 from dfeas.report import compare as compare_runs
@@ -32,6 +42,7 @@ from dfeas.report.compare import table, warning
 from dfeas.result import RACE, RESULT, Result
 from dfeas.resuming import finished, resumable
 from dfeas.resuming import resume as run_resume
+from dfeas.separation import separation as find_separation
 from dfeas.signals import asked_to_stop
 from dfeas.solving import solve as run_solve
 from dfeas.store import Source, open_source
@@ -168,7 +179,8 @@ def info(data: Path, labels: str | None, as_json: bool) -> None:
 @run_options
 @click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", *METHODS]), metavar="NAME")
 @click.option("--away-steps", is_flag=True, help="Of von-neumann: the same as --method von-neumann-away.")
-def solve(data: Path, out: Path, cluster: Cluster, as_json: bool, away_steps: bool, **options: Any) -> None:
+@click.option("--separation", is_flag=True, help="Go on to say complete, quasi-complete or overlap.")
+def solve(data: Path, out: Path, cluster: Cluster, as_json: bool, away_steps: bool, separation: bool, **options: Any) -> None:
     """Decide whether DATA is separable, and write verdict, certificate and trace to the folder OUT.
 
     DATA is a dfeas dataset, or a zarr array (n, m) with --labels. Without a cluster the work is done in this process.
@@ -178,7 +190,13 @@ def solve(data: Path, out: Path, cluster: Cluster, as_json: bool, away_steps: bo
             raise click.UsageError("--away-steps is for --method von-neumann")
         options["method"] = "von-neumann-away"
     with asked_to_stop() as stop, cluster.client() as client:
-        result = run_solve(str(data), out=out, client=client, progress=True, stop=stop, **options)
+        more = {"out": out, "client": client, "progress": True, "stop": stop, **options}
+        if separation:
+            found = find_separation(str(data), **more)
+            show_separation(found, out, as_json)
+            _leave(found.result, out)
+            return
+        result = run_solve(str(data), **more)
     _end_solve(result, out, as_json)
 
 

@@ -14,6 +14,7 @@ from dfeas.planning import Plan
 from dfeas.racing import Race
 from dfeas.report.compare import KEYS, table
 from dfeas.result import Result
+from dfeas.separation import Separation
 from dfeas.submitting import Submitted
 from dfeas.table import aligned
 from dfeas.verify import Check
@@ -118,6 +119,16 @@ def show_hull(found: Hull, out: Path, as_json: bool) -> None:
     click.echo(f"margin       {result.margin_lower:.6g} .. {result.margin_upper:.6g}")
     _show_cost(result)
     click.echo(f"results      {out}")
+
+
+def show_separation(found: Separation, out: Path, as_json: bool) -> None:
+    """Which of the three, before the result."""
+    if as_json:
+        click.echo(json.dumps({"separation": found.to_json(), **found.result.to_json()}))
+        return
+    click.echo(f"separation   {found.kind or 'not decided'} (proof: {found.proof})")
+    click.echo(f"             {found.message}")
+    show_result(found.result, out, as_json)
 
 
 def show_race(found: Race, out: Path, as_json: bool) -> None:

@@ -76,9 +76,10 @@ class Separation:
 def separation(X: Any, labels: Any = None, *, out: str | Path | None = None, **options: Any) -> Separation:
     """Say whether labelled points are completely separated, quasi-completely separated, or overlap.
 
-    Arguments and errors are those of ``dfeas.solve``. With ``out`` the folder gets ``separation.json``, too.
+    Arguments and errors are those of ``dfeas.solve``; ``eps`` is at most 1e-9. With ``out`` the folder gets
+    ``separation.json``, too.
     """
-    result = solve(X, labels, out=out, **{"eps": EPS, **options})
+    result = solve(X, labels, out=out, **{**options, "eps": min(EPS, options.get("eps", EPS))})
     found = _classified(result, X, labels, options)
     if out is not None and found.kind is not None:
         with placed(Path(out) / SEPARATION) as file:

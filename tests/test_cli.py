@@ -419,3 +419,19 @@ def test_ctrl_c_ends_a_solve_cleanly_with_the_best_evidence(tmp_path: Path, engi
     assert values["margin_upper"] < 1
     with np.load(tmp_path / "run" / "certificate.npz") as arrays:
         assert str(arrays["kind"]) == "separator"
+
+
+def test_separation_and_hulls_are_said(room: Path, tmp_path: Path) -> None:
+    done = dfeas("solve", "no", "--out", tmp_path / "a", "--separation", cwd=room)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("separation   overlap (proof: exact)\n")
+    done = dfeas("solve", "yes", "--out", tmp_path / "b", "--separation", "--json", cwd=room)
+    assert json.loads(done.stdout)["separation"]["kind"] == "complete"
+    done = dfeas("in-hull", ",".join(["-0.001"] * 20), "yes", "--out", tmp_path / "c", cwd=room)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("the point is inside the hull (proof: exact)\n")
+    np.save(tmp_path / "far.npy", np.full(20, 9.0))
+    done = dfeas("in-hull", tmp_path / "far.npy", "yes", "--out", tmp_path / "d", "--json", cwd=room)
+    assert json.loads(done.stdout)["inside"] is False
+    assert dfeas("verify", tmp_path / "d").returncode == 0
+    _refused(dfeas("in-hull", "1,x", "yes", "--out", tmp_path / "e", cwd=room), 2, "numbers with commas")
