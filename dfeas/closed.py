@@ -16,7 +16,7 @@ from dfeas.errors import CheckFailedError
 from dfeas.proof.dyadic import Dyadic, Integers
 from dfeas.store import Dataset
 from dfeas.store.reading import Buffers
-from dfeas.verify import PIECE_BYTES, Maps
+from dfeas.verify import PIECE_BYTES, Maps, compare, crc
 
 ROUNDING = 2.0**-53
 LOST = 2.0**-1060
@@ -31,16 +31,19 @@ class Sides:
     on: int = 0  # points on the hyperplane
     beyond: int = 0  # points on its positive side
     wrong: list[int] = field(default_factory=list)  # others, the first few
+    checksums: list[tuple[int, int]] = field(default_factory=list)
 
 
-def check_closed(engine: Maps, dataset: Dataset, y: Integers) -> Sides:
+def check_closed(engine: Maps, dataset: Dataset, y: Integers, fingerprint: str) -> Sides:
     """How many points are on the hyperplane of y (d,), and how many on its positive side.
 
-    Raises CheckFailedError when one is on neither.
+    Raises CheckFailedError when one is on neither, CorruptDataError when the data has another fingerprint.
     """
     found = Sides()
     for part in engine.map(closed_range, y):
         found.on, found.beyond, found.wrong = found.on + part.on, found.beyond + part.beyond, found.wrong + part.wrong
+        found.checksums += part.checksums
+    compare(dataset, found.checksums, fingerprint)
     if found.wrong:
         raise CheckFailedError(f"point {found.wrong[0]} is on the negative side of the hyperplane")
     return found
@@ -56,6 +59,7 @@ def closed_range(dataset: Dataset, first: int, stop: int, y: Integers) -> Sides:
     for index in range(first, stop):
         stored = dataset.points.read(index, buffers)
         label = dataset.labels.read(index, buffers)
+        found.checksums.append((crc(stored), crc(label)))
         for piece in range(0, len(stored), rows):
             points = np.ones((len(stored[piece : piece + rows]), dimension))
             points[:, : dataset.m] = stored[piece : piece + rows]
@@ -70,8 +74,6 @@ def closed_range(dataset: Dataset, first: int, stop: int, y: Integers) -> Sides:
             found.beyond += int((sign > 0).sum())
             start = index * dataset.block_rows + piece
             found.wrong = (found.wrong + (start + np.flatnonzero(sign < 0)).tolist())[:WRONG]
-        if len(found.wrong) == WRONG:
-            break
     return found
 
 

@@ -26,6 +26,7 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.closed import check_closed
+from dfeas.driver import never
 from dfeas.errors import CheckFailedError
 from dfeas.keeping import EVERY, Job, where
 from dfeas.passes.nonzero import Nonzero, SomePoints
@@ -36,7 +37,7 @@ from dfeas.request import Request, choose, facts_of, request
 from dfeas.result import Result
 from dfeas.setting import Setting, open_data, set_up
 from dfeas.solving import CONFLICTING, How, solve, solved
-from dfeas.store import Dataset, Source, View, seen_across
+from dfeas.store import Dataset, Source, View, open_source, seen_across
 from dfeas.store.placing import placed
 from dfeas.store.rows import signed_rows
 from dfeas.termination import FEASIBLE, UNDECIDED
@@ -100,7 +101,8 @@ def _classified(result: Result, X: Any, labels: Any, options: dict[str, Any]) ->
     with ExitStack() as stack:
         setting = set_up(stack, data, asked.memory, client, None)
         setting.dataset.fingerprint = setting.checking.dataset.fingerprint = result.fingerprint
-        face = _Face(setting, data, asked, client, result)
+        how = How(EVERY, bool(options.get("progress")), options.get("stop", never))
+        face = _Face(setting, data, asked, client, how, result)
         return face.reduced()
 
 
@@ -112,6 +114,7 @@ class _Face:
     data: tuple[Source | None, Dataset]
     asked: Request
     client: Client | None
+    how: How
     result: Result
 
     def reduced(self) -> Separation:
@@ -143,8 +146,6 @@ class _Face:
         if source is None:
             return None, seen_across(dataset, view)
         source = replace(source, view=view)
-        from dfeas.store import open_source
-
         return source, open_source(source)
 
     def _looked(self, complement: Floats) -> SomePoints:
@@ -161,15 +162,16 @@ class _Face:
             setting = set_up(stack, self._viewed(view), self.asked.memory, self.client, None)
             name, why = choose("auto", facts_of(setting.dataset, self.asked.memory))
             job = Job(self.asked, (name,), (why,), False, False, positive=None, intercept=False, **where(setting))
-            return solved(setting, job, None, How(EVERY, False, lambda: False))
+            return solved(setting, job, None, self.how)
 
     def _quasi(self, support: NDArray[np.int64], points: Floats, rank: int, y: Floats) -> Separation:
         exact = orthogonal(points, y)
         text = f"a hyperplane has {{}} points on it and all others on their side, and {len(support)} points conflict on it"
         if exact is None:
             return self._said(QUASI, "floating_point", 0, rank, None, support, text.format("some"))
+        checking = self.setting.checking
         try:
-            sides = check_closed(self.setting.checking.engine, self.setting.checking.dataset, exact)
+            sides = check_closed(checking.engine, checking.dataset, exact, self.result.fingerprint)
         except CheckFailedError as error:
             return self._said(None, "none", 0, rank, None, support, f"not decided: {error}")
         return self._said(QUASI, self.result.proof, sides.on, rank, exact, support, text.format(sides.on))

@@ -134,12 +134,7 @@ def check(engine: Maps, dataset: Dataset, certificate: Certificate) -> Check:
     found = nodes[0][2]
     for _, _, rest in nodes[1:]:
         found.add(rest)
-    mark = _fingerprint(dataset, found.checksums)
-    if mark != certificate.fingerprint:
-        raise CorruptDataError(
-            f"{dataset.where}: the data is not what the certificate was made for "
-            f"(fingerprint {mark[:12]}, certificate {certificate.fingerprint[:12]})"
-        )
+    compare(dataset, found.checksums, certificate.fingerprint)
     return _separator(found) if certificate.kind == "separator" else _gordan(found, certificate)
 
 
@@ -175,7 +170,7 @@ def check_range(dataset: Dataset, first: int, stop: int, certificate: Certificat
         label = dataset.labels.read(index, buffers)
         plain = None if seen is None else seen.stored(index, apart)
         start = index * dataset.block_rows
-        found = Found(points=len(stored), checksums=[(_crc(stored), _crc(label))])
+        found = Found(points=len(stored), checksums=[(crc(stored), crc(label))])
         for piece in range(0, len(stored), rows):
             taken = stored[piece : piece + rows]
             points = piece_of[: len(taken)]
@@ -194,18 +189,24 @@ def check_range(dataset: Dataset, first: int, stop: int, certificate: Certificat
     return nodes
 
 
-def _crc(array: NDArray[Any]) -> int:
+def crc(array: NDArray[Any]) -> int:
     """crc32c of the entries in C order."""
     return int(google_crc32c.value(np.ascontiguousarray(array).reshape(-1).view(np.uint8)))
 
 
-def _fingerprint(dataset: Dataset, checksums: list[tuple[int, int]]) -> str:
+def compare(dataset: Dataset, checksums: list[tuple[int, int]], fingerprint: str) -> None:
+    """Raise CorruptDataError when the checksums of all blocks do not make the fingerprint."""
     head = {"format": 1, "n": dataset.n, "m": dataset.m, "dtype": dataset.dtype.name, "block_rows": dataset.block_rows}
     digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
     for pair in checksums:
-        for crc in pair:
-            digest.update(crc.to_bytes(4, "little"))
-    return digest.hexdigest()
+        for each in pair:
+            digest.update(each.to_bytes(4, "little"))
+    mark = digest.hexdigest()
+    if mark != fingerprint:
+        raise CorruptDataError(
+            f"{dataset.where}: the data is not what the certificate was made for "
+            f"(fingerprint {mark[:12]}, certificate {fingerprint[:12]})"
+        )
 
 
 def _gamma(terms: int) -> float:

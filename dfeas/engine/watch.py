@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("dfeas")
 
-LOOK_SECONDS = 1.0
+LOOK_SECONDS = 0.25
 """How often a waiting driver looks whether the cluster is still there."""
 ANSWER_SECONDS = 20.0
 """How long a scheduler may take to say what workers it has."""

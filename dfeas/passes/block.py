@@ -47,15 +47,18 @@ class Sides:
     norm: Floats  # (b,) Euclidean norms of the stored points, without the intercept
     intercept: bool = False
 
-    def lengths(self) -> Floats:
-        """|x_j| (b,), with the intercept."""
-        return np.hypot(self.norm, 1.0) if self.intercept else self.norm
+    def lengths(self, rows: Indices | slice = slice(None)) -> Floats:
+        """|x_j| (r,) of the given rows, with the intercept."""
+        norm = self.norm[rows]
+        return np.hypot(norm, 1.0) if self.intercept else norm
 
     def scale(self, rows: Indices | slice = slice(None)) -> Floats:
         """Factors (r,) l_j / |x_j| of the given rows, which make signed unit columns of points; 0 for a zero point."""
-        norm = self.lengths()[rows]
+        norm, label = self.lengths(rows), self.label[rows]
+        if (norm > 0).all():
+            return np.asarray(label / norm)
         with np.errstate(divide="ignore"):
-            return np.where(norm > 0, self.label[rows] / norm, 0.0)
+            return np.where(norm > 0, label / norm, 0.0)
 
     @cached_property
     def narrow(self) -> NDArray[np.float32]:
