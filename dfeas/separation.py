@@ -178,10 +178,11 @@ class _Face:
 
     def _overlaps(self, support: NDArray[np.int64], points: Floats) -> Separation:
         lengths = np.linalg.norm(points, axis=1)
-        columns = (points / lengths[:, None]).T
-        # x = 1 + z > 0 on all of them
-        z, _ = scipy.optimize.nnls(columns, -columns.sum(axis=1), maxiter=30 * columns.shape[1])
-        found = balance(points, (1 + z) / lengths)
+        weights = self.result.weights  # of the first conflict, which may be all
+        if weights is None or len(weights) != len(points):  # x = 1 + z > 0 on all of them
+            columns = (points / lengths[:, None]).T
+            weights = 1 + scipy.optimize.nnls(columns, -columns.sum(axis=1), maxiter=30 * columns.shape[1])[0]
+        found = balance(points, weights / lengths)
         exact = found is not None and found.spans
         text = f"{len(support)} points that span the space have positive weights with a zero sum: the likelihood has a maximum"
         return self._said(OVERLAP, "exact" if exact else "floating_point", 0, points.shape[1], None, support, text)

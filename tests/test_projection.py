@@ -51,9 +51,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(
-    ("method", "workers"), [("mirror-prox", 0), ("mirror-prox", 2), ("working-set", 0), ("online-perceptron", 0)]
-)
+@pytest.mark.parametrize(("method", "workers"), [("mirror-prox", 0), ("mirror-prox", 2), ("working-set", 0)])
 def test_peaks_are_as_projected_and_within_the_budget(large: Path, tmp_path: Path, method: str, workers: int) -> None:
     script = tmp_path / "child.py"
     script.write_text(CHILD)
