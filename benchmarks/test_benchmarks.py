@@ -12,8 +12,8 @@ SMALL = {
     "cluster_speed": ["--gb", "0.01", "--turns", "1"],
     "memory_budget": ["--budget-mb", "40", "--features", "20", "--passes", "2", "--methods", "perceptron"],
     "working_set": ["--scale", "0.002", "--points", "1000", "--limit", "60", "--peers", "working-set,HiGHS,LinearSVC"],
-    "method_passes": ["--scale", "0.01", "--max-passes", "20"],
-    "paper_tables": ["--scale", "0.01", "--max-passes", "15", "--limit", "5", "--margins", "2", "--seeds", "2"],
+    "method_passes": ["--scale", "0.01", "--max-passes", "10"],
+    "paper_tables": ["--scale", "0.01", "--max-passes", "10", "--limit", "2", "--margins", "2", "--seeds", "1"],
     "checkpoints": ["--writing-kills", "8", "--driver-kills", "3", "--points", "20000", "--passes", "30", "--every", "0.1"],
     "corruption": ["--count", "40", "--verified", "12"],
     "faults": [
