@@ -1,4 +1,4 @@
-"""What a batch system sends before it kills: a run finishes its read, writes a checkpoint and ends."""
+"""What a batch system sends before it kills: a run finishes its read, writes a checkpoint and ends. Ctrl-C may have to wait."""
 
 from __future__ import annotations
 
@@ -34,3 +34,40 @@ def asked_to_stop() -> Iterator[Callable[[], bool]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+_held: int | None = None  # interrupts that were held back; None: none is
+
+
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Ctrl-C waits for ``raise_held``, or for the end; a second one does not.
+
+    A KeyboardInterrupt anywhere else may leave a lock of another thread taken for ever, and that thread waits for it.
+    """
+    global _held
+    if current_thread() is not main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+
+    def hold(number: int, frame: FrameType | None) -> None:
+        global _held
+        _held = (_held or 0) + 1
+        if _held > 1:
+            raise KeyboardInterrupt("interrupted twice")
+
+    _held = 0
+    signal.signal(signal.SIGINT, hold)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        came, _held = _held, None
+        if came:
+            raise KeyboardInterrupt("interrupted")
+
+
+def raise_held() -> None:
+    """Raise the KeyboardInterrupt that was held back, if one was."""
+    if _held and current_thread() is main_thread():
+        raise KeyboardInterrupt("interrupted")

@@ -18,6 +18,7 @@ from dfeas.engine.watch import LOOK_SECONDS, Watch
 from dfeas.engine.work import fold_range, on_worker, read_range, size
 from dfeas.errors import ClusterLostError, CorruptDataError
 from dfeas.passes import Fold, OnVectors, Ordered, Question
+from dfeas.signals import interrupts_held
 from dfeas.store import Dataset, Source
 from dfeas.store.opened import forget
 from dfeas.store.reading import Cost
@@ -116,7 +117,8 @@ class DaskEngine:
         tries = deaths = before = 0
         while True:
             try:
-                return attempt()
+                with interrupts_held():
+                    return attempt()
             except _GoneError:
                 deaths += 1
             except KilledWorker as error:
@@ -133,7 +135,9 @@ class DaskEngine:
                     f"{deaths} Dask workers died, one after the other, at the same piece of work; their logs may say why "
                     "(often: not enough memory)"
                 )
-            if not self._watch.recovers():
+            with interrupts_held():
+                recovers = self._watch.recovers()
+            if not recovers:
                 raise ClusterLostError("the Dask cluster was lost: its scheduler cannot be reached any more")
 
     def _begin(self) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from threading import Semaphore
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dfeas.engine.clusters import mend
 from dfeas.errors import ClusterLostError
+from dfeas.signals import raise_held
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -42,12 +44,16 @@ class Watch:
 
     def threads(self) -> dict[str, int]:
         """Threads of each worker now."""
+        raise_held()
         if self.client.status != "running":
             raise ConnectionError("the connection to the scheduler was lost")
-        try:
-            found = self.client.nthreads(callback_timeout=ANSWER_SECONDS)
-        except TimeoutError:
-            raise TimeoutError("the scheduler does not answer any more") from None
+        with self._coming(self.client.nthreads) as coming:
+            deadline = time.monotonic() + ANSWER_SECONDS
+            while not _came(coming, LOOK_SECONDS):
+                raise_held()
+                if time.monotonic() > deadline:
+                    raise TimeoutError("the scheduler does not answer any more")
+            found = coming.result()
         mend(self.client, len(found))
         return {str(worker): int(threads) for worker, threads in found.items()}
 
@@ -115,9 +121,14 @@ class Watch:
     def _called(
         self, gone: Callable[[dict[str, int]], bool], call: Callable[..., Awaitable[Any]], *args: Any, **options: Any
     ) -> Any:
-        """What a method of the client returns, or None when what it waits for is ``gone``.
+        """What a method of the client returns, or None when what it waits for is ``gone``."""
+        with self._coming(call, *args, **options) as coming:
+            return coming.result() if self._until(partial(_came, coming), gone) else None
 
-        The wait is not in the client's event loop: an interrupt leaves nothing there.
+    @contextmanager
+    def _coming(self, call: Callable[..., Awaitable[Any]], *args: Any, **options: Any) -> Iterator[Future[Any]]:
+        """What a method of the client will return. When the wait for it ends early, nothing is left in the client's event loop;
+        the client's own waits, when they are interrupted, may find nothing to cancel yet, and the loop prints a traceback.
         """
 
         async def called() -> Any:
@@ -125,7 +136,7 @@ class Watch:
 
         coming = asyncio.run_coroutine_threadsafe(called(), self.client.loop.asyncio_loop)
         try:
-            return coming.result() if self._until(partial(_came, coming), gone) else None
+            yield coming
         finally:
             coming.cancel()
 
@@ -149,6 +160,7 @@ class Watch:
     def recovers(self) -> bool:
         """Whether the client is connected, or is again: it looks for a lost scheduler as long as for the first time."""
         while self.client.status == "connecting":
+            raise_held()
             time.sleep(_STEP_SECONDS)
         return bool(self.client.status == "running")
 

@@ -1,0 +1,85 @@
+"""Ctrl-C while the driver waits for a cluster: whenever it comes, the client works on and nothing is printed."""
+
+import random
+import signal
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dfeas.engine.cluster import DaskEngine
+from dfeas.engine.clusters import local_cluster
+from dfeas.passes import Softmin
+from dfeas.signals import interrupts_held, raise_held
+from dfeas.store import Source, open_source
+from tests.bits import digest
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[Callable[[float], None]]:
+    """Sends the interrupt of a terminal after some seconds; whoever started the tests may have it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    alarm = signal.signal(signal.SIGALRM, lambda number, frame: signal.raise_signal(signal.SIGINT))
+    yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds) and None
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, alarm)
+    signal.signal(signal.SIGINT, before)
+
+
+def _interrupted(times: int, ask: bool) -> list[str]:
+    """What is reached after so many interrupts."""
+    reached = []
+    try:
+        with interrupts_held():
+            raise_held()
+            for _ in range(times):
+                signal.raise_signal(signal.SIGINT)
+            reached.append("held")
+            if ask:
+                raise_held()
+            reached.append("end")
+    except KeyboardInterrupt:
+        reached.append("interrupt")
+    return reached
+
+
+@pytest.mark.parametrize(
+    ("times", "ask", "reached"),
+    [
+        (0, True, ["held", "end"]),
+        (1, True, ["held", "interrupt"]),
+        (1, False, ["held", "end", "interrupt"]),
+        (2, False, ["interrupt"]),
+    ],
+)
+def test_one_interrupt_is_held_back_until_it_is_asked_for(
+    times: int, ask: bool, reached: list[str], ctrl_c: Callable[[float], None]
+) -> None:
+    assert _interrupted(times, ask) == reached
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    raise_held()
+
+
+def _until_interrupted(engine: DaskEngine, question: Softmin) -> None:
+    while True:
+        engine.run(question)
+
+
+def test_interrupts_at_any_moment_leave_the_client_as_it_was(
+    dataset: Callable[..., Any], ctrl_c: Callable[[float], None], capfd: pytest.CaptureFixture[str]
+) -> None:
+    path, _ = dataset("halfspace", 10, 20_000)
+    source = Source(str(path))
+    question = Softmin(np.ones((10, 1)), np.array([0.1]))
+    rng = random.Random(1)
+    with local_cluster(1) as client:
+        engine = DaskEngine(client, source, open_source(source))
+        undisturbed = digest(engine.run(question))
+        for _ in range(60):
+            ctrl_c(rng.uniform(0.003, 0.05))
+            with pytest.raises(KeyboardInterrupt):
+                _until_interrupted(engine, question)
+            assert digest(engine.run(question)) == undisturbed
+        engine.close()
+    assert "Traceback" not in capfd.readouterr().err
