@@ -18,6 +18,7 @@ from dfeas.hull import EPS
 from dfeas.hull import in_hull as find_in_hull
 from dfeas.instances import KINDS, Instance
 from dfeas.instances import generate as write_instance
+from dfeas.kind import verify_separation
 from dfeas.looking import look
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.methods import METHODS
@@ -194,7 +195,7 @@ def solve(data: Path, out: Path, cluster: Cluster, as_json: bool, away_steps: bo
         if separation:
             found = find_separation(str(data), **more)
             show_separation(found, out, as_json)
-            _leave(found.result, out)
+            _leave(found.result, out, found.kind is not None)
             return
         result = run_solve(str(data), **more)
     _end_solve(result, out, as_json)
@@ -217,7 +218,7 @@ def in_hull(point: str, data: Path, out: Path, cluster: Cluster, as_json: bool, 
     with asked_to_stop() as stop, cluster.client() as client:
         found = find_in_hull(where, str(data), out=out, client=client, progress=True, stop=stop, **options)
     show_hull(found, out, as_json)
-    _leave(found.result, out)
+    _leave(found.result, out, found.inside is not None)
 
 
 def _end_solve(result: Result, out: Path, as_json: bool) -> None:
@@ -226,11 +227,13 @@ def _end_solve(result: Result, out: Path, as_json: bool) -> None:
     _leave(result, out)
 
 
-def _leave(result: Result, out: Path) -> None:
-    """Exit with the code of a result."""
+def _leave(result: Result, out: Path, decided: bool = True) -> None:
+    """Exit with the code of a result, and of a question that goes beyond it."""
     if result.stopped != "verdict":
         _hint(out)
         sys.exit(INTERRUPTED if result.stopped == "interrupted" else LIMIT_REACHED)
+    if not decided:
+        sys.exit(LIMIT_REACHED)
 
 
 def _hint(out: Path) -> None:
@@ -363,11 +366,13 @@ def verify(
     as_json: bool,
 ) -> None:
     """Check a certificate against the stored data: dfeas verify RUN, or dfeas verify DATA CERTIFICATE."""
+    kind = None
     if certificate is None:
         proved = verify_run(target, memory)
+        kind = verify_separation(target, proved, memory)
     else:
         proved = verify_certificate(target, certificate, labels=labels, positive=positive, intercept=intercept, memory=memory)
-    show_check(proved, as_json)
+    show_check(proved, kind, as_json)
 
 
 @commands.command(cls=_Command)

@@ -16,12 +16,10 @@ from dfeas.errors import CheckFailedError
 from dfeas.proof.dyadic import Dyadic, Integers
 from dfeas.store import Dataset
 from dfeas.store.reading import Buffers
-from dfeas.verify import PIECE_BYTES, Maps, compare, crc
+from dfeas.verify import PIECE_BYTES, WRONG, Maps, U, compare, crc
 
-ROUNDING = 2.0**-53
 LOST = 2.0**-1060
 """More than underflow takes from an entry of y, or from a product of it with an entry of a point above one."""
-WRONG = 5
 
 
 @dataclass
@@ -54,7 +52,7 @@ def closed_range(dataset: Dataset, first: int, stop: int, y: Integers) -> Sides:
     found, buffers = Sides(), Buffers()
     dimension = dataset.dimension
     near = Dyadic(y, -max(int(abs(v)).bit_length() for v in y)).floats()  # entries of at most 1
-    rate = (dimension + 16) * ROUNDING * (1 + 2.0**-20)
+    rate = (dimension + 16) * U * (1 + 2.0**-20)
     rows = max(1, PIECE_BYTES // (8 * dimension))
     for index in range(first, stop):
         stored = dataset.points.read(index, buffers)

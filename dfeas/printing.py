@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
 from dfeas.hull import Hull
+from dfeas.kind import Kind
 from dfeas.looking import Look
 from dfeas.planning import Plan
 from dfeas.racing import Race
@@ -155,13 +157,15 @@ def _show_conflicts(result: Result) -> None:
         click.echo(f"             point {entry['point']}  label {entry['label']}{score}  weight {entry['weight']:.6g}")
 
 
-def show_check(proved: Check, as_json: bool) -> None:
-    """What was proved."""
+def show_check(proved: Check, kind: Kind | None, as_json: bool) -> None:
+    """What was proved, and of which kind the separation is, where that was asked."""
     if as_json:
-        click.echo(json.dumps(proved.__dict__))
+        click.echo(json.dumps({**asdict(proved), **({} if kind is None else {"separation": asdict(kind)})}))
         return
     click.echo(f"proved       {proved.verdict} ({proved.proof})")
     click.echo(f"             {proved.message}")
+    if kind is not None:
+        click.echo(f"separation   {kind.kind} ({kind.proof})")
 
 
 def show_looks(looks: list[Look], as_json: bool) -> None:

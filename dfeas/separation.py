@@ -29,7 +29,8 @@ from dfeas.closed import check_closed
 from dfeas.driver import never
 from dfeas.errors import CheckFailedError
 from dfeas.keeping import EVERY, Job, where
-from dfeas.passes.nonzero import Nonzero, SomePoints
+from dfeas.passes import Partial
+from dfeas.passes.nonzero import FirstPoint, Nonzero
 from dfeas.proof.balance import balance
 from dfeas.proof.dyadic import Integers
 from dfeas.proof.orthogonal import orthogonal
@@ -38,6 +39,7 @@ from dfeas.result import Result
 from dfeas.setting import Setting, open_data, set_up
 from dfeas.solving import CONFLICTING, How, solve, solved
 from dfeas.store import Dataset, Source, View, open_source, seen_across
+from dfeas.store.across import WITHIN
 from dfeas.store.placing import placed
 from dfeas.store.rows import signed_rows
 from dfeas.termination import FEASIBLE, UNDECIDED
@@ -48,8 +50,8 @@ if TYPE_CHECKING:
 COMPLETE, QUASI, OVERLAP = "complete", "quasi-complete", "overlap"
 SEPARATION = "separation.json"
 EPS = 1e-9
-RANK = 1e-11
-"""Singular values below this share of the largest are rounding of zero."""
+SHARE = 64
+"""The first point outside a subspace is looked for in this share of the blocks first, and then in ever more."""
 
 Floats = NDArray[np.float64]
 
@@ -59,7 +61,7 @@ class Separation:
     """Which of the three, with evidence."""
 
     kind: str | None  # "complete" | "quasi-complete" | "overlap"; None: not decided
-    proof: str  # "exact" | "rigorous" | "floating_point" | "none"
+    proof: str  # "exact" | "rigorous" (of complete) | "floating_point" | "none"
     on: int  # points on the hyperplane of y, when it is quasi-complete
     rank: int | None  # of the points that conflict
     y: list[int] | None  # (d,) with y'a_j >= 0 for all j, exactly; with an intercept it comes last
@@ -77,10 +79,10 @@ class Separation:
 def separation(X: Any, labels: Any = None, *, out: str | Path | None = None, **options: Any) -> Separation:
     """Say whether labelled points are completely separated, quasi-completely separated, or overlap.
 
-    Arguments and errors are those of ``dfeas.solve``; ``eps`` is at most 1e-9. With ``out`` the folder gets
+    Arguments and errors are those of ``dfeas.solve``; ``eps`` is 1e-9, whatever is given. With ``out`` the folder gets
     ``separation.json``, too.
     """
-    result = solve(X, labels, out=out, **{**options, "eps": min(EPS, options.get("eps", EPS))})
+    result = solve(X, labels, out=out, **{**options, "eps": EPS})
     found = _classified(result, X, labels, options)
     if out is not None and found.kind is not None:
         with placed(Path(out) / SEPARATION) as file:
@@ -119,7 +121,7 @@ class _Face:
 
     def reduced(self) -> Separation:
         assert self.result.support is not None
-        support = self.result.support
+        support, before = self.result.support, -1
         while True:
             points = signed_rows(self.setting.dataset, support)
             points = points[points.any(axis=1)]
@@ -127,7 +129,11 @@ class _Face:
             rank = points.shape[1] - complement.shape[1]
             if not complement.shape[1]:
                 return self._overlaps(support, points)
-            others: SomePoints = self._looked(complement)
+            if rank == before:
+                text = f"not decided: a conflict beyond the {rank} dimensions of another one was lost in rounding"
+                return self._said(None, "none", 0, rank, None, support, text)
+            before = rank
+            others = self._looked(complement)
             if others.row is None:
                 text = f"the points overlap in the {rank} dimensions that they span: the likelihood has maxima, on a flat"
                 return self._said(OVERLAP, "floating_point", 0, rank, None, support, text)
@@ -139,7 +145,7 @@ class _Face:
                 return self._said(None, "none", 0, rank, None, support, text)
             # what was replaced by the reference point is it
             seen = signed_rows(self._viewed(View.of(complement))[1], found.support)
-            support = np.union1d(support, np.where(seen.any(axis=1), found.support, others.first))
+            support = np.union1d(support, np.where(seen.any(axis=1), found.support, others.index))
 
     def _viewed(self, view: View) -> tuple[Source | None, Dataset]:
         source, dataset = self.data
@@ -148,14 +154,18 @@ class _Face:
         source = replace(source, view=view)
         return source, open_source(source)
 
-    def _looked(self, complement: Floats) -> SomePoints:
-        """Points that are not in the span: their number, and the first."""
+    def _looked(self, complement: Floats) -> FirstPoint:
+        """The first point that is not in the span, if there is one."""
         with ExitStack() as stack:
             setting = set_up(stack, self._viewed(View.of(complement)), self.asked.memory, self.client, None)
-            found: SomePoints = setting.engine.run(Nonzero())
+            blocks = range(setting.dataset.blocks)
+            found, looked, some = FirstPoint(), 0, max(1, len(blocks) // SHARE)
+            while looked < len(blocks) and found.row is None:
+                found = setting.engine.run(Partial(Nonzero(), tuple(blocks[looked : looked + some])))
+                looked, some = looked + some, 2 * some
             return found
 
-    def _asked(self, complement: Floats, others: SomePoints) -> Result:
+    def _asked(self, complement: Floats, others: FirstPoint) -> Result:
         """The question about the others, as they are seen across the span."""
         with ExitStack() as stack:
             view = View.of(complement, others.row)
@@ -174,16 +184,14 @@ class _Face:
             sides = check_closed(checking.engine, checking.dataset, exact, self.result.fingerprint)
         except CheckFailedError as error:
             return self._said(None, "none", 0, rank, None, support, f"not decided: {error}")
-        return self._said(QUASI, self.result.proof, sides.on, rank, exact, support, text.format(sides.on))
+        if not sides.beyond:
+            return self._said(None, "none", sides.on, rank, None, support, "not decided: the hyperplane has all points on it")
+        # y is proved; that there is none with all points beyond it, by weights that make zero exactly
+        proof = "exact" if self.result.proof == "exact" else "floating_point"
+        return self._said(QUASI, proof, sides.on, rank, exact, support, text.format(sides.on))
 
     def _overlaps(self, support: NDArray[np.int64], points: Floats) -> Separation:
-        lengths = np.linalg.norm(points, axis=1)
-        weights = self.result.weights  # of the first conflict, which may be all
-        if weights is None or len(weights) != len(points):  # x = 1 + z > 0 on all of them
-            columns = (points / lengths[:, None]).T
-            weights = 1 + scipy.optimize.nnls(columns, -columns.sum(axis=1), maxiter=30 * columns.shape[1])[0]
-        found = balance(points, weights / lengths)
-        exact = found is not None and found.spans
+        exact = spans_and_balances(points, self.result.weights)
         text = f"{len(support)} points that span the space have positive weights with a zero sum: the likelihood has a maximum"
         return self._said(OVERLAP, "exact" if exact else "floating_point", 0, points.shape[1], None, support, text)
 
@@ -194,11 +202,24 @@ class _Face:
         return Separation(kind, proof, on, rank, exact, support, text, self.result)
 
 
+def spans_and_balances(points: Floats, weights: Floats | None) -> bool:
+    """Whether it is proved that points (s, d) span the space and have weights x > 0 with a zero sum.
+
+    ``weights`` (s,) are such ones of their unit vectors, as near as is known; of another length they are none.
+    """
+    lengths = np.linalg.norm(points, axis=1)
+    if weights is None or len(weights) != len(points):  # x = 1 + z > 0 on all of them
+        columns = (points / lengths[:, None]).T
+        weights = 1 + scipy.optimize.nnls(columns, -columns.sum(axis=1), maxiter=30 * columns.shape[1])[0]
+    found = balance(points, weights / lengths)
+    return found is not None and found.spans
+
+
 def _complement(points: Floats) -> Floats:
     """An orthonormal basis (d, k) of what is orthogonal to points (s, d)."""
     if not len(points):
         return np.eye(points.shape[1])
     lengths = np.linalg.norm(points, axis=1)
     _, singular, right = np.linalg.svd(points / lengths[:, None], full_matrices=True)
-    rank = int((singular > RANK * singular[0]).sum())
+    rank = int((singular > WITHIN * singular[0]).sum())
     return np.ascontiguousarray(right[rank:].T)

@@ -160,15 +160,15 @@ def _check_shape(certificate: Certificate, dataset: Dataset) -> None:
 def check_range(dataset: Dataset, first: int, stop: int, certificate: Certificate) -> list[Node]:
     """Look at blocks first .. stop-1."""
     nodes: list[Node] = []
-    buffers, apart = Buffers(), Buffers()
+    buffers = Buffers()
     seen = dataset.points if isinstance(dataset.points, SeenFrom) else None
     dimension = dataset.m + int(dataset.intercept)
     rows = max(1, PIECE_BYTES // (8 * dimension))
     piece_of = np.ones((rows, dimension))  # used again for every piece: fresh memory costs more than the arithmetic
     for index in range(first, stop):
-        stored = dataset.points.read(index, buffers)
+        plain = None if seen is None else seen.stored(index, buffers)
+        stored = dataset.points.read(index, buffers) if seen is None or plain is None else seen.differences(plain, buffers)
         label = dataset.labels.read(index, buffers)
-        plain = None if seen is None else seen.stored(index, apart)
         start = index * dataset.block_rows
         found = Found(points=len(stored), checksums=[(crc(stored), crc(label))])
         for piece in range(0, len(stored), rows):

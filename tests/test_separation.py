@@ -1,7 +1,9 @@
 """Complete, quasi-complete, overlap: against linear programming in rational arithmetic, with evidence that is checked here."""
 
 import json
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dfeas
+from dfeas.errors import CheckFailedError
+from dfeas.kind import verify_separation
 from tests.exact import conflicts, small_instance
 
 
@@ -123,3 +127,79 @@ def test_zero_points_change_nothing(intercept: bool) -> None:
     X = np.vstack([X, np.zeros((1, X.shape[1]))])
     found = dfeas.separation(X, np.append(labels, 0), intercept=intercept)
     assert found.kind == ("overlap" if expected.kind == "overlap" else "quasi-complete")
+
+
+def _rotated(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Quasi-complete but for rounding: what it is exactly is another question."""
+    X, labels = dummies(600, seed)
+    turn = np.linalg.qr(np.random.default_rng(seed).normal(size=(5, 5)))[0]
+    return X @ turn, labels
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_holds_up_to_rounding_only_is_not_called_exact(seed: int) -> None:
+    found = dfeas.separation(*_rotated(seed), intercept=bool(seed % 2))
+    assert (found.kind, found.proof) == ("quasi-complete", "floating_point")
+
+
+def test_a_conflict_that_is_not_proved_leaves_the_answer_unproved(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, labels = dummies(600, 0)
+    module = sys.modules["dfeas.separation"]
+    proved = dfeas.solve(X, labels, intercept=True, eps=1e-9)
+    assert proved.proof == "exact"
+    monkeypatch.setattr(module, "solve", lambda *args, **options: replace(proved, proof="rigorous"))
+    found = dfeas.separation(X, labels, intercept=True)
+    assert (found.kind, found.proof) == ("quasi-complete", "floating_point")
+    assert found.y is not None
+
+
+def _run(kind: str, folder: Path) -> Path:
+    X, labels = dummies(600, 0)
+    if kind == "overlap":
+        labels[np.flatnonzero(X[:, 1])[0]] = 0
+    if kind == "complete":
+        labels = np.where(X @ np.arange(1, 6) > 20, 1, 0)
+    np.savez(folder / "both.npz", X=X, y=labels)
+    dfeas.ingest(folder / "both.npz", folder / "data")
+    assert dfeas.separation(folder / "data", intercept=True, out=folder / "run").kind == kind
+    return folder / "run"
+
+
+@pytest.mark.parametrize("kind", ["complete", "quasi-complete", "overlap"])
+def test_it_is_proved_again_from_the_file_and_the_data(kind: str, tmp_path: Path) -> None:
+    run = _run(kind, tmp_path)
+    proved = dfeas.verify_run(run)
+    found = verify_separation(run, proved)
+    assert found is not None
+    assert (found.kind, found.proof) == (kind, "rigorous" if kind == "complete" else "exact")
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("complete", {"kind": "overlap", "support": [1, 2]}),
+        ("complete", {"proof": "exact"}),
+        ("quasi-complete", {"kind": "complete"}),
+        ("quasi-complete", {"kind": "overlap"}),
+        ("quasi-complete", {"y": [0, 1, 0, 0, 0, 1]}),
+        ("quasi-complete", {"y": [0, 0, 0, 0, 0, 0]}),
+        ("quasi-complete", {"y": [1]}),
+        ("quasi-complete", {"y": None}),
+        ("quasi-complete", {"y": "all"}),
+        ("quasi-complete", {"on": 3}),
+        ("quasi-complete", {"fingerprint": "0"}),
+        ("overlap", {"support": [0, 1]}),
+        ("overlap", {"support": [[0, 1]]}),
+        ("overlap", {"support": [5, 10**9]}),
+        ("overlap", {"support": None}),
+        ("overlap", {"proof": "rigorous"}),
+        ("overlap", {"kind": "nothing"}),
+        ("overlap", {"kind": "quasi-complete", "y": [0, 1, 0, 0, 0, 0], "proof": "exact"}),
+    ],
+)
+def test_what_it_says_and_does_not_follow_is_refused(kind: str, change: dict[str, Any], tmp_path: Path) -> None:
+    run = _run(kind, tmp_path)
+    file = run / "separation.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
+    with pytest.raises(CheckFailedError):
+        verify_separation(run, dfeas.verify_run(run))

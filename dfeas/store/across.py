@@ -11,7 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.store.reading import AnyArray, Buffers, RowReader
+from dfeas.store.dataset import Dataset
+from dfeas.store.reading import AnyArray, Buffers, Cost
+
+WITHIN = 1e-11
+"""What is below such a share of a length is rounding of zero."""
 
 
 @dataclass(frozen=True)
@@ -27,46 +31,37 @@ class View:
         return cls(np.ascontiguousarray(basis).tobytes(), b"" if reference is None else reference.tobytes())
 
 
-WITHIN = 1e-11
-"""Points whose coordinates are below such a share of their length lie in the subspace, as far as floating point tells."""
-
-
 @dataclass(frozen=True)
 class Across:
     """A reader of coordinates (b, k) in float64 of signed points."""
 
-    points: RowReader
-    labels: RowReader
+    inner: Dataset  # which verifies what it reads
     basis: NDArray[np.float64]  # (d, k) orthonormal; with an intercept its row is the last
-    intercept: bool
     reference: NDArray[np.float64] | None = None  # (k,); None leaves points of the subspace as zeros
 
     @property
     def overlaps(self) -> bool:
         """As they are stored."""
-        return self.points.overlaps
+        return self.inner.points.overlaps
 
     def read(self, index: int, buffers: Buffers) -> AnyArray:
         """Coordinates of a block."""
-        rows = self.points.read(index, buffers)
-        sign = self.labels.read(index, buffers).astype(np.float64)
-        m = rows.shape[1]
-        seen = rows @ self.basis[:m]
-        square = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
-        if self.intercept:
+        block = self.inner.read(index, buffers, Cost())
+        m = self.inner.m
+        seen = block.points @ self.basis[:m]
+        if block.intercept:
             seen += self.basis[m]
-            square += 1
-        within = np.einsum("ij,ij->i", seen, seen) <= WITHIN**2 * square
-        seen *= sign[:, None]
+        seen *= block.label[:, None]
+        within = np.linalg.norm(seen, axis=1) <= WITHIN * block.sides.lengths()
         seen[within] = 0.0 if self.reference is None else self.reference
         return np.asarray(seen)
 
     def advise(self, index: int) -> None:
         """As they are stored."""
-        self.points.advise(index)
-        self.labels.advise(index)
+        self.inner.points.advise(index)
+        self.inner.labels.advise(index)
 
     def stamp(self, index: int) -> int | None:
         """As they are stored."""
-        points, labels = self.points.stamp(index), self.labels.stamp(index)
+        points, labels = self.inner.points.stamp(index), self.inner.labels.stamp(index)
         return None if points is None and labels is None else hash((points, labels))

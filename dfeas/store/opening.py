@@ -217,7 +217,7 @@ def seen_from(dataset: Dataset, point: Sequence[float]) -> Dataset:
     p = np.asarray(point, np.float64)
     if p.shape != (dataset.m,) or not np.isfinite(p).all():
         raise BadInputError(f"the point has {p.size} entries, expected {dataset.m} that are finite, as {dataset.where} has")
-    reader = SeenFrom(dataset.points, p, None if dataset.expected is None else dataset.expected[:, 0], dataset.where)
+    reader = SeenFrom(dataset, p)
     source = Source(dataset.where, point=tuple(p.tolist()))
     return _assemble(dataset.where, reader, dataset.n, dataset.m, np.dtype(np.float64), dataset.block_rows, None, source)
 
@@ -226,7 +226,7 @@ def seen_across(dataset: Dataset, view: View) -> Dataset:
     """Signed points as their coordinates in a view, all with label +1."""
     basis = np.frombuffer(view.basis).reshape(dataset.dimension, -1)
     reference = np.frombuffer(view.reference) if view.reference else None
-    reader = Across(dataset.points, dataset.labels, basis, dataset.intercept, reference)
+    reader = Across(dataset, basis, reference)
     where, width, source = dataset.where, basis.shape[1], Source(dataset.where, view=view)
     return _assemble(where, reader, dataset.n, width, np.dtype(np.float64), dataset.block_rows, None, source)
 

@@ -1,0 +1,110 @@
+"""``dfeas verify`` of ``separation.json``: complete, quasi-complete or overlap, proved again from the stored data."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.blas import processors
+from dfeas.certificate import load
+from dfeas.closed import check_closed
+from dfeas.engine import LocalEngine
+from dfeas.errors import CheckFailedError
+from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
+from dfeas.result import CERTIFICATE, load_result
+from dfeas.separation import COMPLETE, OVERLAP, QUASI, SEPARATION, spans_and_balances
+from dfeas.store import Dataset, open_source, source_of
+from dfeas.store.rows import signed_rows
+from dfeas.termination import FEASIBLE
+from dfeas.verify import Check
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What was proved."""
+
+    kind: str  # "complete" | "quasi-complete" | "overlap"
+    proof: str  # "exact" | "rigorous" | "floating_point"
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """What the file says."""
+
+    kind: str
+    proof: str
+    fingerprint: str
+    on: int
+    y: NDArray[Any] | None  # integers
+    support: NDArray[np.int64] | None
+
+
+def verify_separation(run: str | Path, proved: Check, memory: str | int = DEFAULT_MEMORY) -> Kind | None:
+    """Check what ``separation.json`` of a run says, beyond what ``verify_run`` ``proved``; None when there is none.
+
+    Raises CheckFailedError when it does not follow from the data, or is not proved as it says.
+    """
+    where = Path(run) / SEPARATION
+    if not where.exists():
+        return None
+    claim, values = _claim(where), load_result(Path(run))
+    try:
+        if claim.fingerprint != values["fingerprint"]:
+            raise CheckFailedError("it is about other data than the run")
+        if claim.kind not in (COMPLETE, QUASI, OVERLAP) or (claim.kind == COMPLETE) != (proved.verdict == FEASIBLE):
+            raise CheckFailedError(f"it says {claim.kind}, {proved.verdict} is proved")
+        dataset = open_source(source_of(values["data"], direct=False))
+        if claim.kind == COMPLETE:
+            proof = proved.proof
+        elif claim.kind == QUASI:
+            proof = _quasi(dataset, claim, proved, memory)
+        else:
+            proof = _overlap(dataset, claim, Path(run))
+        if claim.proof != proof:
+            raise CheckFailedError(f"it says that {claim.kind} is proved {claim.proof}; the proof is {proof}")
+    except CheckFailedError as error:
+        raise CheckFailedError(f"{where}: {error}") from None
+    return Kind(claim.kind, proof)
+
+
+def _claim(where: Path) -> _Claim:
+    try:
+        values = json.loads(where.read_text())
+        y = None if values["y"] is None else np.array([int(v) for v in values["y"]], object)
+        support = None if values["support"] is None else np.array(values["support"], np.int64)
+        kind, proof, fingerprint = (str(values[name]) for name in ("kind", "proof", "fingerprint"))
+        return _Claim(kind, proof, fingerprint, int(values["on"]), y, support)
+    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        raise CheckFailedError(f"{where}: not readable: {type(error).__name__}: {error}") from None
+
+
+def _quasi(dataset: Dataset, claim: _Claim, proved: Check, memory: str | int) -> str:
+    """The level of proof: every point is looked at."""
+    if claim.y is None:
+        return "floating_point"
+    if claim.y.shape != (dataset.dimension,) or not claim.y.any():
+        raise CheckFailedError(f"y is zero, or has not {dataset.dimension} entries")
+    with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
+        sides = check_closed(engine, dataset, claim.y, claim.fingerprint)
+    if sides.on != claim.on or not sides.beyond:
+        raise CheckFailedError(f"{sides.on} points are on the hyperplane and {sides.beyond} beyond it, it says {claim.on}")
+    return "exact" if proved.proof == "exact" else "floating_point"
+
+
+def _overlap(dataset: Dataset, claim: _Claim, run: Path) -> str:
+    """The level of proof: of the points that conflict, whose blocks ``verify_run`` has compared with the fingerprint."""
+    support = claim.support
+    if support is None:
+        return "floating_point"
+    ascending = support.ndim == 1 and len(support) > 0 and bool((np.diff(support) > 0).all())
+    if not ascending or support[0] < 0 or support[-1] >= dataset.n:
+        raise CheckFailedError(f"the support is not an ascending list of points below {dataset.n}")
+    points = signed_rows(dataset, support)
+    exact = spans_and_balances(points[points.any(axis=1)], load(run / CERTIFICATE).weights)
+    return "exact" if exact else "floating_point"
