@@ -434,16 +434,15 @@ def test_separation_and_hulls_are_said(room: Path, tmp_path: Path) -> None:
     assert "separation   overlap (exact)\n" in dfeas("verify", tmp_path / "a").stdout
     done = dfeas("solve", "yes", "--out", tmp_path / "b", "--separation", "--json", cwd=room)
     assert json.loads(done.stdout)["separation"]["kind"] == "complete"
-    done = dfeas("in-hull", ",".join(["-0.001"] * 20), "yes", "--out", tmp_path / "c", cwd=room)
+    inside = ",".join(["-0.001"] * 20)
+    done = dfeas("in-hull", inside, "yes", "--out", tmp_path / "c", cwd=room)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("the point is inside the hull (proof: exact)\n")
     np.save(tmp_path / "far.npy", np.full(20, 9.0))
     done = dfeas("in-hull", tmp_path / "far.npy", "yes", "--out", tmp_path / "d", "--json", cwd=room)
     assert json.loads(done.stdout)["inside"] is False
     assert dfeas("verify", tmp_path / "d").returncode == 0
-    edge = dfeas(
-        "in-hull", tmp_path / "far.npy", "yes", "--out", tmp_path / "f", "--eps", 1, "--method", "mirror-prox", cwd=room
-    )
+    edge = dfeas("in-hull", inside, "yes", "--out", tmp_path / "f", "--eps", 0.9, "--method", "mirror-prox", cwd=room)
     assert edge.returncode == 3, edge.stdout
     assert edge.stdout.startswith("the point is not decided")
     _refused(dfeas("in-hull", "1,x", "yes", "--out", tmp_path / "e", cwd=room), 2, "numbers with commas")
