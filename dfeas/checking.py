@@ -11,7 +11,7 @@ from dfeas.engine import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
 from dfeas.result import CERTIFICATE, RESULT, load_result
-from dfeas.store import Source, open_source, source_of
+from dfeas.store import Source, for_checker, open_source, source_of
 from dfeas.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE
 from dfeas.verify import Check, check
 
@@ -31,7 +31,7 @@ def verify_run(run: str | Path, memory: str | int = DEFAULT_MEMORY) -> Check:
         raise BadInputError(f"{run_folder}: the data was in memory; use dfeas verify DATA {run_folder / CERTIFICATE}")
     if values["verdict"] not in (FEASIBLE, INFEASIBLE, EPS_INFEASIBLE):
         raise CheckFailedError(f"{run_folder}: the run ended {values['verdict']} ({values.get('stopped')}), nothing to check")
-    proved, facts = _checked(source_of(data, direct=False), run_folder / CERTIFICATE, memory)
+    proved, facts = _checked(source_of(data), run_folder / CERTIFICATE, memory)
     claimed, eps = values["verdict"], float(values["eps"])
     if claimed == EPS_INFEASIBLE and proved.verdict == EPS_INFEASIBLE:
         if proved.margin_upper > eps:
@@ -63,14 +63,14 @@ def verify_certificate(
     memory: str | int = DEFAULT_MEMORY,
 ) -> Check:
     """Check a certificate file against data by path, in one read. Raises CheckFailedError when it proves nothing."""
-    source = Source(str(path), None if labels is None else str(labels), positive, intercept, direct=False)
+    source = Source(str(path), None if labels is None else str(labels), positive, intercept)
     return _checked(source, Path(certificate), memory)[0]
 
 
 def _checked(source: Source, certificate: Path, memory: str | int) -> tuple[Check, dict[str, Any]]:
     """What is proved, and what the data is."""
     evidence = load(certificate)
-    dataset = open_source(source)
+    dataset = open_source(for_checker(source))
     engine = LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))
     try:
         facts = {"m": dataset.m, "n": dataset.n, "fingerprint": evidence.fingerprint}

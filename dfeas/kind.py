@@ -19,7 +19,7 @@ from dfeas.errors import CheckFailedError
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
 from dfeas.result import CERTIFICATE, load_result
 from dfeas.separation import COMPLETE, OVERLAP, QUASI, SEPARATION, spans_and_balances
-from dfeas.store import Dataset, open_source, source_of
+from dfeas.store import Dataset, for_checker, open_source, source_of
 from dfeas.store.rows import signed_rows
 from dfeas.termination import FEASIBLE
 from dfeas.verify import Check
@@ -59,7 +59,7 @@ def verify_separation(run: str | Path, proved: Check, memory: str | int = DEFAUL
             raise CheckFailedError("it is about other data than the run")
         if claim.kind not in (COMPLETE, QUASI, OVERLAP) or (claim.kind == COMPLETE) != (proved.verdict == FEASIBLE):
             raise CheckFailedError(f"it says {claim.kind}, {proved.verdict} is proved")
-        dataset = open_source(source_of(values["data"], direct=False))
+        dataset = open_source(for_checker(source_of(values["data"])))
         if claim.kind == COMPLETE:
             proof = proved.proof
         elif claim.kind == QUASI:

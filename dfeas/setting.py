@@ -22,7 +22,7 @@ from dfeas.errors import UsageError
 from dfeas.memory import cache_bytes, require, threads_that_fit
 from dfeas.passes import Survey
 from dfeas.result import CHECKPOINT, RESULT
-from dfeas.store import Dataset, Source, from_arrays, open_source, seen_from
+from dfeas.store import Dataset, Source, for_checker, from_arrays, open_source, seen_from
 from dfeas.store.layout import fingerprint
 from dfeas.store.scratch import Scratch
 from dfeas.store.writing import claim, reclaim, refuse_unusable, release
@@ -92,7 +92,7 @@ def set_up(
     n-vectors of a method will lie in ``out``, or where temporary files do; nothing is written yet.
     """
     source, dataset = data
-    plain = None if source is None else replace(source, direct=False)
+    plain = None if source is None else for_checker(source)
     other = dataset.apart() if plain is None else open_source(plain)
     temporary = Path(tempfile.gettempdir()) / f"dfeas-{uuid.uuid4().hex}"
     scratch = Scratch(temporary if out is None else Path(out).absolute() / "scratch")

@@ -1,13 +1,13 @@
 """The checker: proves a certificate from the stored points and labels alone, rounding errors included.
 
-It shares no code with passes and methods, and reads through zarr rather than through the direct reader.
+It shares no code with passes and methods. What it has read of a dataset is compared with the fingerprint, whoever read it.
 
 With u = 2**-53 and float64 arithmetic, for any order of summation |fl(x'y) - x'y| <= m u / (1 - m u) |x|'|y|, and
 underflow adds at most m 2**-1074 (Higham, Accuracy and Stability, section 3.1). float32 entries are exact in float64.
 
 * Separator: every point's score must exceed its own bound; those that do not are decided by compensated products, and then in
-  integers, so that every one is decided. A positive norm does not change a sign, so signs are those of the stored points. The
-  margin is rounded down.
+  integers, so that every one is decided. For points in float32 products in float32 come first, with bounds of their own. A
+  positive norm does not change a sign, so signs are those of the stored points. The margin is rounded down.
 * Gordan certificate: |Ax| of the signed unit columns, with the bounds of norms, products and sums added, rounded up, over a
   rounded-down sum of weights: no unit y has a larger margin. When that is next to nothing, it is proved where possible that
   weights near these, on the same points, make the sum exactly zero (``dfeas.proof.balance``).
@@ -24,7 +24,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import google_crc32c
+import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,7 +36,14 @@ from dfeas.store import Dataset
 from dfeas.store.reading import Buffers
 from dfeas.store.seen_from import SeenFrom
 
-U = 2.0**-53
+U, U32 = 2.0**-53, 2.0**-24
+TINY32 = 2.0**-149
+SQUARES = (1e-20, 1e30)
+"""Squares of norms in float32 that underflow leaves alone, as it does the products of such points."""
+SINGLE = 10_000
+"""Features up to which products in float32 tell anything."""
+AHEAD = 8
+"""Blocks that the kernel is asked to read ahead."""
 TINY = 2.0**-1074
 UP = 1 + 2.0**-48  # enough to cover the handful of roundings in a bound itself
 NORMS = (1e-140, 1e140)
@@ -162,36 +169,48 @@ def check_range(dataset: Dataset, first: int, stop: int, certificate: Certificat
     nodes: list[Node] = []
     buffers = Buffers()
     seen = dataset.points if isinstance(dataset.points, SeenFrom) else None
-    dimension = dataset.m + int(dataset.intercept)
-    rows = max(1, PIECE_BYTES // (8 * dimension))
-    piece_of = np.ones((rows, dimension))  # used again for every piece: fresh memory costs more than the arithmetic
     for index in range(first, stop):
+        if index + AHEAD < stop:
+            dataset.points.advise(index + AHEAD)
         plain = None if seen is None else seen.stored(index, buffers)
         stored = dataset.points.read(index, buffers) if seen is None or plain is None else seen.differences(plain, buffers)
         label = dataset.labels.read(index, buffers)
-        start = index * dataset.block_rows
         found = Found(points=len(stored), checksums=[(crc(stored), crc(label))])
-        for piece in range(0, len(stored), rows):
-            taken = stored[piece : piece + rows]
-            points = piece_of[: len(taken)]
-            points[:, : dataset.m] = taken
-            with np.errstate(over="ignore", invalid="ignore"):
-                suspect = not np.isfinite(points.sum())  # as it is with any entry that is not finite
-            if suspect and not np.isfinite(points).all():
-                raise CheckFailedError(f"{dataset.where}: a point of block {index} is not finite; nothing can be proved")
-            signs = label[piece : piece + rows].astype(np.float64)
-            exact = None if plain is None or seen is None else (plain[piece : piece + rows], seen.point)
-            if certificate.kind == "separator":
-                _look_at_scores(found, start + piece, points, signs, certificate.y, exact)
-            else:
-                _look_at_weights(found, start + piece, points, signs, certificate, exact)
+        origin = None if seen is None or plain is None else (plain, seen.point)
+        block = _Stored(dataset.where, index * dataset.block_rows, stored, label, dataset.intercept, origin)
+        if certificate.kind == "separator":
+            _look_at_scores(found, block, certificate.y)
+        else:
+            _look_at_weights(found, block, certificate)
         joined(nodes, (0, index, found))
     return nodes
 
 
+@dataclass(frozen=True)
+class _Stored:
+    """A block as it is stored, or as it is seen from a point."""
+
+    where: str
+    start: int
+    points: NDArray[Any]  # (b, m)
+    label: NDArray[Any]  # (b,)
+    intercept: bool
+    origin: tuple[NDArray[Any], NDArray[np.float64]] | None  # points (b, m) as stored, and the one (m,) that they are seen from
+
+    def wide(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Some points in float64, with the intercept. Raises CheckFailedError when one is not finite."""
+        points = np.ones((len(rows), self.points.shape[1] + self.intercept))
+        points[:, : self.points.shape[1]] = self.points[rows]
+        with np.errstate(over="ignore", invalid="ignore"):
+            suspect = not np.isfinite(points.sum())  # as it is with any entry that is not finite
+        if suspect and not np.isfinite(points).all():
+            raise CheckFailedError(f"{self.where}: a point from {self.start} on is not finite; nothing can be proved")
+        return points
+
+
 def crc(array: NDArray[Any]) -> int:
     """crc32c of the entries in C order."""
-    return int(google_crc32c.value(np.ascontiguousarray(array).reshape(-1).view(np.uint8)))
+    return int(crc32c.crc32c(np.ascontiguousarray(array).reshape(-1).view(np.uint8)))
 
 
 def compare(dataset: Dataset, checksums: list[tuple[int, int]], fingerprint: str) -> None:
@@ -214,13 +233,52 @@ def _gamma(terms: int) -> float:
     return terms * U / (1 - terms * U)
 
 
-Exact = tuple[NDArray[Any], NDArray[np.float64]] | None
-"""Points as stored, and the one that they are seen from."""
+def _look_at_scores(found: Found, block: _Stored, y: NDArray[np.float64]) -> None:
+    rows = np.arange(len(block.points))
+    if block.points.dtype == np.float32 and len(y) < SINGLE:
+        rows = _not_by_float32(found, block, y)
+    size = max(1, PIECE_BYTES // (8 * len(y)))
+    for piece in range(0, len(rows), size):
+        _look_in_float64(found, block, rows[piece : piece + size], y)
 
 
-def _look_at_scores(
-    found: Found, start: int, points: NDArray[np.float64], signs: NDArray[np.float64], y: NDArray[np.float64], exact: Exact
-) -> None:
+def _not_by_float32(found: Found, block: _Stored, y: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Points that products in float32 do not prove to be on the positive side with a margin above the least of all.
+
+    The bounds are those of float64 with another unit: with y rounded, |fl(x'y) - x'y| <= (gamma_m + u) |x| |y|, and so for the
+    squares of the norm; 2 gamma_(m+4) covers each. What under- or overflows is left to float64.
+    """
+    m, b = block.points.shape[1], len(block.points)
+    y = np.ldexp(y, -int(np.frexp(np.abs(y).max())[1]))  # entries below 1
+    single = y.astype(np.float32)
+    score, square = np.empty(b, np.float32), np.empty(b, np.float32)
+    size = max(1, PIECE_BYTES // (4 * m))
+    with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
+        for piece in range(0, b, size):  # each in cache for both
+            points = block.points[piece : piece + size]
+            np.dot(points, single[:m], out=score[piece : piece + size])
+            np.einsum("ij,ij->i", points, points, out=square[piece : piece + size])
+        square = square.astype(np.float64)
+        measured = (square > SQUARES[0]) & (square < SQUARES[1])
+        cosine = score.astype(np.float64)  # but for the length of y
+        if block.intercept:
+            cosine += y[m]
+            square += 1
+        cosine *= block.label
+        cosine /= np.sqrt(square)
+    terms = (m + 4) * U32
+    rate = 2 * terms / (1 - terms) * UP
+    size_of_y = float(np.linalg.norm(y)) * UP
+    error = (rate * (1 + rate) * size_of_y + 4 * m * TINY32 * (1 + SQUARES[0] ** -0.5)) * UP
+    proved = measured & (cosine > error)
+    # a point that is certainly beyond another one, or beyond what was found, is not where the margin is
+    least = float(cosine[proved].min(initial=np.inf))
+    bar = min(found.margin, (least + error) / ((1 - rate) * size_of_y) * UP**2)
+    return np.flatnonzero(~(proved & (cosine > (bar * (1 + rate) * size_of_y + error) * UP**2)))
+
+
+def _look_in_float64(found: Found, block: _Stored, rows: NDArray[np.int64], y: NDArray[np.float64]) -> None:
+    points, signs = block.wide(rows), block.label[rows].astype(np.float64)
     m = points.shape[1] + 1  # a difference has one rounding more
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         score = (points @ y) * signs
@@ -239,54 +297,56 @@ def _look_at_scores(
     left = np.flatnonzero(~proved)
     if not left.size or len(found.wrong) >= WRONG:
         return
-    if exact is None:
+    if block.origin is None:
         sign, magnitude = signs_of(points[left], y)
     else:
-        plain, origin = exact[0][left].astype(np.float64), np.broadcast_to(exact[1], (len(left), len(y)))
+        plain, origin = block.origin[0][rows[left]].astype(np.float64), np.broadcast_to(block.origin[1], (len(left), len(y)))
         sign, magnitude = signs_of(np.hstack([plain, origin]), np.append(y, -y))
     positive = sign == signs[left]
     found.exact_points += len(left)
-    found.wrong = (found.wrong + (start + left[~positive]).tolist())[:WRONG]
+    found.wrong = (found.wrong + (block.start + rows[left[~positive]]).tolist())[:WRONG]
     if positive.any():
         proper = measured[left] & positive
         least = np.where(proper, magnitude / np.where(proper, length[left], 1.0) / UP**2, 0.0)
         found.margin = min(found.margin, float(least[positive].min()))
 
 
-def _look_at_weights(
-    found: Found,
-    start: int,
-    points: NDArray[np.float64],
-    signs: NDArray[np.float64],
-    certificate: Certificate,
-    exact: Exact,
-) -> None:
-    low, high = np.searchsorted(certificate.support, [start, start + len(points)])
-    rows = certificate.support[low:high] - start
+def _look_at_weights(found: Found, block: _Stored, certificate: Certificate) -> None:
+    low, high = np.searchsorted(certificate.support, [block.start, block.start + len(block.points)])
+    rows = certificate.support[low:high] - block.start
     weights = certificate.weights[low:high]
     rows, weights = rows[weights > 0], weights[weights > 0]
+    dimension = block.points.shape[1] + block.intercept
     if found.total is None or found.spread is None:
-        found.total, found.spread = np.zeros(points.shape[1]), np.zeros(points.shape[1])
-    if not len(rows):
-        return
-    chosen = points[rows]
+        found.total, found.spread = np.zeros(dimension), np.zeros(dimension)
+    size = max(1, PIECE_BYTES // (8 * dimension))
+    for piece in range(0, len(rows), size):
+        _weigh(found, block, rows[piece : piece + size], weights[piece : piece + size], certificate)
+
+
+def _weigh(
+    found: Found, block: _Stored, rows: NDArray[np.int64], weights: NDArray[np.float64], certificate: Certificate
+) -> None:
+    assert found.total is not None, "zeros to begin with"
+    assert found.spread is not None, "zeros to begin with"
+    chosen, signs = block.wide(rows), block.label[rows].astype(np.float64)
     with np.errstate(over="ignore", under="ignore"):
         norm = np.sqrt(np.einsum("ij,ij->i", chosen, chosen))
     zero = ~chosen.any(axis=1)
     if (~zero & ((norm < NORMS[0]) | (norm > NORMS[1]))).any():
         raise CheckFailedError(f"a point of the support has a norm outside {NORMS[0]:g} .. {NORMS[1]:g}; nothing can be proved")
-    factor = np.divide(weights, norm, out=np.zeros(len(rows)), where=~zero) * signs[rows]
+    factor = np.divide(weights, norm, out=np.zeros(len(rows)), where=~zero) * signs
     found.total += factor @ chosen
     found.spread += np.abs(factor) @ np.abs(chosen)
     found.terms += len(rows) + 1
     if zero.any():
         found.zero = True
-    if not _may_be_exact(certificate, points.shape[1]):
+    if not _may_be_exact(certificate, chosen.shape[1]):
         return
-    if exact is not None:  # (x_j, 1), and the same for p below
-        chosen = np.hstack([exact[0][rows].astype(np.float64), np.ones((len(rows), 1))])
-        found.origin = -np.append(exact[1], 1.0)
-    found.support.append((chosen * signs[rows, None], np.abs(factor)))
+    if block.origin is not None:  # (x_j, 1), and the same for p below
+        chosen = np.hstack([block.origin[0][rows].astype(np.float64), np.ones((len(rows), 1))])
+        found.origin = -np.append(block.origin[1], 1.0)
+    found.support.append((chosen * signs[:, None], np.abs(factor)))
 
 
 def _separator(found: Found) -> Check:

@@ -15,7 +15,7 @@ from dfeas.checking import verify_certificate
 from dfeas.engine import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
 from dfeas.passes import Survey
-from dfeas.store import Dataset, Source, from_arrays, open_source
+from dfeas.store import Dataset, Source, for_checker, from_arrays, open_source
 from dfeas.store.layout import fingerprint
 from dfeas.verify import Check, check
 
@@ -251,6 +251,45 @@ def test_certificate_files_that_could_do_harm_are_refused(tmp_path: Path) -> Non
         load(tmp_path / "none.npz")
 
 
-def test_the_checker_reads_through_zarr(dataset: Callable[..., Any]) -> None:
+def test_the_checker_reads_foreign_arrays_through_zarr(dataset: Callable[..., Any]) -> None:
     path, _ = dataset("planted", 4, 200)
-    assert not open_source(Source(str(path), direct=False)).points.overlaps
+    assert open_source(for_checker(Source(str(path)))).points.overlaps
+    assert not open_source(for_checker(Source(str(path / "X")))).points.overlaps
+
+
+def _float32(rng: np.random.Generator, n: int, m: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """Points in float32 on both sides of y, some of them as near to it as float32 can tell, or nearer."""
+    y = rng.standard_normal(m)
+    X = rng.standard_normal((n, m))
+    share = rng.integers(0, n, max(1, n // 20))
+    X[share] += np.outer(10.0 ** -rng.uniform(2, 9, len(share)) - (X[share] @ y) / (y @ y), y)
+    if kind == "huge":
+        X[rng.integers(n)] *= 1e25
+    if kind == "tiny":
+        X[rng.integers(n)] *= 1e-25
+    if kind == "even":
+        X[:] = X[:1]
+    X[::2] *= -1
+    return X.astype(np.float32), y
+
+
+@pytest.mark.parametrize("kind", ["plain", "huge", "tiny", "even"])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_margins_by_way_of_float32_are_sharp_and_never_too_large(kind: str, intercept: bool, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X, y = _float32(rng, 600, int(rng.integers(1, 40)), kind)
+    if intercept:
+        y = np.append(y, 1e-3)
+    columns = np.hstack([X, np.ones((len(X), 1))]) if intercept else X.astype(float)
+    exact = [sum(map(Fraction.__mul__, map(Fraction, row), map(Fraction, y))) for row in columns.tolist()]
+    labels = np.array([1 if score > 0 else -1 for score in exact])
+    found = examine(marked(X, labels, intercept=intercept), kind="separator", y=y)
+    squares = [sum(Fraction(v) ** 2 for v in row) for row in columns.tolist()]
+    size = sum(Fraction(v) ** 2 for v in y.tolist())
+    least = min(score**2 / square for score, square in zip(exact, squares, strict=True)) / size
+    assert Fraction(found.margin_lower) ** 2 <= least
+    assert found.margin_lower >= (1 - 1e-6) * float(least) ** 0.5 - 1e-14
+    labels[7] *= -1
+    with pytest.raises(CheckFailedError, match="point 7 "):
+        examine(marked(X, labels, intercept=intercept), kind="separator", y=y)

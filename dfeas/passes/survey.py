@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import google_crc32c
+import crc32c
 import numpy as np
 
 from dfeas.passes.block import Array, Block
@@ -18,7 +18,7 @@ NORM_RANGE = (1e-130, 1e130)
 
 def checksum(array: Array | np.ndarray[tuple[int, ...], np.dtype[np.int8]]) -> int:
     """crc32c of the entries of an array in C order."""
-    return int(google_crc32c.extend(0, np.ascontiguousarray(array).reshape(-1).view(np.uint8)))
+    return int(crc32c.crc32c(np.ascontiguousarray(array).reshape(-1).view(np.uint8)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,6 @@
 
 from dfeas.store.across import View
 from dfeas.store.dataset import Dataset
-from dfeas.store.opening import Source, from_arrays, open_source, seen_across, seen_from, source_of
+from dfeas.store.opening import Source, for_checker, from_arrays, open_source, seen_across, seen_from, source_of
 
-__all__ = ["Dataset", "Source", "View", "from_arrays", "open_source", "seen_across", "seen_from", "source_of"]
+__all__ = ["Dataset", "Source", "View", "for_checker", "from_arrays", "open_source", "seen_across", "seen_from", "source_of"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,17 +41,26 @@ class Source:
     positive: str | None = None
     intercept: bool = False
     run: str = ""  # blocks are checked on first touch once a run
-    direct: bool = True  # False: read through zarr only, as the verifier does
+    direct: bool = True  # False: read through zarr only
     fingerprint: str = ""  # of the dataset that is meant; none for a foreign array
     cache_bytes: int = 0  # that each process may keep of the blocks it read
     point: tuple[float, ...] | None = None  # the points are seen from there, without labels
     view: View | None = None  # the points are seen across a subspace
 
 
-def source_of(values: dict[str, Any], *, direct: bool = True) -> Source:
+def source_of(values: dict[str, Any]) -> Source:
     """The data of a finished run, from ``data`` of its result."""
     point = None if values.get("point") is None else tuple(map(float, values["point"]))
-    return Source(values["path"], values["labels"], values["positive"], values["intercept"], direct=direct, point=point)
+    return Source(values["path"], values["labels"], values["positive"], values["intercept"], point=point)
+
+
+def for_checker(source: Source) -> Source:
+    """The same data by the checker's way to it.
+
+    What it reads of a dataset is compared with the fingerprint of its ingest, so that any reader will do. The fingerprint of a
+    foreign array is of what the run's own reader gave: another one has to give the same.
+    """
+    return replace(source, direct=looks_like_dataset(Path(source.path)))
 
 
 def open_source(source: Source) -> Dataset:
@@ -266,4 +275,14 @@ def from_arrays(X: Any, labels: Any = None, *, positive: str | None = None, inte
     return _assemble("X", points, n, m, dtype, block_rows, labels, Source("", positive=positive, intercept=intercept))
 
 
-__all__ = ["Source", "check_shape", "from_arrays", "open_labels", "open_source", "seen_across", "seen_from", "source_of"]
+__all__ = [
+    "Source",
+    "check_shape",
+    "for_checker",
+    "from_arrays",
+    "open_labels",
+    "open_source",
+    "seen_across",
+    "seen_from",
+    "source_of",
+]
