@@ -19,6 +19,7 @@ ALLOWED = {
     "engine": {"engine", "blas", "store", "passes", "errors", "signals", "termination"},
     "certificate": {"store", "errors"},
     "proof": {"proof"},
+    "kernels": {"kernels", "errors", "methods", "passes", "store", "workingset"},
     "verify": {"certificate", "errors", "proof", "store"},
     "closed": {"errors", "proof", "store", "verify"},
     "termination": set(),

@@ -1,0 +1,211 @@
+"""Kernels, normalised: K(x, z) / sqrt(K(x, x) K(z, z)) is the inner product of two unit vectors of the feature space.
+
+A tile of it, all x of one block against all z of another one, is one matrix product of prepared points and one function of the
+result in place. What the function needs of |x|^2 and |z|^2 are features of the prepared points.
+
+Reference: Schoelkopf and Smola 2002; Ramdas and Pena 2014, section 3.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy  # loads its parts when they are used: every command would wait for them
+from numpy.typing import NDArray
+
+from dfeas.errors import BadInputError, UsageError
+
+Floats = NDArray[np.float64]
+Array = NDArray[np.float32] | NDArray[np.float64]
+Function = Callable[[Any, Any], Any]
+"""Two blocks of points (b, m) and (c, m) to their kernel (b, c), symmetric and positive definite."""
+
+DISTANCES = ("rbf", "exponential", "laplacian")
+"""Functions of a distance: K(x, x) = 1, and they need gamma."""
+PRODUCTS = ("polynomial", "linear", "cosine")
+"""Functions of x'z."""
+NAMES = (*DISTANCES, *PRODUCTS)
+DIAGONAL_ROWS = 64
+"""Points at a time whose K(x, x) is asked of a function."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel and its parameters; 0 where a kernel has none."""
+
+    name: str
+    gamma: float = 0.0
+    degree: int = 0
+    coef0: float = 0.0
+    function: Function | None = None  # of "callable"
+
+    @property
+    def of_products(self) -> bool:
+        """Whether products of prepared points in float64 are the kernel but for one elementwise function."""
+        return self.name not in ("laplacian", "callable")
+
+    def prepared(self, points: Array, single: bool) -> tuple[Array, Array]:
+        """Points (b, m) for the left and for the right of ``tile``, in float32 or float64."""
+        dtype: Any = np.float32 if single else np.float64
+        wide = points.astype(np.float64, copy=False)
+        if self.name in ("rbf", "exponential"):
+            scale = self.gamma if self.name == "rbf" else self.gamma**2
+            square = scale * np.einsum("ij,ij->i", wide, wide)
+            one = np.ones(len(wide))
+            left = np.column_stack([2 * scale * wide, -square, one])
+            return left.astype(dtype), np.column_stack([wide, one, -square]).astype(dtype)
+        if self.name in PRODUCTS:
+            unit = self._unit(wide).astype(dtype)
+            return unit, unit
+        return points, points
+
+    def _unit(self, wide: Floats) -> Floats:
+        """Vectors whose inner products are the kernel, but for its power; zero where K(x, x) is."""
+        if self.name == "polynomial":
+            wide = np.column_stack([np.sqrt(self.gamma) * wide, np.full(len(wide), np.sqrt(self.coef0))])
+        norm = np.sqrt(np.einsum("ij,ij->i", wide, wide))
+        return np.asarray(np.divide(wide, norm[:, None], out=np.zeros_like(wide), where=norm[:, None] > 0))
+
+    def tile(self, left: Array, right: Array) -> Array:
+        """The kernel (b, c) of prepared points. Raises BadInputError for what a function must not return."""
+        if self.name == "callable":
+            return self._called(left, right)
+        if self.name == "laplacian":
+            return np.asarray(np.exp(-self.gamma * scipy.spatial.distance.cdist(left, right, "cityblock")))
+        tile: Array = left @ right.T
+        if self.name == "polynomial":
+            return _power(tile, self.degree)
+        if self.name in PRODUCTS:
+            return tile
+        np.minimum(tile, 0, out=tile)  # - gamma |x - z|^2, or its gamma^2
+        if self.name == "exponential":
+            np.sqrt(np.negative(tile, out=tile), out=tile)
+            np.negative(tile, out=tile)
+        return np.asarray(np.exp(tile, out=tile))
+
+    def diagonal(self, points: Array) -> Floats:
+        """K(x, x) (b,) before it is normalised. Raises BadInputError when a function gives anything but a number >= 0."""
+        wide = points.astype(np.float64, copy=False)
+        if self.name in DISTANCES:
+            return np.ones(len(points))
+        if self.name == "callable":
+            found = np.empty(len(points))
+            for first in range(0, len(points), DIAGONAL_ROWS):
+                some = points[first : first + DIAGONAL_ROWS]
+                found[first : first + DIAGONAL_ROWS] = np.diagonal(self._values(some, some))
+            if not (found >= 0).all():
+                raise BadInputError(f"the kernel function is not positive: K(x, x) = {found.min():g} for some point x")
+            return found
+        square = np.einsum("ij,ij->i", wide, wide)
+        if self.name == "cosine":
+            square = (square > 0).astype(np.float64)
+        return np.asarray(square if self.name != "polynomial" else (self.gamma * square + self.coef0) ** self.degree)
+
+    def _values(self, left: Array, right: Array) -> Floats:
+        assert self.function is not None, "a callable kernel has its function"
+        found = np.asarray(self.function(left, right), np.float64)
+        if found.shape != (len(left), len(right)):
+            raise BadInputError(
+                f"the kernel function returned shape {found.shape} for blocks of {len(left)} and {len(right)} points, "
+                f"expected {(len(left), len(right))}"
+            )
+        if not np.isfinite(found).all():
+            raise BadInputError("the kernel function returned numbers that are not finite")
+        return found
+
+    def _called(self, left: Array, right: Array) -> Floats:
+        ends = np.sqrt(self.diagonal(left)), np.sqrt(self.diagonal(right))
+        scale = np.outer(*ends)
+        return np.asarray(np.divide(self._values(left, right), scale, out=np.zeros_like(scale), where=scale > 0))
+
+    def to_text(self) -> str:
+        """As certificates keep it."""
+        return json.dumps({name: getattr(self, name) for name in ("name", "gamma", "degree", "coef0")})
+
+    @classmethod
+    def from_text(cls, text: str, function: Function | None = None) -> Kernel:
+        """From ``to_text``. Raises BadInputError when it is none, or when it needs a function that is not given."""
+        try:
+            values = json.loads(text)
+            found = cls(str(values["name"]), float(values["gamma"]), int(values["degree"]), float(values["coef0"]), function)
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
+            raise BadInputError(f"the kernel {text!r} cannot be read: {error}") from None
+        if found.name == "callable" and function is None:
+            raise BadInputError("this was solved with a kernel function of Python, which is needed again: kernel=function")
+        if found.name != "callable":
+            _check(found)
+        return found
+
+    def __str__(self) -> str:
+        named = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        used = {"polynomial": named, "linear": {}, "cosine": {}, "callable": {}}.get(self.name, {"gamma": self.gamma})
+        return f"{self.name}({', '.join(f'{name}={value:g}' for name, value in used.items())})"
+
+
+def _power(tile: Array, degree: int) -> Array:
+    """In place; powers by products, for ``**`` takes as long as an exponential."""
+    if degree == 2:
+        return np.asarray(np.multiply(tile, tile, out=tile))
+    if degree == 3:
+        return np.asarray(np.multiply(tile, tile * tile, out=tile))
+    return np.asarray(np.power(tile, degree, out=tile))
+
+
+def _check(kernel: Kernel) -> None:
+    """Raises UsageError for a kernel that is none, or is not positive definite."""
+    if kernel.name not in NAMES:
+        raise UsageError(f"unknown kernel {kernel.name}; expected {', '.join(NAMES)}, or a function of two blocks of points")
+    if kernel.name in (*DISTANCES, "polynomial") and not 0 < kernel.gamma < np.inf:
+        raise UsageError(f"gamma {kernel.gamma:g} of the {kernel.name} kernel: expected a number above 0")
+    if kernel.name == "polynomial" and (kernel.degree < 1 or not 0 <= kernel.coef0 < np.inf):
+        raise UsageError(
+            f"degree {kernel.degree} and coef0 {kernel.coef0:g} of the polynomial kernel: expected a degree of at least 1 and "
+            "a coef0 of at least 0, otherwise it is not positive definite"
+        )
+
+
+def kernel_of(
+    name: str | Function, gamma: float | None = None, degree: int | None = None, coef0: float | None = None
+) -> tuple[Kernel, bool]:
+    """The kernel of some options, and whether gamma is still to be found from the data (it is 1 until then).
+
+    A polynomial has a degree of 3 and a coef0 of 1, if none are given. Raises UsageError for options that make no sense.
+    """
+    if callable(name):
+        if any(value is not None for value in (gamma, degree, coef0)):
+            raise UsageError("a kernel function has its own parameters: leave out gamma, degree and coef0")
+        return Kernel("callable", function=name), False
+    given = {"gamma": gamma, "degree": degree, "coef0": coef0}
+    takes = {"polynomial": ("gamma", "degree", "coef0"), "linear": (), "cosine": ()}.get(name, ("gamma",))
+    for option, value in given.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float | np.number)):
+            raise UsageError(f"{option} {value!r}: expected a number")
+        if value is not None and option not in takes and name in NAMES:
+            raise UsageError(f"the {name} kernel has no {option}")
+    polynomial = name == "polynomial"
+    found = Kernel(
+        name,
+        (1.0 if gamma is None else float(gamma)) if "gamma" in takes else 0.0,
+        (3 if degree is None else int(degree)) if polynomial else 0,
+        (1.0 if coef0 is None else float(coef0)) if polynomial else 0.0,
+    )
+    _check(found)
+    return found, gamma is None and "gamma" in takes
+
+
+def usual_gamma(kernel: Kernel, sample: Array) -> float:
+    """Gamma for a sample (s, m) of the points: one over the median of what it multiplies, 1 / m for a polynomial's x'z of
+    features of variance one.
+    """
+    wide = sample.astype(np.float64, copy=False)
+    if kernel.name == "polynomial":
+        spread = float(wide.var()) * wide.shape[1]
+        return 1 / spread if spread > 0 else 1.0
+    metric: Any = {"rbf": "sqeuclidean", "exponential": "euclidean", "laplacian": "cityblock"}[kernel.name]
+    distances = np.asarray(scipy.spatial.distance.pdist(wide, metric))
+    distances = distances[distances > 0]
+    return 1 / float(np.median(distances)) if distances.size else 1.0
