@@ -3,6 +3,9 @@
 ``certificate.npz`` holds ``kind`` (``separator`` or ``gordan``), ``y`` (m,) or (m+1,) with the intercept last, ``support``
 int64 indices of points, ``weights`` float64 on the simplex of signed unit columns, and ``fingerprint`` of the data. What a
 kind does not use is empty. LP people call a Gordan certificate a Farkas certificate or dual ray.
+
+With a kernel there is one array more, ``kernel``: its name and parameters as JSON. Columns are then the signed unit vectors of
+the kernel's space, and a separator is ``weights`` of any sign on those of ``support``: y is their sum.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
@@ -20,6 +24,7 @@ from dfeas.store.placing import placed
 from dfeas.store.sources import DAMAGE
 
 _FIELDS = ("kind", "y", "support", "weights", "fingerprint")
+_KERNEL = "kernel"
 
 
 def _no_floats() -> NDArray[np.float64]:
@@ -38,19 +43,16 @@ class Certificate:
     fingerprint: str
     y: NDArray[np.float64] = field(default_factory=_no_floats)  # (m,) or (m+1,)
     support: NDArray[np.int64] = field(default_factory=_no_indices)  # (s,) ascending
-    weights: NDArray[np.float64] = field(default_factory=_no_floats)  # (s,) on the simplex
+    weights: NDArray[np.float64] = field(default_factory=_no_floats)  # (s,) on the simplex; of a kernel's separator any
+    kernel: str = ""  # name and parameters, if there is one
 
     def save(self, path: Path) -> None:
         """Write the file whole or not at all."""
         with placed(path) as file:
-            np.savez(
-                file,
-                kind=np.array(self.kind),
-                y=self.y,
-                support=self.support,
-                weights=self.weights,
-                fingerprint=np.array(self.fingerprint),
-            )
+            text = {"kind": self.kind, "fingerprint": self.fingerprint, **({_KERNEL: self.kernel} if self.kernel else {})}
+            arrays: dict[str, Any] = {"y": self.y, "support": self.support, "weights": self.weights}
+            arrays |= {name: np.array(value) for name, value in text.items()}
+            np.savez(file, **arrays)
 
 
 def load(path: Path) -> Certificate:
@@ -62,10 +64,12 @@ def load(path: Path) -> Certificate:
         raise BadInputError(f"{path}: no such certificate")
     try:
         with zipfile.ZipFile(path) as archive:
-            for name in _FIELDS:
+            more = [_KERNEL] if f"{_KERNEL}.npy" in archive.namelist() else []
+            for name in (*_FIELDS, *more):
                 _check_declared_size(archive, f"{name}.npy")
         with np.load(path, allow_pickle=False) as arrays:
             kind, y, support, weights, mark = (np.asarray(arrays[name]) for name in _FIELDS)
+            kernel = str(arrays[_KERNEL]) if more else ""
     except DAMAGE as error:
         raise CorruptDataError(f"{path}: not a readable certificate: {error}") from None
     sound = (
@@ -77,7 +81,7 @@ def load(path: Path) -> Certificate:
     )
     if not sound:
         raise CorruptDataError(f"{path}: the arrays of the certificate have wrong types or shapes")
-    return Certificate(str(kind), str(mark), y, support, weights)
+    return Certificate(str(kind), str(mark), y, support, weights, kernel)
 
 
 def _check_declared_size(archive: zipfile.ZipFile, name: str) -> None:

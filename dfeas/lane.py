@@ -12,7 +12,7 @@ from dfeas.certificate import Certificate
 from dfeas.engine import Engine
 from dfeas.errors import CheckFailedError
 from dfeas.methods import AnyMethod, Bracket, Evidence
-from dfeas.recovery import recover
+from dfeas.recovery import recover, separator
 from dfeas.termination import FEASIBLE, UNDECIDED, Decision, Goal, Limits, Record, decide, ending
 from dfeas.trace import Sink
 from dfeas.verify import Check
@@ -57,6 +57,7 @@ class Lane:
     state: Any
     goal: Goal
     sinks: Sequence[Sink] = ()
+    kernel: str = ""  # as certificates keep it
     passes: float = 0
     reads: float = 0
     certificate: Certificate | None = None
@@ -112,7 +113,7 @@ class Lane:
 
     def _agreed(self, verdict: str, engine: Engine, fingerprint: str, verify: Verify) -> bool:
         """Rebuild the evidence for a verdict and have it checked; it is kept if the checker agrees."""
-        certificate, more = recover(engine, self.method.evidence(self.state), verdict, self.goal.eps, fingerprint)
+        certificate, more = recover(engine, self.method.evidence(self.state), verdict, self.goal.eps, fingerprint, self.kernel)
         self.reads += more + 1
         try:
             check = verify(certificate)
@@ -135,7 +136,7 @@ class Lane:
         assert self.decision is not None
         evidence, certificate = self.method.evidence(self.state), self.certificate
         if certificate is None and evidence.bracket.y is not None:
-            certificate = Certificate("separator", fingerprint, y=evidence.bracket.y)
+            certificate = separator(evidence.bracket.y, fingerprint, self.kernel)
         text = ending(self.decision, self.record)
         self.note("stopped", text, stopped=self.decision.stopped, verdict=self.decision.verdict)
         return Outcome(self.decision, self.record, evidence, certificate, self.check, self.reads, self.ended)

@@ -6,17 +6,20 @@ from dataclasses import replace
 
 from dfeas.certificate import Certificate
 from dfeas.engine import Engine
-from dfeas.methods import Evidence, Mixture, Sparse, Stored
+from dfeas.methods import Evidence, Expansion, Mixture, Sparse, Stored
 from dfeas.passes import OnVectors, Positive, Recover, SparseWeights
+from dfeas.passes.block import Floats
 from dfeas.termination import FEASIBLE, SLACK
 from dfeas.workingset import basic
 
 
-def recover(engine: Engine, evidence: Evidence, verdict: str, eps: float, fingerprint: str) -> tuple[Certificate, int]:
+def recover(
+    engine: Engine, evidence: Evidence, verdict: str, eps: float, fingerprint: str, kernel: str = ""
+) -> tuple[Certificate, int]:
     """The certificate for a verdict, and the number of reads that it took (0 or 1)."""
     if verdict == FEASIBLE:
         assert evidence.bracket.y is not None
-        return Certificate("separator", fingerprint, y=evidence.bracket.y), 0
+        return separator(evidence.bracket.y, fingerprint, kernel), 0
     assert evidence.gordan is not None
     gordan = evidence.gordan()
     n = engine.shape[1]
@@ -24,11 +27,18 @@ def recover(engine: Engine, evidence: Evidence, verdict: str, eps: float, finger
         stored = OnVectors(Positive(floor=0.0), (gordan.name,), (), points=False, keeps=None)
         return _certificate(engine.run(stored), fingerprint), 0
     if isinstance(gordan, Sparse):
-        return Certificate("gordan", fingerprint, support=gordan.index, weights=gordan.weight), 0
+        return Certificate("gordan", fingerprint, support=gordan.index, weights=gordan.weight, kernel=kernel), 0
     short = shorten(gordan)
     # what is left out weighs at most SLACK eps / 2 in all, so |Ax| grows by no more than that
     found = engine.run(Recover(short.Y, short.mu, short.lse, short.share, SLACK * eps / 2 / n))
     return _certificate(found, fingerprint), 1
+
+
+def separator(y: Floats | Expansion, fingerprint: str, kernel: str = "") -> Certificate:
+    """A direction as evidence."""
+    if isinstance(y, Expansion):
+        return Certificate("separator", fingerprint, support=y.index, weights=y.amount, kernel=kernel)
+    return Certificate("separator", fingerprint, y=y)
 
 
 def _certificate(found: SparseWeights, fingerprint: str) -> Certificate:

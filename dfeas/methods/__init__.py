@@ -9,7 +9,7 @@ from dfeas.methods.mirror_prox_one_pass import OnePassMirrorProx
 from dfeas.methods.normalized_perceptron import NormalizedPerceptron
 from dfeas.methods.online_perceptron import OnlinePerceptron
 from dfeas.methods.perceptron import perceptron
-from dfeas.methods.protocol import AnyMethod, Bracket, Evidence, Facts, Method, Mixture, Sparse, Stored
+from dfeas.methods.protocol import AnyMethod, Bracket, Evidence, Expansion, Facts, Method, Mixture, Sparse, Stored
 from dfeas.methods.ride_along import RideAlong
 from dfeas.methods.smooth_perceptron import SmoothPerceptron
 from dfeas.methods.von_neumann import VonNeumann
@@ -54,4 +54,16 @@ SUMMARY: dict[str, str] = {
 }
 """What a method costs and gives, for people. Slowly: in corrections of the order of 1 / eps^2, and more; ``bound`` has them."""
 
-__all__ = ["METHODS", "SUMMARY", "AnyMethod", "Bracket", "Evidence", "Facts", "Method", "Mixture", "Sparse", "Stored"]
+__all__ = [
+    "METHODS",
+    "SUMMARY",
+    "AnyMethod",
+    "Bracket",
+    "Evidence",
+    "Expansion",
+    "Facts",
+    "Method",
+    "Mixture",
+    "Sparse",
+    "Stored",
+]

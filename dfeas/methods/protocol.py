@@ -46,6 +46,14 @@ class Sparse:
 
 
 @dataclass(frozen=True, slots=True)
+class Expansion:
+    """y = sum_j amount_j a_j over some columns, where y has no entries of its own: in the space of a kernel."""
+
+    index: Indices  # (s,) ascending
+    amount: Floats  # (s,) of any sign; |y| = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Stored:
     """x on scratch storage."""
 
@@ -58,7 +66,7 @@ class Bracket:
 
     lower: float = -1.0  # |a_j| = 1, so no margin is lower
     upper: float = 1.0
-    y: Floats | None = None  # (m,) unit, min_j a_j'y = lower
+    y: Floats | Expansion | None = None  # (m,) unit, min_j a_j'y = lower
 
     def with_separator(self, y: Floats, low: float) -> Bracket:
         """Raise the lower end if y, of any length, has the larger margin: low = min_j a_j'y."""
