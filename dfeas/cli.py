@@ -22,7 +22,7 @@ from dfeas.kind import verify_separation
 from dfeas.looking import look
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.methods import METHODS
-from dfeas.options import METHOD_HELP, Cluster, cluster_options, hull_options, resume_options, run_options
+from dfeas.options import METHOD_HELP, Cluster, cluster_options, hull_options, kernel_options, resume_options, run_options
 from dfeas.planning import plan as make_plan
 from dfeas.printing import (
     show_check,
@@ -180,6 +180,7 @@ def info(data: Path, labels: str | None, as_json: bool) -> None:
 @run_options
 @click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", *METHODS]), metavar="NAME")
 @click.option("--away-steps", is_flag=True, help="Of von-neumann: the same as --method von-neumann-away.")
+@kernel_options
 @click.option("--separation", is_flag=True, help="Go on to say complete, quasi-complete or overlap.")
 def solve(data: Path, out: Path, cluster: Cluster, as_json: bool, away_steps: bool, separation: bool, **options: Any) -> None:
     """Decide whether DATA is separable, and write verdict, certificate and trace to the folder OUT.
@@ -190,6 +191,8 @@ def solve(data: Path, out: Path, cluster: Cluster, as_json: bool, away_steps: bo
         if not options["method"].startswith("von-neumann"):
             raise click.UsageError("--away-steps is for --method von-neumann")
         options["method"] = "von-neumann-away"
+    if separation and options["kernel"] is not None:
+        raise click.UsageError("--separation asks about the points as they are: leave out --kernel")
     with asked_to_stop() as stop, cluster.client() as client:
         more = {"out": out, "client": client, "progress": True, "stop": stop, **options}
         if separation:

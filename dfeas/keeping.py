@@ -42,6 +42,7 @@ class Job:
     positive: str | None
     intercept: bool
     point: tuple[float, ...] | None = None  # from which the points are seen
+    kernel: str = ""  # as certificates keep it
 
 
 def where(setting: Setting) -> dict[str, Any]:

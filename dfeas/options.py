@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dfeas.keeping import EVERY
+from dfeas.kernels import NAMES
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.methods import SUMMARY
 
@@ -53,6 +54,14 @@ _RUN = [
     click.option("--intercept", is_flag=True, help="Any hyperplane, not only those through the origin."),
     *_LIMITS,
     *_GO_ON,
+]
+
+
+_KERNEL = [
+    click.option("--kernel", type=click.Choice(NAMES), default=None, metavar="NAME", help=f"{', '.join(NAMES)}."),
+    click.option("--gamma", type=float, default=None, help="Of the kernel.  [default: one over the median (squared) distance]"),
+    click.option("--degree", type=int, default=None, help="Of the polynomial kernel.  [default: 3]"),
+    click.option("--coef0", type=float, default=None, help="Of the polynomial kernel.  [default: 1]"),
 ]
 
 
@@ -100,6 +109,13 @@ class Cluster:
 def run_options(command: Callable[..., None]) -> Callable[..., None]:
     """Options of a command that begins a run; the three that name a cluster come as one, ``cluster``."""
     return _with(_RUN, command)
+
+
+def kernel_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Options of a command that may work in the space of a kernel."""
+    for option in reversed(_KERNEL):
+        command = option(command)
+    return command
 
 
 def hull_options(command: Callable[..., None]) -> Callable[..., None]:

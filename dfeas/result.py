@@ -56,6 +56,7 @@ class Result:
     data: dict[str, Any] | None  # path, labels, positive, intercept; None for arrays in memory
     conflicts: list[dict[str, Any]]  # point, label, weight, score of an infeasible verdict, the most suspect first
     detail: str  # what the checker proved, in words
+    kernel: dict[str, Any] | None = None  # name and parameters
     evidence: Certificate | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -80,18 +81,28 @@ class Result:
 
     @property
     def y(self) -> NDArray[np.float64] | None:
-        """The separator (m,) or (m+1,) with the intercept last; for an undecided run the best direction, which is none."""
-        return self.evidence.y if self.evidence is not None and self.evidence.kind == "separator" else None
+        """The separator (m,) or (m+1,) with the intercept last; for an undecided run the best direction, which is none.
+
+        With a kernel it has no entries: it is the sum of the unit vectors of the points ``support`` times ``weights``.
+        """
+        separates = self.evidence is not None and self.evidence.kind == "separator" and not self.evidence.kernel
+        return self.evidence.y if self.evidence is not None and separates else None
 
     @property
     def support(self) -> NDArray[np.int64] | None:
-        """Points of the Gordan certificate."""
-        return self.evidence.support if self.evidence is not None and self.evidence.kind == "gordan" else None
+        """Points of the Gordan certificate, or of a separator with a kernel."""
+        return None if self._weighing is None else self._weighing.support
+
+    @property
+    def _weighing(self) -> Certificate | None:
+        """The evidence, if it weighs points."""
+        found = self.evidence
+        return found if found is not None and (found.kind == "gordan" or found.kernel) else None
 
     @property
     def weights(self) -> NDArray[np.float64] | None:
-        """Their weights on the simplex of signed unit columns."""
-        return self.evidence.weights if self.evidence is not None and self.evidence.kind == "gordan" else None
+        """Their weights on signed unit columns: on the simplex, or, of a separator, of any sign."""
+        return None if self._weighing is None else self._weighing.weights
 
     def to_json(self) -> dict[str, Any]:
         """The keys of ``result.json``."""

@@ -13,6 +13,7 @@ from dfeas.checkpoint import Checkpoints
 from dfeas.driver import never
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.keeping import EVERY, Checkpoint, where
+from dfeas.kernels.kernel import Function
 from dfeas.racing import Race, raced
 from dfeas.request import request
 from dfeas.result import CHECKPOINT, RACE, RESULT, Result, versions
@@ -36,6 +37,7 @@ def resume(
     checkpoint_every: float = EVERY,
     client: Client | None = None,
     progress: bool = False,
+    kernel: Function | None = None,
     stop: Callable[[], bool] = never,
 ) -> Result | Race:
     """Go on with a run from its last checkpoint; the result has the same bits as if it had never been interrupted.
@@ -46,6 +48,8 @@ def resume(
     X, labels : the data, if it was in memory or has been moved; it must be the same data.
     max_passes, time_limit : new limits, counted from the beginning of the run; None keeps those it had.
     client : a Dask client, or None for threads of this process, whatever it was before.
+
+    kernel : the function of Python that was the kernel, if one was.
 
     ``checkpoint_every``, ``progress`` and ``stop`` are those of ``dfeas.solve``.
 
@@ -82,7 +86,7 @@ def resume(
             job.asked.memory,
         )
         data = open_data(X, labels, job.positive, job.intercept, job.point)
-        setting = set_up(stack, data, asked.memory, client, folder)
+        setting = set_up(stack, data, asked.memory, client, folder, kernel)
         job = replace(job, asked=replace(asked, began=asked.began - found.seconds), **where(setting))
         how = How(checkpoint_every, progress, stop)
         return (raced if job.race else solved)(setting, job, folder, how, found)

@@ -11,6 +11,8 @@ from dfeas.certificate import Certificate
 from dfeas.driver import never, run
 from dfeas.errors import CorruptDataError
 from dfeas.keeping import Checkpoint, Job, Keeper, Sinks
+from dfeas.kernelled import KERNEL_METHODS
+from dfeas.kernels import Kernel
 from dfeas.lane import Lane, Outcome, without_a_pass
 from dfeas.methods import METHODS
 from dfeas.request import facts_of
@@ -28,7 +30,12 @@ class Ran:
 
 
 def ran(
-    setting: Setting, job: Job, sinks: Sinks, keeper: Keeper, earlier: Checkpoint | None, stop: Callable[[], bool] = never
+    setting: Setting,
+    job: Job,
+    sinks: Sinks,
+    keeper: Keeper,
+    earlier: Checkpoint | None,
+    stop: Callable[[], bool] = never,
 ) -> Ran:
     """Run the methods of a job, from an earlier moment if there is one.
 
@@ -44,15 +51,17 @@ def ran(
     if earlier is not None and earlier.survey is not None:
         found = replace(found, reads=found.reads + earlier.survey.reads)
     keeper.fingerprint, keeper.survey = dataset.fingerprint, found
-    if found.zero is not None and not dataset.intercept:
-        outcomes = {name: zero_point(setting, name, found.zero) for name in job.methods}
+    kernel = Kernel.from_text(job.kernel, setting.checking.function) if job.kernel else None
+    if found.zero is not None and not dataset.intercept and (kernel is None or kernel.zero_at_zero):
+        outcomes = {name: zero_point(setting, name, found.zero, job.kernel) for name in job.methods}
         return Ran(outcomes, found.reads, sum(outcome.reads for outcome in outcomes.values()))
     asked = job.asked
     facts = facts_of(dataset, asked.memory // len(job.methods), asked.margin_tolerance, found.radius)
     lanes = []
     for name in job.methods:
-        method = METHODS[name]()
-        lanes.append(Lane(method, method.init(facts), Goal(asked.eps, asked.margin_tolerance), sinks[name]))
+        method = METHODS[name]() if kernel is None else KERNEL_METHODS[name](kernel)
+        goal = Goal(asked.eps, asked.margin_tolerance)
+        lanes.append(Lane(method, method.init(facts), goal, sinks[name], job.kernel))
     moment = None if earlier is None else earlier.moment
     if moment is not None:
         for lane, kept in zip(lanes, moment.lanes, strict=True):
@@ -72,7 +81,8 @@ def ran(
     return Ran(dict(zip(job.methods, ended, strict=True)), found.reads, reads)
 
 
-def zero_point(setting: Setting, method: str, zero: int) -> Outcome:
+def zero_point(setting: Setting, method: str, zero: int, kernel: str = "") -> Outcome:
     """A zero point is a Gordan certificate by itself."""
-    certificate = Certificate("gordan", setting.dataset.fingerprint, support=np.array([zero]), weights=np.ones(1))
+    mark = setting.dataset.fingerprint
+    certificate = Certificate("gordan", mark, support=np.array([zero]), weights=np.ones(1), kernel=kernel)
     return without_a_pass(method, certificate, setting.checking(certificate))

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from dfeas.closed import check_closed
 from dfeas.driver import never
-from dfeas.errors import CheckFailedError
+from dfeas.errors import CheckFailedError, UsageError
 from dfeas.keeping import EVERY, Job, where
 from dfeas.passes import Partial
 from dfeas.passes.nonzero import FirstPoint, Nonzero
@@ -82,6 +82,8 @@ def separation(X: Any, labels: Any = None, *, out: str | Path | None = None, **o
     Arguments and errors are those of ``dfeas.solve``; ``eps`` is 1e-9, whatever is given. With ``out`` the folder gets
     ``separation.json``, too.
     """
+    if options.get("kernel") is not None:
+        raise UsageError("separation asks about the points as they are: leave out the kernel")
     result = solve(X, labels, out=out, **{**options, "eps": EPS})
     found = _classified(result, X, labels, options)
     if out is not None and found.kind is not None:

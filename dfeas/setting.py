@@ -19,6 +19,7 @@ from dfeas.certificate import Certificate
 from dfeas.checkpoint import Checkpoints
 from dfeas.engine import Engine, LocalEngine
 from dfeas.errors import UsageError
+from dfeas.kernels.kernel import Function
 from dfeas.memory import cache_bytes, require, threads_that_fit
 from dfeas.passes import Survey
 from dfeas.result import CHECKPOINT, RESULT
@@ -27,7 +28,8 @@ from dfeas.store.layout import fingerprint
 from dfeas.store.scratch import Scratch
 from dfeas.store.writing import claim, reclaim, refuse_unusable, release
 from dfeas.trace import Sink
-from dfeas.verify import Check, check
+from dfeas.verify import Check
+from dfeas.verify_kernel import check_any
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -39,10 +41,11 @@ class Checking:
 
     engine: Engine
     dataset: Dataset
+    function: Function | None = None  # of Python, that is the kernel
 
     def __call__(self, certificate: Certificate) -> Check:
-        """Check a certificate: one read."""
-        return check(self.engine, self.dataset, certificate)
+        """Check a certificate: one read, or two with a kernel."""
+        return check_any(self.engine, self.dataset, certificate, self.function)
 
 
 @dataclass(frozen=True)
@@ -85,11 +88,17 @@ def open_data(
 
 
 def set_up(
-    stack: ExitStack, data: tuple[Source | None, Dataset], memory: int, client: Client | None, out: str | Path | None
+    stack: ExitStack,
+    data: tuple[Source | None, Dataset],
+    memory: int,
+    client: Client | None,
+    out: str | Path | None,
+    function: Function | None = None,
 ) -> Setting:
-    """The engine of the passes, and the checker's, which reads through zarr. The stack closes them.
+    """The engine of the passes, and the checker's, which reads in its own way. The stack closes them.
 
-    n-vectors of a method will lie in ``out``, or where temporary files do; nothing is written yet.
+    n-vectors of a method will lie in ``out``, or where temporary files do; nothing is written yet. A ``function``
+    is the kernel.
     """
     source, dataset = data
     plain = None if source is None else for_checker(source)
@@ -119,7 +128,7 @@ def set_up(
         stack.callback(log.close)
     stack.callback(engine.close)
     stack.callback(second.close)
-    return Setting(source, dataset, engine, Checking(second, other), scratch, threads, workers, log)
+    return Setting(source, dataset, engine, Checking(second, other, function), scratch, threads, workers, log)
 
 
 @contextmanager

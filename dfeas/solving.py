@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -12,7 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from dfeas.conflicts import conflicts
 from dfeas.driver import never
+from dfeas.errors import UsageError
 from dfeas.keeping import EVERY, Checkpoint, Job, keeping, where
+from dfeas.kernelled import choose_kernel_method, kernelled
+from dfeas.kernels.kernel import Function
 from dfeas.lane import Outcome
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.projection import PROBED_SHARE, Projection, probe, probed, project
@@ -41,6 +45,10 @@ def solve(
     intercept: bool = False,
     positive: str | None = None,
     point: Sequence[float] | None = None,
+    kernel: str | Function | None = None,
+    gamma: float | None = None,
+    degree: int | None = None,
+    coef0: float | None = None,
     max_passes: int | None = None,
     time_limit: float | None = None,
     memory: str | int = DEFAULT_MEMORY,
@@ -63,6 +71,10 @@ def solve(
     intercept : add a feature equal to 1: any hyperplane, not only those through the origin.
     positive : the class that counts as +1, against all others.
     point : (m,) ask about the points x_j - point, without labels: see ``dfeas.in_hull``, which says what the answer means.
+    kernel : ask about the points in the space of a kernel: a name of ``dfeas.KERNELS``, or a function of two blocks of points,
+        (b, m) and (c, m), that returns (b, c), symmetric and positive definite. It is normalised, K(x, x) = 1.
+    gamma, degree, coef0 : of the kernel. Without a gamma it is one over the median (squared) distance of a sample; a polynomial
+        has a degree of 3 and a coef0 of 1.
     max_passes, time_limit : when to give up, in reads of the data and in seconds.
     memory : budget in bytes, per process, for blocks, answers and columns in memory.
     out : folder for result.json, certificate.npz and trace.jsonl, and for checkpoints, from which ``dfeas.resume`` goes on.
@@ -76,14 +88,34 @@ def solve(
     UsageError, BadInputError, CorruptDataError : see ``dfeas.errors``; their text is one line that says what to do.
     """
     known(method, ("auto",))
+    function = None if kernel is None or isinstance(kernel, str) else kernel
+    if kernel is None and (gamma, degree, coef0) != (None, None, None):
+        raise UsageError("gamma, degree and coef0 are those of a kernel, and none is given")
     asked = request(eps, margin_tolerance, max_passes, time_limit, memory)
     data = open_data(X, labels, positive, intercept, point)
     with ExitStack() as stack:
-        setting = set_up(stack, data, asked.memory, client, out)
-        name, why = choose(method, facts_of(setting.dataset, asked.memory))
+        setting = set_up(stack, data, asked.memory, client, out, function)
+        text = ""
+        if kernel is None:
+            name, why = choose(method, facts_of(setting.dataset, asked.memory))
+        else:
+            name, why = choose_kernel_method(method)
+            found = kernelled(setting, kernel, gamma, degree, coef0)
+            text, why = found.kernel.to_text(), f"{why}; {found.why}"
         folder = None if out is None else stack.enter_context(run_folder(Path(out)))
         seen = None if point is None else tuple(float(v) for v in point)
-        job = Job(asked, (name,), (why,), False, False, positive=positive, intercept=intercept, point=seen, **where(setting))
+        job = Job(
+            asked,
+            (name,),
+            (why,),
+            race=False,
+            to_the_end=False,
+            positive=positive,
+            intercept=intercept,
+            point=seen,
+            kernel=text,
+            **where(setting),
+        )
         return solved(setting, job, folder, How(checkpoint_every, progress, stop))
 
 
@@ -111,10 +143,12 @@ def solved(setting: Setting, job: Job, folder: Path | None, how: How, earlier: C
             sinks.append(setting.log)
         keeper = stack.enter_context(keeping(setting, job, {name: sinks}, folder, how.checkpoint_every, earlier))
         announce(sinks, setting.dataset, name, why, earlier)
-        tell(sinks, projected(setting, job))
+        if not job.kernel:
+            tell(sinks, projected(setting, job))
         found = ran(setting, job, {name: sinks}, keeper, earlier, how.stop)
         outcome = found.outcomes[name]
-        result = saved(result_of(setting, job.asked, outcome, why, found.survey_reads + outcome.reads), folder)
+        result = result_of(setting, job.asked, outcome, why, found.survey_reads + outcome.reads)
+        result = saved(replace(result, kernel=json.loads(job.kernel) if job.kernel else None), folder)
         keeper.finished = result.stopped not in RESUMABLE
         return result
 

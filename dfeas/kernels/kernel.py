@@ -48,6 +48,11 @@ class Kernel:
         """Whether products of prepared points in float64 are the kernel but for one elementwise function."""
         return self.name not in ("laplacian", "callable")
 
+    @property
+    def zero_at_zero(self) -> bool:
+        """Whether the point 0 is the origin of the kernel's space, too."""
+        return self.name in ("linear", "cosine") or (self.name == "polynomial" and self.coef0 == 0)
+
     def prepared(self, points: Array, single: bool) -> tuple[Array, Array]:
         """Points (b, m) for the left and for the right of ``tile``, in float32 or float64."""
         dtype: Any = np.float32 if single else np.float64
@@ -209,3 +214,14 @@ def usual_gamma(kernel: Kernel, sample: Array) -> float:
     distances = np.asarray(scipy.spatial.distance.pdist(wide, metric))
     distances = distances[distances > 0]
     return 1 / float(np.median(distances)) if distances.size else 1.0
+
+
+def opposite(points: Array, labels: NDArray[Any]) -> tuple[int, int] | None:
+    """Rows of two equal points (s, m) with opposite labels (s,), whatever the kernel; None when there are none."""
+    _, group = np.unique(points, axis=0, return_inverse=True)
+    group = group.reshape(-1)
+    both = np.intersect1d(group[labels > 0], group[labels < 0])
+    if not both.size:
+        return None
+    same = np.flatnonzero(group == both[0])
+    return int(same[labels[same] > 0][0]), int(same[labels[same] < 0][0])

@@ -27,14 +27,17 @@ class Columns:
         return cls(np.empty(0, np.int64), points, np.empty(0))
 
     @classmethod
-    def of(cls, block: Block, rows: Indices) -> Columns:
-        """Copies of some rows of a block; float64 where float32 products could overflow or underflow."""
+    def of(cls, block: Block, rows: Indices, unit: bool = True) -> Columns:
+        """Copies of some rows of a block; float64 where float32 products could overflow or underflow.
+
+        With ``unit`` false factors are labels only: what a kernel takes are the points as stored.
+        """
         points = block.points[rows]
         if not block.sides.moderate:
             points = points.astype(np.float64)
         if block.intercept:
             points = np.hstack([points, np.ones((len(rows), 1), points.dtype)])
-        return cls(block.start + rows, points, block.sides.scale(rows))
+        return cls(block.start + rows, points, block.sides.scale(rows) if unit else block.label[rows].astype(np.float64))
 
     @classmethod
     def joined(cls, parts: Sequence[Columns]) -> Columns:

@@ -89,23 +89,33 @@ class Select:
 
     def merge(self, first: SelectPartial, second: SelectPartial) -> SelectPartial:
         """Keep the ``cap`` lowest of both."""
-        best = min((s for s in (first, second) if s.arg >= 0), key=lambda s: (s.low, s.arg), default=first)
-        pieces = first.pieces + second.pieces
-        count = sum(len(score) for score, _ in pieces)
-        if count > self.cap:
-            pieces = _lowest(pieces, self.cap)
-        return SelectPartial(first.violated + second.violated, best.low, best.arg, pieces)
+        return merged(first, second, self.cap)
 
     def finish(self, partial: SelectPartial) -> Selection:
         """The selection of all points."""
-        pieces = partial.pieces
-        if sum(len(score) for score, _ in pieces) > self.cap:
-            pieces = _lowest(pieces, self.cap)
-        if not pieces:
-            return Selection(partial.violated, partial.low, partial.arg, np.empty(0), Columns.none(len(self.y)))
-        pieces = tuple(sorted(pieces, key=lambda piece: int(piece[1].index[0])))
-        score = np.concatenate([piece[0] for piece in pieces])
-        return Selection(partial.violated, partial.low, partial.arg, score, Columns.joined([piece[1] for piece in pieces]))
+        return finished(partial, self.cap, len(self.y))
+
+
+def merged(first: SelectPartial, second: SelectPartial, cap: int) -> SelectPartial:
+    """Both, with the ``cap`` lowest columns."""
+    best = min((s for s in (first, second) if s.arg >= 0), key=lambda s: (s.low, s.arg), default=first)
+    pieces = first.pieces + second.pieces
+    count = sum(len(score) for score, _ in pieces)
+    if count > cap:
+        pieces = _lowest(pieces, cap)
+    return SelectPartial(first.violated + second.violated, best.low, best.arg, pieces)
+
+
+def finished(partial: SelectPartial, cap: int, dimension: int) -> Selection:
+    """The ``cap`` lowest columns in the order of the points."""
+    pieces = partial.pieces
+    if sum(len(score) for score, _ in pieces) > cap:
+        pieces = _lowest(pieces, cap)
+    if not pieces:
+        return Selection(partial.violated, partial.low, partial.arg, np.empty(0), Columns.none(dimension))
+    pieces = tuple(sorted(pieces, key=lambda piece: int(piece[1].index[0])))
+    score = np.concatenate([piece[0] for piece in pieces])
+    return Selection(partial.violated, partial.low, partial.arg, score, Columns.joined([piece[1] for piece in pieces]))
 
 
 def _lowest(pieces: tuple[tuple[Floats, Columns], ...], cap: int) -> tuple[tuple[Floats, Columns], ...]:

@@ -40,7 +40,9 @@ def margins(runs: Sequence[Run], memory: str | int) -> dict[str, Margins | str]:
         if run.certificate is None or run.certificate.kind != "separator":
             continue
         y = run.certificate.y
-        if not (np.isfinite(y).all() and y.any()):
+        if run.certificate.kernel:
+            found[run.name] = "The distances of the points are not shown: they are in the space of a kernel."
+        elif not (np.isfinite(y).all() and y.any()):
             found[run.name] = "The distances of the points are not shown: the run left no direction."
         elif run.values["data"] is None:
             found[run.name] = "The distances of the points are not shown: the run was on arrays in memory."

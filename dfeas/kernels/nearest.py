@@ -1,0 +1,130 @@
+"""The hard-margin separator of points in memory from their Gram matrix, by block principal pivoting.
+
+    minimise  alpha'(G + delta I) alpha / 2 - sum(alpha)   over alpha >= 0
+
+At the optimum y = sum_j alpha_j a_j has scores 1 - delta alpha_j where alpha_j > 0, and of at least 1 elsewhere: for small
+delta y / |y| has the widest margin, 1 / |y|, and x = alpha / sum(alpha) is the point of the hull nearest to 0: both ends of the
+bracket meet. Where nothing separates, alpha grows until delta stops it, and |x|_G is about sqrt(delta) or less.
+
+delta goes down in steps, each from where the last one ended: far from the optimum a Gram matrix without a ridge is all
+rounding. It ends where rounding makes the pivots go round in circles: products of rows have half the digits of the rows.
+
+Reference: Judice and Pires 1994; Kim and Park, Fast nonnegative matrix factorization, SIAM J. Sci. Comput. 2011, section 4: all
+entries that are infeasible change sides at once, and one at a time when that makes no progress three times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy  # loads its parts when they are used: every command would wait for them
+from numpy.typing import NDArray
+
+from dfeas.blas import one_thread
+
+Floats = NDArray[np.float64]
+
+RIDGES = tuple(10.0**-power for power in range(1, 13))
+"""delta, one after the other."""
+TRIES = 3
+STEPS = 40
+"""Systems for one delta, at most."""
+ROUNDING = 1e-9
+"""Entries and scores that are negative by no more are zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """What is known of s points."""
+
+    x: Floats  # (s,) the direction that separates best, of any length
+    low: float  # least score of x, over |x|_G; 0 when |x|_G is
+    weight: Floats  # (s,) on the simplex: nearest to 0
+    upper: float  # its length: no unit vector has a larger margin
+    steps: int
+
+    @property
+    def separated(self) -> bool:
+        """Whether all scores are positive."""
+        return self.low > 0
+
+
+def nearest(gram: Floats, start: NDArray[np.bool_] | None = None, tolerance: float = 0.05) -> Nearest:
+    """The widest separator of points with a Gram matrix (s, s) whose diagonal is 1, up to ``tolerance``, or a conflict.
+
+    ``start`` (s,) are likely to weigh.
+    """
+    active = np.ones(len(gram), bool) if start is None or not start.any() else start.copy()
+    found: Nearest | None = None
+    steps = 0
+    with one_thread(of_scipy=True):
+        for delta in RIDGES:
+            alpha, active, taken = _pivoted(gram, delta, active)
+            steps += taken
+            found = _better(found, gram, alpha / alpha.sum(), steps)
+            if taken == STEPS or found.low >= (1 - tolerance) * found.upper:
+                break
+    assert found is not None
+    return found
+
+
+def _better(found: Nearest | None, gram: Floats, x: Floats, steps: int) -> Nearest:
+    """With new weights, where they are better at either end."""
+    low, length = least_score(gram, x), length_of(gram, x)
+    if found is None:
+        return Nearest(x, low, x, length, steps)
+    best = (x, low) if low > found.low else (found.x, found.low)
+    nearer = (x, length) if length < found.upper else (found.weight, found.upper)
+    return Nearest(*best, *nearer, steps)
+
+
+def length_of(gram: Floats, x: Floats) -> float:
+    """|x|_G of amounts (s,)."""
+    return float(np.sqrt(max(0.0, float(x @ (gram @ x)))))
+
+
+def least_score(gram: Floats, x: Floats) -> float:
+    """The least entry of Gx / |x|_G; 0 when that is no number."""
+    length = length_of(gram, x)
+    return float((gram @ x).min()) / length if 0 < length < np.inf else 0.0
+
+
+def _pivoted(gram: Floats, delta: float, active: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_], int]:
+    """alpha (s,) >= 0, which entries are positive, and systems solved."""
+    fewest, tries = len(gram) + 1, TRIES
+    alpha = np.zeros(len(gram))
+    for step in range(1, STEPS + 1):
+        rows = np.flatnonzero(active)
+        alpha[:] = 0
+        alpha[rows] = _solved(gram[np.ix_(rows, rows)], delta)
+        slope = gram[:, rows] @ alpha[rows] - 1
+        wrong = np.where(active, alpha < -ROUNDING * np.abs(alpha).max(), slope < -ROUNDING)
+        count = int(wrong.sum())
+        if not count or step == STEPS:
+            break
+        if count < fewest:
+            fewest, tries = count, TRIES
+        elif tries > 0:
+            tries -= 1
+        else:
+            wrong[: np.flatnonzero(wrong)[-1]] = False
+        active = active ^ wrong
+        if not active.any():
+            active[0] = True
+    alpha = np.maximum(alpha, 0)
+    if not alpha.any():
+        alpha[int(active.argmax())] = 1.0
+    return alpha, alpha > 0, step
+
+
+def _solved(matrix: Floats, delta: float) -> Floats:
+    """(M + delta I)^-1 1; of M as rounding left it, which may need more than delta to be positive definite."""
+    n = len(matrix)
+    for ridge in (delta, *RIDGES[::-1]):
+        system = matrix.copy()
+        system[np.diag_indices(n)] += max(delta, ridge)
+        factor, info = scipy.linalg.lapack.dpotrf(system, lower=1, overwrite_a=1, clean=0)
+        if info == 0:
+            return np.asarray(scipy.linalg.lapack.dpotrs(factor, np.ones(n), lower=1)[0])
+    raise ValueError("no Gram matrix: it is not positive definite with a ridge of 0.1 either")

@@ -1,0 +1,69 @@
+"""Kernel values and their bounds against arithmetic in 60 digits."""
+
+from decimal import Decimal, getcontext
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dfeas.errors import CheckFailedError
+from dfeas.kernels import Kernel, kernel_of
+from dfeas.kernels.bounds import bounded
+
+getcontext().prec = 60
+
+
+def exact(kernel: Kernel, x: np.ndarray, z: np.ndarray) -> Decimal:
+    def decimal(value: Fraction) -> Decimal:
+        return Decimal(value.numerator) / Decimal(value.denominator)
+
+    a, b = [Fraction(v) for v in x.tolist()], [Fraction(v) for v in z.tolist()]
+    if kernel.name in ("rbf", "exponential", "laplacian"):
+        if kernel.name == "laplacian":
+            distance = decimal(sum((abs(p - q) for p, q in zip(a, b, strict=True)), Fraction(0)))
+        else:
+            distance = decimal(sum(((p - q) ** 2 for p, q in zip(a, b, strict=True)), Fraction(0)))
+        return (-Decimal(kernel.gamma) * (distance.sqrt() if kernel.name == "exponential" else distance)).exp()
+    scale, shift, degree = (Fraction(kernel.gamma), Fraction(kernel.coef0), kernel.degree) if kernel.degree else (1, 0, 1)
+    xz, xx, zz = (
+        decimal(scale * sum((p * q for p, q in zip(u, v, strict=True)), Fraction(0)) + shift)
+        for u, v in ((a, b), (a, a), (b, b))
+    )
+    return (xz / (xx * zz).sqrt()) ** degree
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 30.0])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        kernel_of("rbf", 0.7)[0],
+        kernel_of("exponential", 0.7)[0],
+        kernel_of("laplacian", 0.7)[0],
+        kernel_of("linear")[0],
+        kernel_of("cosine")[0],
+        kernel_of("polynomial", 0.3, 3, 1.5)[0],
+        kernel_of("polynomial", 2.0, 7, 0.0)[0],
+    ],
+    ids=str,
+)
+def test_values_are_within_their_bounds_and_the_bounds_are_small(kernel: Kernel, scale: float) -> None:
+    rng = np.random.default_rng(0)
+    points = scale * rng.standard_normal((8, 5))
+    points[3] = points[4] * (1 + 2.0**-50)
+    points[5] = -points[4]
+    value, error = bounded(kernel, points, points)
+    for i, x in enumerate(points):
+        for j, z in enumerate(points):
+            assert abs(Decimal(float(value[i, j])) - exact(kernel, x, z)) <= Decimal(float(error[i, j]))
+    assert error.max() < 1e-12
+
+
+def test_far_points_have_a_kernel_of_zero() -> None:
+    value, error = bounded(kernel_of("rbf", 1e30)[0], np.zeros((1, 2)), np.ones((1, 2)))
+    assert value.item() == 0
+    assert 0 < error.item() < 1e-300
+
+
+def test_points_whose_squares_are_lost_are_refused() -> None:
+    with pytest.raises(CheckFailedError, match="outside 1e-130"):
+        bounded(kernel_of("linear")[0], np.full((1, 2), 1e-200), np.ones((1, 2)))

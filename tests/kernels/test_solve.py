@@ -1,0 +1,160 @@
+"""Solving with a kernel: verdicts against explicit features, evidence, files, the command line."""
+
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import combinations_with_replacement
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dfeas
+from dfeas.errors import BadInputError, CheckFailedError, UsageError
+from tests.exact import conflicts
+
+
+def quadratic(X: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Signed features whose products are (x'z + 1)^2, but for factors that separation does not see: integers."""
+    wide = np.hstack([X, np.ones((len(X), 1))]).astype(int)
+    pairs = list(combinations_with_replacement(range(wide.shape[1]), 2))
+    return np.array([[int(row[i] * row[j]) for i, j in pairs] for row in wide], object).T * labels
+
+
+def ring(n: int, seed: int, m: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    """Points inside and outside a sphere, a little apart."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, m))
+    size = np.linalg.norm(X, axis=1)
+    labels = np.where(size > np.sqrt(m), 1, -1)
+    return X * (1 + 0.05 * labels)[:, None], labels
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_verdicts_are_those_of_explicit_features(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(3, 14)), int(rng.integers(1, 4))
+    X = rng.integers(-2, 3, (n, m)).astype(float)
+    labels = rng.choice([-1, 1], n)
+    if abs(labels.sum()) == n:
+        labels[0] *= -1
+    conflict = conflicts(quadratic(X, labels))
+    result = dfeas.solve(X, labels, kernel="polynomial", degree=2, gamma=1.0, coef0=1.0, eps=1e-6)
+    assert result.verdict in (("infeasible", "eps-infeasible") if conflict else ("feasible",))
+    if result.verdict == "infeasible":
+        assert result.proof == "exact"
+
+
+@pytest.mark.parametrize("kernel", dfeas.KERNELS)
+def test_a_ring_is_separated_by_what_can(kernel: str) -> None:
+    X, labels = ring(400, 0)
+    result = dfeas.solve(X, labels, kernel=kernel)
+    if kernel in ("linear", "cosine"):
+        assert result.verdict == "eps-infeasible"
+        return
+    assert (result.verdict, result.proof) == ("feasible", "rigorous")
+    assert 0 < result.margin_lower <= result.margin_upper
+    assert result.y is None
+    assert result.support is not None
+    assert result.weights is not None
+    assert result.kernel is not None
+    assert result.kernel["name"] == kernel
+
+
+def test_the_bracket_closes_around_the_widest_margin() -> None:
+    X, labels = ring(200, 3)
+    tight = dfeas.solve(X, labels, kernel="rbf", gamma=0.7, margin_tolerance=1e-3)
+    squares = ((X[:, None] - X[None]) ** 2).sum(2)
+    gram = np.exp(-0.7 * squares) * np.outer(labels, labels)
+    assert tight.verdict == "feasible"
+    assert tight.margin_lower >= (1 - 1e-3) * tight.margin_upper
+    assert tight.weights is not None
+    assert tight.support is not None
+    alpha = np.zeros(200)
+    alpha[tight.support] = tight.weights
+    margin = float((gram @ alpha).min() / np.sqrt(alpha @ gram @ alpha))
+    assert margin == pytest.approx(tight.margin_lower, rel=1e-9)
+
+
+def test_equal_points_with_opposite_labels_are_an_exact_conflict() -> None:
+    X, labels = ring(3000, 1)
+    X, labels = np.vstack([X, X[77]]), np.append(labels, -labels[77])
+    result = dfeas.solve(X, labels, kernel="rbf", eps=1e-6)
+    assert (result.verdict, result.proof, result.margin_upper) == ("infeasible", "exact", 0.0)
+    assert {entry["point"] for entry in result.conflicts} == {77, 3000}
+
+
+def test_a_function_of_python_is_believed_but_not_called_proved() -> None:
+    X, labels = ring(300, 2)
+    result = dfeas.solve(X, labels, kernel=lambda a, b: (a @ b.T + 1) ** 2)
+    assert (result.verdict, result.proof) == ("feasible", "floating_point")
+    with pytest.raises(BadInputError, match="returned shape"):
+        dfeas.solve(X, labels, kernel=lambda a, b: np.ones(3))
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("kernels")
+    X, labels = ring(5000, 5, 3)
+    np.savez(folder / "ring.npz", X=X.astype(np.float32), y=labels)
+    dfeas.ingest(folder / "ring.npz", folder / "ring")
+    return folder
+
+
+def test_a_run_is_kept_verified_and_the_same_on_a_cluster(room: Path, client: Any) -> None:
+    here = dfeas.solve(room / "ring", kernel="rbf", out=room / "here")
+    there = dfeas.solve(room / "ring", kernel="rbf", out=room / "there", client=client)
+    assert (here.verdict, here.why) == ("feasible", there.why)
+    assert "gamma one over the median of the distances squared of 1000 points" in here.why
+    assert here.support is not None
+    assert there.support is not None
+    assert np.array_equal(here.support, there.support)
+    assert np.array_equal(here.weights, there.weights)  # type: ignore[arg-type]
+    proved = dfeas.verify_run(room / "here")
+    assert (proved.verdict, proved.proof) == ("feasible", "rigorous")
+    assert json.loads((room / "here" / "result.json").read_text())["kernel"]["name"] == "rbf"
+    assert here.reads <= 12
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda kept: {"weights": -kept["weights"]},
+        lambda kept: {"weights": np.where(np.arange(len(kept["weights"])) == 0, 5.0, kept["weights"])},
+        lambda kept: {"support": kept["support"][::-1].copy()},
+        lambda kept: {"kernel": np.array('{"name": "linear", "gamma": 0, "degree": 0, "coef0": 0}')},
+        lambda kept: {"kind": np.array("gordan")},
+        lambda kept: {"fingerprint": np.array("0" * 64)},
+        lambda kept: {"y": np.ones(3)},
+    ],
+)
+def test_a_certificate_that_was_changed_is_refused(room: Path, tmp_path: Path, change: Callable[..., Any]) -> None:
+    if not (room / "kept").exists():
+        dfeas.solve(room / "ring", kernel="rbf", out=room / "kept")
+    with np.load(room / "kept" / "certificate.npz") as arrays:
+        kept = dict(arrays)
+    np.savez(tmp_path / "c.npz", **{**kept, **change(kept)})
+    with pytest.raises((CheckFailedError, dfeas.errors.CorruptDataError)):
+        dfeas.verify_certificate(room / "ring", tmp_path / "c.npz")
+
+
+def test_options_that_do_not_fit_are_refused() -> None:
+    X, labels = ring(50, 0)
+    for options, words in [
+        ({"kernel": "rbf", "intercept": True}, "takes no intercept"),
+        ({"gamma": 1.0}, "none is given"),
+        ({"kernel": "rbf", "method": "winnow"}, "does not work with a kernel"),
+        ({"kernel": "rbf", "degree": 2}, "has no degree"),
+    ]:
+        with pytest.raises(UsageError, match=words):
+            dfeas.solve(X, labels, **options)
+    with pytest.raises(UsageError, match="leave out the kernel"):
+        dfeas.separation(X, labels, kernel="rbf")
+
+
+def test_exact_conflicts_are_told_from_near_ones() -> None:
+    X = np.array([[1.0, 0], [1.0, 2.0**-40], [0, 1]])
+    result = dfeas.solve(X, np.array([1, -1, 1]), kernel="rbf", gamma=1.0, eps=1e-6)
+    assert result.verdict in ("feasible", "eps-infeasible")
+    assert Fraction(result.margin_upper) > 0
