@@ -8,6 +8,7 @@ from dfeas.instances import Instance, generate
 from dfeas.kernels import NAMES as KERNELS
 from dfeas.methods import METHODS
 from dfeas.planning import Plan, plan
+from dfeas.predicting import Prediction, predict
 from dfeas.racing import Race, race
 from dfeas.report import compare, report
 from dfeas.result import Result
@@ -30,6 +31,7 @@ __all__ = [
     "Hull",
     "Instance",
     "Plan",
+    "Prediction",
     "Race",
     "Result",
     "Separation",
@@ -40,6 +42,7 @@ __all__ = [
     "in_hull",
     "ingest",
     "plan",
+    "predict",
     "race",
     "report",
     "resume",

@@ -24,12 +24,14 @@ from dfeas.memory import DEFAULT_MEMORY
 from dfeas.methods import METHODS
 from dfeas.options import METHOD_HELP, Cluster, cluster_options, hull_options, kernel_options, resume_options, run_options
 from dfeas.planning import plan as make_plan
+from dfeas.predicting import predict as run_predict
 from dfeas.printing import (
     show_check,
     show_header,
     show_hull,
     show_looks,
     show_plan,
+    show_prediction,
     show_race,
     show_result,
     show_separation,
@@ -376,6 +378,25 @@ def verify(
     else:
         proved = verify_certificate(target, certificate, labels=labels, positive=positive, intercept=intercept, memory=memory)
     show_check(proved, kind, as_json)
+
+
+@commands.command(cls=_Command)
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("data", type=click.Path(path_type=Path))
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option("--labels", default=None, help="Label array, when DATA is a zarr array.")
+@click.option("--positive", default=None, metavar="CLASS", help="This class against all others, with --labels.")
+@click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of the process.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def predict(run: Path, data: Path, out: Path, labels: str | None, positive: str | None, memory: str, as_json: bool) -> None:
+    """Score the points of DATA by the direction of RUN, and write the scores to the .npy file OUT: above 0 is positive.
+
+    Says how many of them have the class of their label, where DATA has labels.
+    """
+    if out.exists():
+        raise click.UsageError(f"{out} exists; choose another output or remove it")
+    found = run_predict(run, str(data), labels, out=out, positive=positive, memory=memory)
+    show_prediction(found, out, as_json)
 
 
 @commands.command(cls=_Command)

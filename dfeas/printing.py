@@ -13,6 +13,7 @@ from dfeas.hull import Hull
 from dfeas.kind import Kind
 from dfeas.looking import Look
 from dfeas.planning import Plan
+from dfeas.predicting import Prediction
 from dfeas.racing import Race
 from dfeas.report.compare import KEYS, table
 from dfeas.result import Result
@@ -131,6 +132,21 @@ def show_separation(found: Separation, out: Path, as_json: bool) -> None:
     click.echo(f"separation   {found.kind or 'not decided'} (proof: {found.proof})")
     click.echo(f"             {found.message}")
     show_result(found.result, out, as_json)
+
+
+def show_prediction(found: Prediction, out: Path, as_json: bool) -> None:
+    """How many points are of which class, and how that compares with their labels."""
+    values = found.to_json()
+    if as_json:
+        click.echo(json.dumps(values))
+        return
+    click.echo("predicted    " + ", ".join(f"{count} are {name}" for name, count in values["predicted"].items()))
+    if found.accuracy is not None and found.confusion is not None:
+        click.echo(f"accuracy     {found.accuracy:.6g}")
+        for name, counts in zip(found.classes, found.confusion, strict=True):
+            said = ", ".join(f"{count} as {other}" for other, count in zip(found.classes, counts, strict=True))
+            click.echo(f"             of label {name}: {said}")
+    click.echo(f"scores       {out}")
 
 
 def show_race(found: Race, out: Path, as_json: bool) -> None:

@@ -16,10 +16,11 @@ from dfeas.workingset import basic
 def recover(
     engine: Engine, evidence: Evidence, verdict: str, eps: float, fingerprint: str, kernel: str = ""
 ) -> tuple[Certificate, int]:
-    """The certificate for a verdict, and the number of reads that it took (0 or 1)."""
+    """The certificate for a verdict, and the number of reads that it takes beside one of the checker (0 or 1)."""
     if verdict == FEASIBLE:
         assert evidence.bracket.y is not None
-        return separator(evidence.bracket.y, fingerprint, kernel), 0
+        # with a kernel the checker gathers the points of the expansion first
+        return separator(evidence.bracket.y, fingerprint, kernel), int(bool(kernel))
     assert evidence.gordan is not None
     gordan = evidence.gordan()
     n = engine.shape[1]

@@ -67,6 +67,7 @@ FRONTS = {
     "separation",
     "kind",
     "kernelled",
+    "predicting",
     "printing",
     "checking",
     "options",

@@ -68,15 +68,7 @@ class KernelSelect:
 
     def scores(self, block: Block, rows: Indices, *, single: bool = False) -> Floats:
         """Scores (r,) a_j'y of some rows."""
-        _, right = self.kernel.prepared(self.points, single)
-        amount: Array = self.amount.astype(np.float32) if single else self.amount
-        found = np.empty(len(rows))
-        size = max(1, TILE_BYTES // (right.dtype.itemsize * max(1, len(self.points))))
-        for first in range(0, len(rows), size):
-            some = rows[first : first + size]
-            left, _ = self.kernel.prepared(block.points[some], single)
-            found[first : first + size] = self.kernel.tile(left, right) @ amount
-        return found * block.label[rows]
+        return scores(self.kernel, self.points, self.amount, block.points[rows], single) * block.label[rows]
 
     def merge(self, first: SelectPartial, second: SelectPartial) -> SelectPartial:
         """Keep the ``cap`` lowest of both."""
@@ -85,3 +77,15 @@ class KernelSelect:
     def finish(self, partial: SelectPartial) -> Selection:
         """The selection of all points."""
         return finished(partial, self.cap, self.points.shape[1])
+
+
+def scores(kernel: Kernel, points: Array, amount: Floats, others: Array, single: bool) -> Floats:
+    """Scores (r,) of other points (r, m) under the sum of the unit vectors of points (s, m) times amounts (s,)."""
+    _, right = kernel.prepared(points, single)
+    weights: Array = amount.astype(np.float32) if single else amount
+    found = np.empty(len(others))
+    size = max(1, TILE_BYTES // (right.dtype.itemsize * max(1, len(points))))
+    for first in range(0, len(others), size):
+        left, _ = kernel.prepared(others[first : first + size], single)
+        found[first : first + size] = kernel.tile(left, right) @ weights
+    return found

@@ -9,14 +9,21 @@ from dfeas.store.dataset import Dataset
 from dfeas.store.reading import Buffers
 
 
-def signed_rows(dataset: Dataset, points: NDArray[np.int64]) -> NDArray[np.float64]:
-    """l_j x_j (s, d) of some points, as stored, with the intercept; reads their blocks."""
-    found = np.ones((len(points), dataset.dimension))
+def rows_of(dataset: Dataset, points: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """x_j (s, d) of some points, as stored, with the intercept, and their labels (s,); reads their blocks."""
+    found, labels = np.ones((len(points), dataset.dimension)), np.empty(len(points))
     buffers = Buffers()
     block = points // dataset.block_rows
     for index in np.unique(block):
         here = block == index
         rows = points[here] - index * dataset.block_rows
         found[here, : dataset.m] = dataset.points.read(int(index), buffers)[rows]
-        found[here] *= dataset.labels.read(int(index), buffers)[rows, None]
+        labels[here] = dataset.labels.read(int(index), buffers)[rows]
+    return found, labels
+
+
+def signed_rows(dataset: Dataset, points: NDArray[np.int64]) -> NDArray[np.float64]:
+    """l_j x_j (s, d) of some points; as ``rows_of``."""
+    found, labels = rows_of(dataset, points)
+    found *= labels[:, None]
     return found

@@ -1,0 +1,153 @@
+"""``dfeas.predict``: scores of points under the separator of a finished run, streaming, with a kernel or without."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.blas import processors
+from dfeas.certificate import Certificate, load
+from dfeas.engine import LocalEngine
+from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.kernels import Kernel
+from dfeas.kernels.kernel import Function
+from dfeas.kernels.select import scores
+from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
+from dfeas.result import CERTIFICATE, load_result
+from dfeas.setting import open_data
+from dfeas.store import Dataset, open_source, source_of
+from dfeas.store.placing import placed
+from dfeas.store.reading import Cost
+from dfeas.store.rows import rows_of
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Scores, and how they compare with labels, where there are any."""
+
+    score: Floats  # (n,) y'x_j, of unit length in a kernel's space; above 0 is the positive class
+    classes: tuple[str, str]  # negative, positive, of the run's data
+    accuracy: float | None  # share of points whose class is that of their label
+    confusion: list[list[int]] | None  # points: a row for each label, a column for each class that was predicted
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values without the scores."""
+        positive = int((self.score > 0).sum())
+        return {
+            "points": len(self.score),
+            "predicted": dict(zip(self.classes, (len(self.score) - positive, positive), strict=True)),
+            "accuracy": self.accuracy,
+            "confusion": self.confusion,
+        }
+
+
+@dataclass(frozen=True)
+class _Direction:
+    """What gives a point its score."""
+
+    y: Floats  # (m,) or (m+1,); empty with a kernel
+    kernel: Kernel | None = None
+    points: Floats | None = None  # (s, m) of the expansion
+    amount: Floats | None = None  # (s,) times the labels
+
+
+def predict(
+    run: str | Path,
+    X: Any,
+    labels: Any = None,
+    *,
+    out: str | Path | None = None,
+    positive: str | None = None,
+    kernel: Function | None = None,
+    memory: str | int = DEFAULT_MEMORY,
+) -> Prediction:
+    """Score points by the best direction of a finished run, in one read.
+
+    Parameters
+    ----------
+    run : folder of a run of ``dfeas.solve`` that left a direction. With a kernel its data is read again for the points of the
+        expansion.
+    X, labels, positive : what ``dfeas.solve`` takes; labels are compared with the scores.
+    out : a .npy file for the scores (n,), float64.
+    kernel : the function of Python that was the kernel, if one was.
+
+    Raises
+    ------
+    BadInputError : the run has no direction, or the points have other features or classes, or are not finite.
+    """
+    values, certificate = load_result(Path(run)), load(Path(run) / CERTIFICATE)
+    if certificate.kind != "separator":
+        raise BadInputError(f"{run}: the run ended {values['verdict']} and left no direction that could predict")
+    trained = _trained(values, bool(certificate.kernel), run)
+    direction = _direction(certificate, trained, kernel)
+    dataset = open_data(X, labels, positive, False)[1]
+    if dataset.m != values["m"]:
+        raise BadInputError(f"{dataset.where}: points of {dataset.m} features, the run {run} had {values['m']}")
+    with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
+        parts = engine.map(scored, direction)
+    score, label = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+    if not np.isfinite(score).all():
+        raise BadInputError(f"{dataset.where}: point {int((~np.isfinite(score)).argmax())} has entries that are not finite")
+    if trained is not None and trained.classes and dataset.classes and trained.classes != dataset.classes:
+        here, there = (" and ".join(names) for names in (dataset.classes, trained.classes))
+        raise BadInputError(f"{dataset.where}: its classes are {here}, those of the run {there}")
+    classes = trained.classes if trained is not None and trained.classes else ("-1", "+1")
+    negative, name = classes
+    if out is not None:
+        with placed(Path(out)) as file:
+            np.save(file, score)
+    if not dataset.classes:
+        return Prediction(score, (negative, name), None, None)
+    confusion = [[int(((label == row) & ((score > 0) == column)).sum()) for column in (False, True)] for row in (-1, 1)]
+    return Prediction(score, (negative, name), (confusion[0][0] + confusion[1][1]) / len(score), confusion)
+
+
+def _trained(values: dict[str, Any], needed: bool, run: str | Path) -> Dataset | None:
+    """The data of the run; None when it is gone and not ``needed``."""
+    if values["data"] is None:
+        if needed:
+            raise BadInputError(f"{run}: the data was in memory, and the points of the expansion went with it")
+        return None
+    try:
+        found = open_source(source_of(values["data"]))
+    except (BadInputError, CorruptDataError):
+        if needed:
+            raise
+        return None
+    if found.header is not None and found.fingerprint != values["fingerprint"]:
+        if needed:
+            raise CorruptDataError(f"{found.where}: no longer the data of the run {run} (fingerprints differ)")
+        return None
+    return found
+
+
+def _direction(certificate: Certificate, trained: Dataset | None, function: Function | None) -> _Direction:
+    if not certificate.kernel:
+        return _Direction(certificate.y)
+    assert trained is not None, "a kernel needs its points"
+    kernel = Kernel.from_text(certificate.kernel, function)
+    points, labels = rows_of(trained, certificate.support)
+    return _Direction(np.empty(0), kernel, points, certificate.weights * labels)
+
+
+def scored(dataset: Dataset, first: int, stop: int, direction: _Direction) -> tuple[Floats, NDArray[np.int8]]:
+    """Scores and labels of some blocks, in order."""
+    found, labels, cost = [], [], Cost()
+    for block in dataset.read_blocks(range(first, stop), cost):
+        if direction.kernel is None:
+            m = block.points.shape[1]
+            score = block.points.astype(np.float64) @ direction.y[:m] + float(direction.y[m:].sum())
+        else:
+            assert direction.points is not None, "a kernel has its points"
+            assert direction.amount is not None, "a kernel has its points"
+            score = scores(direction.kernel, direction.points, direction.amount, block.points, False)
+        found.append(score)
+        labels.append(block.label.copy())
+    return np.concatenate(found), np.concatenate(labels)

@@ -1,0 +1,73 @@
+"""Predictions: scores against NumPy, accuracy and confusion, errors in words."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dfeas
+from dfeas.errors import BadInputError
+from tests.kernels.test_solve import ring
+
+
+@pytest.fixture
+def planes(tmp_path: Path) -> Path:
+    """Two classes by name, three features, float32, and a run with an intercept."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 3)).astype(np.float32)
+    X = X[np.abs(X @ [1, 2, 3] - 0.5) > 0.1]
+    np.savez(tmp_path / "data.npz", X=X, y=np.where(X @ [1, 2, 3] > 0.5, "yes", "no"))
+    dfeas.ingest(tmp_path / "data.npz", tmp_path / "data", positive="yes")
+    assert dfeas.solve(tmp_path / "data", intercept=True, out=tmp_path / "run").verdict == "feasible"
+    return tmp_path
+
+
+def test_scores_are_products_with_the_separator(planes: Path) -> None:
+    found = dfeas.predict(planes / "run", planes / "data", out=planes / "scores.npy")
+    with np.load(planes / "data.npz") as arrays, np.load(planes / "run" / "certificate.npz") as kept:
+        expected = arrays["X"].astype(float) @ kept["y"][:3] + kept["y"][3]
+        labels = arrays["y"]
+    assert np.allclose(np.load(planes / "scores.npy"), expected, rtol=1e-12, atol=1e-14)
+    assert (found.classes, found.accuracy) == (("no", "yes"), 1.0)
+    assert found.confusion == [[int((labels == "no").sum()), 0], [0, int((labels == "yes").sum())]]
+    json.dumps(found.to_json())
+
+
+def test_new_points_need_no_labels_and_others_are_counted(planes: Path) -> None:
+    X = np.array([[9.0, 9, 9], [-9, -9, -9], [9, 9, 9.5]])
+    assert dfeas.predict(planes / "run", X).accuracy is None
+    wrong = dfeas.predict(planes / "run", X, np.array(["yes", "no", "no"]), positive="yes")
+    assert wrong.accuracy == pytest.approx(2 / 3)
+    assert wrong.confusion == [[1, 1], [0, 1]]
+
+
+def test_a_kernel_reads_the_points_of_its_expansion_again(tmp_path: Path) -> None:
+    X, labels = ring(2000, 0)
+    np.savez(tmp_path / "data.npz", X=X, y=labels)
+    dfeas.ingest(tmp_path / "data.npz", tmp_path / "data")
+    dfeas.solve(tmp_path / "data", kernel="rbf", gamma=0.5, out=tmp_path / "run")
+    new, truth = ring(500, 1)
+    found = dfeas.predict(tmp_path / "run", new, truth)
+    with np.load(tmp_path / "run" / "certificate.npz") as kept:
+        squares = ((new[:, None] - X[kept["support"]][None]) ** 2).sum(2)
+        expected = np.exp(-0.5 * squares) @ (kept["weights"] * labels[kept["support"]])
+    assert np.allclose(found.score, expected, rtol=1e-9, atol=1e-12)
+    assert found.accuracy is not None
+    assert found.accuracy > 0.97
+    (tmp_path / "data").rename(tmp_path / "elsewhere")
+    with pytest.raises(BadInputError, match="no such file"):
+        dfeas.predict(tmp_path / "run", new)
+
+
+def test_what_cannot_be_predicted_is_said(planes: Path) -> None:
+    with pytest.raises(BadInputError, match="points of 2 features, the run "):
+        dfeas.predict(planes / "run", np.ones((4, 2)))
+    with pytest.raises(BadInputError, match="its classes are a and b, those of the run no and yes"):
+        dfeas.predict(planes / "run", np.ones((2, 3)), np.array(["a", "b"]))
+    with pytest.raises(BadInputError, match="point 1 has entries that are not finite"):
+        dfeas.predict(planes / "run", np.array([[1.0, 1, 1], [1, np.nan, 1]]))
+    rng = np.random.default_rng(0)
+    dfeas.solve(rng.standard_normal((500, 2)), rng.choice([-1, 1], 500), out=planes / "no")
+    with pytest.raises(BadInputError, match="ended infeasible and left no direction"):
+        dfeas.predict(planes / "no", np.ones((2, 2)))
