@@ -22,11 +22,14 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.blas import one_thread
+from dfeas.errors import BadInputError
 
 Floats = NDArray[np.float64]
 
-RIDGES = tuple(10.0**-power for power in range(1, 13))
+RIDGES = tuple(10.0**-power for power in range(3, 13))
 """delta, one after the other."""
+NEGATIVE = 1e-10
+"""|x|_G^2 may be below zero by so much, for weights that sum to one: rounding."""
 TRIES = 3
 STEPS = 40
 """Systems for one delta, at most."""
@@ -79,9 +82,18 @@ def _better(found: Nearest | None, gram: Floats, x: Floats, steps: int) -> Neare
     return Nearest(*best, *nearer, steps)
 
 
+def indefinite(gram: Floats) -> BadInputError:
+    """What is said of a kernel that is none."""
+    least = float(np.linalg.eigvalsh(gram)[0])
+    return BadInputError(f"the kernel is not positive definite: its least eigenvalue on {len(gram)} points is {least:.3g}")
+
+
 def length_of(gram: Floats, x: Floats) -> float:
-    """|x|_G of amounts (s,)."""
-    return float(np.sqrt(max(0.0, float(x @ (gram @ x)))))
+    """|x|_G of amounts (s,). Raises BadInputError when the square is negative by more than rounding."""
+    square = float(x @ (gram @ x))
+    if square < -NEGATIVE * float(np.abs(x).sum()) ** 2:
+        raise indefinite(gram)
+    return float(np.sqrt(max(0.0, square)))
 
 
 def least_score(gram: Floats, x: Floats) -> float:
@@ -127,4 +139,4 @@ def _solved(matrix: Floats, delta: float) -> Floats:
         factor, info = scipy.linalg.lapack.dpotrf(system, lower=1, overwrite_a=1, clean=0)
         if info == 0:
             return np.asarray(scipy.linalg.lapack.dpotrs(factor, np.ones(n), lower=1)[0])
-    raise ValueError("no Gram matrix: it is not positive definite with a ridge of 0.1 either")
+    raise indefinite(matrix)

@@ -25,6 +25,7 @@ from math import isqrt
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 
+from dfeas.errors import BadInputError
 from dfeas.kernels.kernel import Array, Floats, Kernel, opposite
 from dfeas.kernels.nearest import Nearest, least_score, length_of, nearest
 from dfeas.kernels.select import KernelSelect
@@ -43,6 +44,8 @@ HALF = 0.5
 """A separator of a smaller share of the upper end is looked for in coordinates, which have all digits."""
 RESIDUAL = 1e-13
 """Cholesky stops where what is left of every K(x, x) = 1 is below this."""
+SYMMETRIC = 1e-6
+"""K(x, z) and K(z, x) differ by no more."""
 NEARLY = 1e-3
 """|Ax| above which points that are not separated are no conflict."""
 BLOCKS = 16
@@ -179,9 +182,15 @@ def capacity(facts: Facts) -> int:
 
 
 def signed_gram(kernel: Kernel, points: Array, labels: Floats) -> Floats:
-    """G (s, s) of points (s, m) in float64, symmetric."""
-    tile = kernel.tile(*kernel.prepared(points, False)) * np.outer(labels, labels)
-    return np.asarray((tile + tile.T) / 2)
+    """G (s, s) of points (s, m) in float64. Raises BadInputError when the kernel is not symmetric."""
+    tile = kernel.tile(*kernel.prepared(points, False))
+    apart = np.abs(tile - tile.T)
+    if apart.max() > SYMMETRIC:
+        i, j = np.unravel_index(int(apart.argmax()), apart.shape)
+        raise BadInputError(
+            f"the kernel is not symmetric: K(x, z) = {tile[i, j]:.6g} and K(z, x) = {tile[j, i]:.6g} for two points"
+        )
+    return np.asarray((tile + tile.T) / 2 * np.outer(labels, labels))
 
 
 def by_rows(gram: Floats, known: Nearest, tolerance: float | None) -> Nearest:

@@ -1,6 +1,7 @@
 """Solving with a kernel: verdicts against explicit features, evidence, files, the command line."""
 
 import json
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations_with_replacement
@@ -91,6 +92,31 @@ def test_a_function_of_python_is_believed_but_not_called_proved() -> None:
     assert (result.verdict, result.proof) == ("feasible", "floating_point")
     with pytest.raises(BadInputError, match="returned shape"):
         dfeas.solve(X, labels, kernel=lambda a, b: np.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [
+        (
+            lambda a, b: np.exp(((a[:, None] - b[None]) ** 2).sum(2)),
+            "not positive definite: its least eigenvalue on 300 points is -",
+        ),
+        (lambda a, b: 1.0 + 0.1 * np.outer(a[:, 0] > 0, b[:, 0] > -9), "not symmetric: K(x, z) ="),
+        (lambda a, b: -(a @ b.T), "not positive: K(x, x) = -"),
+    ],
+)
+def test_functions_that_are_no_kernels_are_said(kernel: Callable[..., np.ndarray], words: str) -> None:
+    X, labels = ring(300, 2)
+    with pytest.raises(BadInputError, match=re.escape(words)):
+        dfeas.solve(X, labels, kernel=kernel)
+
+
+def test_an_interrupted_run_goes_on_to_the_same_bits(room: Path, tmp_path: Path) -> None:
+    whole = dfeas.solve(room / "ring", kernel="polynomial")
+    dfeas.solve(room / "ring", kernel="polynomial", max_passes=1, out=tmp_path / "run")
+    found = dfeas.resume(tmp_path / "run", max_passes=100)
+    assert isinstance(found, dfeas.Result)
+    assert (found.margin_lower, found.kernel) == (whole.margin_lower, whole.kernel)
 
 
 @pytest.fixture(scope="module")
