@@ -128,13 +128,15 @@ class Delimited:
                     raise BadInputError(f"{at}: {len(cells)} cells, expected {len(self._columns)} as in the first line")
                 labels.append(_label(cells.pop(self._label), f"{at}, column {self._columns[self._label]}"))
                 rows.append([_number(cell, f"{at}, column {name}") for cell, name in zip(cells, self.names, strict=True)])
-        return Batch(np.array(rows, np.float64).reshape(-1, self.m), Coded.of(np.array(labels, str)))
+        return Batch(np.array(rows, np.float64).reshape(-1, self.m), Coded.of_text(labels))
 
 
 def _is_header(cells: list[str], label_column: str | None, where: str) -> bool:
     """Whether the first line holds names. Raises UsageError when it may be either."""
-    label = place_of(label_column, cells, where) if label_column is None or _is_number(label_column) else None
-    if label_column in cells and label_column != str(label):
+    if label_column is None:
+        place_of(None, cells, where)
+    label = _index(label_column, len(cells))
+    if label is None and label_column in cells:
         return True
     features = [cell.strip() for i, cell in enumerate(cells) if i != label]
     numbers = [_is_number(cell) for cell in features]
@@ -144,6 +146,14 @@ def _is_header(cells: list[str], label_column: str | None, where: str) -> bool:
     if counted or (not all(numbers) and (label is not None or sum(numbers) < len(features) - 1)):
         raise UsageError(f"{where}: the first line may be names or a point; say --header or --no-header")
     return False
+
+
+def _index(label_column: str | None, count: int) -> int | None:
+    """The index that a label column is given by, if it is one."""
+    try:
+        return range(count)[int(label_column or "")]
+    except (ValueError, IndexError):
+        return None
 
 
 def _is_number(cell: str) -> bool:

@@ -7,7 +7,6 @@ from typing import Any
 
 from dfeas.errors import BadInputError, UsageError
 from dfeas.store.streams import Stream
-from dfeas.store.svmlight import Svmlight
 
 FORMATS = ("csv", "tsv", "parquet", "svmlight")
 _SUFFIXES = {
@@ -50,6 +49,8 @@ def open_stream(
 ) -> Stream:
     """The stream of a format. Raises UsageError when what it needs is not installed."""
     if kind == "svmlight":
+        from dfeas.store.svmlight import Svmlight
+
         return Svmlight(Path(src), features, zero_based)
     try:
         from dfeas.store.delimited import Delimited

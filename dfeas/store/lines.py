@@ -14,6 +14,7 @@ from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.store.sources import DAMAGE
 
 RUN_BYTES = 1 << 20
+"""Small enough that what parsing makes of it stays in cache."""
 LONGEST_LINE = 1 << 28
 _MARK = b"\xef\xbb\xbf"
 
@@ -32,15 +33,15 @@ class TextFile:
     def __init__(self, path: Path) -> None:
         self.path, self.share, self.length = path, 0.0, 0
 
-    def runs(self, run_bytes: int = RUN_BYTES) -> Iterator[Lines]:
-        """All lines. Raises CorruptDataError for a damaged or truncated compressed file."""
+    def runs(self) -> Iterator[Lines]:
+        """All lines, in runs of about ``RUN_BYTES``. Raises CorruptDataError for a damaged or truncated compressed file."""
         number, rest = 1, b""
         self.share, self.length = 0.0, 0
         size = max(1, self.path.stat().st_size)
         with self.path.open("rb") as raw, _text(raw, self.path.suffix) as stream:
             while True:
                 try:
-                    content = stream.read(run_bytes)
+                    content = stream.read(RUN_BYTES)
                 except DAMAGE as error:
                     raise CorruptDataError(f"{self.path}: damaged or truncated after line {number}: {error}") from None
                 self.share = min(1.0, raw.tell() / size)

@@ -30,6 +30,12 @@ class Coded:
         values, codes = np.unique(labels, return_inverse=True)
         return cls(codes.reshape(-1), values.tolist())
 
+    @classmethod
+    def of_text(cls, labels: list[str]) -> Coded:
+        """From text, in which NumPy would lose NUL characters at the end."""
+        codes = {value: code for code, value in enumerate(dict.fromkeys(labels))}
+        return cls(np.array([codes[label] for label in labels], np.int64), list(codes))
+
     def __getitem__(self, rows: slice) -> Coded:
         return Coded(self.codes[rows], self.values)
 

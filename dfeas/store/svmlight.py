@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.errors import BadInputError
+from dfeas.errors import BadInputError, UsageError
 from dfeas.store.lines import Lines, TextFile
 from dfeas.store.numerals import NUMBER, numbers
 from dfeas.store.signs import Coded
@@ -51,7 +51,7 @@ class Svmlight:
             self._points, features = self._look()
             self._refuse_growth(self._points, features)
         elif features < 1:
-            raise BadInputError(f"{path}: {features} features; expected at least 1")
+            raise UsageError(f"--features {features}: expected at least 1")
         self.m = features
         self.notes = ["sparse text stored dense, as float64"]
 
