@@ -29,7 +29,7 @@ _INDEX = re.compile(rb"[0-9]{1,18}")
 _QUERY = re.compile(rb"qid:[0-9]+")
 _BLANKS = re.compile(rb"[ \t\r]+")
 _COMMENT = re.compile(rb"[ \t]*#[^\n]*")
-_BARE_EXPONENT = re.compile(rb"\+[eE]")
+_BARE_PLUS = re.compile(rb"\+(?!\.?[0-9])")
 _EMPTY_LINES = re.compile(rb"\n{2,}")
 _SEPARATORS = bytes.maketrans(b" :", b"\n\n")
 
@@ -152,12 +152,13 @@ def _parse_run(text: bytes, m: int, base: int) -> tuple[Floats, Floats] | None:
         return None
     after = content[ends]  # what follows each number: a colon an index, and a blank comes before each index
     is_index = after == ord(":")
-    if is_index[0] or not np.array_equal(is_index[1:], after[:-1] == ord(" ")) or after[-1] != ord("\n"):
+    is_blank, is_end = after == ord(" "), after == ord("\n")
+    if not (is_index | is_blank | is_end).all() or is_index[0] or not np.array_equal(is_index[1:], is_blank[:-1]):
         return None
     if _has_exponent(text, content, ends, is_index):
         return None
     where = np.flatnonzero(is_index)
-    starts = np.concatenate([[0], np.flatnonzero(after == ord("\n"))[:-1] + 1])
+    starts = np.concatenate([[0], np.flatnonzero(is_end)[:-1] + 1])
     places = values[where]
     if not _whole(places, ends[where] - ends[where - 1] - 1):
         return None
@@ -184,7 +185,7 @@ def _tidied(text: bytes) -> bytes:
     if not text.endswith(b"\n"):
         text += b"\n"
     text = text.replace(b" \n", b"\n")
-    if b"+" in text and not _BARE_EXPONENT.search(text):
+    if b"+" in text and not _BARE_PLUS.search(text):
         text = b"0" + text[1:] if text.startswith(b"+") else text
         text = text.replace(b"\n+", b"\n0")
     return text

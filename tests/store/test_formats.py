@@ -548,6 +548,8 @@ def outcome(action: Callable[[], Any]) -> tuple[Any, DfeasError | None]:
 @example(b"1 -0:3\n", True)
 @example(b"+-1 1:3\n", False)
 @example(b"+e1 1:3\n", False)
+@example(b"+ 1:3\n", False)
+@example(b"+. 1:3\n", False)
 def test_svmlight_at_once_and_line_by_line_are_the_same(text: bytes, zero_based: bool) -> None:
     found = svmlight._parse_run(text, 200, 0 if zero_based else 1)
     reader = Svmlight.__new__(Svmlight)
@@ -570,6 +572,7 @@ def test_svmlight_at_once_and_line_by_line_are_the_same(text: bytes, zero_based:
 @example(b'1,2,"u\n3,4,v"\n')
 @example(b'"1"5,2,u\n')
 @example(b"1,2,\n")
+@example(b"1,2,\0\n")
 def test_csv_at_once_and_line_by_line_are_the_same(tmp_path_factory: pytest.TempPathFactory, text: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "fuzzed.csv"
     path.write_bytes(CSV)
