@@ -13,8 +13,6 @@ from dfeas.errors import BadInputError, UsageError
 from dfeas.store.numbers import cast, stored_dtype
 from dfeas.store.signs import Coded
 
-_TILE_BYTES = 1 << 18
-
 
 def place_of(label_column: str | None, columns: Sequence[str], where: str) -> int:
     """Index of the label column: a name, or else an index. Raises UsageError or BadInputError when there is no such column."""
@@ -33,14 +31,7 @@ def place_of(label_column: str | None, columns: Sequence[str], where: str) -> in
 
 def rows_of(columns: Sequence[NDArray[Any]], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Points (b, m) from m columns (b,), cast to ``dtype``."""
-    size, m = len(columns[0]), len(columns)
-    points = np.empty((size, m), dtype)
-    step = max(16, _TILE_BYTES // (m * dtype.itemsize))
-    for first in range(0, size, step):
-        tile = points[first : first + step]
-        for j, column in enumerate(columns):
-            tile[:, j] = column[first : first + step]
-    return points
+    return np.ascontiguousarray(np.array(columns, dtype).T)
 
 
 def dtype_of(field: Any, where: str) -> np.dtype[Any]:

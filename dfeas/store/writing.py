@@ -73,24 +73,32 @@ class DatasetWriter:
 
     def write(self, index: int, points: NDArray[Any], label: NDArray[np.int8]) -> None:
         """Survey and store one whole block."""
-        first = index * self.block_rows
-        rows = slice(first, first + len(points))
         norm = norms(points)
-        self._summaries[index] = _SURVEY.scan(Block.of(first, points, label, norm))
+        self._summaries[index] = _SURVEY.scan(Block.of(index * self.block_rows, points, label, norm))
         refuse_unusable(self._summaries[index], str(self.path), self._names)
         self._checksums[index] = checksum(points), checksum(label), checksum(norm)
-        self._arrays["X"][rows] = points
-        self._arrays["label"][rows] = label
-        self._arrays["norm"][rows] = norm
+        for name, values, crc in zip(self._arrays, (points, label, norm), self._checksums[index], strict=True):
+            self._store(name, index, values, crc)
+
+    def _store(self, name: str, index: int, values: NDArray[Any], crc: int) -> None:
+        """Write one chunk. A whole one is its entries and their checksum, which is known; zarr fills up a shorter one."""
+        array, first = self._arrays[name], index * self.block_rows
+        if len(values) < self.block_rows or not np.little_endian:
+            array[first : first + len(values)] = values
+            return
+        key = array.metadata.encode_chunk_key((index, *(0,) * (values.ndim - 1)))
+        with (self.path / name / key).open("wb") as file:
+            file.write(np.ascontiguousarray(values).data)
+            file.write(crc.to_bytes(4, "little"))
 
     def swap_labels(self) -> None:
         """Give every point the other label: a stream tells only at its end which class is the positive one."""
         for index in range(self.blocks):
             rows = slice(index * self.block_rows, min(self.n, (index + 1) * self.block_rows))
             label = -np.asarray(self._arrays["label"][rows])
-            self._arrays["label"][rows] = label
             points, _, norm = self._checksums[index]
             self._checksums[index] = points, checksum(label), norm
+            self._store("label", index, label, self._checksums[index][1])
             summary = self._summaries[index]
             self._summaries[index] = replace(summary, positive=summary.points - summary.positive)
 
