@@ -13,7 +13,7 @@ from typing import IO
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.store.sources import DAMAGE
 
-RUN_BYTES = 1 << 20
+RUN_BYTES = 2 << 20
 """Small enough that what parsing makes of it stays in cache."""
 LONGEST_LINE = 1 << 28
 _MARK = b"\xef\xbb\xbf"
