@@ -49,12 +49,13 @@ from dfeas.separation import separation as find_separation
 from dfeas.signals import asked_to_stop
 from dfeas.solving import solve as run_solve
 from dfeas.store import Source, open_source
-from dfeas.store.ingest import Progress
+from dfeas.store.formats import FORMATS
 from dfeas.store.ingest import ingest as write_dataset
 from dfeas.submitting import fetch as run_fetch
 from dfeas.submitting import status as run_status
 from dfeas.submitting import submit as run_submit
 from dfeas.version import __version__
+from dfeas.written import Written
 
 LIMIT_REACHED, INTERRUPTED = 3, 75
 
@@ -108,19 +109,6 @@ class _Command(click.Command):
             return super().invoke(ctx)
 
 
-def _writing_progress() -> Progress:
-    """Points written, on stderr: live on a terminal, at the end in a pipe."""
-    live = sys.stderr is not None and sys.stderr.isatty()
-
-    def show(done: int, total: int) -> None:
-        if live:
-            click.echo(f"\r{done} of {total} points", nl=done == total, err=True)
-        elif done == total:
-            click.echo(f"{done} points written", err=True)
-
-    return show
-
-
 @commands.command(cls=_Command)
 @click.argument("kind", type=click.Choice(KINDS))
 @click.argument("out", type=click.Path(path_type=Path))
@@ -140,7 +128,7 @@ def generate(kind: str, out: Path, features: int, points: int, margin: float, se
     one-flip    planted, with one label wrong: infeasible
     """
     instance = Instance(kind, features, points, margin, seed, dtype)
-    header = write_instance(instance, out, _writing_progress())
+    header = write_instance(instance, out, Written(sys.stderr))
     show_header(out, header.to_json(), as_json)
 
 
@@ -149,12 +137,26 @@ def generate(kind: str, out: Path, features: int, points: int, margin: float, se
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--points", default="X", show_default=True, help="Name of the array of points in .npz and HDF5.")
 @click.option("--labels", default=None, help="A label file (.npy, zarr), or the name of the array in SRC. [default: y]")
+@click.option(
+    "--label-column", default=None, metavar="NAME", help="In tables and .h5ad; an index works in tables, -1 is the last."
+)
 @click.option("--positive", default=None, metavar="CLASS", help="This class against all others.")
+@click.option("--format", default=None, type=click.Choice(FORMATS), help="When the name of SRC does not tell.")
+@click.option("--header/--no-header", default=None, help="Whether the first line of CSV holds names.  [default: look]")
+@click.option("--features", type=int, default=None, help="Features of svmlight.  [default: look]")
+@click.option("--zero-based", is_flag=True, help="Indices of svmlight begin with 0, not 1.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def ingest(src: Path, out: Path, points: str, labels: str | None, positive: str | None, as_json: bool) -> None:
-    """Write the dataset OUT from SRC: .npy, .npz, HDF5, or a zarr array (n, m)."""
-    header = write_dataset(src, out, points=points, labels=labels, positive=positive, progress=_writing_progress())
-    show_header(out, header.to_json(), as_json)
+def ingest(src: Path, out: Path, as_json: bool, **options: Any) -> None:
+    """Write the dataset OUT from SRC.
+
+    \b
+    arrays      .npy, .npz, HDF5, .h5ad, zarr (n, m); labels beside them
+    tables      .csv and .tsv (also .gz), .parquet or a folder of it; needs pip install "dfeas[formats]"
+    svmlight    .svmlight, .svm, .libsvm (also .gz, .bz2); written dense
+    """
+    notes: list[str] = []
+    header = write_dataset(src, out, progress=Written(sys.stderr), note=notes.append, **options)
+    show_header(out, {**header.to_json(), "notes": notes}, as_json)
 
 
 @commands.command(cls=_Command)

@@ -126,5 +126,5 @@ def generate(instance: Instance, out: str | Path, progress: Progress | None = No
     if instance.kind in ("planted", "one-flip"):
         about["margin"] = instance.margin
     with writer(Path(out), instance.n, instance.m, dtype, instance.rows) as target:
-        fill(target, instance.block, ordered=False, progress=progress)
+        fill(target, instance.block, progress)
         return target.finish(("-1", "1"), about)

@@ -44,6 +44,8 @@ def show_header(path: Path, values: dict[str, Any], as_json: bool) -> None:
         click.echo(f"  norms        {values['norm_min']:.6g} .. {values['norm_max']:.6g}, {values['zero']} zero points")
     if values.get("generator"):
         click.echo("  generated    " + ", ".join(f"{k} {v}" for k, v in values["generator"].items()))
+    if values.get("notes"):
+        click.echo(f"  ingested     {'; '.join(values['notes'])}")
     click.echo(f"  fingerprint  {values['fingerprint'] or 'computed when it is solved'}")
 
 

@@ -361,12 +361,14 @@ def test_a_certificate_that_proves_nothing_is_exit_code_6(room: Path, tmp_path: 
 def test_a_killed_ingest_leaves_nothing_that_looks_whole_and_can_be_run_again(tmp_path: Path) -> None:
     X = np.random.default_rng(0).standard_normal((200_000, 100)).astype(np.float32)
     np.savez(tmp_path / "a.npz", X=X, y=np.arange(200_000) % 2)
-    for kind in ("ingest", "generate"):
-        words = (
-            ("ingest", "a.npz", kind)
-            if kind == "ingest"
-            else ("generate", "gaussian", kind, "--features", 100, "--points", 200_000)
-        )
+    lines = b"".join(b",".join(b"%.4g" % v for v in x) + b",%d\n" % (j % 2) for j, x in enumerate(X[:2000]))
+    (tmp_path / "a.csv").write_bytes(lines * 40)
+    begun = {
+        "npz": ("ingest", "a.npz", "npz"),
+        "csv": ("ingest", "a.csv", "csv", "--label-column", 100, "--no-header"),
+        "generated": ("generate", "gaussian", "generated", "--features", 100, "--points", 200_000),
+    }
+    for kind, words in begun.items():
         running = start(*words, cwd=tmp_path)
         wait_for(lambda kind=kind: len(list((tmp_path / kind / "X").glob("c.*"))) > 2, running)
         running.kill()
@@ -376,6 +378,25 @@ def test_a_killed_ingest_leaves_nothing_that_looks_whole_and_can_be_run_again(tm
         _refused(dfeas("info", kind, cwd=tmp_path), 5, "incomplete dataset")
         assert dfeas(*words, cwd=tmp_path).returncode == 0
         assert dfeas("info", kind, cwd=tmp_path).returncode == 0
+
+
+def test_ingest_of_a_table_says_what_it_wrote(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(
+        "age,weight,sick\n" + "".join(f"{i},{i / 3},{'yes' if i < 9 else 'no'}\n" for i in range(40))
+    )
+    done = dfeas("ingest", "a.csv", "data", "--label-column", "sick", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for words in ("40 of 2 features, float64", "no is -1, yes is +1 (31 and 9)", "text read as float64"):
+        assert words in done.stdout
+    assert "40 points written in" in done.stderr
+    (tmp_path / "b.csv").write_text((tmp_path / "a.csv").read_text() + "41,n/a,no\n")
+    _refused(
+        dfeas("ingest", "b.csv", "new", "--label-column", "sick", cwd=tmp_path), 4, "b.csv: line 42, column weight: ", "'n/a'"
+    )
+    _refused(dfeas("ingest", "a.csv", "new", cwd=tmp_path), 2, "--label-column NAME; the columns are age, weight, sick")
+    (tmp_path / "a.svm.gz").write_bytes(b"\x1f\x8b\x08")
+    _refused(dfeas("ingest", "a.svm.gz", "new", cwd=tmp_path), 5, "truncated")
+    assert not (tmp_path / "new").exists()
 
 
 def test_an_output_that_is_being_written_is_refused(room: Path, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ ALLOWED = {
     "termination": set(),
     "trace": {"termination"},
     "table": set(),
+    "written": {"trace"},
     "scoreboard": {"table", "termination", "trace"},
     "memory": {"errors", "passes", "store"},
     "recovery": {"certificate", "engine", "methods", "passes", "termination", "workingset"},

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,92 +14,217 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError, UsageError
+from dfeas.store.annotated import obs_labels
+from dfeas.store.formats import format_of, open_stream
 from dfeas.store.labels import map_labels
 from dfeas.store.layout import Header, default_block_rows
 from dfeas.store.numbers import cast, stored_dtype
 from dfeas.store.opening import check_shape, open_labels
+from dfeas.store.signs import Signs
 from dfeas.store.sources import open_rows
-from dfeas.store.writing import DatasetWriter, writer
+from dfeas.store.streams import Stream, blocks
+from dfeas.store.writing import DatasetWriter, output, writer
 
 IN_FLIGHT = 4
 """Blocks that may wait to be written."""
 
-Progress = Callable[[int, int], None]  # (points done, points in all)
+MANY = 1 << 60
+"""More points than there are: n of a stream that has not ended."""
+
+Progress = Callable[[int, int], None]  # (points done, points in all, as far as is known; the same at the end only)
+Note = Callable[[str], None]
 
 
 def ingest(
-    src: str | Path,
+    src: Any,
     out: str | Path,
     *,
     points: str = "X",
     labels: str | None = None,
+    label_column: str | None = None,
     positive: str | None = None,
+    format: str | None = None,
+    header: bool | None = None,
+    features: int | None = None,
+    zero_based: bool = False,
     block_rows: int | None = None,
     progress: Progress | None = None,
+    note: Note | None = None,
 ) -> Header:
-    """Write the dataset OUT from a .npy, .npz, HDF5 file or a zarr array.
+    """Write the dataset OUT from a file, a folder or a data frame, and return its header.
 
-    ``labels`` is a path, or the name of an array in SRC (default ``y`` in .npz and HDF5). Raises BadInputError or
-    CorruptDataError for what cannot be used, UsageError when OUT exists; nothing is left of OUT then.
+    Arrays of ``points`` (n, m): .npy, .npz, HDF5, .h5ad and zarr arrays; ``labels`` is a path, or the name of an array in SRC
+    (default ``y`` in .npz and HDF5), ``label_column`` a column of obs in .h5ad. Tables: CSV and TSV (also .gz), Parquet, and
+    frames that speak Arrow (pyarrow, pandas 2.2, polars); ``label_column`` is a name or an index, all others are features;
+    ``header`` says whether CSV has names. svmlight (also .gz, .bz2): dense, with ``features`` features, or as many as it has;
+    indices begin at 1, or at 0 with ``zero_based``. ``format`` (csv, tsv, parquet, svmlight) is for names that do not tell.
+
+    ``note`` is told what was cast or dropped. Raises BadInputError or CorruptDataError for what cannot be used, UsageError when
+    OUT exists or an option does not apply; nothing is left of OUT then.
     """
-    path = Path(src)
+    if block_rows is not None and block_rows < 1:
+        raise UsageError(f"block_rows {block_rows}: expected at least 1")
+    kind = format_of(src, format)
+    _refuse_idle(kind, header=header, features=features, zero_based=zero_based or None)
+    say = note or (lambda text: None)
+    if kind == "arrays":
+        return _from_arrays(Path(src), Path(out), points, (labels, label_column), positive, block_rows, progress, say)
+    if labels is not None:
+        raise UsageError(f"--labels {labels}: {kind} has its labels beside the points; see --label-column")
+    if kind == "svmlight" and label_column is not None:
+        raise UsageError("--label-column: the labels of svmlight are its first column always; leave it out")
+    with output(Path(out)) as make:
+        stream = open_stream(src, kind, label_column, header, features, zero_based)
+        for text in stream.notes:
+            say(text)
+        return _from_stream(stream, make, positive, block_rows, progress)
+
+
+def _refuse_idle(kind: str, **options: Any) -> None:
+    """Raise UsageError for an option that says nothing about this kind of source."""
+    about = {"header": ("csv", "tsv"), "features": ("svmlight",), "zero_based": ("svmlight",)}
+    for name, value in options.items():
+        if value is not None and kind not in about[name]:
+            raise UsageError(f"--{name.replace('_', '-')} is for {' and '.join(about[name])}; this is {kind}")
+
+
+def _from_arrays(
+    path: Path,
+    out: Path,
+    points: str,
+    labels: tuple[str | None, str | None],
+    positive: str | None,
+    block_rows: int | None,
+    progress: Progress | None,
+    note: Note,
+) -> Header:
+    """From arrays whose shape is known, with labels (array, column of obs) that fit in memory."""
     with open_rows(path, points) as rows:
         n, m = check_shape(rows.shape, str(path))
         dtype = stored_dtype(rows.dtype, str(path))
-        values = _labels(path, labels, n)
+        if rows.dtype != dtype:
+            note(f"{rows.dtype} cast to {dtype}")
+        values = _labels(path, *labels, n)
         mapping = map_labels(values, n, positive, f"labels of {path}")
-        if block_rows is not None and block_rows < 1:
-            raise UsageError(f"block_rows {block_rows}: expected at least 1")
         size = min(n, block_rows or default_block_rows(m, dtype.itemsize, n))
-        with writer(Path(out), n, m, dtype, size) as target:
 
-            def block(index: int) -> tuple[NDArray[Any], NDArray[np.int8]]:
-                run = slice(index * size, min(n, (index + 1) * size))
-                return cast(np.ascontiguousarray(rows[run])), mapping(np.asarray(values[run]).reshape(-1))
+        def made() -> Iterator[tuple[NDArray[Any], NDArray[np.int8]]]:
+            for first in range(0, n, size):
+                run = slice(first, min(n, first + size))
+                yield cast(np.ascontiguousarray(rows[run])), mapping(np.asarray(values[run]).reshape(-1))
 
-            fill(target, block, ordered=True, progress=progress)
+        with writer(out, n, m, dtype, size) as target:
+            _write_in_order(target, made(), _telling(progress, n))
             return target.finish(mapping.classes)
 
 
-def _labels(path: Path, labels: str | None, n: int) -> Any:
+def _labels(path: Path, labels: str | None, label_column: str | None, n: int) -> Any:
     """The label array, in memory: at most some bytes a point, where points are hundreds."""
+    if label_column is not None:
+        if labels is not None:
+            raise UsageError("--labels and --label-column: give one of them")
+        return obs_labels(path, label_column)
     if labels is not None and Path(labels).exists():
         return open_labels(Path(labels))
     if path.suffix == ".npy" or path.is_dir():
         if labels is None:
             raise UsageError(f"{path}: it has no labels beside the points; give --labels FILE")
         return open_labels(Path(labels))
+    if path.suffix == ".h5ad" and labels is None:
+        raise UsageError(f"{path}: say which column of obs holds the labels with --label-column NAME")
     with open_rows(path, labels or "y") as rows:
         if not rows.shape:
             raise BadInputError(f"{path}: the labels {labels or 'y'} are not an array (n,)")
         return rows[0 : rows.shape[0]]
 
 
+def _from_stream(
+    stream: Stream,
+    make: Callable[..., DatasetWriter],
+    positive: str | None,
+    block_rows: int | None,
+    progress: Progress | None,
+) -> Header:
+    """From batches in order; how many points there are is known at the end."""
+    rows = block_rows or default_block_rows(stream.m, stream.dtype.itemsize, MANY)
+    signs = Signs(positive, f"labels of {stream.where}")
+    n = 0
+    with closing(stream.batches()) as batches:
+        pieces = blocks(batches, rows)
+        first = next(pieces, None)
+        if first is None:
+            raise BadInputError(f"{stream.where}: no points")
+        size = len(first[0])  # less than ``rows`` when it is the only block
+        target = make(size, stream.m, stream.dtype, size, stream.names)
+
+        def made() -> Iterator[tuple[NDArray[Any], NDArray[np.int8]]]:
+            nonlocal n
+            for points, labels in chain([first], pieces):
+                parts = []
+                for part in labels:
+                    parts.append(signs(part, n))
+                    n += len(part.codes)
+                if n > target.n:
+                    target.resize(n + size * max(64, target.blocks // 4))
+                yield points, np.concatenate(parts)
+
+        def told(done: int) -> None:
+            if progress is not None and done < n:
+                progress(done, max(n + 1, stream.total(n)))
+
+        _write_in_order(target, made(), told)
+    target.resize(n)
+    classes, swap = signs.settle(n)
+    if swap:
+        target.swap_labels()
+    if progress is not None:
+        progress(n, n)
+    return target.finish(classes.classes)
+
+
+def _telling(progress: Progress | None, n: int) -> Callable[[int], None]:
+    """Tells the progress towards n points."""
+    return (lambda done: None) if progress is None else (lambda done: progress(done, n))
+
+
 def fill(
-    target: DatasetWriter,
-    block: Callable[[int], tuple[NDArray[Any], NDArray[np.int8]]],
-    *,
-    ordered: bool,
-    progress: Progress | None = None,
+    target: DatasetWriter, block: Callable[[int], tuple[NDArray[Any], NDArray[np.int8]]], progress: Progress | None = None
 ) -> None:
-    """Write all blocks. Making a block happens in order in this thread when ``ordered``, else in the writing threads."""
+    """Write all blocks, each made in the writing threads."""
+    with _writing(target, _telling(progress, target.n)) as submit:
+        for index in range(target.blocks):
+            submit(lambda i: target.write(i, *block(i)), index)
+
+
+def _write_in_order(
+    target: DatasetWriter, made: Iterable[tuple[NDArray[Any], NDArray[np.int8]]], told: Callable[[int], None]
+) -> None:
+    """Write blocks that are made in this thread, one after the other."""
+    with _writing(target, told) as submit:
+        for index, (points, label) in enumerate(made):
+            submit(target.write, index, points, label)
+
+
+@contextmanager
+def _writing(target: DatasetWriter, told: Callable[[int], None]) -> Iterator[Callable[..., None]]:
+    """Threads that write what is submitted; ``told`` hears how many points are written. All of it is, at the end."""
     with ThreadPoolExecutor(2, "dfeas-write") as pool:
-        waiting: list[Future[None]] = []
+        waiting: deque[Future[None]] = deque()
+        given = 0
 
         def settle(most: int) -> None:
             while len(waiting) > most:
-                waiting.pop(0).result()
-                if progress is not None:
-                    progress(min(target.n, (done - len(waiting)) * target.block_rows), target.n)
+                waiting.popleft().result()
+                told(min(target.n, (given - len(waiting)) * target.block_rows))
+
+        def submit(work: Callable[..., None], *words: Any) -> None:
+            nonlocal given
+            waiting.append(pool.submit(work, *words))
+            given += 1
+            settle(IN_FLIGHT)
 
         try:
-            for index in range(target.blocks):
-                if ordered:
-                    waiting.append(pool.submit(target.write, index, *block(index)))
-                else:
-                    waiting.append(pool.submit(lambda i: target.write(i, *block(i)), index))
-                done = index + 1
-                settle(IN_FLIGHT)
+            yield submit
             settle(0)
         except BaseException:
             for future in waiting:

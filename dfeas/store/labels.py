@@ -32,7 +32,7 @@ def _runs(labels: Any, n: int) -> Iterator[NDArray[Any]]:
         yield np.asarray(labels[first : first + _RUN])
 
 
-def _plain(value: Any) -> str:
+def plain(value: Any) -> str:
     """How a class is called in messages and headers: 1.0 and 1 alike."""
     if isinstance(value, bytes):
         return value.decode(errors="replace")
@@ -61,8 +61,13 @@ def map_labels(labels: Any, n: int, positive: str | None, where: str) -> LabelMa
         found.update(np.unique(run).tolist())
         if len(found) > _MOST_CLASSES:
             raise BadInputError(f"{where}: more than {_MOST_CLASSES} different labels; is this the label array?")
+    return choose(found, n, positive, where)
+
+
+def choose(found: set[Any], n: int, positive: str | None, where: str) -> LabelMap:
+    """The positive class among those of all n labels, as in ``map_labels``."""
     classes = sorted(found)
-    names = [_plain(c) for c in classes]
+    names = [plain(c) for c in classes]
     if len(classes) < 2:
         raise BadInputError(f"{where}: all {n} labels are {names[0]}; two classes are needed")
     if positive is None:
@@ -73,7 +78,7 @@ def map_labels(labels: Any, n: int, positive: str | None, where: str) -> LabelMa
             )
         return LabelMap(classes[1], (names[0], names[1]))
     try:
-        chosen = names.index(_plain(float(positive)) if _is_number(positive) and positive not in names else positive)
+        chosen = names.index(plain(float(positive)) if _is_number(positive) and positive not in names else positive)
     except ValueError:
         raise BadInputError(f"{where}: no point has the label {positive}; the classes are {', '.join(names[:6])}") from None
     rest = names[1 - chosen] if len(names) == 2 else "rest"

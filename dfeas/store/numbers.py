@@ -33,10 +33,10 @@ def stored_dtype(dtype: np.dtype[Any], where: str) -> np.dtype[Any]:
     return np.dtype(name)
 
 
-def cast(rows: NDArray[Any]) -> NDArray[Any]:
+def cast(rows: NDArray[Any], where: str = "points") -> NDArray[Any]:
     """Cast exactly, to native byte order; raises BadInputError when an integer is beyond 2**53."""
-    target = stored_dtype(rows.dtype, "points")
+    target = stored_dtype(rows.dtype, where)
     wide = rows.dtype.kind in "iu" and rows.dtype.itemsize == 8 and rows.size > 0
     if wide and (int(rows.max()) > 2**53 or int(rows.min()) < -(2**53)):
-        raise BadInputError("points: an integer beyond 2**53 has no exact float64; rescale the data")
+        raise BadInputError(f"{where}: an integer beyond 2**53 has no exact float64; rescale the data")
     return rows.astype(target, copy=False)

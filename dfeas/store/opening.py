@@ -30,6 +30,7 @@ from dfeas.store.layout import (
 from dfeas.store.numbers import cast, stored_dtype
 from dfeas.store.reading import RowReader, SliceReader
 from dfeas.store.seen_from import SeenFrom
+from dfeas.store.zarr2 import is_zarr2, open_zarr2
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,7 @@ def open_labels(path: Path) -> Any:
             return np.load(path, allow_pickle=False)
         except (ValueError, EOFError, OSError) as error:
             raise CorruptDataError(f"{path}: not a readable .npy file: {error}") from None
-    return _open_array(path, "label")
+    return open_zarr2(path) if is_zarr2(path) else _open_array(path, "label")
 
 
 def _assemble(

@@ -1,4 +1,4 @@
-"""Sources of an ingest: arrays of rows in .npy, .npz, HDF5 and zarr files, read in order without loading them whole."""
+"""Arrays of rows in .npy, .npz, HDF5 and zarr files: sources of an ingest, read in order without loading them whole."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.store.opening import _open_array
+from dfeas.store.zarr2 import is_zarr2, open_zarr2
 
 # what zipfile, zlib and NumPy raise on archives with damaged bytes
 DAMAGE = (
@@ -72,8 +73,8 @@ class NpyRows:
         return np.frombuffer(content, self.dtype).reshape(stop - first, *self.shape[1:])
 
 
-class _Hdf5Rows:
-    """Rows of an HDF5 dataset; damage becomes CorruptDataError."""
+class _StoredRows:
+    """Rows of an HDF5 or zarr array; damage becomes CorruptDataError."""
 
     def __init__(self, dataset: Any, where: str) -> None:
         self._dataset, self._where = dataset, where
@@ -98,15 +99,19 @@ def open_rows(path: Path, name: str) -> Iterator[Any]:
         raise BadInputError(f"{path}: no such file or folder")
     with ExitStack() as stack:
         if path.is_dir():
-            yield _open_array(path, name)
+            array = open_zarr2(path) if is_zarr2(path) else _open_array(path, name)
+            yield _StoredRows(array, str(path))
         elif path.suffix == ".npy":
             yield NpyRows(stack.enter_context(path.open("rb")), str(path))
         elif path.suffix == ".npz":
             yield NpyRows(stack.enter_context(_npz_member(path, name)), f"{path}:{name}")
         elif path.suffix in _HDF5:
-            yield _Hdf5Rows(_hdf5_dataset(stack, path, name), f"{path}:{name}")
+            yield _StoredRows(_hdf5_dataset(stack, path, name), f"{path}:{name}")
         else:
-            raise BadInputError(f"{path}: unknown format; expected .npy, .npz, .h5/.hdf5 or a zarr array folder")
+            raise BadInputError(
+                f"{path}: unknown format; expected .npy, .npz, .h5, .h5ad, .csv, .tsv, .parquet, .svmlight or a zarr array "
+                "(--format names csv, tsv, parquet or svmlight)"
+            )
 
 
 @contextmanager
@@ -132,7 +137,11 @@ def _hdf5_dataset(stack: ExitStack, path: Path, name: str) -> Any:
         file = stack.enter_context(h5py.File(path, "r"))
     except OSError as error:
         raise CorruptDataError(f"{path}: not a readable HDF5 file, truncated or damaged: {error}") from None
-    if not isinstance(file.get(name), h5py.Dataset):
+    found = file.get(name)
+    kind = "" if found is None else str(found.attrs.get("encoding-type", ""))
+    if kind in ("csr_matrix", "csc_matrix"):
+        raise BadInputError(f"{path}: {name} is sparse ({kind}), not stored yet; write it dense: adata.{name}.toarray()")
+    if not isinstance(found, h5py.Dataset):
         names = [key for key in file if isinstance(file.get(key), h5py.Dataset)]
         raise BadInputError(f"{path}: no dataset {name}; it has {', '.join(names)} (choose with --points, --labels)")
-    return file[name]
+    return found

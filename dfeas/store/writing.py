@@ -6,8 +6,10 @@ import errno
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,19 +29,35 @@ _SURVEY = Survey()
 
 
 class DatasetWriter:
-    """Takes the blocks of one dataset, in any order and from several threads; ``finish`` makes it whole."""
+    """Takes the blocks of one dataset, in any order and from several threads; ``finish`` makes it whole.
 
-    def __init__(self, path: Path, n: int, m: int, dtype: np.dtype[Any], block_rows: int) -> None:
+    ``names`` are those of the features, where the source has them: messages use them.
+    """
+
+    def __init__(
+        self, path: Path, n: int, m: int, dtype: np.dtype[Any], block_rows: int, names: Sequence[str] | None = None
+    ) -> None:
         self.path, self.n, self.m, self.dtype, self.block_rows = path, n, m, np.dtype(dtype), block_rows
-        self.blocks = -(-n // block_rows)
+        self._names = names
         self._summaries: dict[int, Summary] = {}
-        self._checksums = np.zeros((self.blocks, 3), np.uint32)
+        self._checksums: dict[int, tuple[int, int, int]] = {}
         self._group = zarr.create_group(zarr.storage.LocalStore(path), zarr_format=3)
         self._arrays = {
             "X": self._create("X", (n, m), (block_rows, m), self.dtype, np.nan),
             "label": self._create("label", (n,), (block_rows,), np.dtype(np.int8), 0),
             "norm": self._create("norm", (n,), (block_rows,), np.dtype(np.float64), np.nan),
         }
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks that ``n`` points make."""
+        return -(-self.n // self.block_rows)
+
+    def resize(self, n: int) -> None:
+        """Make room for n points, or give back what was not used. No block is written meanwhile beyond the lesser size."""
+        self.n = n
+        for name, array in self._arrays.items():
+            array.resize((n, self.m) if name == "X" else (n,))
 
     def _create(self, name: str, shape: tuple[int, ...], chunks: tuple[int, ...], dtype: Any, fill: float) -> Any:
         return self._group.create_array(
@@ -55,15 +73,34 @@ class DatasetWriter:
 
     def write(self, index: int, points: NDArray[Any], label: NDArray[np.int8]) -> None:
         """Survey and store one whole block."""
-        first = index * self.block_rows
-        rows = slice(first, first + len(points))
         norm = norms(points)
-        self._summaries[index] = _SURVEY.scan(Block.of(first, points, label, norm))
-        refuse_unusable(self._summaries[index], str(self.path))
+        self._summaries[index] = _SURVEY.scan(Block.of(index * self.block_rows, points, label, norm))
+        refuse_unusable(self._summaries[index], str(self.path), self._names)
         self._checksums[index] = checksum(points), checksum(label), checksum(norm)
-        self._arrays["X"][rows] = points
-        self._arrays["label"][rows] = label
-        self._arrays["norm"][rows] = norm
+        for name, values, crc in zip(self._arrays, (points, label, norm), self._checksums[index], strict=True):
+            self._store(name, index, values, crc)
+
+    def _store(self, name: str, index: int, values: NDArray[Any], crc: int) -> None:
+        """Write one chunk. A whole one is its entries and their checksum, which is known; zarr fills up a shorter one."""
+        array, first = self._arrays[name], index * self.block_rows
+        if len(values) < self.block_rows or not np.little_endian:
+            array[first : first + len(values)] = values
+            return
+        key = array.metadata.encode_chunk_key((index, *(0,) * (values.ndim - 1)))
+        with (self.path / name / key).open("wb") as file:
+            file.write(np.ascontiguousarray(values).data)
+            file.write(crc.to_bytes(4, "little"))
+
+    def swap_labels(self) -> None:
+        """Give every point the other label: a stream tells only at its end which class is the positive one."""
+        for index in range(self.blocks):
+            rows = slice(index * self.block_rows, min(self.n, (index + 1) * self.block_rows))
+            label = -np.asarray(self._arrays["label"][rows])
+            points, _, norm = self._checksums[index]
+            self._checksums[index] = points, checksum(label), norm
+            self._store("label", index, label, self._checksums[index][1])
+            summary = self._summaries[index]
+            self._summaries[index] = replace(summary, positive=summary.points - summary.positive)
 
     def finish(self, classes: tuple[str, ...], generator: dict[str, Any] | None = None) -> Header:
         """Write checksums, header and marker. Raises CorruptDataError when a block was never written."""
@@ -74,9 +111,10 @@ class DatasetWriter:
             summary = _SURVEY.merge(summary, self._summaries[index])
         if classes and summary.positive in (0, self.n):
             raise BadInputError(f"{self.path}: all {self.n} labels are the same; two classes are needed")
-        mark = fingerprint(self.n, self.m, self.dtype.name, self.block_rows, self._checksums)
+        checksums = np.array([self._checksums[index] for index in range(self.blocks)], np.uint32)
+        mark = fingerprint(self.n, self.m, self.dtype.name, self.block_rows, checksums)
         self._arrays["checksum"] = self._create("checksum", (self.blocks, 3), (self.blocks, 3), np.dtype(np.uint32), 0)
-        self._arrays["checksum"][:] = self._checksums
+        self._arrays["checksum"][:] = checksums
         header = Header(
             format=FORMAT,
             n=self.n,
@@ -98,10 +136,10 @@ class DatasetWriter:
         return header
 
 
-def refuse_unusable(summary: Summary, where: str) -> None:
+def refuse_unusable(summary: Summary, where: str, names: Sequence[str] | None = None) -> None:
     """Raise BadInputError for non-finite entries and for norms that cannot be squared."""
     if summary.nonfinite:
-        shown = ", ".join(f"point {p} feature {f}: {v}" for p, f, v in summary.first_nonfinite)
+        shown = ", ".join(f"point {p} feature {names[f] if names else f}: {v}" for p, f, v in summary.first_nonfinite)
         raise BadInputError(f"{where}: {summary.nonfinite} or more entries are not finite ({shown}); remove or correct them")
     if summary.extreme:
         shown = ", ".join(str(j) for j in summary.first_extreme)
@@ -110,15 +148,15 @@ def refuse_unusable(summary: Summary, where: str) -> None:
 
 
 @contextmanager
-def writer(path: Path, n: int, m: int, dtype: np.dtype[Any], block_rows: int) -> Iterator[DatasetWriter]:
+def output(path: Path) -> Iterator[Callable[..., DatasetWriter]]:
     """Make the dataset's folder, hold its lock, and remove everything again when the body raises.
 
-    A folder that an interrupted ingest left is started afresh. Raises UsageError when the path exists already or
-    another process writes there.
+    The body gets DatasetWriter without its first argument. A folder that an interrupted ingest left is started afresh. Raises
+    UsageError when the path exists already or another process writes there.
     """
     lock = claim(path, MARKER)
     try:
-        yield DatasetWriter(path, n, m, dtype, block_rows)
+        yield partial(DatasetWriter, path)
     except BaseException as error:
         _discard(path)
         os.close(lock)
@@ -126,6 +164,13 @@ def writer(path: Path, n: int, m: int, dtype: np.dtype[Any], block_rows: int) ->
             raise CorruptDataError(f"{path}: the disk is full, nothing was kept; free space and run again") from None
         raise
     release(path, lock)
+
+
+@contextmanager
+def writer(path: Path, n: int, m: int, dtype: np.dtype[Any], block_rows: int) -> Iterator[DatasetWriter]:
+    """``output`` for a dataset whose size is known."""
+    with output(path) as make:
+        yield make(n, m, dtype, block_rows)
 
 
 def claim(path: Path, marker: str) -> int:

@@ -1,0 +1,50 @@
+"""Labels of AnnData files: columns of obs in .h5ad, categorical or plain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.store.sources import DAMAGE
+
+
+def obs_labels(path: Path, column: str) -> NDArray[Any]:
+    """Labels (n,) from a column of obs. Raises BadInputError when there is none, or a label is missing in it."""
+    if path.suffix != ".h5ad":
+        raise UsageError(f"{path}: --label-column is for tables and .h5ad files; name the array of labels with --labels")
+    try:
+        with h5py.File(path, "r") as file:
+            return _column(file, column, str(path))
+    except DAMAGE as error:
+        raise CorruptDataError(f"{path}: obs cannot be read, truncated or damaged: {error}") from None
+
+
+def _column(file: Any, column: str, where: str) -> NDArray[Any]:
+    obs = file.get("obs")
+    if not isinstance(obs, h5py.Group):
+        raise BadInputError(f"{where}: no obs group; write it again with anndata 0.8 or newer")
+    found = obs.get(column)
+    if found is None:
+        names = [name for name in obs if name not in ("_index", "__categories")]
+        raise BadInputError(f"{where}: no column {column} in obs; it has {', '.join(names[:8])}")
+    if isinstance(found, h5py.Dataset):
+        if "categories" in found.attrs:
+            raise BadInputError(f"{where}: column {column} is stored as by anndata before 0.8; write it again with a newer one")
+        return _values(found)
+    if found.attrs.get("encoding-type") != "categorical":
+        kind = found.attrs.get("encoding-type")
+        raise BadInputError(f"{where}: column {column} of obs is stored as {kind}; make it categorical, text or numbers")
+    codes, categories = np.asarray(found["codes"]), _values(found["categories"])
+    missing = np.flatnonzero((codes < 0) | (codes >= len(categories)))
+    if len(missing):
+        raise BadInputError(f"{where}: column {column} of obs: the label of point {missing[0]} is missing; fill it in")
+    return np.asarray(categories[codes])
+
+
+def _values(dataset: Any) -> NDArray[Any]:
+    return np.asarray(dataset.asstr()[:] if h5py.check_string_dtype(dataset.dtype) else dataset[:])

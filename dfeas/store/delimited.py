@@ -1,0 +1,188 @@
+"""CSV and TSV text: one column of labels, all others are features, read as float64.
+
+``_parse_lines`` says what a line is. ``_parse_run`` reads a run of lines at once with pyarrow, and gives up at any doubt.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Generator, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pyarrow.csv
+from numpy.typing import NDArray
+
+from dfeas.errors import BadInputError, UsageError
+from dfeas.store.columns import place_of, rows_of
+from dfeas.store.lines import Lines, TextFile
+from dfeas.store.numerals import NUMBER
+from dfeas.store.signs import Coded
+from dfeas.store.streams import Batch, in_order
+
+Floats = NDArray[np.float64]
+
+
+class Delimited:
+    """The points of a CSV or TSV file. ``label_column`` is a name in the header, or an index from 0 (or -1 from the end).
+
+    ``header`` says whether the first line holds names; None looks: names are no numbers. Raises UsageError
+    where that leaves a doubt.
+    """
+
+    def __init__(self, path: Path, delimiter: str, label_column: str | None, header: bool | None = None) -> None:
+        self.where, self.dtype = str(path), np.dtype(np.float64)
+        self._file, self._delimiter = TextFile(path), delimiter
+        self._quoted = re.compile(rb'(?<![^%b\r\n])"[^"\r\n]*"(?![^%b\r\n])' % ((delimiter.encode(),) * 2))
+        number, cells = self._first()
+        self._head = _is_header(cells, label_column, self.where) if header is None else header
+        if self._head and "" in cells:
+            raise BadInputError(
+                f"{path}: line {number}: column {cells.index('')} has no name; leave it out (in pandas: to_csv(index=False))"
+            )
+        columns = cells if self._head else [str(i) for i in range(len(cells))]
+        self._label = place_of(label_column, columns, self.where)
+        self._columns = columns
+        self.names: Sequence[str] = [name for i, name in enumerate(columns) if i != self._label]
+        self.m = len(self.names)
+        self.notes = ["text read as float64"] + ([] if self._head else ["no header"])
+        if not self.m:
+            raise BadInputError(f"{path}: one column only; expected features and labels with {delimiter!r} between them")
+
+    def _first(self) -> tuple[int, list[str]]:
+        """Number and cells of the first line that is not empty."""
+        for run in self._file.runs():
+            for offset, line in enumerate(run.text.splitlines()):
+                if line:
+                    return run.first + offset, self._cells(line, f"{self.where}: line {run.first + offset}")
+        raise BadInputError(f"{self.where}: no points, the file is empty")
+
+    def _cells(self, line: bytes, at: str) -> list[str]:
+        try:
+            return next(csv.reader([line.decode()], delimiter=self._delimiter, strict=True))
+        except UnicodeDecodeError as error:
+            raise BadInputError(f"{at}: not UTF-8 text: {error.reason}; save the file as UTF-8") from None
+        except csv.Error as error:
+            raise BadInputError(f"{at}: {error}; quote cells as CSV does, each on one line") from None
+
+    def batches(self) -> Generator[Batch, None, None]:
+        """All points; see Stream."""
+        for batch in in_order(self._parse, self._without_header()):
+            if len(batch.points):
+                yield batch
+
+    def _without_header(self) -> Iterator[Lines]:
+        head = self._head
+        for run in self._file.runs():
+            if head:
+                body = run.text.lstrip(b"\r\n")
+                _, _, rest = body.partition(b"\n")
+                head = not body
+                skipped = run.text[: len(run.text) - len(rest)].count(b"\n")
+                run = Lines(run.first + skipped, rest)
+            if run.text:
+                yield run
+
+    def total(self, done: int) -> int:
+        """Points in all, as far as the share of the file that was read tells; see Stream."""
+        return round(done / max(self._file.share, 1e-9))
+
+    def _parse(self, run: Lines) -> Batch:
+        return self._parse_run(run.text) or self._parse_lines(run)
+
+    def _parse_run(self, text: bytes) -> Batch | None:
+        """The points of whole lines; None where ``_parse_lines`` has to look."""
+        if b'"' in text and b'"' in self._quoted.sub(b"", text):
+            return None
+        names = [str(i) for i in range(len(self._columns))]
+        types = {name: pyarrow.string() if i == self._label else pyarrow.float64() for i, name in enumerate(names)}
+        try:
+            table = pyarrow.csv.read_csv(
+                pyarrow.BufferReader(text),
+                pyarrow.csv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=names),
+                pyarrow.csv.ParseOptions(delimiter=self._delimiter),
+                pyarrow.csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False),
+            )
+        except pyarrow.ArrowInvalid:
+            return None
+        columns = [column.to_numpy() for i, column in enumerate(table.columns) if i != self._label]
+        points = rows_of(columns, self.dtype)
+        if not np.isfinite(points).all():
+            return None
+        coded = table.column(self._label).combine_chunks().dictionary_encode()
+        values = coded.dictionary.to_pylist()
+        if any(not value.strip() or "\n" in value for value in values):
+            return None
+        return Batch(points, Coded(coded.indices.to_numpy(), values))
+
+    def _parse_lines(self, run: Lines) -> Batch:
+        """Line by line. Raises BadInputError with the first bad line, its column and what it holds."""
+        rows, labels = [], []
+        for offset, line in enumerate(run.text.splitlines()):
+            if line:
+                at = f"{self.where}: line {run.first + offset}"
+                cells = self._cells(line, at)
+                if len(cells) != len(self._columns):
+                    raise BadInputError(f"{at}: {len(cells)} cells, expected {len(self._columns)} as in the first line")
+                labels.append(_label(cells.pop(self._label), f"{at}, column {self._columns[self._label]}"))
+                rows.append([_number(cell, f"{at}, column {name}") for cell, name in zip(cells, self.names, strict=True)])
+        return Batch(np.array(rows, np.float64).reshape(-1, self.m), Coded.of_text(labels))
+
+
+def _is_header(cells: list[str], label_column: str | None, where: str) -> bool:
+    """Whether the first line holds names. Raises UsageError when it may be either."""
+    if label_column is None:
+        place_of(None, cells, where)
+    label = _index(label_column, len(cells))
+    if label is None and label_column in cells:
+        return True
+    features = [cell.strip() for i, cell in enumerate(cells) if i != label]
+    numbers = [_is_number(cell) for cell in features]
+    if not any(numbers):
+        return True
+    counted = len(features) > 2 and features == [str(i) for i in range(len(features))]
+    if counted or (not all(numbers) and (label is not None or sum(numbers) < len(features) - 1)):
+        raise UsageError(f"{where}: the first line may be names or a point; say --header or --no-header")
+    return False
+
+
+def _index(label_column: str | None, count: int) -> int | None:
+    """The index that a label column is given by, if it is one."""
+    try:
+        return range(count)[int(label_column or "")]
+    except (ValueError, IndexError):
+        return None
+
+
+def _is_number(cell: str) -> bool:
+    """Whether a cell is meant as a number, be it one that is refused later."""
+    try:
+        float(cell)
+    except ValueError:
+        return not cell.strip()
+    return True
+
+
+def _number(cell: str, at: str) -> float:
+    text = cell.strip(" \t")
+    if not text:
+        raise BadInputError(f"{at}: the cell is empty; fill in a number or remove the line")
+    shown = repr(text if len(text) <= 40 else text[:40] + "...")
+    if not NUMBER.fullmatch(text.encode(errors="replace")):
+        try:
+            finite = np.isfinite(float(text))
+        except ValueError:
+            finite = True
+        raise BadInputError(f"{at}: expected a number, got {shown}" if finite else f"{at}: {shown} is not finite; remove it")
+    value = float(text)
+    if not np.isfinite(value):
+        raise BadInputError(f"{at}: {shown} is too large for float64")
+    return value
+
+
+def _label(cell: str, at: str) -> str:
+    if not cell.strip():
+        raise BadInputError(f"{at}: the label is empty; fill it in or remove the line")
+    return cell

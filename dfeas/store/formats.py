@@ -1,0 +1,64 @@
+"""Which format a source has, and the stream that reads it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dfeas.errors import BadInputError, UsageError
+from dfeas.store.streams import Stream
+
+FORMATS = ("csv", "tsv", "parquet", "svmlight")
+_SUFFIXES = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".svmlight": "svmlight",
+    ".svm": "svmlight",
+    ".libsvm": "svmlight",
+}
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
+
+
+def format_of(src: Any, named: str | None = None) -> str:
+    """One of FORMATS, ``frame`` for a data frame, ``arrays`` for all that has an array of points.
+
+    Raises UsageError for a format that does not exist, BadInputError when there is nothing at the path.
+    """
+    if not isinstance(src, str | Path):
+        if hasattr(src, "__arrow_c_stream__"):
+            return "frame"
+        raise UsageError(f"a source of type {type(src).__name__}: give a path, or a data frame that speaks Arrow")
+    path = Path(src)
+    if named is not None and named not in FORMATS:
+        raise UsageError(f"format {named}: expected one of {', '.join(FORMATS)}")
+    if not path.exists():
+        raise BadInputError(f"{path}: no such file or folder")
+    if path.is_dir():
+        zarr = any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup"))
+        tables = named == "parquet" or (not zarr and any(path.rglob("*.parquet")))
+        return "parquet" if tables else "arrays"
+    name = path.with_suffix("") if path.suffix in (".gz", ".bz2") else path
+    return named or _SUFFIXES.get(name.suffix, "arrays")
+
+
+def open_stream(
+    src: Any, kind: str, label_column: str | None, header: bool | None, features: int | None, zero_based: bool
+) -> Stream:
+    """The stream of a format. Raises UsageError when what it needs is not installed."""
+    if kind == "svmlight":
+        from dfeas.store.svmlight import Svmlight
+
+        return Svmlight(Path(src), features, zero_based)
+    try:
+        from dfeas.store.delimited import Delimited
+        from dfeas.store.tables import Frame, Parquet
+    except ImportError:
+        raise UsageError(f'{kind} is read by pyarrow, which is not installed: pip install "dfeas[formats]"') from None
+    if kind == "frame":
+        return Frame(src, label_column)
+    if kind == "parquet":
+        return Parquet(Path(src), label_column)
+    return Delimited(Path(src), _DELIMITERS[kind], label_column, header)

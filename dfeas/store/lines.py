@@ -1,0 +1,78 @@
+"""Runs of whole lines of a text file, plain or compressed, each with its place in the file."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.store.sources import DAMAGE
+
+RUN_BYTES = 2 << 20
+"""Small enough that what parsing makes of it stays in cache."""
+LONGEST_LINE = 1 << 28
+_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Whole lines; all but perhaps the last of a file end with a line feed."""
+
+    first: int  # number of the first line, counted from 1
+    text: bytes
+
+
+class TextFile:
+    """A text file, plain, .gz or .bz2, read in runs; ``share`` of its bytes have been read, ``length`` bytes of text."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.share, self.length = path, 0.0, 0
+
+    def runs(self) -> Iterator[Lines]:
+        """All lines, in runs of about ``RUN_BYTES``. Raises CorruptDataError for a damaged or truncated compressed file."""
+        number, rest = 1, b""
+        self.share, self.length = 0.0, 0
+        size = max(1, self.path.stat().st_size)
+        with self.path.open("rb") as raw, _text(raw, self.path.suffix) as stream:
+            while True:
+                try:
+                    content = stream.read(RUN_BYTES)
+                except DAMAGE as error:
+                    raise CorruptDataError(f"{self.path}: damaged or truncated after line {number}: {error}") from None
+                self.share = min(1.0, raw.tell() / size)
+                self.length += len(content)
+                if number == 1 and not rest:
+                    content = content.removeprefix(_MARK)
+                cut = content.rfind(b"\n") + 1
+                if content and not cut:
+                    rest += content
+                    self._refuse_long(number, rest)
+                    continue
+                text, rest = (rest + content[:cut], content[cut:]) if content else (rest, b"")
+                if text:
+                    yield Lines(number, text)
+                    number += text.count(b"\n")
+                if not content:
+                    return
+
+    def _refuse_long(self, number: int, rest: bytes) -> None:
+        if len(rest) > LONGEST_LINE:
+            raise BadInputError(f"{self.path}: line {number} has no end within {len(rest) >> 20} MiB; is this a text file?")
+
+
+@contextmanager
+def _text(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes] | gzip.GzipFile | bz2.BZ2File]:
+    """The text in an open file."""
+    if suffix == ".gz":
+        with gzip.GzipFile(fileobj=raw, mode="rb") as unpacked:
+            yield unpacked
+    elif suffix == ".bz2":
+        with bz2.BZ2File(raw) as opened:
+            yield opened
+    else:
+        yield raw

@@ -1,0 +1,137 @@
+"""Tables with typed columns: Parquet files, folders of them, and data frames in memory, in record batches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+
+from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.store.columns import dtype_of, labels_of, place_of, points_of
+from dfeas.store.streams import Batch, in_order
+
+BATCH_BYTES = 4 << 20
+SUFFIXES = (".parquet", ".pq")
+
+
+class Table:
+    """The points of record batches that have the same columns; n is known. An index column of pandas is left out."""
+
+    def __init__(self, schemas: Sequence[Any], n: int, label_column: str | None, where: str) -> None:
+        self.where, self._n = where, n
+        columns = list(schemas[0].names)
+        if not columns:
+            raise BadInputError(f"{where}: no columns")
+        label = place_of(label_column, columns, where)
+        if columns.count(columns[label]) > 1:
+            raise BadInputError(f"{where}: {columns.count(columns[label])} columns are called {columns[label]}; rename them")
+        self._label = columns[label]
+        indices = _index_columns(schemas[0]) - {self._label}
+        self.names: Sequence[str] = [name for name in columns if name != self._label and name not in indices]
+        self.m = len(self.names)
+        if not self.m or len(set(self.names)) < self.m:
+            raise BadInputError(f"{where}: {'columns of the same name' if self.m else 'no column beside the label'}")
+        kinds = {str(schema.field(name).type) for schema in schemas for name in self.names}
+        exact = {dtype_of(schema.field(name), where).name for schema in schemas for name in self.names}
+        self.dtype = np.dtype(max(exact))
+        cast = sorted(kinds - {"float", "double"} | ({"float"} if len(exact) > 1 else set()) & kinds)
+        self.notes = [f"{', '.join(cast)} cast to {self.dtype.name}"] if cast else []
+        self.notes += [f"column {name} dropped: an index of pandas" for name in sorted(indices)]
+
+    def total(self, done: int) -> int:
+        """Points in all; see Stream."""
+        return self._n
+
+    def _batches(self, parts: Iterator[tuple[int, Any]]) -> Generator[Batch, None, None]:
+        """From record batches, each with the number of its first row."""
+        for batch in in_order(lambda part: self._batch(*part), parts):
+            if len(batch.points):
+                yield batch
+
+    def _batch(self, first: int, part: Any) -> Batch:
+        places = [part.schema.get_field_index(name) for name in self.names]
+        labels = labels_of(part.column(part.schema.get_field_index(self._label)), first, self.where, self._label)
+        return Batch(points_of(part, places, self.dtype, first, self.where), labels)
+
+    def _batch_rows(self) -> int:
+        return max(1, BATCH_BYTES // (self.m * self.dtype.itemsize))
+
+
+class Parquet(Table):
+    """A Parquet file, or all of a folder in the order of their paths; read by row groups."""
+
+    def __init__(self, path: Path, label_column: str | None) -> None:
+        self._paths = parquet_files(path) if path.is_dir() else [path]
+        schemas, n = [], 0
+        for each in self._paths:
+            with _open(each) as file:
+                schemas.append(file.schema_arrow)
+                n += file.metadata.num_rows
+        for each, schema in zip(self._paths, schemas, strict=True):
+            if sorted(schema.names) != sorted(schemas[0].names):
+                odd = sorted(set(schema.names) ^ set(schemas[0].names)) or schema.names
+                raise BadInputError(f"{each}: other columns than {self._paths[0].name} ({', '.join(odd[:5])})")
+        super().__init__(schemas, n, label_column, str(path))
+
+    def batches(self) -> Generator[Batch, None, None]:
+        """All points; see Stream."""
+        return self._batches(self._parts())
+
+    def _parts(self) -> Iterator[tuple[int, Any]]:
+        first = 0
+        for path in self._paths:
+            try:
+                with _open(path) as file:
+                    for part in file.iter_batches(self._batch_rows(), columns=[*self.names, self._label]):
+                        yield first, part
+                        first += part.num_rows
+            except (pyarrow.ArrowException, OSError) as error:
+                raise CorruptDataError(f"{path}: damaged from point {first}: {_line(error)}") from None
+
+
+class Frame(Table):
+    """A data frame in memory that speaks Arrow: pyarrow tables, pandas 2.2, polars."""
+
+    def __init__(self, frame: Any, label_column: str | None) -> None:
+        self._table = pyarrow.table(frame)
+        super().__init__([self._table.schema], self._table.num_rows, label_column, "the data frame")
+
+    def batches(self) -> Generator[Batch, None, None]:
+        """All points; see Stream."""
+        return self._batches(self._parts())
+
+    def _parts(self) -> Iterator[tuple[int, Any]]:
+        first = 0
+        for part in self._table.to_batches(self._batch_rows()):
+            yield first, part
+            first += part.num_rows
+
+
+def parquet_files(folder: Path) -> list[Path]:
+    """The Parquet files below a folder, in the order of their paths."""
+    return sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES and path.is_file())
+
+
+def _open(path: Path) -> Any:
+    try:
+        return pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise CorruptDataError(f"{path}: not a readable Parquet file, truncated or damaged: {_line(error)}") from None
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+def _index_columns(schema: Any) -> set[str]:
+    """Columns that pandas wrote for the index of a frame."""
+    try:
+        about = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+        return {name for name in about.get("index_columns", []) if isinstance(name, str)} & set(schema.names)
+    except (ValueError, AttributeError):
+        return set()
