@@ -9,8 +9,9 @@ from time import perf_counter
 from typing import Any, TypeVar
 
 from dfeas.blas import one_thread, processors
+from dfeas.engine.pairs import join_pairs, pairs_of, scan_pairs
 from dfeas.engine.ranges import cut, fold_blocks, join, parts, pieces, scan_range
-from dfeas.passes import OnVectors, Ordered, Question
+from dfeas.passes import OnPairs, OnVectors, Ordered, Question
 from dfeas.store import Dataset
 from dfeas.store.reading import Cost
 from dfeas.store.scratch import Scratch
@@ -42,6 +43,9 @@ class LocalEngine:
         began = perf_counter()
         if isinstance(question, Ordered):
             answer = self._fold(question)
+        elif isinstance(question, OnPairs):
+            pairs = len(pairs_of(self.dataset, question))
+            answer, self.cost, _ = join_pairs(question, self.map(scan_pairs, question, self._stop.is_set, count=pairs))
         else:
             blocks = parts(question)[1]
             count = None if blocks is None else len(blocks)
