@@ -34,6 +34,8 @@ SMALL = {
     ],
     "scaling": ["--workers", "1,2", "--tasks", "4", "--mb", "2", "--turns", "1"],
     "proofs": ["--instances", "90", "--features", "10", "--points", "2000", "--gb", "0.01", "--turns", "1"],
+    "gram_pass": ["--points", "600", "--features", "10", "--turns", "1"],
+    "kernel_digits": ["--train", "100", "--iterations", "3,10"],
     "iteration_cost": ["--gb", "0.01", "--warm-up", "1", "--turns", "2"],
 }
 
