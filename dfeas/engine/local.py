@@ -28,10 +28,11 @@ class LocalEngine:
     def __init__(self, dataset: Dataset, threads: int | None = None, scratch: Scratch | None = None) -> None:
         self.dataset = dataset
         self.scratch = scratch
-        self.parallel = max(1, min(threads or processors(), dataset.blocks))
+        self._threads = threads or processors()
+        self.parallel = max(1, min(self._threads, dataset.blocks))
         self.cost = Cost()
         self._stop = Event()
-        self._pool = ThreadPoolExecutor(self.parallel, "dfeas-scan")
+        self._pool = ThreadPoolExecutor(self._threads, "dfeas-scan")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -67,8 +68,9 @@ class LocalEngine:
         """``function(dataset, first, stop, *args)`` over ranges of all blocks, or of ``count``, in order."""
         self._stop.clear()
         blocks = self.dataset.blocks if count is None else count
-        more = RANGES_PER_THREAD if self.parallel > 1 else 1
-        ranges = cut(blocks, pieces(blocks * self.dataset.block_bytes, self.parallel, more))
+        threads = max(1, min(self._threads, blocks))
+        more = RANGES_PER_THREAD if threads > 1 else 1
+        ranges = cut(blocks, pieces(blocks * self.dataset.block_bytes, threads, more))
         with one_thread():
             if len(ranges) == 1:
                 return [function(self.dataset, *ranges[0], *args)]

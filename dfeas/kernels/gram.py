@@ -26,6 +26,11 @@ TILE_ROWS = 512
 SINGLE_SQUARE = 8.0
 """In float32 exp(-gamma |x - z|^2) is right to about 1e-6 up to this gamma |x|^2: it is a difference of such numbers."""
 
+NOTHING = 2.0**-100
+"""A coefficient below this share of the greatest of its run is none: far below rounding, and slow where float32 has no digits
+left for it.
+"""
+
 Partial = tuple[tuple[int, Floats], ...]
 """Rows of the answer: the first row of a run, and (b, k); in order of runs."""
 
@@ -92,7 +97,7 @@ def cuts(rows: int) -> list[slice]:
 class Coefficients:
     """Some rows of V, signed, over a power of two that keeps float32 from overflow."""
 
-    values: Array  # (b, k) entries of at most 1
+    values: Array  # (b, k) entries of at most 1, none of them tiny
     scale: Floats  # (k,)
 
     @classmethod
@@ -100,7 +105,8 @@ class Coefficients:
         """From (b, k)."""
         scale = np.ldexp(1.0, np.frexp(np.abs(values).max(axis=0, initial=0.0))[1])
         dtype: Any = np.float32 if single else np.float64
-        return cls((values / scale).astype(dtype), scale)
+        values = values / scale
+        return cls(np.where(np.abs(values) < NOTHING, 0, values).astype(dtype), scale)
 
     @cached_property
     def support(self) -> Indices:

@@ -14,7 +14,7 @@ from dfeas.engine.cluster import DaskEngine
 from dfeas.engine.pairs import runs
 from dfeas.kernels import Kernel, kernel_of
 from dfeas.kernels.gram import GramProduct
-from dfeas.store import Source, open_source
+from dfeas.store import Source, from_arrays, open_source
 from tests.bits import digest
 from tests.kernels.dense import dense, in_blocks
 
@@ -123,10 +123,21 @@ def test_tiles_are_computed_once_and_only_where_they_count(monkeypatch: pytest.M
     V = np.random.default_rng(0).standard_normal((320, 1))
     assert computed(V) == (320**2 + 8 * (14**2 + 2 * 13**2)) / 2  # the upper half, and all of the tiles on the diagonal
     assert computed(V * (np.arange(320) == 7)[:, None]) == 320
+    assert computed(np.where(np.arange(320) == 7, 1, np.where(np.arange(320) < 40, 1e-40, 0))[:, None]) == 320
     assert computed(V * np.isin(np.arange(320), [7, 8, 300])[:, None]) == 3 * 320
     assert engine.cost.points <= 3 * 320
     half = computed(V * (np.arange(320) < 160)[:, None])
     assert half < 0.8 * 320**2 / 2  # of pairs that touch nothing, none
+
+
+@pytest.mark.usefixtures("short_runs")
+def test_one_block_keeps_all_threads_busy() -> None:
+    X, labels = points(320, 4)
+    V = np.ones((320, 1))
+    engine = LocalEngine(from_arrays(X, labels), 3)
+    found = engine.run(GramProduct(kernel_of("rbf", 0.2)[0], V))
+    assert engine.cost.points == 3 * 320  # each thread read the block once
+    assert np.allclose(found, dense(kernel_of("rbf", 0.2)[0], X, labels) @ V)
 
 
 @pytest.mark.usefixtures("short_runs")
