@@ -1,5 +1,6 @@
 """The Gram pass: its definition, both engines, its cost."""
 
+import tracemalloc
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -128,6 +129,17 @@ def test_tiles_are_computed_once_and_only_where_they_count(monkeypatch: pytest.M
     assert engine.cost.points <= 3 * 320
     half = computed(V * (np.arange(320) < 160)[:, None])
     assert half < 0.8 * 320**2 / 2  # of pairs that touch nothing, none
+
+
+def test_a_product_needs_a_small_part_of_the_memory_of_the_matrix() -> None:
+    X, labels = points(6_000, 20, dtype="float32")
+    engine = LocalEngine(from_arrays(X, labels), 1)
+    question = GramProduct(kernel_of("rbf", 0.05)[0], np.ones((6_000, 1)))
+    tracemalloc.start()
+    engine.run(question)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 6_000**2 * 4 / 20
 
 
 @pytest.mark.usefixtures("short_runs")
