@@ -220,6 +220,7 @@ def test_the_gap_of_lemmas_8_and_9_holds_at_every_step(name: str, family: str) -
             assert smooth >= -(G @ alpha).min() + alpha @ G @ alpha / 2 - mu - 1e-9  # Lemma 8
             if family == "duplicates":
                 assert smooth >= -mu / 2 * to_witnesses(loop.q) ** 2 - 1e-9  # Lemma 9
+                assert length(found, p) <= math.sqrt(mu) * to_witnesses(loop.q) + 1e-7  # both
             assert state.lambda_ >= np.linalg.eigvalsh(G)[-1]
             seen += 1
         before = state
