@@ -1,7 +1,8 @@
 """Pairs of runs of rows: the unit of work where all points meet all points.
 
 A run is some whole blocks, or a part of a block where a block has many rows. Pairs are taken in the order of the left run, so
-that it stays while right ones come and go; a run costs a read whenever it comes again.
+that it stays while right ones come and go; but all pairs of parts of two blocks follow each other. A block costs a read
+whenever it comes again.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ def runs(n: int, m: int, block_rows: int) -> list[range]:
     """
     wanted = max(1, min(max(LEAST_ROWS, n // MOST_RUNS), RUN_BYTES // (8 * m)))
     long = max(1, round(wanted / block_rows)) * block_rows
-    parts = max(1, round(block_rows / wanted))
     found = []
     for first in range(0, n, long):
         rows = min(long, n - first)
+        parts = max(1, round(rows / wanted)) if block_rows > wanted else 1
         edges = [first + rows * i // parts for i in range(parts + 1)]
-        found += [range(a, b) for a, b in pairwise(edges) if a < b]
+        found += [range(a, b) for a, b in pairwise(edges)]
     return found
 
 
@@ -49,17 +50,18 @@ def pairs_of(dataset: Dataset, question: OnPairs) -> list[tuple[range, range]]:
     found = [
         (all_runs[i], all_runs[j]) for i in range(len(all_runs)) for j in range(i, len(all_runs)) if touched[i] or touched[j]
     ]
+    rows = dataset.block_rows
+    found.sort(key=lambda pair: (pair[0].start // rows, pair[1].start // rows))
     return found or [(all_runs[0], all_runs[0])]
 
 
 class _Held:
-    """The prepared runs of the last pair, and the last block, so that neither is read twice in a row."""
+    """The prepared runs of the last pair, and the last two blocks."""
 
     def __init__(self, dataset: Dataset, question: OnPairs, cost: Cost) -> None:
         self.reads: list[int] = []  # blocks, in the order in which they were read
         self._dataset, self._question, self._cost = dataset, question, cost
-        self._buffers = Buffers()
-        self._block: Block | None = None
+        self._blocks: list[tuple[int, Block, Buffers]] = []  # the last one read or asked for comes last
         self._prepared: dict[int, Any] = {}
 
     def pair(self, left: range, right: range) -> tuple[Any, Any]:
@@ -83,12 +85,17 @@ class _Held:
         return Block.of(run.start, points, label, norm, dataset.intercept)
 
     def _read(self, index: int) -> Block:
-        if self._block is None or self._block.start != index * self._dataset.block_rows:
-            began = perf_counter()
-            self._block = self._dataset.read(index, self._buffers, self._cost, keep=True)
-            self._cost.read_seconds += perf_counter() - began
-            self.reads.append(index)
-        return self._block
+        place = next((i for i, (known, _, _) in enumerate(self._blocks) if known == index), None)
+        if place is not None:
+            self._blocks.append(self._blocks.pop(place))
+            return self._blocks[-1][1]
+        buffers = self._blocks.pop(0)[2] if len(self._blocks) == 2 else Buffers()
+        began = perf_counter()
+        block = self._dataset.read(index, buffers, self._cost, keep=True)
+        self._cost.read_seconds += perf_counter() - began
+        self.reads.append(index)
+        self._blocks.append((index, block, buffers))
+        return block
 
 
 def scan_pairs(

@@ -163,6 +163,10 @@ def test_reads_are_counted_as_they_are() -> None:
     assert engine.cost.points == sum(300 - 40 * i for i in range(7))
     assert engine.cost.bytes_read == engine.cost.points * 16
     assert engine.cost.scan_seconds > 0
+    X, labels = points(480, 4)
+    engine = LocalEngine(in_blocks(X, labels, 160), 1)  # 3 blocks of 4 runs, of which two are held
+    engine.run(GramProduct(kernel, np.ones((480, 1))))
+    assert engine.cost.points == 4 * 160
 
 
 @pytest.mark.usefixtures("short_runs")
