@@ -5,6 +5,7 @@ from dfeas.checking import verify_certificate, verify_run
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, UsageError
 from dfeas.hull import Hull, in_hull
 from dfeas.instances import Instance, generate
+from dfeas.kernelled import KERNEL_METHODS
 from dfeas.kernels import NAMES as KERNELS
 from dfeas.methods import METHODS
 from dfeas.planning import Plan, plan
@@ -21,6 +22,7 @@ from dfeas.version import __version__
 
 __all__ = [
     "KERNELS",
+    "KERNEL_METHODS",
     "METHODS",
     "BadInputError",
     "Certificate",

@@ -18,6 +18,7 @@ from dfeas.hull import EPS
 from dfeas.hull import in_hull as find_in_hull
 from dfeas.instances import KINDS, Instance
 from dfeas.instances import generate as write_instance
+from dfeas.kernelled import KERNEL_METHODS
 from dfeas.kind import verify_separation
 from dfeas.looking import look
 from dfeas.memory import DEFAULT_MEMORY
@@ -182,7 +183,9 @@ def info(data: Path, labels: str | None, as_json: bool) -> None:
 
 @commands.command(cls=_Command, epilog=METHOD_HELP)
 @run_options
-@click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", *METHODS]), metavar="NAME")
+@click.option(
+    "--method", default="auto", show_default=True, type=click.Choice(["auto", *{**METHODS, **KERNEL_METHODS}]), metavar="NAME"
+)
 @click.option("--away-steps", is_flag=True, help="Of von-neumann: the same as --method von-neumann-away.")
 @kernel_options
 @click.option("--separation", is_flag=True, help="Go on to say complete, quasi-complete or overlap.")

@@ -8,13 +8,17 @@ from dataclasses import dataclass, replace
 from dfeas.errors import UsageError
 from dfeas.kernels import Kernel, kernel_of, usual_gamma
 from dfeas.kernels.kernel import Function
+from dfeas.kernels.methods import KERNEL_METHODS as ON_ALL
 from dfeas.kernels.working_set import KernelWorkingSet
 from dfeas.methods import AnyMethod
 from dfeas.passes import Columns, sample
 from dfeas.setting import Setting
 
-KERNEL_METHODS: dict[str, Callable[[Kernel], AnyMethod]] = {"working-set": KernelWorkingSet}
+KERNEL_METHODS: dict[str, Callable[[Kernel], AnyMethod]] = {"working-set": KernelWorkingSet, **ON_ALL}
 """Methods that work with a kernel."""
+
+POINT_BYTES = 400
+"""Memory of the driver for each point in methods that keep n-vectors, a few tens of them."""
 
 SAMPLE = 1000
 """Points from which gamma is found."""
@@ -51,10 +55,12 @@ def kernelled(
     return Kernelled(kernel, f"{kernel}, gamma one over the {what}{squared} of {min(len(found), SAMPLE)} points")
 
 
-def choose_kernel_method(method: str) -> tuple[str, str]:
-    """The method, and why. Raises UsageError when it has no kernels."""
+def choose_kernel_method(method: str, n: int, memory: int) -> tuple[str, str]:
+    """The method, and why. Raises UsageError when it has no kernels, or keeps n-vectors and memory does not hold them."""
     if method == "auto":
         return "working-set", "chosen for kernels: it evaluates them for few pairs of points"
     if method not in KERNEL_METHODS:
         raise UsageError(f"method {method} does not work with a kernel; expected {', '.join(KERNEL_METHODS)}")
+    if method in ON_ALL and POINT_BYTES * n > memory:
+        raise UsageError(f"{method} needs {POINT_BYTES * n / 1e6:.0f} MB of memory for {n} points; working-set needs less")
     return method, "asked for"

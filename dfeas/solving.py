@@ -64,7 +64,8 @@ def solve(
     ----------
     X : path of a dfeas dataset or of a zarr array, or an array (n, m) of NumPy, zarr, HDF5 or Dask; row j is point j.
     labels : (n,) array of two values, or the path of one; None when the dataset has them, or when all are +1.
-    method : a name of ``dfeas.METHODS``, or ``auto``: the working set where it fits the memory, otherwise mirror prox.
+    method : a name of ``dfeas.METHODS``, or ``auto``: the working set where it fits the memory, otherwise mirror prox. With a
+        kernel a name of ``dfeas.KERNEL_METHODS``.
     eps : a run may end with ``eps-infeasible``: no unit vector has a margin above eps on the unit points.
     margin_tolerance : go on past the first separator until margin_lower >= (1 - margin_tolerance) margin_upper: the hyperplane
         of maximum margin (hard-margin SVM) up to this share.
@@ -87,7 +88,8 @@ def solve(
     ------
     UsageError, BadInputError, CorruptDataError : see ``dfeas.errors``; their text is one line that says what to do.
     """
-    known(method, ("auto",))
+    if kernel is None:
+        known(method, ("auto",))
     function = None if kernel is None or isinstance(kernel, str) else kernel
     if kernel is None and (gamma, degree, coef0) != (None, None, None):
         raise UsageError("gamma, degree and coef0 are those of a kernel, and none is given")
@@ -99,7 +101,7 @@ def solve(
         if kernel is None:
             name, why = choose(method, facts_of(setting.dataset, asked.memory))
         else:
-            name, why = choose_kernel_method(method)
+            name, why = choose_kernel_method(method, setting.dataset.n, asked.memory)
             found = kernelled(setting, kernel, gamma, degree, coef0)
             text, why = found.kernel.to_text(), f"{why}; {found.why}"
         folder = None if out is None else stack.enter_context(run_folder(Path(out)))

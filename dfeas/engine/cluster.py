@@ -13,11 +13,12 @@ from distributed.scheduler import KilledWorker
 
 from dfeas.engine.clusters import LOST, line
 from dfeas.engine.homes import Homes
+from dfeas.engine.pairs import join_pairs, pairs_of, scan_pairs
 from dfeas.engine.ranges import cut, join, parts, pieces, scan_range
 from dfeas.engine.watch import LOOK_SECONDS, Watch
 from dfeas.engine.work import fold_range, on_worker, read_range, size
 from dfeas.errors import ClusterLostError, CorruptDataError
-from dfeas.passes import Fold, OnVectors, Ordered, Question
+from dfeas.passes import Fold, OnPairs, OnVectors, Ordered, Question
 from dfeas.signals import interrupts_held
 from dfeas.store import Dataset, Source
 from dfeas.store.opened import forget
@@ -86,6 +87,10 @@ class DaskEngine:
             held = _Carried((question.fold.start(), Cost()))
             answer, self.cost = self._persist(lambda: self._fold(question.fold, held), lambda: held.done)
             self._compare(None)
+        elif isinstance(question, OnPairs):
+            pairs = len(pairs_of(self.dataset, question))
+            answer, self.cost, reads = join_pairs(question, self.map(scan_pairs, question, count=pairs))
+            self._compare(reads)
         else:
             blocks = parts(question)[1]
             count = None if blocks is None else len(blocks)

@@ -9,8 +9,9 @@ from time import perf_counter
 from typing import Any, TypeVar
 
 from dfeas.blas import one_thread, processors
+from dfeas.engine.pairs import join_pairs, pairs_of, scan_pairs
 from dfeas.engine.ranges import cut, fold_blocks, join, parts, pieces, scan_range
-from dfeas.passes import OnVectors, Ordered, Question
+from dfeas.passes import OnPairs, OnVectors, Ordered, Question
 from dfeas.store import Dataset
 from dfeas.store.reading import Cost
 from dfeas.store.scratch import Scratch
@@ -27,10 +28,11 @@ class LocalEngine:
     def __init__(self, dataset: Dataset, threads: int | None = None, scratch: Scratch | None = None) -> None:
         self.dataset = dataset
         self.scratch = scratch
-        self.parallel = max(1, min(threads or processors(), dataset.blocks))
+        self._threads = threads or processors()
+        self.parallel = max(1, min(self._threads, dataset.blocks))
         self.cost = Cost()
         self._stop = Event()
-        self._pool = ThreadPoolExecutor(self.parallel, "dfeas-scan")
+        self._pool = ThreadPoolExecutor(self._threads, "dfeas-scan")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -42,6 +44,9 @@ class LocalEngine:
         began = perf_counter()
         if isinstance(question, Ordered):
             answer = self._fold(question)
+        elif isinstance(question, OnPairs):
+            pairs = len(pairs_of(self.dataset, question))
+            answer, self.cost, _ = join_pairs(question, self.map(scan_pairs, question, self._stop.is_set, count=pairs))
         else:
             blocks = parts(question)[1]
             count = None if blocks is None else len(blocks)
@@ -63,8 +68,9 @@ class LocalEngine:
         """``function(dataset, first, stop, *args)`` over ranges of all blocks, or of ``count``, in order."""
         self._stop.clear()
         blocks = self.dataset.blocks if count is None else count
-        more = RANGES_PER_THREAD if self.parallel > 1 else 1
-        ranges = cut(blocks, pieces(blocks * self.dataset.block_bytes, self.parallel, more))
+        threads = max(1, min(self._threads, blocks))
+        more = RANGES_PER_THREAD if threads > 1 else 1
+        ranges = cut(blocks, pieces(blocks * self.dataset.block_bytes, threads, more))
         with one_thread():
             if len(ranges) == 1:
                 return [function(self.dataset, *ranges[0], *args)]

@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Any
 
 from dfeas.engine.tree import Tree
-from dfeas.passes import AnyPass, Fold, OnVectors, Ordered, Partial, Positive, Question, Recover, VectorPass
+from dfeas.passes import AnyPass, Fold, OnPairs, OnVectors, Ordered, Partial, Positive, Question, Recover, VectorPass
 from dfeas.passes.block import Block
 from dfeas.store import Dataset
 from dfeas.store.reading import Cost
@@ -42,8 +42,8 @@ def parts(question: Question) -> tuple[AnyPass | VectorPass[Any, Any], Sequence[
         return question.pass_, question.blocks
     if isinstance(question, OnVectors):
         return question.pass_, None
-    if isinstance(question, Ordered):
-        raise TypeError("a fold has no ranges that could be scanned apart")
+    if isinstance(question, Ordered | OnPairs):
+        raise TypeError("neither a fold nor pairs have ranges of blocks that could be scanned apart")
     return question, None
 
 

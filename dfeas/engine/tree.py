@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from dfeas.passes import AnyPass, VectorPass
+from dfeas.passes import AnyPass, OnPairs, VectorPass
 
 
 @dataclass
 class Tree:
     """Partials of consecutive blocks, merged as far as the fixed tree allows."""
 
-    pass_: AnyPass | VectorPass[Any, Any]
+    pass_: AnyPass | VectorPass[Any, Any] | OnPairs
     nodes: list[tuple[int, int, Any]] = field(default_factory=list)  # (level, index, partial), in order of blocks
 
     def push(self, level: int, index: int, partial: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -83,7 +84,36 @@ class OnVectors:
     keeps: tuple[str, ...] | None  # all others may be forgotten when this pass is done; None: nothing may
 
 
-Alone = Partial | Ordered | OnVectors
+class OnPairs(ABC):
+    """A question to all pairs of points, asked of two runs of rows at a time; every two runs, and each with itself, meet once.
+
+    Picklable. The runs, their order and the tree in which partials are merged follow from the shape of the data only.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def touches(self, rows: range) -> bool:
+        """Whether pairs with these rows count; two runs that do not are not read."""
+
+    @abstractmethod
+    def prepare(self, block: Block) -> Any:
+        """What is held of a run while it meets others. The block has memory of its own, so that views may be kept."""
+
+    @abstractmethod
+    def scan(self, left: Any, right: Any) -> Any:
+        """Answer for two prepared runs, the left one first in the data; or for one and itself."""
+
+    @abstractmethod
+    def merge(self, first: Any, second: Any) -> Any:
+        """As for a pass."""
+
+    @abstractmethod
+    def finish(self, partial: Any) -> Any:
+        """As for a pass."""
+
+
+Alone = Partial | Ordered | OnVectors | OnPairs
 """Questions that read in a way of their own; nothing else rides with them."""
 
 Question = AnyPass | Alone

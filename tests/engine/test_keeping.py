@@ -13,6 +13,8 @@ from dfeas.engine import LocalEngine
 from dfeas.engine.cluster import DaskEngine
 from dfeas.engine.clusters import local_cluster
 from dfeas.errors import CorruptDataError
+from dfeas.kernels import kernel_of
+from dfeas.kernels.gram import GramProduct
 from dfeas.passes import Online, Ordered, Partial, Softmin, Survey
 from dfeas.setting import survey
 from dfeas.store import Source, open_source
@@ -130,7 +132,8 @@ def test_a_worker_that_sees_other_data_than_the_survey_is_noticed(tmp_path: Path
         data = open_source(source)
         engine = DaskEngine(client, source, data)
         survey(Surveying(engine, data))  # type: ignore[arg-type]
-        for question in (QUESTION, Partial(Survey(), (1, 3)), Ordered(Online(np.ones(50)))):
+        pairs = GramProduct(kernel_of("linear")[0], np.eye(20_000, 1, -1234))
+        for question in (QUESTION, Partial(Survey(), (1, 3)), Ordered(Online(np.ones(50))), pairs):
             engine.run(question)
         client.restart()  # another process, which has seen nothing yet
         engine.run(QUESTION)
@@ -139,7 +142,7 @@ def test_a_worker_that_sees_other_data_than_the_survey_is_noticed(tmp_path: Path
             zarr.open_array(tmp_path / "x")[1234, 5] += 1
         else:
             np.save(tmp_path / "labels.npy", np.arange(20_000) % 2 == 0)
-        for question in (QUESTION, Ordered(Online(np.ones(50)))):
+        for question in (QUESTION, Ordered(Online(np.ones(50))), pairs):
             with pytest.raises(CorruptDataError, match="workers read other points or labels"):
                 engine.run(question)
 

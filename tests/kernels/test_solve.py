@@ -47,6 +47,16 @@ def test_verdicts_are_those_of_explicit_features(seed: int) -> None:
         assert result.proof == "exact"
 
 
+@pytest.mark.parametrize("method", [name for name in dfeas.KERNEL_METHODS if name != "snkpvn"])
+def test_every_method_ends_with_checked_evidence(method: str, tmp_path: Path) -> None:
+    X, labels = ring(150, 4)
+    wide = dfeas.solve(X * 1.2, labels, kernel="exponential", method=method, eps=1e-2, max_passes=3000, out=tmp_path / "run")
+    assert (wide.verdict, wide.proof, wide.method) == ("feasible", "rigorous", method)
+    X, labels = np.vstack([X, X]), np.append(labels, -labels)
+    none = dfeas.solve(X, labels, kernel="exponential", method=method, eps=0.05, max_passes=3000)
+    assert none.verdict in ("infeasible", "eps-infeasible")
+
+
 @pytest.mark.parametrize("kernel", dfeas.KERNELS)
 def test_a_ring_is_separated_by_what_can(kernel: str) -> None:
     X, labels = ring(400, 0)

@@ -1,0 +1,104 @@
+"""The Gram pass, a product with a kernel matrix that is never stored, against what it cannot do without and what people do.
+
+    python benchmarks/gram_pass.py
+
+Beside it: the bare matrix products of the same prepared tiles; scikit-learn's rbf_kernel and a product with what it returns;
+and ten columns at once. One thread each, points in memory in float32. All take turns; figures are medians, ratios medians of
+the ratios of the turns. Memory is the peak of what is allocated beyond the points, in runs of their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tracemalloc
+from collections.abc import Callable
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+from sklearn.metrics.pairwise import rbf_kernel
+from threadpoolctl import threadpool_limits
+
+from dfeas.engine import LocalEngine
+from dfeas.engine.pairs import runs
+from dfeas.kernels import kernel_of, usual_gamma
+from dfeas.kernels.gram import GramProduct, Run
+from dfeas.passes import Block
+from dfeas.passes.block import norms
+from dfeas.store import Dataset, from_arrays
+
+
+def bare(tiles: list[list[tuple[np.ndarray, np.ndarray]]]) -> None:
+    """The product of each tile that the pass computes."""
+    for i, ours in enumerate(tiles):
+        for j, theirs in enumerate(tiles[i:], i):
+            for a, (one, _) in enumerate(ours):
+                for _, other in theirs[a:] if i == j else theirs:
+                    one @ other.T
+
+
+def prepared(dataset: Dataset, run: Run) -> list[list[tuple[np.ndarray, np.ndarray]]]:
+    """The tiles of all runs."""
+    found = [
+        Run(run.kernel, rows.start, run.points[rows.start : rows.stop], run.label[rows.start : rows.stop])
+        for rows in runs(dataset.n, dataset.m, dataset.block_rows)
+    ]
+    assert all(part.safe for part in found)
+    return [part.tiles(True) for part in found]
+
+
+def peak(action: Callable[[], object]) -> float:
+    """Bytes allocated at most."""
+    tracemalloc.start()
+    action()
+    found = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return found
+
+
+def main(words: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--points", type=int, default=20_000)
+    parser.add_argument("--features", type=int, default=784)
+    parser.add_argument("--turns", type=int, default=5)
+    options = parser.parse_args(words)
+    n, m = options.points, options.features
+    rng = np.random.default_rng(0)
+    X = rng.random((n, m), dtype=np.float32)
+    labels = np.where(rng.random(n) < 0.5, -1, 1)
+    open_kernel = kernel_of("rbf")[0]
+    kernel = kernel_of("rbf", usual_gamma(open_kernel, X[:500]))[0]
+    dataset = from_arrays(X, labels)
+    V = rng.standard_normal((n, 10))
+    ten, one = GramProduct(kernel, V), GramProduct(kernel, V[:, :1].copy())
+    tiles = prepared(dataset, Run.of(kernel, Block.of(0, X, labels, norms(X))))
+    narrow = (labels * V[:, 0]).astype(np.float32)
+    engine = LocalEngine(dataset, 1)
+    actions: dict[str, Callable[[], object]] = {
+        "Gram pass, one column": lambda: engine.run(one),
+        "Gram pass, ten columns": lambda: engine.run(ten),
+        "bare products of the same tiles": lambda: bare(tiles),
+        "rbf_kernel, then a product": lambda: labels * (rbf_kernel(X, gamma=kernel.gamma) @ narrow),
+    }
+    with threadpool_limits(1):
+        report(actions, options.turns)
+        print(f"\nReads of the data in one product: {engine.cost.points / n:.1f}")
+
+
+def report(actions: dict[str, Callable[[], object]], turns: int) -> None:
+    taken: dict[str, list[float]] = {name: [] for name in actions}
+    for _ in range(turns):
+        for name, action in actions.items():
+            began = perf_counter()
+            action()
+            taken[name].append(perf_counter() - began)
+    print("| what | seconds | Gram pass / this | peak memory, MB |")
+    print("|---|---|---|---|")
+    pass_seconds = taken["Gram pass, one column"]
+    for name, seconds in taken.items():
+        ratio = median(a / b for a, b in zip(pass_seconds, seconds, strict=True))
+        print(f"| {name} | {median(seconds):.3g} | {ratio:.2f} | {peak(actions[name]) / 1e6:.4g} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""Both ends of the margin bracket, from combinations.
+
+|y|^2 = alpha'G alpha is a sum with cancellation: of a short y it is all rounding. A length below the square root of ``floor``
+times |alpha|_1 is none, so that neither end claims more than the products can tell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import sqrt
+
+import numpy as np
+
+from dfeas.kernels.kernel import Floats
+from dfeas.kernels.methods.combination import Combination
+from dfeas.methods import Bracket, Evidence, Expansion, Facts, Sparse
+
+FLOORS = {4: 2.0**-22, 8: 2.0**-50}
+"""By the bytes of an entry as stored: points in float32 have tiles in float32, where these are safe."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The bracket, and the x that attains its upper end."""
+
+    bracket: Bracket
+    best: Floats | None  # (n,) on the simplex, |x|_G = bracket.upper
+    floor: float  # squares of lengths are right up to this times |alpha|_1^2
+
+    @classmethod
+    def open(cls, facts: Facts) -> Ends:
+        """Nothing is known."""
+        return cls(Bracket(), None, FLOORS[facts.itemsize])
+
+    def with_separator(self, y: Combination) -> Ends:
+        """Raise the lower end if y has the larger margin, min_j (G alpha)_j / |y|."""
+        square = y.square
+        if square <= self.floor * float(np.abs(y.alpha).sum()) ** 2:
+            return self
+        lower = float(y.scores.min()) / sqrt(square)
+        if not lower > self.bracket.lower:
+            return self
+        index = np.flatnonzero(y.alpha)
+        expansion = Expansion(index, y.alpha[index] / sqrt(square))
+        return replace(self, bracket=Bracket(lower, self.bracket.upper, expansion))
+
+    def with_simplex(self, x: Combination) -> Ends:
+        """Lower the upper end to |x|_G; at the optimum Ax is the widest separator, so that it is tried for the other end."""
+        found = self.with_separator(x)
+        upper = sqrt(max(x.square, self.floor))
+        if not upper < self.bracket.upper:
+            return found
+        return replace(found, bracket=found.bracket.with_upper(upper), best=x.alpha)
+
+    def evidence(self, iterations: int, violated: int | None = None, stalled: str = "") -> Evidence:
+        """What is known; products that cannot tell a smaller |x|_G stall it."""
+        lost = self.best is not None and self.bracket.upper <= sqrt(self.floor)
+        more = "; points in float64 allow more" if self.floor == FLOORS[4] else ""
+        stalled = stalled or (f"|x|_G is as small as rounding lets it be{more}" if lost else "")
+        return Evidence(self.bracket, None if self.best is None else self.gordan, iterations, violated, stalled)
+
+    def gordan(self) -> Sparse:
+        """The best x."""
+        assert self.best is not None, "the upper end is that of some x"
+        index = np.flatnonzero(self.best)
+        return Sparse(index, self.best[index] / self.best.sum())

@@ -1,0 +1,62 @@
+"""The driver runs a kernel method as any other: verdicts, reads, checks."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dfeas import driver
+from dfeas.certificate import Certificate
+from dfeas.engine import LocalEngine
+from dfeas.kernels.methods import KERNEL_METHODS
+from dfeas.lane import Lane
+from dfeas.termination import Goal, Limits
+from dfeas.verify import Check
+from tests.kernels.dense import in_blocks
+from tests.kernels.running import Problem, problem
+
+
+def checked_by(found: Problem) -> Callable[[Certificate], Check]:
+    """A check of certificates by the stored matrix."""
+
+    def check(certificate: Certificate) -> Check:
+        alpha = np.zeros(len(found.X))
+        alpha[certificate.support] = certificate.weights
+        length = float(np.sqrt(max(0.0, alpha @ found.G @ alpha)))
+        if certificate.kind == "separator":
+            assert (found.G @ alpha).min() > 0
+            return Check("feasible", "rigorous", (found.G @ alpha).min() / length, 1.0, len(alpha), 0, "checked")
+        assert (alpha >= 0).all()
+        return Check("eps-infeasible", "rigorous", -1.0, length / alpha.sum(), len(alpha), 0, "checked")
+
+    return check
+
+
+@pytest.mark.parametrize("name", KERNEL_METHODS)
+@pytest.mark.parametrize(("family", "verdict"), [("blobs", "feasible"), ("linear, no margin", "eps-infeasible")])
+def test_a_verdict_of_each_method(name: str, family: str, verdict: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dfeas.engine.pairs.LEAST_ROWS", 16)
+    monkeypatch.setattr("dfeas.engine.pairs.MOST_RUNS", 10**6)
+    found = problem(family)
+    method = KERNEL_METHODS[name](found.kernel)
+    engine = LocalEngine(in_blocks(found.X, found.labels, 8), 2)
+    records: list[Any] = []
+
+    class Sink:
+        def record(self, record: Any) -> None:
+            records.append((record, engine.cost.points))
+
+        def note(self, event: str, text: str, **values: Any) -> None:
+            assert event != "refused"
+
+    lane = Lane(method, method.init(found.facts), Goal(eps=0.05), (Sink(),), kernel=found.kernel.to_text())
+    (outcome,), reads = driver.run(engine, [lane], Limits(passes=20_000), fingerprint="", verify=checked_by(found))
+    engine.close()
+    assert outcome.decision.verdict == verdict
+    assert outcome.decision.stopped == "verdict"
+    assert outcome.certificate is not None
+    assert outcome.certificate.kernel == found.kernel.to_text()
+    assert outcome.record.passes == sum(min(1, points / len(found.X)) for _, points in records)
+    assert outcome.reads >= sum(points for _, points in records) / len(found.X)
+    assert reads >= outcome.record.passes + 1 - 1e-9  # and the check

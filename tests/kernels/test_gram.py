@@ -1,0 +1,195 @@
+"""The Gram pass: its definition, both engines, its cost."""
+
+import tracemalloc
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dfeas.engine import LocalEngine, pairs
+from dfeas.engine.cluster import DaskEngine
+from dfeas.engine.pairs import runs
+from dfeas.kernels import Kernel, kernel_of
+from dfeas.kernels.gram import GramProduct
+from dfeas.store import Source, from_arrays, open_source
+from tests.bits import digest
+from tests.kernels.dense import dense, in_blocks
+
+KERNELS = {
+    "rbf": {"gamma": 0.2},
+    "exponential": {"gamma": 0.2},
+    "laplacian": {"gamma": 0.1},
+    "polynomial": {"gamma": 0.3, "degree": 3, "coef0": 0.5},
+    "linear": {},
+    "cosine": {},
+}
+
+
+def points(n: int, m: int, seed: int = 0, dtype: str = "float64") -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, m)).astype(dtype), np.where(rng.random(n) < 0.5, -1, 1)
+
+
+@pytest.fixture
+def short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several runs of some 40 rows, each of several tiles."""
+    monkeypatch.setattr(pairs, "LEAST_ROWS", 40)
+    monkeypatch.setattr(pairs, "MOST_RUNS", 10**6)
+    monkeypatch.setattr("dfeas.kernels.gram.TILE_ROWS", 16)
+
+
+@pytest.mark.usefixtures("short_runs")
+@pytest.mark.parametrize("block_rows", [7, 25, 300])
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_answer_is_the_product_with_the_gram_matrix(name: str, block_rows: int) -> None:
+    X, labels = points(230, 5)
+    kernel = kernel_of(name, **KERNELS[name])[0]
+    G = dense(kernel, X, labels)
+    rng = np.random.default_rng(1)
+    engine = LocalEngine(in_blocks(X, labels, block_rows), 1)
+    full = rng.standard_normal((230, 3))
+    few = np.zeros((230, 2))
+    few[[3, 77, 229], 0], few[77, 1] = 1.0, -2.0
+    half = full * (np.arange(230) < 100)[:, None]
+    near = 1e-6 if name == "exponential" else 1e-11  # the square root of a difference
+    for V in (full, few, half, full * 1e200, full * [1, 1e-150, 0], np.zeros((230, 1))):
+        scale = np.abs(V).sum(axis=0)
+        assert (np.abs(engine.run(GramProduct(kernel, V)) - G @ V) <= near * scale).all()
+        unsigned = labels[:, None] * (G @ (labels[:, None] * V))
+        assert (np.abs(engine.run(GramProduct(kernel, V, signed=False)) - unsigned) <= near * scale).all()
+
+
+@pytest.mark.usefixtures("short_runs")
+def test_an_intercept_is_a_feature_and_a_function_a_kernel() -> None:
+    X, labels = points(100, 3)
+    V = np.random.default_rng(1).standard_normal((100, 2))
+    wide = np.column_stack([X, np.ones(100)])
+    kernel = kernel_of("linear")[0]
+    engine = LocalEngine(in_blocks(X, labels, 30, intercept=True), 1)
+    assert np.allclose(engine.run(GramProduct(kernel, V)), dense(kernel, wide, labels) @ V)
+    function = kernel_of(lambda a, b: (a @ b.T + 1) ** 2)[0]
+    engine = LocalEngine(in_blocks(X, labels, 30), 1)
+    assert np.allclose(engine.run(GramProduct(function, V)), dense(kernel_of("polynomial", 1.0, 2, 1.0)[0], X, labels) @ V)
+
+
+@pytest.mark.usefixtures("short_runs")
+@pytest.mark.parametrize("name", KERNELS)
+def test_single_precision_where_it_is_safe(name: str) -> None:
+    X, labels = points(200, 5, dtype="float32")
+    X[100:150] *= 1000  # gamma |x|^2 is far too large there
+    kernel = kernel_of(name, **KERNELS[name])[0]
+    G = dense(kernel, X.astype(np.float64), labels)
+    V = np.random.default_rng(1).standard_normal((200, 2)) * 1e60
+    found = LocalEngine(in_blocks(X, labels, 25), 1).run(GramProduct(kernel, V))
+    assert (np.abs(found - G @ V) <= 2e-6 * np.abs(V).sum(axis=0)).all()
+
+
+@given(st.integers(1, 300_000), st.integers(1, 5000), st.integers(1, 300_000))
+@settings(max_examples=200)
+def test_runs_cover_the_rows_and_keep_to_blocks(n: int, m: int, block_rows: int) -> None:
+    block_rows = min(n, block_rows)
+    found = runs(n, m, block_rows)
+    assert [found[0].start, found[-1].stop] == [0, n]
+    assert all(a.stop == b.start for a, b in pairwise(found))
+    for run in found:
+        whole = run.start % block_rows == 0 and (run.stop % block_rows == 0 or run.stop == n)
+        assert whole or run.start // block_rows == (run.stop - 1) // block_rows
+        assert len(run) <= 2 * max(block_rows if len(run) > block_rows else 0, pairs.LEAST_ROWS, n // pairs.MOST_RUNS)
+
+
+@pytest.mark.usefixtures("short_runs")
+def test_tiles_are_computed_once_and_only_where_they_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, labels = points(320, 4)
+    kernel = kernel_of("rbf", 0.2)[0]
+    engine = LocalEngine(in_blocks(X, labels, 40), 1)
+    entries = []
+    tile = Kernel.tile
+
+    def counted(self: Kernel, left: Any, right: Any) -> Any:
+        found = tile(self, left, right)
+        entries.append(found.size)
+        return found
+
+    monkeypatch.setattr(Kernel, "tile", counted)
+
+    def computed(V: np.ndarray) -> int:
+        entries.clear()
+        engine.run(GramProduct(kernel, V))
+        return sum(entries)
+
+    V = np.random.default_rng(0).standard_normal((320, 1))
+    assert computed(V) == (320**2 + 8 * (14**2 + 2 * 13**2)) / 2  # the upper half, and all of the tiles on the diagonal
+    assert computed(V * (np.arange(320) == 7)[:, None]) == 320
+    assert computed(np.where(np.arange(320) == 7, 1, np.where(np.arange(320) < 40, 1e-40, 0))[:, None]) == 320
+    assert computed(V * np.isin(np.arange(320), [7, 8, 300])[:, None]) == 3 * 320
+    assert engine.cost.points <= 3 * 320
+    half = computed(V * (np.arange(320) < 160)[:, None])
+    assert half < 0.8 * 320**2 / 2  # of pairs that touch nothing, none
+
+
+def test_a_product_needs_a_small_part_of_the_memory_of_the_matrix() -> None:
+    X, labels = points(6_000, 20, dtype="float32")
+    engine = LocalEngine(from_arrays(X, labels), 1)
+    question = GramProduct(kernel_of("rbf", 0.05)[0], np.ones((6_000, 1)))
+    tracemalloc.start()
+    engine.run(question)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 6_000**2 * 4 / 20
+
+
+@pytest.mark.usefixtures("short_runs")
+def test_one_block_keeps_all_threads_busy() -> None:
+    X, labels = points(320, 4)
+    V = np.ones((320, 1))
+    engine = LocalEngine(from_arrays(X, labels), 3)
+    found = engine.run(GramProduct(kernel_of("rbf", 0.2)[0], V))
+    assert engine.cost.points == 3 * 320  # each thread read the block once
+    assert np.allclose(found, dense(kernel_of("rbf", 0.2)[0], X, labels) @ V)
+
+
+@pytest.mark.usefixtures("short_runs")
+def test_reads_are_counted_as_they_are() -> None:
+    X, labels = points(300, 4, dtype="float32")
+    kernel = kernel_of("rbf", 0.2)[0]
+    V = np.ones((300, 1))
+    engine = LocalEngine(in_blocks(X, labels, 20), 1)  # 7 runs of 2 blocks, and one of 1
+    engine.run(GramProduct(kernel, V))
+    # the left run stays while the right ones go by; the last one stays, too
+    assert engine.cost.points == sum(300 - 40 * i for i in range(7))
+    assert engine.cost.bytes_read == engine.cost.points * 16
+    assert engine.cost.scan_seconds > 0
+    X, labels = points(480, 4)
+    engine = LocalEngine(in_blocks(X, labels, 160), 1)  # 3 blocks of 4 runs, of which two are held
+    engine.run(GramProduct(kernel, np.ones((480, 1))))
+    assert engine.cost.points == 4 * 160
+
+
+@pytest.mark.usefixtures("short_runs")
+def test_the_same_bits_from_threads_and_workers(
+    dataset: Callable[..., Any], client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pairs, "LEAST_ROWS", 2048)  # workers do not see what tests patch
+    monkeypatch.setattr(pairs, "MOST_RUNS", 32)
+    path, _ = dataset("halfspace", 6, 9_000, block_rows=1_000)
+    source = Source(str(path))
+    kernel = kernel_of("rbf", 0.5)[0]
+    rng = np.random.default_rng(0)
+    questions = [GramProduct(kernel, rng.standard_normal((9_000, 3))), GramProduct(kernel, np.eye(9_000, 2), signed=False)]
+
+    def bits(engine: Any) -> str:
+        found = digest(*[engine.run(question) for question in questions])
+        engine.close()
+        return found
+
+    monkeypatch.setattr("dfeas.kernels.gram.TILE_ROWS", 512)
+    found = {bits(LocalEngine(open_source(source), threads)) for threads in (1, 2, 5)}
+    found.add(bits(DaskEngine(client, source, open_source(source))))
+    kept = open_source(source)
+    kept.keep(60_000)
+    found.add(bits(LocalEngine(kept, 2)))
+    assert len(found) == 1
