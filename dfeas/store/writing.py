@@ -77,7 +77,8 @@ class DatasetWriter:
         self._summaries[index] = _SURVEY.scan(Block.of(index * self.block_rows, points, label, norm))
         refuse_unusable(self._summaries[index], str(self.path), self._names)
         self._checksums[index] = checksum(points), checksum(label), checksum(norm)
-        for name, values, crc in zip(self._arrays, (points, label, norm), self._checksums[index], strict=True):
+        arrays: tuple[NDArray[Any], ...] = (points, label, norm)
+        for name, values, crc in zip(self._arrays, arrays, self._checksums[index], strict=True):
             self._store(name, index, values, crc)
 
     def _store(self, name: str, index: int, values: NDArray[Any], crc: int) -> None:
