@@ -52,6 +52,7 @@ from dfeas.solving import solve as run_solve
 from dfeas.store import Source, open_source
 from dfeas.store.formats import FORMATS
 from dfeas.store.ingest import ingest as write_dataset
+from dfeas.store.layout import DTYPES
 from dfeas.submitting import fetch as run_fetch
 from dfeas.submitting import status as run_status
 from dfeas.submitting import submit as run_submit
@@ -117,16 +118,20 @@ class _Command(click.Command):
 @click.option("--points", required=True, type=int, help="Number of points (n).")
 @click.option("--margin", default=0.01, show_default=True, help="Best margin R of planted and one-flip.")
 @click.option("--seed", default=0, show_default=True, help="The same seed gives the same data.")
-@click.option("--dtype", default="float32", show_default=True, type=click.Choice(["float32", "float64"]))
+@click.option(
+    "--dtype", default="float32", show_default=True, type=click.Choice(DTYPES), help="Of the entries as they are stored."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def generate(kind: str, out: Path, features: int, points: int, margin: float, seed: int, dtype: str, as_json: bool) -> None:
     """Write a generated dataset with a known answer.
 
     \b
-    halfspace   random unit points flipped onto one side of a random plane: feasible, thin margin
+    halfspace   random points on both sides of a random plane: feasible, thin margin
     planted     all points at margin >= R from a planted plane, pairs exactly at R: feasible, best margin R
     gaussian    standard normal points, random labels: infeasible when there are many more points than features
     one-flip    planted, with one label wrong: infeasible
+
+    Integers and float16, for halfspace and gaussian, are rounded normal numbers, of integers over their whole range.
     """
     instance = Instance(kind, features, points, margin, seed, dtype)
     header = write_instance(instance, out, Written(sys.stderr))

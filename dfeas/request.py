@@ -10,6 +10,7 @@ import numpy as np
 from dfeas.errors import UsageError
 from dfeas.memory import POINT_BYTES, WEIGHING, parse_bytes
 from dfeas.methods import METHODS, Facts, working_set_size
+from dfeas.passes.points import working
 from dfeas.store import Dataset
 
 LEAST_EPS = 1e-12
@@ -56,7 +57,7 @@ def known(method: object, more: tuple[str, ...] = ()) -> str:
 
 def facts_of(dataset: Dataset, memory: int, tolerance: float | None = None, radius: float = 1.0) -> Facts:
     """What a method may know: a quarter of the budget is for what it keeps, as much for answers, the rest for copies."""
-    size = dataset.dtype.itemsize
+    size = working(dataset.dtype).itemsize
     return Facts(dataset.dimension, dataset.n, memory // 4, dataset.blocks, size, tolerance, radius)
 
 

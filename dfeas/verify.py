@@ -3,10 +3,11 @@
 It shares no code with passes and methods. What it has read of a dataset is compared with the fingerprint, whoever read it.
 
 With u = 2**-53 and float64 arithmetic, for any order of summation |fl(x'y) - x'y| <= m u / (1 - m u) |x|'|y|, and
-underflow adds at most m 2**-1074 (Higham, Accuracy and Stability, section 3.1). float32 entries are exact in float64.
+underflow adds at most m 2**-1074 (Higham, Accuracy and Stability, section 3.1). Entries are exact in float64.
 
 * Separator: every point's score must exceed its own bound; those that do not are decided by compensated products, and then in
-  integers, so that every one is decided. For points in float32 products in float32 come first, with bounds of their own. A
+  integers, so that every one is decided. For points that float32 holds exactly products in float32 come first, with bounds of
+  their own. A
   positive norm does not change a sign, so signs are those of the stored points. The margin is rounded down.
 * Gordan certificate: |Ax| of the signed unit columns, with the bounds of norms, products and sums added, rounded up, over a
   rounded-down sum of weights: no unit y has a larger margin. When that is next to nothing, it is proved where possible that
@@ -40,6 +41,8 @@ U, U32 = 2.0**-53, 2.0**-24
 TINY32 = 2.0**-149
 SQUARES = (1e-20, 1e30)
 """Squares of norms in float32 that underflow leaves alone, as it does the products of such points."""
+EXACT32 = ("int8", "uint8", "int16", "uint16", "float16", "float32")
+"""Types whose numbers are numbers of float32: integers below 2**24 are."""
 SINGLE = 10_000
 """Features up to which products in float32 tell anything."""
 AHEAD = 8
@@ -235,7 +238,7 @@ def _gamma(terms: int) -> float:
 
 def _look_at_scores(found: Found, block: _Stored, y: NDArray[np.float64]) -> None:
     rows = np.arange(len(block.points))
-    if block.points.dtype == np.float32 and len(y) < SINGLE:
+    if block.points.dtype.name in EXACT32 and len(y) < SINGLE:
         rows = _not_by_float32(found, block, y)
     size = max(1, PIECE_BYTES // (8 * len(y)))
     for piece in range(0, len(rows), size):
@@ -255,7 +258,7 @@ def _not_by_float32(found: Found, block: _Stored, y: NDArray[np.float64]) -> NDA
     size = max(1, PIECE_BYTES // (4 * m))
     with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
         for piece in range(0, b, size):  # each in cache for both
-            points = block.points[piece : piece + size]
+            points = block.points[piece : piece + size].astype(np.float32, copy=False)
             np.dot(points, single[:m], out=score[piece : piece + size])
             np.einsum("ij,ij->i", points, points, out=square[piece : piece + size])
         square = square.astype(np.float64)

@@ -35,7 +35,7 @@ ALLOWED = {
     "driver": {"engine", "errors", "lane", "methods", "passes", "termination", "trace"},
     "checkpoint": {"checkpoint", "errors", "store", "version"},
     "signals": set(),
-    "instances": {"errors", "store"},
+    "instances": {"errors", "passes", "store"},
     "report": {
         "report",
         "blas",

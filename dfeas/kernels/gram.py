@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from dfeas.kernels.kernel import Array, Floats, Kernel
+from dfeas.kernels.select import seen
 from dfeas.passes import OnPairs
 from dfeas.passes.block import Block, Indices
 
@@ -47,7 +48,7 @@ class Run:
     @classmethod
     def of(cls, kernel: Kernel, block: Block) -> Run:
         """Views of a block, but for the intercept."""
-        points = block.points
+        points: Array = seen(block.points)
         if block.intercept:
             points = np.column_stack([points, np.ones(block.size, points.dtype)])
         return cls(kernel, block.start, points, block.label.astype(np.float64))

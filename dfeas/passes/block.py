@@ -15,9 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Array = NDArray[np.float32] | NDArray[np.float64]
-Indices = NDArray[np.int64]
+from dfeas.passes.points import Array, Floats, Indices, Points, norms, tile, working
 
 TILE_BYTES = 4 << 20
 """A scan works on tiles of this size: they stay in cache between the two products, and need few Python calls, which is
@@ -25,13 +23,6 @@ what threads of one process contend for."""
 
 # Single precision neither overflows nor underflows in a product with entries of at most 1 for norms in this range.
 _SINGLE_NORMS = (1e-25, 1e25)
-
-
-def norms(points: Array) -> Floats:
-    """Euclidean norms (b,) in float64 of points (b, m); overflow gives inf and underflow 0, without a warning."""
-    wide = points.astype(np.float64, copy=False)
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        return np.asarray(np.sqrt(np.einsum("ij,ij->i", wide, wide)))
 
 
 def in_precision(array: Array, single: bool) -> Array:
@@ -89,11 +80,11 @@ class Block:
     """
 
     start: int  # index of the first point in the dataset
-    points: Array  # (b, m) float32 or float64, C order
+    points: Points  # (b, m) as they are stored, C order
     sides: Sides
 
     @classmethod
-    def of(cls, start: int, points: Array, label: NDArray[Any], norm: Floats, intercept: bool = False) -> Block:
+    def of(cls, start: int, points: Points, label: NDArray[Any], norm: Floats, intercept: bool = False) -> Block:
         """A block from labels (b,), -1 or +1, and norms (b,)."""
         return cls(start, points, Sides(np.asarray(label, np.int8), norm, intercept))
 
@@ -122,12 +113,22 @@ class Block:
         """Number of points."""
         return int(self.points.shape[0])
 
+    @property
+    def single(self) -> bool:
+        """Whether products in float32 are safe, and no entry is rounded in them."""
+        return working(self.points.dtype) == np.float32 and self.sides.moderate
+
     def tiles(self) -> Iterator[slice]:
-        """Runs of rows of equal length, of about ``TILE_BYTES``; none for no points."""
-        count = max(1, round(self.points.nbytes / TILE_BYTES)) if self.size else 0
+        """Runs of rows of equal length, of about ``TILE_BYTES`` when they are worked on; none for no points."""
+        size = self.points.size * working(self.points.dtype).itemsize
+        count = max(1, round(size / TILE_BYTES)) if self.size else 0
         count = min(self.size, count)
         for i in range(count):
             yield slice(self.size * i // count, self.size * (i + 1) // count)
+
+    def tile(self, rows: slice, single: bool) -> Array:
+        """Some rows in float32 or float64, for products; to be used before this thread asks for another tile."""
+        return tile(self.points, rows, single)
 
     def exact_scores(self, rows: Indices, y: Floats) -> Floats:
         """Scores (r,) a_j'y in float64, each by one fixed order of summation: the same bits in any partition.
@@ -156,3 +157,6 @@ class Block:
             wide = np.hstack([wide, np.ones((len(rows), 1))])
         wide *= self.sides.scale(rows)[:, None]
         return wide
+
+
+__all__ = ["TILE_BYTES", "Array", "Block", "Floats", "Indices", "Points", "Sides", "in_precision", "norms", "working"]

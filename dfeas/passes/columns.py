@@ -1,4 +1,4 @@
-"""Columns taken out of blocks: as they are stored, with the factors that make signed unit columns of them."""
+"""Columns taken out of blocks: stored entries, exactly, with the factors that make signed unit columns of them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from dfeas.passes.block import Array, Block, Floats, Indices
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Some columns a_j = scale_j times the stored point. Nothing is rounded: float32 stays float32, factors are float64."""
+    """Some columns a_j = scale_j times the stored point. Nothing is rounded: factors are float64."""
 
     index: Indices  # (c,) indices of the points
-    points: Array  # (c, dimension) C order, one a row; the intercept, if any, is a feature like the others
+    points: (
+        Array  # (c, dimension) float32 or float64, C order, one a row; the intercept, if any, is a feature
+    )
     scale: Floats  # (c,) l_j / |x_j|, 0 for a zero point
 
     @classmethod
@@ -32,9 +34,8 @@ class Columns:
 
         With ``unit`` false factors are labels only: what a kernel takes are the points as stored.
         """
-        points = block.points[rows]
-        if not block.sides.moderate:
-            points = points.astype(np.float64)
+        stored = block.points[rows]
+        points: Array = stored.astype(np.float32, copy=False) if block.single else stored.astype(np.float64, copy=False)
         if block.intercept:
             points = np.hstack([points, np.ones((len(rows), 1), points.dtype)])
         return cls(block.start + rows, points, block.sides.scale(rows) if unit else block.label[rows].astype(np.float64))

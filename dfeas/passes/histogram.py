@@ -63,7 +63,7 @@ class Histogram:
         counts = np.zeros(2 * bins, np.int64)
         for rows in block.tiles():
             with np.errstate(invalid="ignore", over="ignore"):
-                score = block.points[rows].astype(np.float64, copy=False) @ self._unit[:m]
+                score = block.tile(rows, False) @ self._unit[:m]
                 if block.intercept:
                     score += self._unit[m]
                 score *= factor[rows]

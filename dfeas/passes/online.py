@@ -8,6 +8,7 @@ from math import sqrt
 import numpy as np
 
 from dfeas.passes.block import Array, Block, Floats, Indices, in_precision
+from dfeas.passes.points import CONVERTED
 
 WINDOW = 32
 """Points that are scored at once after a correction; the window doubles while there is none."""
@@ -43,21 +44,22 @@ class Online:
 
     def step(self, carry: OnlineCarry, block: Block) -> OnlineCarry:
         """One block: fast scores find the first mistake of a window, scores in float64 by a fixed order decide."""
-        single = block.points.dtype == np.float32 and block.sides.moderate
+        single = block.single
         factor: Array = block.sides.narrow if single else block.sides.scale()
         y, low = carry.y.copy(), carry.low
         narrow, slack = in_precision(y, single), _slack(y, single)
         corrected: list[int] = []
         first, size = 0, WINDOW
+        most = max(WINDOW, CONVERTED // block.points.shape[1])
         with np.errstate(invalid="ignore"):  # OpenBLAS computes on lanes that it then throws away
             while first < block.size:
                 rows = slice(first, min(first + size, block.size))
-                scores = _scores(in_precision(block.points[rows], single), factor[rows], narrow, block.intercept)
+                scores = _scores(block.tile(rows, single), factor[rows], narrow, block.intercept)
                 mistake = _first_mistake(block, first, scores, y, slack)
                 if mistake < 0:
                     if not corrected and not carry.corrected:
                         low = min(low, _least(block, first, scores, y, slack))
-                    first, size = rows.stop, 2 * size
+                    first, size = rows.stop, min(most, 2 * size)
                     continue
                 y += block.column(mistake)
                 corrected.append(block.start + mistake)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dfeas.passes.block import Array, Block, Floats
+from dfeas.passes.block import Block, Floats
 from dfeas.passes.recover import SparseWeights
 
 
@@ -149,9 +149,8 @@ def _scores(block: Block, y: Floats) -> Floats:
     m = block.points.shape[1]
     scores = np.empty(block.size)
     for rows in block.tiles():
-        points: Array = block.points[rows].astype(np.float64, copy=False)
         with np.errstate(invalid="ignore"):  # OpenBLAS computes on lanes that it then throws away
-            scores[rows] = points @ y[:m]
+            scores[rows] = block.tile(rows, False) @ y[:m]
     if block.intercept:
         scores += y[m]
     scores *= block.sides.scale()

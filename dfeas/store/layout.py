@@ -20,11 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.errors import CorruptDataError
+from dfeas.passes.points import LOW
 
 FORMAT = 1
 MARKER = "dfeas.complete"
 LOCK = "dfeas.lock"
 ATTRIBUTE = "dfeas"
+
+DTYPES = (*LOW, "float32", "float64")
+"""Types of entries."""
 
 BLOCK_BYTES = 4 << 20
 """Default size of a block: large enough that opening a file costs little, small enough that the buffers of all threads stay
@@ -43,7 +47,7 @@ class Header:
     format: int
     n: int
     m: int
-    dtype: str  # "float32" or "float64"
+    dtype: str  # of the entries, one of DTYPES
     block_rows: int
     classes: tuple[str, ...]  # (negative, positive) as they were called in the source; empty without labels
     positive: int  # number of points with label +1
@@ -68,7 +72,7 @@ class Header:
         try:
             plain = {**values, "classes": tuple(values["classes"]), "first_zero": tuple(values["first_zero"])}
             header = cls(**plain)
-            sane = 0 < header.block_rows <= header.n and header.m > 0 and header.dtype in ("float32", "float64")
+            sane = 0 < header.block_rows <= header.n and header.m > 0 and header.dtype in DTYPES
         except (KeyError, TypeError):
             sane = False
         if not sane:

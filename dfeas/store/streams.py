@@ -33,7 +33,7 @@ class Stream(Protocol):
 
     where: str  # for messages
     m: int
-    dtype: np.dtype[Any]  # float32 or float64
+    dtype: np.dtype[Any]  # of what is stored
     notes: list[str]  # what was cast or dropped, for the user
 
     @property

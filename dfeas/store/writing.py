@@ -43,7 +43,7 @@ class DatasetWriter:
         self._checksums: dict[int, tuple[int, int, int]] = {}
         self._group = zarr.create_group(zarr.storage.LocalStore(path), zarr_format=3)
         self._arrays = {
-            "X": self._create("X", (n, m), (block_rows, m), self.dtype, np.nan),
+            "X": self._create("X", (n, m), (block_rows, m), self.dtype, np.nan if self.dtype.kind == "f" else 0),
             "label": self._create("label", (n,), (block_rows,), np.dtype(np.int8), 0),
             "norm": self._create("norm", (n,), (block_rows,), np.dtype(np.float64), np.nan),
         }
