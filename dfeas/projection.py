@@ -107,7 +107,7 @@ def project(
     # weights come when the cache is gone
     weights = POINT_BYTES * facts.n if set(methods) & set(WEIGHING) else 0
     reading = PROCESS_BYTES + threads * thread_bytes(dataset)
-    whole, block = (rows * (dataset.m * dataset.dtype.itemsize + SIDES_WIDTH) for rows in (dataset.n, dataset.block_rows))
+    whole, block = dataset.bytes + dataset.n * SIDES_WIDTH, dataset.block_bytes + dataset.block_rows * SIDES_WIDTH
     blocks = dataset.blocks if kept >= whole else max(1, workers) * (dataset.divide(kept)[0] // block)
     first = 0 if dataset.in_memory else dataset.bytes
     later = max(0, first - blocks * dataset.block_bytes)

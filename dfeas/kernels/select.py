@@ -12,6 +12,7 @@ import numpy as np
 from dfeas.kernels.kernel import Array, Floats, Kernel
 from dfeas.passes.block import Block, Indices, Points, working
 from dfeas.passes.columns import Columns
+from dfeas.passes.points import dense, is_dense
 from dfeas.passes.select import Selection, SelectPartial, finished, merged
 
 TILE_BYTES = 4 << 20
@@ -80,8 +81,8 @@ class KernelSelect:
 
 
 def seen(points: Points) -> Array:
-    """Points as kernels see them: integers would overflow in a function of Python."""
-    return points.astype(working(points.dtype), copy=False)
+    """Points as kernels see them, in an array: integers would overflow in a function of Python."""
+    return points.astype(working(points.dtype), copy=False) if is_dense(points) else dense(points)
 
 
 def scores(kernel: Kernel, points: Array, amount: Floats, others: Array, single: bool) -> Floats:

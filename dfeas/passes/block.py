@@ -15,7 +15,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.passes.points import Array, Floats, Indices, Points, norms, tile, working
+from dfeas.passes.points import (
+    Array,
+    Floats,
+    Indices,
+    Points,
+    Tile,
+    combined,
+    dense,
+    dots,
+    is_dense,
+    longest,
+    nbytes,
+    norms,
+    tile,
+    working,
+)
 
 TILE_BYTES = 4 << 20
 """A scan works on tiles of this size: they stay in cache between the two products, and need few Python calls, which is
@@ -80,7 +95,7 @@ class Block:
     """
 
     start: int  # index of the first point in the dataset
-    points: Points  # (b, m) as they are stored, C order
+    points: Points  # (b, m) as they are stored: an array in C order, or a CSR matrix
     sides: Sides
 
     @classmethod
@@ -114,6 +129,16 @@ class Block:
         return int(self.points.shape[0])
 
     @property
+    def nbytes(self) -> int:
+        """Bytes of the points."""
+        return nbytes(self.points)
+
+    @property
+    def terms(self) -> int:
+        """Terms of a score, at most: what rounding depends on."""
+        return longest(self.points) + self.intercept
+
+    @property
     def single(self) -> bool:
         """Whether products in float32 are safe, and no entry is rounded in them."""
         return working(self.points.dtype) == np.float32 and self.sides.moderate
@@ -126,7 +151,16 @@ class Block:
         for i in range(count):
             yield slice(self.size * i // count, self.size * (i + 1) // count)
 
-    def tile(self, rows: slice, single: bool) -> Array:
+    def dense_tiles(self) -> Iterator[slice]:
+        """Runs of rows that may be looked at as dense columns."""
+        if is_dense(self.points):
+            yield from self.tiles()
+            return
+        rows = max(1, TILE_BYTES // (8 * self.dimension))
+        for first in range(0, self.size, rows):
+            yield slice(first, min(self.size, first + rows))
+
+    def tile(self, rows: slice, single: bool) -> Tile:
         """Some rows in float32 or float64, for products; to be used before this thread asks for another tile."""
         return tile(self.points, rows, single)
 
@@ -136,14 +170,14 @@ class Block:
         ``rows`` are rows of this block, ``y`` has length ``dimension``.
         """
         m = self.points.shape[1]
-        scores = (self.points[rows].astype(np.float64) * y[:m]).sum(axis=1)
+        scores = dots(self.points[rows], y[:m])
         if self.intercept:
             scores += y[m]
         return np.asarray(scores * self.sides.scale(rows))
 
     def column(self, row: int) -> Floats:
         """The signed unit column (dimension,) of one row, in float64."""
-        wide: Floats = self.points[row].astype(np.float64)
+        wide: Floats = dense(self.points[row : row + 1])[0]
         if self.intercept:
             wide = np.append(wide, 1.0)
         length = hypot(self.norm[row], 1.0) if self.intercept else float(self.norm[row])
@@ -152,11 +186,19 @@ class Block:
 
     def columns(self, rows: Indices) -> Floats:
         """Signed unit columns (r, dimension) of the given rows, one a row, in float64."""
-        wide = self.points[rows].astype(np.float64)
+        wide = dense(self.points[rows])
         if self.intercept:
             wide = np.hstack([wide, np.ones((len(rows), 1))])
         wide *= self.sides.scale(rows)[:, None]
         return wide
+
+    def combined(self, weights: Floats, rows: Indices) -> Floats:
+        """sum_j weights_j a_j (dimension,) over the given rows, in float64."""
+        if is_dense(self.points):
+            return np.asarray(weights @ self.columns(rows))
+        factors = weights * self.sides.scale(rows)
+        total = combined(factors, self.points[rows])
+        return np.asarray(np.append(total, factors.sum()) if self.intercept else total, np.float64)
 
 
 __all__ = ["TILE_BYTES", "Array", "Block", "Floats", "Indices", "Points", "Sides", "in_precision", "norms", "working"]

@@ -8,7 +8,7 @@ from math import sqrt
 import numpy as np
 
 from dfeas.passes.block import Array, Block, Floats, Indices, in_precision
-from dfeas.passes.points import CONVERTED
+from dfeas.passes.points import CONVERTED, Tile
 
 WINDOW = 32
 """Points that are scored at once after a correction; the window doubles while there is none."""
@@ -47,7 +47,7 @@ class Online:
         single = block.single
         factor: Array = block.sides.narrow if single else block.sides.scale()
         y, low = carry.y.copy(), carry.low
-        narrow, slack = in_precision(y, single), _slack(y, single)
+        narrow, slack = in_precision(y, single), _slack(y, block.terms, single)
         corrected: list[int] = []
         first, size = 0, WINDOW
         most = max(WINDOW, CONVERTED // block.points.shape[1])
@@ -63,7 +63,7 @@ class Online:
                     continue
                 y += block.column(mistake)
                 corrected.append(block.start + mistake)
-                narrow, slack = in_precision(y, single), _slack(y, single)
+                narrow, slack = in_precision(y, single), _slack(y, block.terms, single)
                 # about one mistake is expected in twice the last gap
                 size = max(WINDOW, min(size, 2 * (mistake + 1 - first)))
                 first = mistake + 1
@@ -76,12 +76,12 @@ class Online:
         return OnlineAnswer(carry.y, carry.low, corrected)
 
 
-def _slack(y: Floats, single: bool) -> float:
+def _slack(y: Floats, terms: int, single: bool) -> float:
     """|fast score - score in float64| of unit columns, for any order of summation."""
-    return 1.02 * (len(y) + 6) * (2.0**-24 if single else 2.0**-53) * sqrt(y @ y)
+    return 1.02 * (terms + 6) * (2.0**-24 if single else 2.0**-53) * sqrt(y @ y)
 
 
-def _scores(points: Array, factor: Array, y: Array, intercept: bool) -> Array:
+def _scores(points: Tile, factor: Array, y: Array, intercept: bool) -> Array:
     m = points.shape[1]
     scores: Array = points @ y[:m]
     if intercept:

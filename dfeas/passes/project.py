@@ -38,7 +38,7 @@ class Shift:
         """One block of v; the least score by a fixed order of summation."""
         assert block is not None
         scores = _scores(block, self.y)
-        slack = 1.02 * (len(self.y) + 6) * 2.0**-53 * float(np.linalg.norm(self.y))
+        slack = 1.02 * (block.terms + 6) * 2.0**-53 * float(np.linalg.norm(self.y))
         lowest = np.flatnonzero(scores <= scores.min() + 2 * slack)
         v = (vectors[0] if vectors else self.uniform) - scores / self.mu
         low = float(block.exact_scores(lowest, self.y).min())
@@ -107,7 +107,7 @@ class Combine:
         Ap = np.zeros(self.dimension)
         for first in range(0, len(used), ROWS):
             some = used[first : first + ROWS]
-            Ap += p[some] @ block.columns(some)
+            Ap += block.combined(p[some], some)
         average = p if self.theta == 1 else (1 - self.theta) * vectors[1] + self.theta * p
         return CombineAnswer(Ap), (average,)
 

@@ -51,7 +51,7 @@ class Select:
             return SelectPartial(0, np.inf, -1, ())
         fast = self._fast(block)
         length = float(np.linalg.norm(self.y))
-        slack = 1.02 * (len(self.y) + 6) * (2.0**-24 if fast.dtype == np.float32 else 2.0**-53) * length
+        slack = 1.02 * (block.terms + 6) * (2.0**-24 if fast.dtype == np.float32 else 2.0**-53) * length
         unsure = np.flatnonzero(np.abs(fast) <= slack) if length > 0 else np.empty(0, np.int64)
         violated = int((fast < -slack).sum()) if length > 0 else block.size
         violated += int((block.exact_scores(unsure, self.y) <= 0).sum())

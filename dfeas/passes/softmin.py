@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 
 from dfeas.passes.block import Array, Block, Floats, Indices
-from dfeas.passes.points import add_combinations, times
+from dfeas.passes.points import Tile, add_combinations, times
 
 SINGLE_LIMIT = 2.0**14
 """Largest |y| / mu for float32 products: the weights then carry a relative error of about 2**-24 * 2**14 = 1e-3."""
@@ -80,15 +80,9 @@ class Softmin:
     def _admits_single(self) -> bool:
         return bool((self._lengths[self._soft] <= SINGLE_LIMIT * self.mu[self._soft]).all())
 
-    @cached_property
-    def _slack_double(self) -> Floats:
-        """|fast score - fixed-order score| of unit columns in float64, for any order of summation."""
-        return 1.02 * (len(self.Y) + 6) * 2.0**-53 * self._lengths
-
-    @cached_property
-    def _slack_single(self) -> Floats:
-        """The same in float32."""
-        return 1.02 * (len(self.Y) + 6) * 2.0**-24 * self._lengths
+    def _slack(self, terms: int, single: bool) -> Floats:
+        """|fast score - fixed-order score| of unit columns, for any order of summation."""
+        return np.asarray(1.02 * (terms + 6) * (2.0**-24 if single else 2.0**-53) * self._lengths)
 
     @cached_property
     def _narrow(self) -> Array:
@@ -100,7 +94,7 @@ class Softmin:
         single = self._admits_single and block.single
         questions: Array = self._narrow if single else self.Y
         factor: Array = block.sides.narrow if single else block.sides.scale()
-        slack = self._slack_single if single else self._slack_double
+        slack = self._slack(block.terms, single)
         soft = self._soft
         for rows in block.tiles():
             points = block.tile(rows, single)
@@ -133,7 +127,7 @@ class Softmin:
         partial.arg[i] = start + candidates[best]
 
     def _weigh(
-        self, partial: SoftminPartial, points: Array, factor: Array, scores: Array, live: Indices, intercept: bool
+        self, partial: SoftminPartial, points: Tile, factor: Array, scores: Array, live: Indices, intercept: bool
     ) -> None:
         """Add a tile's exponential weights and weighted columns to the sums; overwrites the scores."""
         shift, mu = partial.low[live, None].astype(scores.dtype), self.mu[live, None].astype(scores.dtype)
@@ -176,7 +170,7 @@ class Softmin:
         return SoftminAnswer(partial.low, partial.arg, lse, (partial.moment / partial.total[:, None]).T)
 
 
-def _scores(points: Array, factor: Array, questions: Array, intercept: bool) -> Array:
+def _scores(points: Tile, factor: Array, questions: Array, intercept: bool) -> Array:
     """Fast scores (k, t) of a tile, in the precision of its arguments; ``questions`` is (m, k)."""
     m = points.shape[1]
     scores = times(points, questions[:m])

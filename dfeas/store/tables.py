@@ -25,6 +25,8 @@ SUFFIXES = (".parquet", ".pq")
 class Table:
     """The points of record batches that have the same columns; n is known. An index column of pandas is left out."""
 
+    sparse = False
+
     def __init__(self, schemas: Sequence[Any], n: int, label_column: str | None, where: str) -> None:
         self.where, self._n = where, n
         columns = list(schemas[0].names)
@@ -52,7 +54,7 @@ class Table:
     def _batches(self, parts: Iterator[tuple[int, Any]]) -> Generator[Batch, None, None]:
         """From record batches, each with the number of its first row."""
         for batch in in_order(lambda part: self._batch(*part), parts):
-            if len(batch.points):
+            if batch.points.shape[0]:
                 yield batch
 
     def _batch(self, first: int, part: Any) -> Batch:
