@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 SMALL = {
+    "sparse_pass": ["--points", "2000", "--features", "300", "--density", "0.03", "--turns", "1"],
     "softmin_scan": ["--blocks", "2", "--turns", "1"],
     "pass_speed": ["--gb", "0.02", "--turns", "1"],
     "cluster_speed": ["--gb", "0.01", "--turns", "1"],

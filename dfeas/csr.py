@@ -106,3 +106,14 @@ def tidied(points: csr_array) -> csr_array:
     found.sum_duplicates()
     found.eliminate_zeros()
     return found
+
+
+def is_csr(value: Any) -> bool:
+    """Whether a value is a CSR matrix; SciPy's sparse part is not loaded for it."""
+    return type(value).__name__ == "csr_array"
+
+
+def checked(points: csr_array) -> csr_array:
+    """The same, of which products are safe. Raises ValueError for arrays that are no matrix."""
+    points.check_format(full_check=True)
+    return points
