@@ -10,7 +10,7 @@ Reference: Ramdas and Pena 2014, section 3.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -120,7 +120,19 @@ class GramProduct(OnPairs):
 
     kernel: Kernel
     V: Floats  # (n, k)
-    signed: bool = True
+    signed: bool | tuple[bool, ...] = True  # of all columns, or of each
+    widths: tuple[int, ...] = ()  # columns of each question, where it answers several
+
+    @property
+    def company(self) -> Kernel:
+        """Products of one kernel share its tiles."""
+        return self.kernel
+
+    def joined(self, questions: Sequence[GramProduct]) -> GramProduct:
+        """All their columns in one product: a tile is computed once for all of them."""
+        widths = tuple(question.V.shape[1] for question in questions)
+        signed = [part for question in questions for part in np.broadcast_to(question.signed, question.V.shape[1]).tolist()]
+        return GramProduct(self.kernel, np.hstack([question.V for question in questions]), tuple(signed), widths)
 
     def touches(self, rows: range) -> bool:
         """Whether V is anything but zero there."""
@@ -149,7 +161,7 @@ class GramProduct(OnPairs):
         return Coefficients.of(self._with_sign(run, self.V[run.rows]), single)
 
     def _with_sign(self, run: Run, values: Floats) -> Floats:
-        return values * run.label[:, None] if self.signed else values
+        return np.where(self.signed, values * run.label[:, None], values)
 
     def _both(self, left: Run, right: Run, ours: Coefficients, theirs: Coefficients, single: bool) -> tuple[Floats, Floats]:
         """Each tile once, for the rows of both runs."""
@@ -197,9 +209,9 @@ class GramProduct(OnPairs):
             found[start] = found[start] + values if start in found else values
         return tuple(sorted(found.items()))
 
-    def finish(self, partial: Partial) -> Floats:
-        """All rows; those that met nothing are zero."""
+    def finish(self, partial: Partial) -> Floats | tuple[Floats, ...]:
+        """All rows; those that met nothing are zero. For several questions the columns of each."""
         answer = np.zeros(self.V.shape)
         for start, values in partial:
             answer[start : start + len(values)] = values
-        return answer
+        return tuple(np.split(answer, np.cumsum(self.widths)[:-1], axis=1)) if self.widths else answer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -92,6 +93,15 @@ class OnPairs(ABC):
 
     __slots__ = ()
 
+    @property
+    @abstractmethod
+    def company(self) -> Hashable:
+        """Questions of one company can be asked as one."""
+
+    @abstractmethod
+    def joined(self, questions: Sequence[Any]) -> OnPairs:
+        """Questions of this company, itself among them, as one; its answer is a tuple in their order."""
+
     @abstractmethod
     def touches(self, rows: range) -> bool:
         """Whether pairs with these rows count; two runs that do not are not read."""
@@ -114,7 +124,7 @@ class OnPairs(ABC):
 
 
 Alone = Partial | Ordered | OnVectors | OnPairs
-"""Questions that read in a way of their own; nothing else rides with them."""
+"""Questions that read in a way of their own; nothing else rides with them, but pairs of one company ride together."""
 
 Question = AnyPass | Alone
 """What an engine executes."""
