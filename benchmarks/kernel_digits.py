@@ -22,7 +22,7 @@ from sklearn.datasets import load_digits
 
 from dfeas.engine import LocalEngine
 from dfeas.kernels import Kernel, kernel_of, usual_gamma
-from dfeas.kernels.gram import GramProduct
+from dfeas.kernels.labellings import apart, one_against_rest, together
 from dfeas.kernels.methods import KERNEL_METHODS
 from dfeas.kernels.methods.combination import Combination
 from dfeas.kernels.methods.perceptron import KernelPerceptron
@@ -39,21 +39,13 @@ METHODS: dict[str, tuple[Callable[[Kernel], Any], Callable[[Any], Combination]]]
 """The method, one correction a product for the perceptron, and the y of its paper."""
 
 
-def shared(engine: LocalEngine, questions: list[GramProduct], signs: np.ndarray) -> list[np.ndarray]:
-    """The answers to one question for each labelling (classes, n), from one product with unsigned tiles."""
-    factors = [sign[:, None] if question.signed else 1 for question, sign in zip(questions, signs, strict=True)]
-    V = np.hstack([factor * question.V for factor, question in zip(factors, questions, strict=True)])
-    answer = engine.run(GramProduct(questions[0].kernel, V, signed=False))
-    edges = np.cumsum([question.V.shape[1] for question in questions])[:-1]
-    return [factor * part for factor, part in zip(factors, np.split(answer, edges, axis=1), strict=True)]
-
-
 def states(method: Any, engine: LocalEngine, signs: np.ndarray) -> Iterator[list[Any]]:
     """The states of all classifiers after each product."""
     m, n = engine.shape
     current = [method.init(Facts(m, n)) for _ in signs]
     while True:
-        answers = shared(engine, [method.ask(state) for state in current], signs)
+        asked = [method.ask(state) for state in current]
+        answers = apart(asked, signs, engine.run(together(asked, signs)))
         current = [method.tell(state, answer) for state, answer in zip(current, answers, strict=True)]
         yield current
 
@@ -72,7 +64,7 @@ def main(words: list[str] | None = None) -> None:
     train, test = X[: options.train], X[options.train :]
     gamma = options.gamma or usual_gamma(kernel_of("exponential")[0], train)
     kernel = kernel_of("exponential", gamma)[0]
-    signs = np.where(digits[: options.train] == np.arange(10)[:, None], 1.0, -1.0)
+    signs = one_against_rest(digits[: options.train])[1]
     looks = [int(word) for word in options.iterations.split(",")]
     print(f"{len(train)} images to train on, {len(test)} to test, {kernel}\n")
     across = kernel.tile(kernel.prepared(test, False)[0], kernel.prepared(train, False)[1])
