@@ -2,7 +2,8 @@
 
     python benchmarks/gram_pass.py
 
-Beside it: the bare matrix products of the same prepared tiles; scikit-learn's rbf_kernel and a product with what it returns;
+Beside it: the bare matrix products of the same prepared tiles; the pass when an earlier one has kept its tiles (half of the
+matrix in memory); scikit-learn's rbf_kernel and a product with what it returns;
 and ten classes, each against the rest, from one product: of one column each, and of the six that mirror prox asks for, which
 are beside six of one class. One thread each, points in memory in float32. All take turns; figures are medians, ratios medians
 of the ratios of the turns. Memory is the peak of what is allocated beyond the points, in runs of their own.
@@ -22,9 +23,11 @@ from threadpoolctl import threadpool_limits
 
 from dfeas.engine import LocalEngine
 from dfeas.engine.pairs import runs
+from dfeas.engine.shelf import Shelf
 from dfeas.kernels import kernel_of, usual_gamma
-from dfeas.kernels.gram import GramProduct, Run
+from dfeas.kernels.gram import GramProduct
 from dfeas.kernels.labellings import apart, one_against_rest, together
+from dfeas.kernels.tiles import Run
 from dfeas.passes import Block
 from dfeas.passes.block import norms
 from dfeas.store import Dataset, from_arrays
@@ -86,13 +89,16 @@ def main(words: list[str] | None = None) -> None:
     signs = one_against_rest(np.arange(n) % options.classes)[1]
     tiles = prepared(dataset, Run.of(kernel, Block.of(0, X, labels, norms(X))))
     narrow = (labels * V[:, 0]).astype(np.float32)
-    engine = LocalEngine(dataset, 1)
+    engine, keeping = LocalEngine(dataset, 1), LocalEngine(dataset, 1)
+    keeping.shelf = Shelf(4 * n * (n + 512) // 2)
+    keeping.run(one)
     names = [f"{options.classes} classes, {columns} each" for columns in ("one column", "six columns")]
     actions: dict[str, Callable[[], object]] = {
         "Gram pass, one column": lambda: engine.run(one),
         names[0]: lambda: classes(engine, one, signs),
         "Gram pass, six columns": lambda: engine.run(six),
         names[1]: lambda: classes(engine, six, signs),
+        "Gram pass, tiles kept": lambda: keeping.run(one),
         "bare products of the same tiles": lambda: bare(tiles),
         "rbf_kernel, then a product": lambda: labels * (rbf_kernel(X, gamma=kernel.gamma) @ narrow),
     }

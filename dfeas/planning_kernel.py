@@ -13,11 +13,11 @@ from dfeas.engine.pairs import points_read
 from dfeas.estimate import Estimate, Plan
 from dfeas.kernelled import KERNEL_METHODS, choose_kernel_method, missing
 from dfeas.kernels import Kernel
-from dfeas.kernels.gram import TILE_ROWS, Run
 from dfeas.kernels.kernel import Array
+from dfeas.kernels.tiles import TILE_ROWS, Run
 from dfeas.kernels.working_set import capacity
 from dfeas.methods import Facts
-from dfeas.projection_kernel import expansion, project_kernel, usual_products, values
+from dfeas.projection_kernel import WHOLE, expansion, project_kernel, tile_bytes, usual_products, values
 from dfeas.request import facts_of
 from dfeas.store import Dataset
 from dfeas.store.reading import Cost
@@ -42,7 +42,7 @@ def kernel_plan(
     auto = choose_kernel_method("auto", facts, threads)[0]
     if method is not None:
         method = choose_kernel_method(method, facts, threads)[0]
-    speed = value_seconds(dataset, kernel) / threads
+    computed, kept = (seconds / threads for seconds in value_seconds(dataset, kernel))
     reads = points_read(dataset) / dataset.n
     estimates = []
     for name in KERNEL_METHODS if method is None else [method]:
@@ -51,7 +51,9 @@ def kernel_plan(
         first, later = pass_seconds
         reading = first + (products - 1) * later if name == "working-set" else products * reads * later
         thinking = solver_seconds(facts) if name == "working-set" else 0.0
-        seconds = reading + products * values(name, facts) * speed + thinking
+        share = kept_share(dataset, name, budget, threads)
+        again = kept * share + computed * (1 - share)
+        seconds = reading + values(name, facts) * (computed + (products - 1) * again) + thinking
         memory = project_kernel(dataset, [name], budget, threads=threads).memory_bytes
         estimates.append(Estimate(name, name == auto, memory, products, most, seconds, _remark(name, facts, threads)))
     later_bytes = project_kernel(dataset, ["working-set"], budget, threads=threads).later_bytes
@@ -67,7 +69,7 @@ def kernel_plan(
         tuple(estimates),
         str(kernel),
         product_bytes,
-        speed,
+        computed,
     )
 
 
@@ -86,19 +88,30 @@ def solver_seconds(facts: Facts) -> float:
     return SOLVES * seconds / 6 * (min(float(capacity(facts)), expansion(facts)) / TILE_ROWS) ** 3
 
 
-def value_seconds(dataset: Dataset, kernel: Kernel) -> float:
-    """Seconds of a thread for one value of the kernel and its products with one column, from the first points."""
+def kept_share(dataset: Dataset, method: str, budget: int, threads: int) -> float:
+    """Share of the tiles that a later product of all points finds in memory."""
+    if method not in WHOLE:
+        return 0.0
+    return min(1.0, tile_bytes(dataset, [method], budget, threads) / (dataset.dtype.itemsize * dataset.n**2 / 2))
+
+
+def value_seconds(dataset: Dataset, kernel: Kernel) -> tuple[float, float]:
+    """Seconds of a thread for one value of the kernel and its products with one column, from the first points; and for the
+    products alone.
+    """
     block = next(iter(dataset.read_blocks(range(1), Cost())))
     points = block.points[:TILE_ROWS].copy()
     run = Run(kernel, 0, points, block.label[:TILE_ROWS].astype(np.float64))
     with one_thread():
         ((left, right),) = run.tiles(run.safe)
         column = np.ones((len(points), 1), left.dtype)
-        return min(_elapsed(lambda: _multiplied(kernel, left, right, column)) for _ in range(TURNS)) / len(points) ** 2
+        kept = kernel.tile(left, right)
+        computing = min(_elapsed(lambda: _multiplied(kernel.tile(left, right), column)) for _ in range(TURNS))
+        multiplying = min(_elapsed(lambda: _multiplied(kept, column)) for _ in range(TURNS))
+    return computing / len(points) ** 2, multiplying / len(points) ** 2
 
 
-def _multiplied(kernel: Kernel, left: Array, right: Array, column: Array) -> tuple[Array, Array]:
-    tile = kernel.tile(left, right)
+def _multiplied(tile: Array, column: Array) -> tuple[Array, Array]:
     return tile @ column, tile.T @ column
 
 

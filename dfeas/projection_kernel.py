@@ -8,6 +8,7 @@ from math import sqrt
 from dfeas.engine.pairs import points_read, runs
 from dfeas.kernels.select import TILE_BYTES
 from dfeas.kernels.sizes import points_bytes, product_columns, vector_bytes
+from dfeas.kernels.tiles import TILE_ROWS
 from dfeas.memory import cache_bytes, thread_bytes
 from dfeas.methods import Facts
 from dfeas.projection import CLIENT_BYTES, PROCESS_BYTES, Projection, read_bytes
@@ -30,6 +31,8 @@ USUAL = {
 """Products that a run takes, as a share of the bound of its theorem: the largest on problems of 100 and 300 points, rounded
 up.
 """
+WHOLE = ("mirror-prox", "mirror-prox-fixed", "smooth-perceptron", "snkpvn", "ispvn")
+"""Methods whose products are of all points; those of the others are of a few unit vectors."""
 FULL_PASSES = 6.0
 """Of a working set, as a rule."""
 EXPANSION = 30.0
@@ -44,7 +47,7 @@ def project_kernel(dataset: Dataset, methods: Sequence[str], memory: int, *, wor
     """
     facts = facts_of(dataset, memory // len(methods))
     total = threads * max(1, workers)
-    own = sum(points_bytes(facts) if name == "working-set" else vector_bytes(name, facts, total) for name in methods)
+    own = own_bytes(facts, methods, total)
     scanning = PROCESS_BYTES + threads * (thread_bytes(dataset) + scan_bytes(dataset, methods))
     kept = cache_bytes(dataset, memory, threads, worker=workers > 0)
     pairs = any(name != "working-set" for name in methods)
@@ -53,10 +56,29 @@ def project_kernel(dataset: Dataset, methods: Sequence[str], memory: int, *, wor
         later = int(points_read(dataset) / dataset.n * later)
         first = max(first, later)
     if not workers:
-        return Projection(int(scanning + own + kept), 0, kept, first, later)
+        kept_tiles = tile_bytes(dataset, methods, memory, threads)
+        return Projection(int(scanning + own + kept + kept_tiles), 0, kept, first, later)
     columns = sum(product_columns(name, facts) for name in methods if name != "working-set")
     answers = min(own, 8 * dataset.n * columns * 4)
     return Projection(int(PROCESS_BYTES + CLIENT_BYTES + own), int(scanning + answers + kept), kept, first, later)
+
+
+def own_bytes(facts: Facts, methods: Sequence[str], threads: int) -> int:
+    """What methods keep, and what their questions make of it; ``facts`` are those of each."""
+    return sum(points_bytes(facts) if name == "working-set" else vector_bytes(name, facts, threads) for name in methods)
+
+
+def tile_bytes(dataset: Dataset, methods: Sequence[str], memory: int, threads: int) -> int:
+    """What the budget leaves for tiles, from one product to the next, in a process that keeps n-vectors: at most all of them.
+
+    In float64 where products in float32 may not be safe.
+    """
+    if not set(methods) & set(WHOLE):
+        return 0
+    own = own_bytes(facts_of(dataset, memory // len(methods)), methods, threads)
+    scanning = threads * (thread_bytes(dataset) + scan_bytes(dataset, methods))
+    left = memory - own - scanning - cache_bytes(dataset, memory, threads, worker=False)
+    return max(0, min(left, dataset.dtype.itemsize * (dataset.n + TILE_ROWS) ** 2 // 2))
 
 
 def scan_bytes(dataset: Dataset, methods: Sequence[str]) -> int:
@@ -82,6 +104,4 @@ def values(method: str, facts: Facts) -> float:
     n = float(facts.n)
     if method == "working-set":
         return n * expansion(facts)
-    if method in ("perceptron", "normalized-perceptron", "von-neumann"):
-        return min(n * n / 2, n * product_columns(method, facts))
-    return n * n / 2
+    return n * n / 2 if method in WHOLE else min(n * n / 2, n * product_columns(method, facts))

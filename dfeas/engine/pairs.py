@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dfeas.engine.ranges import Stop, StoppedError
+from dfeas.engine.shelf import Shelf
 from dfeas.engine.tree import Tree
 from dfeas.passes import OnPairs
 from dfeas.passes.block import Block
@@ -126,7 +127,7 @@ class _Held:
 
 
 def scan_pairs(
-    dataset: Dataset, first: int, stop: int, question: OnPairs, stopped: Stop | None = None
+    dataset: Dataset, first: int, stop: int, question: OnPairs, stopped: Stop | None = None, shelf: Shelf | None = None
 ) -> tuple[Any, Cost, list[int]]:
     """Scan the pairs first .. stop-1; returns the nodes of the fixed tree, what it cost, and the blocks that were read."""
     tree, cost = Tree(question), Cost()
@@ -135,7 +136,7 @@ def scan_pairs(
         if stopped is not None and stopped():
             raise StoppedError
         before, began = cost.read_seconds, perf_counter()
-        tree.push(0, position, question.scan(*held.pair(*pair)))
+        tree.push(0, position, question.scan(*held.pair(*pair), shelf))
         cost.scan_seconds += perf_counter() - began - (cost.read_seconds - before)
     return tree.nodes, cost, held.reads
 
