@@ -36,6 +36,7 @@ SMALL = {
     ],
     "scaling": ["--workers", "1,2", "--tasks", "4", "--mb", "2", "--turns", "1"],
     "kernel_working_set": ["--points", "200", "--alone", "300", "--features", "4"],
+    "kernel_verdicts": ["--instances", "12", "--methods", "working-set,mirror-prox", "--max-passes", "25"],
     "proofs": ["--instances", "90", "--features", "10", "--points", "2000", "--gb", "0.01", "--turns", "1"],
     "ingest_speed": ["--points", "2000", "--features", "5", "--turns", "1"],
     "gram_pass": ["--points", "600", "--features", "10", "--turns", "1"],
