@@ -98,9 +98,7 @@ def main(words: list[str] | None = None) -> None:
         if len(runs) > 1:
             time, memory = growth(runs, 1), growth(runs, 2)
             span = f"from {runs[0][0]} to {runs[-1][0]} points"
-            print(
-                f"\n{name}: from {runs[0][0]} to {runs[-1][0]} points time grows like n^{time:.2f}, memory like n^{memory:.2f}"
-            )
+            print(f"\n{name}: {span} time grows like n^{time:.2f}, memory like n^{memory:.2f}")
 
 
 def growth(runs: list[tuple[int, float, float]], column: int) -> float:
