@@ -15,8 +15,8 @@ from dfeas.certificate import Certificate, load
 from dfeas.engine import LocalEngine
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.kernels import Kernel
-from dfeas.kernels.kernel import Function
-from dfeas.kernels.select import scores, seen
+from dfeas.kernels.kernel import Function, seen
+from dfeas.kernels.select import scores
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
 from dfeas.result import CERTIFICATE, load_result
 from dfeas.setting import open_data

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dfeas.kernels.kernel import Array, Floats, Kernel
-from dfeas.passes.block import Block, Indices, Points, working
+from dfeas.kernels.kernel import Array, Floats, Kernel, seen
+from dfeas.passes.block import Block, Indices, working
 from dfeas.passes.columns import Columns
-from dfeas.passes.points import dense, is_dense
 from dfeas.passes.select import Selection, SelectPartial, finished, merged
 
 TILE_BYTES = 4 << 20
@@ -78,11 +77,6 @@ class KernelSelect:
     def finish(self, partial: SelectPartial) -> Selection:
         """The selection of all points."""
         return finished(partial, self.cap, self.points.shape[1])
-
-
-def seen(points: Points) -> Array:
-    """Points as kernels see them, in an array: integers would overflow in a function of Python."""
-    return points.astype(working(points.dtype), copy=False) if is_dense(points) else dense(points)
 
 
 def scores(kernel: Kernel, points: Array, amount: Floats, others: Array, single: bool) -> Floats:

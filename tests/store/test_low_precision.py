@@ -9,8 +9,8 @@ import pytest
 import dfeas
 from dfeas.errors import UsageError
 from dfeas.instances import Instance, generate
-from dfeas.kernels.kernel import Kernel
-from dfeas.kernels.select import scores, seen
+from dfeas.kernels.kernel import Kernel, seen
+from dfeas.kernels.select import scores
 from dfeas.store import Source, from_arrays, open_source
 from dfeas.store.numbers import joint_dtype
 from dfeas.store.reading import Buffers, Cost
