@@ -54,6 +54,12 @@ def pairs_of(dataset: Dataset, question: OnPairs) -> list[tuple[range, range]]:
     return in_order(found, dataset.block_rows) or [(all_runs[0], all_runs[0])]
 
 
+def all_pairs(dataset: Dataset) -> int:
+    """How many pairs there are."""
+    count = len(runs(dataset.n, dataset.m, dataset.block_rows))
+    return count * (count + 1) // 2
+
+
 def in_order(pairs: list[tuple[range, range]], block_rows: int) -> list[tuple[range, range]]:
     """As they are read: all pairs of parts of two blocks follow each other."""
     return sorted(pairs, key=lambda pair: (pair[0].start // block_rows, pair[1].start // block_rows))

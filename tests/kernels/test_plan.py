@@ -76,7 +76,7 @@ print(1024 * int(next(line.split()[1] for line in open("/proc/self/status") if l
 def test_the_peak_of_a_process_is_as_projected(dataset: Callable[..., Any], method: str) -> None:
     path, _ = dataset("gaussian", 8, 6_000)
     done = subprocess.run([sys.executable, "-c", CHILD, path, method], check=True, capture_output=True, text=True)
-    found = project_kernel(open_source(Source(str(path))), [method], 500_000_000, threads=2)
+    found = project_kernel(open_source(Source(str(path))), RBF, [method], 500_000_000, threads=2)
     assert int(done.stdout) <= 1.1 * found.memory_bytes
     assert found.memory_bytes <= 3 * int(done.stdout)
 
