@@ -43,7 +43,7 @@ def kernel_plan(
     if method is not None:
         method = choose_kernel_method(method, facts, threads)[0]
     computed, kept = (seconds / threads for seconds in value_seconds(dataset, kernel))
-    reads = points_read(dataset) / dataset.n
+    reads = points_read(dataset.n, dataset.m, dataset.block_rows) / dataset.n
     estimates = []
     for name in KERNEL_METHODS if method is None else [method]:
         most = KERNEL_METHODS[name](kernel).bound(facts, margin)

@@ -7,6 +7,7 @@ whenever it comes again.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import pairwise
 from time import perf_counter
 from typing import Any
@@ -70,20 +71,21 @@ def blocks_of(run: range, block_rows: int) -> range:
     return range(run.start // block_rows, (run.stop - 1) // block_rows + 1)
 
 
-def points_read(dataset: Dataset) -> int:
-    """Points that one thread reads to let all pairs meet."""
-    all_runs = runs(dataset.n, dataset.m, dataset.block_rows)
+@lru_cache(maxsize=4)
+def points_read(n: int, m: int, block_rows: int) -> int:
+    """Points that one thread reads to let all pairs of n points of m features meet."""
+    all_runs = runs(n, m, block_rows)
     total = 0
     blocks: list[int] = []  # the last two, as below
     prepared: tuple[int, ...] = ()
-    for left, right in in_order([(one, other) for i, one in enumerate(all_runs) for other in all_runs[i:]], dataset.block_rows):
+    for left, right in in_order([(one, other) for i, one in enumerate(all_runs) for other in all_runs[i:]], block_rows):
         for run in (left, right):
             if run.start in prepared:
                 continue
             prepared = (*prepared, run.start)
-            for index in blocks_of(run, dataset.block_rows):
+            for index in blocks_of(run, block_rows):
                 if index not in blocks:
-                    total += min(dataset.block_rows, dataset.n - index * dataset.block_rows)
+                    total += min(block_rows, n - index * block_rows)
                 blocks = [*(known for known in blocks if known != index), index][-2:]
         prepared = (left.start, right.start)
     return total
