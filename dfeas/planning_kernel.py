@@ -9,7 +9,7 @@ from math import ceil
 import numpy as np
 
 from dfeas.blas import one_thread
-from dfeas.engine.pairs import points_read
+from dfeas.engine.pairs import reads
 from dfeas.estimate import Estimate, Plan
 from dfeas.kernelled import KERNEL_METHODS, choose_kernel_method, missing
 from dfeas.kernels import Kernel
@@ -43,13 +43,12 @@ def kernel_plan(
     if method is not None:
         method = choose_kernel_method(method, facts, threads)[0]
     computed, kept = (seconds / threads for seconds in value_seconds(dataset, kernel))
-    reads = points_read(dataset.n, dataset.m, dataset.block_rows) / dataset.n
     estimates = []
     for name in KERNEL_METHODS if method is None else [method]:
         most = KERNEL_METHODS[name](kernel).bound(facts, margin)
         products = usual_products(name, facts, most)
         first, later = pass_seconds
-        reading = first + (products - 1) * later if name == "working-set" else products * reads * later
+        reading = first + (products - 1) * later if name == "working-set" else products * reads(dataset) * later
         thinking = solver_seconds(facts) if name == "working-set" else 0.0
         share = kept_share(dataset, kernel, name, budget, threads)
         again = kept * share + computed * (1 - share)

@@ -7,7 +7,7 @@ from math import sqrt
 
 import numpy as np
 
-from dfeas.engine.pairs import points_read, runs
+from dfeas.engine.pairs import reads, runs
 from dfeas.kernels import Kernel
 from dfeas.kernels.select import TILE_BYTES
 from dfeas.kernels.sizes import points_bytes, product_columns, vector_bytes
@@ -54,7 +54,7 @@ def project_kernel(
     kept = cache_bytes(dataset, memory, threads, worker=workers > 0)
     first, later = read_bytes(dataset, kept, workers)
     if later and any(name != "working-set" for name in methods):
-        later = int(points_read(dataset.n, dataset.m, dataset.block_rows) / dataset.n * later)
+        later = int(reads(dataset) * later)
         first = max(first, later)
     scanning = PROCESS_BYTES + threads * (thread_bytes(dataset) + scan_bytes(dataset, methods))
     reading = scanning + kept + tile_bytes(dataset, kernel, methods, memory, workers=workers, threads=threads)

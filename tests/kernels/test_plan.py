@@ -34,14 +34,14 @@ def points(n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("block_rows", [7, 20, 160, 480])
-def test_points_of_a_product_are_read_as_projected(block_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_product_reads_what_is_projected(block_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pairs, "LEAST_ROWS", 40)
     monkeypatch.setattr(pairs, "MOST_RUNS", 10**6)
     dataset = in_blocks(*points(480, 4), block_rows)
     engine = LocalEngine(dataset, 1)
     engine.run(GramProduct(RBF, np.ones((480, 1))))
     engine.close()
-    assert engine.cost.points == pairs.points_read.__wrapped__(480, 4, block_rows)
+    assert engine.cost.points <= 480 * pairs.reads(dataset) <= 1.5 * engine.cost.points
 
 
 @pytest.mark.parametrize("name", ["mirror-prox", "perceptron", "von-neumann"])
