@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 SMALL = {
-    "sparse_pass": ["--points", "2000", "--features", "300", "--density", "0.03", "--turns", "1"],
+    "sparse_pass": ["--points", "1000", "--features", "200", "--density", "0.03", "--turns", "1"],
     "softmin_scan": ["--blocks", "2", "--turns", "1"],
     "pass_speed": ["--gb", "0.02", "--turns", "1"],
     "cluster_speed": ["--gb", "0.01", "--turns", "1", "--no-keeping"],
