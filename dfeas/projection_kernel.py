@@ -12,6 +12,7 @@ from dfeas.kernels import Kernel
 from dfeas.kernels.select import TILE_BYTES
 from dfeas.kernels.sizes import points_bytes, product_columns, vector_bytes
 from dfeas.kernels.tiles import TILE_ROWS
+from dfeas.kernels.working_set import capacity
 from dfeas.memory import cache_bytes, thread_bytes
 from dfeas.methods import Facts
 from dfeas.projection import CLIENT_BYTES, PROCESS_BYTES, Projection, read_bytes
@@ -103,8 +104,8 @@ def usual_products(method: str, facts: Facts, most: float) -> float:
 
 
 def expansion(facts: Facts) -> float:
-    """Points of the expansion of a working set, as a rule."""
-    return min(float(facts.n), EXPANSION * sqrt(facts.n))
+    """Points of the expansion of a working set, as a rule: what memory holds, where that is less."""
+    return min(float(capacity(facts)), EXPANSION * sqrt(facts.n))
 
 
 def values(method: str, facts: Facts) -> float:
