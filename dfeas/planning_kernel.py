@@ -13,7 +13,7 @@ from dfeas.engine.pairs import reads
 from dfeas.estimate import Estimate, Plan
 from dfeas.kernelled import KERNEL_METHODS, choose_kernel_method, missing
 from dfeas.kernels import Kernel
-from dfeas.kernels.kernel import Array
+from dfeas.kernels.kernel import Array, seen
 from dfeas.kernels.tiles import TILE_ROWS, Run
 from dfeas.kernels.working_set import capacity
 from dfeas.methods import Facts
@@ -99,7 +99,7 @@ def value_seconds(dataset: Dataset, kernel: Kernel) -> tuple[float, float]:
     products alone.
     """
     block = next(iter(dataset.read_blocks(range(1), Cost())))
-    points = block.points[:TILE_ROWS].copy()
+    points = seen(block.points[:TILE_ROWS]).copy()
     run = Run(kernel, 0, points, block.label[:TILE_ROWS].astype(np.float64))
     with one_thread():
         ((left, right),) = run.tiles(run.safe)

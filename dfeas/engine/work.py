@@ -63,7 +63,7 @@ class Held:
 
     def __sizeof__(self) -> int:
         """Bytes of the points, so that the scheduler brings the carry to them."""
-        return sum(block.points.nbytes for block in self.blocks)
+        return sum(block.nbytes for block in self.blocks)
 
 
 def scan_kept(dataset: Dataset, first: int, stop: int, question: OnPairs, run: str, budget: int) -> tuple[Any, Cost, list[int]]:
