@@ -15,6 +15,7 @@ from dfeas.kernels.tiles import TILE_ROWS
 from dfeas.kernels.working_set import capacity
 from dfeas.memory import cache_bytes, thread_bytes
 from dfeas.methods import Facts
+from dfeas.passes.points import working
 from dfeas.projection import CLIENT_BYTES, PROCESS_BYTES, Projection, read_bytes
 from dfeas.request import facts_of
 from dfeas.store import Dataset
@@ -86,7 +87,7 @@ def tile_bytes(
 
 def all_tile_bytes(dataset: Dataset, kernel: Kernel) -> int:
     """Of the upper half of the Gram matrix, if products in float32 are safe wherever they may be."""
-    single = dataset.dtype == np.float32 and kernel.of_products and kernel.name != "exponential"
+    single = working(dataset.dtype) == np.float32 and kernel.of_products and kernel.name != "exponential"
     return (4 if single else 8) * dataset.n * (dataset.n + TILE_ROWS) // 2
 
 
