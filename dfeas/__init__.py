@@ -1,13 +1,15 @@
 """dfeas: can a hyperplane through the origin separate the points? A checked answer for data larger than memory."""
 
 from dfeas.certificate import Certificate
-from dfeas.checking import verify_certificate, verify_run
+from dfeas.checking import verify_certificate, verify_classes, verify_run
+from dfeas.class_prediction import ClassPrediction
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, UsageError
 from dfeas.hull import Hull, in_hull
 from dfeas.instances import Instance, generate
 from dfeas.kernelled import KERNEL_METHODS
 from dfeas.kernels import NAMES as KERNELS
 from dfeas.methods import METHODS
+from dfeas.one_vs_rest import OneVsRest
 from dfeas.planning import Plan, plan
 from dfeas.predicting import Prediction, predict
 from dfeas.racing import Race, race
@@ -28,10 +30,12 @@ __all__ = [
     "Certificate",
     "Check",
     "CheckFailedError",
+    "ClassPrediction",
     "CorruptDataError",
     "DfeasError",
     "Hull",
     "Instance",
+    "OneVsRest",
     "Plan",
     "Prediction",
     "Race",
@@ -51,5 +55,6 @@ __all__ = [
     "separation",
     "solve",
     "verify_certificate",
+    "verify_classes",
     "verify_run",
 ]

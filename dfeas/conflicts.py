@@ -50,5 +50,6 @@ def _labels(dataset: Dataset, points: NDArray[np.int64]) -> list[str]:
     block = points // dataset.block_rows
     for index in np.unique(block):
         here = block == index
-        sign[here] = dataset.labels.read(int(index), buffers)[points[here] - index * dataset.block_rows]
+        stored = dataset.labels.read(int(index), buffers)[points[here] - index * dataset.block_rows]
+        sign[here] = dataset.signs(stored)
     return [positive if s > 0 else negative for s in sign]

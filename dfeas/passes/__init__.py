@@ -1,6 +1,7 @@
 """Passes: what one read of all blocks can answer. No I/O, no Dask."""
 
 from dfeas.passes.block import Block
+from dfeas.passes.classes import OfClass, OfClasses, of_class, together
 from dfeas.passes.columns import Columns
 from dfeas.passes.gram import Gram, GramAnswer
 from dfeas.passes.histogram import Counts, Histogram
@@ -28,6 +29,8 @@ __all__ = [
     "Gram",
     "GramAnswer",
     "Histogram",
+    "OfClass",
+    "OfClasses",
     "OnPairs",
     "OnVectors",
     "Online",
@@ -50,5 +53,7 @@ __all__ = [
     "Survey",
     "Together",
     "VectorPass",
+    "of_class",
     "sample",
+    "together",
 ]

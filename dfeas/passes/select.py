@@ -47,9 +47,12 @@ class Select:
 
     def scan(self, block: Block) -> SelectPartial:
         """Select from one block: fast scores choose, scores in float64 by a fixed order of summation decide."""
+        return self.scan_scored(block, self._fast(block))
+
+    def scan_scored(self, block: Block, fast: Array) -> SelectPartial:
+        """The same from fast scores (b,), which are right up to the rounding of a product in their precision."""
         if not block.size:
             return SelectPartial(0, np.inf, -1, ())
-        fast = self._fast(block)
         length = float(np.linalg.norm(self.y))
         slack = 1.02 * (len(self.y) + 6) * (2.0**-24 if fast.dtype == np.float32 else 2.0**-53) * length
         unsure = np.flatnonzero(np.abs(fast) <= slack) if length > 0 else np.empty(0, np.int64)

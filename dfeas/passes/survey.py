@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import crc32c
 import numpy as np
+from numpy.typing import NDArray
 
-from dfeas.passes.block import Array, Block
+from dfeas.passes.block import Block
 
 SHOWN = 5
 """How many positions of offending entries are kept."""
@@ -16,7 +18,7 @@ NORM_RANGE = (1e-130, 1e130)
 """Norms outside lose accuracy or overflow when they are squared, and the checker could prove nothing."""
 
 
-def checksum(array: Array | np.ndarray[tuple[int, ...], np.dtype[np.int8]]) -> int:
+def checksum(array: NDArray[Any]) -> int:
     """crc32c of the entries of an array in C order."""
     return int(crc32c.crc32c(np.ascontiguousarray(array).reshape(-1).view(np.uint8)))
 

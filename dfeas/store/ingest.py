@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from dfeas.errors import BadInputError, UsageError
 from dfeas.store.annotated import obs_labels
 from dfeas.store.formats import format_of, open_stream
-from dfeas.store.labels import map_labels
+from dfeas.store.labels import CODE, map_labels
 from dfeas.store.layout import Header, default_block_rows
 from dfeas.store.numbers import cast, stored_dtype
 from dfeas.store.opening import check_shape, open_labels
-from dfeas.store.signs import Signs
+from dfeas.store.signs import Codes
 from dfeas.store.sources import open_rows
 from dfeas.store.streams import Stream, blocks
 from dfeas.store.writing import DatasetWriter, output, writer
@@ -105,15 +105,15 @@ def _from_arrays(
         if rows.dtype != dtype:
             note(f"{rows.dtype} cast to {dtype}")
         values = _labels(path, *labels, n)
-        mapping = map_labels(values, n, positive, f"labels of {path}")
+        mapping = map_labels(values, n, positive, f"labels of {path}", many=True)
         size = min(n, block_rows or default_block_rows(m, dtype.itemsize, n))
 
-        def made() -> Iterator[tuple[NDArray[Any], NDArray[np.int8]]]:
+        def made() -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
             for first in range(0, n, size):
                 run = slice(first, min(n, first + size))
                 yield cast(np.ascontiguousarray(rows[run])), mapping(np.asarray(values[run]).reshape(-1))
 
-        with writer(out, n, m, dtype, size) as target:
+        with writer(out, n, m, dtype, size, mapping.dtype) as target:
             _write_in_order(target, made(), _telling(progress, n))
             return target.finish(mapping.classes)
 
@@ -147,7 +147,7 @@ def _from_stream(
 ) -> Header:
     """From batches in order; how many points there are is known at the end."""
     rows = block_rows or default_block_rows(stream.m, stream.dtype.itemsize, MANY)
-    signs = Signs(positive, f"labels of {stream.where}")
+    codes = Codes(positive, f"labels of {stream.where}")
     n = 0
     with closing(stream.batches()) as batches:
         pieces = blocks(batches, rows)
@@ -155,14 +155,15 @@ def _from_stream(
         if first is None:
             raise BadInputError(f"{stream.where}: no points")
         size = len(first[0])  # less than ``rows`` when it is the only block
-        target = make(size, stream.m, stream.dtype, size, stream.names)
+        kind = np.dtype(np.int8) if positive is not None else CODE
+        target = make(size, stream.m, stream.dtype, size, stream.names, kind, provisional=positive is None)
 
-        def made() -> Iterator[tuple[NDArray[Any], NDArray[np.int8]]]:
+        def made() -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
             nonlocal n
             for points, labels in chain([first], pieces):
                 parts = []
                 for part in labels:
-                    parts.append(signs(part, n))
+                    parts.append(codes(part, n))
                     n += len(part.codes)
                 if n > target.n:
                     target.resize(n + size * max(64, target.blocks // 4))
@@ -174,9 +175,9 @@ def _from_stream(
 
         _write_in_order(target, made(), told)
     target.resize(n)
-    classes, swap = signs.settle(n)
-    if swap:
-        target.swap_labels()
+    classes, table = codes.settle(n)
+    if table is not None:
+        target.relabel(table)
     if progress is not None:
         progress(n, n)
     return target.finish(classes.classes)
@@ -188,7 +189,7 @@ def _telling(progress: Progress | None, n: int) -> Callable[[int], None]:
 
 
 def fill(
-    target: DatasetWriter, block: Callable[[int], tuple[NDArray[Any], NDArray[np.int8]]], progress: Progress | None = None
+    target: DatasetWriter, block: Callable[[int], tuple[NDArray[Any], NDArray[Any]]], progress: Progress | None = None
 ) -> None:
     """Write all blocks, each made in the writing threads."""
     with _writing(target, _telling(progress, target.n)) as submit:
@@ -197,7 +198,7 @@ def fill(
 
 
 def _write_in_order(
-    target: DatasetWriter, made: Iterable[tuple[NDArray[Any], NDArray[np.int8]]], told: Callable[[int], None]
+    target: DatasetWriter, made: Iterable[tuple[NDArray[Any], NDArray[Any]]], told: Callable[[int], None]
 ) -> None:
     """Write blocks that are made in this thread, one after the other."""
     with _writing(target, told) as submit:

@@ -2,7 +2,7 @@
 
 OUT/zarr.json          attributes: the header below
 OUT/X                  (n, m)  one chunk a block, uncompressed, crc32c
-OUT/label              (n,)    int8, -1 or +1
+OUT/label              (n,)    int8, -1 or +1; of more than two classes int16, their positions in ``classes``
 OUT/norm               (n,)    float64, Euclidean norms of the stored points
 OUT/checksum           (blocks, 3) uint32: crc32c of the entries of each block of X, label and norm
 OUT/dfeas.complete     written last: the fingerprint, and a hash of the whole header
@@ -45,18 +45,20 @@ class Header:
     m: int
     dtype: str  # "float32" or "float64"
     block_rows: int
-    classes: tuple[str, ...]  # (negative, positive) as they were called in the source; empty without labels
-    positive: int  # number of points with label +1
+    classes: tuple[str, ...]  # (negative, positive) as they were called in the source, or more in order; empty without labels
+    positive: int  # number of points with label +1; 0 of more than two classes
     zero: int  # number of zero points
     first_zero: tuple[int, ...]
     norm_min: float
     norm_max: float
     fingerprint: str
     generator: dict[str, Any] | None  # kind, seed, margin of a generated dataset
+    counts: tuple[int, ...] = ()  # points of each class, where there are more than two
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        return asdict(self)
+        """As plain JSON values; ``counts`` only where there are any, so that two classes are written as ever."""
+        values = asdict(self)
+        return values if self.counts else {name: value for name, value in values.items() if name != "counts"}
 
     @classmethod
     def from_json(cls, values: dict[str, Any], where: str) -> Header:
@@ -66,9 +68,11 @@ class Header:
                 f"{where}: dataset format {values.get('format')!r}, this version of dfeas reads {FORMAT}; ingest it again"
             )
         try:
-            plain = {**values, "classes": tuple(values["classes"]), "first_zero": tuple(values["first_zero"])}
+            lists = {"classes": values["classes"], "first_zero": values["first_zero"], "counts": values.get("counts", ())}
+            plain = {**values, **{name: tuple(entries) for name, entries in lists.items()}}
             header = cls(**plain)
             sane = 0 < header.block_rows <= header.n and header.m > 0 and header.dtype in ("float32", "float64")
+            sane = sane and len(header.counts) == (len(header.classes) if len(header.classes) > 2 else 0)
         except (KeyError, TypeError):
             sane = False
         if not sane:
@@ -82,6 +86,11 @@ def fingerprint(n: int, m: int, dtype: str, block_rows: int, checksums: NDArray[
     digest = hashlib.sha256(head.encode())
     digest.update(np.ascontiguousarray(checksums[:, :2], "<u4").tobytes())
     return digest.hexdigest()
+
+
+def seen_fingerprint(fingerprint: str, view: str) -> str:
+    """Of data as it is seen: sha256 over the fingerprint of what is stored, and what is said of the view; itself for none."""
+    return hashlib.sha256(f"{fingerprint} {view}".encode()).hexdigest() if view else fingerprint
 
 
 def seal(header: Header) -> str:

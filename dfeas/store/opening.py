@@ -41,6 +41,7 @@ class Source:
     labels: str | None = None
     positive: str | None = None
     intercept: bool = False
+    many: bool = False  # labels of an array become codes of classes, which ``positive`` then chooses from
     run: str = ""  # blocks are checked on first touch once a run
     direct: bool = True  # False: read through zarr only
     fingerprint: str = ""  # of the dataset that is meant; none for a foreign array
@@ -52,7 +53,8 @@ class Source:
 def source_of(values: dict[str, Any]) -> Source:
     """The data of a finished run, from ``data`` of its result."""
     point = None if values.get("point") is None else tuple(map(float, values["point"]))
-    return Source(values["path"], values["labels"], values["positive"], values["intercept"], point=point)
+    many = bool(values.get("many", False))
+    return Source(values["path"], values["labels"], values["positive"], values["intercept"], many, point=point)
 
 
 def for_checker(source: Source) -> Source:
@@ -78,6 +80,8 @@ def open_source(source: Source) -> Dataset:
         dataset = _open_dataset(path, source)
     else:
         dataset = _open_foreign(path, source)
+    if source.positive is not None and (dataset.header is not None or source.many):
+        dataset = dataset.against_rest(source.positive)
     if source.point is not None:
         return seen_from(dataset, source.point)
     return dataset if source.view is None else seen_across(dataset, source.view)
@@ -203,9 +207,10 @@ def _assemble(
     if labels is None:
         signs = np.ones(n, np.int8)
     else:
-        mapping = map_labels(labels, n, source.positive, f"labels of {where}")
+        chosen = None if source.many else source.positive
+        mapping = map_labels(labels, n, chosen, f"labels of {where}", source.many)
         classes = mapping.classes
-        signs = np.empty(n, np.int8)  # one byte a point
+        signs = np.empty(n, mapping.dtype)  # one byte a point, or two
         for first in range(0, n, 1 << 20):
             signs[first : first + (1 << 20)] = mapping(np.asarray(labels[first : first + (1 << 20)]).reshape(-1))
     return Dataset(
@@ -215,7 +220,7 @@ def _assemble(
         dtype=dtype,
         block_rows=block_rows,
         points=points,
-        labels=SliceReader("label", signs, n, block_rows, np.dtype(np.int8), overlaps=True),
+        labels=SliceReader("label", signs, n, block_rows, signs.dtype, overlaps=True),
         stored_norms=None,
         classes=classes,
         intercept=source.intercept,
@@ -257,10 +262,12 @@ def _as_array(values: Any, where: str) -> Any:
     return values
 
 
-def from_arrays(X: Any, labels: Any = None, *, positive: str | None = None, intercept: bool = False) -> Dataset:
+def from_arrays(
+    X: Any, labels: Any = None, *, positive: str | None = None, intercept: bool = False, many: bool = False
+) -> Dataset:
     """A dataset from an array (n, m) that has shape, dtype and row slices (NumPy, zarr, HDF5, Dask) and labels (n,).
 
-    Points are not copied. Raises BadInputError for a wrong shape, type or labels.
+    Points are not copied. Labels of ``many`` classes become codes. Raises BadInputError for a wrong shape, type or labels.
     """
     X = _as_array(X, "X")
     n, m = check_shape(X.shape, "X")
@@ -273,7 +280,7 @@ def from_arrays(X: Any, labels: Any = None, *, positive: str | None = None, inte
     block_rows = rows_of_whole_chunks(X, dtype.itemsize) if regular else default_block_rows(m, dtype.itemsize, n)
     files = files_of(X, block_rows)
     points = SliceReader("X", X, n, block_rows, dtype, convert=cast, overlaps=in_memory, files=files)
-    return _assemble("X", points, n, m, dtype, block_rows, labels, Source("", positive=positive, intercept=intercept))
+    return _assemble("X", points, n, m, dtype, block_rows, labels, Source("", None, positive, intercept, many))
 
 
 __all__ = [

@@ -26,16 +26,27 @@ from dfeas.store.layout import ATTRIBUTE, FORMAT, LOCK, MARKER, Header, fingerpr
 from dfeas.store.placing import placed
 
 _SURVEY = Survey()
+CODES = "code"
+"""The array of provisional labels."""
 
 
 class DatasetWriter:
     """Takes the blocks of one dataset, in any order and from several threads; ``finish`` makes it whole.
 
-    ``names`` are those of the features, where the source has them: messages use them.
+    ``names`` are those of the features, where the source has them: messages use them. With ``provisional`` labels are codes,
+    which ``relabel`` replaces when all are known.
     """
 
     def __init__(
-        self, path: Path, n: int, m: int, dtype: np.dtype[Any], block_rows: int, names: Sequence[str] | None = None
+        self,
+        path: Path,
+        n: int,
+        m: int,
+        dtype: np.dtype[Any],
+        block_rows: int,
+        names: Sequence[str] | None = None,
+        label: np.dtype[Any] | type = np.int8,
+        provisional: bool = False,
     ) -> None:
         self.path, self.n, self.m, self.dtype, self.block_rows = path, n, m, np.dtype(dtype), block_rows
         self._names = names
@@ -44,7 +55,7 @@ class DatasetWriter:
         self._group = zarr.create_group(zarr.storage.LocalStore(path), zarr_format=3)
         self._arrays = {
             "X": self._create("X", (n, m), (block_rows, m), self.dtype, np.nan),
-            "label": self._create("label", (n,), (block_rows,), np.dtype(np.int8), 0),
+            "label": self._create(CODES if provisional else "label", (n,), (block_rows,), np.dtype(label), 0),
             "norm": self._create("norm", (n,), (block_rows,), np.dtype(np.float64), np.nan),
         }
 
@@ -71,7 +82,7 @@ class DatasetWriter:
             config={"write_empty_chunks": True},
         )
 
-    def write(self, index: int, points: NDArray[Any], label: NDArray[np.int8]) -> None:
+    def write(self, index: int, points: NDArray[Any], label: NDArray[Any]) -> None:
         """Survey and store one whole block."""
         norm = norms(points)
         self._summaries[index] = _SURVEY.scan(Block.of(index * self.block_rows, points, label, norm))
@@ -88,20 +99,30 @@ class DatasetWriter:
             array[first : first + len(values)] = values
             return
         key = array.metadata.encode_chunk_key((index, *(0,) * (values.ndim - 1)))
-        with (self.path / name / key).open("wb") as file:
+        with (self.path / array.path / key).open("wb") as file:
             file.write(np.ascontiguousarray(values).data)
             file.write(crc.to_bytes(4, "little"))
 
-    def swap_labels(self) -> None:
-        """Give every point the other label: a stream tells only at its end which class is the positive one."""
+    def relabel(self, table: NDArray[Any]) -> None:
+        """Write the labels ``table[code]`` of all provisional codes: a stream tells only at its end which classes it has."""
+        codes = self._arrays["label"]
+        self._arrays["label"] = self._create("label", (self.n,), (self.block_rows,), table.dtype, 0)
         for index in range(self.blocks):
             rows = slice(index * self.block_rows, min(self.n, (index + 1) * self.block_rows))
-            label = -np.asarray(self._arrays["label"][rows])
+            label = table[np.asarray(codes[rows])]
             points, _, norm = self._checksums[index]
             self._checksums[index] = points, checksum(label), norm
             self._store("label", index, label, self._checksums[index][1])
-            summary = self._summaries[index]
-            self._summaries[index] = replace(summary, positive=summary.points - summary.positive)
+            self._summaries[index] = replace(self._summaries[index], positive=int((label > 0).sum()))
+        shutil.rmtree(self.path / CODES)
+
+    def _counts(self, classes: int) -> tuple[int, ...]:
+        """Points of each class, from labels that are codes."""
+        total = np.zeros(classes, np.int64)
+        for index in range(self.blocks):
+            rows = slice(index * self.block_rows, min(self.n, (index + 1) * self.block_rows))
+            total += np.bincount(np.asarray(self._arrays["label"][rows]), minlength=classes)
+        return tuple(total.tolist())
 
     def finish(self, classes: tuple[str, ...], generator: dict[str, Any] | None = None) -> Header:
         """Write checksums, header and marker. Raises CorruptDataError when a block was never written."""
@@ -110,7 +131,8 @@ class DatasetWriter:
         summary = EMPTY
         for index in range(self.blocks):
             summary = _SURVEY.merge(summary, self._summaries[index])
-        if classes and summary.positive in (0, self.n):
+        coded = len(classes) > 2
+        if classes and not coded and summary.positive in (0, self.n):
             raise BadInputError(f"{self.path}: all {self.n} labels are the same; two classes are needed")
         checksums = np.array([self._checksums[index] for index in range(self.blocks)], np.uint32)
         mark = fingerprint(self.n, self.m, self.dtype.name, self.block_rows, checksums)
@@ -123,13 +145,14 @@ class DatasetWriter:
             dtype=self.dtype.name,
             block_rows=self.block_rows,
             classes=classes,
-            positive=summary.positive,
+            positive=0 if coded else summary.positive,
             zero=summary.zero,
             first_zero=summary.first_zero,
             norm_min=summary.norm_min,
             norm_max=summary.norm_max,
             fingerprint=mark,
             generator=generator,
+            counts=self._counts(len(classes)) if coded else (),
         )
         self._group.attrs[ATTRIBUTE] = header.to_json()
         with placed(self.path / MARKER) as file:
@@ -168,10 +191,12 @@ def output(path: Path) -> Iterator[Callable[..., DatasetWriter]]:
 
 
 @contextmanager
-def writer(path: Path, n: int, m: int, dtype: np.dtype[Any], block_rows: int) -> Iterator[DatasetWriter]:
-    """``output`` for a dataset whose size is known."""
+def writer(
+    path: Path, n: int, m: int, dtype: np.dtype[Any], block_rows: int, label: np.dtype[Any] | type = np.int8
+) -> Iterator[DatasetWriter]:
+    """``output`` for a dataset whose size and type of labels are known."""
     with output(path) as make:
-        yield make(n, m, dtype, block_rows)
+        yield make(n, m, dtype, block_rows, label=label)
 
 
 def claim(path: Path, marker: str) -> int:
