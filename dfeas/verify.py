@@ -239,6 +239,7 @@ def check_range(dataset: Dataset, first: int, stop: int, certificates: tuple[Cer
     nodes: list[Node] = []
     buffers = Buffers()
     codes = [code_of(dataset, certificate) for certificate in certificates]
+    known = [math.inf] * len(certificates)  # the least margins so far
     separators = [certificate.y for certificate in certificates if certificate.kind == "separator"]
     seen = dataset.points if isinstance(dataset.points, SeenFrom) else None
     for index in range(first, stop):
@@ -250,13 +251,14 @@ def check_range(dataset: Dataset, first: int, stop: int, certificates: tuple[Cer
         origin = None if seen is None or plain is None else (plain, seen.point)
         looked = Looked([(crc(stored), crc(label))], [])
         fast = iter(_by_float32(stored, separators, dataset.intercept))
-        for certificate, code in zip(certificates, codes, strict=True):
+        for place, (certificate, code) in enumerate(zip(certificates, codes, strict=True)):
             found = Found(points=len(stored))
             looked.found.append(found)
-            sign = label if code is None else np.where(label == code, np.int8(1), np.int8(-1))
+            sign = label if code is None else (label == code).view(np.int8) * np.int8(2) - np.int8(1)
             block = _Stored(dataset.where, index * dataset.block_rows, stored, sign, dataset.intercept, origin)
             if certificate.kind == "separator":
-                _look_at_scores(found, block, certificate.y, next(fast, None))
+                _look_at_scores(found, block, certificate.y, next(fast, None), known[place])
+                known[place] = min(known[place], found.margin)
             else:
                 _look_at_weights(found, block, certificate)
         joined(nodes, (0, index, looked))
@@ -318,7 +320,8 @@ class _Fast:
 
     y: NDArray[np.float64]  # (d,) entries below 1
     score: NDArray[np.float32]  # (b,) of the points as stored, without the intercept
-    square: NDArray[np.float64]  # (b,) of their norms
+    inverse: NDArray[np.float64]  # (b,) 1 / norm, with the intercept
+    measured: NDArray[np.bool_]  # (b,) where squares neither under- nor overflow
 
 
 def _by_float32(points: NDArray[Any], separators: list[NDArray[np.float64]], intercept: bool) -> list[_Fast]:
@@ -335,41 +338,44 @@ def _by_float32(points: NDArray[Any], separators: list[NDArray[np.float64]], int
             part = points[piece : piece + size]
             np.dot(part, single, out=score[piece : piece + size])
             np.einsum("ij,ij->i", part, part, out=square[piece : piece + size])
-    wide = square.astype(np.float64)
+        wide = square.astype(np.float64)
+        measured = (wide > SQUARES[0]) & (wide < SQUARES[1])
+        inverse = 1 / np.sqrt(wide + intercept)
     columns = np.ascontiguousarray(score.T)
-    return [_Fast(y, column, wide) for y, column in zip(scaled, columns, strict=True)]
+    return [_Fast(y, column, inverse, measured) for y, column in zip(scaled, columns, strict=True)]
 
 
-def _look_at_scores(found: Found, block: _Stored, y: NDArray[np.float64], fast: _Fast | None) -> None:
-    rows = np.arange(len(block.points)) if fast is None else _not_by_float32(found, block, fast)
+def _look_at_scores(found: Found, block: _Stored, y: NDArray[np.float64], fast: _Fast | None, known: float) -> None:
+    rows = np.arange(len(block.points)) if fast is None else _not_by_float32(known, block, fast)
     size = max(1, PIECE_BYTES // (8 * len(y)))
     for piece in range(0, len(rows), size):
         _look_in_float64(found, block, rows[piece : piece + size], y)
 
 
-def _not_by_float32(found: Found, block: _Stored, fast: _Fast) -> NDArray[np.int64]:
+def _not_by_float32(known: float, block: _Stored, fast: _Fast) -> NDArray[np.int64]:
     """Points that products in float32 do not prove to be on the positive side with a margin above the least of all.
 
+    ``known`` is one that is proved of other points.
+
     The bounds are those of float64 with another unit: with y rounded, |fl(x'y) - x'y| <= (gamma_m + u) |x| |y|, and so for the
-    squares of the norm; 2 gamma_(m+4) covers each. What under- or overflows is left to float64.
+    squares of the norm; 2 gamma_(m+5) covers each. What under- or overflows is left to float64.
     """
-    m, y, square = block.points.shape[1], fast.y, fast.square
+    m, y = block.points.shape[1], fast.y
     with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
-        measured = (square > SQUARES[0]) & (square < SQUARES[1])
-        cosine = fast.score.astype(np.float64)  # but for the length of y
         if block.intercept:
-            cosine += y[m]
-            square = square + 1
+            cosine = fast.score + np.float64(y[m])
+            cosine *= fast.inverse
+        else:
+            cosine = fast.score * fast.inverse  # but for the length of y
         cosine *= block.label
-        cosine /= np.sqrt(square)
-    terms = (m + 4) * U32
+    terms = (m + 5) * U32
     rate = 2 * terms / (1 - terms) * UP
     size_of_y = float(np.linalg.norm(y)) * UP
     error = (rate * (1 + rate) * size_of_y + 4 * m * TINY32 * (1 + SQUARES[0] ** -0.5)) * UP
-    proved = measured & (cosine > error)
+    proved = fast.measured & (cosine > error)
     # a point that is certainly beyond another one, or beyond what was found, is not where the margin is
     least = float(cosine[proved].min(initial=np.inf))
-    bar = min(found.margin, (least + error) / ((1 - rate) * size_of_y) * UP**2)
+    bar = min(known, (least + error) / ((1 - rate) * size_of_y) * UP**2)
     return np.flatnonzero(~(proved & (cosine > (bar * (1 + rate) * size_of_y + error) * UP**2)))
 
 
