@@ -205,9 +205,7 @@ def solve(data: Path, out: Path, cluster: Cluster, as_json: bool, away_steps: bo
             raise click.UsageError("--away-steps is for --method von-neumann")
         options["method"] = "von-neumann-away"
     if separation and (options["kernel"] is not None or options["one_vs_rest"]):
-        raise click.UsageError(
-            "--separation asks about two classes as they are: leave out --kernel and --one-vs-rest"
-        )
+        raise click.UsageError("--separation asks about two classes as they are: leave out --kernel and --one-vs-rest")
     with asked_to_stop() as stop, cluster.client() as client:
         more = {"out": out, "client": client, "progress": True, "stop": stop, **options}
         if separation:
