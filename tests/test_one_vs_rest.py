@@ -185,7 +185,7 @@ def test_predict_gives_the_class_with_the_largest_score(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_asked_is_said(data: Path, tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match="4 classes .*--positive CLASS, or ask for all with --one-vs-rest"):
+    with pytest.raises(BadInputError, match=r"4 classes .*--positive CLASS, or ask for all with --one-vs-rest"):
         dfeas.solve(data)
     with pytest.raises(BadInputError, match="no point has the label cow; the classes are a/b, cat, dog, eel"):
         dfeas.solve(data, positive="cow")
@@ -229,3 +229,16 @@ def test_damaged_codes_are_noticed(data: Path) -> None:
     chunk.write_bytes(content)
     with pytest.raises(CorruptDataError, match="chunk 0 of label is damaged"):
         dfeas.solve(data, one_vs_rest=True)
+
+
+def test_other_labels_are_those_of_another_ingest(data: Path, tmp_path: Path) -> None:
+    X, label = clusters()
+    pets = np.isin(label, ["cat", "dog"])
+    np.save(tmp_path / "pets.npy", pets)
+    np.savez(tmp_path / "b.npz", X=X, y=pets)
+    header = dfeas.ingest(tmp_path / "b.npz", tmp_path / "again", block_rows=256)
+    there = dfeas.solve(tmp_path / "again", intercept=True)
+    here = dfeas.solve(data, str(tmp_path / "pets.npy"), intercept=True, out=tmp_path / "run")
+    assert here.fingerprint == header.fingerprint
+    assert (here.verdict, here.margin_lower, here.margin_upper) == (there.verdict, there.margin_lower, there.margin_upper)
+    assert dfeas.verify_run(tmp_path / "run").verdict == here.verdict

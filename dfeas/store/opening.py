@@ -12,12 +12,14 @@ import zarr
 import zarr.codecs
 import zarr.errors
 import zarr.storage
+from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.passes.survey import checksum
 from dfeas.store.across import Across, View
 from dfeas.store.chunks import check_codecs, direct_reader, files_of, rows_of_whole_chunks
 from dfeas.store.dataset import Dataset
-from dfeas.store.labels import map_labels
+from dfeas.store.labels import LabelMap, map_labels
 from dfeas.store.layout import (
     ATTRIBUTE,
     Header,
@@ -75,12 +77,19 @@ def open_source(source: Source) -> Dataset:
     if not path.exists():
         raise BadInputError(f"{path}: no such file or folder")
     if looks_like_dataset(path):
-        if source.labels is not None:
-            raise BadInputError(f"{path}: a dfeas dataset has its own labels; leave out --labels, or ingest again")
         dataset = _open_dataset(path, source)
+        if source.labels is not None:
+            dataset = _relabelled(dataset, open_labels(Path(source.labels)), source)
+        assert dataset.header is not None, "a dataset has a header"
+        if source.fingerprint not in ("", dataset.header.fingerprint):
+            raise CorruptDataError(
+                f"{path}: not the dataset that the run began with (fingerprint {dataset.header.fingerprint[:12]}, expected "
+                f"{source.fingerprint[:12]}); it was replaced, or another machine sees another one: let all workers see the "
+                "same data, and run again"
+            )
     else:
         dataset = _open_foreign(path, source)
-    if source.positive is not None and (dataset.header is not None or source.many):
+    if source.positive is not None and (source.many or (dataset.header is not None and source.labels is None)):
         dataset = dataset.against_rest(source.positive)
     if source.point is not None:
         return seen_from(dataset, source.point)
@@ -134,11 +143,6 @@ def _open_dataset(path: Path, source: Source) -> Dataset:
         raise CorruptDataError(f"{path}: the fingerprint does not match the list of checksums; ingest it again")
     if marked != seal(header):
         raise CorruptDataError(f"{path}: the dataset's attributes are not those that its ingest sealed; ingest it again")
-    if source.fingerprint not in ("", found):
-        raise CorruptDataError(
-            f"{path}: not the dataset that the run began with (fingerprint {found[:12]}, expected {source.fingerprint[:12]}); "
-            "it was replaced, or another machine sees another one: let all workers see the same data, and run again"
-        )
 
     def reader(name: str) -> RowReader:
         direct = direct_reader(name, path / name, arrays[name], header.block_rows) if source.direct else None
@@ -160,6 +164,34 @@ def _open_dataset(path: Path, source: Source) -> Dataset:
         header=header,
         fingerprint=header.fingerprint,
     )
+
+
+def _relabelled(dataset: Dataset, labels: Any, source: Source) -> Dataset:
+    """A dataset with other labels: the same as if it had been ingested with them, checksums and fingerprint too."""
+    assert dataset.header is not None, "a dataset has a header"
+    assert dataset.expected is not None, "a dataset has checksums"
+    mapping, label = _mapped(labels, dataset.n, source, dataset.where)
+    expected = dataset.expected.copy()
+    for index in range(dataset.blocks):
+        expected[index, 1] = checksum(label[index * dataset.block_rows : (index + 1) * dataset.block_rows])
+    mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.block_rows, expected)
+    return replace(
+        dataset,
+        labels=SliceReader("label", label, dataset.n, dataset.block_rows, label.dtype, overlaps=True),
+        classes=mapping.classes,
+        expected=expected,
+        header=replace(dataset.header, fingerprint=mark),
+        fingerprint=mark,
+    )
+
+
+def _mapped(labels: Any, n: int, source: Source, where: str) -> tuple[LabelMap, NDArray[Any]]:
+    """Labels (n,) in memory: one byte a point, or two."""
+    mapping = map_labels(labels, n, None if source.many else source.positive, f"labels of {where}", source.many)
+    label = np.empty(n, mapping.dtype)
+    for first in range(0, n, 1 << 20):
+        label[first : first + (1 << 20)] = mapping(np.asarray(labels[first : first + (1 << 20)]).reshape(-1))
+    return mapping, label
 
 
 def check_shape(shape: tuple[int, ...] | None, where: str) -> tuple[int, int]:
@@ -207,12 +239,8 @@ def _assemble(
     if labels is None:
         signs = np.ones(n, np.int8)
     else:
-        chosen = None if source.many else source.positive
-        mapping = map_labels(labels, n, chosen, f"labels of {where}", source.many)
+        mapping, signs = _mapped(labels, n, source, where)
         classes = mapping.classes
-        signs = np.empty(n, mapping.dtype)  # one byte a point, or two
-        for first in range(0, n, 1 << 20):
-            signs[first : first + (1 << 20)] = mapping(np.asarray(labels[first : first + (1 << 20)]).reshape(-1))
     return Dataset(
         where=where,
         n=n,
