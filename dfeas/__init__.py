@@ -13,11 +13,13 @@ from dfeas.one_vs_rest import OneVsRest
 from dfeas.planning import Plan, plan
 from dfeas.predicting import Prediction, predict
 from dfeas.racing import Race, race
+from dfeas.rechecking import Recheck, recheck
 from dfeas.report import compare, report
 from dfeas.result import Result
 from dfeas.resuming import resume
 from dfeas.separation import Separation, separation
 from dfeas.solving import solve
+from dfeas.store.append import append
 from dfeas.store.ingest import ingest
 from dfeas.verify import Check
 from dfeas.version import __version__
@@ -39,10 +41,12 @@ __all__ = [
     "Plan",
     "Prediction",
     "Race",
+    "Recheck",
     "Result",
     "Separation",
     "UsageError",
     "__version__",
+    "append",
     "compare",
     "generate",
     "in_hull",
@@ -50,6 +54,7 @@ __all__ = [
     "plan",
     "predict",
     "race",
+    "recheck",
     "report",
     "resume",
     "separation",

@@ -39,12 +39,14 @@ from dfeas.printing import (
     show_plan,
     show_prediction,
     show_race,
+    show_recheck,
     show_result,
     show_separation,
     show_submitted,
 )
 from dfeas.racing import Race
 from dfeas.racing import race as run_race
+from dfeas.rechecking import recheck as run_recheck
 from dfeas.report import compare as compare_runs
 from dfeas.report import report as write_report
 from dfeas.report.compare import table, warning
@@ -55,6 +57,7 @@ from dfeas.separation import separation as find_separation
 from dfeas.signals import asked_to_stop
 from dfeas.solving import solve as run_solve
 from dfeas.store import Source, open_source
+from dfeas.store.append import append as append_points
 from dfeas.store.formats import FORMATS
 from dfeas.store.ingest import ingest as write_dataset
 from dfeas.submitting import fetch as run_fetch
@@ -163,6 +166,48 @@ def ingest(src: Path, out: Path, as_json: bool, **options: Any) -> None:
     notes: list[str] = []
     header = write_dataset(src, out, progress=Written(sys.stderr), note=notes.append, **options)
     show_header(out, {**header.to_json(), "notes": notes}, as_json)
+
+
+@commands.command(cls=_Command)
+@click.argument("data", type=click.Path(path_type=Path))
+@click.argument("src", required=False, type=click.Path(path_type=Path))
+@click.option("--points", default="X", show_default=True, help="Name of the array of points in .npz and HDF5.")
+@click.option("--labels", default=None, help="A label file (.npy, zarr), or the name of the array in SRC. [default: y]")
+@click.option("--label-column", default=None, metavar="NAME", help="In tables and .h5ad.")
+@click.option("--format", default=None, type=click.Choice(FORMATS), help="When the name of SRC does not tell.")
+@click.option("--header/--no-header", default=None, help="Whether the first line of CSV holds names.  [default: look]")
+@click.option("--features", type=int, default=None, help="Features of svmlight.  [default: look]")
+@click.option("--zero-based", is_flag=True, help="Indices of svmlight begin with 0, not 1.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def append(data: Path, src: Path | None, as_json: bool, **options: Any) -> None:
+    """Append the points of SRC to the dataset DATA; the formats are those of ingest.
+
+    Labels are of the classes that DATA has. Until all new points are written DATA stays as it was. Without SRC an append that
+    was cut off at its end is finished.
+    """
+    notes: list[str] = []
+    header = append_points(data, src, progress=Written(sys.stderr), note=notes.append, **options)
+    show_header(data, {**header.to_json(), "notes": notes}, as_json)
+
+
+@commands.command(cls=_Command)
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("data", type=click.Path(path_type=Path))
+@click.option("--labels", default=None, help="Label array, if the run had one instead of the labels of DATA.")
+@click.option(
+    "--out", default=None, type=click.Path(path_type=Path), help="Folder for a run of the larger data; must not exist."
+)
+@click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of the process.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def recheck(run: Path, data: Path, as_json: bool, **options: Any) -> None:
+    """Say whether the verdict of RUN holds after points were appended to DATA, reading only the blocks that hold new points.
+
+    Exit code 3 when a new point is on the wrong side of a separator: solve again.
+    """
+    found = run_recheck(run, data, **options)
+    show_recheck(found, options["out"], as_json)
+    if not found.holds:
+        sys.exit(LIMIT_REACHED)
 
 
 @commands.command(cls=_Command)

@@ -78,6 +78,12 @@ class OneVsRest:
         }
 
 
+def save(found: OneVsRest, folder: Path) -> None:
+    """Write ``result.json``, which lists the runs of all classes."""
+    with placed(folder / RESULT) as file:
+        file.write((json.dumps(found.to_json(), indent=2) + "\n").encode())
+
+
 def folder_of(name: str, place: int) -> str:
     """The name of the folder of a class: its own name, with what a file system may not like written as %XX."""
     text = quote(name, safe=" +,=@")
@@ -150,7 +156,6 @@ def classes_solved(setting: Setting, job: Job, folder: Path | None, how: How, ea
         seconds = max(result.seconds for result in results.values())
         found = OneVsRest(results, done.survey_reads + done.reads, seconds, setting.dataset.fingerprint)
         if folder is not None:
-            with placed(folder / RESULT) as file:
-                file.write((json.dumps(found.to_json(), indent=2) + "\n").encode())
+            save(found, folder)
         keeper.finished = not {result.stopped for result in results.values()} & set(RESUMABLE)
         return found

@@ -17,6 +17,7 @@ from dfeas.one_vs_rest import OneVsRest
 from dfeas.planning import Plan
 from dfeas.predicting import Prediction
 from dfeas.racing import Race
+from dfeas.rechecking import Recheck
 from dfeas.report.compare import KEYS, table
 from dfeas.result import Result
 from dfeas.separation import Separation
@@ -196,6 +197,21 @@ def show_checks(checks: dict[str, Check | None], as_json: bool) -> None:
     for name, check in checks.items():
         said = "nothing, it is undecided" if check is None else f"{check.verdict} ({check.proof}): {check.message}"
         click.echo(f"{name}: proved {said}")
+
+
+def show_recheck(found: Recheck, out: Path | None, as_json: bool) -> None:
+    """What holds of a run, and which points are on the wrong side of what does not."""
+    if as_json:
+        click.echo(json.dumps(found.to_json()))
+        return
+    for name, result in found.results.items():
+        click.echo(f"{name + ': ' if name else ''}{result.verdict} holds (proof: {result.proof}): {result.message}")
+    for name, points in found.refuted.items():
+        which = f"class {name}: " if name else ""
+        click.echo(f"{which}no longer separated: point {', '.join(map(str, points))} on the wrong side; solve again")
+    click.echo(f"read         {found.reads:.3g} of the data, for {found.new_points} new points")
+    if out is not None:
+        click.echo(f"results      {out if found.holds else 'none written'}")
 
 
 def show_class_prediction(found: ClassPrediction, out: Path, as_json: bool) -> None:

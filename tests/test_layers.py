@@ -61,6 +61,7 @@ FRONTS = {
     "racing",
     "one_vs_rest",
     "class_prediction",
+    "rechecking",
     "resuming",
     "looking",
     "submitting",

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from dfeas.errors import BadInputError, UsageError
 from dfeas.store.annotated import obs_labels
 from dfeas.store.formats import format_of, open_stream
-from dfeas.store.labels import CODE, map_labels
+from dfeas.store.labels import KnownLabels, map_labels
 from dfeas.store.layout import Header, default_block_rows
 from dfeas.store.numbers import cast, stored_dtype
 from dfeas.store.opening import check_shape, open_labels
@@ -48,6 +49,7 @@ def ingest(
     features: int | None = None,
     zero_based: bool = False,
     block_rows: int | None = None,
+    classes: tuple[str, ...] | None = None,
     progress: Progress | None = None,
     note: Note | None = None,
 ) -> Header:
@@ -59,6 +61,7 @@ def ingest(
     ``header`` says whether CSV has names. svmlight (also .gz, .bz2): dense, with ``features`` features, or as many as it has;
     indices begin at 1, or at 0 with ``zero_based``. ``format`` (csv, tsv, parquet, svmlight) is for names that do not tell.
 
+    Labels of two values become signs, of more codes; ``classes`` are those of a dataset to which the points will be appended.
     ``note`` is told what was cast or dropped. Raises BadInputError or CorruptDataError for what cannot be used, UsageError when
     OUT exists or an option does not apply; nothing is left of OUT then.
     """
@@ -68,7 +71,8 @@ def ingest(
     _refuse_idle(kind, header=header, features=features, zero_based=zero_based or None)
     say = note or (lambda text: None)
     if kind == "arrays":
-        return _from_arrays(Path(src), Path(out), points, (labels, label_column), positive, block_rows, progress, say)
+        wanted = _Labels(labels, label_column, positive, classes)
+        return _from_arrays(Path(src), Path(out), points, wanted, block_rows, progress, say)
     if labels is not None:
         raise UsageError(f"--labels {labels}: {kind} has its labels beside the points; see --label-column")
     if kind == "svmlight" and label_column is not None:
@@ -77,7 +81,8 @@ def ingest(
         stream = open_stream(src, kind, label_column, header, features, zero_based)
         for text in stream.notes:
             say(text)
-        return _from_stream(stream, make, positive, block_rows, progress)
+        known = None if classes is None else KnownLabels(classes, f"labels of {stream.where}")
+        return _from_stream(stream, make, positive, known, block_rows, progress)
 
 
 def _refuse_idle(kind: str, **options: Any) -> None:
@@ -92,20 +97,23 @@ def _from_arrays(
     path: Path,
     out: Path,
     points: str,
-    labels: tuple[str | None, str | None],
-    positive: str | None,
+    labels: _Labels,
     block_rows: int | None,
     progress: Progress | None,
     note: Note,
 ) -> Header:
-    """From arrays whose shape is known, with labels (array, column of obs) that fit in memory."""
+    """From arrays whose shape is known, with labels that fit in memory."""
     with open_rows(path, points) as rows:
         n, m = check_shape(rows.shape, str(path))
         dtype = stored_dtype(rows.dtype, str(path))
         if rows.dtype != dtype:
             note(f"{rows.dtype} cast to {dtype}")
-        values = _labels(path, *labels, n)
-        mapping = map_labels(values, n, positive, f"labels of {path}", many=True)
+        values = _labels(path, labels.name, labels.column, n)
+        where = f"labels of {path}"
+        known = None if labels.classes is None else KnownLabels(labels.classes, where)
+        if known is not None and tuple(values.shape or ()) not in ((n,), (n, 1)):
+            raise BadInputError(f"{where}: expected {n} labels, one a point, got an array of shape {tuple(values.shape or ())}")
+        mapping = known or map_labels(values, n, labels.positive, where, many=True)
         size = min(n, block_rows or default_block_rows(m, dtype.itemsize, n))
 
         def made() -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
@@ -115,7 +123,17 @@ def _from_arrays(
 
         with writer(out, n, m, dtype, size, mapping.dtype) as target:
             _write_in_order(target, made(), _telling(progress, n))
-            return target.finish(mapping.classes)
+            return target.finish(mapping.classes, known=known is not None)
+
+
+@dataclass(frozen=True)
+class _Labels:
+    """Where labels beside an array are, and what they mean."""
+
+    name: str | None  # of a file, or of an array in the source
+    column: str | None  # of obs
+    positive: str | None
+    classes: tuple[str, ...] | None  # of a dataset that has some already
 
 
 def _labels(path: Path, labels: str | None, label_column: str | None, n: int) -> Any:
@@ -142,12 +160,14 @@ def _from_stream(
     stream: Stream,
     make: Callable[..., DatasetWriter],
     positive: str | None,
+    known: KnownLabels | None,
     block_rows: int | None,
     progress: Progress | None,
 ) -> Header:
     """From batches in order; how many points there are is known at the end."""
     rows = block_rows or default_block_rows(stream.m, stream.dtype.itemsize, MANY)
-    codes = Codes(positive, f"labels of {stream.where}")
+    codes = Codes(positive, f"labels of {stream.where}", known)
+    provisional = positive is None and known is None
     n = 0
     with closing(stream.batches()) as batches:
         pieces = blocks(batches, rows)
@@ -155,8 +175,7 @@ def _from_stream(
         if first is None:
             raise BadInputError(f"{stream.where}: no points")
         size = len(first[0])  # less than ``rows`` when it is the only block
-        kind = np.dtype(np.int8) if positive is not None else CODE
-        target = make(size, stream.m, stream.dtype, size, stream.names, kind, provisional=positive is None)
+        target = make(size, stream.m, stream.dtype, size, stream.names, codes.dtype, provisional=provisional)
 
         def made() -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
             nonlocal n
@@ -175,11 +194,13 @@ def _from_stream(
 
         _write_in_order(target, made(), told)
     target.resize(n)
+    if progress is not None:
+        progress(n, n)
+    if known is not None:
+        return target.finish(known.classes, known=True)
     classes, table = codes.settle(n)
     if table is not None:
         target.relabel(table)
-    if progress is not None:
-        progress(n, n)
     return target.finish(classes.classes)
 
 

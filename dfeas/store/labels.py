@@ -93,6 +93,40 @@ def choose(found: set[Any], n: int, positive: str | None, where: str, many: bool
     return LabelMap(classes[chosen], (rest, names[chosen]))
 
 
+@dataclass(frozen=True)
+class KnownLabels:
+    """Labels of classes that a dataset has already."""
+
+    classes: tuple[str, ...]  # as in a header
+    where: str
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the labels that come out."""
+        return CODE if len(self.classes) > 2 else np.dtype(np.int8)
+
+    def label(self, value: Any) -> int:
+        """Of one value. Raises BadInputError for a class that is not one of them."""
+        name = plain(value)
+        names = list(self.classes)
+        if name not in names and len(names) == 2 and names[0] == "rest":
+            name = "rest"
+        if name not in names:
+            raise BadInputError(
+                f"{self.where}: class {name} is not one of the dataset's ({', '.join(names[:6])}"
+                f"{', ...' if len(names) > 6 else ''}); ingest all again"
+            )
+        return names.index(name) if len(names) > 2 else 2 * names.index(name) - 1
+
+    def __call__(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Labels (b,) of values (b,)."""
+        found, place = np.unique(values, return_inverse=True)
+        if found.dtype.kind == "f" and not np.isfinite(found).all():
+            raise BadInputError(f"{self.where}: a label is not a finite number; remove or correct it")
+        table = np.array([self.label(value) for value in found.tolist()], self.dtype)
+        return np.asarray(table[place.reshape(-1)])
+
+
 def too_many(names: Sequence[str], where: str) -> BadInputError:
     """The error for more than two classes."""
     return BadInputError(

@@ -25,6 +25,8 @@ FORMAT = 1
 MARKER = "dfeas.complete"
 LOCK = "dfeas.lock"
 ATTRIBUTE = "dfeas"
+APPENDED = "append.ready"
+"""Folder of an append that is only to be finished."""
 
 BLOCK_BYTES = 4 << 20
 """Default size of a block: large enough that opening a file costs little, small enough that the buffers of all threads stay
@@ -109,6 +111,10 @@ def require_complete(path: Path) -> str:
     try:
         return (path / MARKER).read_text(errors="replace").strip()
     except OSError:
+        if (path / APPENDED).is_dir():
+            raise CorruptDataError(
+                f"{path}: an append was interrupted at its end, or still runs; dfeas append {path} finishes it"
+            ) from None
         raise CorruptDataError(
             f"{path}: incomplete dataset, its ingest was interrupted or still runs; run the same ingest again"
         ) from None

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError
-from dfeas.store.labels import CODE, LabelMap, choose, plain
+from dfeas.store.labels import CODE, KnownLabels, LabelMap, choose, plain
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
 _MOST_CLASSES = 1000
@@ -44,11 +44,11 @@ class Codes:
     """Maps labels, run after run, to codes in the order in which classes appear.
 
     With ``positive`` they are signs: this class against all others. Text that reads as a number is that number: 1, 1.0 and +1
-    are one class.
+    are one class. Of ``known`` classes labels are what they are there.
     """
 
-    def __init__(self, positive: str | None, where: str) -> None:
-        self._positive, self._where = positive, where
+    def __init__(self, positive: str | None, where: str, known: KnownLabels | None = None) -> None:
+        self._positive, self._where, self._known = positive, where, known
         self._seen: dict[Any, int] = {}
 
     def __call__(self, labels: Coded, first: int) -> NDArray[Any]:
@@ -56,12 +56,19 @@ class Codes:
 
         Raises BadInputError for labels that cannot be used.
         """
-        table = np.zeros(len(labels.values), CODE if self._positive is None else np.int8)
+        table = np.zeros(len(labels.values), self.dtype)
         for code, value in enumerate(labels.values):
             at = np.flatnonzero(labels.codes == code)
             if len(at):
                 table[code] = self._code(_key(value), first + int(at[0]))
         return np.asarray(table[labels.codes])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of what is given."""
+        if self._known is not None:
+            return self._known.dtype
+        return CODE if self._positive is None else np.dtype(np.int8)
 
     def _code(self, key: Any, point: int) -> int:
         if key == "" or (isinstance(key, float) and not math.isfinite(key)):
@@ -70,6 +77,8 @@ class Codes:
             self._seen[key] = len(self._seen)
             if len(self._seen) > _MOST_CLASSES:
                 raise BadInputError(f"{self._where}: more than {_MOST_CLASSES} different labels; is this the label column?")
+        if self._known is not None:
+            return self._known.label(key)
         if self._positive is None:
             return self._seen[key]
         return 1 if plain(key) == plain(_key(self._positive)) else -1

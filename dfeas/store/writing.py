@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.passes.block import Block, norms
 from dfeas.passes.survey import EMPTY, NORM_RANGE, Summary, Survey, checksum
-from dfeas.store.layout import ATTRIBUTE, FORMAT, LOCK, MARKER, Header, fingerprint, seal
+from dfeas.store.layout import APPENDED, ATTRIBUTE, FORMAT, LOCK, MARKER, Header, fingerprint, seal
 from dfeas.store.placing import placed
 
 _SURVEY = Survey()
@@ -71,16 +71,7 @@ class DatasetWriter:
             array.resize((n, self.m) if name == "X" else (n,))
 
     def _create(self, name: str, shape: tuple[int, ...], chunks: tuple[int, ...], dtype: Any, fill: float) -> Any:
-        return self._group.create_array(
-            name,
-            shape=shape,
-            chunks=chunks,
-            dtype=dtype,
-            fill_value=fill,
-            compressors=zarr.codecs.Crc32cCodec(),
-            chunk_key_encoding={"name": "default", "separator": "."},
-            config={"write_empty_chunks": True},
-        )
+        return _created(self._group, name, shape, chunks, dtype, fill)
 
     def write(self, index: int, points: NDArray[Any], label: NDArray[Any]) -> None:
         """Survey and store one whole block."""
@@ -124,20 +115,26 @@ class DatasetWriter:
             total += np.bincount(np.asarray(self._arrays["label"][rows]), minlength=classes)
         return tuple(total.tolist())
 
-    def finish(self, classes: tuple[str, ...], generator: dict[str, Any] | None = None) -> Header:
-        """Write checksums, header and marker. Raises CorruptDataError when a block was never written."""
+    def checksums(self) -> NDArray[np.uint32]:
+        """crc32c (blocks, 3) of points, labels and norms of each block."""
+        return np.array([self._checksums[index] for index in range(self.blocks)], np.uint32)
+
+    def finish(self, classes: tuple[str, ...], generator: dict[str, Any] | None = None, known: bool = False) -> Header:
+        """Write checksums, header and marker. Raises CorruptDataError when a block was never written.
+
+        Of ``known`` classes some may have no point.
+        """
         if len(self._summaries) != self.blocks:
             raise CorruptDataError(f"{self.path}: {self.blocks - len(self._summaries)} blocks were never written")
         summary = EMPTY
         for index in range(self.blocks):
             summary = _SURVEY.merge(summary, self._summaries[index])
         coded = len(classes) > 2
-        if classes and not coded and summary.positive in (0, self.n):
+        if classes and not coded and not known and summary.positive in (0, self.n):
             raise BadInputError(f"{self.path}: all {self.n} labels are the same; two classes are needed")
-        checksums = np.array([self._checksums[index] for index in range(self.blocks)], np.uint32)
+        checksums = self.checksums()
         mark = fingerprint(self.n, self.m, self.dtype.name, self.block_rows, checksums)
-        self._arrays["checksum"] = self._create("checksum", (self.blocks, 3), (self.blocks, 3), np.dtype(np.uint32), 0)
-        self._arrays["checksum"][:] = checksums
+        create_checksums(self._group, checksums)
         header = Header(
             format=FORMAT,
             n=self.n,
@@ -158,6 +155,25 @@ class DatasetWriter:
         with placed(self.path / MARKER) as file:
             file.write(f"{seal(header)}\n".encode())
         return header
+
+
+def _created(group: Any, name: str, shape: tuple[int, ...], chunks: tuple[int, ...], dtype: Any, fill: float) -> Any:
+    return group.create_array(
+        name,
+        shape=shape,
+        chunks=chunks,
+        dtype=dtype,
+        fill_value=fill,
+        compressors=zarr.codecs.Crc32cCodec(),
+        chunk_key_encoding={"name": "default", "separator": "."},
+        config={"write_empty_chunks": True},
+    )
+
+
+def create_checksums(group: Any, checksums: NDArray[np.uint32]) -> None:
+    """Write the array of checksums (blocks, 3)."""
+    array = _created(group, "checksum", checksums.shape, checksums.shape, np.dtype(np.uint32), 0)
+    array[:] = checksums
 
 
 def refuse_unusable(summary: Summary, where: str, names: Sequence[str] | None = None) -> None:
@@ -204,7 +220,7 @@ def claim(path: Path, marker: str) -> int:
 
     Returns the descriptor that holds the lock. Raises UsageError when the folder exists otherwise, or is being written.
     """
-    abandoned = path.is_dir() and (path / LOCK).exists() and not (path / marker).exists()
+    abandoned = path.is_dir() and (path / LOCK).exists() and not any((path / name).exists() for name in (marker, APPENDED))
     try:
         if not abandoned:
             path.mkdir()
