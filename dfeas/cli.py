@@ -240,6 +240,8 @@ def info(data: Path, labels: str | None, as_json: bool) -> None:
 @kernel_options
 @click.option("--separation", is_flag=True, help="Go on to say complete, quasi-complete or overlap.")
 @click.option("--one-vs-rest", is_flag=True, help="Each class against the rest, on the same reads.")
+@click.option("--also", multiple=True, metavar="DATA", help="A dataset whose points follow; any number of them.")
+@click.option("--mask", default=None, metavar="FILE", help="Booleans (.npy), one a point: only these points count.")
 def solve(data: Path, out: Path, cluster: Cluster, as_json: bool, away_steps: bool, separation: bool, **options: Any) -> None:
     """Decide whether DATA is separable, and write verdict, certificate and trace to the folder OUT.
 
@@ -249,8 +251,8 @@ def solve(data: Path, out: Path, cluster: Cluster, as_json: bool, away_steps: bo
         if not options["method"].startswith("von-neumann"):
             raise click.UsageError("--away-steps is for --method von-neumann")
         options["method"] = "von-neumann-away"
-    if separation and (options["kernel"] is not None or options["one_vs_rest"]):
-        raise click.UsageError("--separation asks about two classes as they are: leave out --kernel and --one-vs-rest")
+    if separation and (options["kernel"] is not None or options["one_vs_rest"] or options["also"] or options["mask"]):
+        raise click.UsageError("--separation asks about DATA as it is: leave out --kernel, --one-vs-rest, --also and --mask")
     with asked_to_stop() as stop, cluster.client() as client:
         more = {"out": out, "client": client, "progress": True, "stop": stop, **options}
         if separation:

@@ -33,7 +33,7 @@ def conflicts(dataset: Dataset, certificate: Certificate, evidence: Evidence) ->
     label = _labels(dataset, certificate.support[order])
     return [
         {
-            "point": int(certificate.support[j]),
+            "point": int(certificate.support[j] if dataset.numbers is None else dataset.numbers[certificate.support[j]]),
             "label": name,
             "weight": float(certificate.weights[j]),
             "score": None if score is None else float(score[j]),

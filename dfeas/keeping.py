@@ -43,6 +43,8 @@ class Job:
     intercept: bool
     point: tuple[float, ...] | None = None  # from which the points are seen
     kernel: str = ""  # as certificates keep it
+    also: tuple[str, ...] = ()
+    mask: str | None = None
     classes: tuple[str, ...] = ()  # each against the rest, with one method; none: the labels as they are
 
     @property
@@ -54,7 +56,9 @@ class Job:
 def where(setting: Setting) -> dict[str, Any]:
     """Fields of a job that say where its data is."""
     source = setting.source
-    return {"path": None, "labels": None} if source is None else {"path": source.path, "labels": source.labels}
+    if source is None:
+        return {"path": None, "labels": None}
+    return {name: getattr(source, name) for name in ("path", "labels", "also", "mask")}
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,9 @@ from dfeas.request import Request, abreast, choose, facts_of
 from dfeas.result import CLASSES, RESULT, Result, versions
 from dfeas.running import ran
 from dfeas.scoreboard import Scoreboard
-from dfeas.setting import Setting, open_data, run_folder, set_up
+from dfeas.setting import Setting, run_folder, set_up
 from dfeas.solving import How, announce, lane_sinks, projected, result_of, saved, tell
+from dfeas.store import Dataset, Source
 from dfeas.store.placing import placed
 from dfeas.termination import RESUMABLE, STOPPED, UNDECIDED
 
@@ -91,20 +92,17 @@ def folder_of(name: str, place: int) -> str:
 
 
 def one_vs_rest(
-    X: Any,
-    labels: Any,
+    data: tuple[Source | None, Dataset],
     asked: Request,
     how: How,
     *,
     method: str,
-    intercept: bool,
     out: str | Path | None,
     client: Client | None,
 ) -> OneVsRest:
-    """Solve each class against the rest; arguments and errors are those of ``dfeas.solve``."""
+    """Solve each class of opened data against the rest; arguments and errors are those of ``dfeas.solve``."""
     if method in NOT_HERE:
         raise UsageError(f"{method} reads the data in a way of its own, and classes share their reads; choose another method")
-    data = open_data(X, labels, None, intercept, many=True)
     classes = data[1].classes
     if not classes:
         raise BadInputError(f"{data[1].where}: no labels, so there are no classes to set against the rest")
@@ -121,7 +119,7 @@ def one_vs_rest(
             race=False,
             to_the_end=True,
             positive=None,
-            intercept=intercept,
+            intercept=data[1].intercept,
             classes=classes,
             **where(setting),
         )

@@ -33,6 +33,7 @@ def resume(
     X: Any = None,
     labels: Any = None,
     *,
+    mask: Any = None,
     max_passes: int | None = None,
     time_limit: float | None = None,
     checkpoint_every: float = EVERY,
@@ -46,7 +47,7 @@ def resume(
     Parameters
     ----------
     run : folder of a run of ``dfeas.solve`` or ``dfeas.race``; it may have been moved.
-    X, labels : the data, if it was in memory or has been moved; it must be the same data.
+    X, labels, mask : the data, if it was in memory or has been moved; it must be the same data.
     max_passes, time_limit : new limits, counted from the beginning of the run; None keeps those it had.
     client : a Dask client, or None for threads of this process, whatever it was before.
 
@@ -86,7 +87,8 @@ def resume(
             job.asked.time_limit if time_limit is None else time_limit,
             job.asked.memory,
         )
-        data = open_data(X, labels, job.positive, job.intercept, job.point, many=bool(job.classes))
+        mask = job.mask if mask is None else mask
+        data = open_data(X, labels, job.positive, job.intercept, job.point, bool(job.classes), job.also, mask)
         if job.classes and data[1].classes != job.classes:
             raise CorruptDataError(f"{data[1].where}: its classes are not those that this run began with")
         setting = set_up(stack, data, asked.memory, client, folder, kernel)

@@ -46,6 +46,8 @@ def solve(
     intercept: bool = False,
     positive: str | None = None,
     one_vs_rest: bool = False,
+    also: Sequence[str | Path] = (),
+    mask: Any = None,
     point: Sequence[float] | None = None,
     kernel: str | Function | None = None,
     gamma: float | None = None,
@@ -75,6 +77,8 @@ def solve(
     positive : the class that counts as +1, against all others.
     one_vs_rest : solve each class against the rest, on the same reads; limits of passes hold for each. Memory is shared, and
         ``out`` gets a run folder for each class. Returns a ``OneVsRest``. Not with ``positive``, ``kernel`` or ``point``.
+    also : paths of datasets whose points follow those of X: all of them as one.
+    mask : (n,) booleans, or the path of a .npy file of them: only these points count.
     point : (m,) ask about the points x_j - point, without labels: see ``dfeas.in_hull``, which says what the answer means.
     kernel : ask about the points in the space of a kernel: a name of ``dfeas.KERNELS``, or a function of two blocks of points,
         (b, m) and (c, m), that returns (b, c), symmetric and positive definite. It is normalised, K(x, x) = 1.
@@ -104,9 +108,10 @@ def solve(
             raise UsageError("one_vs_rest asks about every class, linearly: leave out positive, point and kernel")
         every = request(eps, margin_tolerance, max_passes, time_limit, memory)
         how = How(checkpoint_every, progress, stop)
-        return solve_classes(X, labels, every, how, method=method, intercept=intercept, out=out, client=client)
+        opened = open_data(X, labels, None, intercept, None, True, also, mask)
+        return solve_classes(opened, every, how, method=method, out=out, client=client)
     asked = request(eps, margin_tolerance, max_passes, time_limit, memory)
-    data = open_data(X, labels, positive, intercept, point)
+    data = open_data(X, labels, positive, intercept, point, also=also, mask=mask)
     with ExitStack() as stack:
         setting = set_up(stack, data, asked.memory, client, out, function)
         text = ""
@@ -239,7 +244,9 @@ def result_of(setting: Setting, asked: Request, outcome: Outcome, why: str, read
         named = conflicts(dataset, outcome.certificate, outcome.evidence)
     place = None
     if source is not None:
-        place = {name: getattr(source, name) for name in ("path", "labels", "positive", "intercept", "point", "many")}
+        place = {
+            name: getattr(source, name) for name in ("path", "labels", "positive", "intercept", "point", "many", "also", "mask")
+        }
     return Result(
         verdict=UNDECIDED if proved is None else proved.verdict,
         stopped=outcome.decision.stopped,

@@ -86,7 +86,7 @@ def test_classes_on_one_read_answer_as_they_do_alone(data: Path, tmp_path: Path)
 
 @pytest.mark.parametrize("method", ["working-set", "mirror-prox"])
 def test_an_interrupted_run_goes_on_with_the_same_bits(data: Path, tmp_path: Path, method: str) -> None:
-    options: dict[str, Any] = {"one_vs_rest": True, "method": method, "eps": 0.05, "memory": "20MB"}
+    options: dict[str, Any] = {"one_vs_rest": True, "method": method, "eps": 0.3, "memory": "20MB"}
     dfeas.solve(data, out=tmp_path / "whole", **options)
     begun = dfeas.solve(data, out=tmp_path / "run", stop=after(1), **options)
     assert begun.stopped == "interrupted"
@@ -149,17 +149,17 @@ def test_two_classes_and_one_point_of_a_class(tmp_path: Path) -> None:
 
 def test_more_classes_than_memory_holds_take_turns(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
-    code = rng.integers(0, 60, 6000)
-    X = (rng.standard_normal((60, 20)) * 4)[code] + 0.1 * rng.standard_normal((6000, 20))
+    code = rng.integers(0, 30, 3000)
+    X = (rng.standard_normal((30, 20)) * 4)[code] + 0.1 * rng.standard_normal((3000, 20))
     dataset = from_arrays(X, code, many=True)
-    count = abreast("auto", 60, dataset, 30_000_000)
-    assert 1 < count < 60
+    count = abreast("auto", 30, dataset, 30_000_000)
+    assert 1 < count < 30
     found = dfeas.solve(X, code, one_vs_rest=True, memory="30MB", intercept=True, out=tmp_path / "run")
     assert found.success
     assert f"{count} at a time" in found.results["0"].why
-    alone = dfeas.solve(X, code, positive="59", intercept=True)
-    assert found.results["59"].verdict == alone.verdict
-    assert found.reads < 60 * alone.reads / 2
+    alone = dfeas.solve(X, code, positive="29", intercept=True)
+    assert found.results["29"].verdict == alone.verdict
+    assert found.reads < 30 * alone.reads / 2
     timed = dfeas.solve(X, code, one_vs_rest=True, memory="30MB", time_limit=1e-9)
     assert {result.stopped for result in timed.results.values()} <= {"time_limit", "verdict"}
 

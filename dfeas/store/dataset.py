@@ -51,6 +51,7 @@ class Dataset:
     classes: tuple[str, ...] = ()  # (negative, positive), or all in the order of their codes; empty without labels
     positive: int | None = None  # the label that counts as +1, all others as -1; None: as they are
     view: str = ""  # what certificates say of it
+    numbers: NDArray[np.int64] | None = None  # (n,) of its points in the stores that they were picked from
     intercept: bool = False
     expected: NDArray[np.uint32] | None = None  # (blocks, 3) checksums of X, label, norm; of a survey (blocks, 2), without norm
     header: Header | None = None  # of a dataset that dfeas wrote

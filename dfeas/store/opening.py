@@ -30,6 +30,7 @@ from dfeas.store.layout import (
     seal,
 )
 from dfeas.store.numbers import cast, stored_dtype
+from dfeas.store.picked import open_mask, picked
 from dfeas.store.reading import RowReader, SliceReader
 from dfeas.store.seen_from import SeenFrom
 from dfeas.store.zarr2 import is_zarr2, open_zarr2
@@ -44,6 +45,8 @@ class Source:
     positive: str | None = None
     intercept: bool = False
     many: bool = False  # labels of an array become codes of classes, which ``positive`` then chooses from
+    also: tuple[str, ...] = ()  # datasets whose points follow
+    mask: str | None = None  # path of booleans, one a point: those that count
     run: str = ""  # blocks are checked on first touch once a run
     direct: bool = True  # False: read through zarr only
     fingerprint: str = ""  # of the dataset that is meant; none for a foreign array
@@ -55,8 +58,9 @@ class Source:
 def source_of(values: dict[str, Any]) -> Source:
     """The data of a finished run, from ``data`` of its result."""
     point = None if values.get("point") is None else tuple(map(float, values["point"]))
-    many = bool(values.get("many", False))
-    return Source(values["path"], values["labels"], values["positive"], values["intercept"], many, point=point)
+    many, also = bool(values.get("many", False)), tuple(map(str, values.get("also") or ()))
+    place = values["path"], values["labels"], values["positive"], values["intercept"]
+    return Source(*place, many, also, values.get("mask"), point=point)
 
 
 def for_checker(source: Source) -> Source:
@@ -73,6 +77,12 @@ def open_source(source: Source) -> Dataset:
 
     Raises BadInputError when there is nothing usable at the path, CorruptDataError when it is damaged or incomplete.
     """
+    if source.also or source.mask is not None:
+        chosen = None if source.many else source.positive
+        plain = Source("", source.labels, chosen, source.intercept, source.many, direct=source.direct)
+        parts = [open_source(replace(plain, path=path)) for path in (source.path, *source.also)]
+        found = picked(parts, None if source.mask is None else open_mask(Path(source.mask)))
+        return found.against_rest(source.positive) if source.many and source.positive is not None else found
     path = Path(source.path)
     if not path.exists():
         raise BadInputError(f"{path}: no such file or folder")
