@@ -6,7 +6,7 @@ Several methods may run in it side by side: their questions ride on the same rea
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,7 +14,7 @@ from dfeas.certificate import Certificate
 from dfeas.engine import Engine
 from dfeas.errors import ClusterLostError
 from dfeas.lane import Kept, Lane, Outcome, Verify
-from dfeas.passes import Alone, AnyPass, Partial, Question, of_class, together
+from dfeas.passes import Alone, AnyPass, OnPairs, Partial, Question, of_class, together
 from dfeas.termination import Limits, decide
 
 CHECKED_ENTRIES = 40_000_000
@@ -147,24 +147,32 @@ def _judged(batch: Sequence[tuple[Lane, Certificate]], limits: Limits, verify: V
 
 
 def entries(certificate: Certificate, engine: Engine) -> int:
-    """What the checker may keep of the points of a certificate."""
-    return len(certificate.support) * engine.shape[0]
+    """What the checker may keep of the points of a certificate; one with a kernel shares no read."""
+    return CHECKED_ENTRIES + 1 if certificate.kernel else len(certificate.support) * engine.shape[0]
 
 
 def _groups(lanes: Sequence[Lane]) -> list[tuple[list[Lane], Question]]:
-    """Who reads together, and what: all plain passes, those on the same blocks, and each question that reads in another way."""
+    """Who reads together, and what: all plain passes, those on the same blocks, each company of pairs, and each question that
+    reads in another way.
+    """
     groups: list[tuple[list[Lane], Question]] = []
     riders: dict[tuple[int, ...] | None, list[tuple[Lane, AnyPass]]] = {}
+    companies: dict[Hashable, list[tuple[Lane, OnPairs]]] = {}
     for lane in lanes:
         question = lane.method.ask(lane.state)
         if lane.code is not None:
             question = of_class(question, lane.code)
         if isinstance(question, Partial):
             riders.setdefault(question.blocks, []).append((lane, question.pass_))
+        elif isinstance(question, OnPairs):
+            companies.setdefault(question.company, []).append((lane, question))
         elif isinstance(question, Alone):
             groups.append(([lane], question))
         else:
             riders.setdefault(None, []).append((lane, question))
+    for company in companies.values():
+        first, asked = company[0][1], [question for _, question in company]
+        groups.append(([lane for lane, _ in company], first if len(asked) == 1 else first.joined(asked)))
     for blocks in sorted(riders, key=lambda blocks: blocks is None):
         some = [lane for lane, _ in riders[blocks]]
         passes = [pass_ for _, pass_ in riders[blocks]]

@@ -149,7 +149,7 @@ def classes_solved(setting: Setting, job: Job, folder: Path | None, how: How, ea
         for name, outcome in done.outcomes.items():
             source = None if setting.source is None else replace(setting.source, positive=name)
             seen = replace(setting, dataset=setting.dataset.against_rest(name), source=source)
-            result = result_of(seen, job.asked, outcome, why, done.survey_reads + outcome.reads)
+            result = result_of(seen, job, outcome, why, done.survey_reads + outcome.reads)
             results[name] = saved(result, folders[name])
         seconds = max(result.seconds for result in results.values())
         found = OneVsRest(results, done.survey_reads + done.reads, seconds, setting.dataset.fingerprint)

@@ -9,12 +9,15 @@ import numpy as np
 
 from dfeas.certificate import Certificate
 from dfeas.driver import never, run
+from dfeas.engine import LocalEngine
+from dfeas.engine.shelf import Shelf
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.keeping import Checkpoint, Job, Keeper, Sinks
 from dfeas.kernelled import KERNEL_METHODS
 from dfeas.kernels import Kernel
 from dfeas.lane import Lane, Outcome, without_a_pass
 from dfeas.methods import METHODS
+from dfeas.projection_kernel import tile_bytes
 from dfeas.request import abreast, facts_of
 from dfeas.setting import Setting, Surveyed, survey
 from dfeas.termination import Goal, Limits
@@ -55,6 +58,8 @@ def ran(
     if found.zero is not None and not dataset.intercept and (kernel is None or kernel.zero_at_zero):
         return zero_point(setting, job, found)
     asked = job.asked
+    if kernel is not None and isinstance(setting.engine, LocalEngine):
+        setting.engine.shelf = Shelf(tile_bytes(dataset, job.methods, asked.memory, setting.threads))
     count = abreast(job.methods[0], len(job.lanes), dataset, asked.memory) if job.classes else len(job.lanes)
     facts = facts_of(dataset, asked.memory // count, asked.margin_tolerance, found.radius)
     lanes = []
