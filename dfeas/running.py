@@ -9,8 +9,6 @@ import numpy as np
 
 from dfeas.certificate import Certificate
 from dfeas.driver import never, run
-from dfeas.engine import LocalEngine
-from dfeas.engine.shelf import Shelf
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.keeping import Checkpoint, Job, Keeper, Sinks
 from dfeas.kernelled import KERNEL_METHODS
@@ -58,8 +56,10 @@ def ran(
     if found.zero is not None and not dataset.intercept and (kernel is None or kernel.zero_at_zero):
         return zero_point(setting, job, found)
     asked = job.asked
-    if kernel is not None and isinstance(setting.engine, LocalEngine):
-        setting.engine.shelf = Shelf(tile_bytes(dataset, job.methods, asked.memory, setting.threads))
+    if kernel is not None:
+        setting.engine.keep_pairs(
+            tile_bytes(dataset, kernel, job.methods, asked.memory, workers=setting.workers, threads=setting.threads)
+        )
     count = abreast(job.methods[0], len(job.lanes), dataset, asked.memory) if job.classes else len(job.lanes)
     facts = facts_of(dataset, asked.memory // count, asked.margin_tolerance, found.radius)
     lanes = []

@@ -16,6 +16,7 @@ from dfeas.driver import never
 from dfeas.errors import UsageError
 from dfeas.keeping import EVERY, Checkpoint, Job, keeping, where
 from dfeas.kernelled import asked_kernel, choose_kernel_method, kernelled
+from dfeas.kernels import Kernel
 from dfeas.kernels.kernel import Function
 from dfeas.lane import Outcome
 from dfeas.memory import DEFAULT_MEMORY
@@ -199,7 +200,8 @@ def projected(setting: Setting, job: Job) -> Projection:
     dataset, asked = setting.dataset, job.asked
     sizes = {"workers": setting.workers, "threads": setting.threads}
     if job.kernel:
-        return project_kernel(dataset, job.methods, asked.memory, **sizes)
+        kernel = Kernel.from_text(job.kernel, setting.checking.function)
+        return project_kernel(dataset, kernel, job.methods, asked.memory, **sizes)
     side_by_side = job.methods * (abreast(job.methods[0], len(job.classes), dataset, asked.memory) if job.classes else 1)
     found = project(dataset, side_by_side, asked.memory, asked.eps, **sizes)
     blocks = probed(dataset, setting.engine.parallel)

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from dfeas.passes.block import Array, Block, Floats, in_precision
+from dfeas.passes.points import UNPACKED, is_dense
 from dfeas.passes.protocol import Alone, AnyPass, Partial, Question
 from dfeas.passes.select import Select
-from dfeas.passes.softmin import UNPACKED
 from dfeas.passes.together import Together
 
 
@@ -95,17 +95,17 @@ def _selects(pass_: AnyPass) -> Iterator[Select]:
 
 def _scores(block: Block, ys: list[Floats]) -> Array:
     """Fast scores (k, b) of unit points, all signs +1, in the precision that ``Select`` takes."""
-    single = block.points.dtype == np.float32 and block.sides.moderate
+    single = block.single
     Y: Array = in_precision(np.column_stack(ys), single)
     m, k = block.points.shape[1], len(ys)
     lengths = block.sides.lengths()
     factor: Array = in_precision(np.divide(1.0, lengths, out=np.zeros(block.size), where=lengths > 0), single)
     scores: Array = np.empty((k, block.size), Y.dtype)
-    step = max(16, UNPACKED // (m * k))
+    step = max(16, UNPACKED // (m * k)) if is_dense(block.points) else block.size
     with np.errstate(invalid="ignore"):  # OpenBLAS computes on lanes that it then throws away
         for first in range(0, block.size, step):
-            rows = slice(first, first + step)
-            scores[:, rows] = (in_precision(block.points[rows], single) @ Y[:m]).T
+            rows = slice(first, min(block.size, first + step))
+            scores[:, rows] = (block.tile(rows, single) @ Y[:m]).T
     if block.intercept:
         scores += Y[m][:, None]
     scores *= factor

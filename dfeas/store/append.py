@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError
 from dfeas.store.dataset import Dataset
+from dfeas.store.formats import format_of
 from dfeas.store.ingest import Note, Progress, ingest
 from dfeas.store.layout import APPENDED, ATTRIBUTE, MARKER, Header, fingerprint, looks_like_dataset, seal
 from dfeas.store.opening import Source, open_source
@@ -55,11 +56,13 @@ def append(
         assert opened.header is not None, "a dataset has a header"
         if src is None:
             return opened.header
+        if opened.header.entries is not None:
+            raise BadInputError(f"{path}: a sparse dataset, to which nothing is appended; ingest all points again")
         shutil.rmtree(path / PART, ignore_errors=True)
         (path / PART).mkdir()
         try:
             more: dict[str, Any] = {"classes": opened.header.classes, "block_rows": opened.block_rows}
-            new = ingest(src, path / PART / "new", progress=progress, note=note, **more, **options)
+            new = ingest(src, path / PART / "new", sparse=_dense(src, options), progress=progress, note=note, **more, **options)
             if new.m != opened.m:
                 raise BadInputError(f"{src}: points of {new.m} features, {path} has {opened.m}")
             header = _staged(path, opened, opened.header, open_source(Source(str(path / PART / "new"))))
@@ -99,6 +102,11 @@ def finish(path: Path) -> None:
         sync(path)
     shutil.rmtree(ready, ignore_errors=True)
     shutil.rmtree(path / PART, ignore_errors=True)
+
+
+def _dense(src: Any, options: dict[str, Any]) -> bool | None:
+    """Points are stored dense, whatever the source; tables are never anything else."""
+    return False if format_of(src, options.get("format")) in ("svmlight", "arrays") else None
 
 
 def move(file: Path, place: Path) -> None:
@@ -143,7 +151,7 @@ def _tail(old: Dataset, kept: int) -> tuple[NDArray[Any], NDArray[Any]]:
     if kept == old.blocks:
         return np.empty((0, old.m), old.dtype), old.labels.read(0, Buffers())[:0].copy()
     block = old.read(kept, Buffers(), Cost())
-    return block.points.copy(), block.label.copy()
+    return np.array(block.points), np.array(block.label)
 
 
 def _blocks(
@@ -153,11 +161,12 @@ def _blocks(
     points, label = tail
     for block in new.read_blocks(range(new.blocks), Cost()):
         with np.errstate(over="ignore"):
-            cast = block.points.astype(dtype)
-        if not np.array_equal(cast, block.points):
-            row, feature = (int(place[0]) for place in np.nonzero(cast != block.points))
+            stored = np.asarray(block.points)
+            cast = stored.astype(dtype)
+        if not np.array_equal(cast, stored):
+            row, feature = (int(place[0]) for place in np.nonzero(cast != stored))
             raise BadInputError(
-                f"point {block.start + row} feature {feature} of the new points: {block.points[row, feature]!r} is not exact "
+                f"point {block.start + row} feature {feature} of the new points: {stored[row, feature]!r} is not exact "
                 f"in {dtype.name}, the type of the dataset; round it first, or ingest all again"
             )
         points, label = np.concatenate([points, cast]), np.concatenate([label, block.label.astype(label.dtype)])

@@ -76,6 +76,9 @@ def picked(parts: Sequence[Dataset], mask: Any = None) -> Dataset:
                 raise BadInputError(
                     f"{part.where}: its {_NAMES[name]} are {now}, those of {first.where} {was}; ingest them alike"
                 )
+    for part in parts:
+        if part.entries is not None:
+            raise BadInputError(f"{part.where}: sparse; points are picked from dense data only")
     starts = np.cumsum([0, *(part.n for part in parts)])
     total = int(starts[-1])
     where = " and ".join(part.where for part in parts)
