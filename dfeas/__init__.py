@@ -15,6 +15,8 @@ from dfeas.report import compare, report
 from dfeas.result import Result
 from dfeas.resuming import resume
 from dfeas.separation import Separation, separation
+from dfeas.soft_margin import soft_margin
+from dfeas.soft_margin_result import SoftMarginResult
 from dfeas.solving import solve
 from dfeas.store.ingest import ingest
 from dfeas.verify import Check
@@ -37,6 +39,7 @@ __all__ = [
     "Race",
     "Result",
     "Separation",
+    "SoftMarginResult",
     "UsageError",
     "__version__",
     "compare",
@@ -49,6 +52,7 @@ __all__ = [
     "report",
     "resume",
     "separation",
+    "soft_margin",
     "solve",
     "verify_certificate",
     "verify_run",

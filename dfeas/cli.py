@@ -23,7 +23,16 @@ from dfeas.kind import verify_separation
 from dfeas.looking import look
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.methods import METHODS
-from dfeas.options import METHOD_HELP, Cluster, cluster_options, hull_options, kernel_options, resume_options, run_options
+from dfeas.options import (
+    METHOD_HELP,
+    Cluster,
+    cluster_options,
+    hull_options,
+    kernel_options,
+    margin_options,
+    resume_options,
+    run_options,
+)
 from dfeas.planning import plan as make_plan
 from dfeas.predicting import predict as run_predict
 from dfeas.printing import (
@@ -36,6 +45,7 @@ from dfeas.printing import (
     show_race,
     show_result,
     show_separation,
+    show_soft_margin,
     show_submitted,
 )
 from dfeas.racing import Race
@@ -48,6 +58,8 @@ from dfeas.resuming import finished, resumable
 from dfeas.resuming import resume as run_resume
 from dfeas.separation import separation as find_separation
 from dfeas.signals import asked_to_stop
+from dfeas.soft_margin import soft_margin as run_soft_margin
+from dfeas.soft_margin_result import SoftMarginResult
 from dfeas.solving import solve as run_solve
 from dfeas.store import Source, open_source
 from dfeas.store.formats import FORMATS
@@ -211,6 +223,35 @@ def solve(data: Path, out: Path, cluster: Cluster, as_json: bool, away_steps: bo
     _end_solve(result, out, as_json)
 
 
+@commands.command(cls=_Command)
+@margin_options
+def svm(data: Path, out: Path, cluster: Cluster, as_json: bool, C: str, class_weight: str | None, **options: Any) -> None:
+    """Fit a soft margin to DATA, a support vector machine, and write hyperplane, result and trace to the folder OUT.
+
+    It minimises |w|^2/2 + C times the sum of the losses of the points as they are stored, with the intercept, if asked for, in
+    |w| (as LIBLINEAR), until objective and lower bound are as near as --gap. dfeas predict OUT applies it.
+    """
+    values = _numbers(C, "--C")
+    classes = class_weight if class_weight in (None, "balanced") else _numbers(str(class_weight), "--class-weight")
+    with asked_to_stop() as stop, cluster.client() as client:
+        more = {"out": out, "client": client, "progress": True, "stop": stop, **options}
+        found = run_soft_margin(str(data), C=values, class_weight=classes, **more)
+    _end_soft_margin(found, out, as_json)
+
+
+def _numbers(text: str, option: str) -> list[float]:
+    try:
+        return [float(value) for value in text.split(",")]
+    except ValueError:
+        raise click.UsageError(f"{option} {text}: expected numbers with commas between them") from None
+
+
+def _end_soft_margin(found: SoftMarginResult, out: Path, as_json: bool) -> None:
+    """Print a soft margin, and exit with its code."""
+    show_soft_margin(found, out, as_json)
+    _leave(found, out)
+
+
 @commands.command("in-hull", cls=_Command, epilog=METHOD_HELP, context_settings={"ignore_unknown_options": True})
 @click.argument("point")
 @hull_options
@@ -237,7 +278,7 @@ def _end_solve(result: Result, out: Path, as_json: bool) -> None:
     _leave(result, out)
 
 
-def _leave(result: Result, out: Path, decided: bool = True) -> None:
+def _leave(result: Result | SoftMarginResult, out: Path, decided: bool = True) -> None:
     """Exit with the code of a result, and of a question that goes beyond it."""
     if result.stopped != "verdict":
         _hint(out)
@@ -287,7 +328,7 @@ def _end_race(found: Race, out: Path, as_json: bool) -> None:
 @click.option("--time-limit", type=float, default=None, metavar="SECONDS", help="A new limit, counted likewise.")
 @resume_options
 def resume(run: Path, data: Path | None, labels: str | None, cluster: Cluster, as_json: bool, **options: Any) -> None:
-    """Go on with a run of solve or race that was interrupted or reached a limit, from its last checkpoint.
+    """Go on with a run of solve, svm or race that was interrupted or reached a limit, from its last checkpoint.
 
     The cluster may be another one, or none. The answer has the same bits as that of a run that was never interrupted.
     """
@@ -301,6 +342,8 @@ def resume(run: Path, data: Path | None, labels: str | None, cluster: Cluster, a
         found = run_resume(run, where, labels, client=client, progress=True, stop=stop, **options)
     if isinstance(found, Race):
         _end_race(found, run, as_json)
+    elif isinstance(found, SoftMarginResult):
+        _end_soft_margin(found, run, as_json)
     else:
         _end_solve(found, run, as_json)
 

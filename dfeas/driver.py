@@ -8,20 +8,90 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from dfeas.engine import Engine
 from dfeas.errors import ClusterLostError
-from dfeas.lane import Kept, Lane, Outcome, Verify
+from dfeas.lane import Verify
 from dfeas.passes import Alone, AnyPass, Question, Together
-from dfeas.termination import Limits, decide
+from dfeas.termination import Limits, Told
+
+O = TypeVar("O", bound="Ended")  # noqa: E741 - an outcome
+O_co = TypeVar("O_co", bound="Ended", covariant=True)
+
+
+class Ended(Protocol):
+    """How a lane ended."""
+
+    @property
+    def reads(self) -> float:
+        """Of the data."""
+
+
+class Between(Protocol):
+    """A lane between two reads: a frozen dataclass."""
+
+    @property
+    def passes(self) -> float:
+        """So far."""
+
+    @property
+    def record(self) -> Told:
+        """Of the last pass."""
+
+
+class Runner(Protocol[O_co]):
+    """A method on its way, as the loop knows it: a lane of ``dfeas.lane``, or one of a soft margin."""
+
+    ended: float | None
+    state: Any
+
+    @property
+    def method(self) -> Asking:
+        """What asks."""
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+
+    @property
+    def proved(self) -> bool:
+        """Whether it ended with what it was asked for."""
+
+    def begin(self, limits: Limits) -> None:
+        """Decide before the first read."""
+
+    def tell(self, answer: Any, engine: Engine, limits: Limits, now: Callable[[], float]) -> None:
+        """Take an answer, and decide."""
+
+    def settle(self, engine: Engine, limits: Limits, fingerprint: str, verify: Verify) -> None:
+        """Have a decision checked, which may read the data."""
+
+    def give_up(self, stopped: str) -> None:
+        """End without a verdict."""
+
+    def note(self, event: str, text: str, **values: Any) -> None:
+        """Tell the sinks."""
+
+    def kept(self) -> Between:
+        """What there is now."""
+
+    def outcome(self, fingerprint: str) -> O_co:
+        """How it ended."""
+
+
+class Asking(Protocol):
+    """What asks."""
+
+    def ask(self, state: Any) -> Question:
+        """The question of the next pass."""
 
 
 @dataclass(frozen=True)
 class Moment:
     """All lanes between two reads."""
 
-    lanes: tuple[Kept, ...]
+    lanes: tuple[Between, ...]
     shared: float  # reads that were counted by more than one lane
 
 
@@ -43,7 +113,7 @@ def never() -> bool:
 
 def run(
     engine: Engine,
-    lanes: Sequence[Lane],
+    lanes: Sequence[Runner[O]],
     limits: Limits,
     *,
     fingerprint: str,
@@ -54,7 +124,7 @@ def run(
     stop: Callable[[], bool] = never,
     began: float | None = None,
     clock: Callable[[], float] = time.monotonic,
-) -> tuple[list[Outcome], float]:
+) -> tuple[list[O], float]:
     """Run several methods on the same reads until the first has a verdict, or each has ended; and the reads in all.
 
     Limits of passes hold for each method; seconds count from ``began`` on the clock. Questions that read in a way of their own
@@ -68,7 +138,7 @@ def run(
 
     for lane in lanes:
         if not lane.over:
-            lane.decision = decide(lane.record, lane.goal, limits)
+            lane.begin(limits)
     moment = _moment(lanes, shared)
     try:
         for lane in lanes:
@@ -101,11 +171,11 @@ def run(
     return outcomes, sum(outcome.reads for outcome in outcomes) - shared
 
 
-def _moment(lanes: Sequence[Lane], shared: float) -> Moment:
+def _moment(lanes: Sequence[Runner[Any]], shared: float) -> Moment:
     return Moment(tuple(lane.kept() for lane in lanes), shared)
 
 
-def _give_up(lanes: Sequence[Lane], stopped: str, now: float, why: str = "") -> None:
+def _give_up(lanes: Sequence[Runner[Any]], stopped: str, now: float, why: str = "") -> None:
     """End all lanes that are not over."""
     for lane in lanes:
         if not lane.over:
@@ -115,11 +185,13 @@ def _give_up(lanes: Sequence[Lane], stopped: str, now: float, why: str = "") -> 
             lane.ended = now
 
 
-def _groups(lanes: Sequence[Lane]) -> list[tuple[list[Lane], Question]]:
+def _groups(lanes: Sequence[Runner[O]]) -> list[tuple[list[Runner[O]], Question]]:
     """Who reads together, and what: one group for all plain passes, one for each question that reads alone."""
     asked = [(lane, lane.method.ask(lane.state)) for lane in lanes]
-    groups: list[tuple[list[Lane], Question]] = [([lane], question) for lane, question in asked if isinstance(question, Alone)]
-    riders: list[tuple[Lane, AnyPass]] = [(lane, q) for lane, q in asked if not isinstance(q, Alone)]
+    groups: list[tuple[list[Runner[O]], Question]] = [
+        ([lane], question) for lane, question in asked if isinstance(question, Alone)
+    ]
+    riders: list[tuple[Runner[O], AnyPass]] = [(lane, q) for lane, q in asked if not isinstance(q, Alone)]
     if len(riders) == 1:
         groups.append(([riders[0][0]], riders[0][1]))
     elif riders:

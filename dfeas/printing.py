@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from dfeas.racing import Race
 from dfeas.report.compare import KEYS, table
 from dfeas.result import Result
 from dfeas.separation import Separation
+from dfeas.soft_margin_result import SoftMarginResult
 from dfeas.submitting import Submitted
 from dfeas.table import aligned
 from dfeas.verify import Check
@@ -99,7 +101,27 @@ def show_result(result: Result, out: Path, as_json: bool) -> None:
     click.echo(f"results      {out}")
 
 
-def _show_cost(result: Result) -> None:
+def show_soft_margin(found: SoftMarginResult, out: Path, as_json: bool) -> None:
+    """The hyperplane that was found, how good it is, and what was compared."""
+    if as_json:
+        click.echo(json.dumps(found.to_json()))
+        return
+    known = (
+        f"{found.objective:.9g}, the minimum is at least {found.lower:.9g}" if isfinite(found.objective) else "not known yet"
+    )
+    click.echo(f"objective    {known}")
+    click.echo(f"             {found.message}")
+    click.echo(f"margin       {found.margin:.6g}, {found.support} points at it or beyond it, C = {found.C:g}, {found.loss}")
+    if found.error is not None:
+        click.echo(f"error        {100 * found.error:.4g} % of all points are on the wrong side")
+    for entry in found.validation:
+        mark = "  chosen" if entry.C == found.C else ""
+        click.echo(f"validation   C = {entry.C:g}: {100 * entry.error:.4g} % +- {100 * entry.deviation:.2g} %{mark}")
+    _show_cost(found)
+    click.echo(f"results      {out}")
+
+
+def _show_cost(result: Result | SoftMarginResult) -> None:
     click.echo(
         f"cost         {result.passes:.4g} passes of {result.method}, {result.reads:.4g} reads in all, "
         f"{result.bytes_read / 1e9:.3g} GB, {result.seconds:.2f} s"
@@ -210,7 +232,9 @@ def _described(found: Look) -> str:
     """One line."""
     parts = [found.verdict or found.state if found.state == "finished" else found.state]
     if found.passes is not None:
-        parts.append(f"pass {found.passes:.4g}, margin {found.margin_lower:+.3e} .. {found.margin_upper:.3e}")
+        margins = found.gap is None
+        ends = f"margin {found.margin_lower:+.3e} .. {found.margin_upper:.3e}" if margins else f"gap {found.gap:.2e}"
+        parts.append(f"pass {found.passes:.4g}, {ends}")
         parts.append(f"{found.seconds:.1f} s")
     if found.checkpoint_age is not None:
         parts.append(f"checkpoint {found.checkpoint_age:.0f} s old")

@@ -18,6 +18,8 @@ from dfeas.store.placing import placed
 from dfeas.termination import STOPPED, UNDECIDED
 
 RESULT, CERTIFICATE, TRACE, RACE = "result.json", "certificate.npz", "trace.jsonl", "race.json"
+SOFT_MARGIN = "soft_margin"
+"""``kind`` in the result of a soft margin, whose hyperplane is in ``certificate.npz`` but proves nothing."""
 CHECKPOINT = "checkpoint"
 
 _STATUS = {"verdict": 0, "pass_limit": 1, "time_limit": 2, "interrupted": 3, "stalled": 4, "numerical_error": 5, "outrun": 6}
@@ -117,8 +119,11 @@ class Result:
             file.write((json.dumps(self.to_json(), indent=2) + "\n").encode())
 
 
-def load_result(run: Path) -> dict[str, Any]:
-    """The keys of a finished run; raises BadInputError when there is none, CorruptDataError when it is damaged."""
+def load_result(run: Path, soft: bool = False) -> dict[str, Any]:
+    """The keys of a finished run, of a soft margin only where that will do.
+
+    Raises BadInputError when there is none, CorruptDataError when it is damaged.
+    """
     if not (run / RESULT).is_file():
         raise BadInputError(f"{run}: no finished run, {RESULT} is missing")
     try:
@@ -126,7 +131,10 @@ def load_result(run: Path) -> dict[str, Any]:
         data = values["data"]
         if data is not None and not {"path", "labels", "positive", "intercept"} <= set(data):
             raise ValueError("keys of data are missing")
-        values["verdict"], values["eps"] = str(values["verdict"]), float(values["eps"])
+        if values.get("kind") != SOFT_MARGIN:
+            values["verdict"], values["eps"] = str(values["verdict"]), float(values["eps"])
     except (LookupError, TypeError, ValueError, OSError) as error:
         raise CorruptDataError(f"{run / RESULT}: not a readable result: {error}") from None
+    if values.get("kind") == SOFT_MARGIN and not soft:
+        raise BadInputError(f"{run}: the run of a soft margin, which has no verdict; expected one of solve")
     return values

@@ -15,6 +15,7 @@ from dfeas.racing import Race
 from dfeas.request import known, request
 from dfeas.result import CERTIFICATE, RESULT, TRACE, Result
 from dfeas.resuming import finished, resumable, resume
+from dfeas.soft_margin_result import SoftMarginResult
 from dfeas.solving import solve
 from dfeas.store.placing import placed
 
@@ -100,13 +101,13 @@ def _drive(X: str, out: str, options: dict[str, Any]) -> str:
     with inside() as client:
         if finished(Path(out)):
             return "finished"
-        found: Result | Race
+        found: Result | Race | SoftMarginResult
         if resumable(Path(out)):
             every = {"checkpoint_every": options["checkpoint_every"]} if "checkpoint_every" in options else {}
             found = resume(out, client=client, **every)
         else:
             found = solve(X, out=out, client=client, **options)
-    return "finished" if isinstance(found, Race) else found.verdict
+    return found.verdict if isinstance(found, Result) else "finished"
 
 
 def _status(client: Client, run: str, out: str) -> Submitted:

@@ -1,8 +1,9 @@
 """Hinge: for several directions the loss of a soft margin, and the points near their margins; all others as a linear term.
 
-For direction y_i with costs c_j of its problem, and s_j = l_j x_j'y_i of the points as stored: loss_i = sum_j c_j max(0, 1 - s_j).
-Max(0, 1 - s) is at least 1 - s, and at least 0: with either of them in the place of the hinge of a point the sum is nowhere larger, and
-about y_i it is the same as long as the point stays on its side. So points far from the margin are only summed,
+For direction y_i with costs c_j of its problem, and s_j = l_j x_j'y_i of the points as stored: loss_i = sum_j c_j max(0, 1 -
+s_j). Max(0, 1 - s) is at least 1 - s, and at least 0: with either of them in the place of the hinge of a point the sum is
+nowhere larger, and about y_i it is the same as long as the point stays on its side. So points far from the margin are only
+summed,
 
     rest_i = sum of c_j l_j x_j,  total_i = sum of c_j      over points with s_j < 1 that are not kept,
 
@@ -143,4 +144,3 @@ def _nearest(distance: Floats, quota: int) -> Indices:
     if len(rows) > quota:
         rows = np.sort(rows[np.argpartition(distance[rows], quota - 1)[:quota]]) if quota else rows[:0]
     return rows
-

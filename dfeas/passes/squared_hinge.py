@@ -1,8 +1,8 @@
-"""Squared hinge: for several directions the loss of a soft margin, its gradient, and its curvature as a matrix or along a vector.
+"""Squared hinge: for several directions the loss of a soft margin, its gradient, and its curvature as a matrix or along a
+vector.
 
-For direction y_i with costs c_j of its problem, and z_j = max(0, 1 - l_j x_j'y_i) of the points as stored: loss_i = sum_j c_j z_j^2. All
-sums are in float64.
-"""
+For direction y_i with costs c_j of its problem, and z_j = max(0, 1 - l_j x_j'y_i) of the points as stored: loss_i = sum_j c_j
+z_j^2. All sums are in float64."""
 
 from __future__ import annotations
 

@@ -7,10 +7,9 @@ by the method of multipliers (Hestenes 1969; Rockafellar 1976) with Newton steps
 
     alpha_j(w) = clip(a_j + tau c_j (1 - b_j'w), 0, c_j),    0 = w - g - sum_j alpha_j(w) b_j
 
-is solved by Newton steps, whose matrix is I + tau sum c_j b_j b_j' over the points that are not clipped, and an exact line search;
-then a <- alpha, and tau grows. Any alpha in the box bounds the minimum from below: sum alpha_j - |g + sum alpha_j b_j|^2 / 2.
-Few points are not clipped: a step costs one product with all points, and a Gram matrix of those few.
-"""
+is solved by Newton steps, whose matrix is I + tau sum c_j b_j b_j' over the points that are not clipped, and an exact line
+search; then a <- alpha, and tau grows. Any alpha in the box bounds the minimum from below: sum alpha_j - |g + sum alpha_j
+b_j|^2 / 2. Few points are not clipped: a step costs one product with all points, and a Gram matrix of those few."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ DIRECT = 4000
 """Largest system that is factorised; beyond it conjugate gradients, by products with the points only."""
 
 COLD, WARM = 0.5, 0.05
-"""The first 1/tau is four times this quantile of |1 - b_j'w|, so that about as many points are not clipped; with multipliers fewer."""
+"""The first 1/tau is four times this quantile of |1 - b_j'w|: about as many points are not clipped. Fewer with multipliers."""
 NARROWER = 4.0
 """Factor of tau from one set of multipliers to the next."""
 NARROWEST = 1e-9

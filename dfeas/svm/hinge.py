@@ -8,16 +8,17 @@ Reference: own; a cutting plane (Joachims 2006; Franc and Sonnenburg 2009) that 
       v <- the minimum of the model  |v|^2/2 + rest + sum_B c_j max(0, 1 - b_j'v)
       gap = best f - best minimum of a model; small enough: stop                                     (else w <- v)
 
-Guarantee: the hinge of a point is nowhere below the line that stands for it, so the minimum of each model is a lower bound of the
-minimum of f, whatever B is; with multipliers alpha in the box it is a dual value, where points not in B have alpha_j = 0 or c_j.
-The model is f itself where no point outside B has changed its side. Let t be the part of the way from w to v that is free of
-these; then f(w + t (v - w)) - f* <= (1 - t) (f(w) - f*), as f is convex and v minimises what is below it. The pass at v also tells f
-at parts of the way, and the next one is made at the best, so that f descends. The closer w, the nearer v, until no point crosses:
-then t = 1, and the gap is what the solver in memory leaves. The fewer points are in B, the more passes.
-"""
+Guarantee: the hinge of a point is nowhere below the line that stands for it, so the minimum of each model is a lower bound of
+the minimum of f, whatever B is; with multipliers alpha in the box it is a dual value, where points not in B have alpha_j = 0
+or c_j. The model is f itself where no point outside B has changed its side. Let t be the part of the way from w to v that is
+free of these; then f(w + t (v - w)) - f* <= (1 - t) (f(w) - f*), as f is convex and v minimises what is below it. The pass at
+v also tells f at parts of the way, and the next one is made at the best, so that f descends. The closer w, the nearer v,
+until no point crosses: then t = 1, and the gap is what the solver in memory leaves. The fewer points are in B, the more
+passes."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,8 +30,8 @@ from dfeas.passes.block import Floats, Indices
 from dfeas.passes.counted import Counted
 from dfeas.passes.hinge import Hinge, HingeAnswer
 from dfeas.svm.band import DIRECT, Band, BandSolution
-from dfeas.svm.rows import Rows
 from dfeas.svm.problem import STILL, TRIALS, Best, Progress, error_of, looks, sample_costs, sample_of
+from dfeas.svm.rows import Rows
 
 FEW = 20_000
 """Up to so many points, all are kept."""
@@ -185,5 +186,5 @@ def capacity(facts: Facts, k: int) -> int:
 
 
 def wanted(facts: Facts) -> int:
-    """About 2 (n sqrt(m))^(2/3) points: the w of a sample of half as many is so near that those on the wrong side are kept."""
-    return max(FEW, 2 * round((facts.n * facts.m**0.5) ** (2 / 3)))
+    """About 2 (n^2 m)^(1/3) points: the w of a sample of half as many is so near that those on the wrong side are kept."""
+    return max(FEW, round(2 * math.cbrt(facts.n**2 * facts.m)))

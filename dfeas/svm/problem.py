@@ -2,9 +2,8 @@
 
     f_i(w) = |w|^2 / 2 + sum_j c_ij loss(1 - l_j x_j'w),     loss(z) = max(0, z) or max(0, z)^2,
 
-over the points as they are stored, with the intercept, if there is one, a feature like the others (as LIBLINEAR has it). c_ij is C_i
-times the weights of the class and of the point, and 0 for points of the fold that problem i leaves out.
-"""
+over the points as they are stored, with the intercept, if there is one, a feature like the others (as LIBLINEAR has it). c_ij
+is C_i times the weights of the class and of the point, and 0 for points of the fold that problem i leaves out."""
 
 from __future__ import annotations
 
@@ -68,13 +67,12 @@ class Best:
 
     def seen(self, problem: Indices, Y: Floats, objective: Floats, support: Indices, error: Floats) -> Best:
         """After a read that told f at some Y (m, q) of some problems (q,)."""
-        Y_, best = self.Y.copy(), [self.objective.copy(), self.support.copy(), self.error.copy()]
+        found = Best(self.Y.copy(), self.objective.copy(), self.lower, self.support.copy(), self.error.copy())
         for column, i in enumerate(problem):
-            if objective[column] < best[0][i]:
-                Y_[:, i] = Y[:, column]
-                for values, told in zip(best, (objective, support, error), strict=True):
-                    values[i] = told[column]
-        return replace(self, Y=Y_, objective=best[0], support=best[1], error=best[2])
+            if objective[column] < found.objective[i]:
+                found.Y[:, i], found.objective[i] = Y[:, column], objective[column]
+                found.support[i], found.error[i] = support[column], error[column]
+        return found
 
     def raised(self, lower: Floats) -> Best:
         """With better lower ends; one above the objective is rounding, and is brought down to it."""
@@ -121,7 +119,7 @@ class Looks:
 
 
 def looks(asked: Floats, best: Best, reach: Floats) -> Looks:
-    """What is asked of each problem (m, k); where ``reach`` (k,) is below 1, also parts of the way to it from the best so far."""
+    """What is asked of each problem (m, k); where ``reach`` (k,) is below 1, also parts of the way to it from the best."""
     moves = np.flatnonzero((reach < 1) & (asked != best.Y).any(axis=0))
     between = [best.Y[:, moves] + t * (asked - best.Y)[:, moves] for t in TRIALS]
     k = asked.shape[1]

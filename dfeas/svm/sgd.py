@@ -1,12 +1,13 @@
 """Stochastic subgradient steps for the hinge loss, in the order of the points: to compare with.
 
-Reference: Shalev-Shwartz, Singer, Srebro and Cotter 2011 (Pegasos), with a few points a step and costs of points. After T points
+Reference: Shalev-Shwartz, Singer, Srebro and Cotter 2011 (Pegasos), with a few points a step and costs of points. After T
+points
 
     w = (n / T) sum over steps of c_j b_j where b_j'w < 1 at that step,     b_j = l_j x_j.
 
-After E whole reads that is w = sum alpha_j b_j with alpha_j = c_j times the share of the reads on which the point was short of the
-margin, so alpha is in the box, and sum alpha_j - |w|^2 / 2 is a lower bound of the minimum. A second read tells f at w, and at the mean
-of all w of the read before.
+After E whole reads that is w = sum alpha_j b_j with alpha_j = c_j times the share of the reads on which the point was short
+of the margin, so alpha is in the box, and sum alpha_j - |w|^2 / 2 is a lower bound of the minimum. A second read tells f at
+w, and at the mean of all w of the read before.
 
 Guarantee: f falls like log(T) / T in expectation, for points in random order; there is none for points that are sorted.
 """

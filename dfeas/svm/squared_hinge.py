@@ -5,8 +5,8 @@ Reference: Mangasarian 2002; Keerthi and DeCoste 2005. At w, with z_j = max(0, 1
     f(w) = |w|^2/2 + sum c_j z_j^2,    grad = w - 2 sum c_j z_j b_j,    H = I + 2 sum over z_j > 0 of c_j b_j b_j'
     v = w - H^-1 grad;    f is not less at v: the best of some parts of the way to v, told by the next read
 
-Guarantee: f is strongly convex and piecewise quadratic; Newton steps with a line search reach the minimum after finitely many steps.
-alpha_j = 2 c_j z_j is feasible for the other problem, so that every read tells both ends:
+Guarantee: f is strongly convex and piecewise quadratic; Newton steps with a line search reach the minimum after finitely many
+steps. alpha_j = 2 c_j z_j is feasible for the other problem, so that every read tells both ends:
 
     f* >= sum over j of c_j (2 z_j - z_j^2) - |2 sum c_j z_j b_j|^2 / 2 = f(w) - |grad|^2 / 2.
 
