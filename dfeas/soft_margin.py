@@ -18,7 +18,7 @@ from dfeas.keeping import EVERY, Checkpoint, Job, keeping, where
 from dfeas.margin_lane import MarginKept, MarginLane, MarginOutcome, ending
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.passes.block import Floats
-from dfeas.request import SoftMarginOptions, facts_of, request
+from dfeas.request import LEAST_EPS, SoftMarginOptions, facts_of, request
 from dfeas.result import CERTIFICATE, TRACE, versions
 from dfeas.running import surveyed
 from dfeas.setting import Setting, Surveyed, open_data, run_folder, set_up
@@ -82,6 +82,8 @@ def soft_margin(
     ------
     UsageError, BadInputError, CorruptDataError : see ``dfeas.errors``; their text is one line that says what to do.
     """
+    if not (isinstance(gap, int | float | np.number) and LEAST_EPS <= gap < 1):
+        raise UsageError(f"gap {gap}: expected a number from {LEAST_EPS:g} to below 1")
     asked = request(gap, None, max_passes, time_limit, memory)
     data = open_data(X, labels, positive, intercept)
     options = SoftMarginOptions(

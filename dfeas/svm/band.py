@@ -31,6 +31,10 @@ NARROWER = 4.0
 """Factor of tau from one set of multipliers to the next."""
 NARROWEST = 1e-9
 """The least 1/tau: rounding of the scores is not far below."""
+SEARCH = 60
+"""Tries of a line search."""
+SHORTER = 1e-2
+"""Factor of the step while none is known that is short enough: where nothing but w itself curves, it may be far too long."""
 STEPS = 200
 """Newton steps in all."""
 INNER = 12
@@ -170,8 +174,8 @@ class _Run:
             last = derivative(high)
             if high > 1e6:
                 return low
-        for _ in range(40):
-            middle = (low + high) / 2
+        for _ in range(SEARCH):
+            middle = (low + high) / 2 if low > 0 else SHORTER * high
             here = derivative(middle)
             if abs(here) <= 0.01 * -first:
                 return middle
