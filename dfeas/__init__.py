@@ -1,6 +1,7 @@
 """dfeas: can a hyperplane through the origin separate the points? A checked answer for data larger than memory."""
 
 from dfeas.certificate import Certificate
+from dfeas.check_separation import Separated, check_separation
 from dfeas.checking import verify_certificate, verify_run
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, UsageError
 from dfeas.hull import Hull, in_hull
@@ -38,10 +39,12 @@ __all__ = [
     "Prediction",
     "Race",
     "Result",
+    "Separated",
     "Separation",
     "SoftMarginResult",
     "UsageError",
     "__version__",
+    "check_separation",
     "compare",
     "generate",
     "in_hull",

@@ -61,6 +61,7 @@ def soft_margin(
     progress: bool = False,
     stop: Callable[[], bool] = never,
     seed: int = 0,
+    start: Any = None,
 ) -> SoftMarginResult:
     """Minimise |w|^2/2 + C sum_j c_j loss(1 - l_j x_j'w) over labelled points as they are stored, up to a relative gap.
 
@@ -76,6 +77,7 @@ def soft_margin(
     class_weight : weights of the classes -1 and +1, or ``balanced``: n / (2 n_class).
     weights : (n,) of the points, >= 0, or the path of a .npy file.
     intercept : a feature equal to 1; its weight is in |w| like the others, as LIBLINEAR has it.
+    start : (m,) or (m+1,) a hyperplane to begin from, as a result has it in y.
     max_passes, time_limit : when to give up, in reads of the data and in seconds.
 
     Raises
@@ -93,6 +95,7 @@ def soft_margin(
         _classes(class_weight),
         _weights(weights, data[1].n),
         seed,
+        _start(start, data[1].dimension),
     )
     name, why = _method(method, options)
     if 8 * data[1].n > asked.memory // 4 and options.weight is not None:
@@ -168,7 +171,10 @@ def method_of(job: Job, n: int, found: Surveyed) -> SoftMargin:
     costs = counted(options.C, options.folds, classes, options.weight, options.seed)
     if job.methods == ("sgd",):
         return StochasticMargin(costs)
-    return (HingeMargin if options.loss == "hinge" else SquaredHingeMargin)(costs, job.asked.eps)
+    start = None if options.start is None else np.repeat(options.start[:, None], len(costs.C), axis=1)
+    if options.loss == "hinge":
+        return HingeMargin(costs, job.asked.eps, start=start)
+    return SquaredHingeMargin(costs, job.asked.eps, start=start)
 
 
 def result_of(setting: Setting, job: Job, outcome: MarginOutcome, reads: float) -> SoftMarginResult:
@@ -300,3 +306,12 @@ def _weights(weights: Any, n: int) -> Floats | None:
         point = int(bad.argmax())
         raise BadInputError(f"{name}: point {point} has the weight {found[point]}; expected numbers of at least 0")
     return found
+
+
+def _start(start: Any, m: int) -> Floats | None:
+    if start is None:
+        return None
+    found = np.asarray(start)
+    if found.shape != (m,) or found.dtype.kind not in "biuf" or not np.isfinite(found).all():
+        raise UsageError(f"start: expected {m} finite numbers, got {found.dtype} of shape {found.shape}")
+    return found.astype(np.float64)

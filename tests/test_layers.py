@@ -71,6 +71,8 @@ FRONTS = {
     "kind",
     "kernelled",
     "soft_margin",
+    "estimators",
+    "check_separation",
     "soft_margin_result",
     "predicting",
     "printing",

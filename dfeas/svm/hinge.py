@@ -69,6 +69,7 @@ class HingeMargin:
     gap: float
     cap: int = 0
     seed: int = 0
+    start: Floats | None = None  # (m, k) where the first pass looks, instead of a sample
     name: str = "hinge"
 
     def init(self, facts: Facts) -> HingeState:
@@ -76,7 +77,7 @@ class HingeMargin:
         k = len(self.counted.C)
         cap = min(facts.n, self.cap or wanted(facts), capacity(facts, k))
         best = Best.nothing(facts.m, k)
-        return HingeState(facts, cap, None, best, np.ones(k), np.empty(0, np.int64), np.empty((0, k)), 0, 0)
+        return HingeState(facts, cap, self.start, best, np.ones(k), np.empty(0, np.int64), np.empty((0, k)), 0, 0)
 
     def ask(self, state: HingeState) -> Partial | Hinge:
         """A sample; or f, and the points near the margin."""

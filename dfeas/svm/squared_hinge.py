@@ -95,12 +95,13 @@ class SquaredHingeMargin:
     gap: float
     seed: int = 0
     direct: int = DIRECT
+    start: Floats | None = None  # (m, k) where the first pass looks, instead of a sample
     name: str = "squared-hinge"
 
     def init(self, facts: Facts) -> SquaredHingeState:
         """Nothing is known."""
         k = len(self.counted.C)
-        return SquaredHingeState(facts, None, Best.nothing(facts.m, k), np.ones(k), None, 0, 0)
+        return SquaredHingeState(facts, self.start, Best.nothing(facts.m, k), np.ones(k), None, 0, 0)
 
     def _matrix(self, facts: Facts) -> bool:
         """Whether memory holds the curvature of all problems, in a few partials."""
