@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,13 @@ _STATUS = {"verdict": 0, "pass_limit": 1, "time_limit": 2, "interrupted": 3, "st
 
 def versions() -> dict[str, str]:
     """Versions of what computed the result."""
-    found = {name: version(name) for name in ("dfeas", "numpy", "scipy", "zarr", "dask", "distributed")}
-    return {**found, "python": platform.python_version()}
+    return {**_installed(), "python": platform.python_version()}
+
+
+@cache
+def _installed() -> dict[str, str]:
+    """Looking them up takes as long as a small solve: once for each process."""
+    return {name: version(name) for name in ("dfeas", "numpy", "scipy", "zarr", "dask", "distributed")}
 
 
 @dataclass(frozen=True)
