@@ -67,9 +67,10 @@ class Band:
 
     def _minimised(self, w: Floats, multiplier: Floats | None, gap: float) -> BandSolution:
         run = _Run(self, w, self.cost / 2 if multiplier is None else multiplier, COLD if multiplier is None else WARM)
+        run.inner(gap)
         while run.best.value - run.best.lower > gap and run.best.steps < STEPS and run.tau * NARROWEST < 1:
-            run.inner(gap)
             run.next()
+            run.inner(gap)
         return run.best
 
     def value(self, w: Floats, score: Floats) -> float:
@@ -86,7 +87,7 @@ class _Run:
         width = 4 * float(np.quantile(np.abs(1 - self.score), share)) if len(self.score) else 1.0
         self.tau = 1 / max(width, 4 * NARROWEST)
         self.alpha = multiplier
-        self.best = BandSolution(w, multiplier, band.value(w, self.score), self._lower(multiplier)[0], 0)
+        self.best = BandSolution(w, multiplier, band.value(w, self.score), -np.inf, 0)
 
     def _lower(self, alpha: Floats) -> tuple[float, Floats]:
         """The lower bound of alpha, and g + sum alpha_j b_j."""
