@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,9 @@ LOSSES = ("hinge", "squared_hinge")
 METHODS = ("auto", "sgd")
 GAP = 1e-3
 """Relative gap at which a run ends, if nothing else is asked for."""
+
+PATH = "path.svg"
+"""In the folder of a run with several C, where matplotlib is installed."""
 
 ClassWeight = str | Sequence[float] | None
 
@@ -157,6 +161,10 @@ def fitted(setting: Setting, job: Job, folder: Path | None, how: How, earlier: C
         if folder is not None:
             result = replace(result, certificate=str(folder / CERTIFICATE))
             result.save(folder)
+            if len({fit.C for fit in result.fits}) > 1 and find_spec("matplotlib") is not None:
+                from dfeas.report.soft_path import draw_path
+
+                draw_path(result.to_json(), folder / PATH)
         keeper.finished = result.stopped not in RESUMABLE
         return result
 

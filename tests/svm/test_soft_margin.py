@@ -234,6 +234,7 @@ def test_the_command(dataset: Callable[..., Any], tmp_path: Path) -> None:
     assert json.loads(done.stdout) == result
     assert result["gap"] <= 1e-3
     assert len(result["fits"]) == 8
+    assert b"</svg>" in (out / "path.svg").read_bytes()
     passes = [json.loads(line) for line in (out / "trace.jsonl").read_text().splitlines()]
     assert all({"objective", "lower", "gap"} <= set(line) for line in passes if line["event"] == "pass")
     found = dfeas.predict(out, str(data))
