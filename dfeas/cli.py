@@ -18,18 +18,20 @@ from dfeas.hull import EPS
 from dfeas.hull import in_hull as find_in_hull
 from dfeas.instances import KINDS, Instance
 from dfeas.instances import generate as write_instance
-from dfeas.kernelled import KERNEL_METHODS
 from dfeas.kind import verify_separation
 from dfeas.looking import look
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.methods import METHODS
 from dfeas.options import (
+    ALL_METHODS,
+    KERNEL_HELP,
     METHOD_HELP,
     Cluster,
     cluster_options,
     hull_options,
     kernel_options,
     margin_options,
+    method_option,
     resume_options,
     run_options,
 )
@@ -193,11 +195,9 @@ def info(data: Path, labels: str | None, as_json: bool) -> None:
     show_header(data, values, as_json)
 
 
-@commands.command(cls=_Command, epilog=METHOD_HELP)
+@commands.command(cls=_Command, epilog=KERNEL_HELP)
 @run_options
-@click.option(
-    "--method", default="auto", show_default=True, type=click.Choice(["auto", *{**METHODS, **KERNEL_METHODS}]), metavar="NAME"
-)
+@method_option
 @click.option("--away-steps", is_flag=True, help="Of von-neumann: the same as --method von-neumann-away.")
 @kernel_options
 @click.option("--separation", is_flag=True, help="Go on to say complete, quasi-complete or overlap.")
@@ -293,8 +293,9 @@ def _hint(out: Path) -> None:
         click.echo(f"to go on: dfeas resume {out} (with --max-passes or --time-limit for new limits)", err=True)
 
 
-@commands.command(cls=_Command, epilog=METHOD_HELP)
+@commands.command(cls=_Command, epilog=KERNEL_HELP)
 @run_options
+@kernel_options
 @click.option("--methods", required=True, metavar="A,B,..", help="Names of methods, see below.")
 @click.option("--all", "to_the_end", is_flag=True, help="Go on until each method has its own verdict, or a limit.")
 def race(data: Path, out: Path, cluster: Cluster, as_json: bool, methods: str, **options: Any) -> None:
@@ -348,9 +349,10 @@ def resume(run: Path, data: Path | None, labels: str | None, cluster: Cluster, a
         _end_solve(found, run, as_json)
 
 
-@commands.command(cls=_Command, epilog=METHOD_HELP)
+@commands.command(cls=_Command, epilog=KERNEL_HELP)
 @run_options
-@click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", *METHODS]), metavar="NAME")
+@method_option
+@kernel_options
 def submit(data: Path, out: Path, cluster: Cluster, as_json: bool, **options: Any) -> None:
     """Have the cluster itself drive a solve of DATA, print the id of the run, and return at once.
 
@@ -389,14 +391,18 @@ def fetch(run: str, out: Path | None, cluster: Cluster, as_json: bool) -> None:
 @commands.command(cls=_Command)
 @click.argument("data", type=click.Path(path_type=Path))
 @click.option("--labels", default=None, help="Label array, when DATA is a zarr array.")
-@click.option("--method", default=None, type=click.Choice(list(METHODS)), help="Only this one.  [default: all]")
+@click.option("--method", default=None, type=click.Choice(ALL_METHODS), metavar="NAME", help="Only this one.  [default: all]")
+@kernel_options
 @click.option("--positive", default=None, metavar="CLASS", help="As it will be solved.")
 @click.option("--margin", default=1e-3, show_default=True, help="Margin, or eps, for which theorems bound the passes.")
 @click.option("--intercept", is_flag=True, help="As it will be solved.")
 @click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of a process for blocks and answers.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def plan(data: Path, labels: str | None, as_json: bool, **options: Any) -> None:
-    """Say what a run in this process would cost: memory, passes and time of each method. Reads a few blocks."""
+    """Say what a run in this process would cost: memory, passes and time of each method. Reads a few blocks.
+
+    With --kernel a pass is a product with the Gram matrix; a --method that does not fit the memory is refused with the number.
+    """
     found = make_plan(str(data), labels, **options)
     show_plan(data, found, as_json)
 

@@ -6,85 +6,16 @@ Several methods may run in it side by side: their questions ride on the same rea
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from dfeas.engine import Engine
 from dfeas.errors import ClusterLostError
 from dfeas.lane import Verify
-from dfeas.passes import Alone, AnyPass, Question, Together
-from dfeas.termination import Limits, Told
-
-O = TypeVar("O", bound="Ended")  # noqa: E741 - an outcome
-O_co = TypeVar("O_co", bound="Ended", covariant=True)
-
-
-class Ended(Protocol):
-    """How a lane ended."""
-
-    @property
-    def reads(self) -> float:
-        """Of the data."""
-
-
-class Between(Protocol):
-    """A lane between two reads: a frozen dataclass."""
-
-    @property
-    def passes(self) -> float:
-        """So far."""
-
-    @property
-    def record(self) -> Told:
-        """Of the last pass."""
-
-
-class Runner(Protocol[O_co]):
-    """A method on its way, as the loop knows it: a lane of ``dfeas.lane``, or one of a soft margin."""
-
-    ended: float | None
-    state: Any
-
-    @property
-    def method(self) -> Asking:
-        """What asks."""
-
-    @property
-    def over(self) -> bool:
-        """Whether it has ended."""
-
-    @property
-    def proved(self) -> bool:
-        """Whether it ended with what it was asked for."""
-
-    def begin(self, limits: Limits) -> None:
-        """Decide before the first read."""
-
-    def tell(self, answer: Any, engine: Engine, limits: Limits, now: Callable[[], float]) -> None:
-        """Take an answer, and decide."""
-
-    def settle(self, engine: Engine, limits: Limits, fingerprint: str, verify: Verify) -> None:
-        """Have a decision checked, which may read the data."""
-
-    def give_up(self, stopped: str) -> None:
-        """End without a verdict."""
-
-    def note(self, event: str, text: str, **values: Any) -> None:
-        """Tell the sinks."""
-
-    def kept(self) -> Between:
-        """What there is now."""
-
-    def outcome(self, fingerprint: str) -> O_co:
-        """How it ended."""
-
-
-class Asking(Protocol):
-    """What asks."""
-
-    def ask(self, state: Any) -> Question:
-        """The question of the next pass."""
+from dfeas.passes import Alone, AnyPass, OnPairs, Question, Together
+from dfeas.runner import Between, O, Runner
+from dfeas.termination import Limits
 
 
 @dataclass(frozen=True)
@@ -186,12 +117,23 @@ def _give_up(lanes: Sequence[Runner[Any]], stopped: str, now: float, why: str = 
 
 
 def _groups(lanes: Sequence[Runner[O]]) -> list[tuple[list[Runner[O]], Question]]:
-    """Who reads together, and what: one group for all plain passes, one for each question that reads alone."""
-    asked = [(lane, lane.method.ask(lane.state)) for lane in lanes]
-    groups: list[tuple[list[Runner[O]], Question]] = [
-        ([lane], question) for lane, question in asked if isinstance(question, Alone)
-    ]
-    riders: list[tuple[Runner[O], AnyPass]] = [(lane, q) for lane, q in asked if not isinstance(q, Alone)]
+    """Who reads together, and what: one group for all plain passes, one for each company of pairs, and one for each question
+    that reads alone.
+    """
+    groups: list[tuple[list[Runner[O]], Question]] = []
+    riders: list[tuple[Runner[O], AnyPass]] = []
+    companies: dict[Hashable, list[tuple[Runner[O], OnPairs]]] = {}
+    for lane in lanes:
+        question = lane.method.ask(lane.state)
+        if isinstance(question, OnPairs):
+            companies.setdefault(question.company, []).append((lane, question))
+        elif isinstance(question, Alone):
+            groups.append(([lane], question))
+        else:
+            riders.append((lane, question))
+    for company in companies.values():
+        first, asked = company[0][1], [question for _, question in company]
+        groups.append(([lane for lane, _ in company], first if len(asked) == 1 else first.joined(asked)))
     if len(riders) == 1:
         groups.append(([riders[0][0]], riders[0][1]))
     elif riders:

@@ -29,6 +29,7 @@ from dfeas.errors import BadInputError
 from dfeas.kernels.kernel import Array, Floats, Kernel, opposite
 from dfeas.kernels.nearest import Nearest, least_score, length_of, nearest
 from dfeas.kernels.select import KernelSelect
+from dfeas.kernels.tiles import cuts
 from dfeas.methods import Bracket, Evidence, Expansion, Facts, Sparse
 from dfeas.passes import Columns, Partial, Selection, sample
 from dfeas.passes.block import Indices
@@ -183,14 +184,20 @@ def capacity(facts: Facts) -> int:
 
 def signed_gram(kernel: Kernel, points: Array, labels: Floats) -> Floats:
     """G (s, s) of points (s, m) in float64. Raises BadInputError when the kernel is not symmetric."""
-    tile = kernel.tile(*kernel.prepared(points, False))
-    apart = np.abs(tile - tile.T)
-    if apart.max() > SYMMETRIC:
-        i, j = np.unravel_index(int(apart.argmax()), apart.shape)
-        raise BadInputError(
-            f"the kernel is not symmetric: K(x, z) = {tile[i, j]:.6g} and K(z, x) = {tile[j, i]:.6g} for two points"
-        )
-    return np.asarray((tile + tile.T) / 2 * np.outer(labels, labels))
+    gram = np.asarray(kernel.tile(*kernel.prepared(points, False)), np.float64)
+    parts = cuts(len(gram))
+    for i, here in enumerate(parts):
+        for there in parts[i:]:  # in place and in cache: transposing the whole takes longer than computing it
+            one, other = gram[here, there], gram[there, here].T
+            apart = np.abs(one - other)
+            if apart.max() > SYMMETRIC:
+                place = np.unravel_index(int(apart.argmax()), apart.shape)
+                raise BadInputError(
+                    f"the kernel is not symmetric: K(x, z) = {one[place]:.6g} and K(z, x) = {other[place]:.6g} for two points"
+                )
+            mean = (one + other) / 2 * np.outer(labels[here], labels[there])
+            gram[here, there], gram[there, here] = mean, mean.T
+    return gram
 
 
 def by_rows(gram: Floats, known: Nearest, tolerance: float | None) -> Nearest:

@@ -53,8 +53,8 @@ def check_irreducible(matrix: ColumnMatrix, found: Solution) -> None:
 
 
 @pytest.mark.parametrize("part", range(10))
-def test_ten_thousand_small_instances_are_decided_as_by_exact_arithmetic(part: int) -> None:
-    for seed in range(1000 * part, 1000 * (part + 1)):
+def test_two_thousand_small_instances_are_decided_as_by_exact_arithmetic(part: int) -> None:
+    for seed in range(200 * part, 200 * (part + 1)):
         A = small_instance(seed)
         found = solve(matrix_of(A, np.float32 if seed % 2 else np.float64))
         assert found.outcome == ("conflict" if conflicts(A) else "separated"), seed
