@@ -5,6 +5,7 @@ from dfeas.check_separation import Separated, check_separation
 from dfeas.checking import verify_certificate, verify_run
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, UsageError
 from dfeas.estimate import Plan
+from dfeas.hard_margin import HardMargin, hard_margin
 from dfeas.hull import Hull, in_hull
 from dfeas.instances import Instance, generate
 from dfeas.kernelled import KERNEL_METHODS
@@ -34,6 +35,7 @@ __all__ = [
     "CheckFailedError",
     "CorruptDataError",
     "DfeasError",
+    "HardMargin",
     "Hull",
     "Instance",
     "Plan",
@@ -48,6 +50,7 @@ __all__ = [
     "check_separation",
     "compare",
     "generate",
+    "hard_margin",
     "in_hull",
     "ingest",
     "plan",

@@ -14,6 +14,8 @@ import click
 
 from dfeas.checking import verify_certificate, verify_run
 from dfeas.errors import CorruptDataError, DfeasError
+from dfeas.hard_margin import TOLERANCE
+from dfeas.hard_margin import hard_margin as find_hard_margin
 from dfeas.hull import EPS
 from dfeas.hull import in_hull as find_in_hull
 from dfeas.instances import KINDS, Instance
@@ -39,6 +41,7 @@ from dfeas.planning import plan as make_plan
 from dfeas.predicting import predict as run_predict
 from dfeas.printing import (
     show_check,
+    show_hard_margin,
     show_header,
     show_hull,
     show_looks,
@@ -201,7 +204,17 @@ def info(data: Path, labels: str | None, as_json: bool) -> None:
 @click.option("--away-steps", is_flag=True, help="Of von-neumann: the same as --method von-neumann-away.")
 @kernel_options
 @click.option("--separation", is_flag=True, help="Go on to say complete, quasi-complete or overlap.")
-def solve(data: Path, out: Path, cluster: Cluster, as_json: bool, away_steps: bool, separation: bool, **options: Any) -> None:
+@click.option("--hard-margin", is_flag=True, help="Go on to the maximum margin, and say what follows from it.")
+def solve(
+    data: Path,
+    out: Path,
+    cluster: Cluster,
+    as_json: bool,
+    away_steps: bool,
+    separation: bool,
+    hard_margin: bool,
+    **options: Any,
+) -> None:
     """Decide whether DATA is separable, and write verdict, certificate and trace to the folder OUT.
 
     DATA is a dfeas dataset, or a zarr array (n, m) with --labels. Without a cluster the work is done in this process.
@@ -212,8 +225,16 @@ def solve(data: Path, out: Path, cluster: Cluster, as_json: bool, away_steps: bo
         options["method"] = "von-neumann-away"
     if separation and options["kernel"] is not None:
         raise click.UsageError("--separation asks about the points as they are: leave out --kernel")
+    if hard_margin and (separation or options["kernel"] is not None):
+        raise click.UsageError("--hard-margin asks about the points as they are: leave out --separation and --kernel")
     with asked_to_stop() as stop, cluster.client() as client:
         more = {"out": out, "client": client, "progress": True, "stop": stop, **options}
+        if hard_margin:
+            tolerance = more.pop("margin_tolerance") or TOLERANCE
+            widest = find_hard_margin(str(data), tolerance=tolerance, **more)
+            show_hard_margin(widest, out, as_json)
+            _leave(widest.result, out)
+            return
         if separation:
             found = find_separation(str(data), **more)
             show_separation(found, out, as_json)

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from dfeas.estimate import Plan
+from dfeas.hard_margin import HardMargin
 from dfeas.hull import Hull
 from dfeas.kind import Kind
 from dfeas.looking import Look
@@ -159,6 +160,23 @@ def show_hull(found: Hull, out: Path, as_json: bool) -> None:
     click.echo(f"margin       {result.margin_lower:.6g} .. {result.margin_upper:.6g}")
     _show_cost(result)
     click.echo(f"results      {out}")
+
+
+def show_hard_margin(found: HardMargin, out: Path, as_json: bool) -> None:
+    """The maximum margin and its figures, before the result."""
+    if as_json:
+        click.echo(json.dumps({"hard_margin": found.to_json(), **found.result.to_json()}))
+        return
+    if found.margin is not None and found.bias is not None and found.radius is not None:
+        click.echo(
+            f"hyperplane   {found.margin:.6g} from the nearest point as stored, bias {found.bias:.6g} with the least score 1"
+        )
+        click.echo(f"             the longest point has length {found.radius:.6g}")
+        if found.support is not None and found.leave_one_out is not None:
+            share = f"leaving one point out errs on at most {100 * found.leave_one_out:.4g} %"
+            click.echo(f"support      {len(found.support)} points, weights in margin.json; {share}")
+        click.echo(f"bounds       {found.corrections:.4g} corrections of a perceptron, dimension {found.dimension}")
+    show_result(found.result, out, as_json)
 
 
 def show_separation(found: Separation, out: Path, as_json: bool) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dfeas.certificate import Certificate
 from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.methods import Sparse
 from dfeas.store.placing import placed
 from dfeas.termination import STOPPED, UNDECIDED
 
@@ -66,6 +67,7 @@ class Result:
     detail: str  # what the checker proved, in words
     kernel: dict[str, Any] | None = None  # name and parameters
     evidence: Certificate | None = field(default=None, repr=False, compare=False)
+    weighed: Sparse | None = field(default=None, repr=False, compare=False)  # of a separator: what margin_upper comes from
 
     @property
     def success(self) -> bool:
@@ -114,7 +116,7 @@ class Result:
 
     def to_json(self) -> dict[str, Any]:
         """The keys of ``result.json``."""
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "evidence"}
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in ("evidence", "weighed")}
         return {**values, "success": self.success, "status": self.status, "message": self.message}
 
     def save(self, run: Path) -> None:

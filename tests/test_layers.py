@@ -74,6 +74,7 @@ FRONTS = {
     "separation",
     "kind",
     "kernelled",
+    "hard_margin",
     "soft_margin",
     "estimators",
     "check_separation",
