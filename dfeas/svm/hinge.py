@@ -85,7 +85,7 @@ class HingeMargin:
         if asked is None:
             return sample_of(facts, state.cap if state.cap == facts.n else max(1, state.cap // 2), self.seed)
         seen = looks(asked, state.best, state.reach)
-        quota = -(-4 * state.cap // facts.blocks)
+        quota = -(-2 * state.cap // facts.blocks)
         return Hinge(seen.Y, self.counted.take(seen.problem), asked.shape[1], state.cap, quota)
 
     def tell(self, state: HingeState, answer: Columns | HingeAnswer) -> HingeState:
@@ -181,9 +181,9 @@ class HingeMargin:
 
 
 def capacity(facts: Facts, k: int) -> int:
-    """Points that memory holds: as they are stored, in float64, and some numbers each; at least m + 2."""
+    """Points that memory holds: up to three copies as they are stored, in float64 with some of them twice; at least m + 2."""
     systems = 5 * 8 * min(facts.m, DIRECT) ** 2
-    return max(facts.m + 2, (facts.memory - systems) // (2 * facts.m * facts.itemsize + 8 * facts.m + 8 * (12 + 4 * k)))
+    return max(facts.m + 2, (facts.memory - systems) // (facts.m * (3 * facts.itemsize + 12) + 8 * (12 + 4 * k)))
 
 
 def wanted(facts: Facts) -> int:
