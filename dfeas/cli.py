@@ -69,9 +69,11 @@ from dfeas.solving import solve as run_solve
 from dfeas.store import Source, open_source
 from dfeas.store.formats import FORMATS
 from dfeas.store.ingest import ingest as write_dataset
+from dfeas.store.layout import DTYPES
 from dfeas.submitting import fetch as run_fetch
 from dfeas.submitting import status as run_status
 from dfeas.submitting import submit as run_submit
+from dfeas.texts import Texts, generate_texts
 from dfeas.version import __version__
 from dfeas.written import Written
 
@@ -134,19 +136,28 @@ class _Command(click.Command):
 @click.option("--points", required=True, type=int, help="Number of points (n).")
 @click.option("--margin", default=0.01, show_default=True, help="Best margin R of planted and one-flip.")
 @click.option("--seed", default=0, show_default=True, help="The same seed gives the same data.")
-@click.option("--dtype", default="float32", show_default=True, type=click.Choice(["float32", "float64"]))
+@click.option(
+    "--dtype", default="float32", show_default=True, type=click.Choice(DTYPES), help="Of the entries as they are stored."
+)
+@click.option("--density", type=float, default=None, help="Sparse points like text: so much of them is not zero.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def generate(kind: str, out: Path, features: int, points: int, margin: float, seed: int, dtype: str, as_json: bool) -> None:
+def generate(kind: str, out: Path, density: float | None, as_json: bool, **options: Any) -> None:
     """Write a generated dataset with a known answer.
 
     \b
-    halfspace   random unit points flipped onto one side of a random plane: feasible, thin margin
+    halfspace   random points on both sides of a random plane: feasible, thin margin
     planted     all points at margin >= R from a planted plane, pairs exactly at R: feasible, best margin R
     gaussian    standard normal points, random labels: infeasible when there are many more points than features
     one-flip    planted, with one label wrong: infeasible
+
+    With --density they look like text, and planted ones have a margin of R or more.
+    Integers and float16, for halfspace and gaussian, are rounded normal numbers, of integers over their whole range.
     """
-    instance = Instance(kind, features, points, margin, seed, dtype)
-    header = write_instance(instance, out, Written(sys.stderr))
+    options["m"], options["n"] = options.pop("features"), options.pop("points")
+    if density is None:
+        header = write_instance(Instance(kind, **options), out, Written(sys.stderr))
+    else:
+        header = generate_texts(Texts(kind, density=density, **options), out, Written(sys.stderr))
     show_header(out, header.to_json(), as_json)
 
 
@@ -163,6 +174,7 @@ def generate(kind: str, out: Path, features: int, points: int, margin: float, se
 @click.option("--header/--no-header", default=None, help="Whether the first line of CSV holds names.  [default: look]")
 @click.option("--features", type=int, default=None, help="Features of svmlight.  [default: look]")
 @click.option("--zero-based", is_flag=True, help="Indices of svmlight begin with 0, not 1.")
+@click.option("--sparse/--dense", default=None, help="How svmlight and arrays are stored.  [default: as suits their zeros]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def ingest(src: Path, out: Path, as_json: bool, **options: Any) -> None:
     """Write the dataset OUT from SRC.
@@ -170,7 +182,8 @@ def ingest(src: Path, out: Path, as_json: bool, **options: Any) -> None:
     \b
     arrays      .npy, .npz, HDF5, .h5ad, zarr (n, m); labels beside them
     tables      .csv and .tsv (also .gz), .parquet or a folder of it; needs pip install "dfeas[formats]"
-    svmlight    .svmlight, .svm, .libsvm (also .gz, .bz2); written dense
+    svmlight    .svmlight, .svm, .libsvm (also .gz, .bz2)
+    sparse      CSR in .npz of SciPy, .h5ad and HDF5
     """
     notes: list[str] = []
     header = write_dataset(src, out, progress=Written(sys.stderr), note=notes.append, **options)

@@ -10,7 +10,7 @@ from dfeas.blas import processors
 from dfeas.engine import Engine
 from dfeas.errors import UsageError
 from dfeas.kernels import Kernel, kernel_of, usual_gamma
-from dfeas.kernels.kernel import Function
+from dfeas.kernels.kernel import Function, seen
 from dfeas.kernels.methods import KERNEL_METHODS as ON_ALL
 from dfeas.kernels.sizes import vector_bytes
 from dfeas.kernels.working_set import KernelWorkingSet
@@ -62,11 +62,13 @@ def kernelled(
     kernel, free = kernel_of(name, gamma, degree, coef0)
     if dataset.intercept:
         raise UsageError("a kernel takes no intercept: leave it out; the polynomial kernel has coef0")
+    if dataset.entries is not None:
+        raise UsageError("kernels take dense points only, these are sparse: ingest them with --dense, or leave the kernel out")
     if not free:
         return Kernelled(kernel, f"{kernel}, as asked for")
     question = sample(dataset.m, SAMPLE, dataset.n, dataset.blocks, min(BLOCKS, dataset.blocks), 0, unit=False)
     found: Columns = engine.run(question)
-    kernel = replace(kernel, gamma=usual_gamma(kernel, found.points[:SAMPLE]))
+    kernel = replace(kernel, gamma=usual_gamma(kernel, seen(found.points[:SAMPLE])))
     what = "features' variance times their number" if kernel.name == "polynomial" else "median of the distances"
     squared = " squared" if kernel.name == "rbf" else ""
     return Kernelled(kernel, f"{kernel}, gamma one over the {what}{squared} of {min(len(found), SAMPLE)} points")

@@ -35,7 +35,9 @@ def thread_bytes(dataset: Dataset) -> int:
     """What one scanning thread needs: its buffers of a block, and the temporaries of a tile in float64."""
     # the checker reads through zarr: one block is scanned, one is read, one is being decoded
     blocks = 1 if dataset.in_memory else 3
-    return blocks * dataset.block_bytes + 4 * TILE_BYTES
+    # of dense points a block holds many points, and a vector is small beside it
+    vectors = 0 if dataset.entries is None else 6 * 8 * dataset.dimension
+    return blocks * dataset.block_bytes + 4 * TILE_BYTES + vectors
 
 
 def threads_that_fit(dataset: Dataset, memory: int, wanted: int) -> int:

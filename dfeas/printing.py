@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from dfeas.estimate import Plan
 from dfeas.hard_margin import HardMargin
 from dfeas.hull import Hull
 from dfeas.kind import Kind
 from dfeas.looking import Look
+from dfeas.passes.points import working
 from dfeas.predicting import Prediction
 from dfeas.racing import Race
 from dfeas.report.compare import KEYS, table
@@ -31,14 +33,22 @@ SHOWN = 5
 
 def show_header(path: Path, values: dict[str, Any], as_json: bool) -> None:
     """A dataset: the header that it was written with, or what is known of an array."""
-    size = values["n"] * values["m"] * (8 if values["dtype"] == "float64" else 4)
+    size = values["n"] * values["m"] * np.dtype(values["dtype"]).itemsize
+    if (entries := values.get("entries")) is not None:
+        index_size = 4 if values["m"] < 2**31 else 8
+        size = entries * (np.dtype(values["dtype"]).itemsize + index_size) + 8 * values["n"]
     blocks = -(-values["n"] // values["block_rows"])
+    most = values.get("block_entries")
+    worked = working(np.dtype(values["dtype"])).name
+    work = "" if worked == values["dtype"] else f" (worked on as {worked})"
     if as_json:
         click.echo(json.dumps({"path": str(path), "bytes": size, "blocks": blocks, **values}))
         return
     click.echo(f"{path}")
-    click.echo(f"  points       {values['n']} of {values['m']} features, {values['dtype']}, {size / 1e9:.3g} GB")
+    click.echo(f"  points       {values['n']} of {values['m']} features, {values['dtype']}{work}, {size / 1e9:.3g} GB")
     click.echo(f"  blocks       {blocks} of {values['block_rows']} points")
+    if entries is not None:
+        click.echo(f"  entries      {entries}, {entries / values['n'] / values['m']:.3g} of all; at most {most} in a block")
     if values["classes"]:
         negative, positive = values["classes"]
         counts = f" ({values['n'] - values['positive']} and {values['positive']})" if "positive" in values else ""

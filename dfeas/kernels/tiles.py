@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dfeas.kernels.kernel import Array, Floats, Kernel
+from dfeas.kernels.kernel import Array, Floats, Kernel, seen
 from dfeas.passes import Keeps
 from dfeas.passes.block import Block
 
@@ -30,7 +30,7 @@ class Run:
     @classmethod
     def of(cls, kernel: Kernel, block: Block) -> Run:
         """Views of a block, but for the intercept."""
-        points = block.points
+        points = seen(block.points)
         if block.intercept:
             points = np.column_stack([points, np.ones(block.size, points.dtype)])
         return cls(kernel, block.start, points, block.label.astype(np.float64))

@@ -26,7 +26,7 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 
 from dfeas.errors import BadInputError
-from dfeas.kernels.kernel import Array, Floats, Kernel, opposite
+from dfeas.kernels.kernel import Array, Floats, Kernel, opposite, seen
 from dfeas.kernels.nearest import Nearest, least_score, length_of, nearest
 from dfeas.kernels.select import KernelSelect
 from dfeas.kernels.tiles import cuts
@@ -109,7 +109,7 @@ class KernelWorkingSet:
         share = 2.0 if state.bracket.lower > 0 else 0.5
         threshold = max(0.0, share * state.margin)
         quota = -(-4 * cap // facts.blocks)
-        return KernelSelect(self.kernel, chosen.points, state.amount[used] * chosen.scale, threshold, cap, quota)
+        return KernelSelect(self.kernel, seen(chosen.points), state.amount[used] * chosen.scale, threshold, cap, quota)
 
     def tell(self, state: KernelWorkingSetState, answer: Columns | Selection) -> KernelWorkingSetState:
         """Add the points, and separate W again unless y has separated all."""
@@ -138,10 +138,10 @@ class KernelWorkingSet:
         """Separate W."""
         points = state.points
         assert points is not None
-        gram = signed_gram(self.kernel, points.points, points.scale)
+        gram = signed_gram(self.kernel, seen(points.points), points.scale)
         if not (np.diagonal(gram) > 0).all():
             return _conflict(state, points.index[[int(np.diagonal(gram).argmin())]])
-        pair = opposite(points.points, points.scale)
+        pair = opposite(seen(points.points), points.scale)
         if pair is not None:
             return _conflict(state, np.sort(points.index[list(pair)]))
         start = state.amount > 0 if len(state.amount) else None

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dfeas.passes.block import Block, Floats, Indices
 from dfeas.passes.counted import Counted
+from dfeas.passes.points import dense
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Seen:
     @classmethod
     def of(cls, block: Block, tile: slice, Y: Floats, counted: Counted) -> Seen:
         """A tile of a block, seen from directions Y (m, k) of k problems."""
-        points, label = block.points[tile].astype(np.float64), block.label[tile]
+        points, label = dense(block.points[tile]), block.label[tile]
         if block.intercept:
             points = np.hstack([points, np.ones((len(points), 1))])
         index = np.arange(block.start + tile.start, block.start + tile.stop)

@@ -8,6 +8,7 @@ import numpy as np
 
 from dfeas.passes.block import Block, Floats
 from dfeas.passes.counted import Counted
+from dfeas.passes.points import dense
 
 BATCH = 64
 """Points of a step."""
@@ -40,7 +41,7 @@ class Stochastic:
         """One block: w <- (1 - b/T) w + (n/T) sum c_j l_j x_j over those of b points that are short of the margin at w."""
         pull, total, seen, mean = carry.pull.copy(), carry.total, carry.seen, carry.mean.copy()
         for tile in block.tiles():
-            points = block.points[tile].astype(np.float64)
+            points = dense(block.points[tile])
             if block.intercept:
                 points = np.hstack([points, np.ones((len(points), 1))])
             points *= block.label[tile][:, None]

@@ -32,6 +32,8 @@ class Delimited:
     where that leaves a doubt.
     """
 
+    sparse = False
+
     def __init__(self, path: Path, delimiter: str, label_column: str | None, header: bool | None = None) -> None:
         self.where, self.dtype = str(path), np.dtype(np.float64)
         self._file, self._delimiter = TextFile(path), delimiter
@@ -70,7 +72,7 @@ class Delimited:
     def batches(self) -> Generator[Batch, None, None]:
         """All points; see Stream."""
         for batch in in_order(self._parse, self._without_header()):
-            if len(batch.points):
+            if batch.points.shape[0]:
                 yield batch
 
     def _without_header(self) -> Iterator[Lines]:

@@ -45,13 +45,19 @@ def format_of(src: Any, named: str | None = None) -> str:
 
 
 def open_stream(
-    src: Any, kind: str, label_column: str | None, header: bool | None, features: int | None, zero_based: bool
+    src: Any,
+    kind: str,
+    label_column: str | None,
+    header: bool | None,
+    features: int | None,
+    zero_based: bool,
+    sparse: bool | None,
 ) -> Stream:
     """The stream of a format. Raises UsageError when what it needs is not installed."""
     if kind == "svmlight":
         from dfeas.store.svmlight import Svmlight
 
-        return Svmlight(Path(src), features, zero_based)
+        return Svmlight(Path(src), features, zero_based, sparse)
     try:
         from dfeas.store.delimited import Delimited
         from dfeas.store.tables import Frame, Parquet

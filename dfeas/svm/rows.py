@@ -26,7 +26,7 @@ class Rows:
     @classmethod
     def of(cls, columns: Columns) -> Rows:
         """Of points whose factors are their labels."""
-        return cls(columns.points * columns.scale[:, None])
+        return cls(columns.unit())
 
     def _cuts(self, count: int) -> list[slice]:
         pieces = PIECES if count * self.values.shape[1] >= WORTH else 1

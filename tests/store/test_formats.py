@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import dfeas
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError
+from dfeas.passes.points import dense
 from dfeas.store import Source, lines, numerals, open_source, svmlight, tables
 from dfeas.store.delimited import Delimited
 from dfeas.store.ingest import ingest
@@ -77,7 +78,7 @@ def as_h5ad(path: Path, X: Any, y: np.ndarray) -> Path:
 
 def stored(path: Path) -> np.ndarray:
     opened = open_source(Source(str(path)))
-    return np.concatenate([b.points.copy() for b in opened.read_blocks(range(opened.blocks), Cost())])
+    return np.concatenate([dense(b.points).copy() for b in opened.read_blocks(range(opened.blocks), Cost())])
 
 
 def written(tmp_path: Path, X: np.ndarray, y: np.ndarray) -> dict[str, tuple[Any, dict[str, Any]]]:
@@ -308,7 +309,7 @@ def test_svmlight_that_would_be_too_large_is_refused_with_the_size(tmp_path: Pat
     (tmp_path / "a.svm").write_text("".join(f"{i % 2} 1:1 30000000:1\n" for i in range(10)))
     for options in ({}, {"features": 30_000_000}):
         with pytest.raises(BadInputError, match=r"10 points of 30000000 features take 2.4 GB dense, .* times"):
-            ingest(tmp_path / "a.svm", tmp_path / "out", **options)
+            ingest(tmp_path / "a.svm", tmp_path / "out", sparse=False, **options)
     (tmp_path / "b.svm").write_text("1\n0\n")
     with pytest.raises(BadInputError, match="no features in 2 points"):
         ingest(tmp_path / "b.svm", tmp_path / "out")
@@ -395,7 +396,11 @@ def test_h5ad_that_cannot_be_used_is_refused(tmp_path: Path, data: tuple[np.ndar
         file.create_dataset("dense", data=data[0])
     with pytest.raises(BadInputError, match="label of point 7 is missing"):
         ingest(path, tmp_path / "out", points="dense", label_column="kind")
-    with pytest.raises(BadInputError, match=r"X is sparse \(csr_matrix\)"):
+    with pytest.raises(CorruptDataError, match="a part of the sparse matrix is missing"):
+        ingest(path, tmp_path / "out", label_column="kind")
+    with h5py.File(path, "a") as file:
+        file["X"].attrs["encoding-type"] = "csc_matrix"
+    with pytest.raises(BadInputError, match="kind csc_matrix; only CSR is read"):
         ingest(path, tmp_path / "out", label_column="kind")
     assert not (tmp_path / "out").exists()
 
@@ -560,11 +565,12 @@ def test_svmlight_at_once_and_line_by_line_are_the_same(text: bytes, zero_based:
         assert str(error).startswith("here: line ")
         return
     labels, points = expected
-    assert np.isfinite(points).all()
+    assert np.isfinite(points.values).all()
     assert np.isfinite(labels).all()
+    assert np.array_equal(points.sparse(200).toarray(), points.dense(200))
     if found is not None:
         assert found[0].tolist() == labels.tolist()
-        assert np.array_equal(found[1], points)
+        assert np.array_equal(found[1].dense(200), points.dense(200))
 
 
 @settings(max_examples=800)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 import zarr
 from click.testing import CliRunner
 from sklearn.svm import LinearSVC
@@ -223,6 +224,11 @@ def test_weights_of_zero_leave_nothing() -> None:
 def test_options_that_make_no_sense(options: dict[str, Any], said: str) -> None:
     with pytest.raises((dfeas.UsageError, dfeas.BadInputError), match=said.replace("[", r"\[")):
         dfeas.soft_margin(*overlapping(50, 3), **options)
+
+
+def test_sparse_points_are_refused() -> None:
+    with pytest.raises(dfeas.UsageError, match="dense points only"):
+        dfeas.soft_margin(scipy.sparse.csr_array(np.eye(4)), [1, -1, 1, -1])
 
 
 def test_the_command(dataset: Callable[..., Any], tmp_path: Path) -> None:
