@@ -2,7 +2,8 @@
 
 from dfeas.certificate import Certificate
 from dfeas.check_separation import Separated, check_separation
-from dfeas.checking import verify_certificate, verify_run
+from dfeas.checking import verify_certificate, verify_classes, verify_run
+from dfeas.class_prediction import ClassPrediction
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, UsageError
 from dfeas.estimate import Plan
 from dfeas.hard_margin import HardMargin, hard_margin
@@ -11,9 +12,11 @@ from dfeas.instances import Instance, generate
 from dfeas.kernelled import KERNEL_METHODS
 from dfeas.kernels import NAMES as KERNELS
 from dfeas.methods import METHODS
+from dfeas.one_vs_rest import OneVsRest
 from dfeas.planning import plan
 from dfeas.predicting import Prediction, predict
 from dfeas.racing import Race, race
+from dfeas.rechecking import Recheck, recheck
 from dfeas.report import compare, report
 from dfeas.result import Result
 from dfeas.resuming import resume
@@ -21,6 +24,7 @@ from dfeas.separation import Separation, separation
 from dfeas.soft_margin import soft_margin
 from dfeas.soft_margin_result import SoftMarginResult
 from dfeas.solving import solve
+from dfeas.store.append import append
 from dfeas.store.ingest import ingest
 from dfeas.verify import Check
 from dfeas.version import __version__
@@ -33,20 +37,24 @@ __all__ = [
     "Certificate",
     "Check",
     "CheckFailedError",
+    "ClassPrediction",
     "CorruptDataError",
     "DfeasError",
     "HardMargin",
     "Hull",
     "Instance",
+    "OneVsRest",
     "Plan",
     "Prediction",
     "Race",
+    "Recheck",
     "Result",
     "Separated",
     "Separation",
     "SoftMarginResult",
     "UsageError",
     "__version__",
+    "append",
     "check_separation",
     "compare",
     "generate",
@@ -56,11 +64,13 @@ __all__ = [
     "plan",
     "predict",
     "race",
+    "recheck",
     "report",
     "resume",
     "separation",
     "soft_margin",
     "solve",
     "verify_certificate",
+    "verify_classes",
     "verify_run",
 ]

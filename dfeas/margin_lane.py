@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import psutil
 
+from dfeas.certificate import Certificate
 from dfeas.engine import Engine
-from dfeas.lane import Verify
+from dfeas.errors import CheckFailedError
 from dfeas.svm import Progress, SoftMargin
 from dfeas.termination import STOPPED, Decision, Limits
 from dfeas.trace import Sink
+from dfeas.verify import Check
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +86,12 @@ class MarginLane:
     passes: float = 0
     decision: Decision | None = None
     ended: float | None = None
+    over: bool = False
+    code: int | None = None  # labels are as they are
     record: MarginRecord = field(init=False)
 
     def __post_init__(self) -> None:
         self.record = self._record(None, 0.0, 0.0)
-
-    @property
-    def over(self) -> bool:
-        """Whether it has ended."""
-        return self.decision is not None
 
     @property
     def proved(self) -> bool:
@@ -114,12 +113,22 @@ class MarginLane:
             sink.record(self.record)
         self.decision = decide(self.record, self.gap, limits)
 
-    def settle(self, engine: Engine, limits: Limits, fingerprint: str, verify: Verify) -> None:
+    @property
+    def claim(self) -> None:
         """Both ends were computed in float64 from one read: there is nothing more to check."""
+        return None
+
+    def evidence(self, verdict: str, engine: Engine, fingerprint: str) -> Certificate:
+        """Nothing is claimed."""
+        raise AssertionError(f"a soft margin claims no {verdict}")
+
+    def judge(self, certificate: Certificate, check: Check | CheckFailedError, limits: Limits) -> None:
+        """Nothing is claimed."""
+        raise AssertionError(f"a soft margin has no {certificate.kind}")
 
     def give_up(self, stopped: str) -> None:
         """End before the gap is small enough."""
-        self.decision = Decision(stopped)
+        self.decision, self.over = Decision(stopped), True
 
     def note(self, event: str, text: str, **values: Any) -> None:
         """Tell the sinks."""
@@ -136,6 +145,7 @@ class MarginLane:
             setattr(self, entry.name, getattr(kept, entry.name))
         if not self.proved:
             self.decision, self.ended = None, None
+        self.over = self.decision is not None
 
     def outcome(self, fingerprint: str) -> MarginOutcome:
         """How it ended."""

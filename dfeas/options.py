@@ -63,8 +63,8 @@ _LIMITS = [
 ]
 
 _LABELLED = [
-    click.option("--labels", default=None, help="Label array, when DATA is a zarr array."),
-    click.option("--positive", default=None, metavar="CLASS", help="This class against all others, with --labels."),
+    click.option("--labels", default=None, help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA."),
+    click.option("--positive", default=None, metavar="CLASS", help="This class against all others."),
 ]
 
 _MARGIN = [

@@ -14,6 +14,7 @@ from dfeas.driver import never
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.keeping import EVERY, Checkpoint, where
 from dfeas.kernels.kernel import Function
+from dfeas.one_vs_rest import OneVsRest, classes_solved
 from dfeas.racing import Race, raced
 from dfeas.request import request
 from dfeas.result import CHECKPOINT, RACE, RESULT, Result, versions
@@ -34,6 +35,7 @@ def resume(
     X: Any = None,
     labels: Any = None,
     *,
+    mask: Any = None,
     max_passes: int | None = None,
     time_limit: float | None = None,
     checkpoint_every: float = EVERY,
@@ -41,13 +43,13 @@ def resume(
     progress: bool = False,
     kernel: Function | None = None,
     stop: Callable[[], bool] = never,
-) -> Result | Race | SoftMarginResult:
+) -> Result | Race | OneVsRest | SoftMarginResult:
     """Go on with a run from its last checkpoint; the result has the same bits as if it had never been interrupted.
 
     Parameters
     ----------
     run : folder of a run of ``dfeas.solve`` or ``dfeas.race``; it may have been moved.
-    X, labels : the data, if it was in memory or has been moved; it must be the same data.
+    X, labels, mask : the data, if it was in memory or has been moved; it must be the same data.
     max_passes, time_limit : new limits, counted from the beginning of the run; None keeps those it had.
     client : a Dask client, or None for threads of this process, whatever it was before.
 
@@ -87,13 +89,17 @@ def resume(
             job.asked.time_limit if time_limit is None else time_limit,
             job.asked.memory,
         )
-        data = open_data(X, labels, job.positive, job.intercept, job.point)
+        mask = job.mask if mask is None else mask
+        data = open_data(X, labels, job.positive, job.intercept, job.point, bool(job.classes), job.also, mask)
+        if job.classes and data[1].classes != job.classes:
+            raise CorruptDataError(f"{data[1].where}: its classes are not those that this run began with")
         setting = set_up(stack, data, asked.memory, client, folder, kernel)
         job = replace(job, asked=replace(asked, began=asked.began - found.seconds), **where(setting))
         how = How(checkpoint_every, progress, stop)
         if job.soft is not None:
             return fitted(setting, job, folder, how, found)
-        return (raced if job.race else solved)(setting, job, folder, how, found)
+        carry_out = classes_solved if job.classes else raced if job.race else solved
+        return carry_out(setting, job, folder, how, found)
 
 
 def resumable(run: Path) -> bool:

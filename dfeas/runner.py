@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
+from dfeas.certificate import Certificate
 from dfeas.engine import Engine
-from dfeas.lane import Verify
+from dfeas.errors import CheckFailedError
 from dfeas.passes import Question
-from dfeas.termination import Limits, Told
+from dfeas.termination import Decision, Limits, Told
+from dfeas.verify import Check
 
 O = TypeVar("O", bound="Ended")  # noqa: E741 - an outcome
 O_co = TypeVar("O_co", bound="Ended", covariant=True)
@@ -38,15 +40,14 @@ class Runner(Protocol[O_co]):
     """A method on its way, as the loop knows it: a lane of ``dfeas.lane``, or one of a soft margin."""
 
     ended: float | None
+    over: bool  # it has ended
     state: Any
+    decision: Decision | None
+    code: int | None  # of the class that is set against the rest; None for labels as they are
 
     @property
     def method(self) -> Asking:
         """What asks."""
-
-    @property
-    def over(self) -> bool:
-        """Whether it has ended."""
 
     @property
     def proved(self) -> bool:
@@ -58,8 +59,15 @@ class Runner(Protocol[O_co]):
     def tell(self, answer: Any, engine: Engine, limits: Limits, now: Callable[[], float]) -> None:
         """Take an answer, and decide."""
 
-    def settle(self, engine: Engine, limits: Limits, fingerprint: str, verify: Verify) -> None:
-        """Have a decision checked, which may read the data."""
+    @property
+    def claim(self) -> str | None:
+        """A verdict whose evidence must be checked; None for none."""
+
+    def evidence(self, verdict: str, engine: Engine, fingerprint: str) -> Certificate:
+        """The certificate of a verdict."""
+
+    def judge(self, certificate: Certificate, check: Check | CheckFailedError, limits: Limits) -> None:
+        """Take what the checker says of it."""
 
     def give_up(self, stopped: str) -> None:
         """End without a verdict."""

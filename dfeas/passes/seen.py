@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ class Seen:
     """b points seen from k directions."""
 
     points: Floats  # (b, m) with the intercept
-    label: NDArray[np.int8]  # (b,)
+    label: NDArray[Any]  # (b,) -1 or +1
     weight: Floats  # (b,) of class times point
     out: NDArray[np.bool_] | None  # (b, k) left out by the problem of the direction; None for none
     slack: Floats  # (b, k) 1 - l_j x_j'y_i
