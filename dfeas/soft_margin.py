@@ -92,6 +92,8 @@ def soft_margin(
         raise UsageError(f"gap {gap}: expected a number from {LEAST_EPS:g} to below 1")
     asked = request(gap, None, max_passes, time_limit, memory)
     data = open_data(X, labels, positive, intercept)
+    if len(data[1].classes) > 2:
+        raise UsageError(f"{data[1].where} has {len(data[1].classes)} classes: set one against the rest with positive")
     if data[1].entries is not None:
         raise UsageError("soft margins take dense points only, these are sparse: ingest them with --dense")
     options = SoftMarginOptions(
