@@ -23,7 +23,17 @@ from dfeas.kind import verify_separation
 from dfeas.looking import look
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.methods import METHODS
-from dfeas.options import METHOD_HELP, Cluster, cluster_options, hull_options, kernel_options, resume_options, run_options
+from dfeas.options import (
+    DATA,
+    LOCAL,
+    METHOD_HELP,
+    Cluster,
+    cluster_options,
+    hull_options,
+    kernel_options,
+    resume_options,
+    run_options,
+)
 from dfeas.planning import plan as make_plan
 from dfeas.predicting import predict as run_predict
 from dfeas.printing import (
@@ -112,14 +122,14 @@ class _Command(click.Command):
 
 @commands.command(cls=_Command)
 @click.argument("kind", type=click.Choice(KINDS))
-@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("out", type=DATA)
 @click.option("--features", required=True, type=int, help="Features of a point (m).")
 @click.option("--points", required=True, type=int, help="Number of points (n).")
 @click.option("--margin", default=0.01, show_default=True, help="Best margin R of planted and one-flip.")
 @click.option("--seed", default=0, show_default=True, help="The same seed gives the same data.")
 @click.option("--dtype", default="float32", show_default=True, type=click.Choice(["float32", "float64"]))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def generate(kind: str, out: Path, features: int, points: int, margin: float, seed: int, dtype: str, as_json: bool) -> None:
+def generate(kind: str, out: str, features: int, points: int, margin: float, seed: int, dtype: str, as_json: bool) -> None:
     """Write a generated dataset with a known answer.
 
     \b
@@ -134,8 +144,8 @@ def generate(kind: str, out: Path, features: int, points: int, margin: float, se
 
 
 @commands.command(cls=_Command)
-@click.argument("src", type=click.Path(path_type=Path))
-@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("src", type=DATA)
+@click.argument("out", type=DATA)
 @click.option("--points", default="X", show_default=True, help="Name of the array of points in .npz and HDF5.")
 @click.option("--labels", default=None, help="A label file (.npy, zarr), or the name of the array in SRC. [default: y]")
 @click.option(
@@ -147,7 +157,7 @@ def generate(kind: str, out: Path, features: int, points: int, margin: float, se
 @click.option("--features", type=int, default=None, help="Features of svmlight.  [default: look]")
 @click.option("--zero-based", is_flag=True, help="Indices of svmlight begin with 0, not 1.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def ingest(src: Path, out: Path, as_json: bool, **options: Any) -> None:
+def ingest(src: str, out: str, as_json: bool, **options: Any) -> None:
     """Write the dataset OUT from SRC.
 
     \b
@@ -161,12 +171,12 @@ def ingest(src: Path, out: Path, as_json: bool, **options: Any) -> None:
 
 
 @commands.command(cls=_Command)
-@click.argument("data", type=click.Path(path_type=Path))
+@click.argument("data", type=DATA)
 @click.option("--labels", default=None, help="Label array of a zarr array.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def info(data: Path, labels: str | None, as_json: bool) -> None:
+def info(data: str, labels: str | None, as_json: bool) -> None:
     """Say what a dataset is, without reading its points."""
-    dataset = open_source(Source(str(data), labels))
+    dataset = open_source(Source(data, labels))
     if dataset.header is not None:
         show_header(data, dataset.header.to_json(), as_json)
         return
@@ -189,7 +199,7 @@ def info(data: Path, labels: str | None, as_json: bool) -> None:
 @click.option("--away-steps", is_flag=True, help="Of von-neumann: the same as --method von-neumann-away.")
 @kernel_options
 @click.option("--separation", is_flag=True, help="Go on to say complete, quasi-complete or overlap.")
-def solve(data: Path, out: Path, cluster: Cluster, as_json: bool, away_steps: bool, separation: bool, **options: Any) -> None:
+def solve(data: str, out: Path, cluster: Cluster, as_json: bool, away_steps: bool, separation: bool, **options: Any) -> None:
     """Decide whether DATA is separable, and write verdict, certificate and trace to the folder OUT.
 
     DATA is a dfeas dataset, or a zarr array (n, m) with --labels. Without a cluster the work is done in this process.
@@ -203,11 +213,11 @@ def solve(data: Path, out: Path, cluster: Cluster, as_json: bool, away_steps: bo
     with asked_to_stop() as stop, cluster.client() as client:
         more = {"out": out, "client": client, "progress": True, "stop": stop, **options}
         if separation:
-            found = find_separation(str(data), **more)
+            found = find_separation(data, **more)
             show_separation(found, out, as_json)
             _leave(found.result, out, found.kind is not None)
             return
-        result = run_solve(str(data), **more)
+        result = run_solve(data, **more)
     _end_solve(result, out, as_json)
 
 
@@ -216,7 +226,7 @@ def solve(data: Path, out: Path, cluster: Cluster, as_json: bool, away_steps: bo
 @hull_options
 @click.option("--eps", default=EPS, show_default=True, help="Stop undecided when no hyperplane leaves a margin above it.")
 @click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", *METHODS]), metavar="NAME")
-def in_hull(point: str, data: Path, out: Path, cluster: Cluster, as_json: bool, **options: Any) -> None:
+def in_hull(point: str, data: str, out: Path, cluster: Cluster, as_json: bool, **options: Any) -> None:
     """Decide whether POINT is in the convex hull of the points of DATA, and write the evidence to the folder OUT.
 
     POINT is a .npy file, or numbers with commas between them. Labels of DATA do not matter.
@@ -226,7 +236,7 @@ def in_hull(point: str, data: Path, out: Path, cluster: Cluster, as_json: bool, 
     except ValueError:
         raise click.UsageError(f"POINT {point}: expected a .npy file, or numbers with commas between them") from None
     with asked_to_stop() as stop, cluster.client() as client:
-        found = find_in_hull(where, str(data), out=out, client=client, progress=True, stop=stop, **options)
+        found = find_in_hull(where, data, out=out, client=client, progress=True, stop=stop, **options)
     show_hull(found, out, as_json)
     _leave(found.result, out, found.inside is not None)
 
@@ -256,14 +266,14 @@ def _hint(out: Path) -> None:
 @run_options
 @click.option("--methods", required=True, metavar="A,B,..", help="Names of methods, see below.")
 @click.option("--all", "to_the_end", is_flag=True, help="Go on until each method has its own verdict, or a limit.")
-def race(data: Path, out: Path, cluster: Cluster, as_json: bool, methods: str, **options: Any) -> None:
+def race(data: str, out: Path, cluster: Cluster, as_json: bool, methods: str, **options: Any) -> None:
     """Run several methods on the same reads of DATA, and write a run of each to the folder OUT. The first verdict ends all.
 
     Limits of passes hold for each method; reads are counted once. dfeas compare OUT and dfeas report OUT show them again.
     """
     names = [name.strip() for name in methods.split(",") if name.strip()]
     with asked_to_stop() as stop, cluster.client() as client:
-        found = run_race(str(data), methods=names, out=out, client=client, progress=True, stop=stop, **options)
+        found = run_race(data, methods=names, out=out, client=client, progress=True, stop=stop, **options)
     _end_race(found, out, as_json)
 
 
@@ -280,13 +290,13 @@ def _end_race(found: Race, out: Path, as_json: bool) -> None:
 
 
 @commands.command(cls=_Command)
-@click.argument("run", type=click.Path(path_type=Path))
-@click.option("--data", default=None, type=click.Path(path_type=Path), help="The data, if it has been moved.")
+@click.argument("run", type=LOCAL)
+@click.option("--data", default=None, type=DATA, help="The data, if it has been moved.")
 @click.option("--labels", default=None, help="Its label array, when it is a zarr array.")
 @click.option("--max-passes", type=int, default=None, help="A new limit, counted from the beginning of the run.")
 @click.option("--time-limit", type=float, default=None, metavar="SECONDS", help="A new limit, counted likewise.")
 @resume_options
-def resume(run: Path, data: Path | None, labels: str | None, cluster: Cluster, as_json: bool, **options: Any) -> None:
+def resume(run: Path, data: str | None, labels: str | None, cluster: Cluster, as_json: bool, **options: Any) -> None:
     """Go on with a run of solve or race that was interrupted or reached a limit, from its last checkpoint.
 
     The cluster may be another one, or none. The answer has the same bits as that of a run that was never interrupted.
@@ -297,8 +307,7 @@ def resume(run: Path, data: Path | None, labels: str | None, cluster: Cluster, a
         )
         return
     with asked_to_stop() as stop, cluster.client() as client:
-        where = None if data is None else str(data)
-        found = run_resume(run, where, labels, client=client, progress=True, stop=stop, **options)
+        found = run_resume(run, data, labels, client=client, progress=True, stop=stop, **options)
     if isinstance(found, Race):
         _end_race(found, run, as_json)
     else:
@@ -308,14 +317,14 @@ def resume(run: Path, data: Path | None, labels: str | None, cluster: Cluster, a
 @commands.command(cls=_Command, epilog=METHOD_HELP)
 @run_options
 @click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", *METHODS]), metavar="NAME")
-def submit(data: Path, out: Path, cluster: Cluster, as_json: bool, **options: Any) -> None:
+def submit(data: str, out: Path, cluster: Cluster, as_json: bool, **options: Any) -> None:
     """Have the cluster itself drive a solve of DATA, print the id of the run, and return at once.
 
     DATA and OUT are paths that all workers see. dfeas status ID and dfeas fetch ID ask for it later, from anywhere. Should the
     worker that drives die, another one goes on from the last checkpoint.
     """
     with cluster.joined() as client:
-        run = run_submit(client, str(data), out=out, **options)
+        run = run_submit(client, data, out=out, **options)
     click.echo(json.dumps({"run": run, "out": str(out.absolute())}) if as_json else run)
     click.echo(f"the cluster works on it; ask with dfeas status {run}, get the result with dfeas fetch {run}", err=True)
 
@@ -334,7 +343,7 @@ def status(run: str | None, cluster: Cluster, as_json: bool) -> None:
 
 @commands.command(cls=_Command)
 @click.argument("run")
-@click.option("--out", default=None, type=click.Path(path_type=Path), help="Folder for the result.  [default: the id]")
+@click.option("--out", default=None, type=LOCAL, help="Folder for the result.  [default: the id]")
 @cluster_options
 def fetch(run: str, out: Path | None, cluster: Cluster, as_json: bool) -> None:
     """Copy result, certificate and trace of the submitted run with the id RUN into a new folder here."""
@@ -344,7 +353,7 @@ def fetch(run: str, out: Path | None, cluster: Cluster, as_json: bool) -> None:
 
 
 @commands.command(cls=_Command)
-@click.argument("data", type=click.Path(path_type=Path))
+@click.argument("data", type=DATA)
 @click.option("--labels", default=None, help="Label array, when DATA is a zarr array.")
 @click.option("--method", default=None, type=click.Choice(list(METHODS)), help="Only this one.  [default: all]")
 @click.option("--positive", default=None, metavar="CLASS", help="As it will be solved.")
@@ -352,22 +361,22 @@ def fetch(run: str, out: Path | None, cluster: Cluster, as_json: bool) -> None:
 @click.option("--intercept", is_flag=True, help="As it will be solved.")
 @click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of a process for blocks and answers.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def plan(data: Path, labels: str | None, as_json: bool, **options: Any) -> None:
+def plan(data: str, labels: str | None, as_json: bool, **options: Any) -> None:
     """Say what a run in this process would cost: memory, passes and time of each method. Reads a few blocks."""
-    found = make_plan(str(data), labels, **options)
+    found = make_plan(data, labels, **options)
     show_plan(data, found, as_json)
 
 
 @commands.command(cls=_Command)
-@click.argument("target", type=click.Path(path_type=Path))
-@click.argument("certificate", required=False, type=click.Path(path_type=Path))
+@click.argument("target", type=DATA)
+@click.argument("certificate", required=False, type=LOCAL)
 @click.option("--labels", default=None, help="Label array, when DATA is a zarr array.")
 @click.option("--positive", default=None, metavar="CLASS", help="As it was solved.")
 @click.option("--intercept", is_flag=True, help="As it was solved.")
 @click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of the process.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def verify(
-    target: Path,
+    target: str,
     certificate: Path | None,
     labels: str | None,
     positive: str | None,
@@ -386,27 +395,27 @@ def verify(
 
 
 @commands.command(cls=_Command)
-@click.argument("run", type=click.Path(path_type=Path))
-@click.argument("data", type=click.Path(path_type=Path))
-@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("run", type=LOCAL)
+@click.argument("data", type=DATA)
+@click.argument("out", type=LOCAL)
 @click.option("--labels", default=None, help="Label array, when DATA is a zarr array.")
 @click.option("--positive", default=None, metavar="CLASS", help="This class against all others, with --labels.")
 @click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of the process.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def predict(run: Path, data: Path, out: Path, labels: str | None, positive: str | None, memory: str, as_json: bool) -> None:
+def predict(run: Path, data: str, out: Path, labels: str | None, positive: str | None, memory: str, as_json: bool) -> None:
     """Score the points of DATA by the direction of RUN, and write the scores to the .npy file OUT: above 0 is positive.
 
     Says how many of them have the class of their label, where DATA has labels.
     """
     if out.exists():
         raise click.UsageError(f"{out} exists; choose another output or remove it")
-    found = run_predict(run, str(data), labels, out=out, positive=positive, memory=memory)
+    found = run_predict(run, data, labels, out=out, positive=positive, memory=memory)
     show_prediction(found, out, as_json)
 
 
 @commands.command(cls=_Command)
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
-@click.option("--out", default=None, type=click.Path(path_type=Path), help="The page.  [default: RUN/report.html]")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=LOCAL)
+@click.option("--out", default=None, type=LOCAL, help="The page.  [default: RUN/report.html]")
 @click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget for reading the data.")
 @click.option("--no-data", is_flag=True, help="Do not read the data: no distances of points.")
 def report(runs: tuple[Path, ...], out: Path | None, memory: str, no_data: bool) -> None:
@@ -418,7 +427,7 @@ def report(runs: tuple[Path, ...], out: Path | None, memory: str, no_data: bool)
 
 
 @commands.command(cls=_Command)
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=LOCAL)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON list.")
 def compare(runs: tuple[Path, ...], as_json: bool) -> None:
     """Print a table of finished runs; a folder that holds runs in its direct subfolders stands for all of them."""

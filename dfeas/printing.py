@@ -26,7 +26,7 @@ SHOWN = 5
 """Points of a conflict that are printed."""
 
 
-def show_header(path: Path, values: dict[str, Any], as_json: bool) -> None:
+def show_header(path: str, values: dict[str, Any], as_json: bool) -> None:
     """A dataset: the header that it was written with, or what is known of an array."""
     size = values["n"] * values["m"] * (8 if values["dtype"] == "float64" else 4)
     blocks = -(-values["n"] // values["block_rows"])
@@ -49,7 +49,7 @@ def show_header(path: Path, values: dict[str, Any], as_json: bool) -> None:
     click.echo(f"  fingerprint  {values['fingerprint'] or 'computed when it is solved'}")
 
 
-def show_plan(data: Path, found: Plan, as_json: bool) -> None:
+def show_plan(data: str, found: Plan, as_json: bool) -> None:
     """What a run would cost."""
     if as_json:
         click.echo(json.dumps(found.to_json()))

@@ -20,6 +20,7 @@ from dfeas.running import ran
 from dfeas.scoreboard import Scoreboard
 from dfeas.setting import Setting, open_data, run_folder, set_up
 from dfeas.solving import How, announce, projected, result_of, saved, tell
+from dfeas.store.places import local
 from dfeas.store.placing import placed
 from dfeas.termination import RESUMABLE
 from dfeas.trace import Sink, TraceFile
@@ -62,6 +63,7 @@ def race(
     time_limit: float | None = None,
     memory: str | int = DEFAULT_MEMORY,
     out: str | Path | None = None,
+    cache_dir: str | Path | None = None,
     checkpoint_every: float = EVERY,
     client: Client | None = None,
     progress: bool = False,
@@ -84,12 +86,12 @@ def race(
     if len(names) < 2 or len(set(names)) < len(names):
         raise UsageError(f"methods {','.join(names)}: expected at least two, each once")
     asked = request(eps, margin_tolerance, max_passes, time_limit, memory)
-    data = open_data(X, labels, positive, intercept)
+    data = open_data(X, labels, positive, intercept, cache_dir=cache_dir)
     with ExitStack() as stack:
         setting = set_up(stack, data, asked.memory, client, out)
         facts = facts_of(setting.dataset, asked.memory // len(names))
         whys = {name: f"{choose(name, facts)[1]}, in a race of {len(names)}" for name in names}
-        folder = None if out is None else stack.enter_context(run_folder(Path(out), RACE))
+        folder = None if out is None else stack.enter_context(run_folder(local(out, "--out"), RACE))
         job = Job(
             asked,
             tuple(names),

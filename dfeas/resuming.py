@@ -34,6 +34,7 @@ def resume(
     *,
     max_passes: int | None = None,
     time_limit: float | None = None,
+    cache_dir: str | Path | None = None,
     checkpoint_every: float = EVERY,
     client: Client | None = None,
     progress: bool = False,
@@ -51,7 +52,7 @@ def resume(
 
     kernel : the function of Python that was the kernel, if one was.
 
-    ``checkpoint_every``, ``progress`` and ``stop`` are those of ``dfeas.solve``.
+    ``cache_dir``, ``checkpoint_every``, ``progress`` and ``stop`` are those of ``dfeas.solve``.
 
     Raises
     ------
@@ -85,7 +86,7 @@ def resume(
             job.asked.time_limit if time_limit is None else time_limit,
             job.asked.memory,
         )
-        data = open_data(X, labels, job.positive, job.intercept, job.point)
+        data = open_data(X, labels, job.positive, job.intercept, job.point, cache_dir=cache_dir)
         setting = set_up(stack, data, asked.memory, client, folder, kernel)
         job = replace(job, asked=replace(asked, began=asked.began - found.seconds), **where(setting))
         how = How(checkpoint_every, progress, stop)

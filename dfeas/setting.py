@@ -25,6 +25,7 @@ from dfeas.passes import Survey
 from dfeas.result import CHECKPOINT, RESULT
 from dfeas.store import Dataset, Source, for_checker, from_arrays, open_source, seen_from
 from dfeas.store.layout import fingerprint
+from dfeas.store.places import absolute, local
 from dfeas.store.scratch import Scratch
 from dfeas.store.writing import claim, reclaim, refuse_unusable, release
 from dfeas.trace import Sink
@@ -72,9 +73,17 @@ class Surveyed:
 
 
 def open_data(
-    X: Any, labels: Any, positive: str | None, intercept: bool, point: Sequence[float] | None = None
+    X: Any,
+    labels: Any,
+    positive: str | None,
+    intercept: bool,
+    point: Sequence[float] | None = None,
+    cache_dir: str | Path | None = None,
 ) -> tuple[Source | None, Dataset]:
-    """Data by path or in memory, without reading points; the source is None for arrays. With a point it is seen from there."""
+    """Data by path or in memory, without reading points; the source is None for arrays. With a point it is seen from there.
+
+    Blocks of object stores are kept in ``cache_dir``.
+    """
     if point is not None and (labels is not None or positive is not None or intercept):
         raise UsageError("a point asks for the hull of all points: leave out labels, positive and intercept")
     if not isinstance(X, str | Path):
@@ -82,8 +91,10 @@ def open_data(
         return None, found if point is None else seen_from(found, point)
     if labels is not None and not isinstance(labels, str | Path):
         raise UsageError("labels of data given by path are given by path, too")
-    place = str(Path(X).absolute()), None if labels is None else str(Path(labels).absolute())
-    source = Source(*place, positive, intercept, point=None if point is None else tuple(float(v) for v in point))
+    where = absolute(X), None if labels is None else absolute(labels)
+    kept = "" if cache_dir is None else str(local(cache_dir, "--cache-dir").absolute())
+    seen = None if point is None else tuple(float(v) for v in point)
+    source = Source(*where, positive, intercept, cache_dir=kept, point=seen)
     return source, open_source(source)
 
 

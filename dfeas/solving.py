@@ -25,6 +25,7 @@ from dfeas.result import CERTIFICATE, TRACE, Result, versions
 from dfeas.running import ran
 from dfeas.setting import Setting, open_data, run_folder, set_up
 from dfeas.store import Dataset
+from dfeas.store.places import local
 from dfeas.termination import FEASIBLE, RESUMABLE, UNDECIDED, ending
 from dfeas.trace import Sink, Terminal, TraceFile
 
@@ -53,6 +54,7 @@ def solve(
     time_limit: float | None = None,
     memory: str | int = DEFAULT_MEMORY,
     out: str | Path | None = None,
+    cache_dir: str | Path | None = None,
     checkpoint_every: float = EVERY,
     client: Client | None = None,
     progress: bool = False,
@@ -79,6 +81,7 @@ def solve(
     max_passes, time_limit : when to give up, in reads of the data and in seconds.
     memory : budget in bytes, per process, for blocks, answers and columns in memory.
     out : folder for result.json, certificate.npz and trace.jsonl, and for checkpoints, from which ``dfeas.resume`` goes on.
+    cache_dir : folder of each machine that keeps what was read of object stores, for later runs, too; nothing is ever removed.
     checkpoint_every : seconds between checkpoints, at least; they never take more than a twentieth of the time.
     client : a Dask client, whose workers see the data under the same path; without one, threads of this process.
     progress : show a line of progress on stderr.
@@ -94,7 +97,7 @@ def solve(
     if kernel is None and (gamma, degree, coef0) != (None, None, None):
         raise UsageError("gamma, degree and coef0 are those of a kernel, and none is given")
     asked = request(eps, margin_tolerance, max_passes, time_limit, memory)
-    data = open_data(X, labels, positive, intercept, point)
+    data = open_data(X, labels, positive, intercept, point, cache_dir=cache_dir)
     with ExitStack() as stack:
         setting = set_up(stack, data, asked.memory, client, out, function)
         text = ""
@@ -104,7 +107,7 @@ def solve(
             name, why = choose_kernel_method(method, setting.dataset.n, asked.memory)
             found = kernelled(setting, kernel, gamma, degree, coef0)
             text, why = found.kernel.to_text(), f"{why}; {found.why}"
-        folder = None if out is None else stack.enter_context(run_folder(Path(out)))
+        folder = None if out is None else stack.enter_context(run_folder(local(out, "--out")))
         seen = None if point is None else tuple(float(v) for v in point)
         job = Job(
             asked,

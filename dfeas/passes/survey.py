@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import crc32c
 import numpy as np
+from numpy.typing import NDArray
 
 from dfeas.passes.block import Array, Block
 
@@ -16,7 +17,7 @@ NORM_RANGE = (1e-130, 1e130)
 """Norms outside lose accuracy or overflow when they are squared, and the checker could prove nothing."""
 
 
-def checksum(array: Array | np.ndarray[tuple[int, ...], np.dtype[np.int8]]) -> int:
+def checksum(array: Array | NDArray[np.int8] | NDArray[np.uint8]) -> int:
     """crc32c of the entries of an array in C order."""
     return int(crc32c.crc32c(np.ascontiguousarray(array).reshape(-1).view(np.uint8)))
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Generator, Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 import pyarrow
@@ -19,6 +18,7 @@ from dfeas.errors import BadInputError, UsageError
 from dfeas.store.columns import place_of, rows_of
 from dfeas.store.lines import Lines, TextFile
 from dfeas.store.numerals import NUMBER
+from dfeas.store.places import Place
 from dfeas.store.signs import Coded
 from dfeas.store.streams import Batch, in_order
 
@@ -32,7 +32,7 @@ class Delimited:
     where that leaves a doubt.
     """
 
-    def __init__(self, path: Path, delimiter: str, label_column: str | None, header: bool | None = None) -> None:
+    def __init__(self, path: Place, delimiter: str, label_column: str | None, header: bool | None = None) -> None:
         self.where, self.dtype = str(path), np.dtype(np.float64)
         self._file, self._delimiter = TextFile(path), delimiter
         self._quoted = re.compile(rb'(?<![^%b\r\n])"[^"\r\n]*"(?![^%b\r\n])' % ((delimiter.encode(),) * 2))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dfeas.errors import BadInputError, UsageError
+from dfeas.store.places import place
 from dfeas.store.streams import Stream
 
 FORMATS = ("csv", "tsv", "parquet", "svmlight")
@@ -31,7 +32,7 @@ def format_of(src: Any, named: str | None = None) -> str:
         if hasattr(src, "__arrow_c_stream__"):
             return "frame"
         raise UsageError(f"a source of type {type(src).__name__}: give a path, or a data frame that speaks Arrow")
-    path = Path(src)
+    path = place(src)
     if named is not None and named not in FORMATS:
         raise UsageError(f"format {named}: expected one of {', '.join(FORMATS)}")
     if not path.exists():
@@ -51,7 +52,7 @@ def open_stream(
     if kind == "svmlight":
         from dfeas.store.svmlight import Svmlight
 
-        return Svmlight(Path(src), features, zero_based)
+        return Svmlight(place(src), features, zero_based)
     try:
         from dfeas.store.delimited import Delimited
         from dfeas.store.tables import Frame, Parquet
@@ -60,5 +61,5 @@ def open_stream(
     if kind == "frame":
         return Frame(src, label_column)
     if kind == "parquet":
-        return Parquet(Path(src), label_column)
-    return Delimited(Path(src), _DELIMITERS[kind], label_column, header)
+        return Parquet(place(src), label_column)
+    return Delimited(place(src), _DELIMITERS[kind], label_column, header)

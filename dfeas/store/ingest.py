@@ -20,13 +20,18 @@ from dfeas.store.labels import map_labels
 from dfeas.store.layout import Header, default_block_rows
 from dfeas.store.numbers import cast, stored_dtype
 from dfeas.store.opening import check_shape, open_labels
+from dfeas.store.places import Place, place
 from dfeas.store.signs import Signs
 from dfeas.store.sources import open_rows
 from dfeas.store.streams import Stream, blocks
 from dfeas.store.writing import DatasetWriter, output, writer
 
+WRITERS = 2
 IN_FLIGHT = 4
 """Blocks that may wait to be written."""
+
+DISTANT_WRITERS = 12
+"""Threads that write to an object store: each waits for its requests most of the time."""
 
 MANY = 1 << 60
 """More points than there are: n of a stream that has not ended."""
@@ -68,12 +73,12 @@ def ingest(
     _refuse_idle(kind, header=header, features=features, zero_based=zero_based or None)
     say = note or (lambda text: None)
     if kind == "arrays":
-        return _from_arrays(Path(src), Path(out), points, (labels, label_column), positive, block_rows, progress, say)
+        return _from_arrays(place(src), out, points, (labels, label_column), positive, block_rows, progress, say)
     if labels is not None:
         raise UsageError(f"--labels {labels}: {kind} has its labels beside the points; see --label-column")
     if kind == "svmlight" and label_column is not None:
         raise UsageError("--label-column: the labels of svmlight are its first column always; leave it out")
-    with output(Path(out)) as make:
+    with output(out) as make:
         stream = open_stream(src, kind, label_column, header, features, zero_based)
         for text in stream.notes:
             say(text)
@@ -89,8 +94,8 @@ def _refuse_idle(kind: str, **options: Any) -> None:
 
 
 def _from_arrays(
-    path: Path,
-    out: Path,
+    path: Place,
+    out: str | Path,
     points: str,
     labels: tuple[str | None, str | None],
     positive: str | None,
@@ -118,18 +123,18 @@ def _from_arrays(
             return target.finish(mapping.classes)
 
 
-def _labels(path: Path, labels: str | None, label_column: str | None, n: int) -> Any:
+def _labels(path: Place, labels: str | None, label_column: str | None, n: int) -> Any:
     """The label array, in memory: at most some bytes a point, where points are hundreds."""
     if label_column is not None:
         if labels is not None:
             raise UsageError("--labels and --label-column: give one of them")
         return obs_labels(path, label_column)
-    if labels is not None and Path(labels).exists():
-        return open_labels(Path(labels))
+    if labels is not None and place(labels).exists():
+        return open_labels(place(labels))
     if path.suffix == ".npy" or path.is_dir():
         if labels is None:
             raise UsageError(f"{path}: it has no labels beside the points; give --labels FILE")
-        return open_labels(Path(labels))
+        return open_labels(place(labels))
     if path.suffix == ".h5ad" and labels is None:
         raise UsageError(f"{path}: say which column of obs holds the labels with --label-column NAME")
     with open_rows(path, labels or "y") as rows:
@@ -208,7 +213,8 @@ def _write_in_order(
 @contextmanager
 def _writing(target: DatasetWriter, told: Callable[[int], None]) -> Iterator[Callable[..., None]]:
     """Threads that write what is submitted; ``told`` hears how many points are written. All of it is, at the end."""
-    with ThreadPoolExecutor(2, "dfeas-write") as pool:
+    threads, most = (WRITERS, IN_FLIGHT) if isinstance(target.path, Path) else (DISTANT_WRITERS, 2 * DISTANT_WRITERS)
+    with ThreadPoolExecutor(threads, "dfeas-write") as pool:
         waiting: deque[Future[None]] = deque()
         given = 0
 
@@ -221,7 +227,7 @@ def _writing(target: DatasetWriter, told: Callable[[int], None]) -> Iterator[Cal
             nonlocal given
             waiting.append(pool.submit(work, *words))
             given += 1
-            settle(IN_FLIGHT)
+            settle(most)
 
         try:
             yield submit

@@ -15,7 +15,7 @@ import zarr.storage
 
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.store.across import Across, View
-from dfeas.store.chunks import check_codecs, direct_reader, files_of, rows_of_whole_chunks
+from dfeas.store.chunks import check_codecs, direct_reader, files_of, rows_of_whole_chunks, slice_reader
 from dfeas.store.dataset import Dataset
 from dfeas.store.labels import map_labels
 from dfeas.store.layout import (
@@ -28,6 +28,7 @@ from dfeas.store.layout import (
     seal,
 )
 from dfeas.store.numbers import cast, stored_dtype
+from dfeas.store.places import Place, place, speaking, zarr_store
 from dfeas.store.reading import RowReader, SliceReader
 from dfeas.store.seen_from import SeenFrom
 from dfeas.store.zarr2 import is_zarr2, open_zarr2
@@ -45,6 +46,7 @@ class Source:
     direct: bool = True  # False: read through zarr only
     fingerprint: str = ""  # of the dataset that is meant; none for a foreign array
     cache_bytes: int = 0  # that each process may keep of the blocks it read
+    cache_dir: str = ""  # folder of each machine that keeps blocks of object stores
     point: tuple[float, ...] | None = None  # the points are seen from there, without labels
     view: View | None = None  # the points are seen across a subspace
 
@@ -61,7 +63,7 @@ def for_checker(source: Source) -> Source:
     What it reads of a dataset is compared with the fingerprint of its ingest, so that any reader will do. The fingerprint of a
     foreign array is of what the run's own reader gave: another one has to give the same.
     """
-    return replace(source, direct=looks_like_dataset(Path(source.path)))
+    return replace(source, direct=looks_like_dataset(place(source.path)))
 
 
 def open_source(source: Source) -> Dataset:
@@ -69,33 +71,34 @@ def open_source(source: Source) -> Dataset:
 
     Raises BadInputError when there is nothing usable at the path, CorruptDataError when it is damaged or incomplete.
     """
-    path = Path(source.path)
+    path = place(source.path)
     if not path.exists():
         raise BadInputError(f"{path}: no such file or folder")
-    if looks_like_dataset(path):
-        if source.labels is not None:
-            raise BadInputError(f"{path}: a dfeas dataset has its own labels; leave out --labels, or ingest again")
-        dataset = _open_dataset(path, source)
-    else:
-        dataset = _open_foreign(path, source)
+    with speaking(path):
+        if looks_like_dataset(path):
+            if source.labels is not None:
+                raise BadInputError(f"{path}: a dfeas dataset has its own labels; leave out --labels, or ingest again")
+            dataset = _open_dataset(path, source)
+        else:
+            dataset = _open_foreign(path, source)
     if source.point is not None:
         return seen_from(dataset, source.point)
     return dataset if source.view is None else seen_across(dataset, source.view)
 
 
-def _open_node(path: Path) -> Any:
+def _open_node(path: Place) -> Any:
     """The zarr array or group at a path, its metadata checked before any chunk is read."""
     if not path.is_dir() or not any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup")):
         raise BadInputError(f"{path}: neither a dfeas dataset nor a zarr array; see dfeas ingest --help for other formats")
     if not (path / "zarr.json").exists():
         raise BadInputError(f"{path}: zarr format 2; only format 3 is read, convert it with zarr or use dfeas ingest")
     try:
-        return zarr.open(zarr.storage.LocalStore(path, read_only=True), mode="r")
+        return zarr.open(zarr_store(path, read_only=True), mode="r")
     except (KeyError, ValueError, TypeError, AttributeError, zarr.errors.BaseZarrError) as error:
         raise CorruptDataError(f"{path}: its zarr metadata cannot be read: {type(error).__name__}: {error}") from None
 
 
-def _open_array(path: Path, name: str) -> Any:
+def _open_array(path: Place, name: str) -> Any:
     array = _open_node(path)
     if not isinstance(array, zarr.Array):
         raise BadInputError(f"{path}: a zarr group, expected the {name} array; give the path of the array in it")
@@ -103,7 +106,7 @@ def _open_array(path: Path, name: str) -> Any:
     return array
 
 
-def _open_dataset(path: Path, source: Source) -> Dataset:
+def _open_dataset(path: Place, source: Source) -> Dataset:
     marked = require_complete(path)
     group = _open_node(path)
     try:
@@ -137,9 +140,9 @@ def _open_dataset(path: Path, source: Source) -> Dataset:
         )
 
     def reader(name: str) -> RowReader:
-        direct = direct_reader(name, path / name, arrays[name], header.block_rows) if source.direct else None
-        array, rows = arrays[name], header.block_rows
-        return direct or SliceReader(f"{path}/{name}", array, header.n, rows, array.dtype, files=files_of(array, rows))
+        array, rows, folder = arrays[name], header.block_rows, path / name
+        direct = direct_reader(name, folder, array, rows, source.cache_dir) if source.direct else None
+        return direct or slice_reader(SliceReader(str(folder), array, header.n, rows, array.dtype), folder, array)
 
     return Dataset(
         where=str(path),
@@ -170,26 +173,27 @@ def check_shape(shape: tuple[int, ...] | None, where: str) -> tuple[int, int]:
     return n, m
 
 
-def _open_foreign(path: Path, source: Source) -> Dataset:
+def _open_foreign(path: Place, source: Source) -> Dataset:
     array = _open_array(path, "points")
     n, m = check_shape(array.shape, str(path))
     dtype = stored_dtype(array.dtype, str(path))
-    labels = None if source.labels is None else open_labels(Path(source.labels))
+    labels = None if source.labels is None else open_labels(place(source.labels))
     block_rows = rows_of_whole_chunks(array, dtype.itemsize)
     direct = None
     if source.direct and array.dtype == dtype:
-        direct = direct_reader("X", path, array, block_rows)
-    points = direct or SliceReader(str(path), array, n, block_rows, dtype, convert=cast, files=files_of(array, block_rows))
+        direct = direct_reader("X", path, array, block_rows, source.cache_dir)
+    points = direct or slice_reader(SliceReader(str(path), array, n, block_rows, dtype, convert=cast), path, array)
     return _assemble(str(path), points, n, m, dtype, block_rows, labels, source)
 
 
-def open_labels(path: Path) -> Any:
+def open_labels(path: Place) -> Any:
     """A label array by path: zarr, or .npy."""
     if not path.exists():
         raise BadInputError(f"{path}: no such file or folder (labels)")
     if path.suffix == ".npy":
         try:
-            return np.load(path, allow_pickle=False)
+            with path.open("rb") as file:
+                return np.load(file, allow_pickle=False)
         except (ValueError, EOFError, OSError) as error:
             raise CorruptDataError(f"{path}: not a readable .npy file: {error}") from None
     return open_zarr2(path) if is_zarr2(path) else _open_array(path, "label")
@@ -266,7 +270,7 @@ def from_arrays(X: Any, labels: Any = None, *, positive: str | None = None, inte
     n, m = check_shape(X.shape, "X")
     dtype = stored_dtype(np.dtype(X.dtype), "X")
     if labels is not None:
-        labels = open_labels(Path(labels)) if isinstance(labels, str | Path) else _as_array(labels, "labels")
+        labels = open_labels(place(labels)) if isinstance(labels, str | Path) else _as_array(labels, "labels")
     in_memory = isinstance(X, np.ndarray)
     chunks = getattr(X, "chunks", None)
     regular = chunks is not None and all(isinstance(c, int) for c in chunks)

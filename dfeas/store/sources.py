@@ -8,7 +8,6 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import IO, Any
 
 import h5py
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.store.opening import _open_array
+from dfeas.store.places import Place, seekable
 from dfeas.store.zarr2 import is_zarr2, open_zarr2
 
 # what zipfile, zlib and NumPy raise on archives with damaged bytes
@@ -90,7 +90,7 @@ class _StoredRows:
 
 
 @contextmanager
-def open_rows(path: Path, name: str) -> Iterator[Any]:
+def open_rows(path: Place, name: str) -> Iterator[Any]:
     """The array ``name`` of a file as something with ``shape``, ``dtype`` and consecutive row slices.
 
     ``name`` is a member of .npz, a dataset of HDF5, ignored for .npy and for a zarr array.
@@ -115,9 +115,9 @@ def open_rows(path: Path, name: str) -> Iterator[Any]:
 
 
 @contextmanager
-def _npz_member(path: Path, name: str) -> Iterator[IO[bytes]]:
+def _npz_member(path: Place, name: str) -> Iterator[IO[bytes]]:
     try:
-        archive = zipfile.ZipFile(path)
+        archive = zipfile.ZipFile(seekable(path))
     except DAMAGE as error:
         raise CorruptDataError(f"{path}: not a readable .npz file: {error}") from None
     with archive:
@@ -132,9 +132,9 @@ def _npz_member(path: Path, name: str) -> Iterator[IO[bytes]]:
             yield stream
 
 
-def _hdf5_dataset(stack: ExitStack, path: Path, name: str) -> Any:
+def _hdf5_dataset(stack: ExitStack, path: Place, name: str) -> Any:
     try:
-        file = stack.enter_context(h5py.File(path, "r"))
+        file = stack.enter_context(h5py.File(seekable(path), "r"))
     except OSError as error:
         raise CorruptDataError(f"{path}: not a readable HDF5 file, truncated or damaged: {error}") from None
     found = file.get(name)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Sequence
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from dfeas.errors import BadInputError, UsageError
 from dfeas.store.lines import Lines, TextFile
 from dfeas.store.numerals import NUMBER, numbers
+from dfeas.store.places import Place
 from dfeas.store.signs import Coded
 from dfeas.store.streams import Batch, in_order
 
@@ -41,7 +41,7 @@ class Svmlight:
 
     names: Sequence[str] | None = None
 
-    def __init__(self, path: Path, features: int | None = None, zero_based: bool = False) -> None:
+    def __init__(self, path: Place, features: int | None = None, zero_based: bool = False) -> None:
         self.where, self.dtype = str(path), np.dtype(np.float64)
         self._base = 0 if zero_based else 1
         self._given = features is not None

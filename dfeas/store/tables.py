@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import pyarrow.parquet
 
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.store.columns import dtype_of, labels_of, place_of, points_of
+from dfeas.store.places import Place, seekable
 from dfeas.store.streams import Batch, in_order
 
 BATCH_BYTES = 4 << 20
@@ -65,7 +65,7 @@ class Table:
 class Parquet(Table):
     """A Parquet file, or all of a folder in the order of their paths; read by row groups."""
 
-    def __init__(self, path: Path, label_column: str | None) -> None:
+    def __init__(self, path: Place, label_column: str | None) -> None:
         self._paths = parquet_files(path) if path.is_dir() else [path]
         schemas, n = [], 0
         for each in self._paths:
@@ -112,14 +112,14 @@ class Frame(Table):
             first += part.num_rows
 
 
-def parquet_files(folder: Path) -> list[Path]:
+def parquet_files(folder: Place) -> Sequence[Place]:
     """The Parquet files below a folder, in the order of their paths."""
     return sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES and path.is_file())
 
 
-def _open(path: Path) -> Any:
+def _open(path: Place) -> Any:
     try:
-        return pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
+        return pyarrow.parquet.ParquetFile(seekable(path), pre_buffer=False, buffer_size=1 << 20)
     except (pyarrow.ArrowException, OSError) as error:
         raise CorruptDataError(f"{path}: not a readable Parquet file, truncated or damaged: {_line(error)}") from None
 

@@ -16,14 +16,13 @@ from typing import Any
 import numpy as np
 import zarr
 import zarr.codecs
-import zarr.storage
 from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.passes.block import Block, norms
 from dfeas.passes.survey import EMPTY, NORM_RANGE, Summary, Survey, checksum
 from dfeas.store.layout import ATTRIBUTE, FORMAT, LOCK, MARKER, Header, fingerprint, seal
-from dfeas.store.placing import placed
+from dfeas.store.places import Place, place, put, put_whole, zarr_store
 
 _SURVEY = Survey()
 
@@ -35,13 +34,13 @@ class DatasetWriter:
     """
 
     def __init__(
-        self, path: Path, n: int, m: int, dtype: np.dtype[Any], block_rows: int, names: Sequence[str] | None = None
+        self, path: Place, n: int, m: int, dtype: np.dtype[Any], block_rows: int, names: Sequence[str] | None = None
     ) -> None:
         self.path, self.n, self.m, self.dtype, self.block_rows = path, n, m, np.dtype(dtype), block_rows
         self._names = names
         self._summaries: dict[int, Summary] = {}
         self._checksums: dict[int, tuple[int, int, int]] = {}
-        self._group = zarr.create_group(zarr.storage.LocalStore(path), zarr_format=3)
+        self._group = zarr.create_group(zarr_store(path, read_only=False), zarr_format=3)
         self._arrays = {
             "X": self._create("X", (n, m), (block_rows, m), self.dtype, np.nan),
             "label": self._create("label", (n,), (block_rows,), np.dtype(np.int8), 0),
@@ -88,9 +87,7 @@ class DatasetWriter:
             array[first : first + len(values)] = values
             return
         key = array.metadata.encode_chunk_key((index, *(0,) * (values.ndim - 1)))
-        with (self.path / name / key).open("wb") as file:
-            file.write(np.ascontiguousarray(values).data)
-            file.write(crc.to_bytes(4, "little"))
+        put(self.path / name / key, np.ascontiguousarray(values).data, crc.to_bytes(4, "little"))
 
     def swap_labels(self) -> None:
         """Give every point the other label: a stream tells only at its end which class is the positive one."""
@@ -132,8 +129,7 @@ class DatasetWriter:
             generator=generator,
         )
         self._group.attrs[ATTRIBUTE] = header.to_json()
-        with placed(self.path / MARKER) as file:
-            file.write(f"{seal(header)}\n".encode())
+        put_whole(self.path / MARKER, f"{seal(header)}\n".encode())
         return header
 
 
@@ -149,12 +145,19 @@ def refuse_unusable(summary: Summary, where: str, names: Sequence[str] | None = 
 
 
 @contextmanager
-def output(path: Path) -> Iterator[Callable[..., DatasetWriter]]:
+def output(where: str | Place) -> Iterator[Callable[..., DatasetWriter]]:
     """Make the dataset's folder, hold its lock, and remove everything again when the body raises.
 
     The body gets DatasetWriter without its first argument. A folder that an interrupted ingest left is started afresh. Raises
     UsageError when the path exists already or another process writes there.
     """
+    path = place(where)
+    if not isinstance(path, Path):
+        from dfeas.store.objects.output import claimed
+
+        with claimed(path, MARKER):
+            yield partial(DatasetWriter, path)
+        return
     lock = claim(path, MARKER)
     try:
         yield partial(DatasetWriter, path)
@@ -168,7 +171,7 @@ def output(path: Path) -> Iterator[Callable[..., DatasetWriter]]:
 
 
 @contextmanager
-def writer(path: Path, n: int, m: int, dtype: np.dtype[Any], block_rows: int) -> Iterator[DatasetWriter]:
+def writer(path: str | Place, n: int, m: int, dtype: np.dtype[Any], block_rows: int) -> Iterator[DatasetWriter]:
     """``output`` for a dataset whose size is known."""
     with output(path) as make:
         yield make(n, m, dtype, block_rows)
