@@ -13,7 +13,7 @@ from distributed import get_worker
 from dfeas.blas import controller
 from dfeas.engine.clusters import line
 from dfeas.engine.ranges import fold_blocks
-from dfeas.errors import CorruptDataError
+from dfeas.errors import CorruptDataError, UsageError
 from dfeas.passes import Fold
 from dfeas.passes.block import Block
 from dfeas.store import Source
@@ -34,9 +34,11 @@ def _one_blas_thread() -> None:
 
 @contextmanager
 def _reading(source: Source) -> Iterator[None]:
-    """What storage raises on a worker is no loss of the cluster. Raises CorruptDataError."""
+    """What storage raises on a worker is no loss of the cluster. Raises CorruptDataError, and UsageError for credentials."""
     try:
         yield
+    except UsageError as error:
+        raise UsageError(f"on a worker: {error}") from None
     except OSError as error:
         raise CorruptDataError(f"{source.path}: cannot be read on a worker: {line(error)}") from None
 

@@ -41,10 +41,11 @@ class Door:
                 code = "503 Slow Down" if fault == "refuse" else "403 Forbidden"
                 start(code, [("Content-Type", "application/xml")])
                 return [b"<Error><Code>AccessDenied</Code></Error>" if fault == "deny" else b""]
+            whole = self.app(environ, start)
             if fault == "break":
-                start("200 OK", [("Content-Length", "100000"), ("ETag", '"x"'), ("Last-Modified", "Thu, 01 Jan 2026 00:00:00 GMT")])
-                return [b"x" * 1000]
-            return self.app(environ, start)
+                content = b"".join(whole)
+                return [content[: len(content) // 2]]  # and the connection is closed
+            return whole
         finally:
             with self._lock:
                 self.busy -= 1

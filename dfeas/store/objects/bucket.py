@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -45,7 +45,7 @@ class Bucket:
     """A bucket; ``store`` is what obstore calls it."""
 
     url: str  # s3://name
-    store: Any
+    store: Any = field(compare=False, repr=False)
 
     def below(self, key: str) -> Any:
         """A store of the objects below a key."""
@@ -71,11 +71,13 @@ def _store(where: str, prefix: str | None = None) -> Any:
     scheme, _, name = where.partition("://")
     client: ClientConfig = {"timeout": timedelta(seconds=REQUEST_SECONDS), "connect_timeout": timedelta(seconds=5)}
     retry: RetryConfig = {"max_retries": RETRIES, "retry_timeout": timedelta(seconds=RETRY_SECONDS)}
-    with said(where):
+    try:
         if scheme == "s3":
             return _s3(where, name, prefix, client, retry)
         kind: Any = GCSStore if scheme == "gs" else AzureStore
         return kind(name, prefix=prefix, client_options=client, retry_config=retry)
+    except BaseError as error:
+        raise UsageError(f"{where}: {_line(error)}; set it in the environment, as for the provider's own tools") from None
 
 
 def _s3(where: str, name: str, prefix: str | None, client: ClientConfig, retry: RetryConfig) -> Any:
@@ -84,7 +86,9 @@ def _s3(where: str, name: str, prefix: str | None, client: ClientConfig, retry: 
     if endpoint is not None:
         more["endpoint"] = endpoint
         client = {**client, "allow_http": endpoint.startswith("http://")}
-    if os.environ.get("AWS_SKIP_SIGNATURE", "").lower() not in ("1", "true", "yes"):
+    if os.environ.get("AWS_SKIP_SIGNATURE", "").lower() in ("1", "true", "yes"):
+        more["skip_signature"] = True
+    else:
         more["credential_provider"] = _credentials(where)
     return S3Store(name, prefix=prefix, client_options=client, retry_config=retry, **more)
 
@@ -133,6 +137,7 @@ def refuse(where: object, error: Exception) -> NoReturn:
 
 
 def _line(error: Exception) -> str:
-    """The first line of an error, without what follows a question mark in a URL: it may be a signature."""
+    """The first line of an error without its URL, which may end in a signature."""
     first = str(error).partition("\n")[0].partition("<?xml")[0]
-    return re.sub(r"\?\S+", "?..", " ".join(first.split()))[:240].rstrip(" -:,")
+    bare = re.sub(r"Error performing \w+ \S+ in [^ ,]+,? *", "", re.sub(r"\?\S+", "", first))
+    return " ".join(bare.split())[:240].rstrip(" -:,")

@@ -5,13 +5,17 @@ from __future__ import annotations
 import io
 from collections import deque
 from concurrent.futures import Future
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import obstore
+from obstore.exceptions import PreconditionError
 
 from dfeas.errors import CorruptDataError
 from dfeas.store.objects.ahead import pool
 from dfeas.store.objects.bucket import said
+
+if TYPE_CHECKING:
+    from obstore import GetOptions
 
 PART_BYTES = 4 << 20
 PARTS_AHEAD = 6
@@ -21,8 +25,8 @@ PARTS_AHEAD = 6
 class ObjectFile(io.RawIOBase):
     """Bytes of an object that does not change meanwhile: each request names the ETag of the first one."""
 
-    def __init__(self, store: Any, key: str, where: str, size: int) -> None:
-        self._store, self._key, self._where, self._size = store, key, where, size
+    def __init__(self, store: Any, key: str, where: str, size: int, tag: str) -> None:
+        self._store, self._key, self._where, self._size, self._tag = store, key, where, size, tag
         self._at = 0
         self._part = b""  # what was read last
         self._part_at = 0
@@ -75,12 +79,13 @@ class ObjectFile(io.RawIOBase):
     def _get(self, first: int, stop: int) -> bytes:
         try:
             with said(self._where):
-                found = bytes(obstore.get_range(self._store, self._key, start=first, end=stop))
+                try:
+                    asked: GetOptions = {"range": (first, stop), "if_match": self._tag}
+                    return bytes(obstore.get(self._store, self._key, options=asked).bytes())
+                except PreconditionError:
+                    raise FileNotFoundError from None
         except FileNotFoundError:
-            found = b""
-        if len(found) != stop - first:
-            raise CorruptDataError(f"{self._where}: bytes {first} .. {stop} are missing; it changed, or was removed")
-        return found
+            raise CorruptDataError(f"{self._where}: changed or removed while it was read; run again") from None
 
     def _drop(self) -> None:
         while self._coming:

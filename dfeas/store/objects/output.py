@@ -42,17 +42,17 @@ def claimed(path: ObjectPath, marker: str) -> Iterator[None]:
     beats = Thread(target=lock.beat, args=(stopped,), name="dfeas-lock", daemon=True)
     beats.start()
     try:
-        with said(path):
-            yield
+        try:
+            with said(path):
+                yield
+        finally:
+            stopped.set()
+            beats.join()
         lock.require()
     except BaseException:
-        stopped.set()
-        beats.join()
         if lock.held:
             _clear(path)
         raise
-    stopped.set()
-    beats.join()
     (path / LOCK).unlink(missing_ok=True)
 
 
@@ -103,18 +103,22 @@ class _Lock:
 
     def beat(self, stopped: Event) -> None:
         """Say now and then that this process lives."""
+        while self.held and not stopped.wait(BEAT_SECONDS):
+            self._renew()
+
+    def _renew(self) -> None:
         there = self._path / LOCK
-        while not stopped.wait(BEAT_SECONDS):
-            try:
-                self._tag = obstore.put(there.bucket.store, there.key, _who(), mode=_version(self._tag))
-            except (PreconditionError, FileNotFoundError):
-                self.held = False
-                return
-            except BaseError:
-                continue  # the writes themselves will say so
+        try:
+            self._tag = obstore.put(there.bucket.store, there.key, _who(), mode=_version(self._tag))
+        except (PreconditionError, FileNotFoundError):
+            self.held = False
+        except BaseError:
+            return  # the writes themselves will say so
 
     def require(self) -> None:
-        """Raise CorruptDataError when another process took the lock."""
+        """Raise CorruptDataError when another process took the lock; nobody says any more that this one lives."""
+        if self.held:
+            self._renew()
         if not self.held:
             raise CorruptDataError(
                 f"{self._path}: another process took the output over, this one was silent too long; run again"
@@ -126,7 +130,7 @@ def _who() -> bytes:
 
 
 def _version(found: Any) -> Any:
-    return {"e_tag": found["e_tag"], "version": found["version"]}
+    return {name: found[name] for name in ("e_tag", "version") if found[name] is not None}
 
 
 def _clear(path: ObjectPath, but: ObjectPath | None = None) -> None:

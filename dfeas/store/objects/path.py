@@ -93,7 +93,8 @@ class ObjectPath:
     def open(self, mode: str = "rb") -> BufferedReader:
         """A file to read."""
         assert mode == "rb", "objects are written whole"
-        return BufferedReader(ObjectFile(self.bucket.store, self.key, str(self), self.stat().st_size), BUFFER)
+        found = self.stat()
+        return BufferedReader(ObjectFile(self.bucket.store, self.key, str(self), found.st_size, found.tag), BUFFER)
 
     def read_bytes(self) -> bytes:
         """Its contents. Raises FileNotFoundError when there is no such object."""
