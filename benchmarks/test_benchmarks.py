@@ -36,6 +36,7 @@ SMALL = {
     "kernel_working_set": ["--points", "200", "--alone", "300", "--features", "4"],
     "proofs": ["--instances", "90", "--features", "10", "--points", "2000", "--gb", "0.01", "--turns", "1"],
     "ingest_speed": ["--points", "2000", "--features", "5", "--turns", "1"],
+    "object_store": ["--mb", "8", "--latency", "0", "--requests", "4", "--turns", "1"],
     "gram_pass": ["--points", "600", "--features", "10", "--turns", "1"],
     "kernel_digits": ["--train", "100", "--iterations", "3,10"],
     "iteration_cost": ["--gb", "0.01", "--warm-up", "1", "--turns", "2"],

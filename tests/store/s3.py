@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import boto3
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from moto.moto_server.werkzeug_app import create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 from dfeas.store.objects import bucket
@@ -21,17 +21,18 @@ class Door:
     """What a request meets before moto. ``fault`` says ``refuse``, ``deny``, ``break`` or nothing for method and path."""
 
     def __init__(self) -> None:
-        self.app = DomainDispatcherApplication(create_backend_app)
+        self.app = create_backend_app("s3")
         self.requests: list[tuple[str, str]] = []
         self.fault: Callable[[str, str], str] = lambda method, path: ""
         self.delay = 0.0
-        self.busy = self.most_busy = 0
+        self.busy = self.most_busy = self.signed = 0
         self._lock = threading.Lock()
 
     def __call__(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
         with self._lock:
             self.requests.append((method, path))
+            self.signed += "HTTP_AUTHORIZATION" in environ
             self.busy += 1
             self.most_busy = max(self.busy, self.most_busy)
         try:
@@ -52,7 +53,7 @@ class Door:
 
     def reset(self) -> None:
         self.requests.clear()
-        self.fault, self.delay, self.most_busy = (lambda method, path: ""), 0.0, 0
+        self.fault, self.delay, self.most_busy, self.signed = (lambda method, path: ""), 0.0, 0, 0
 
     def count(self, method: str, part: str) -> int:
         return sum(method == m and part in p for m, p in self.requests)
