@@ -27,6 +27,7 @@ from dfeas.store.layout import (
     require_complete,
     seal,
 )
+from dfeas.store.links import refuse_links
 from dfeas.store.numbers import cast, stored_dtype
 from dfeas.store.places import Place, place, speaking, zarr_store
 from dfeas.store.reading import RowReader, SliceReader
@@ -92,6 +93,8 @@ def _open_node(path: Place) -> Any:
         raise BadInputError(f"{path}: neither a dfeas dataset nor a zarr array; see dfeas ingest --help for other formats")
     if not (path / "zarr.json").exists():
         raise BadInputError(f"{path}: zarr format 2; only format 3 is read, convert it with zarr or use dfeas ingest")
+    if isinstance(path, Path):
+        refuse_links(path)
     try:
         return zarr.open(zarr_store(path, read_only=True), mode="r")
     except (KeyError, ValueError, TypeError, AttributeError, zarr.errors.BaseZarrError) as error:

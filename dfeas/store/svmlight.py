@@ -119,6 +119,8 @@ class Svmlight:
                 raise BadInputError(f"{at}: index 0, expected 1 or more; if indices begin with 0 say --zero-based")
             if place <= last:
                 raise BadInputError(f"{at}: index {place} after {last}; indices must ascend, sort them")
+            if place >= self.m + self._base and not self._given:  # the last index of some line is the greatest
+                raise BadInputError(f"{at}: index {place} is not the last, and greater; indices must ascend, sort them")
             if place >= self.m + self._base:
                 raise BadInputError(f"{at}: index {place} is beyond the {self.m} features; give a larger --features")
             row[place - self._base] = _number(value, f"{at}: index {place}")

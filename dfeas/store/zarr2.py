@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import zarr
 import zarr.errors
 
 from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.store.links import refuse_links
 from dfeas.store.places import Place, zarr_store
 
 _METADATA = ".zarray"
@@ -22,6 +24,8 @@ def is_zarr2(path: Place) -> bool:
 
 def open_zarr2(path: Place) -> Any:
     """The array. Raises BadInputError for filters, objects and unknown compressors, CorruptDataError for missing chunks."""
+    if isinstance(path, Path):
+        refuse_links(path)
     try:
         values = json.loads((path / _METADATA).read_text())
         compressor = (values["compressor"] or {"id": None})["id"]

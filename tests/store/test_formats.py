@@ -553,7 +553,7 @@ def outcome(action: Callable[[], Any]) -> tuple[Any, DfeasError | None]:
 def test_svmlight_at_once_and_line_by_line_are_the_same(text: bytes, zero_based: bool) -> None:
     found = svmlight._parse_run(text, 200, 0 if zero_based else 1)
     reader = Svmlight.__new__(Svmlight)
-    reader.where, reader.m, reader._base = "here", 200, 0 if zero_based else 1
+    reader.where, reader.m, reader._base, reader._given = "here", 200, 0 if zero_based else 1, True
     expected, error = outcome(lambda: reader._parse_lines(lines.Lines(1, text)))
     if error is not None:
         assert found is None, text
@@ -590,21 +590,34 @@ def test_csv_at_once_and_line_by_line_are_the_same(tmp_path_factory: pytest.Temp
         assert labels[0] == labels[1]
 
 
-@settings(max_examples=120)
+FUZZED = [
+    ("a.svm", SVMLIGHT, {}),
+    ("a.svm", SVMLIGHT, {"features": 4}),
+    ("a.svm", SVMLIGHT, {"zero_based": True}),
+    ("a.csv", CSV, {"label_column": "y"}),
+    ("a.csv", CSV, {"label_column": "0", "header": False}),
+    ("a.tsv", CSV.replace(b",", b"\t"), {"label_column": "y", "positive": "u"}),
+]
+
+
+@settings(max_examples=140)
 @given(st.data())
 def test_mutated_files_are_ingested_or_refused_in_one_line(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     folder = tmp_path_factory.mktemp("fuzz")
-    name, content, options = data.draw(
-        st.sampled_from([("a.svm", SVMLIGHT, {}), ("a.svm", SVMLIGHT, {"features": 4}), ("a.csv", CSV, {"label_column": "y"})])
-    )
-    (folder / name).write_bytes(data.draw(mutated(content)))
-    _, error = outcome(lambda: ingest(folder / name, folder / "out", **options))
+    name, content, options = data.draw(st.sampled_from(FUZZED))
+    packed = data.draw(st.sampled_from(["", "", ".gz", ".bz2"] if name == "a.svm" else ["", "", ".gz"]))
+    pack = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress}[packed]
+    damaged = packed and data.draw(st.booleans())  # after it was packed
+    content = data.draw(mutated(pack(content))) if damaged else pack(data.draw(mutated(content)))
+    (folder / f"{name}{packed}").write_bytes(content)
+    _, error = outcome(lambda: ingest(folder / f"{name}{packed}", folder / "out", **options))
     if error is None:
         assert np.isfinite(stored(folder / "out")).all()
     else:
-        assert error.exit_code in (2, 4)
+        assert error.exit_code in ((2, 4, 5) if damaged else (2, 4))
+        assert "\n" not in str(error)
         assert not (folder / "out").exists()
 
 
