@@ -113,13 +113,15 @@ def _from_arrays(
         mapping = map_labels(values, n, positive, f"labels of {path}")
         size = min(n, block_rows or default_block_rows(m, dtype.itemsize, n))
 
-        def made() -> Iterator[tuple[NDArray[Any], NDArray[np.int8]]]:
-            for first in range(0, n, size):
-                run = slice(first, min(n, first + size))
-                yield cast(np.ascontiguousarray(rows[run])), mapping(np.asarray(values[run]).reshape(-1))
+        def block(index: int) -> tuple[NDArray[Any], NDArray[np.int8]]:
+            run = slice(index * size, min(n, (index + 1) * size))
+            return cast(np.ascontiguousarray(rows[run])), mapping(np.asarray(values[run]).reshape(-1))
 
         with writer(out, n, m, dtype, size) as target:
-            _write_in_order(target, made(), _telling(progress, n))
+            if rows.parallel:
+                fill(target, block, progress)
+            else:
+                _write_in_order(target, map(block, range(target.blocks)), _telling(progress, n))
             return target.finish(mapping.classes)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import struct
+import threading
 import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import IO, Any
 
 import h5py
@@ -18,6 +21,7 @@ from numpy.typing import NDArray
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.store.opening import _open_array
 from dfeas.store.places import Place, seekable
+from dfeas.store.reading import Buffers
 from dfeas.store.zarr2 import is_zarr2, open_zarr2
 
 # what zipfile, zlib and NumPy raise on archives with damaged bytes
@@ -40,22 +44,29 @@ DAMAGE = (
 _HDF5 = (".h5", ".hdf5", ".he5", ".h5ad")
 
 
+def _npy_header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type of the array in a .npy stream, which is in C order and has no Python objects."""
+    try:
+        version = npy.read_magic(stream)
+        reader = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, fortran, dtype = reader(stream)
+    except DAMAGE as error:
+        raise CorruptDataError(f"{where}: not a readable .npy array: {error}") from None
+    if dtype.hasobject:
+        raise BadInputError(f"{where}: an array of Python objects is not accepted; save numbers")
+    if fortran and len(shape) > 1:
+        raise BadInputError(f"{where}: stored in Fortran order; save np.ascontiguousarray(array) instead")
+    return tuple(shape), dtype
+
+
 class NpyRows:
     """Rows of a .npy stream in C order, by consecutive slices; memory is one slice."""
 
+    parallel = False
+
     def __init__(self, stream: IO[bytes], where: str) -> None:
         self._stream, self._where, self._next = stream, where, 0
-        try:
-            version = npy.read_magic(stream)
-            reader = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-            shape, fortran, self.dtype = reader(stream)
-        except DAMAGE as error:
-            raise CorruptDataError(f"{where}: not a readable .npy array: {error}") from None
-        if self.dtype.hasobject:
-            raise BadInputError(f"{where}: an array of Python objects is not accepted; save numbers")
-        if fortran and len(shape) > 1:
-            raise BadInputError(f"{where}: stored in Fortran order; save np.ascontiguousarray(array) instead")
-        self.shape = tuple(shape)
+        self.shape, self.dtype = _npy_header(stream, where)
 
     def __getitem__(self, rows: slice) -> NDArray[Any]:
         first, stop, _ = rows.indices(self.shape[0])
@@ -73,8 +84,34 @@ class NpyRows:
         return np.frombuffer(content, self.dtype).reshape(stop - first, *self.shape[1:])
 
 
+class NpyFile:
+    """Rows of a .npy file, any of them and by several threads: a slice is valid until its thread asks for the next one."""
+
+    parallel = True
+
+    def __init__(self, file: IO[bytes], where: str) -> None:
+        self._file, self._where, self._held = file, where, threading.local()
+        self.shape, self.dtype = _npy_header(file, where)
+        self._begin = file.tell()
+
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
+        first, stop, _ = rows.indices(self.shape[0])
+        row = int(np.prod(self.shape[1:], dtype=np.int64)) * self.dtype.itemsize
+        if not hasattr(self._held, "buffers"):
+            self._held.buffers = Buffers()
+        buffer, done = self._held.buffers.take("rows", (stop - first) * row), 0
+        while done < buffer.size:
+            got = os.preadv(self._file.fileno(), [buffer.data[done:]], self._begin + first * row + done)
+            if got == 0:
+                raise CorruptDataError(f"{self._where}: ends at row {first + done // row} of {self.shape[0]}")
+            done += got
+        return np.asarray(buffer.view(self.dtype).reshape(stop - first, *self.shape[1:]))
+
+
 class _StoredRows:
     """Rows of an HDF5 or zarr array; damage becomes CorruptDataError."""
+
+    parallel = False
 
     def __init__(self, dataset: Any, where: str) -> None:
         self._dataset, self._where = dataset, where
@@ -102,7 +139,8 @@ def open_rows(path: Place, name: str) -> Iterator[Any]:
             array = open_zarr2(path) if is_zarr2(path) else _open_array(path, name)
             yield _StoredRows(array, str(path))
         elif path.suffix == ".npy":
-            yield NpyRows(stack.enter_context(path.open("rb")), str(path))
+            file = stack.enter_context(path.open("rb"))
+            yield NpyFile(file, str(path)) if isinstance(path, Path) else NpyRows(file, str(path))
         elif path.suffix == ".npz":
             yield NpyRows(stack.enter_context(_npz_member(path, name)), f"{path}:{name}")
         elif path.suffix in _HDF5:

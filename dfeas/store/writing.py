@@ -75,7 +75,8 @@ class DatasetWriter:
         norm = norms(points)
         self._summaries[index] = _SURVEY.scan(Block.of(index * self.block_rows, points, label, norm))
         refuse_unusable(self._summaries[index], str(self.path), self._names)
-        self._checksums[index] = checksum(points), checksum(label), checksum(norm)
+        of_points, of_label = self._summaries[index].checksums[0][1:]
+        self._checksums[index] = of_points, of_label, checksum(norm)
         arrays: tuple[NDArray[Any], ...] = (points, label, norm)
         for name, values, crc in zip(self._arrays, arrays, self._checksums[index], strict=True):
             self._store(name, index, values, crc)
