@@ -147,7 +147,7 @@ def generate(kind: str, out: str, features: int, points: int, margin: float, see
 @click.argument("src", type=DATA)
 @click.argument("out", type=DATA)
 @click.option("--points", default="X", show_default=True, help="Name of the array of points in .npz and HDF5.")
-@click.option("--labels", default=None, help="A label file (.npy, zarr), or the name of the array in SRC. [default: y]")
+@click.option("--labels", default=None, help="A label file (.npy, zarr), or the name of the array in SRC.  [default: y]")
 @click.option(
     "--label-column", default=None, metavar="NAME", help="In tables and .h5ad; an index works in tables, -1 is the last."
 )
@@ -155,6 +155,7 @@ def generate(kind: str, out: str, features: int, points: int, margin: float, see
 @click.option("--format", default=None, type=click.Choice(FORMATS), help="When the name of SRC does not tell.")
 @click.option("--header/--no-header", default=None, help="Whether the first line of CSV holds names.  [default: look]")
 @click.option("--features", type=int, default=None, help="Features of svmlight.  [default: look]")
+@click.option("--dtype", default=None, type=click.Choice(["float32", "float64"]), help="Round tables and svmlight to it.")
 @click.option("--zero-based", is_flag=True, help="Indices of svmlight begin with 0, not 1.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def ingest(src: str, out: str, as_json: bool, **options: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from dfeas.errors import BadInputError, UsageError
 from dfeas.store.places import place
+from dfeas.store.sources import is_array
 from dfeas.store.streams import Stream
 
 FORMATS = ("csv", "tsv", "parquet", "svmlight")
@@ -31,7 +32,9 @@ def format_of(src: Any, named: str | None = None) -> str:
     if not isinstance(src, str | Path):
         if hasattr(src, "__arrow_c_stream__"):
             return "frame"
-        raise UsageError(f"a source of type {type(src).__name__}: give a path, or a data frame that speaks Arrow")
+        if is_array(src):
+            return "arrays"
+        raise UsageError(f"a source of type {type(src).__name__}: give a path, an array, or a data frame that speaks Arrow")
     path = place(src)
     if named is not None and named not in FORMATS:
         raise UsageError(f"format {named}: expected one of {', '.join(FORMATS)}")
@@ -46,9 +49,12 @@ def format_of(src: Any, named: str | None = None) -> str:
 
 
 def open_stream(
-    src: Any, kind: str, label_column: str | None, header: bool | None, features: int | None, zero_based: bool
+    src: Any, kind: str, label_column: str | None, header: bool | None, features: int | None, zero_based: bool, labelled: bool
 ) -> Stream:
-    """The stream of a format. Raises UsageError when what it needs is not installed."""
+    """The stream of a format. Raises UsageError when what it needs is not installed.
+
+    ``labelled`` says whether a table has a column of labels.
+    """
     if kind == "svmlight":
         from dfeas.store.svmlight import Svmlight
 
@@ -59,7 +65,7 @@ def open_stream(
     except ImportError:
         raise UsageError(f'{kind} is read by pyarrow, which is not installed: pip install "dfeas[formats]"') from None
     if kind == "frame":
-        return Frame(src, label_column)
+        return Frame(src, label_column, labelled)
     if kind == "parquet":
-        return Parquet(place(src), label_column)
-    return Delimited(place(src), _DELIMITERS[kind], label_column, header)
+        return Parquet(place(src), label_column, labelled)
+    return Delimited(place(src), _DELIMITERS[kind], label_column, header, labelled)

@@ -15,14 +15,15 @@ from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError, UsageError
 from dfeas.store.annotated import obs_labels
+from dfeas.store.changed import Changed
 from dfeas.store.formats import format_of, open_stream
 from dfeas.store.labels import map_labels
 from dfeas.store.layout import Header, default_block_rows
 from dfeas.store.numbers import cast, stored_dtype
 from dfeas.store.opening import check_shape, open_labels
-from dfeas.store.places import Place, place
+from dfeas.store.places import place
 from dfeas.store.signs import Signs
-from dfeas.store.sources import open_rows
+from dfeas.store.sources import is_array, open_rows
 from dfeas.store.streams import Stream, blocks
 from dfeas.store.writing import DatasetWriter, output, writer
 
@@ -45,13 +46,14 @@ def ingest(
     out: str | Path,
     *,
     points: str = "X",
-    labels: str | None = None,
+    labels: Any = None,
     label_column: str | None = None,
     positive: str | None = None,
     format: str | None = None,
     header: bool | None = None,
     features: int | None = None,
     zero_based: bool = False,
+    dtype: str | None = None,
     block_rows: int | None = None,
     progress: Progress | None = None,
     note: Note | None = None,
@@ -61,8 +63,10 @@ def ingest(
     Arrays of ``points`` (n, m): .npy, .npz, HDF5, .h5ad and zarr arrays; ``labels`` is a path, or the name of an array in SRC
     (default ``y`` in .npz and HDF5), ``label_column`` a column of obs in .h5ad. Tables: CSV and TSV (also .gz), Parquet, and
     frames that speak Arrow (pyarrow, pandas 2.2, polars); ``label_column`` is a name or an index, all others are features;
-    ``header`` says whether CSV has names. svmlight (also .gz, .bz2): dense, with ``features`` features, or as many as it has;
-    indices begin at 1, or at 0 with ``zero_based``. ``format`` (csv, tsv, parquet, svmlight) is for names that do not tell.
+    with ``labels`` all columns are; ``header`` says whether CSV has names. svmlight (also .gz, .bz2): dense, with ``features``
+    features, or as many as it has; indices begin at 1, or at 0 with ``zero_based``. ``dtype`` (float32 or float64) rounds tables
+    and svmlight to it. Arrays of Python (NumPy, zarr, HDF5, Dask) come with ``labels`` that are an array or a path. ``format``
+    (csv, tsv, parquet, svmlight) is for names that do not tell.
 
     ``note`` is told what was cast or dropped. Raises BadInputError or CorruptDataError for what cannot be used, UsageError when
     OUT exists or an option does not apply; nothing is left of OUT then.
@@ -70,16 +74,22 @@ def ingest(
     if block_rows is not None and block_rows < 1:
         raise UsageError(f"block_rows {block_rows}: expected at least 1")
     kind = format_of(src, format)
-    _refuse_idle(kind, header=header, features=features, zero_based=zero_based or None)
+    _refuse_idle(kind, header=header, features=features, zero_based=zero_based or None, dtype=dtype)
     say = note or (lambda text: None)
     if kind == "arrays":
-        return _from_arrays(place(src), out, points, (labels, label_column), positive, block_rows, progress, say)
-    if labels is not None:
-        raise UsageError(f"--labels {labels}: {kind} has its labels beside the points; see --label-column")
+        return _from_arrays(
+            src if is_array(src) else place(src), out, points, (labels, label_column), positive, block_rows, progress, say
+        )
+    if labels is not None and kind == "svmlight":
+        raise UsageError(f"--labels {labels}: {kind} has its labels beside the points; leave it out")
+    if labels is not None and label_column is not None:
+        raise UsageError("--labels and --label-column: give one of them")
     if kind == "svmlight" and label_column is not None:
         raise UsageError("--label-column: the labels of svmlight are its first column always; leave it out")
     with output(out) as make:
-        stream = open_stream(src, kind, label_column, header, features, zero_based)
+        stream = open_stream(src, kind, label_column, header, features, zero_based, labels is None)
+        if labels is not None or dtype is not None:
+            stream = Changed(stream, None if labels is None else open_labels(place(labels))[:], dtype)
         for text in stream.notes:
             say(text)
         return _from_stream(stream, make, positive, block_rows, progress)
@@ -87,17 +97,22 @@ def ingest(
 
 def _refuse_idle(kind: str, **options: Any) -> None:
     """Raise UsageError for an option that says nothing about this kind of source."""
-    about = {"header": ("csv", "tsv"), "features": ("svmlight",), "zero_based": ("svmlight",)}
+    about = {
+        "header": ("csv", "tsv"),
+        "features": ("svmlight",),
+        "zero_based": ("svmlight",),
+        "dtype": ("csv", "tsv", "parquet", "frame", "svmlight"),
+    }
     for name, value in options.items():
         if value is not None and kind not in about[name]:
             raise UsageError(f"--{name.replace('_', '-')} is for {' and '.join(about[name])}; this is {kind}")
 
 
 def _from_arrays(
-    path: Place,
+    path: Any,
     out: str | Path,
     points: str,
-    labels: tuple[str | None, str | None],
+    labels: tuple[Any, str | None],
     positive: str | None,
     block_rows: int | None,
     progress: Progress | None,
@@ -105,12 +120,13 @@ def _from_arrays(
 ) -> Header:
     """From arrays whose shape is known, with labels (array, column of obs) that fit in memory."""
     with open_rows(path, points) as rows:
-        n, m = check_shape(rows.shape, str(path))
-        dtype = stored_dtype(rows.dtype, str(path))
+        where = "the array" if is_array(path) else str(path)
+        n, m = check_shape(rows.shape, where)
+        dtype = stored_dtype(rows.dtype, where)
         if rows.dtype != dtype:
             note(f"{rows.dtype} cast to {dtype}")
         values = _labels(path, *labels, n)
-        mapping = map_labels(values, n, positive, f"labels of {path}")
+        mapping = map_labels(values, n, positive, f"labels of {where}")
         size = min(n, block_rows or default_block_rows(m, dtype.itemsize, n))
 
         def block(index: int) -> tuple[NDArray[Any], NDArray[np.int8]]:
@@ -125,12 +141,18 @@ def _from_arrays(
             return target.finish(mapping.classes)
 
 
-def _labels(path: Place, labels: str | None, label_column: str | None, n: int) -> Any:
+def _labels(path: Any, labels: Any, label_column: str | None, n: int) -> Any:
     """The label array, in memory: at most some bytes a point, where points are hundreds."""
     if label_column is not None:
         if labels is not None:
             raise UsageError("--labels and --label-column: give one of them")
         return obs_labels(path, label_column)
+    if labels is not None and not isinstance(labels, str | Path):
+        return np.asarray(labels)
+    if is_array(path):
+        if labels is None:
+            raise UsageError("an array has no labels beside its points; give labels, an array or a path")
+        return open_labels(place(labels))
     if labels is not None and place(labels).exists():
         return open_labels(place(labels))
     if path.suffix == ".npy" or path.is_dir():
@@ -139,7 +161,7 @@ def _labels(path: Place, labels: str | None, label_column: str | None, n: int) -
         return open_labels(place(labels))
     if path.suffix == ".h5ad" and labels is None:
         raise UsageError(f"{path}: say which column of obs holds the labels with --label-column NAME")
-    with open_rows(path, labels or "y") as rows:
+    with open_rows(path, "y" if labels is None else str(labels)) as rows:
         if not rows.shape:
             raise BadInputError(f"{path}: the labels {labels or 'y'} are not an array (n,)")
         return rows[0 : rows.shape[0]]

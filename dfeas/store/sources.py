@@ -126,12 +126,20 @@ class _StoredRows:
             raise CorruptDataError(f"{self._where}: damaged from row {rows.start}: {error}") from None
 
 
+def is_array(source: Any) -> bool:
+    """Whether a source is an array of Python, not a path or a data frame."""
+    return hasattr(source, "shape") and hasattr(source, "dtype") and not hasattr(source, "__arrow_c_stream__")
+
+
 @contextmanager
-def open_rows(path: Place, name: str) -> Iterator[Any]:
+def open_rows(path: Any, name: str) -> Iterator[Any]:
     """The array ``name`` of a file as something with ``shape``, ``dtype`` and consecutive row slices.
 
-    ``name`` is a member of .npz, a dataset of HDF5, ignored for .npy and for a zarr array.
+    ``path`` is a place, or an array of Python; ``name`` a member of .npz, a dataset of HDF5, ignored for others.
     """
+    if is_array(path):
+        yield _StoredRows(path, "the array")
+        return
     if not path.exists():
         raise BadInputError(f"{path}: no such file or folder")
     with ExitStack() as stack:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import dask.array
 import h5py
 import numpy as np
 import pyarrow as pa
@@ -428,7 +429,9 @@ def test_zarr2_that_could_run_code_or_lost_chunks_is_refused(tmp_path: Path, dat
     ("name", "options", "words"),
     [
         ("a.csv", {}, r"say which column holds the labels with --label-column NAME; the columns are f0, f1"),
-        ("a.csv", {"label_column": "class", "labels": "y"}, "--labels y"),
+        ("a.csv", {"label_column": "class", "labels": "y"}, "--labels and --label-column: give one of them"),
+        ("a.svm", {"labels": "y"}, "--labels y: svmlight has its labels beside the points"),
+        ("a.npz", {"dtype": "float32"}, "--dtype is for csv and tsv and parquet and frame and svmlight; this is arrays"),
         ("a.csv", {"label_column": "class", "features": 3}, "--features is for svmlight; this is csv"),
         ("a.csv", {"label_column": "class", "format": "json"}, "format json: expected one of csv"),
         ("a.svm", {"header": True}, "--header is for csv and tsv"),
@@ -447,6 +450,63 @@ def test_options_that_do_not_apply_are_refused(
     with pytest.raises(UsageError, match=words):
         ingest(tmp_path / name, tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
+
+
+def test_labels_may_lie_elsewhere_and_numbers_be_rounded(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((3000, 3)), np.where(rng.random(3000) < 0.5, "in", "out")
+    np.save(tmp_path / "y.npy", y)
+    table = pa.table([*X.T], names=["a", "b", "c"])
+    pq.write_table(table, tmp_path / "a.parquet")
+    pa.csv.write_csv(table, tmp_path / "a.csv")
+    (tmp_path / "bare.csv").write_bytes((tmp_path / "a.csv").read_bytes().partition(b"\n")[2])
+    narrow = ingest(X.astype(np.float32), tmp_path / "expected", labels=y)
+    for index, name in enumerate(("a.csv", "bare.csv", "a.parquet", table)):
+        src = tmp_path / name if isinstance(name, str) else name
+        notes: list[str] = []
+        found = ingest(src, tmp_path / f"{index}", labels=str(tmp_path / "y.npy"), dtype="float32", note=notes.append)
+        assert found.fingerprint == narrow.fingerprint
+        assert found.classes == ("in", "out")
+        assert "rounded to float32, as asked" in notes
+    for count in (2999, 3001):
+        np.save(tmp_path / "y.npy", np.resize(y, count))
+        with pytest.raises(BadInputError, match=f"a.csv: {count} labels for 3000( or more)? points; give one a point"):
+            ingest(tmp_path / "a.csv", tmp_path / "out", labels=str(tmp_path / "y.npy"))
+        assert not (tmp_path / "out").exists()
+    (tmp_path / "a.svm").write_text("1 1:1e300\n2 1:2\n")
+    with pytest.raises(BadInputError, match=r"point 0 feature 0: 1e\+300 is too large for float32; store float64"):
+        ingest(tmp_path / "a.svm", tmp_path / "out", dtype="float32")
+
+
+def test_arrays_of_python_are_ingested_as_files_are(tmp_path: Path, data: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = data
+    np.savez(tmp_path / "a.npz", X=X, y=y)
+    expected = ingest(tmp_path / "a.npz", tmp_path / "expected", block_rows=64).fingerprint
+    lazy = dask.array.from_array(X, chunks=(50, 2))
+    for index, (points, labels) in enumerate(
+        [(X, y), (X[:, ::-1][:, ::-1], y.tolist()), (lazy, dask.array.from_array(y, chunks=77))]
+    ):
+        assert ingest(points, tmp_path / f"{index}", labels=labels, block_rows=64).fingerprint == expected
+    with pytest.raises(BadInputError, match="call compute_chunk_sizes"):
+        ingest(lazy[lazy[:, 0] > 0], tmp_path / "out", labels=y)
+    with pytest.raises(UsageError, match="give labels, an array or a path"):
+        ingest(X, tmp_path / "out")
+
+
+def test_a_damaged_chunk_of_zarr_3_is_corrupt_and_leaves_nothing(tmp_path: Path, data: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = data
+    np.save(tmp_path / "y.npy", y)
+    for name, options in {"zstd": {}, "crc": {"compressors": zarr.codecs.Crc32cCodec()}}.items():
+        zarr.create_array(tmp_path / name, data=X, chunks=(64, X.shape[1]), **options)
+        chunk = tmp_path / name / "c" / "2" / "0"
+        whole = chunk.read_bytes()
+        for content in (whole[: len(whole) // 2], whole[:9] + bytes([whole[9] ^ 16]) + whole[10:], b"", None):
+            chunk.unlink(missing_ok=True)
+            if content is not None:
+                chunk.write_bytes(content)
+            with pytest.raises(CorruptDataError, match=r"damaged from row|chunks are missing"):
+                ingest(tmp_path / name, tmp_path / "out", labels=str(tmp_path / "y.npy"), block_rows=64)
+            assert not (tmp_path / "out").exists()
 
 
 def test_other_objects_and_unknown_names_are_refused(tmp_path: Path) -> None:
