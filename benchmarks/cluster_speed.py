@@ -94,6 +94,7 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--gb", type=float, default=2.0)
     parser.add_argument("--features", type=int, default=100)
     parser.add_argument("--turns", type=int, default=9)
+    parser.add_argument("--keeping", action=argparse.BooleanOptionalAction, default=True, help="also with caches of blocks")
     parser.add_argument("--dir", default=None, help="where the data is made")
     parser.add_argument("--serve", nargs=3, metavar=("KIND", "DATA", "KEPT"), help="be one of the engines")
     options = parser.parse_args(words)
@@ -105,12 +106,14 @@ def main(words: list[str] | None = None) -> None:
         data = Path(made) / "data"
         size = int(options.gb * 1e9)
         generate(Instance("halfspace", options.features, size // (4 * options.features)), data)
-        compare(data, size, options.turns)
+        compare(data, size, options.turns, options.keeping)
 
 
-def compare(data: Path, size: int, turns: int) -> None:
+def compare(data: Path, size: int, turns: int, keeping: bool) -> None:
     """Turns of all engines; each worker may keep nothing, a quarter of the data, or all of it."""
-    cases = [(kind, 0) for kind in KINDS] + [(KINDS[1], size // 4), (KINDS[1], 2 * size), (KINDS[0], 2 * size)]
+    cases = [(kind, 0) for kind in KINDS]
+    if keeping:
+        cases += [(KINDS[1], size // 4), (KINDS[1], 2 * size), (KINDS[0], 2 * size)]
     print(f"{size / 1e9:.2f} GB, {WORKERS} workers of one thread or {WORKERS} threads; medians of {turns} turns")
     print("| engine | a process keeps GB | pass s | speed / in-process | read in the first pass GB | in a later one GB |")
     print("|---|---|---|---|---|---|")

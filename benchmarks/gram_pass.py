@@ -2,9 +2,11 @@
 
     python benchmarks/gram_pass.py
 
-Beside it: the bare matrix products of the same prepared tiles; scikit-learn's rbf_kernel and a product with what it returns;
-and ten columns at once. One thread each, points in memory in float32. All take turns; figures are medians, ratios medians of
-the ratios of the turns. Memory is the peak of what is allocated beyond the points, in runs of their own.
+Beside it: the bare matrix products of the same prepared tiles; the pass when an earlier one has kept its tiles (half of the
+matrix in memory); scikit-learn's rbf_kernel and a product with what it returns;
+and ten classes, each against the rest, from one product: of one column each, and of the six that mirror prox asks for, which
+are beside six of one class. One thread each, points in memory in float32. All take turns; figures are medians, ratios medians
+of the ratios of the turns. Memory is the peak of what is allocated beyond the points, in runs of their own.
 """
 
 from __future__ import annotations
@@ -21,11 +23,17 @@ from threadpoolctl import threadpool_limits
 
 from dfeas.engine import LocalEngine
 from dfeas.engine.pairs import runs
+from dfeas.engine.shelf import Shelf
 from dfeas.kernels import kernel_of, usual_gamma
-from dfeas.kernels.gram import GramProduct, Run
+from dfeas.kernels.gram import GramProduct
+from dfeas.kernels.labellings import apart, one_against_rest, together
+from dfeas.kernels.tiles import Run
 from dfeas.passes import Block
 from dfeas.passes.block import norms
 from dfeas.store import Dataset, from_arrays
+
+MIRROR_PROX = 6
+"""Columns of its products."""
 
 
 def bare(tiles: list[list[tuple[np.ndarray, np.ndarray]]]) -> None:
@@ -47,6 +55,12 @@ def prepared(dataset: Dataset, run: Run) -> list[list[tuple[np.ndarray, np.ndarr
     return [part.tiles(True) for part in found]
 
 
+def classes(engine: LocalEngine, question: GramProduct, signs: np.ndarray) -> list[np.ndarray]:
+    """The products of all classes, from one."""
+    questions = [question] * len(signs)
+    return apart(questions, signs, engine.run(together(questions, signs)))
+
+
 def peak(action: Callable[[], object]) -> float:
     """Bytes allocated at most."""
     tracemalloc.start()
@@ -61,6 +75,7 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--points", type=int, default=20_000)
     parser.add_argument("--features", type=int, default=784)
     parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--classes", type=int, default=10)
     options = parser.parse_args(words)
     n, m = options.points, options.features
     rng = np.random.default_rng(0)
@@ -69,23 +84,34 @@ def main(words: list[str] | None = None) -> None:
     open_kernel = kernel_of("rbf")[0]
     kernel = kernel_of("rbf", usual_gamma(open_kernel, X[:500]))[0]
     dataset = from_arrays(X, labels)
-    V = rng.standard_normal((n, 10))
-    ten, one = GramProduct(kernel, V), GramProduct(kernel, V[:, :1].copy())
+    V = rng.standard_normal((n, MIRROR_PROX))
+    one, six = GramProduct(kernel, V[:, :1].copy()), GramProduct(kernel, V)
+    signs = one_against_rest(np.arange(n) % options.classes)[1]
     tiles = prepared(dataset, Run.of(kernel, Block.of(0, X, labels, norms(X))))
     narrow = (labels * V[:, 0]).astype(np.float32)
-    engine = LocalEngine(dataset, 1)
+    engine, keeping = LocalEngine(dataset, 1), LocalEngine(dataset, 1)
+    keeping.shelf = Shelf(4 * n * (n + 512) // 2)
+    keeping.run(one)
+    names = [f"{options.classes} classes, {columns} each" for columns in ("one column", "six columns")]
     actions: dict[str, Callable[[], object]] = {
         "Gram pass, one column": lambda: engine.run(one),
-        "Gram pass, ten columns": lambda: engine.run(ten),
+        names[0]: lambda: classes(engine, one, signs),
+        "Gram pass, six columns": lambda: engine.run(six),
+        names[1]: lambda: classes(engine, six, signs),
+        "Gram pass, tiles kept": lambda: keeping.run(one),
         "bare products of the same tiles": lambda: bare(tiles),
         "rbf_kernel, then a product": lambda: labels * (rbf_kernel(X, gamma=kernel.gamma) @ narrow),
     }
     with threadpool_limits(1):
-        report(actions, options.turns)
-        print(f"\nReads of the data in one product: {engine.cost.points / n:.1f}")
+        taken = report(actions, options.turns)
+    for alone, all_classes in (("Gram pass, one column", names[0]), ("Gram pass, six columns", names[1])):
+        ratio = median(a / b for a, b in zip(taken[all_classes], taken[alone], strict=True))
+        print(f"\n{all_classes}: {ratio:.2f} times as long as one class")
+    print(f"\nReads of the data in one product: {engine.cost.points / n:.1f}")
 
 
-def report(actions: dict[str, Callable[[], object]], turns: int) -> None:
+def report(actions: dict[str, Callable[[], object]], turns: int) -> dict[str, list[float]]:
+    """Print the table; returns the seconds of each turn."""
     taken: dict[str, list[float]] = {name: [] for name in actions}
     for _ in range(turns):
         for name, action in actions.items():
@@ -98,6 +124,7 @@ def report(actions: dict[str, Callable[[], object]], turns: int) -> None:
     for name, seconds in taken.items():
         ratio = median(a / b for a, b in zip(pass_seconds, seconds, strict=True))
         print(f"| {name} | {median(seconds):.3g} | {ratio:.2f} | {peak(actions[name]) / 1e6:.4g} |")
+    return taken
 
 
 if __name__ == "__main__":

@@ -45,6 +45,7 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--features", type=int, default=100)
     parser.add_argument("--passes", type=int, default=30)
     parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--instances", default="halfspace,gaussian")
     parser.add_argument("--dir", default=None, help="where the data is made")
     options = parser.parse_args(words)
     budget = options.budget_mb * 10**6
@@ -54,7 +55,7 @@ def main(words: list[str] | None = None) -> None:
     with tempfile.TemporaryDirectory(dir=options.dir) as made:
         script = Path(made) / "child.py"
         script.write_text(CHILD)
-        for kind in ("halfspace", "gaussian"):
+        for kind in options.instances.split(","):
             path = Path(made) / kind
             generate(Instance(kind, options.features, 8 * budget // (4 * options.features)), path)
             for method in options.methods.split(","):

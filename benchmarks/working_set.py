@@ -68,10 +68,11 @@ def plain_read(path: Path) -> float:
     return time.perf_counter() - began
 
 
-def own(data: Path, room: Path, scale: float) -> None:
+def own(data: Path, room: Path, scale: float, only: list[str]) -> None:
     print("| instance | verdict | passes | most | seconds | most | plain read s | seconds / plain read | named point |")
     print("|---|---|---|---|---|---|---|---|---|")
-    for i, (name, full, options, passes, most) in enumerate(RUNS):
+    chosen = [run for run in RUNS if any(words in run[0] for words in only)]
+    for i, (name, full, options, passes, most) in enumerate(chosen):
         instance = Instance(full.kind, full.m, max(200, int(full.n * scale)), full.margin, dtype=full.dtype)
         path = data / f"{full.kind}-{full.m}-{instance.n}"
         if not path.exists():
@@ -160,6 +161,7 @@ def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dir", default=None, help="keep the datasets here, and use them again")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the points")
+    parser.add_argument("--only", default="", help="instances of the first table whose names have one of these words")
     parser.add_argument("--points", type=int, default=500_000, help="of the second table")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds of a peer")
     parser.add_argument("--peers", default=",".join(PEERS), help="of the second table, the working set first")
@@ -169,7 +171,7 @@ def main(words: list[str] | None = None) -> None:
         peer(options.peer, options.points, options.dir)
         return
     with tempfile.TemporaryDirectory(dir=options.dir) as made:
-        own(Path(options.dir or made), Path(made), options.scale)
+        own(Path(options.dir or made), Path(made), options.scale, options.only.split(","))
         peers(Path(made), options.points, options.limit, options.peers.split(","))
 
 

@@ -3,12 +3,13 @@
 from dfeas.certificate import Certificate
 from dfeas.checking import verify_certificate, verify_run
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, UsageError
+from dfeas.estimate import Plan
 from dfeas.hull import Hull, in_hull
 from dfeas.instances import Instance, generate
 from dfeas.kernelled import KERNEL_METHODS
 from dfeas.kernels import NAMES as KERNELS
 from dfeas.methods import METHODS
-from dfeas.planning import Plan, plan
+from dfeas.planning import plan
 from dfeas.predicting import Prediction, predict
 from dfeas.racing import Race, race
 from dfeas.report import compare, report

@@ -18,19 +18,21 @@ from dfeas.hull import EPS
 from dfeas.hull import in_hull as find_in_hull
 from dfeas.instances import KINDS, Instance
 from dfeas.instances import generate as write_instance
-from dfeas.kernelled import KERNEL_METHODS
 from dfeas.kind import verify_separation
 from dfeas.looking import look
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.methods import METHODS
 from dfeas.options import (
+    ALL_METHODS,
     DATA,
+    KERNEL_HELP,
     LOCAL,
     METHOD_HELP,
     Cluster,
     cluster_options,
     hull_options,
     kernel_options,
+    method_option,
     resume_options,
     run_options,
 )
@@ -62,9 +64,11 @@ from dfeas.solving import solve as run_solve
 from dfeas.store import Source, open_source
 from dfeas.store.formats import FORMATS
 from dfeas.store.ingest import ingest as write_dataset
+from dfeas.store.layout import DTYPES
 from dfeas.submitting import fetch as run_fetch
 from dfeas.submitting import status as run_status
 from dfeas.submitting import submit as run_submit
+from dfeas.texts import Texts, generate_texts
 from dfeas.version import __version__
 from dfeas.written import Written
 
@@ -127,19 +131,28 @@ class _Command(click.Command):
 @click.option("--points", required=True, type=int, help="Number of points (n).")
 @click.option("--margin", default=0.01, show_default=True, help="Best margin R of planted and one-flip.")
 @click.option("--seed", default=0, show_default=True, help="The same seed gives the same data.")
-@click.option("--dtype", default="float32", show_default=True, type=click.Choice(["float32", "float64"]))
+@click.option(
+    "--dtype", default="float32", show_default=True, type=click.Choice(DTYPES), help="Of the entries as they are stored."
+)
+@click.option("--density", type=float, default=None, help="Sparse points like text: so much of them is not zero.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def generate(kind: str, out: str, features: int, points: int, margin: float, seed: int, dtype: str, as_json: bool) -> None:
+def generate(kind: str, out: str, density: float | None, as_json: bool, **options: Any) -> None:
     """Write a generated dataset with a known answer.
 
     \b
-    halfspace   random unit points flipped onto one side of a random plane: feasible, thin margin
+    halfspace   random points on both sides of a random plane: feasible, thin margin
     planted     all points at margin >= R from a planted plane, pairs exactly at R: feasible, best margin R
     gaussian    standard normal points, random labels: infeasible when there are many more points than features
     one-flip    planted, with one label wrong: infeasible
+
+    With --density they look like text, and planted ones have a margin of R or more.
+    Integers and float16, for halfspace and gaussian, are rounded normal numbers, of integers over their whole range.
     """
-    instance = Instance(kind, features, points, margin, seed, dtype)
-    header = write_instance(instance, out, Written(sys.stderr))
+    options["m"], options["n"] = options.pop("features"), options.pop("points")
+    if density is None:
+        header = write_instance(Instance(kind, **options), out, Written(sys.stderr))
+    else:
+        header = generate_texts(Texts(kind, density=density, **options), out, Written(sys.stderr))
     show_header(out, header.to_json(), as_json)
 
 
@@ -157,6 +170,7 @@ def generate(kind: str, out: str, features: int, points: int, margin: float, see
 @click.option("--features", type=int, default=None, help="Features of svmlight.  [default: look]")
 @click.option("--dtype", default=None, type=click.Choice(["float32", "float64"]), help="Round tables and svmlight to it.")
 @click.option("--zero-based", is_flag=True, help="Indices of svmlight begin with 0, not 1.")
+@click.option("--sparse/--dense", default=None, help="How svmlight and arrays are stored.  [default: as suits their zeros]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def ingest(src: str, out: str, as_json: bool, **options: Any) -> None:
     """Write the dataset OUT from SRC.
@@ -164,7 +178,8 @@ def ingest(src: str, out: str, as_json: bool, **options: Any) -> None:
     \b
     arrays      .npy, .npz, HDF5, .h5ad, zarr (n, m); labels beside them
     tables      .csv and .tsv (also .gz), .parquet or a folder of it; needs pip install "dfeas[formats]"
-    svmlight    .svmlight, .svm, .libsvm (also .gz, .bz2); written dense
+    svmlight    .svmlight, .svm, .libsvm (also .gz, .bz2)
+    sparse      CSR in .npz of SciPy, .h5ad and HDF5
     """
     notes: list[str] = []
     header = write_dataset(src, out, progress=Written(sys.stderr), note=notes.append, **options)
@@ -192,11 +207,9 @@ def info(data: str, labels: str | None, as_json: bool) -> None:
     show_header(data, values, as_json)
 
 
-@commands.command(cls=_Command, epilog=METHOD_HELP)
+@commands.command(cls=_Command, epilog=KERNEL_HELP)
 @run_options
-@click.option(
-    "--method", default="auto", show_default=True, type=click.Choice(["auto", *{**METHODS, **KERNEL_METHODS}]), metavar="NAME"
-)
+@method_option
 @click.option("--away-steps", is_flag=True, help="Of von-neumann: the same as --method von-neumann-away.")
 @kernel_options
 @click.option("--separation", is_flag=True, help="Go on to say complete, quasi-complete or overlap.")
@@ -263,8 +276,9 @@ def _hint(out: Path) -> None:
         click.echo(f"to go on: dfeas resume {out} (with --max-passes or --time-limit for new limits)", err=True)
 
 
-@commands.command(cls=_Command, epilog=METHOD_HELP)
+@commands.command(cls=_Command, epilog=KERNEL_HELP)
 @run_options
+@kernel_options
 @click.option("--methods", required=True, metavar="A,B,..", help="Names of methods, see below.")
 @click.option("--all", "to_the_end", is_flag=True, help="Go on until each method has its own verdict, or a limit.")
 def race(data: str, out: Path, cluster: Cluster, as_json: bool, methods: str, **options: Any) -> None:
@@ -315,9 +329,10 @@ def resume(run: Path, data: str | None, labels: str | None, cluster: Cluster, as
         _end_solve(found, run, as_json)
 
 
-@commands.command(cls=_Command, epilog=METHOD_HELP)
+@commands.command(cls=_Command, epilog=KERNEL_HELP)
 @run_options
-@click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", *METHODS]), metavar="NAME")
+@method_option
+@kernel_options
 def submit(data: str, out: Path, cluster: Cluster, as_json: bool, **options: Any) -> None:
     """Have the cluster itself drive a solve of DATA, print the id of the run, and return at once.
 
@@ -356,14 +371,18 @@ def fetch(run: str, out: Path | None, cluster: Cluster, as_json: bool) -> None:
 @commands.command(cls=_Command)
 @click.argument("data", type=DATA)
 @click.option("--labels", default=None, help="Label array, when DATA is a zarr array.")
-@click.option("--method", default=None, type=click.Choice(list(METHODS)), help="Only this one.  [default: all]")
+@click.option("--method", default=None, type=click.Choice(ALL_METHODS), metavar="NAME", help="Only this one.  [default: all]")
+@kernel_options
 @click.option("--positive", default=None, metavar="CLASS", help="As it will be solved.")
 @click.option("--margin", default=1e-3, show_default=True, help="Margin, or eps, for which theorems bound the passes.")
 @click.option("--intercept", is_flag=True, help="As it will be solved.")
 @click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of a process for blocks and answers.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def plan(data: str, labels: str | None, as_json: bool, **options: Any) -> None:
-    """Say what a run in this process would cost: memory, passes and time of each method. Reads a few blocks."""
+    """Say what a run in this process would cost: memory, passes and time of each method. Reads a few blocks.
+
+    With --kernel a pass is a product with the Gram matrix; a --method that does not fit the memory is refused with the number.
+    """
     found = make_plan(data, labels, **options)
     show_plan(data, found, as_json)
 

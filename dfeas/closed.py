@@ -58,9 +58,10 @@ def closed_range(dataset: Dataset, first: int, stop: int, y: Integers) -> Sides:
         stored = dataset.points.read(index, buffers)
         label = dataset.labels.read(index, buffers)
         found.checksums.append((crc(stored), crc(label)))
-        for piece in range(0, len(stored), rows):
-            points = np.ones((len(stored[piece : piece + rows]), dimension))
-            points[:, : dataset.m] = stored[piece : piece + rows]
+        for piece in range(0, stored.shape[0], rows):
+            points = np.ones((min(rows, stored.shape[0] - piece), dimension))
+            some: Any = stored[piece : piece + rows]
+            points[:, : dataset.m] = some if isinstance(some, np.ndarray) else some.toarray()
             points *= label[piece : piece + rows, None]
             with np.errstate(over="ignore", invalid="ignore"):
                 score = points @ near

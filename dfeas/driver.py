@@ -6,14 +6,14 @@ Several methods may run in it side by side: their questions ride on the same rea
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from dfeas.engine import Engine
 from dfeas.errors import ClusterLostError
 from dfeas.lane import Kept, Lane, Outcome, Verify
-from dfeas.passes import Alone, AnyPass, Question, Together
+from dfeas.passes import Alone, AnyPass, OnPairs, Question, Together
 from dfeas.termination import Limits, decide
 
 
@@ -116,10 +116,23 @@ def _give_up(lanes: Sequence[Lane], stopped: str, now: float, why: str = "") -> 
 
 
 def _groups(lanes: Sequence[Lane]) -> list[tuple[list[Lane], Question]]:
-    """Who reads together, and what: one group for all plain passes, one for each question that reads alone."""
-    asked = [(lane, lane.method.ask(lane.state)) for lane in lanes]
-    groups: list[tuple[list[Lane], Question]] = [([lane], question) for lane, question in asked if isinstance(question, Alone)]
-    riders: list[tuple[Lane, AnyPass]] = [(lane, q) for lane, q in asked if not isinstance(q, Alone)]
+    """Who reads together, and what: one group for all plain passes, one for each company of pairs, and one for each question
+    that reads alone.
+    """
+    groups: list[tuple[list[Lane], Question]] = []
+    riders: list[tuple[Lane, AnyPass]] = []
+    companies: dict[Hashable, list[tuple[Lane, OnPairs]]] = {}
+    for lane in lanes:
+        question = lane.method.ask(lane.state)
+        if isinstance(question, OnPairs):
+            companies.setdefault(question.company, []).append((lane, question))
+        elif isinstance(question, Alone):
+            groups.append(([lane], question))
+        else:
+            riders.append((lane, question))
+    for company in companies.values():
+        first, asked = company[0][1], [question for _, question in company]
+        groups.append(([lane for lane, _ in company], first if len(asked) == 1 else first.joined(asked)))
     if len(riders) == 1:
         groups.append(([riders[0][0]], riders[0][1]))
     elif riders:

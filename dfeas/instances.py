@@ -1,6 +1,6 @@
 """Generated families with known answers. Any block can be made again from the seed alone.
 
-halfspace   random unit points flipped onto one side of a random plane: feasible, with a thin margin
+halfspace   random points on both sides of a random plane: feasible, with a thin margin
 planted     every point at margin >= R from a planted plane, pairs of points exactly at R: the best margin is R
 gaussian    standard normal points, random labels: infeasible when n is well above 2 m
 one-flip    planted, with one label wrong: infeasible
@@ -16,11 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.errors import UsageError
+from dfeas.passes.points import LOW
 from dfeas.store.ingest import Progress, fill
-from dfeas.store.layout import Header, default_block_rows
+from dfeas.store.layout import DTYPES, Header, default_block_rows
 from dfeas.store.writing import writer
 
 KINDS = ("halfspace", "planted", "gaussian", "one-flip")
+
+ON_PLANE = 1e-12
+"""Scores of unit points that rounding cannot tell from zero."""
 
 _PLANE, _FLIP, _BLOCK = 0, 1, 2  # streams of one seed
 
@@ -42,8 +46,12 @@ class Instance:
             raise UsageError(f"unknown kind {self.kind}; expected one of {', '.join(KINDS)}")
         if self.m < 1 or self.n < 1:
             raise UsageError(f"expected at least one feature and one point, got {self.m} and {self.n}")
-        if self.dtype not in ("float32", "float64"):
-            raise UsageError(f"expected dtype float32 or float64, got {self.dtype}")
+        if self.dtype not in DTYPES:
+            raise UsageError(f"expected a dtype of {', '.join(DTYPES)}, got {self.dtype}")
+        if self._planted and self.dtype in LOW:
+            raise UsageError(
+                f"{self.kind} has points at an exact margin, which {self.dtype} would round; take float32 or float64"
+            )
         if self._planted and not (0 < self.margin < 1 and self.m >= 2 and self.n >= 4):
             raise UsageError(f"{self.kind} needs 0 < margin < 1, two features and four points")
         if self.seed < 0:
@@ -69,8 +77,13 @@ class Instance:
         return np.random.Generator(np.random.SFC64(np.random.SeedSequence((self.seed, stream, index))))
 
     def plane(self) -> NDArray[np.float64]:
-        """The unit normal (m,) of the plane of halfspace, planted and one-flip."""
+        """The unit normal (m,) of the plane of halfspace, planted and one-flip.
+
+        For unsigned entries it is orthogonal to the point around which they lie.
+        """
         normal = self._random(_PLANE).standard_normal(self.m)
+        if self.dtype.startswith("uint"):
+            normal -= normal.mean()
         return np.asarray(normal / np.linalg.norm(normal))
 
     def block(self, index: int) -> tuple[NDArray[Any], NDArray[np.int8]]:
@@ -81,6 +94,8 @@ class Instance:
         label = (2 * random.integers(0, 2, size, dtype=np.int8) - 1).astype(np.int8)
         if first == 0:
             label[:2] = (1, -1)  # both classes, whatever the seed
+        if self.dtype in LOW:
+            return self._low(random, label)
         if self.kind == "gaussian":
             return _normal(random, (size, self.m), self.dtype), label
         if self.kind == "halfspace":
@@ -92,6 +107,16 @@ class Instance:
                 columns[self.flipped - first] = -self.plane()
         columns *= label[:, None]
         return columns, label
+
+    def _low(self, random: np.random.Generator, label: NDArray[np.int8]) -> tuple[NDArray[Any], NDArray[np.int8]]:
+        """Rounded normal points; of halfspace the label is the side of the plane."""
+        points = rounded(random.standard_normal((len(label), self.m), np.float32), np.dtype(self.dtype))
+        if self.kind == "gaussian":
+            return points, label
+        side = points.astype(np.float64) @ self.plane()
+        if (np.abs(side) <= ON_PLANE * np.linalg.norm(points, axis=1)).any():
+            raise UsageError(f"halfspace: a point of {self.m} {self.dtype} features lies on the plane; take more features")
+        return points, np.where(side > 0, 1, -1).astype(np.int8)
 
     def _halfspace(self, random: np.random.Generator, size: int) -> NDArray[Any]:
         points = _normal(random, (size, self.m), self.dtype)
@@ -113,6 +138,15 @@ class Instance:
         t[place] = self.margin
         u[place[pairs:]] = -u[place[:pairs]]
         return np.asarray((t[:, None] * normal + np.sqrt(1 - t * t)[:, None] * u).astype(self.dtype))
+
+
+def rounded(points: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Normal numbers in a narrower type: integers have an eighth of their range as deviation, its middle as mean."""
+    if dtype.kind == "f":
+        return points.astype(dtype)
+    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    points = points * ((most - least) / 8) + (least + most + 1) / 2
+    return np.clip(np.rint(points), max(least, -most), most).astype(dtype)
 
 
 def _normal(random: np.random.Generator, shape: tuple[int, int], dtype: str) -> NDArray[Any]:

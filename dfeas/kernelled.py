@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import ceil
 
+from dfeas.blas import processors
+from dfeas.engine import Engine
 from dfeas.errors import UsageError
 from dfeas.kernels import Kernel, kernel_of, usual_gamma
-from dfeas.kernels.kernel import Function
+from dfeas.kernels.kernel import Function, seen
 from dfeas.kernels.methods import KERNEL_METHODS as ON_ALL
+from dfeas.kernels.sizes import vector_bytes
 from dfeas.kernels.working_set import KernelWorkingSet
-from dfeas.methods import AnyMethod
+from dfeas.methods import AnyMethod, Facts
 from dfeas.passes import Columns, sample
-from dfeas.setting import Setting
+from dfeas.store import Dataset
 
 KERNEL_METHODS: dict[str, Callable[[Kernel], AnyMethod]] = {"working-set": KernelWorkingSet, **ON_ALL}
 """Methods that work with a kernel."""
-
-POINT_BYTES = 400
-"""Memory of the driver for each point in methods that keep n-vectors, a few tens of them."""
 
 SAMPLE = 1000
 """Points from which gamma is found."""
@@ -34,33 +35,71 @@ class Kernelled:
     why: str
 
 
+def asked_kernel(
+    kernel: str | Function | None, gamma: float | None, degree: int | None, coef0: float | None
+) -> Function | None:
+    """The function of Python that is the kernel, if one is. Raises UsageError for options that make no sense without data."""
+    if kernel is None:
+        if (gamma, degree, coef0) != (None, None, None):
+            raise UsageError("gamma, degree and coef0 are those of a kernel, and none is given")
+        return None
+    kernel_of(kernel, gamma, degree, coef0)
+    return None if isinstance(kernel, str) else kernel
+
+
 def kernelled(
-    setting: Setting, name: str | Function, gamma: float | None, degree: int | None, coef0: float | None
+    engine: Engine,
+    dataset: Dataset,
+    name: str | Function,
+    gamma: float | None,
+    degree: int | None,
+    coef0: float | None,
 ) -> Kernelled:
     """The kernel that was asked for; a sample of the points says what gamma is, if nobody does.
 
     Raises UsageError for options that make no sense.
     """
     kernel, free = kernel_of(name, gamma, degree, coef0)
-    if setting.dataset.intercept:
+    if dataset.intercept:
         raise UsageError("a kernel takes no intercept: leave it out; the polynomial kernel has coef0")
+    if dataset.entries is not None:
+        raise UsageError("kernels take dense points only, these are sparse: ingest them with --dense, or leave the kernel out")
     if not free:
         return Kernelled(kernel, f"{kernel}, as asked for")
-    dataset = setting.dataset
     question = sample(dataset.m, SAMPLE, dataset.n, dataset.blocks, min(BLOCKS, dataset.blocks), 0, unit=False)
-    found: Columns = setting.engine.run(question)
-    kernel = replace(kernel, gamma=usual_gamma(kernel, found.points[:SAMPLE]))
+    found: Columns = engine.run(question)
+    kernel = replace(kernel, gamma=usual_gamma(kernel, seen(found.points[:SAMPLE])))
     what = "features' variance times their number" if kernel.name == "polynomial" else "median of the distances"
     squared = " squared" if kernel.name == "rbf" else ""
     return Kernelled(kernel, f"{kernel}, gamma one over the {what}{squared} of {min(len(found), SAMPLE)} points")
 
 
-def choose_kernel_method(method: str, n: int, memory: int) -> tuple[str, str]:
-    """The method, and why. Raises UsageError when it has no kernels, or keeps n-vectors and memory does not hold them."""
+def known_kernel_method(method: str, more: tuple[str, ...] = ()) -> str:
+    """The name of a method that works with a kernel. Raises UsageError for others."""
+    if method not in (*more, *KERNEL_METHODS):
+        raise UsageError(f"method {method} does not work with a kernel; expected {', '.join((*more, *KERNEL_METHODS))}")
+    return method
+
+
+def choose_kernel_method(method: str, facts: Facts, threads: int) -> tuple[str, str]:
+    """The method, and why. Raises UsageError when it has no kernels, or keeps n-vectors and memory does not hold them.
+
+    ``threads`` compute products; ``facts.memory`` is a quarter of the budget.
+    """
     if method == "auto":
         return "working-set", "chosen for kernels: it evaluates them for few pairs of points"
-    if method not in KERNEL_METHODS:
-        raise UsageError(f"method {method} does not work with a kernel; expected {', '.join(KERNEL_METHODS)}")
-    if method in ON_ALL and POINT_BYTES * n > memory:
-        raise UsageError(f"{method} needs {POINT_BYTES * n / 1e6:.0f} MB of memory for {n} points; working-set needs less")
+    known_kernel_method(method, ("auto",))
+    need = missing(method, facts, threads)
+    if need:
+        raise UsageError(
+            f"{method} needs {ceil(need / 1e6)} MB of memory for n-vectors of {facts.n} points, and "
+            f"{4 * facts.memory / 1e6:.0f} MB are for it: raise --memory; working-set keeps some of the points only"
+        )
     return method, "asked for"
+
+
+def missing(method: str, facts: Facts, threads: int) -> int:
+    """Bytes that a method with n-vectors needs, where it does not fit; 0 where it does. More memory may mean more threads."""
+    if method not in ON_ALL or vector_bytes(method, facts, threads) <= 4 * facts.memory:
+        return 0
+    return vector_bytes(method, facts, max(threads, processors()))

@@ -36,7 +36,9 @@ def thread_bytes(dataset: Dataset) -> int:
     # the checker reads through zarr: one block is scanned, one is read, one is being decoded
     # and over a network some are coming
     blocks = 1 if dataset.in_memory else 3 + AHEAD * dataset.points.distant
-    return blocks * dataset.block_bytes + 4 * TILE_BYTES
+    # of dense points a block holds many points, and a vector is small beside it
+    vectors = 0 if dataset.entries is None else 6 * 8 * dataset.dimension
+    return blocks * dataset.block_bytes + 4 * TILE_BYTES + vectors
 
 
 def threads_that_fit(dataset: Dataset, memory: int, wanted: int) -> int:

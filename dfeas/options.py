@@ -8,14 +8,16 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dfeas.keeping import EVERY
+from dfeas.kernelled import KERNEL_METHODS
 from dfeas.kernels import NAMES
 from dfeas.memory import DEFAULT_MEMORY
-from dfeas.methods import SUMMARY
+from dfeas.methods import METHODS, SUMMARY
 from dfeas.store.places import is_url, local
 
 if TYPE_CHECKING:
@@ -23,6 +25,23 @@ if TYPE_CHECKING:
 
 METHOD_HELP = "\b\nMethods:\n" + "\n".join(f"  {name:<24}{text}" for name, text in SUMMARY.items())
 """The methods, at the end of a help text."""
+
+KERNEL_HELP = f"{METHOD_HELP}\n\n\b\nWith --kernel:\n" + fill(
+    ", ".join(KERNEL_METHODS), 78, initial_indent="  ", subsequent_indent="  "
+)
+"""The same, and which work with a kernel."""
+
+ALL_METHODS = list(dict.fromkeys([*METHODS, *KERNEL_METHODS]))
+"""With a kernel or without."""
+
+method_option = click.option(
+    "--method",
+    default="auto",
+    show_default=True,
+    type=click.Choice(["auto", *ALL_METHODS]),
+    metavar="NAME",
+)
+"""Of commands that take a kernel."""
 
 
 class _DataPlace(click.Path):

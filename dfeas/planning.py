@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from contextlib import closing
 from typing import Any
 
 import numpy as np
 import psutil
 
 from dfeas.blas import processors
+from dfeas.csr import csr
 from dfeas.engine import LocalEngine
 from dfeas.errors import UsageError
+from dfeas.estimate import Estimate, Plan
+from dfeas.kernelled import asked_kernel, kernelled
+from dfeas.kernels.kernel import Function
 from dfeas.memory import DEFAULT_MEMORY, WEIGHING, parse_bytes, threads_that_fit
 from dfeas.methods import METHODS, Facts, working_set_size
 from dfeas.passes import Partial, Survey
+from dfeas.planning_kernel import kernel_plan
 from dfeas.projection import columns, drops, probe, probed, project, usual_passes
 from dfeas.request import LEAST_EPS, choose, facts_of, known
 from dfeas.setting import open_data
@@ -28,37 +33,8 @@ PROBED_FEATURES = 1000
 SQUARES, PRODUCTS = 8, 60
 """Gram matrices and products of the whole working set that its solver usually computes."""
 
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """What a run with one method would cost."""
-
-    method: str
-    auto: bool  # whether ``auto`` takes it
-    memory_bytes: int  # of this process, at the peak
-    passes: float  # usual
-    most_passes: float  # by its theorem, for a margin, or |Ax|, of ``margin``
-    seconds: float  # usual
-    remark: str
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Estimates for a dataset."""
-
-    n: int
-    m: int
-    bytes: int  # of one read of the data
-    later_bytes: int  # that a later pass reads from storage: what this process does not keep
-    threads: int
-    first_seconds: float  # of a pass as the data is now, measured
-    later_seconds: float  # of one after it
-    margin: float
-    estimates: tuple[Estimate, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return asdict(self)
+SPARSE_PRODUCTS = 1000
+"""Products of all sparse columns that conjugate gradients usually take: text 47,000 x 700,000."""
 
 
 def plan(
@@ -69,13 +45,19 @@ def plan(
     positive: str | None = None,
     margin: float = 1e-3,
     intercept: bool = False,
+    kernel: str | Function | None = None,
+    gamma: float | None = None,
+    degree: int | None = None,
+    coef0: float | None = None,
     memory: str | int = DEFAULT_MEMORY,
 ) -> Plan:
     """Estimate what ``dfeas.solve`` would cost in this process, for one method or for all. Reads some blocks.
 
-    ``margin`` is the margin, or the |Ax|, for which the theorems bound the passes. Raises what ``dfeas.solve`` does.
+    ``margin`` is the margin, or the |Ax|, for which the theorems bound the passes. With a kernel a sample of the points is read
+    that says what gamma is, if nobody does. Raises what ``dfeas.solve`` does.
     """
-    if method is not None:
+    asked_kernel(kernel, gamma, degree, coef0)
+    if method is not None and kernel is None:
         known(method)
     if not LEAST_EPS <= margin < 1:
         raise UsageError(f"margin {margin}: expected a number from {LEAST_EPS:g} to below 1")
@@ -83,6 +65,10 @@ def plan(
     dataset = open_data(X, labels, positive, intercept)[1]
     threads = threads_that_fit(dataset, budget, processors())
     speed = read_seconds(dataset, threads)
+    if kernel is not None:
+        with closing(LocalEngine(dataset, threads)) as engine:
+            found = kernelled(engine, dataset, kernel, gamma, degree, coef0).kernel
+        return kernel_plan(dataset, found, method, margin, budget, threads, speed)
     auto = choose("auto", facts_of(dataset, budget))[0]
     names = list(METHODS) if method is None else [method]
     estimates = tuple(_estimate(dataset, name, name == auto, margin, budget, speed) for name in names)
@@ -140,6 +126,11 @@ def read_seconds(dataset: Dataset, threads: int) -> tuple[float, float]:
 
 def _solver_seconds(columns: int, facts: Facts) -> float:
     """Time of the solver in memory, from the speed of products of a part of the columns: the best of three."""
+    if facts.entries:
+        probe_entries = 1_000_000
+        indices = np.random.default_rng(0).integers(0, facts.m, probe_entries).astype(np.int32)
+        many = csr(np.ones(probe_entries), indices, np.arange(0, probe_entries + 1, 100, dtype=np.int32), facts.m)
+        return columns * facts.entries / probe_entries * SPARSE_PRODUCTS * _seconds(lambda: many @ np.ones(facts.m))
     d = min(facts.m, PROBED_FEATURES)
     rows = max(16, min(columns, 1_000_000 // d))
     trial = np.ones((rows, d))

@@ -15,7 +15,7 @@ from dfeas.certificate import Certificate, load
 from dfeas.engine import LocalEngine
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.kernels import Kernel
-from dfeas.kernels.kernel import Function
+from dfeas.kernels.kernel import Function, seen
 from dfeas.kernels.select import scores
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
 from dfeas.result import CERTIFICATE, load_result
@@ -142,12 +142,14 @@ def scored(dataset: Dataset, first: int, stop: int, direction: _Direction) -> tu
     found, labels, cost = [], [], Cost()
     for block in dataset.read_blocks(range(first, stop), cost):
         if direction.kernel is None:
-            m = block.points.shape[1]
-            score = block.points.astype(np.float64) @ direction.y[:m] + float(direction.y[m:].sum())
+            m, score = block.points.shape[1], np.empty(block.size)
+            for rows in block.tiles():
+                score[rows] = block.tile(rows, False) @ direction.y[:m]
+            score += float(direction.y[m:].sum())
         else:
             assert direction.points is not None, "a kernel has its points"
             assert direction.amount is not None, "a kernel has its points"
-            score = scores(direction.kernel, direction.points, direction.amount, block.points, False)
+            score = scores(direction.kernel, direction.points, direction.amount, seen(block.points), False)
         found.append(score)
         labels.append(block.label.copy())
     return np.concatenate(found), np.concatenate(labels)

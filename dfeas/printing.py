@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
+from dfeas.estimate import Plan
 from dfeas.hull import Hull
 from dfeas.kind import Kind
 from dfeas.looking import Look
-from dfeas.planning import Plan
+from dfeas.passes.points import working
 from dfeas.predicting import Prediction
 from dfeas.racing import Race
 from dfeas.report.compare import KEYS, table
@@ -28,14 +30,22 @@ SHOWN = 5
 
 def show_header(path: str, values: dict[str, Any], as_json: bool) -> None:
     """A dataset: the header that it was written with, or what is known of an array."""
-    size = values["n"] * values["m"] * (8 if values["dtype"] == "float64" else 4)
+    size = values["n"] * values["m"] * np.dtype(values["dtype"]).itemsize
+    if (entries := values.get("entries")) is not None:
+        index_size = 4 if values["m"] < 2**31 else 8
+        size = entries * (np.dtype(values["dtype"]).itemsize + index_size) + 8 * values["n"]
     blocks = -(-values["n"] // values["block_rows"])
+    most = values.get("block_entries")
+    worked = working(np.dtype(values["dtype"])).name
+    work = "" if worked == values["dtype"] else f" (worked on as {worked})"
     if as_json:
         click.echo(json.dumps({"path": str(path), "bytes": size, "blocks": blocks, **values}))
         return
     click.echo(f"{path}")
-    click.echo(f"  points       {values['n']} of {values['m']} features, {values['dtype']}, {size / 1e9:.3g} GB")
+    click.echo(f"  points       {values['n']} of {values['m']} features, {values['dtype']}{work}, {size / 1e9:.3g} GB")
     click.echo(f"  blocks       {blocks} of {values['block_rows']} points")
+    if entries is not None:
+        click.echo(f"  entries      {entries}, {entries / values['n'] / values['m']:.3g} of all; at most {most} in a block")
     if values["classes"]:
         negative, positive = values["classes"]
         counts = f" ({values['n'] - values['positive']} and {values['positive']})" if "positive" in values else ""
@@ -60,20 +70,33 @@ def show_plan(data: str, found: Plan, as_json: bool) -> None:
         f"a pass takes {_time(first)} ({found.bytes / first / 1e9:.2g} GB/s), a later one {_time(later)} "
         f"({found.bytes / later / 1e9:.2g} GB/s): measured now, {found.threads} threads"
     )
-    if found.later_bytes:
+    if found.kernel:
+        _show_products(found)
+    elif found.later_bytes:
         click.echo(f"memory keeps {(found.bytes - found.later_bytes) / 1e9:.2g} GB of the data: a later pass reads the rest")
     else:
         click.echo("memory keeps the data: a later pass reads nothing from storage")
     click.echo("")
-    lines = [["method", "memory", "passes", "at most", "time"]]
+    lines = [["method", "memory", "products" if found.kernel else "passes", "at most", "time"]]
     for e in found.estimates:
         remark = "; ".join(text for text in ("this is auto" if e.auto else "", e.remark) if text)
         memory = f"{e.memory_bytes / 1e9:.2f} GB"
         lines.append([e.method, memory, f"{e.passes:.4g}", f"{e.most_passes:.3g}", _time(e.seconds), remark])
     click.echo("\n".join(aligned(lines, 1)))
     click.echo("")
+    what = "products (of a working set: passes)" if found.kernel else "passes"
     click.echo(
-        f"passes and time as they usually are, without the check; at most: by theorem, for a margin or |Ax| of {found.margin:g}"
+        f"{what} and time as they usually are, without the check; at most: by theorem, for a margin or |Ax| of {found.margin:g}"
+    )
+
+
+def _show_products(found: Plan) -> None:
+    """What a product with the Gram matrix of all points takes."""
+    values = found.n * (found.n + 1) / 2
+    read = f"{found.product_bytes / 1e9:.3g} GB" if found.product_bytes else "nothing"
+    click.echo(
+        f"{found.kernel}: a product with the Gram matrix evaluates {values:.3g} values, {_time(values * found.value_seconds)}, "
+        f"and reads {read} from storage; the matrix, which is never stored, has {8 * found.n**2 / 1e9:.3g} GB"
     )
 
 

@@ -107,10 +107,7 @@ def project(
     # weights come when the cache is gone
     weights = POINT_BYTES * facts.n if set(methods) & set(WEIGHING) else 0
     reading = PROCESS_BYTES + threads * thread_bytes(dataset)
-    whole, block = (rows * (dataset.m * dataset.dtype.itemsize + SIDES_WIDTH) for rows in (dataset.n, dataset.block_rows))
-    blocks = dataset.blocks if kept >= whole else max(1, workers) * (dataset.divide(kept)[0] // block)
-    first = 0 if dataset.in_memory else dataset.bytes
-    later = max(0, first - blocks * dataset.block_bytes)
+    first, later = read_bytes(dataset, kept, workers)
     if not workers:
         return Projection(int(reading + own + max(kept, weights)), 0, kept, first, later)
     if "online-perceptron" in methods:  # the carry is where the points are, and gets the memory of the cache
@@ -118,6 +115,14 @@ def project(
     else:
         worker = reading + min(memory // 4, own) + max(kept, weights)
     return Projection(int(PROCESS_BYTES + CLIENT_BYTES + own + weights), int(worker), kept, first, later)
+
+
+def read_bytes(dataset: Dataset, kept: int, workers: int) -> tuple[int, int]:
+    """Bytes that the first and a later read of everything take from storage, when each process keeps so many."""
+    whole, block = dataset.bytes + dataset.n * SIDES_WIDTH, dataset.block_bytes + dataset.block_rows * SIDES_WIDTH
+    blocks = dataset.blocks if kept >= whole else max(1, workers) * (dataset.divide(kept)[0] // block)
+    first = 0 if dataset.in_memory else dataset.bytes
+    return first, max(0, first - blocks * dataset.block_bytes)
 
 
 def probed(dataset: Dataset, parallel: int) -> tuple[int, ...]:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from dfeas.driver import never
 from dfeas.errors import UsageError
 from dfeas.keeping import EVERY, Checkpoint, Job, keeping, where
+from dfeas.kernelled import asked_kernel, choose_kernel_method, kernelled, known_kernel_method
+from dfeas.kernels.kernel import Function
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.request import choose, facts_of, known, request
 from dfeas.result import RACE, TRACE, Result
@@ -59,6 +61,10 @@ def race(
     margin_tolerance: float | None = None,
     intercept: bool = False,
     positive: str | None = None,
+    kernel: str | Function | None = None,
+    gamma: float | None = None,
+    degree: int | None = None,
+    coef0: float | None = None,
     max_passes: int | None = None,
     time_limit: float | None = None,
     memory: str | int = DEFAULT_MEMORY,
@@ -73,24 +79,33 @@ def race(
 
     Parameters
     ----------
-    methods : at least two names of ``dfeas.METHODS``, each once.
+    methods : at least two names of ``dfeas.METHODS``, or with a kernel of ``dfeas.KERNEL_METHODS``, each once.
     to_the_end : go on until each has a verdict of its own or reaches a limit; otherwise the first verdict ends all.
     max_passes : for each method.
     memory : budget in bytes, per process, for all of them together.
     out : folder with a run folder for each method, as ``dfeas.solve`` writes it, and race.json.
 
     The others are those of ``dfeas.solve``, which also says what is raised. Questions that read in a way of their own (samples
-    of a working set, points in order, n-vectors) are asked on reads of their own.
+    of a working set, points in order, n-vectors) are asked on reads of their own. With a kernel all products with the Gram
+    matrix are one.
     """
-    names = [known(method) for method in methods]
+    function = asked_kernel(kernel, gamma, degree, coef0)
+    names = [known(method) if kernel is None else known_kernel_method(method) for method in methods]
     if len(names) < 2 or len(set(names)) < len(names):
         raise UsageError(f"methods {','.join(names)}: expected at least two, each once")
     asked = request(eps, margin_tolerance, max_passes, time_limit, memory)
     data = open_data(X, labels, positive, intercept, cache_dir=cache_dir)
     with ExitStack() as stack:
-        setting = set_up(stack, data, asked.memory, client, out)
-        facts = facts_of(setting.dataset, asked.memory // len(names))
-        whys = {name: f"{choose(name, facts)[1]}, in a race of {len(names)}" for name in names}
+        setting = set_up(stack, data, asked.memory, client, out, function)
+        facts, text = facts_of(setting.dataset, asked.memory // len(names)), ""
+        if kernel is None:
+            whys = {name: f"{choose(name, facts)[1]}, in a race of {len(names)}" for name in names}
+        else:
+            threads = setting.threads * max(1, setting.workers)
+            whys = {name: choose_kernel_method(name, facts, threads)[1] for name in names}
+            found = kernelled(setting.engine, setting.dataset, kernel, gamma, degree, coef0)
+            text = found.kernel.to_text()
+            whys = {name: f"{why}, in a race of {len(names)}; {found.why}" for name, why in whys.items()}
         folder = None if out is None else stack.enter_context(run_folder(local(out, "--out"), RACE))
         job = Job(
             asked,
@@ -100,6 +115,7 @@ def race(
             to_the_end,
             positive=positive,
             intercept=intercept,
+            kernel=text,
             **where(setting),
         )
         return raced(setting, job, folder, How(checkpoint_every, progress, stop))
@@ -125,7 +141,7 @@ def raced(setting: Setting, job: Job, folder: Path | None, how: How, earlier: Ch
         done = ran(setting, job, sinks, keeper, earlier, how.stop)
         results = {}
         for name, outcome in done.outcomes.items():
-            result = result_of(setting, job.asked, outcome, whys[name], done.survey_reads + outcome.reads)
+            result = result_of(setting, job, outcome, whys[name], done.survey_reads + outcome.reads)
             results[name] = saved(result, None if folder is None else folder / name)
         found = Race(results, done.survey_reads + done.reads)
         if folder is not None:

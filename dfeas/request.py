@@ -10,6 +10,7 @@ import numpy as np
 from dfeas.errors import UsageError
 from dfeas.memory import POINT_BYTES, WEIGHING, parse_bytes
 from dfeas.methods import METHODS, Facts, working_set_size
+from dfeas.passes.points import working
 from dfeas.store import Dataset
 
 LEAST_EPS = 1e-12
@@ -56,8 +57,9 @@ def known(method: object, more: tuple[str, ...] = ()) -> str:
 
 def facts_of(dataset: Dataset, memory: int, tolerance: float | None = None, radius: float = 1.0) -> Facts:
     """What a method may know: a quarter of the budget is for what it keeps, as much for answers, the rest for copies."""
-    size = dataset.dtype.itemsize
-    return Facts(dataset.dimension, dataset.n, memory // 4, dataset.blocks, size, tolerance, radius)
+    size = working(dataset.dtype).itemsize
+    entries = 0.0 if dataset.entries is None else dataset.entries.count / dataset.n + dataset.intercept
+    return Facts(dataset.dimension, dataset.n, memory // 4, dataset.blocks, size, tolerance, radius, entries)
 
 
 def choose(method: str, facts: Facts) -> tuple[str, str]:
@@ -67,7 +69,7 @@ def choose(method: str, facts: Facts) -> tuple[str, str]:
     weighs = POINT_BYTES * facts.n <= 4 * facts.memory
     if method == "auto":
         if working_set_size.fits(facts):
-            return "working-set", "chosen for dense data: a few reads, where other methods need hundreds"
+            return "working-set", "chosen because its columns fit in memory: a few reads, where other methods need hundreds"
         if not weighs:
             raise UsageError(f"this data needs {columns} for a working set, or {weights} for weights of all points")
         return "mirror-prox-one-pass", f"chosen because a working set would need {columns}"

@@ -9,12 +9,15 @@ import numpy as np
 
 from dfeas.certificate import Certificate
 from dfeas.driver import never, run
+from dfeas.engine import LocalEngine
+from dfeas.engine.shelf import Shelf
 from dfeas.errors import CorruptDataError
 from dfeas.keeping import Checkpoint, Job, Keeper, Sinks
 from dfeas.kernelled import KERNEL_METHODS
 from dfeas.kernels import Kernel
 from dfeas.lane import Lane, Outcome, without_a_pass
 from dfeas.methods import METHODS
+from dfeas.projection_kernel import tile_bytes
 from dfeas.request import facts_of
 from dfeas.setting import Setting, survey
 from dfeas.termination import Goal, Limits
@@ -56,6 +59,8 @@ def ran(
         outcomes = {name: zero_point(setting, name, found.zero, job.kernel) for name in job.methods}
         return Ran(outcomes, found.reads, sum(outcome.reads for outcome in outcomes.values()))
     asked = job.asked
+    if kernel is not None and isinstance(setting.engine, LocalEngine):
+        setting.engine.shelf = Shelf(tile_bytes(dataset, job.methods, asked.memory, setting.threads))
     facts = facts_of(dataset, asked.memory // len(job.methods), asked.margin_tolerance, found.radius)
     lanes = []
     for name in job.methods:

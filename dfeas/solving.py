@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from dfeas.conflicts import conflicts
 from dfeas.driver import never
-from dfeas.errors import UsageError
 from dfeas.keeping import EVERY, Checkpoint, Job, keeping, where
-from dfeas.kernelled import choose_kernel_method, kernelled
+from dfeas.kernelled import asked_kernel, choose_kernel_method, kernelled
 from dfeas.kernels.kernel import Function
 from dfeas.lane import Outcome
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.projection import PROBED_SHARE, Projection, probe, probed, project
-from dfeas.request import Request, choose, facts_of, known, request
+from dfeas.projection_kernel import project_kernel
+from dfeas.request import choose, facts_of, known, request
 from dfeas.result import CERTIFICATE, TRACE, Result, versions
 from dfeas.running import ran
 from dfeas.setting import Setting, open_data, run_folder, set_up
@@ -93,9 +93,7 @@ def solve(
     """
     if kernel is None:
         known(method, ("auto",))
-    function = None if kernel is None or isinstance(kernel, str) else kernel
-    if kernel is None and (gamma, degree, coef0) != (None, None, None):
-        raise UsageError("gamma, degree and coef0 are those of a kernel, and none is given")
+    function = asked_kernel(kernel, gamma, degree, coef0)
     asked = request(eps, margin_tolerance, max_passes, time_limit, memory)
     data = open_data(X, labels, positive, intercept, point, cache_dir=cache_dir)
     with ExitStack() as stack:
@@ -104,8 +102,9 @@ def solve(
         if kernel is None:
             name, why = choose(method, facts_of(setting.dataset, asked.memory))
         else:
-            name, why = choose_kernel_method(method, setting.dataset.n, asked.memory)
-            found = kernelled(setting, kernel, gamma, degree, coef0)
+            facts = facts_of(setting.dataset, asked.memory)
+            name, why = choose_kernel_method(method, facts, setting.threads * max(1, setting.workers))
+            found = kernelled(setting.engine, setting.dataset, kernel, gamma, degree, coef0)
             text, why = found.kernel.to_text(), f"{why}; {found.why}"
         folder = None if out is None else stack.enter_context(run_folder(local(out, "--out")))
         seen = None if point is None else tuple(float(v) for v in point)
@@ -148,12 +147,10 @@ def solved(setting: Setting, job: Job, folder: Path | None, how: How, earlier: C
             sinks.append(setting.log)
         keeper = stack.enter_context(keeping(setting, job, {name: sinks}, folder, how.checkpoint_every, earlier))
         announce(sinks, setting.dataset, name, why, earlier)
-        if not job.kernel:
-            tell(sinks, projected(setting, job))
+        tell(sinks, projected(setting, job))
         found = ran(setting, job, {name: sinks}, keeper, earlier, how.stop)
         outcome = found.outcomes[name]
-        result = result_of(setting, job.asked, outcome, why, found.survey_reads + outcome.reads)
-        result = saved(replace(result, kernel=json.loads(job.kernel) if job.kernel else None), folder)
+        result = saved(result_of(setting, job, outcome, why, found.survey_reads + outcome.reads), folder)
         keeper.finished = result.stopped not in RESUMABLE
         return result
 
@@ -184,6 +181,8 @@ def projected(setting: Setting, job: Job) -> Projection:
     """What the run will take. The speed is measured on large data, whose first pass is long."""
     dataset, asked = setting.dataset, job.asked
     sizes = {"workers": setting.workers, "threads": setting.threads}
+    if job.kernel:
+        return project_kernel(dataset, job.methods, asked.memory, **sizes)
     found = project(dataset, job.methods, asked.memory, asked.eps, **sizes)
     blocks = probed(dataset, setting.engine.parallel)
     if dataset.header is None or len(blocks) > PROBED_SHARE * dataset.blocks:
@@ -197,9 +196,10 @@ def tell(sinks: Sequence[Sink], found: Projection) -> None:
         sink.note("projection", str(found), **found.to_json())
 
 
-def result_of(setting: Setting, asked: Request, outcome: Outcome, why: str, reads: float) -> Result:
+def result_of(setting: Setting, job: Job, outcome: Outcome, why: str, reads: float) -> Result:
     """What is returned of an outcome; ``reads`` in all."""
     dataset, source, record, proved = setting.dataset, setting.source, outcome.record, outcome.check
+    asked = job.asked
     lower, upper = record.margin_lower, record.margin_upper
     if proved is not None:
         lower = proved.margin_lower if proved.verdict == FEASIBLE else lower
@@ -239,5 +239,6 @@ def result_of(setting: Setting, asked: Request, outcome: Outcome, why: str, read
         data=place,
         conflicts=named,
         detail=ending(outcome.decision, record) if proved is None else proved.message,
+        kernel=json.loads(job.kernel) if job.kernel else None,
         evidence=outcome.certificate,
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError
+from dfeas.kernelled import asked_kernel, known_kernel_method
 from dfeas.looking import Look, look
 from dfeas.racing import Race
 from dfeas.request import known, request
@@ -49,7 +50,9 @@ def submit(client: Client, X: str | Path, *, out: str | Path, **options: Any) ->
     ``X`` and ``out`` are paths that all workers see; ``options`` are those of ``dfeas.solve``. Should the driving worker die,
     another one goes on from the last checkpoint. Raises UsageError for options that make no sense.
     """
-    known(options.get("method", "auto"), ("auto",))
+    method, kernel = options.get("method", "auto"), options.get("kernel")
+    asked_kernel(kernel, options.get("gamma"), options.get("degree"), options.get("coef0"))
+    known(method, ("auto",)) if kernel is None else known_kernel_method(method, ("auto",))
     asked = {name: options.get(name) for name in ("margin_tolerance", "max_passes", "time_limit")}
     request(options.get("eps", 1e-3), memory=options.get("memory", "2GB"), **asked)
     run = secrets.token_hex(4)
@@ -104,7 +107,8 @@ def _drive(X: str, out: str, options: dict[str, Any]) -> str:
         found: Result | Race
         if resumable(Path(out)):
             every = {"checkpoint_every": options["checkpoint_every"]} if "checkpoint_every" in options else {}
-            found = resume(out, client=client, **every)
+            kernel = options.get("kernel")
+            found = resume(out, client=client, kernel=kernel if callable(kernel) else None, **every)
         else:
             found = solve(X, out=out, client=client, **options)
     return "finished" if isinstance(found, Race) else found.verdict

@@ -3,10 +3,11 @@
 It shares no code with passes and methods. What it has read of a dataset is compared with the fingerprint, whoever read it.
 
 With u = 2**-53 and float64 arithmetic, for any order of summation |fl(x'y) - x'y| <= m u / (1 - m u) |x|'|y|, and
-underflow adds at most m 2**-1074 (Higham, Accuracy and Stability, section 3.1). float32 entries are exact in float64.
+underflow adds at most m 2**-1074 (Higham, Accuracy and Stability, section 3.1). Entries are exact in float64.
 
 * Separator: every point's score must exceed its own bound; those that do not are decided by compensated products, and then in
-  integers, so that every one is decided. For points in float32 products in float32 come first, with bounds of their own. A
+  integers, so that every one is decided. For points that float32 holds exactly products in float32 come first, with bounds of
+  their own. A
   positive norm does not change a sign, so signs are those of the stored points. The margin is rounded down.
 * Gordan certificate: |Ax| of the signed unit columns, with the bounds of norms, products and sums added, rounded up, over a
   rounded-down sum of weights: no unit y has a larger margin. When that is next to nothing, it is proved where possible that
@@ -26,9 +27,12 @@ from typing import Any, Protocol
 
 import crc32c
 import numpy as np
+import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
 from dfeas.certificate import Certificate
+from dfeas.checked import Checked, DensePoints, SparsePoints
+from dfeas.checked import joined as joined_points
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.proof.balance import balance
 from dfeas.proof.signs import signs as signs_of
@@ -40,6 +44,8 @@ U, U32 = 2.0**-53, 2.0**-24
 TINY32 = 2.0**-149
 SQUARES = (1e-20, 1e30)
 """Squares of norms in float32 that underflow leaves alone, as it does the products of such points."""
+EXACT32 = ("int8", "uint8", "int16", "uint16", "float16", "float32")
+"""Types whose numbers are numbers of float32: integers below 2**24 are."""
 SINGLE = 10_000
 """Features up to which products in float32 tell anything."""
 AHEAD = 8
@@ -79,8 +85,8 @@ class Check:
     message: str
 
 
-Support = list[tuple[NDArray[np.float64], NDArray[np.float64]]]
-"""Signed points (r, d) as stored, and their factors (r,): weight over norm."""
+Support = list[tuple[Any, NDArray[np.float64]]]
+"""Signed points (r, d) as stored, arrays or CSR matrices, and their factors (r,): weight over norm."""
 
 
 @dataclass
@@ -175,7 +181,7 @@ def check_range(dataset: Dataset, first: int, stop: int, certificate: Certificat
         plain = None if seen is None else seen.stored(index, buffers)
         stored = dataset.points.read(index, buffers) if seen is None or plain is None else seen.differences(plain, buffers)
         label = dataset.labels.read(index, buffers)
-        found = Found(points=len(stored), checksums=[(crc(stored), crc(label))])
+        found = Found(points=stored.shape[0], checksums=[(crc(stored), crc(label))])
         origin = None if seen is None or plain is None else (plain, seen.point)
         block = _Stored(dataset.where, index * dataset.block_rows, stored, label, dataset.intercept, origin)
         if certificate.kind == "separator":
@@ -192,25 +198,49 @@ class _Stored:
 
     where: str
     start: int
-    points: NDArray[Any]  # (b, m)
+    points: Any  # (b, m), an array or a CSR matrix
     label: NDArray[Any]  # (b,)
     intercept: bool
     origin: tuple[NDArray[Any], NDArray[np.float64]] | None  # points (b, m) as stored, and the one (m,) that they are seen from
 
-    def wide(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    @property
+    def dense(self) -> bool:
+        """Whether the points are an array."""
+        return isinstance(self.points, np.ndarray)
+
+    @property
+    def size(self) -> int:
+        """Number of points."""
+        return int(self.points.shape[0])
+
+    def piece(self, dimension: int) -> int:
+        """Points that are looked at at a time."""
+        return max(1, PIECE_BYTES // (8 * dimension)) if self.dense else max(1, self.size)
+
+    def wide(self, rows: NDArray[np.int64]) -> Checked:
         """Some points in float64, with the intercept. Raises CheckFailedError when one is not finite."""
+        if not self.dense:
+            points = self.points[rows].astype(np.float64)
+            if not np.isfinite(points.data).all():
+                raise CheckFailedError(f"{self.where}: a point from {self.start} on is not finite; nothing can be proved")
+            if self.intercept:
+                points = scipy.sparse.hstack([points, scipy.sparse.csr_array(np.ones((len(rows), 1)))], format="csr")
+            return SparsePoints(points)
         points = np.ones((len(rows), self.points.shape[1] + self.intercept))
         points[:, : self.points.shape[1]] = self.points[rows]
         with np.errstate(over="ignore", invalid="ignore"):
             suspect = not np.isfinite(points.sum())  # as it is with any entry that is not finite
         if suspect and not np.isfinite(points).all():
             raise CheckFailedError(f"{self.where}: a point from {self.start} on is not finite; nothing can be proved")
-        return points
+        return DensePoints(points)
 
 
-def crc(array: NDArray[Any]) -> int:
-    """crc32c of the entries in C order."""
-    return int(crc32c.crc32c(np.ascontiguousarray(array).reshape(-1).view(np.uint8)))
+def crc(points: Any) -> int:
+    """crc32c of the entries in C order; of a CSR matrix indptr (as int64), indices and data follow each other."""
+    dense, found = isinstance(points, np.ndarray), 0
+    for array in (points,) if dense else (points.indptr.astype(np.int64), points.indices, points.data):
+        found = int(crc32c.crc32c(np.ascontiguousarray(array).reshape(-1).view(np.uint8), found))
+    return found
 
 
 def compare(dataset: Dataset, checksums: list[tuple[int, int]], fingerprint: str) -> None:
@@ -234,10 +264,10 @@ def _gamma(terms: int) -> float:
 
 
 def _look_at_scores(found: Found, block: _Stored, y: NDArray[np.float64]) -> None:
-    rows = np.arange(len(block.points))
-    if block.points.dtype == np.float32 and len(y) < SINGLE:
+    rows = np.arange(block.size)
+    if block.dense and block.points.dtype.name in EXACT32 and len(y) < SINGLE:
         rows = _not_by_float32(found, block, y)
-    size = max(1, PIECE_BYTES // (8 * len(y)))
+    size = block.piece(len(y))
     for piece in range(0, len(rows), size):
         _look_in_float64(found, block, rows[piece : piece + size], y)
 
@@ -255,7 +285,7 @@ def _not_by_float32(found: Found, block: _Stored, y: NDArray[np.float64]) -> NDA
     size = max(1, PIECE_BYTES // (4 * m))
     with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
         for piece in range(0, b, size):  # each in cache for both
-            points = block.points[piece : piece + size]
+            points = block.points[piece : piece + size].astype(np.float32, copy=False)
             np.dot(points, single[:m], out=score[piece : piece + size])
             np.einsum("ij,ij->i", points, points, out=square[piece : piece + size])
         square = square.astype(np.float64)
@@ -279,17 +309,17 @@ def _not_by_float32(found: Found, block: _Stored, y: NDArray[np.float64]) -> NDA
 
 def _look_in_float64(found: Found, block: _Stored, rows: NDArray[np.int64], y: NDArray[np.float64]) -> None:
     points, signs = block.wide(rows), block.label[rows].astype(np.float64)
-    m = points.shape[1] + 1  # a difference has one rounding more
+    m = points.terms + 1  # a difference has one rounding more
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        score = (points @ y) * signs
-        norm = np.sqrt(np.einsum("ij,ij->i", points, points))
-        length = norm * (1 + _gamma(m + 4)) * float(np.linalg.norm(y)) * (1 + _gamma(m + 4))
+        score = points.score(y) * signs
+        norm = points.norm()
+        length = norm * (1 + _gamma(m + 4)) * float(np.linalg.norm(y)) * (1 + _gamma(len(y) + 5))
         measured = (norm > NORMS[0]) & (norm < NORMS[1])  # squares that underflow or overflow do not matter there
         # |x|'|y| <= |x| |y|; where that does not do, |x|'|y| itself
         rate = UP * _gamma(m) / (1 - 2 * _gamma(m))
         bound = rate * length * UP + 4 * m * TINY
         near = np.flatnonzero(~(measured & (score > 2 * bound)))
-        bound[near] = rate * (np.abs(points[near]) @ np.abs(y)) + 4 * m * TINY
+        bound[near] = rate * points.magnitude(near, y) + 4 * m * TINY
         least = (score - bound) / (length * UP)
     proved = np.isfinite(score) & np.isfinite(bound) & (score > bound) & measured
     if proved.any():
@@ -298,7 +328,8 @@ def _look_in_float64(found: Found, block: _Stored, rows: NDArray[np.int64], y: N
     if not left.size or len(found.wrong) >= WRONG:
         return
     if block.origin is None:
-        sign, magnitude = signs_of(points[left], y)
+        parts = [signs_of(some, part) for _, some, part in points.narrow(left, y)]
+        sign, magnitude = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
     else:
         plain, origin = block.origin[0][rows[left]].astype(np.float64), np.broadcast_to(block.origin[1], (len(left), len(y)))
         sign, magnitude = signs_of(np.hstack([plain, origin]), np.append(y, -y))
@@ -312,14 +343,14 @@ def _look_in_float64(found: Found, block: _Stored, rows: NDArray[np.int64], y: N
 
 
 def _look_at_weights(found: Found, block: _Stored, certificate: Certificate) -> None:
-    low, high = np.searchsorted(certificate.support, [block.start, block.start + len(block.points)])
+    low, high = np.searchsorted(certificate.support, [block.start, block.start + block.size])
     rows = certificate.support[low:high] - block.start
     weights = certificate.weights[low:high]
     rows, weights = rows[weights > 0], weights[weights > 0]
     dimension = block.points.shape[1] + block.intercept
     if found.total is None or found.spread is None:
         found.total, found.spread = np.zeros(dimension), np.zeros(dimension)
-    size = max(1, PIECE_BYTES // (8 * dimension))
+    size = block.piece(dimension)
     for piece in range(0, len(rows), size):
         _weigh(found, block, rows[piece : piece + size], weights[piece : piece + size], certificate)
 
@@ -331,22 +362,23 @@ def _weigh(
     assert found.spread is not None, "zeros to begin with"
     chosen, signs = block.wide(rows), block.label[rows].astype(np.float64)
     with np.errstate(over="ignore", under="ignore"):
-        norm = np.sqrt(np.einsum("ij,ij->i", chosen, chosen))
-    zero = ~chosen.any(axis=1)
+        norm = chosen.norm()
+    zero = ~chosen.nonzero()
     if (~zero & ((norm < NORMS[0]) | (norm > NORMS[1]))).any():
         raise CheckFailedError(f"a point of the support has a norm outside {NORMS[0]:g} .. {NORMS[1]:g}; nothing can be proved")
     factor = np.divide(weights, norm, out=np.zeros(len(rows)), where=~zero) * signs
-    found.total += factor @ chosen
-    found.spread += np.abs(factor) @ np.abs(chosen)
+    total, spread = chosen.sums(factor)
+    found.total += total
+    found.spread += spread
     found.terms += len(rows) + 1
     if zero.any():
         found.zero = True
-    if not _may_be_exact(certificate, chosen.shape[1]):
+    if not _may_be_exact(certificate, chosen.terms):
         return
     if block.origin is not None:  # (x_j, 1), and the same for p below
-        chosen = np.hstack([block.origin[0][rows].astype(np.float64), np.ones((len(rows), 1))])
+        chosen = DensePoints(np.hstack([block.origin[0][rows].astype(np.float64), np.ones((len(rows), 1))]))
         found.origin = -np.append(block.origin[1], 1.0)
-    found.support.append((chosen * signs[:, None], np.abs(factor)))
+    found.support.append((chosen.scaled(signs), np.abs(factor)))
 
 
 def _separator(found: Found) -> Check:
@@ -373,9 +405,9 @@ def _gordan(found: Found, certificate: Certificate) -> Check:
     return Check("eps-infeasible", "rigorous", -1.0, min(1.0, upper), found.points, 0, text)
 
 
-def _may_be_exact(certificate: Certificate, dimension: int) -> bool:
+def _may_be_exact(certificate: Certificate, terms: int) -> bool:
     """Whether the support is so small that it is kept."""
-    return len(certificate.support) * dimension <= SUPPORT_ENTRIES
+    return len(certificate.support) * terms <= SUPPORT_ENTRIES
 
 
 def _exactly(found: Found, upper: float) -> str | None:
@@ -384,7 +416,9 @@ def _exactly(found: Found, upper: float) -> str | None:
         return "a point is zero, so no hyperplane has it on its positive side"
     if upper > NEARLY or not found.support:
         return None
-    points = np.concatenate([points for points, _ in found.support])
+    points = joined_points([points for points, _ in found.support], SUPPORT_ENTRIES)
+    if points is None:
+        return None
     factors = np.concatenate([factors for _, factors in found.support])
     if found.origin is not None:
         points, factors = np.vstack([points, found.origin]), np.append(factors, factors.sum())

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +62,8 @@ def check_any(engine: Maps, dataset: Dataset, certificate: Certificate, function
 
 def _check_shape(certificate: Certificate, dataset: Dataset) -> None:
     support, weights = certificate.support, certificate.weights
+    if dataset.entries is not None:
+        raise CheckFailedError("a certificate with a kernel is one of dense points, these are sparse")
     if dataset.intercept or certificate.y.size:
         raise CheckFailedError("a certificate with a kernel has neither an intercept nor y")
     if not len(support) or (support[1:] <= support[:-1]).any() or support[0] < 0 or support[-1] >= dataset.n:
@@ -77,7 +80,8 @@ def gathered(
     """Of each block its checksums, and points and labels of the support in it."""
     found, buffers = [], Buffers()
     for index in range(first, stop):
-        stored, label = dataset.points.read(index, buffers), dataset.labels.read(index, buffers)
+        stored: Any = dataset.points.read(index, buffers)
+        label = dataset.labels.read(index, buffers)
         start = index * dataset.block_rows
         low, high = np.searchsorted(support, [start, start + len(stored)])
         rows = support[low:high] - start
@@ -138,7 +142,8 @@ def scored(dataset: Dataset, first: int, stop: int, expansion: _Expansion) -> tu
     amount = expansion.amount
     size = max(1, TILE_BYTES // (8 * len(amount)))
     for index in range(first, stop):
-        stored, label = dataset.points.read(index, buffers), dataset.labels.read(index, buffers)
+        stored: Any = dataset.points.read(index, buffers)
+        label = dataset.labels.read(index, buffers)
         checksums.append((crc(stored), crc(label)))
         for start in range(0, len(stored), size):
             value, error = bounded(expansion.kernel, stored[start : start + size].astype(np.float64), expansion.points)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dfeas.csr import is_csr
 from dfeas.methods import METHODS, Facts
 from dfeas.passes import Recover, Select, Softmin, Survey
 from dfeas.store.scratch import Scratch
@@ -17,6 +18,8 @@ def content(value: Any) -> bytes:
     """The bits of every number in an answer."""
     if isinstance(value, np.ndarray):
         return value.tobytes()
+    if is_csr(value):
+        return content([value.data, value.indices, value.indptr])
     if isinstance(value, list | tuple):
         return b"".join(map(content, value))
     if hasattr(value, "__dataclass_fields__"):

@@ -1,5 +1,9 @@
-"""From the command line, in processes of their own: both engines, both verdicts, every method, kills, bad input."""
+"""From the command line: both engines, both verdicts, every method, kills, bad input.
 
+Commands run in this process; in one of their own where kills, clusters of their own, pipes or the start of it are tested.
+"""
+
+import io
 import json
 import os
 import shutil
@@ -8,8 +12,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import h5py
 import numpy as np
@@ -18,7 +24,7 @@ import zarr
 from click.testing import CliRunner
 
 from dfeas.checking import verify_run
-from dfeas.cli import commands
+from dfeas.cli import commands, main
 from dfeas.instances import Instance
 from dfeas.methods import METHODS
 from dfeas.store.writing import claim, release
@@ -26,8 +32,19 @@ from dfeas.store.writing import claim, release
 DFEAS = [sys.executable, "-c", "from dfeas.cli import main; main()"]
 
 
-def dfeas(*words: Any, cwd: Path | None = None, timeout: float = 100) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*DFEAS, *map(str, words)], cwd=cwd, capture_output=True, text=True, timeout=timeout, check=False)
+def dfeas(*words: Any, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    typed = ["dfeas", *map(str, words)]
+    out, err, code = io.StringIO(), io.StringIO(), None
+    with chdir(cwd or Path.cwd()), redirect_stdout(out), redirect_stderr(err), patch.object(sys, "argv", typed):
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code
+    return subprocess.CompletedProcess(typed, 0 if code is None else int(code), out.getvalue(), err.getvalue())
+
+
+def apart(*words: Any, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*DFEAS, *map(str, words)], cwd=cwd, capture_output=True, text=True, timeout=100, check=False)
 
 
 def start(*words: Any, cwd: Path) -> subprocess.Popen[str]:
@@ -121,7 +138,7 @@ def test_a_cluster_of_its_own_and_one_by_scheduler_file(room: Path, tmp_path: Pa
     file = tmp_path / "scheduler.json"
     file.write_text(json.dumps(client.scheduler_info()["address"] and {"address": client.scheduler.address}))
     for name, option in (("a", ("--local", 2)), ("b", ("--scheduler-file", file))):
-        done = dfeas("solve", "yes", "--out", tmp_path / name, *option, "--json", cwd=room)
+        done = apart("solve", "yes", "--out", tmp_path / name, *option, "--json", cwd=room)
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["verdict"] == "feasible"
     wrong = dfeas("solve", "yes", "--out", tmp_path / "c", "--local", 2, "--scheduler-file", file, cwd=room)
@@ -153,7 +170,7 @@ def test_ingest_and_a_users_zarr_array_lead_to_the_same_verdict(tmp_path: Path, 
 
 
 def test_stdout_is_the_result_only_and_a_pipe_has_no_colours(room: Path, tmp_path: Path) -> None:
-    done = dfeas("solve", "yes", "--out", tmp_path / "run", cwd=room)
+    done = apart("solve", "yes", "--out", tmp_path / "run", cwd=room)
     assert done.stdout.startswith("verdict      feasible (proof: rigorous)\n")
     assert "pass 1 " in done.stderr
     assert "\x1b" not in done.stdout + done.stderr
@@ -273,7 +290,7 @@ def test_bad_input_is_one_line_with_its_exit_code(room: Path, tmp_path: Path, ar
     def solve(*words: Any) -> subprocess.CompletedProcess[str]:
         return dfeas("solve", *words, "--out", out, cwd=tmp_path)
 
-    _refused(solve("nowhere"), 4, "nowhere: no such file or folder")
+    _refused(apart("solve", "nowhere", "--out", out, cwd=tmp_path), 4, "nowhere: no such file or folder")
     (tmp_path / "folder").mkdir()
     _refused(solve("folder"), 4, "neither a dfeas dataset nor a zarr array")
     zarr.create_array(tmp_path / "x", data=X, chunks=(1000, 8))

@@ -74,12 +74,14 @@ def test_a_submitted_run_that_fails_says_why(cluster: Any, dataset: Callable[...
         status(cluster, "0123")
     with pytest.raises(UsageError, match="eps"):
         submit(cluster, path, out=tmp_path / "other", eps=7)
+    with pytest.raises(UsageError, match="winnow does not work with a kernel"):
+        submit(cluster, path, out=tmp_path / "other", kernel="rbf", method="winnow")
 
 
 def test_the_command_line_submits_watches_and_fetches(cluster: Any, dataset: Callable[..., Any], tmp_path: Path) -> None:
     path, _ = dataset("planted", 10, 5000, margin=0.1)
     there = ["--scheduler", cluster.scheduler.address]
-    code, out, err = finished("submit", path, "--out", "run", *there, cwd=tmp_path)
+    code, out, err = finished("submit", path, "--out", "run", "--kernel", "rbf", *there, cwd=tmp_path)
     assert code == 0, err
     run = out.strip()
     assert f"dfeas fetch {run}" in err
@@ -91,6 +93,7 @@ def test_the_command_line_submits_watches_and_fetches(cluster: Any, dataset: Cal
     code, out, err = finished("fetch", run, *there, cwd=tmp_path)
     assert (code, out.strip()) == (0, run), err
     assert finished("verify", tmp_path / run)[0] == 0
+    assert json.loads((tmp_path / run / "result.json").read_text())["kernel"]["name"] == "rbf"
     code, out, err = finished("status", run)
     assert (code, "--scheduler" in err) == (2, True)
 

@@ -1,6 +1,7 @@
 """Our frozen values in a file, bit for bit, without pickle: a tree in JSON, and one stream of arrays.
 
-Written are None, bools, numbers, text, tuples, lists, dicts with text keys, dataclasses of dfeas, and NumPy arrays and scalars.
+Written are None, bools, numbers, text, tuples, lists, dicts with text keys, dataclasses of dfeas, NumPy arrays and scalars, and
+CSR matrices.
 Loading calls nothing but the constructors of dataclasses of dfeas. Arrays keep their strides: BLAS sums a strided vector in
 another order, and a run that goes on must find the same bits. What was one array in several places is one array again.
 """
@@ -17,6 +18,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.csr import checked, csr, is_csr
 from dfeas.errors import CorruptDataError
 from dfeas.store.sources import DAMAGE
 from dfeas.version import __version__
@@ -83,6 +85,9 @@ def _encoded(value: Any, arrays: _Arrays) -> Any:
         return value
     if isinstance(value, np.ndarray):
         return {"array": arrays.place(value)}
+    if is_csr(value):
+        held = [arrays.place(array) for array in (value.data, value.indices, value.indptr)]
+        return {"csr": [*held, value.shape[1]]}
     if isinstance(value, tuple | list):
         return {type(value).__name__: [_encoded(entry, arrays) for entry in value]}
     if isinstance(value, dict):
@@ -145,6 +150,9 @@ def _decoded(tree: Any, arrays: list[NDArray[Any]]) -> Any:
         return arrays[content]
     if kind == "scalar":
         return arrays[content][()]
+    if kind == "csr":
+        data, indices, indptr = (arrays[place] for place in content[:3])
+        return checked(csr(data, indices, indptr, content[3]))
     if kind == "dict":
         return {key: _decoded(entry, arrays) for key, entry in content.items()}
     if kind in ("tuple", "list"):

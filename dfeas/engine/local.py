@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from dfeas.blas import one_thread, processors
 from dfeas.engine.pairs import join_pairs, pairs_of, scan_pairs
 from dfeas.engine.ranges import cut, fold_blocks, join, parts, pieces, scan_range
+from dfeas.engine.shelf import Shelf
 from dfeas.passes import OnPairs, OnVectors, Ordered, Question
 from dfeas.store import Dataset
 from dfeas.store.reading import Cost
@@ -31,6 +32,7 @@ class LocalEngine:
         self._threads = threads or processors()
         self.parallel = max(1, min(self._threads, dataset.blocks))
         self.cost = Cost()
+        self.shelf: Shelf | None = None  # what pairs may keep between questions
         self._stop = Event()
         self._pool = ThreadPoolExecutor(self._threads, "dfeas-scan")
 
@@ -46,7 +48,8 @@ class LocalEngine:
             answer = self._fold(question)
         elif isinstance(question, OnPairs):
             pairs = len(pairs_of(self.dataset, question))
-            answer, self.cost, _ = join_pairs(question, self.map(scan_pairs, question, self._stop.is_set, count=pairs))
+            scanned = self.map(scan_pairs, question, self._stop.is_set, self.shelf, count=pairs)
+            answer, self.cost, _ = join_pairs(question, scanned)
         else:
             blocks = parts(question)[1]
             count = None if blocks is None else len(blocks)

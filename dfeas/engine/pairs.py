@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dfeas.engine.ranges import Stop, StoppedError
+from dfeas.engine.shelf import Shelf
 from dfeas.engine.tree import Tree
 from dfeas.passes import OnPairs
 from dfeas.passes.block import Block
@@ -50,9 +51,36 @@ def pairs_of(dataset: Dataset, question: OnPairs) -> list[tuple[range, range]]:
     found = [
         (all_runs[i], all_runs[j]) for i in range(len(all_runs)) for j in range(i, len(all_runs)) if touched[i] or touched[j]
     ]
-    rows = dataset.block_rows
-    found.sort(key=lambda pair: (pair[0].start // rows, pair[1].start // rows))
-    return found or [(all_runs[0], all_runs[0])]
+    return in_order(found, dataset.block_rows) or [(all_runs[0], all_runs[0])]
+
+
+def in_order(pairs: list[tuple[range, range]], block_rows: int) -> list[tuple[range, range]]:
+    """As they are read: all pairs of parts of two blocks follow each other."""
+    return sorted(pairs, key=lambda pair: (pair[0].start // block_rows, pair[1].start // block_rows))
+
+
+def blocks_of(run: range, block_rows: int) -> range:
+    """The blocks that a run is in."""
+    return range(run.start // block_rows, (run.stop - 1) // block_rows + 1)
+
+
+def points_read(dataset: Dataset) -> int:
+    """Points that one thread reads to let all pairs meet."""
+    all_runs = runs(dataset.n, dataset.m, dataset.block_rows)
+    total = 0
+    blocks: list[int] = []  # the last two, as below
+    prepared: tuple[int, ...] = ()
+    for left, right in in_order([(one, other) for i, one in enumerate(all_runs) for other in all_runs[i:]], dataset.block_rows):
+        for run in (left, right):
+            if run.start in prepared:
+                continue
+            prepared = (*prepared, run.start)
+            for index in blocks_of(run, dataset.block_rows):
+                if index not in blocks:
+                    total += min(dataset.block_rows, dataset.n - index * dataset.block_rows)
+                blocks = [*(known for known in blocks if known != index), index][-2:]
+        prepared = (left.start, right.start)
+    return total
 
 
 class _Held:
@@ -77,7 +105,7 @@ class _Held:
         dataset = self._dataset
         points = np.empty((len(run), dataset.m), dataset.dtype)
         label, norm = np.empty(len(run), np.int8), np.empty(len(run))
-        for index in range(run.start // dataset.block_rows, (run.stop - 1) // dataset.block_rows + 1):
+        for index in blocks_of(run, dataset.block_rows):
             block = self._read(index)
             first, stop = max(run.start, block.start), min(run.stop, block.start + block.size)
             here, there = slice(first - run.start, stop - run.start), slice(first - block.start, stop - block.start)
@@ -99,7 +127,7 @@ class _Held:
 
 
 def scan_pairs(
-    dataset: Dataset, first: int, stop: int, question: OnPairs, stopped: Stop | None = None
+    dataset: Dataset, first: int, stop: int, question: OnPairs, stopped: Stop | None = None, shelf: Shelf | None = None
 ) -> tuple[Any, Cost, list[int]]:
     """Scan the pairs first .. stop-1; returns the nodes of the fixed tree, what it cost, and the blocks that were read."""
     tree, cost = Tree(question), Cost()
@@ -108,7 +136,7 @@ def scan_pairs(
         if stopped is not None and stopped():
             raise StoppedError
         before, began = cost.read_seconds, perf_counter()
-        tree.push(0, position, question.scan(*held.pair(*pair)))
+        tree.push(0, position, question.scan(*held.pair(*pair), shelf))
         cost.scan_seconds += perf_counter() - began - (cost.read_seconds - before)
     return tree.nodes, cost, held.reads
 

@@ -59,7 +59,7 @@ class Held:
 
     def __sizeof__(self) -> int:
         """Bytes of the points, so that the scheduler brings the carry to them."""
-        return sum(block.points.nbytes for block in self.blocks)
+        return sum(block.nbytes for block in self.blocks)
 
 
 def read_range(source: Source, first: int, stop: int) -> Held:

@@ -10,7 +10,7 @@ Reference: Ramdas and Pena 2014, section 3.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,13 +18,9 @@ from typing import Any
 import numpy as np
 
 from dfeas.kernels.kernel import Array, Floats, Kernel
-from dfeas.passes import OnPairs
+from dfeas.kernels.tiles import Run, Tiles, cuts
+from dfeas.passes import Keeps, OnPairs
 from dfeas.passes.block import Block, Indices
-
-TILE_ROWS = 512
-"""Of both sides: a tile is 1 MB in float32, and stays in cache until it has been used."""
-SINGLE_SQUARE = 8.0
-"""In float32 exp(-gamma |x - z|^2) is right to about 1e-6 up to this gamma |x|^2: it is a difference of such numbers."""
 
 NOTHING = 2.0**-100
 """A coefficient below this share of the greatest of its run is none: far below rounding, and slow where float32 has no digits
@@ -33,64 +29,6 @@ left for it.
 
 Partial = tuple[tuple[int, Floats], ...]
 """Rows of the answer: the first row of a run, and (b, k); in order of runs."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """A run of points, prepared for tiles in the precisions that were asked for."""
-
-    kernel: Kernel
-    start: int
-    points: Array  # (b, m), or (b, m + 1) with the intercept
-    label: Floats  # (b,) -1 or +1
-
-    @classmethod
-    def of(cls, kernel: Kernel, block: Block) -> Run:
-        """Views of a block, but for the intercept."""
-        points = block.points
-        if block.intercept:
-            points = np.column_stack([points, np.ones(block.size, points.dtype)])
-        return cls(kernel, block.start, points, block.label.astype(np.float64))
-
-    @property
-    def rows(self) -> slice:
-        """Of the data."""
-        return slice(self.start, self.start + len(self.points))
-
-    @cached_property
-    def cuts(self) -> list[slice]:
-        """Rows of each tile, of about equal length."""
-        return cuts(len(self.points))
-
-    @cached_property
-    def safe(self) -> bool:
-        """Whether products in float32 are good enough. The square root of "exponential" would double their relative error."""
-        if self.points.dtype != np.float32 or not self.kernel.of_products or self.kernel.name == "exponential":
-            return False
-        if self.kernel.name != "rbf":
-            return True  # products of unit vectors
-        square = np.einsum("ij,ij->i", self.points, self.points, dtype=np.float64)
-        return bool(self.kernel.gamma * square.max() <= SINGLE_SQUARE)
-
-    @cached_property
-    def narrow(self) -> list[tuple[Array, Array]]:
-        """Prepared tiles in float32."""
-        return [self.kernel.prepared(self.points[cut], True) for cut in self.cuts]
-
-    @cached_property
-    def wide(self) -> list[tuple[Array, Array]]:
-        """Prepared tiles in float64."""
-        return [self.kernel.prepared(self.points[cut], False) for cut in self.cuts]
-
-    def tiles(self, single: bool) -> list[tuple[Array, Array]]:
-        """For the left and for the right of ``Kernel.tile``, cut by cut."""
-        return self.narrow if single else self.wide
-
-
-def cuts(rows: int) -> list[slice]:
-    """Rows of tiles of about equal length, at most ``TILE_ROWS``."""
-    count = -(-rows // TILE_ROWS)
-    return [slice(rows * i // count, rows * (i + 1) // count) for i in range(count)]
 
 
 @dataclass(frozen=True)
@@ -120,7 +58,19 @@ class GramProduct(OnPairs):
 
     kernel: Kernel
     V: Floats  # (n, k)
-    signed: bool = True
+    signed: bool | tuple[bool, ...] = True  # of all columns, or of each
+    widths: tuple[int, ...] = ()  # columns of each question, where it answers several
+
+    @property
+    def company(self) -> Kernel:
+        """Products of one kernel share its tiles."""
+        return self.kernel
+
+    def joined(self, questions: Sequence[GramProduct]) -> GramProduct:
+        """All their columns in one product: a tile is computed once for all of them."""
+        widths = tuple(question.V.shape[1] for question in questions)
+        signed = [part for question in questions for part in np.broadcast_to(question.signed, question.V.shape[1]).tolist()]
+        return GramProduct(self.kernel, np.hstack([question.V for question in questions]), tuple(signed), widths)
 
     def touches(self, rows: range) -> bool:
         """Whether V is anything but zero there."""
@@ -130,54 +80,49 @@ class GramProduct(OnPairs):
         """Points, for tiles on either side."""
         return Run.of(self.kernel, block)
 
-    def scan(self, left: Run, right: Run) -> Partial:
+    def scan(self, left: Run, right: Run, shelf: Keeps | None = None) -> Partial:
         """Tiles of both, or those of the columns that count where they are fewer."""
-        single = left.safe and right.safe
+        kept = None if shelf is None else shelf.get((self.kernel, left.start, right.start))
+        single = left.safe and right.safe if kept is None else kept.single
         ours, theirs = self._coefficients(left, single), self._coefficients(right, single)
         rows, others = len(left.points), len(right.points)
         few = rows * len(theirs.support) + others * len(ours.support) < rows * others
-        if left is right:
-            answer = self._of_support(left, left, ours, single) if few else self._square(left, ours, single)
-            return ((left.start, self._with_sign(left, answer)),)
-        if few:
+        answers: tuple[Floats, ...]
+        if few and left is right:
+            answers = (self._of_support(left, left, ours, single),)
+        elif few:
             answers = self._of_support(left, right, theirs, single), self._of_support(right, left, ours, single)
         else:
-            answers = self._both(left, right, ours, theirs, single)
-        return (left.start, self._with_sign(left, answers[0])), (right.start, self._with_sign(right, answers[1]))
+            tiles = kept or Tiles.of(left, right, single, shelf)
+            answers = (self._square(tiles, ours),) if left is right else self._both(tiles, ours, theirs)
+        return tuple((run.start, self._with_sign(run, values)) for run, values in zip((left, right), answers, strict=False))
 
     def _coefficients(self, run: Run, single: bool) -> Coefficients:
         return Coefficients.of(self._with_sign(run, self.V[run.rows]), single)
 
     def _with_sign(self, run: Run, values: Floats) -> Floats:
-        return values * run.label[:, None] if self.signed else values
+        return np.where(self.signed, values * run.label[:, None], values)
 
-    def _both(self, left: Run, right: Run, ours: Coefficients, theirs: Coefficients, single: bool) -> tuple[Floats, Floats]:
+    def _both(self, tiles: Tiles, ours: Coefficients, theirs: Coefficients) -> tuple[Floats, Floats]:
         """Each tile once, for the rows of both runs."""
-        answers = np.zeros((len(left.points), self.V.shape[1])), np.zeros((len(right.points), self.V.shape[1]))
-        for here, (one, _) in zip(left.cuts, left.tiles(single), strict=True):
-            for there, (_, other) in zip(right.cuts, right.tiles(single), strict=True):
-                if ours.values[here].any() or theirs.values[there].any():
-                    tile = self.kernel.tile(one, other)
-                    answers[0][here] += tile @ theirs.values[there]
-                    answers[1][there] += tile.T @ ours.values[here]
+        answers = np.zeros((len(ours.values), self.V.shape[1])), np.zeros((len(theirs.values), self.V.shape[1]))
+        for i, j, here, there in tiles.places:
+            if ours.values[here].any() or theirs.values[there].any():
+                tile = tiles.tile(i, j)
+                answers[0][here] += tile @ theirs.values[there]
+                answers[1][there] += tile.T @ ours.values[here]
         return answers[0] * theirs.scale, answers[1] * ours.scale
 
-    def _square(self, run: Run, ours: Coefficients, single: bool) -> Floats:
+    def _square(self, tiles: Tiles, ours: Coefficients) -> Floats:
         """A run with itself: tiles above the diagonal for both sides, those on it once."""
-        answer = np.zeros((len(run.points), self.V.shape[1]))
-        for here, there, tile in self._upper(run, ours, single):
-            answer[here] += tile @ ours.values[there]
-            if here != there:
-                answer[there] += tile.T @ ours.values[here]
+        answer = np.zeros((len(ours.values), self.V.shape[1]))
+        for i, j, here, there in tiles.places:
+            if ours.values[here].any() or ours.values[there].any():
+                tile = tiles.tile(i, j)
+                answer[here] += tile @ ours.values[there]
+                if i != j:
+                    answer[there] += tile.T @ ours.values[here]
         return answer * ours.scale
-
-    def _upper(self, run: Run, ours: Coefficients, single: bool) -> Iterator[tuple[slice, slice, Array]]:
-        """Tiles on and above the diagonal that count."""
-        tiles = run.tiles(single)
-        for i, here in enumerate(run.cuts):
-            for j, there in enumerate(run.cuts[i:], i):
-                if ours.values[here].any() or ours.values[there].any():
-                    yield here, there, self.kernel.tile(tiles[i][0], tiles[j][1])
 
     def _of_support(self, run: Run, other: Run, theirs: Coefficients, single: bool) -> Floats:
         """Rows of one run, columns of another that count."""
@@ -197,9 +142,9 @@ class GramProduct(OnPairs):
             found[start] = found[start] + values if start in found else values
         return tuple(sorted(found.items()))
 
-    def finish(self, partial: Partial) -> Floats:
-        """All rows; those that met nothing are zero."""
+    def finish(self, partial: Partial) -> Floats | tuple[Floats, ...]:
+        """All rows; those that met nothing are zero. For several questions the columns of each."""
         answer = np.zeros(self.V.shape)
         for start, values in partial:
             answer[start : start + len(values)] = values
-        return answer
+        return tuple(np.split(answer, np.cumsum(self.widths)[:-1], axis=1)) if self.widths else answer

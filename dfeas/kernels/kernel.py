@@ -18,6 +18,7 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError, UsageError
+from dfeas.passes.points import Points, dense, is_dense, working
 
 Floats = NDArray[np.float64]
 Array = NDArray[np.float32] | NDArray[np.float64]
@@ -201,6 +202,11 @@ def kernel_of(
     )
     _check(found)
     return found, gamma is None and "gamma" in takes
+
+
+def seen(points: Points) -> Array:
+    """Points as kernels see them, in an array: integers would overflow in a function of Python."""
+    return points.astype(working(points.dtype), copy=False) if is_dense(points) else dense(points)
 
 
 def usual_gamma(kernel: Kernel, sample: Array) -> float:

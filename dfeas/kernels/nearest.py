@@ -109,8 +109,8 @@ def _pivoted(gram: Floats, delta: float, active: NDArray[np.bool_]) -> tuple[Flo
     for step in range(1, STEPS + 1):
         rows = np.flatnonzero(active)
         alpha[:] = 0
-        alpha[rows] = _solved(gram[np.ix_(rows, rows)], delta)
-        slope = gram[:, rows] @ alpha[rows] - 1
+        alpha[rows] = _solved(gram, rows, delta)
+        slope = gram @ alpha - 1
         wrong = np.where(active, alpha < -ROUNDING * np.abs(alpha).max(), slope < -ROUNDING)
         count = int(wrong.sum())
         if not count or step == STEPS:
@@ -130,13 +130,16 @@ def _pivoted(gram: Floats, delta: float, active: NDArray[np.bool_]) -> tuple[Flo
     return alpha, alpha > 0, step
 
 
-def _solved(matrix: Floats, delta: float) -> Floats:
-    """(M + delta I)^-1 1; of M as rounding left it, which may need more than delta to be positive definite."""
-    n = len(matrix)
+def _solved(gram: Floats, rows: NDArray[np.int64], delta: float) -> Floats:
+    """(M + delta I)^-1 1, M the given rows and columns of G, as rounding left it: it may need more than delta to be positive
+    definite.
+    """
+    chosen, n = np.ix_(rows, rows), len(rows)
     for ridge in (delta, *RIDGES[::-1]):
-        system = matrix.copy()
+        system = gram[chosen]
         system[np.diag_indices(n)] += max(delta, ridge)
-        factor, info = scipy.linalg.lapack.dpotrf(system, lower=1, overwrite_a=1, clean=0)
+        # M is its own transpose, which LAPACK takes without a copy
+        factor, info = scipy.linalg.lapack.dpotrf(system.T, lower=1, overwrite_a=1, clean=0)
         if info == 0:
             return np.asarray(scipy.linalg.lapack.dpotrs(factor, np.ones(n), lower=1)[0])
-    raise indefinite(matrix)
+    raise indefinite(gram[chosen])

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dfeas.kernels.kernel import Array, Floats, Kernel
-from dfeas.passes.block import Block, Indices
+from dfeas.kernels.kernel import Array, Floats, Kernel, seen
+from dfeas.passes.block import Block, Indices, working
 from dfeas.passes.columns import Columns
 from dfeas.passes.select import Selection, SelectPartial, finished, merged
 
@@ -50,7 +50,7 @@ class KernelSelect:
 
     def _fast(self, block: Block) -> tuple[Floats, float]:
         """Scores (b,), and how far rounding may have moved them; 0 for float64, whose rounding the checker knows."""
-        if block.points.dtype != np.float32 or not self.kernel.of_products or self.points.dtype != np.float32:
+        if working(block.points.dtype) != np.float32 or not self.kernel.of_products or self.points.dtype != np.float32:
             return self.scores(block, np.arange(block.size)), 0.0
         slack = float(np.abs(self.amount).sum()) * self._rounding(block)
         if slack > 0.1:
@@ -68,7 +68,7 @@ class KernelSelect:
 
     def scores(self, block: Block, rows: Indices, *, single: bool = False) -> Floats:
         """Scores (r,) a_j'y of some rows."""
-        return scores(self.kernel, self.points, self.amount, block.points[rows], single) * block.label[rows]
+        return scores(self.kernel, self.points, self.amount, seen(block.points[rows]), single) * block.label[rows]
 
     def merge(self, first: SelectPartial, second: SelectPartial) -> SelectPartial:
         """Keep the ``cap`` lowest of both."""

@@ -26,9 +26,10 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 
 from dfeas.errors import BadInputError
-from dfeas.kernels.kernel import Array, Floats, Kernel, opposite
+from dfeas.kernels.kernel import Array, Floats, Kernel, opposite, seen
 from dfeas.kernels.nearest import Nearest, least_score, length_of, nearest
 from dfeas.kernels.select import KernelSelect
+from dfeas.kernels.tiles import cuts
 from dfeas.methods import Bracket, Evidence, Expansion, Facts, Sparse
 from dfeas.passes import Columns, Partial, Selection, sample
 from dfeas.passes.block import Indices
@@ -108,7 +109,7 @@ class KernelWorkingSet:
         share = 2.0 if state.bracket.lower > 0 else 0.5
         threshold = max(0.0, share * state.margin)
         quota = -(-4 * cap // facts.blocks)
-        return KernelSelect(self.kernel, chosen.points, state.amount[used] * chosen.scale, threshold, cap, quota)
+        return KernelSelect(self.kernel, seen(chosen.points), state.amount[used] * chosen.scale, threshold, cap, quota)
 
     def tell(self, state: KernelWorkingSetState, answer: Columns | Selection) -> KernelWorkingSetState:
         """Add the points, and separate W again unless y has separated all."""
@@ -137,10 +138,10 @@ class KernelWorkingSet:
         """Separate W."""
         points = state.points
         assert points is not None
-        gram = signed_gram(self.kernel, points.points, points.scale)
+        gram = signed_gram(self.kernel, seen(points.points), points.scale)
         if not (np.diagonal(gram) > 0).all():
             return _conflict(state, points.index[[int(np.diagonal(gram).argmin())]])
-        pair = opposite(points.points, points.scale)
+        pair = opposite(seen(points.points), points.scale)
         if pair is not None:
             return _conflict(state, np.sort(points.index[list(pair)]))
         start = state.amount > 0 if len(state.amount) else None
@@ -183,14 +184,20 @@ def capacity(facts: Facts) -> int:
 
 def signed_gram(kernel: Kernel, points: Array, labels: Floats) -> Floats:
     """G (s, s) of points (s, m) in float64. Raises BadInputError when the kernel is not symmetric."""
-    tile = kernel.tile(*kernel.prepared(points, False))
-    apart = np.abs(tile - tile.T)
-    if apart.max() > SYMMETRIC:
-        i, j = np.unravel_index(int(apart.argmax()), apart.shape)
-        raise BadInputError(
-            f"the kernel is not symmetric: K(x, z) = {tile[i, j]:.6g} and K(z, x) = {tile[j, i]:.6g} for two points"
-        )
-    return np.asarray((tile + tile.T) / 2 * np.outer(labels, labels))
+    gram = np.asarray(kernel.tile(*kernel.prepared(points, False)), np.float64)
+    parts = cuts(len(gram))
+    for i, here in enumerate(parts):
+        for there in parts[i:]:  # in place and in cache: transposing the whole takes longer than computing it
+            one, other = gram[here, there], gram[there, here].T
+            apart = np.abs(one - other)
+            if apart.max() > SYMMETRIC:
+                place = np.unravel_index(int(apart.argmax()), apart.shape)
+                raise BadInputError(
+                    f"the kernel is not symmetric: K(x, z) = {one[place]:.6g} and K(z, x) = {other[place]:.6g} for two points"
+                )
+            mean = (one + other) / 2 * np.outer(labels[here], labels[there])
+            gram[here, there], gram[there, here] = mean, mean.T
+    return gram
 
 
 def by_rows(gram: Floats, known: Nearest, tolerance: float | None) -> Nearest:

@@ -23,6 +23,7 @@ from dfeas.methods.protocol import Bracket, Evidence, Facts, Sparse
 from dfeas.methods.tally import Tally
 from dfeas.passes import Columns, Select, Selection
 from dfeas.passes.block import Floats, Indices
+from dfeas.passes.points import Tile, add_row, row_dot
 
 LEAST_QUOTA = 16
 """A block may give so many columns, and four times its share: data in random order loses nothing by it."""
@@ -93,7 +94,7 @@ class Mistakes:
     def init(self, facts: Facts) -> MistakesState:
         """Nothing is corrected yet: y = 0, which every column is a mistake of."""
         # a column, its copy in a merge, and partials of both ends of a range
-        fits = max(1, facts.memory // (64 * facts.m))
+        fits = max(1, int(facts.memory // (64 * (2 * facts.entries or facts.m))))
         cap = min(self.cap or max(1000, 20 * facts.m), fits, facts.n)
         quota = min(cap, max(LEAST_QUOTA, -(-4 * cap // facts.blocks)))
         most = self.most or min(max(1000, facts.n // 4), 100_000)
@@ -133,7 +134,7 @@ class Mistakes:
         if length > 0:
             state = replace(state, reach=_reach(state, float(beyond.max()), len(beyond)))
         shares = self.rule.shares(answer.columns)
-        vectors = answer.columns.unit() * shares[:, None]
+        vectors = answer.columns.scaled(shares)
         left, worst = state.most, int(beyond.argmax())
         while left > 0:
             guess, more = state.guess, min(left, self._left(state))
@@ -204,7 +205,7 @@ def _reach(state: MistakesState, worst: float, gathered: int) -> float:
 
 def correct(
     total: Floats,
-    columns: Floats,
+    columns: Tile,
     most: int,
     direction: Callable[[Floats], Floats] = lambda total: total,
     bar: float = 0.0,
@@ -216,7 +217,7 @@ def correct(
     Returns the new sum (m,) and how often each column was added (c,).
     """
     total = total.copy()
-    count = np.zeros(len(columns), np.int64)
+    count = np.zeros(columns.shape[0], np.int64)
     made = 0
     while made < most:
         y = direction(total)
@@ -226,10 +227,9 @@ def correct(
         if not wrong.size:
             break
         for position, j in enumerate(wrong):
-            column = columns[j]
             # y has not changed since the first was found wrong, by a product that may round differently
-            if position == 0 or column @ y <= _height(bar, y):
-                total += column
+            if position == 0 or row_dot(columns, j, y) <= _height(bar, y):
+                add_row(total, columns, j)
                 y = direction(total)
                 count[j] += 1
                 made += 1

@@ -23,6 +23,12 @@ class Facts:
     itemsize: int = 8  # bytes of an entry as stored
     tolerance: float | None = None  # the bracket is to be closed to this share of its upper end
     radius: float = 1.0  # length of the longest point as stored, with its intercept
+    entries: float = 0.0  # stored ones of a column, on average; 0 for dense points
+
+    @property
+    def column_bytes(self) -> float:
+        """Bytes of a column in memory; of a sparse one with its indices, and a copy of its entries in float64."""
+        return self.entries * (self.itemsize + 12) if self.entries else self.m * self.itemsize
 
 
 @dataclass(frozen=True, slots=True)

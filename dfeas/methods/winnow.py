@@ -38,7 +38,7 @@ class Multiplicative:
 
     def shares(self, columns: Columns) -> Floats:
         """1 / |a_j|_inf."""
-        greatest = np.abs(columns.unit()).max(axis=1)
+        greatest = columns.largest()
         return np.asarray(np.divide(1.0, greatest, out=np.zeros_like(greatest), where=greatest > 0))
 
     def direction(self, total: Floats, guess: float) -> Floats:

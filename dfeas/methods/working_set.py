@@ -43,6 +43,9 @@ from dfeas.workingset import CONFLICT, SEPARATED, ColumnMatrix, Solution, basic,
 CLOSEST = 1e-6
 """Nearest to the widest margin that is tried when the checker refuses separators."""
 
+DENSE_MOST = 4000
+"""Features of sparse columns up to which a basis of them is held dense."""
+
 PATIENCE = 100
 """Passes with dropped columns after which a separator is expected no more."""
 
@@ -159,6 +162,8 @@ class WorkingSet:
         """Make room for the taken columns, the lowest first; the next x is no worse than on the segment to the first."""
         assert state.columns is not None
         assert state.best is not None
+        if state.facts.entries and state.facts.m > DENSE_MOST:
+            return replace(state, stalled="memory holds no more columns, and these are too wide to choose which to drop")
         closeness = min(CAPPED_TOLERANCE, state.closeness or 1.0)
         old, weight = _located(state.columns, state.best)
         held = state.columns
@@ -214,12 +219,12 @@ def _located(columns: Columns, x: Sparse) -> tuple[Indices, Floats]:
 def _combined(columns: Columns, x: Sparse) -> Floats:
     """Ax (m,)."""
     place, weight = _located(columns, x)
-    return np.asarray(weight @ columns.take(place).unit())
+    return columns.take(place).combined(weight)
 
 
 def _toward(x: Floats, anchors: Columns, column: Columns) -> Floats:
     """Weights (s + 1,) of the point nearest to zero on the segment from that of x (s,) to the column."""
-    z, end = x @ anchors.unit(), column.unit()[0]
+    z, end = anchors.combined(x), column.unit()[0]
     step = end - z
     square = float(step @ step)
     t = min(1.0, max(0.0, -float(z @ step) / square)) if square > 0 else 0.0

@@ -20,14 +20,19 @@ FROM_EACH = 16
 """Blocks of the sample, at least, where there are many: neighbours are often alike."""
 
 
+DIRECT_SPARSE = 1000
+"""Largest system of sparse columns that the solver in memory factorises."""
+
+
 def column_bytes(facts: Facts) -> int:
     """Bytes of a column in memory."""
-    return facts.m * facts.itemsize + ROW_OVERHEAD
+    return int(facts.column_bytes) + ROW_OVERHEAD
 
 
 def solver_bytes(facts: Facts) -> int:
     """Bytes of the systems that the solver in memory works on, whatever W: about twenty of m x m in float64."""
-    return 160 * min(facts.m, facts.n) ** 2
+    size = min(facts.m, facts.n, DIRECT_SPARSE) if facts.entries else min(facts.m, facts.n)
+    return 160 * size**2 + 160 * facts.m * bool(facts.entries)
 
 
 def capacity(facts: Facts) -> int:

@@ -6,7 +6,7 @@ from dfeas.passes.gram import Gram, GramAnswer
 from dfeas.passes.histogram import Counts, Histogram
 from dfeas.passes.online import Online, OnlineAnswer
 from dfeas.passes.project import Combine, CombineAnswer, Excess, ExcessAnswer, Positive, Shift, ShiftAnswer
-from dfeas.passes.protocol import Alone, AnyPass, Fold, OnPairs, OnVectors, Ordered, Partial, Pass, Question, VectorPass
+from dfeas.passes.protocol import Alone, AnyPass, Fold, Keeps, OnPairs, OnVectors, Ordered, Partial, Pass, Question, VectorPass
 from dfeas.passes.recover import Recover, SparseWeights
 from dfeas.passes.sample import Sample, sample
 from dfeas.passes.select import Select, Selection
@@ -28,6 +28,7 @@ __all__ = [
     "Gram",
     "GramAnswer",
     "Histogram",
+    "Keeps",
     "OnPairs",
     "OnVectors",
     "Online",

@@ -15,9 +15,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Array = NDArray[np.float32] | NDArray[np.float64]
-Indices = NDArray[np.int64]
+from dfeas.passes.points import (
+    Array,
+    Floats,
+    Indices,
+    Points,
+    Tile,
+    combined,
+    dense,
+    dots,
+    is_dense,
+    longest,
+    nbytes,
+    norms,
+    tile,
+    working,
+)
 
 TILE_BYTES = 4 << 20
 """A scan works on tiles of this size: they stay in cache between the two products, and need few Python calls, which is
@@ -25,20 +38,6 @@ what threads of one process contend for."""
 
 # Single precision neither overflows nor underflows in a product with entries of at most 1 for norms in this range.
 _SINGLE_NORMS = (1e-25, 1e25)
-
-
-CONVERTED = 1 << 14
-"""Entries that are converted at a time: they stay in cache (half the time of a whole block)."""
-
-
-def norms(points: Array) -> Floats:
-    """Euclidean norms (b,) in float64 of points (b, m); overflow gives inf and underflow 0, without a warning."""
-    found, rows = np.empty(len(points)), max(1, CONVERTED // max(1, points.shape[1]))
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        for first in range(0, len(points), rows):
-            wide = points[first : first + rows].astype(np.float64, copy=False)
-            np.einsum("ij,ij->i", wide, wide, out=found[first : first + rows])
-        return np.sqrt(found, out=found)
 
 
 def in_precision(array: Array, single: bool) -> Array:
@@ -96,11 +95,11 @@ class Block:
     """
 
     start: int  # index of the first point in the dataset
-    points: Array  # (b, m) float32 or float64, C order
+    points: Points  # (b, m) as they are stored: an array in C order, or a CSR matrix
     sides: Sides
 
     @classmethod
-    def of(cls, start: int, points: Array, label: NDArray[Any], norm: Floats, intercept: bool = False) -> Block:
+    def of(cls, start: int, points: Points, label: NDArray[Any], norm: Floats, intercept: bool = False) -> Block:
         """A block from labels (b,), -1 or +1, and norms (b,)."""
         return cls(start, points, Sides(np.asarray(label, np.int8), norm, intercept))
 
@@ -129,12 +128,41 @@ class Block:
         """Number of points."""
         return int(self.points.shape[0])
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the points."""
+        return nbytes(self.points)
+
+    @property
+    def terms(self) -> int:
+        """Terms of a score, at most: what rounding depends on."""
+        return longest(self.points) + self.intercept
+
+    @property
+    def single(self) -> bool:
+        """Whether products in float32 are safe, and no entry is rounded in them."""
+        return working(self.points.dtype) == np.float32 and self.sides.moderate
+
     def tiles(self) -> Iterator[slice]:
-        """Runs of rows of equal length, of about ``TILE_BYTES``; none for no points."""
-        count = max(1, round(self.points.nbytes / TILE_BYTES)) if self.size else 0
+        """Runs of rows of equal length, of about ``TILE_BYTES`` when they are worked on; none for no points."""
+        size = self.points.size * working(self.points.dtype).itemsize
+        count = max(1, round(size / TILE_BYTES)) if self.size else 0
         count = min(self.size, count)
         for i in range(count):
             yield slice(self.size * i // count, self.size * (i + 1) // count)
+
+    def dense_tiles(self) -> Iterator[slice]:
+        """Runs of rows that may be looked at as dense columns."""
+        if is_dense(self.points):
+            yield from self.tiles()
+            return
+        rows = max(1, TILE_BYTES // (8 * self.dimension))
+        for first in range(0, self.size, rows):
+            yield slice(first, min(self.size, first + rows))
+
+    def tile(self, rows: slice, single: bool) -> Tile:
+        """Some rows in float32 or float64, for products; to be used before this thread asks for another tile."""
+        return tile(self.points, rows, single)
 
     def exact_scores(self, rows: Indices, y: Floats) -> Floats:
         """Scores (r,) a_j'y in float64, each by one fixed order of summation: the same bits in any partition.
@@ -142,14 +170,14 @@ class Block:
         ``rows`` are rows of this block, ``y`` has length ``dimension``.
         """
         m = self.points.shape[1]
-        scores = (self.points[rows].astype(np.float64) * y[:m]).sum(axis=1)
+        scores = dots(self.points[rows], y[:m])
         if self.intercept:
             scores += y[m]
         return np.asarray(scores * self.sides.scale(rows))
 
     def column(self, row: int) -> Floats:
         """The signed unit column (dimension,) of one row, in float64."""
-        wide: Floats = self.points[row].astype(np.float64)
+        wide: Floats = dense(self.points[row : row + 1])[0]
         if self.intercept:
             wide = np.append(wide, 1.0)
         length = hypot(self.norm[row], 1.0) if self.intercept else float(self.norm[row])
@@ -158,8 +186,19 @@ class Block:
 
     def columns(self, rows: Indices) -> Floats:
         """Signed unit columns (r, dimension) of the given rows, one a row, in float64."""
-        wide = self.points[rows].astype(np.float64)
+        wide = dense(self.points[rows])
         if self.intercept:
             wide = np.hstack([wide, np.ones((len(rows), 1))])
         wide *= self.sides.scale(rows)[:, None]
         return wide
+
+    def combined(self, weights: Floats, rows: Indices) -> Floats:
+        """sum_j weights_j a_j (dimension,) over the given rows, in float64."""
+        if is_dense(self.points):
+            return np.asarray(weights @ self.columns(rows))
+        factors = weights * self.sides.scale(rows)
+        total = combined(factors, self.points[rows])
+        return np.asarray(np.append(total, factors.sum()) if self.intercept else total, np.float64)
+
+
+__all__ = ["TILE_BYTES", "Array", "Block", "Floats", "Indices", "Points", "Sides", "in_precision", "norms", "working"]

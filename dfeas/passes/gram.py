@@ -25,7 +25,7 @@ class Gram:
         """Sums of one block."""
         m = block.dimension
         square, total = np.zeros((m, m)), np.zeros(m)
-        for rows in block.tiles():
+        for rows in block.dense_tiles():
             columns = block.columns(np.arange(rows.start, rows.stop))
             square += columns.T @ columns
             total += columns.sum(axis=0)

@@ -58,12 +58,12 @@ class Histogram:
         """Counts (2, bins) of one block."""
         bins = len(EDGES) - 1
         m = block.points.shape[1]
-        slack = 1.02 * (len(self._unit) + 8) * 2.0**-53
+        slack = 1.02 * (block.terms + 8) * 2.0**-53
         factor = block.sides.scale()
         counts = np.zeros(2 * bins, np.int64)
         for rows in block.tiles():
             with np.errstate(invalid="ignore", over="ignore"):
-                score = block.points[rows].astype(np.float64, copy=False) @ self._unit[:m]
+                score = block.tile(rows, False) @ self._unit[:m]
                 if block.intercept:
                     score += self._unit[m]
                 score *= factor[rows]

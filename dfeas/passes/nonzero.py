@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dfeas.passes.block import Block, Floats
+from dfeas.passes.points import any_entry, dense
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +24,10 @@ class Nonzero:
 
     def scan(self, block: Block) -> FirstPoint:
         """That of one block."""
-        found = np.flatnonzero(block.points.any(axis=1))
+        found = np.flatnonzero(any_entry(block.points))
         if not found.size:
             return FirstPoint()
-        return FirstPoint(block.start + int(found[0]), block.points[found[0]].astype(np.float64))
+        return FirstPoint(block.start + int(found[0]), dense(block.points[found[:1]])[0])
 
     def merge(self, first: FirstPoint, second: FirstPoint) -> FirstPoint:
         """That of both; the first comes first."""

@@ -8,6 +8,7 @@ from math import sqrt
 import numpy as np
 
 from dfeas.passes.block import Array, Block, Floats, Indices, in_precision
+from dfeas.passes.points import CONVERTED, Tile
 
 WINDOW = 32
 """Points that are scored at once after a correction; the window doubles while there is none."""
@@ -43,25 +44,26 @@ class Online:
 
     def step(self, carry: OnlineCarry, block: Block) -> OnlineCarry:
         """One block: fast scores find the first mistake of a window, scores in float64 by a fixed order decide."""
-        single = block.points.dtype == np.float32 and block.sides.moderate
+        single = block.single
         factor: Array = block.sides.narrow if single else block.sides.scale()
         y, low = carry.y.copy(), carry.low
-        narrow, slack = in_precision(y, single), _slack(y, single)
+        narrow, slack = in_precision(y, single), _slack(y, block.terms, single)
         corrected: list[int] = []
         first, size = 0, WINDOW
+        most = max(WINDOW, CONVERTED // block.points.shape[1])
         with np.errstate(invalid="ignore"):  # OpenBLAS computes on lanes that it then throws away
             while first < block.size:
                 rows = slice(first, min(first + size, block.size))
-                scores = _scores(in_precision(block.points[rows], single), factor[rows], narrow, block.intercept)
+                scores = _scores(block.tile(rows, single), factor[rows], narrow, block.intercept)
                 mistake = _first_mistake(block, first, scores, y, slack)
                 if mistake < 0:
                     if not corrected and not carry.corrected:
                         low = min(low, _least(block, first, scores, y, slack))
-                    first, size = rows.stop, 2 * size
+                    first, size = rows.stop, min(most, 2 * size)
                     continue
                 y += block.column(mistake)
                 corrected.append(block.start + mistake)
-                narrow, slack = in_precision(y, single), _slack(y, single)
+                narrow, slack = in_precision(y, single), _slack(y, block.terms, single)
                 # about one mistake is expected in twice the last gap
                 size = max(WINDOW, min(size, 2 * (mistake + 1 - first)))
                 first = mistake + 1
@@ -74,12 +76,12 @@ class Online:
         return OnlineAnswer(carry.y, carry.low, corrected)
 
 
-def _slack(y: Floats, single: bool) -> float:
+def _slack(y: Floats, terms: int, single: bool) -> float:
     """|fast score - score in float64| of unit columns, for any order of summation."""
-    return 1.02 * (len(y) + 6) * (2.0**-24 if single else 2.0**-53) * sqrt(y @ y)
+    return 1.02 * (terms + 6) * (2.0**-24 if single else 2.0**-53) * sqrt(y @ y)
 
 
-def _scores(points: Array, factor: Array, y: Array, intercept: bool) -> Array:
+def _scores(points: Tile, factor: Array, y: Array, intercept: bool) -> Array:
     m = points.shape[1]
     scores: Array = points @ y[:m]
     if intercept:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dfeas.passes.block import Array, Block, Floats
+from dfeas.passes.block import Block, Floats
 from dfeas.passes.recover import SparseWeights
 
 
@@ -38,7 +38,7 @@ class Shift:
         """One block of v; the least score by a fixed order of summation."""
         assert block is not None
         scores = _scores(block, self.y)
-        slack = 1.02 * (len(self.y) + 6) * 2.0**-53 * float(np.linalg.norm(self.y))
+        slack = 1.02 * (block.terms + 6) * 2.0**-53 * float(np.linalg.norm(self.y))
         lowest = np.flatnonzero(scores <= scores.min() + 2 * slack)
         v = (vectors[0] if vectors else self.uniform) - scores / self.mu
         low = float(block.exact_scores(lowest, self.y).min())
@@ -107,7 +107,7 @@ class Combine:
         Ap = np.zeros(self.dimension)
         for first in range(0, len(used), ROWS):
             some = used[first : first + ROWS]
-            Ap += p[some] @ block.columns(some)
+            Ap += block.combined(p[some], some)
         average = p if self.theta == 1 else (1 - self.theta) * vectors[1] + self.theta * p
         return CombineAnswer(Ap), (average,)
 
@@ -149,9 +149,8 @@ def _scores(block: Block, y: Floats) -> Floats:
     m = block.points.shape[1]
     scores = np.empty(block.size)
     for rows in block.tiles():
-        points: Array = block.points[rows].astype(np.float64, copy=False)
         with np.errstate(invalid="ignore"):  # OpenBLAS computes on lanes that it then throws away
-            scores[rows] = points @ y[:m]
+            scores[rows] = block.tile(rows, False) @ y[:m]
     if block.intercept:
         scores += y[m]
     scores *= block.sides.scale()

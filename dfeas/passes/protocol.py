@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -84,6 +85,19 @@ class OnVectors:
     keeps: tuple[str, ...] | None  # all others may be forgotten when this pass is done; None: nothing may
 
 
+class Keeps(Protocol):
+    """Keeps what a question can use again, as long as there is room."""
+
+    def get(self, key: Hashable) -> Any:
+        """The value, or None."""
+
+    def take(self, size: int) -> bool:
+        """Whether there is room for so many bytes more; they are taken then."""
+
+    def put(self, key: Hashable, value: Any) -> None:
+        """Keep a value whose bytes were taken."""
+
+
 class OnPairs(ABC):
     """A question to all pairs of points, asked of two runs of rows at a time; every two runs, and each with itself, meet once.
 
@@ -91,6 +105,15 @@ class OnPairs(ABC):
     """
 
     __slots__ = ()
+
+    @property
+    @abstractmethod
+    def company(self) -> Hashable:
+        """Questions of one company can be asked as one."""
+
+    @abstractmethod
+    def joined(self, questions: Sequence[Any]) -> OnPairs:
+        """Questions of this company, itself among them, as one; its answer is a tuple in their order."""
 
     @abstractmethod
     def touches(self, rows: range) -> bool:
@@ -101,8 +124,11 @@ class OnPairs(ABC):
         """What is held of a run while it meets others. The block has memory of its own, so that views may be kept."""
 
     @abstractmethod
-    def scan(self, left: Any, right: Any) -> Any:
-        """Answer for two prepared runs, the left one first in the data; or for one and itself."""
+    def scan(self, left: Any, right: Any, shelf: Keeps | None = None) -> Any:
+        """Answer for two prepared runs, the left one first in the data; or for one and itself.
+
+        The shelf is that of the data, and has what earlier questions put there; it changes no bit of the answer.
+        """
 
     @abstractmethod
     def merge(self, first: Any, second: Any) -> Any:
@@ -114,7 +140,7 @@ class OnPairs(ABC):
 
 
 Alone = Partial | Ordered | OnVectors | OnPairs
-"""Questions that read in a way of their own; nothing else rides with them."""
+"""Questions that read in a way of their own; nothing else rides with them, but pairs of one company ride together."""
 
 Question = AnyPass | Alone
 """What an engine executes."""

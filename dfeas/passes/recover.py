@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dfeas.passes.block import Block, Floats, Indices
+from dfeas.passes.points import CONVERTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +52,10 @@ class Recover:
         weight = np.zeros(block.size)
         questions = self.Y / self.mu
         offset = np.log(self.share) - self.lse
-        rows_at_once = max(1, (1 << 20) // len(self.mu))
+        rows_at_once = max(1, min((1 << 20) // len(self.mu), CONVERTED // m))
         for first in range(0, block.size, rows_at_once):
             rows = slice(first, first + rows_at_once)
-            scores = block.points[rows].astype(np.float64, copy=False) @ questions[:m]
+            scores = block.tile(rows, False) @ questions[:m]
             if block.intercept:
                 scores += questions[m]
             weight[rows] = np.exp(offset - scores * scale[rows, None]).sum(axis=1)

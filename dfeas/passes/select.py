@@ -51,7 +51,7 @@ class Select:
             return SelectPartial(0, np.inf, -1, ())
         fast = self._fast(block)
         length = float(np.linalg.norm(self.y))
-        slack = 1.02 * (len(self.y) + 6) * (2.0**-24 if fast.dtype == np.float32 else 2.0**-53) * length
+        slack = 1.02 * (block.terms + 6) * (2.0**-24 if fast.dtype == np.float32 else 2.0**-53) * length
         unsure = np.flatnonzero(np.abs(fast) <= slack) if length > 0 else np.empty(0, np.int64)
         violated = int((fast < -slack).sum()) if length > 0 else block.size
         violated += int((block.exact_scores(unsure, self.y) <= 0).sum())
@@ -74,14 +74,14 @@ class Select:
 
     def _fast(self, block: Block) -> Array:
         """Scores (b,) in the precision of the points, where products in it are safe."""
-        single = block.points.dtype == np.float32 and block.sides.moderate
+        single = block.single
         y = in_precision(self.y, single)
         factor: Array = block.sides.narrow if single else block.sides.scale()
         score: Array = np.empty(block.size, y.dtype)
         m = block.points.shape[1]
         with np.errstate(invalid="ignore"):  # OpenBLAS computes on lanes that it then throws away
             for rows in block.tiles():
-                score[rows] = in_precision(block.points[rows], single) @ y[:m]
+                score[rows] = block.tile(rows, single) @ y[:m]
         if block.intercept:
             score += y[m]
         score *= factor

@@ -20,17 +20,14 @@ from functools import cached_property
 
 import numpy as np
 
-from dfeas.passes.block import Array, Block, Floats, Indices, in_precision
+from dfeas.passes.block import Array, Block, Floats, Indices
+from dfeas.passes.points import Tile, add_combinations, times
 
 SINGLE_LIMIT = 2.0**14
 """Largest |y| / mu for float32 products: the weights then carry a relative error of about 2**-24 * 2**14 = 1e-3."""
 
 NEGLIGIBLE = 100.0
 """A tile whose weights are all below exp(-100) of the greatest adds nothing to float64 sums."""
-
-
-UNPACKED = 990_000
-"""Multiplications in a product that OpenBLAS does in place (its limit is 100**3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +80,9 @@ class Softmin:
     def _admits_single(self) -> bool:
         return bool((self._lengths[self._soft] <= SINGLE_LIMIT * self.mu[self._soft]).all())
 
-    @cached_property
-    def _slack_double(self) -> Floats:
-        """|fast score - fixed-order score| of unit columns in float64, for any order of summation."""
-        return 1.02 * (len(self.Y) + 6) * 2.0**-53 * self._lengths
-
-    @cached_property
-    def _slack_single(self) -> Floats:
-        """The same in float32."""
-        return 1.02 * (len(self.Y) + 6) * 2.0**-24 * self._lengths
+    def _slack(self, terms: int, single: bool) -> Floats:
+        """|fast score - fixed-order score| of unit columns, for any order of summation."""
+        return np.asarray(1.02 * (terms + 6) * (2.0**-24 if single else 2.0**-53) * self._lengths)
 
     @cached_property
     def _narrow(self) -> Array:
@@ -100,13 +91,13 @@ class Softmin:
     def scan(self, block: Block) -> SoftminPartial:
         """Answer all questions for one block."""
         partial = self.empty()
-        single = block.points.dtype == np.float32 and self._admits_single and block.sides.moderate
+        single = self._admits_single and block.single
         questions: Array = self._narrow if single else self.Y
         factor: Array = block.sides.narrow if single else block.sides.scale()
-        slack = self._slack_single if single else self._slack_double
+        slack = self._slack(block.terms, single)
         soft = self._soft
         for rows in block.tiles():
-            points = in_precision(block.points[rows], single)
+            points = block.tile(rows, single)
             scores = _scores(points, factor[rows], questions, block.intercept)
             least = scores.min(axis=1)
             for i in np.flatnonzero(least <= partial.low + slack):
@@ -136,7 +127,7 @@ class Softmin:
         partial.arg[i] = start + candidates[best]
 
     def _weigh(
-        self, partial: SoftminPartial, points: Array, factor: Array, scores: Array, live: Indices, intercept: bool
+        self, partial: SoftminPartial, points: Tile, factor: Array, scores: Array, live: Indices, intercept: bool
     ) -> None:
         """Add a tile's exponential weights and weighted columns to the sums; overwrites the scores."""
         shift, mu = partial.low[live, None].astype(scores.dtype), self.mu[live, None].astype(scores.dtype)
@@ -147,8 +138,7 @@ class Softmin:
         weights *= factor
         m = points.shape[1]
         moment = partial.moment[live]
-        for rows in _product_rows(points, len(live)):
-            moment[:, :m] += weights[:, rows] @ points[rows]
+        add_combinations(moment[:, :m], weights, points)
         partial.moment[live] = moment
         if intercept:
             partial.moment[live, m] += weights.sum(axis=1)
@@ -180,29 +170,14 @@ class Softmin:
         return SoftminAnswer(partial.low, partial.arg, lse, (partial.moment / partial.total[:, None]).T)
 
 
-def _scores(points: Array, factor: Array, questions: Array, intercept: bool) -> Array:
+def _scores(points: Tile, factor: Array, questions: Array, intercept: bool) -> Array:
     """Fast scores (k, t) of a tile, in the precision of its arguments; ``questions`` is (m, k)."""
-    m, k = points.shape[1], questions.shape[1]
-    if k == 1:
-        with np.errstate(invalid="ignore"):  # OpenBLAS computes on lanes that it then throws away
-            scores = (points @ questions[:m, 0])[None, :]
-    else:
-        scores = np.empty((k, len(points)), points.dtype)
-        for rows in _product_rows(points, k):
-            scores[:, rows] = (points[rows] @ questions[:m]).T
+    m = points.shape[1]
+    scores = times(points, questions[:m])
     if intercept:
         scores += questions[m][:, None]
     scores *= factor
     return scores
-
-
-def _product_rows(points: Array, k: int) -> list[slice]:
-    """Runs of rows for products with k vectors. OpenBLAS multiplies narrow matrices 3 to 8 times faster below a size at
-    which it copies them into its own order first; one vector has no such limit.
-    """
-    t, m = points.shape
-    rows = t if k == 1 else max(16, UNPACKED // (m * k))
-    return [slice(first, first + rows) for first in range(0, t, rows)]
 
 
 def _wins(mine: SoftminPartial, other: SoftminPartial) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

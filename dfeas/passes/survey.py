@@ -8,7 +8,8 @@ import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.passes.block import Array, Block
+from dfeas.passes.block import Block
+from dfeas.passes.points import Points, any_entry, nonfinite, parts
 
 SHOWN = 5
 """How many positions of offending entries are kept."""
@@ -17,9 +18,12 @@ NORM_RANGE = (1e-130, 1e130)
 """Norms outside lose accuracy or overflow when they are squared, and the checker could prove nothing."""
 
 
-def checksum(array: Array | NDArray[np.int8] | NDArray[np.uint8]) -> int:
-    """crc32c of the entries of an array in C order."""
-    return int(crc32c.crc32c(np.ascontiguousarray(array).reshape(-1).view(np.uint8)))
+def checksum(points: Points | NDArray[np.uint8]) -> int:
+    """crc32c of the entries of an array in C order; of a CSR matrix indptr (as int64, from 0), indices and data follow."""
+    found = 0
+    for array in parts(points):
+        found = int(crc32c.crc32c(np.ascontiguousarray(array).reshape(-1).view(np.uint8), found))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +55,14 @@ class Survey:
         first_bad: tuple[tuple[int, int, float], ...] = ()
         norm, bad_entries = block.norm, 0
         if not np.isfinite(norm).all():
-            point, feature = np.nonzero(~np.isfinite(block.points))
+            point, feature, value = nonfinite(block.points)
             bad_entries = len(point)
             first_bad = tuple(
-                (block.start + int(p), int(f), float(block.points[p, f]))
-                for p, f in zip(point[:SHOWN], feature[:SHOWN], strict=True)
+                (block.start + int(p), int(f), float(v))
+                for p, f, v in zip(point[:SHOWN], feature[:SHOWN], value[:SHOWN], strict=True)
             )
         zero = np.flatnonzero(norm == 0)
-        zero = zero[~block.points[zero].any(axis=1)]
+        zero = zero[~any_entry(block.points[zero])]
         odd = (norm < NORM_RANGE[0]) | (norm > NORM_RANGE[1])
         odd[zero] = False
         extreme = np.flatnonzero(odd) if not bad_entries else np.empty(0, np.int64)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.passes.block import Block
+from dfeas.passes.points import parts
 
 SLAB_BYTES = 64 << 20
 """Memory is taken from the kernel in pieces of this size: large pages where it has them, and all of it goes back to the kernel,
@@ -57,7 +58,8 @@ class BlockCache:
 
     def keep(self, index: int, block: Block) -> None:
         """Keep a block whose points lie in memory that was taken; nobody writes to them any more."""
-        block.points.flags.writeable = False
+        for array in parts(block.points):
+            array.flags.writeable = False
         self._blocks[index] = block
 
     def drop(self, index: int) -> None:

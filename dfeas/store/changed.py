@@ -7,9 +7,9 @@ from contextlib import closing
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError
+from dfeas.passes.points import Points, is_dense
 from dfeas.store.labels import require_usable
 from dfeas.store.signs import Coded
 from dfeas.store.streams import Batch, Stream
@@ -25,6 +25,7 @@ class Changed:
             require_usable(self._labels, f"labels of {self.where}")
             if self._labels.shape not in ((len(self._labels),), (len(self._labels), 1)):
                 raise BadInputError(f"labels of {self.where}: expected an array (n,), got shape {self._labels.shape}")
+        self.sparse = stream.sparse
         self.dtype = stream.dtype if dtype is None else np.dtype(dtype)
         self.notes = stream.notes + ([] if self.dtype == stream.dtype else [f"rounded to {self.dtype}, as asked"])
 
@@ -59,16 +60,16 @@ class Changed:
         assert self._labels is not None
         return BadInputError(f"labels of {self.where}: {len(self._labels)} labels for {points} points; give one a point")
 
-    def _rounded(self, points: NDArray[Any], first: int) -> NDArray[Any]:
+    def _rounded(self, points: Points, first: int) -> Points:
+        """Rounded entries. Raises BadInputError for one that would be infinite."""
         if points.dtype == self.dtype:
             return points
         with np.errstate(over="ignore"):
             found = points.astype(self.dtype)
-        lost = np.argwhere(np.isinf(found) & np.isfinite(points))
-        if len(lost):
-            j, i = lost[0]
-            name = self.names[i] if self.names else i
-            raise BadInputError(
-                f"{self.where}: point {first + j} feature {name}: {points[j, i]:g} is too large for {self.dtype}; store float64"
-            )
+        large = np.argwhere(np.isinf(found if is_dense(found) else found.data))
+        if len(large):
+            values = points if is_dense(points) else points.data
+            place = f"point {first + large[0][0]}" if is_dense(points) else f"from point {first} on"
+            value = values[tuple(large[0])]
+            raise BadInputError(f"{self.where}: {place}: {value:g} is too large for {self.dtype}; store float64")
         return found

@@ -42,6 +42,27 @@ def check_codecs(array: Any, path: Place | str) -> None:
 
 def direct_reader(name: str, path: Place, array: Any, block_rows: int, cache_dir: str = "") -> RowReader | None:
     """A direct reader when the chunks are plain files, one a block; objects may be kept in ``cache_dir``."""
+    if isinstance(path, Path):
+        return file_reader(name, path, array, block_rows)
+    found = _plain(array, block_rows)
+    if found is None:
+        return None
+    from dfeas.store.objects.distance import object_reader
+
+    return object_reader(name, path, *found, cache_dir)
+
+
+def file_reader(name: str, path: Path, array: Any, block_rows: int) -> DirectReader | None:
+    """The same of an array on this machine."""
+    found = _plain(array, block_rows)
+    return None if found is None else DirectReader(name, path, *found)
+
+
+_Plain = tuple[Callable[[int], str], int, int, tuple[int, ...], np.dtype[Any], int]
+
+
+def _plain(array: Any, block_rows: int) -> _Plain | None:
+    """What a direct reader needs to know, from the names of chunks on, when they are plain, one a block."""
     meta = array.metadata.to_dict()
     codecs = [codec["name"] for codec in meta["codecs"]]
     endian = (meta["codecs"][0].get("configuration") or {}).get("endian", "little")
@@ -56,13 +77,8 @@ def direct_reader(name: str, path: Place, array: Any, block_rows: int, cache_dir
         return None
     # the text around the index is the same for all chunks, and asking for each key would take longer than a stat
     before, after = str(array.metadata.encode_chunk_key((PLACE, *(0,) * (array.ndim - 1)))).split(str(PLACE))
-    rows = array.shape[0], block_rows, tuple(array.shape[1:]), array.dtype
-    trailer = 4 if "crc32c" in codecs else 0
-    if isinstance(path, Path):
-        return DirectReader(name, path, lambda index: f"{before}{index}{after}", *rows, trailer)
-    from dfeas.store.objects.distance import object_reader
-
-    return object_reader(name, path, lambda index: f"{before}{index}{after}", *rows, trailer, cache_dir)
+    shape = array.shape[0], block_rows, tuple(array.shape[1:]), array.dtype
+    return lambda index: f"{before}{index}{after}", *shape, 4 if "crc32c" in codecs else 0
 
 
 def slice_reader(reader: SliceReader, path: Place, array: Any) -> RowReader:

@@ -35,7 +35,7 @@ def rows_of(columns: Sequence[NDArray[Any]], dtype: np.dtype[Any]) -> NDArray[An
 
 
 def dtype_of(field: Any, where: str) -> np.dtype[Any]:
-    """float32 or float64, whichever holds the column exactly. Raises BadInputError for a column of other things."""
+    """The type in which the column is stored. Raises BadInputError for a column of other things."""
     kind = field.type
     numeric = pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind) or pyarrow.types.is_boolean(kind)
     if not numeric:

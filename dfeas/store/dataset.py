@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.errors import CorruptDataError
-from dfeas.passes.block import Block, Sides, norms
+from dfeas.passes.block import Block, Points, Sides, norms
+from dfeas.passes.points import is_dense, nbytes, placed_in
 from dfeas.passes.survey import checksum
 from dfeas.store.cache import BlockCache
 from dfeas.store.layout import Header
-from dfeas.store.reading import Buffers, Cost, RowReader, SliceReader
+from dfeas.store.reading import Buffers, Cost, PointReader, RowReader, SliceReader
+from dfeas.store.sparse import CsrRows, Entries
 
 AHEAD = 8
 """Blocks that the kernel is asked to read ahead."""
@@ -43,7 +45,7 @@ class Dataset:
     m: int  # features as stored, without the intercept
     dtype: np.dtype[Any]
     block_rows: int
-    points: RowReader
+    points: PointReader
     labels: RowReader
     stored_norms: RowReader | None  # None: computed when a block is read
     classes: tuple[str, ...] = ()
@@ -52,6 +54,7 @@ class Dataset:
     header: Header | None = None  # of a dataset that dfeas wrote
     fingerprint: str = ""
     cache: BlockCache | None = None
+    entries: Entries | None = None  # of sparse points
     sides_budget: int = SIDES_BYTES
     _stamps: dict[int, int] = field(default_factory=dict)  # of blocks that were verified, as they were then
     _first: dict[int, tuple[int, ...]] = field(default_factory=dict)  # checksums at the first touch, where none are expected
@@ -70,18 +73,20 @@ class Dataset:
 
     @property
     def block_bytes(self) -> int:
-        """Bytes of a full block of points."""
+        """Bytes of a full block of points, or of the largest sparse one."""
+        if self.entries is not None:
+            return self.entries.block_bytes
         return self.block_rows * self.m * self.dtype.itemsize
 
     @property
     def bytes(self) -> int:
         """Bytes of all points: what one pass reads."""
-        return self.n * self.m * self.dtype.itemsize
+        return self.n * self.m * self.dtype.itemsize if self.entries is None else self.entries.bytes
 
     @property
     def in_memory(self) -> bool:
         """Whether the points are an array in memory, so that there is nothing to keep."""
-        return isinstance(self.points, SliceReader) and self.points.overlaps
+        return isinstance(self.points, CsrRows) or (isinstance(self.points, SliceReader) and self.points.overlaps)
 
     def apart(self) -> Dataset:
         """The same data with nothing kept from earlier reads: what is read through it comes from storage."""
@@ -117,10 +122,10 @@ class Dataset:
         verified = self._stamps.get(index) == stamp
         block = self.cache.get(index) if verified and self.cache is not None else None
         if block is not None:
-            cost.cached_bytes += block.points.nbytes
+            cost.cached_bytes += block.nbytes
         else:
             block = self._fetch(index, buffers, None if verified else stamp, keep)
-            cost.bytes_read += block.points.nbytes
+            cost.bytes_read += block.nbytes
         cost.points += block.size
         if index in self._first:
             cost.seen = (cost.seen + mark(index, self._first[index])) % 2**64
@@ -137,9 +142,11 @@ class Dataset:
         start = index * self.block_rows
         rows = min(self.block_rows, self.n - start)
         memory = None
-        if keep and self.cache is not None:
+        if keep and self.cache is not None and self.entries is None:
             memory = self.cache.take(rows * self.m * self.dtype.itemsize, rows * SIDES_WIDTH)
-        points = self.points.read(index, buffers if memory is None else Buffers(X=memory))
+        points: Points = self.points.read(index, buffers if memory is None else Buffers(X=memory))
+        if keep and self.cache is not None and not is_dense(points):
+            memory = self.cache.take(nbytes(points), rows * SIDES_WIDTH)
         sides = self._sides.get(index)
         if sides is None:
             label = self.labels.read(index, buffers)
@@ -159,10 +166,7 @@ class Dataset:
             return self._fetch(index, buffers, self._stamp(index), keep)  # what came is not what was listed
         block = Block(start, points, sides)
         if memory is not None and self.cache is not None:
-            kept = memory.view(self.dtype).reshape(rows, self.m)
-            if not np.may_share_memory(kept, points):
-                kept[:] = points
-            block = Block(start, kept, sides)
+            block = Block(start, placed_in(memory, points), sides)
             self.cache.keep(index, block)
         return block
 
@@ -173,7 +177,7 @@ class Dataset:
         sides = self._sides.pop(index, None)
         self._sides_bytes -= 0 if sides is None else sides.nbytes
 
-    def _verify(self, index: int, points: NDArray[Any], label: NDArray[Any], norm: NDArray[Any]) -> None:
+    def _verify(self, index: int, points: Points, label: NDArray[Any], norm: NDArray[Any]) -> None:
         """Compare with the checksums of the ingest or of the survey, or else with those of the first touch."""
         if self.expected is None and self.points.stamp(index) is None:
             return

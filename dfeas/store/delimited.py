@@ -32,6 +32,8 @@ class Delimited:
     where that leaves a doubt. Without labels, ``labelled`` False, all columns are features.
     """
 
+    sparse = False
+
     def __init__(
         self, path: Place, delimiter: str, label_column: str | None, header: bool | None = None, labelled: bool = True
     ) -> None:
@@ -72,7 +74,7 @@ class Delimited:
     def batches(self) -> Generator[Batch, None, None]:
         """All points; see Stream."""
         for batch in in_order(self._parse, self._without_header()):
-            if len(batch.points):
+            if batch.points.shape[0]:
                 yield batch
 
     def _without_header(self) -> Iterator[Lines]:

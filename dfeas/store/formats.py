@@ -49,7 +49,14 @@ def format_of(src: Any, named: str | None = None) -> str:
 
 
 def open_stream(
-    src: Any, kind: str, label_column: str | None, header: bool | None, features: int | None, zero_based: bool, labelled: bool
+    src: Any,
+    kind: str,
+    label_column: str | None,
+    header: bool | None,
+    features: int | None,
+    zero_based: bool,
+    sparse: bool | None,
+    labelled: bool,
 ) -> Stream:
     """The stream of a format. Raises UsageError when what it needs is not installed.
 
@@ -58,7 +65,7 @@ def open_stream(
     if kind == "svmlight":
         from dfeas.store.svmlight import Svmlight
 
-        return Svmlight(place(src), features, zero_based)
+        return Svmlight(place(src), features, zero_based, sparse)
     try:
         from dfeas.store.delimited import Delimited
         from dfeas.store.tables import Frame, Parquet

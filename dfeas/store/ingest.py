@@ -6,26 +6,31 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy  # loads its parts when they are used
 from numpy.typing import NDArray
 
+from dfeas.csr import tidied, with_data
 from dfeas.errors import BadInputError, UsageError
+from dfeas.passes.points import Points, is_dense
 from dfeas.store.annotated import obs_labels
 from dfeas.store.changed import Changed
 from dfeas.store.formats import format_of, open_stream
 from dfeas.store.labels import map_labels
-from dfeas.store.layout import Header, default_block_rows
+from dfeas.store.layout import SPARSE_BELOW, Header, default_block_rows, sparse_block_rows
 from dfeas.store.numbers import cast, stored_dtype
 from dfeas.store.opening import check_shape, open_labels
-from dfeas.store.places import place
+from dfeas.store.places import is_url, place
 from dfeas.store.signs import Signs
 from dfeas.store.sources import is_array, open_rows
+from dfeas.store.sparse_writing import SparseWriter
 from dfeas.store.streams import Stream, blocks
-from dfeas.store.writing import DatasetWriter, output, writer
+from dfeas.store.writing import DatasetWriter, output
 
 WRITERS = 2
 IN_FLIGHT = 4
@@ -53,6 +58,7 @@ def ingest(
     header: bool | None = None,
     features: int | None = None,
     zero_based: bool = False,
+    sparse: bool | None = None,
     dtype: str | None = None,
     block_rows: int | None = None,
     progress: Progress | None = None,
@@ -63,9 +69,13 @@ def ingest(
     Arrays of ``points`` (n, m): .npy, .npz, HDF5, .h5ad and zarr arrays; ``labels`` is a path, or the name of an array in SRC
     (default ``y`` in .npz and HDF5), ``label_column`` a column of obs in .h5ad. Tables: CSV and TSV (also .gz), Parquet, and
     frames that speak Arrow (pyarrow, pandas 2.2, polars); ``label_column`` is a name or an index, all others are features;
-    with ``labels`` all columns are; ``header`` says whether CSV has names. svmlight (also .gz, .bz2): dense, with ``features``
-    features, or as many as it has; indices begin at 1, or at 0 with ``zero_based``. ``dtype`` (float32 or float64) rounds tables
-    and svmlight to it. Arrays of Python (NumPy, zarr, HDF5, Dask) come with ``labels`` that are an array or a path. ``format``
+    with ``labels`` all columns are; ``header`` says whether CSV has names. svmlight (also .gz, .bz2) has ``features``
+    features, or as many as its indices say; they begin at 1, or at 0 with ``zero_based``. CSR matrices: ``X`` of .h5ad and of
+    HDF5 in the same layout, and .npz files that SciPy wrote. Arrays of Python (NumPy, zarr, HDF5, Dask) come with ``labels``
+    that are an array or a path.
+
+    ``sparse`` says how svmlight and arrays are stored; without it what is sparse in SRC, or svmlight, is stored sparse when less
+    than ``SPARSE_BELOW`` of its entries are not zero. ``dtype`` (float32 or float64) rounds tables and svmlight to it. ``format``
     (csv, tsv, parquet, svmlight) is for names that do not tell.
 
     ``note`` is told what was cast or dropped. Raises BadInputError or CorruptDataError for what cannot be used, UsageError when
@@ -74,12 +84,11 @@ def ingest(
     if block_rows is not None and block_rows < 1:
         raise UsageError(f"block_rows {block_rows}: expected at least 1")
     kind = format_of(src, format)
-    _refuse_idle(kind, header=header, features=features, zero_based=zero_based or None, dtype=dtype)
+    _refuse_idle(kind, header=header, features=features, zero_based=zero_based or None, sparse=sparse, dtype=dtype)
     say = note or (lambda text: None)
     if kind == "arrays":
-        return _from_arrays(
-            src if is_array(src) else place(src), out, points, (labels, label_column), positive, block_rows, progress, say
-        )
+        found = src if is_array(src) else place(src)
+        return _from_arrays(found, out, points, (labels, label_column), positive, sparse, block_rows, progress, say)
     if labels is not None and kind == "svmlight":
         raise UsageError(f"--labels {labels}: {kind} has its labels beside the points; leave it out")
     if labels is not None and label_column is not None:
@@ -87,11 +96,13 @@ def ingest(
     if kind == "svmlight" and label_column is not None:
         raise UsageError("--label-column: the labels of svmlight are its first column always; leave it out")
     with output(out) as make:
-        stream = open_stream(src, kind, label_column, header, features, zero_based, labels is None)
+        stream = open_stream(src, kind, label_column, header, features, zero_based, sparse, labels is None)
         if labels is not None or dtype is not None:
             stream = Changed(stream, None if labels is None else open_labels(place(labels))[:], dtype)
         for text in stream.notes:
             say(text)
+        if stream.sparse:
+            make = sparse_writer(out)
         return _from_stream(stream, make, positive, block_rows, progress)
 
 
@@ -101,11 +112,13 @@ def _refuse_idle(kind: str, **options: Any) -> None:
         "header": ("csv", "tsv"),
         "features": ("svmlight",),
         "zero_based": ("svmlight",),
+        "sparse": ("svmlight", "arrays"),
         "dtype": ("csv", "tsv", "parquet", "frame", "svmlight"),
     }
     for name, value in options.items():
         if value is not None and kind not in about[name]:
-            raise UsageError(f"--{name.replace('_', '-')} is for {' and '.join(about[name])}; this is {kind}")
+            option = ("--sparse" if value else "--dense") if name == "sparse" else f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option} is for {' and '.join(about[name])}; this is {kind}")
 
 
 def _from_arrays(
@@ -114,6 +127,7 @@ def _from_arrays(
     points: str,
     labels: tuple[Any, str | None],
     positive: str | None,
+    sparse: bool | None,
     block_rows: int | None,
     progress: Progress | None,
     note: Note,
@@ -127,18 +141,42 @@ def _from_arrays(
             note(f"{rows.dtype} cast to {dtype}")
         values = _labels(path, *labels, n)
         mapping = map_labels(values, n, positive, f"labels of {where}")
-        size = min(n, block_rows or default_block_rows(m, dtype.itemsize, n))
+        entries = getattr(rows, "entries", None)  # stored ones of a sparse source
+        if sparse is None:
+            sparse = entries is not None and entries < SPARSE_BELOW * n * m
+        average = m if entries is None else max(1.0, entries / n)
+        usual = sparse_block_rows(average, dtype.itemsize + 4, n) if sparse else default_block_rows(m, dtype.itemsize, n)
+        size = min(n, block_rows or usual)
+        if (entries is not None) != sparse:
+            note(f"stored {'sparse' if sparse else 'dense'}, as {dtype}")
 
-        def block(index: int) -> tuple[NDArray[Any], NDArray[np.int8]]:
+        def block(index: int) -> tuple[Points, NDArray[np.int8]]:
             run = slice(index * size, min(n, (index + 1) * size))
-            return cast(np.ascontiguousarray(rows[run])), mapping(np.asarray(values[run]).reshape(-1))
+            return stored_points(rows[run], sparse), mapping(np.asarray(values[run]).reshape(-1))
 
-        with writer(out, n, m, dtype, size) as target:
+        with output(out) as make:
+            target = (sparse_writer(out) if sparse else make)(n, m, dtype, size)
             if rows.parallel:
                 fill(target, block, progress)
             else:
                 _write_in_order(target, map(block, range(target.blocks)), _telling(progress, n))
             return target.finish(mapping.classes)
+
+
+def sparse_writer(out: str | Path) -> Callable[..., DatasetWriter]:
+    """SparseWriter without its first argument. Raises UsageError for a URL."""
+    if is_url(out):
+        raise UsageError(f"{out}: sparse points are not written to object stores; store them dense, or in a folder")
+    return partial(SparseWriter, Path(out))
+
+
+def stored_points(rows: Any, sparse: bool) -> Points:
+    """A block as it is stored: an array, or a CSR matrix without zeros and with ascending indices, each once."""
+    if isinstance(rows, np.ndarray):
+        found = cast(np.ascontiguousarray(rows))
+        return tidied(scipy.sparse.csr_array(found)) if sparse else found
+    matrix = with_data(rows, cast(rows.data))
+    return tidied(matrix) if sparse else np.asarray(matrix.toarray())
 
 
 def _labels(path: Any, labels: Any, label_column: str | None, n: int) -> Any:
@@ -175,18 +213,18 @@ def _from_stream(
     progress: Progress | None,
 ) -> Header:
     """From batches in order; how many points there are is known at the end."""
-    rows = block_rows or default_block_rows(stream.m, stream.dtype.itemsize, MANY)
     signs = Signs(positive, f"labels of {stream.where}")
     n = 0
     with closing(stream.batches()) as batches:
-        pieces = blocks(batches, rows)
-        first = next(pieces, None)
-        if first is None:
+        begin = next(batches, None)
+        if begin is None:
             raise BadInputError(f"{stream.where}: no points")
-        size = len(first[0])  # less than ``rows`` when it is the only block
+        pieces = blocks(chain([begin], batches), block_rows or _usual_rows(begin.points, stream))
+        first = next(pieces)
+        size = first[0].shape[0]  # less than ``rows`` when it is the only block
         target = make(size, stream.m, stream.dtype, size, stream.names)
 
-        def made() -> Iterator[tuple[NDArray[Any], NDArray[np.int8]]]:
+        def made() -> Iterator[tuple[Points, NDArray[np.int8]]]:
             nonlocal n
             for points, labels in chain([first], pieces):
                 parts = []
@@ -211,13 +249,20 @@ def _from_stream(
     return target.finish(classes.classes)
 
 
+def _usual_rows(points: Points, stream: Stream) -> int:
+    """Rows of a block; of sparse points as many as suit the first of them."""
+    if is_dense(points):
+        return default_block_rows(stream.m, stream.dtype.itemsize, MANY)
+    return sparse_block_rows(points.nnz / points.shape[0], stream.dtype.itemsize + 4, MANY)
+
+
 def _telling(progress: Progress | None, n: int) -> Callable[[int], None]:
     """Tells the progress towards n points."""
     return (lambda done: None) if progress is None else (lambda done: progress(done, n))
 
 
 def fill(
-    target: DatasetWriter, block: Callable[[int], tuple[NDArray[Any], NDArray[np.int8]]], progress: Progress | None = None
+    target: DatasetWriter, block: Callable[[int], tuple[Points, NDArray[np.int8]]], progress: Progress | None = None
 ) -> None:
     """Write all blocks, each made in the writing threads."""
     with _writing(target, _telling(progress, target.n)) as submit:
@@ -226,7 +271,7 @@ def fill(
 
 
 def _write_in_order(
-    target: DatasetWriter, made: Iterable[tuple[NDArray[Any], NDArray[np.int8]]], told: Callable[[int], None]
+    target: DatasetWriter, made: Iterable[tuple[Points, NDArray[np.int8]]], told: Callable[[int], None]
 ) -> None:
     """Write blocks that are made in this thread, one after the other."""
     with _writing(target, told) as submit:

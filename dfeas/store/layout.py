@@ -1,7 +1,7 @@
 """The dataset on disk: a zarr v3 group with a completion marker (design: blocks are runs of rows).
 
 OUT/zarr.json          attributes: the header below
-OUT/X                  (n, m)  one chunk a block, uncompressed, crc32c
+OUT/X                  (n, m)  one chunk a block, uncompressed, crc32c; sparse: a group, see ``sparse_writing``
 OUT/label              (n,)    int8, -1 or +1
 OUT/norm               (n,)    float64, Euclidean norms of the stored points
 OUT/checksum           (blocks, 3) uint32: crc32c of the entries of each block of X, label and norm
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.errors import CorruptDataError
+from dfeas.passes.points import LOW
 from dfeas.store.places import Place
 
 FORMAT = 1
@@ -26,14 +27,33 @@ MARKER = "dfeas.complete"
 LOCK = "dfeas.lock"
 ATTRIBUTE = "dfeas"
 
+DTYPES = (*LOW, "float32", "float64")
+"""Types of entries."""
+
 BLOCK_BYTES = 4 << 20
 """Default size of a block: large enough that opening a file costs little, small enough that the buffers of all threads stay
 in cache between reading and scanning, also when others use the cache (8 MiB blocks were 20 % slower then)."""
 
 
+SPARSE_BLOCK_BYTES = 8 << 20
+"""The same for sparse points, whose products are fast beside what SciPy does once for each."""
+
+
 def default_block_rows(m: int, itemsize: int, n: int) -> int:
     """Rows of a block of about ``BLOCK_BYTES``."""
     return max(1, min(n, BLOCK_BYTES // (m * itemsize)))
+
+
+SPARSE_BELOW = 0.25
+"""Share of entries that are not zero below which sparse points are stored sparse: they are then read and multiplied faster."""
+
+
+def sparse_block_rows(entries: float, entry_bytes: int, n: int) -> int:
+    """Rows of a block of about ``SPARSE_BLOCK_BYTES``, for so many entries a row."""
+    return max(1, min(n, int(SPARSE_BLOCK_BYTES // (entries * entry_bytes + 8))))
+
+
+_OF_SPARSE = ("entries", "block_entries")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +63,7 @@ class Header:
     format: int
     n: int
     m: int
-    dtype: str  # "float32" or "float64"
+    dtype: str  # of the entries, one of DTYPES
     block_rows: int
     classes: tuple[str, ...]  # (negative, positive) as they were called in the source; empty without labels
     positive: int  # number of points with label +1
@@ -53,10 +73,13 @@ class Header:
     norm_max: float
     fingerprint: str
     generator: dict[str, Any] | None  # kind, seed, margin of a generated dataset
+    entries: int | None = None  # stored ones of a sparse dataset
+    block_entries: int | None = None  # and of its largest block
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        return asdict(self)
+        """As plain JSON values; a dense dataset does not mention entries."""
+        values = asdict(self)
+        return values if self.entries is not None else {k: v for k, v in values.items() if k not in _OF_SPARSE}
 
     @classmethod
     def from_json(cls, values: dict[str, Any], where: str) -> Header:
@@ -68,7 +91,7 @@ class Header:
         try:
             plain = {**values, "classes": tuple(values["classes"]), "first_zero": tuple(values["first_zero"])}
             header = cls(**plain)
-            sane = 0 < header.block_rows <= header.n and header.m > 0 and header.dtype in ("float32", "float64")
+            sane = 0 < header.block_rows <= header.n and header.m > 0 and header.dtype in DTYPES
         except (KeyError, TypeError):
             sane = False
         if not sane:

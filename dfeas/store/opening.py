@@ -15,7 +15,7 @@ import zarr.storage
 
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.store.across import Across, View
-from dfeas.store.chunks import check_codecs, direct_reader, files_of, rows_of_whole_chunks, slice_reader
+from dfeas.store.chunks import check_codecs, direct_reader, file_reader, files_of, rows_of_whole_chunks, slice_reader
 from dfeas.store.dataset import Dataset
 from dfeas.store.labels import map_labels
 from dfeas.store.layout import (
@@ -26,12 +26,14 @@ from dfeas.store.layout import (
     looks_like_dataset,
     require_complete,
     seal,
+    sparse_block_rows,
 )
 from dfeas.store.links import refuse_links
 from dfeas.store.numbers import cast, stored_dtype
 from dfeas.store.places import Place, place, speaking, zarr_store
-from dfeas.store.reading import RowReader, SliceReader
+from dfeas.store.reading import PointReader, RowReader, SliceReader
 from dfeas.store.seen_from import SeenFrom
+from dfeas.store.sparse import CsrFiles, CsrRows, Entries, EntryFiles
 from dfeas.store.zarr2 import is_zarr2, open_zarr2
 
 
@@ -114,16 +116,24 @@ def _open_dataset(path: Place, source: Source) -> Dataset:
     group = _open_node(path)
     try:
         header = Header.from_json(group.attrs[ATTRIBUTE], str(path))
-        arrays = {name: group[name] for name in ("X", "label", "norm", "checksum")}
+        sparse = header.entries is not None
+        names = ("X/data", "X/indices", "X/indptr", "offset") if sparse else ("X",)
+        arrays = {name: group[name] for name in (*names, "label", "norm", "checksum")}
     except (KeyError, ValueError, TypeError, AttributeError, zarr.errors.BaseZarrError):
         raise CorruptDataError(f"{path}: the dataset's attributes or arrays are missing; ingest it again") from None
     blocks = -(-header.n // header.block_rows)
-    for name, shape in (
-        ("X", (header.n, header.m)),
-        ("label", (header.n,)),
-        ("norm", (header.n,)),
-        ("checksum", (blocks, 3)),
-    ):
+    shapes: dict[str, tuple[int, ...]] = {
+        "X": (header.n, header.m),
+        "X/data": (header.entries or 0,),
+        "X/indices": (header.entries or 0,),
+        "X/indptr": (header.n + 1,),
+        "offset": (blocks + 1,),
+        "label": (header.n,),
+        "norm": (header.n,),
+        "checksum": (blocks, 3),
+    }
+    for name in arrays:
+        shape = shapes[name]
         if arrays[name].shape != shape:
             raise CorruptDataError(f"{path}: {name} has shape {arrays[name].shape}, expected {shape}; ingest it again")
         check_codecs(arrays[name], path / name)
@@ -153,7 +163,7 @@ def _open_dataset(path: Place, source: Source) -> Dataset:
         m=header.m,
         dtype=np.dtype(header.dtype),
         block_rows=header.block_rows,
-        points=reader("X"),
+        points=_csr_files(path, arrays, header) if sparse else reader("X"),
         labels=reader("label"),
         stored_norms=reader("norm"),
         classes=header.classes,
@@ -161,7 +171,41 @@ def _open_dataset(path: Place, source: Source) -> Dataset:
         expected=expected,
         header=header,
         fingerprint=header.fingerprint,
+        entries=_entries(header, arrays) if sparse else None,
     )
+
+
+def _entries(header: Header, arrays: dict[str, Any]) -> Entries:
+    count, most = header.entries or 0, header.block_entries or 0
+    sizes = np.dtype(header.dtype).itemsize, arrays["X/indices"].dtype.itemsize
+    return Entries.of(header.n, count, most, header.block_rows, *sizes)
+
+
+def _csr_files(path: Place, arrays: dict[str, Any], header: Header) -> CsrFiles:
+    """The reader of a sparse dataset. Raises CorruptDataError when it is not stored as dfeas does."""
+    if not isinstance(path, Path):
+        raise BadInputError(f"{path}: sparse points are not read from object stores; copy the dataset to this machine")
+    broken = CorruptDataError(f"{path}: X is not stored as its ingest did; ingest it again")
+    try:
+        offsets = np.asarray(arrays["offset"][:], np.int64)
+    except (ValueError, RuntimeError, OSError) as error:
+        raise CorruptDataError(f"{path}: the list of offsets cannot be read: {error}; ingest it again") from None
+    sizes = np.diff(offsets)
+    if offsets[0] != 0 or offsets[-1] != header.entries or sizes.min() < 0 or sizes.max() != header.block_entries:
+        raise CorruptDataError(f"{path}: the list of offsets is damaged; ingest it again")
+    wanted = {"X/data": (header.dtype,), "X/indices": ("int32", "int64"), "X/indptr": ("int64",)}
+    readers = {}
+    for name, dtypes in wanted.items():
+        array = arrays[name]
+        readers[name] = file_reader(name, path / name, array, array.chunks[0])
+        if readers[name] is None or array.dtype.name not in dtypes or array.chunks[0] < 1:
+            raise broken
+    data, indices, indptr = readers.values()
+    assert data is not None and indices is not None and indptr is not None  # noqa: PT018 - checked above
+    if indptr.block_rows != header.block_rows:
+        raise broken
+    both = [EntryFiles(each.name, each.folder, each.key, each.dtype, each.block_rows, each.trailer) for each in (data, indices)]
+    return CsrFiles(str(path), header.n, header.m, header.block_rows, offsets, both[0], both[1], indptr)
 
 
 def check_shape(shape: tuple[int, ...] | None, where: str) -> tuple[int, int]:
@@ -203,7 +247,7 @@ def open_labels(path: Place) -> Any:
 
 
 def _assemble(
-    where: str, points: RowReader, n: int, m: int, dtype: np.dtype[Any], block_rows: int, labels: Any, source: Source
+    where: str, points: PointReader, n: int, m: int, dtype: np.dtype[Any], block_rows: int, labels: Any, source: Source
 ) -> Dataset:
     """A dataset from any reader of points and any label array; without labels every label is +1."""
     classes: tuple[str, ...] = ()
@@ -264,11 +308,36 @@ def _as_array(values: Any, where: str) -> Any:
     return values
 
 
+def _from_sparse(X: Any, labels: Any, source: Source) -> Dataset:
+    """A dataset from a SciPy sparse matrix (n, m), which is not copied if it is CSR with ascending indices."""
+    n, m = check_shape(X.shape, "X")
+    dtype = stored_dtype(np.dtype(X.dtype), "X")
+    matrix = X.tocsr()
+    try:
+        matrix.check_format(full_check=True)
+    except ValueError as error:
+        raise BadInputError(f"X: not a CSR matrix: {error}") from None
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy() if matrix is X else matrix
+        matrix.sum_duplicates()
+    index_size = 4 if m < 2**31 else 8
+    rows = sparse_block_rows(matrix.nnz / n, dtype.itemsize + index_size, n)
+    ends = np.append(matrix.indptr[:-1:rows], matrix.indptr[-1])
+    entries = Entries.of(n, int(matrix.nnz), int(np.diff(ends).max()), rows, dtype.itemsize, index_size)
+    points = CsrRows(matrix, rows, dtype, cast)
+    return replace(_assemble("X", points, n, m, dtype, rows, labels, source), entries=entries)
+
+
 def from_arrays(X: Any, labels: Any = None, *, positive: str | None = None, intercept: bool = False) -> Dataset:
-    """A dataset from an array (n, m) that has shape, dtype and row slices (NumPy, zarr, HDF5, Dask) and labels (n,).
+    """A dataset from an array (n, m) that has shape, dtype and row slices (NumPy, zarr, HDF5, Dask), or a SciPy
+    sparse matrix, and labels (n,).
 
     Points are not copied. Raises BadInputError for a wrong shape, type or labels.
     """
+    if hasattr(X, "tocsr"):
+        if labels is not None:
+            labels = open_labels(Path(labels)) if isinstance(labels, str | Path) else _as_array(labels, "labels")
+        return _from_sparse(X, labels, Source("", positive=positive, intercept=intercept))
     X = _as_array(X, "X")
     n, m = check_shape(X.shape, "X")
     dtype = stored_dtype(np.dtype(X.dtype), "X")

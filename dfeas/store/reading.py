@@ -6,14 +6,16 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.errors import CorruptDataError
+from dfeas.passes.points import Points
 
 AnyArray = NDArray[Any]
+T = TypeVar("T", covariant=True)
 
 
 class Buffers:
@@ -30,7 +32,7 @@ class Buffers:
         return held[:size]
 
 
-class RowReader(Protocol):
+class Reader(Protocol[T]):
     """Rows of one stored array in runs of ``block_rows``."""
 
     @property
@@ -41,7 +43,7 @@ class RowReader(Protocol):
     def distant(self) -> bool:
         """Whether blocks come over a network, so that several are asked for before the first is needed."""
 
-    def read(self, index: int, buffers: Buffers) -> AnyArray:
+    def read(self, index: int, buffers: Buffers) -> T:
         """Rows of a block, C order, native byte order; may be a view of a buffer."""
 
     def advise(self, index: int) -> None:
@@ -49,6 +51,11 @@ class RowReader(Protocol):
 
     def stamp(self, index: int) -> int | None:
         """A number that changes when the stored block does, without reading it; None where there is no file to look at."""
+
+
+RowReader = Reader[AnyArray]
+PointReader = Reader[Points]
+"""Of an array or of a CSR matrix."""
 
 
 def stamp_of(path: str) -> int:

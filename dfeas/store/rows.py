@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.passes.points import dense
 from dfeas.store.dataset import Dataset
 from dfeas.store.reading import Buffers
 
@@ -17,7 +18,7 @@ def rows_of(dataset: Dataset, points: NDArray[np.int64]) -> tuple[NDArray[np.flo
     for index in np.unique(block):
         here = block == index
         rows = points[here] - index * dataset.block_rows
-        found[here, : dataset.m] = dataset.points.read(int(index), buffers)[rows]
+        found[here, : dataset.m] = dense(dataset.points.read(int(index), buffers)[rows])
         labels[here] = dataset.labels.read(int(index), buffers)[rows]
     return found, labels
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.passes.points import dense, is_dense
 from dfeas.store.dataset import Dataset
 from dfeas.store.reading import AnyArray, Buffers, Cost
 
@@ -30,7 +31,8 @@ class SeenFrom:
 
     def stored(self, index: int, buffers: Buffers) -> AnyArray:
         """Rows as they are stored."""
-        return self.inner.read(index, buffers, Cost()).points
+        points = self.inner.read(index, buffers, Cost()).points
+        return points if is_dense(points) else dense(points)
 
     def differences(self, rows: AnyArray, buffers: Buffers) -> AnyArray:
         """Of rows as they are stored."""

@@ -22,6 +22,7 @@ from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.store.opening import _open_array
 from dfeas.store.places import Place, seekable
 from dfeas.store.reading import Buffers
+from dfeas.store.sparse_sources import PARTS, SparseRows, kind_and_shape, of_scipy, require_csr
 from dfeas.store.zarr2 import is_zarr2, open_zarr2
 
 # what zipfile, zlib and NumPy raise on archives with damaged bytes
@@ -149,15 +150,40 @@ def open_rows(path: Any, name: str) -> Iterator[Any]:
         elif path.suffix == ".npy":
             file = stack.enter_context(path.open("rb"))
             yield NpyFile(file, str(path)) if isinstance(path, Path) else NpyRows(file, str(path))
+        elif path.suffix == ".npz" and name not in (members := _members(path)) and of_scipy(members):
+            yield _npz_sparse(stack, path)
         elif path.suffix == ".npz":
             yield NpyRows(stack.enter_context(_npz_member(path, name)), f"{path}:{name}")
         elif path.suffix in _HDF5:
-            yield _StoredRows(_hdf5_dataset(stack, path, name), f"{path}:{name}")
+            found = _hdf5_node(stack, path, name)
+            where = f"{path}:{name}"
+            yield found if isinstance(found, SparseRows) else _StoredRows(found, where)
         else:
             raise BadInputError(
                 f"{path}: unknown format; expected .npy, .npz, .h5, .h5ad, .csv, .tsv, .parquet, .svmlight or a zarr array "
                 "(--format names csv, tsv, parquet or svmlight)"
             )
+
+
+def _members(path: Place) -> list[str]:
+    """Names of the arrays in an .npz file."""
+    try:
+        with zipfile.ZipFile(seekable(path)) as archive:
+            return [entry.removesuffix(".npy") for entry in archive.namelist()]
+    except DAMAGE as error:
+        raise CorruptDataError(f"{path}: not a readable .npz file: {error}") from None
+
+
+def _npz_sparse(stack: ExitStack, path: Place) -> SparseRows:
+    """A sparse matrix that SciPy saved."""
+    try:
+        with zipfile.ZipFile(seekable(path)) as archive:
+            kind, shape = kind_and_shape(archive)
+    except DAMAGE as error:
+        raise CorruptDataError(f"{path}: not a readable sparse matrix: {error}") from None
+    require_csr(kind, str(path))
+    parts = {part: NpyRows(stack.enter_context(_npz_member(path, part)), f"{path}:{part}") for part in PARTS}
+    return SparseRows(parts, shape, str(path))
 
 
 @contextmanager
@@ -178,7 +204,7 @@ def _npz_member(path: Place, name: str) -> Iterator[IO[bytes]]:
             yield stream
 
 
-def _hdf5_dataset(stack: ExitStack, path: Place, name: str) -> Any:
+def _hdf5_node(stack: ExitStack, path: Place, name: str) -> Any:
     try:
         file = stack.enter_context(h5py.File(seekable(path), "r"))
     except OSError as error:
@@ -186,7 +212,11 @@ def _hdf5_dataset(stack: ExitStack, path: Place, name: str) -> Any:
     found = file.get(name)
     kind = "" if found is None else str(found.attrs.get("encoding-type", ""))
     if kind in ("csr_matrix", "csc_matrix"):
-        raise BadInputError(f"{path}: {name} is sparse ({kind}), not stored yet; write it dense: adata.{name}.toarray()")
+        require_csr(kind, f"{path}:{name}")
+        parts = {part: _StoredRows(found[part], f"{path}:{name}/{part}") for part in PARTS if part in found}
+        if len(parts) < len(PARTS) or "shape" not in found.attrs:
+            raise CorruptDataError(f"{path}:{name}: a part of the sparse matrix is missing")
+        return SparseRows(parts, found.attrs["shape"], f"{path}:{name}")
     if not isinstance(found, h5py.Dataset):
         names = [key for key in file if isinstance(file.get(key), h5py.Dataset)]
         raise BadInputError(f"{path}: no dataset {name}; it has {', '.join(names)} (choose with --points, --labels)")

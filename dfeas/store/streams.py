@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dfeas.passes.points import Points, stacked
 from dfeas.store.signs import Coded
 
 THREADS = 2
@@ -24,7 +24,7 @@ R = TypeVar("R")
 class Batch:
     """Consecutive points with their labels."""
 
-    points: NDArray[Any]  # (b, m) of the stream's dtype, C order
+    points: Points  # (b, m) of the stream's dtype, C order or CSR
     labels: Coded  # (b,)
 
 
@@ -33,8 +33,9 @@ class Stream(Protocol):
 
     where: str  # for messages
     m: int
-    dtype: np.dtype[Any]  # float32 or float64
+    dtype: np.dtype[Any]  # of what is stored
     notes: list[str]  # what was cast or dropped, for the user
+    sparse: bool  # whether the points are CSR matrices
 
     @property
     def names(self) -> Sequence[str] | None:
@@ -63,12 +64,12 @@ def in_order(work: Callable[[T], R], items: Iterable[T]) -> Generator[R, None, N
                 future.cancel()
 
 
-def blocks(batches: Iterable[Batch], rows: int) -> Iterator[tuple[NDArray[Any], list[Coded]]]:
+def blocks(batches: Iterable[Batch], rows: int) -> Iterator[tuple[Points, list[Coded]]]:
     """The same points in blocks of ``rows``, the last one shorter, each with the labels of its pieces."""
     pieces: list[Batch] = []
     held = 0
     for batch in batches:
-        first, size = 0, len(batch.points)
+        first, size = 0, batch.points.shape[0]
         while held + size - first >= rows:
             stop = first + rows - held
             yield _joined([*pieces, Batch(batch.points[first:stop], batch.labels[first:stop])])
@@ -80,6 +81,6 @@ def blocks(batches: Iterable[Batch], rows: int) -> Iterator[tuple[NDArray[Any], 
         yield _joined(pieces)
 
 
-def _joined(pieces: list[Batch]) -> tuple[NDArray[Any], list[Coded]]:
-    points = pieces[0].points if len(pieces) == 1 else np.concatenate([piece.points for piece in pieces])
+def _joined(pieces: list[Batch]) -> tuple[Points, list[Coded]]:
+    points = pieces[0].points if len(pieces) == 1 else stacked([piece.points for piece in pieces])
     return points, [piece.labels for piece in pieces]

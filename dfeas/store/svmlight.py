@@ -1,4 +1,4 @@
-"""svmlight / LIBSVM text, read dense: ``LABEL [qid:Q] INDEX:VALUE ...`` with ascending indices, ``#`` begins a comment.
+"""svmlight / LIBSVM text: ``LABEL [qid:Q] INDEX:VALUE ...`` with ascending indices, ``#`` begins a comment.
 
 ``_parse_lines`` says what the format is. ``_parse_run`` reads a run at once, by columns of numbers, and gives up at any doubt:
 it never accepts what ``_parse_lines`` refuses, nor reads another value.
@@ -7,17 +7,25 @@ it never accepts what ``_parse_lines`` refuses, nor reads another value.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.csr import tidied
 from dfeas.errors import BadInputError, UsageError
+from dfeas.store.layout import SPARSE_BELOW
 from dfeas.store.lines import Lines, TextFile
 from dfeas.store.numerals import NUMBER, numbers
 from dfeas.store.places import Place
 from dfeas.store.signs import Coded
+from dfeas.store.sparse import block_of
 from dfeas.store.streams import Batch, in_order
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 MOST_GROWTH = 100
 """Dense bytes for one byte of text that are taken without asking."""
@@ -37,54 +45,64 @@ Floats = NDArray[np.float64]
 
 
 class Svmlight:
-    """The points of a svmlight file, float64; the number of features is found in a read of its own unless it is given."""
+    """The points of a svmlight file, float64; the number of features is found in a read of its own unless it is given.
+
+    ``sparse`` says how they come; without it, they are sparse when few enough of their entries are not zero.
+    """
 
     names: Sequence[str] | None = None
 
-    def __init__(self, path: Place, features: int | None = None, zero_based: bool = False) -> None:
+    def __init__(self, path: Place, features: int | None = None, zero_based: bool = False, sparse: bool | None = None) -> None:
         self.where, self.dtype = str(path), np.dtype(np.float64)
         self._base = 0 if zero_based else 1
         self._given = features is not None
         self._file = TextFile(path)
         self._points: int | None = None
         if features is None:
-            self._points, features = self._look()
-            self._refuse_growth(self._points, features)
+            self._points, features, entries = self._look()
+            some = self._points
         elif features < 1:
             raise UsageError(f"--features {features}: expected at least 1")
+        else:
+            first = next(self._file.runs(), Lines(1, b"")).text
+            some, entries = max(1, first.count(b"\n")), first.count(b":")
         self.m = features
-        self.notes = ["sparse text stored dense, as float64"]
+        self.sparse = entries < SPARSE_BELOW * some * features if sparse is None else sparse
+        if self._points is not None and not self.sparse:
+            self._refuse_growth(self._points, features)
+        self.notes = [f"text stored {'sparse' if self.sparse else 'dense'}, as float64"]
 
-    def _look(self) -> tuple[int, int]:
-        """(n, m) from the last index of each line; ``batches`` finds out whether the lines are in order."""
-        count, most = 0, -1
+    def _look(self) -> tuple[int, int, int]:
+        """(n, m) from the last index of each line, and entries; ``batches`` finds out whether the lines are in order."""
+        count, most, entries = 0, -1, 0
         for run in self._file.runs():
             for line in run.text.split(b"\n"):
                 body = line.partition(b"#")[0]
                 if body and not body.isspace():
                     count += 1
+                    entries += body.count(b":")
                     index = body.rpartition(b":")[0].rsplit(None, 1)[-1:]
                     if index and _INDEX.fullmatch(index[0]):
                         most = max(most, int(index[0]))
         if most < self._base:
             raise BadInputError(f"{self.where}: no features in {count} points; is it svmlight (LABEL INDEX:VALUE ...)?")
-        return count, most + 1 - self._base
+        return count, most + 1 - self._base, entries
 
     def _refuse_growth(self, n: int, m: int) -> None:
         dense = 8 * n * m
         if dense > max(SMALL_BYTES, MOST_GROWTH * self._file.length):
             raise BadInputError(
                 f"{self.where}: {n} points of {m} features take {dense / 1e9:.3g} GB dense, {dense // self._file.length} times "
-                f"their text; sparse data is not stored yet: keep fewer features (at most {MOST_GROWTH} times is taken)"
+                f"their text (at most {MOST_GROWTH} times is taken); store them sparse: leave out --dense"
             )
 
     def batches(self) -> Generator[Batch, None, None]:
         """All points; see Stream."""
         done = 0
         for batch in in_order(self._parse, self._file.runs()):
-            if len(batch.points):
-                done += len(batch.points)
-                if self._given:
+            if batch.points.shape[0]:
+                done += batch.points.shape[0]
+                if self._given and not self.sparse:
                     self._refuse_growth(done, self.m)
                 yield batch
 
@@ -95,21 +113,29 @@ class Svmlight:
     def _parse(self, run: Lines) -> Batch:
         found = _parse_run(run.text, self.m, self._base)
         labels, points = self._parse_lines(run) if found is None else found
-        return Batch(points, Coded.of(labels))
+        return Batch(points.sparse(self.m) if self.sparse else points.dense(self.m), Coded.of(labels))
 
-    def _parse_lines(self, run: Lines) -> tuple[Floats, Floats]:
-        """Labels (b,) and points (b, m), line by line. Raises BadInputError with the number of the first bad line."""
-        labels, rows = [], []
+    def _parse_lines(self, run: Lines) -> tuple[Floats, _Parsed]:
+        """Labels (b,) and points, line by line. Raises BadInputError with the number of the first bad line."""
+        labels: list[float] = []
+        places: list[int] = []
+        values: list[float] = []
+        ends = [0]
         for offset, line in enumerate(run.text.removesuffix(b"\n").split(b"\n")):
             words = [word for word in _BLANKS.split(line.partition(b"#")[0]) if word]
             if words:
                 at = f"{self.where}: line {run.first + offset}"
                 labels.append(_number(words[0], f"{at}: label"))
-                rows.append(self._row(words[2:] if _QUERY.fullmatch(b"".join(words[1:2])) else words[1:], at))
-        return np.array(labels, np.float64), np.array(rows, np.float64).reshape(-1, self.m)
+                for place, value in self._row(words[2:] if _QUERY.fullmatch(b"".join(words[1:2])) else words[1:], at):
+                    places.append(place)
+                    values.append(value)
+                ends.append(len(places))
+        parsed = _Parsed(np.array(values, np.float64), np.array(places, np.int64), np.array(ends, np.int64))
+        return np.array(labels, np.float64), parsed
 
-    def _row(self, words: list[bytes], at: str) -> Floats:
-        row, last = np.zeros(self.m), self._base - 1
+    def _row(self, words: list[bytes], at: str) -> Iterator[tuple[int, float]]:
+        """(feature, value) of the words of a line."""
+        last = self._base - 1
         for word in words:
             index, colon, value = word.partition(b":")
             if not colon or not _INDEX.fullmatch(index):
@@ -123,9 +149,8 @@ class Svmlight:
                 raise BadInputError(f"{at}: index {place} is not the last, and greater; indices must ascend, sort them")
             if place >= self.m + self._base:
                 raise BadInputError(f"{at}: index {place} is beyond the {self.m} features; give a larger --features")
-            row[place - self._base] = _number(value, f"{at}: index {place}")
+            yield place - self._base, _number(value, f"{at}: index {place}")
             last = place
-        return row
 
 
 def _number(word: bytes, at: str) -> float:
@@ -142,8 +167,27 @@ def _shown(word: bytes) -> str:
     return repr(text if len(text) <= 40 else text[:40] + "...")
 
 
-def _parse_run(text: bytes, m: int, base: int) -> tuple[Floats, Floats] | None:
-    """Labels (b,) and points (b, m) of whole lines; None where ``_parse_lines`` has to look."""
+@dataclass(frozen=True)
+class _Parsed:
+    """Points of some lines: entries in their order."""
+
+    values: Floats  # (e,)
+    places: NDArray[np.int64]  # (e,) features, ascending in each row
+    ends: NDArray[np.int64]  # (b + 1,) where rows begin and end
+
+    def sparse(self, m: int) -> csr_array:
+        """As a CSR matrix (b, m) without zeros."""
+        return tidied(block_of(self.values, self.places, self.ends, m))
+
+    def dense(self, m: int) -> Floats:
+        """As an array (b, m)."""
+        points = np.zeros((len(self.ends) - 1, m))
+        points[np.repeat(np.arange(len(points)), np.diff(self.ends)), self.places] = self.values
+        return points
+
+
+def _parse_run(text: bytes, m: int, base: int) -> tuple[Floats, _Parsed] | None:
+    """Labels (b,) and points of whole lines; None where ``_parse_lines`` has to look."""
     text = _tidied(text)
     values = numbers(text.translate(_SEPARATORS))
     if values is None:
@@ -164,16 +208,16 @@ def _parse_run(text: bytes, m: int, base: int) -> tuple[Floats, Floats] | None:
     places = values[where]
     if not _whole(places, ends[where] - ends[where - 1] - 1):
         return None
-    flat = places.astype(np.int64)
-    flat -= base
-    if len(flat) and (flat.min() < 0 or flat.max() >= m):
+    features = places.astype(np.int64)
+    features -= base
+    if len(features) and (features.min() < 0 or features.max() >= m):
         return None
-    flat += np.repeat(np.arange(len(starts)) * m, np.diff(starts, append=len(values)) // 2)
-    if not (flat[1:] > flat[:-1]).all():
+    ends = np.append(0, np.cumsum(np.diff(starts, append=len(values)) // 2))
+    rising = features[1:] > features[:-1]
+    rising[ends[1:-1][(ends[1:-1] > 0) & (ends[1:-1] < len(features))] - 1] = True
+    if not rising.all():
         return None
-    points = np.zeros((len(starts), m))
-    points.reshape(-1)[flat] = values[where + 1]
-    return values[starts], points
+    return values[starts], _Parsed(values[where + 1], features, ends)
 
 
 def _tidied(text: bytes) -> bytes:

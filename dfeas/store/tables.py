@@ -6,15 +6,18 @@ import json
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow
 import pyarrow.parquet
 
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.store.columns import dtype_of, labels_of, place_of, points_of
+from dfeas.store.numbers import joint_dtype
 from dfeas.store.places import Place, seekable
 from dfeas.store.signs import Coded
 from dfeas.store.streams import Batch, in_order
+
+_KINDS = {"float64": "double", "float32": "float", "float16": "halffloat"}
+"""Types as pyarrow calls them, where that is another name."""
 
 BATCH_BYTES = 4 << 20
 SUFFIXES = (".parquet", ".pq")
@@ -22,6 +25,8 @@ SUFFIXES = (".parquet", ".pq")
 
 class Table:
     """The points of record batches that have the same columns; n is known. An index column of pandas is left out."""
+
+    sparse = False
 
     def __init__(self, schemas: Sequence[Any], n: int, label_column: str | None, where: str, labelled: bool = True) -> None:
         self.where, self._n = where, n
@@ -37,9 +42,8 @@ class Table:
         if not self.m or len(set(self.names)) < self.m:
             raise BadInputError(f"{where}: {'columns of the same name' if self.m else 'no column beside the label'}")
         kinds = {str(schema.field(name).type) for schema in schemas for name in self.names}
-        exact = {dtype_of(schema.field(name), where).name for schema in schemas for name in self.names}
-        self.dtype = np.dtype(max(exact))
-        cast = sorted(kinds - {"float", "double"} | ({"float"} if len(exact) > 1 else set()) & kinds)
+        self.dtype = joint_dtype([dtype_of(schema.field(name), where) for schema in schemas for name in self.names])
+        cast = sorted(kinds - {_KINDS.get(self.dtype.name, self.dtype.name)})
         self.notes = [f"{', '.join(cast)} cast to {self.dtype.name}"] if cast else []
         self.notes += [f"column {name} dropped: an index of pandas" for name in sorted(indices)]
 
@@ -50,7 +54,7 @@ class Table:
     def _batches(self, parts: Iterator[tuple[int, Any]]) -> Generator[Batch, None, None]:
         """From record batches, each with the number of its first row."""
         for batch in in_order(lambda part: self._batch(*part), parts):
-            if len(batch.points):
+            if batch.points.shape[0]:
                 yield batch
 
     def _batch(self, first: int, part: Any) -> Batch:

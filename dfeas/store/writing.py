@@ -19,7 +19,7 @@ import zarr.codecs
 from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
-from dfeas.passes.block import Block, norms
+from dfeas.passes.block import Block, Points, norms
 from dfeas.passes.survey import EMPTY, NORM_RANGE, Summary, Survey, checksum
 from dfeas.store.layout import ATTRIBUTE, FORMAT, LOCK, MARKER, Header, fingerprint, seal
 from dfeas.store.places import Place, place, put, put_whole, zarr_store
@@ -41,11 +41,18 @@ class DatasetWriter:
         self._summaries: dict[int, Summary] = {}
         self._checksums: dict[int, tuple[int, int, int]] = {}
         self._group = zarr.create_group(zarr_store(path, read_only=False), zarr_format=3)
+        self._create_points()
         self._arrays = {
-            "X": self._create("X", (n, m), (block_rows, m), self.dtype, np.nan),
             "label": self._create("label", (n,), (block_rows,), np.dtype(np.int8), 0),
             "norm": self._create("norm", (n,), (block_rows,), np.dtype(np.float64), np.nan),
         }
+
+    def _create_points(self) -> None:
+        fill = np.nan if self.dtype.kind == "f" else 0
+        self._points = self._create("X", (self.n, self.m), (self.block_rows, self.m), self.dtype, fill)
+
+    def _resize_points(self) -> None:
+        self._points.resize((self.n, self.m))
 
     @property
     def blocks(self) -> int:
@@ -55,11 +62,14 @@ class DatasetWriter:
     def resize(self, n: int) -> None:
         """Make room for n points, or give back what was not used. No block is written meanwhile beyond the lesser size."""
         self.n = n
-        for name, array in self._arrays.items():
-            array.resize((n, self.m) if name == "X" else (n,))
+        self._resize_points()
+        for array in self._arrays.values():
+            array.resize((n,))
 
-    def _create(self, name: str, shape: tuple[int, ...], chunks: tuple[int, ...], dtype: Any, fill: float) -> Any:
-        return self._group.create_array(
+    def _create(
+        self, name: str, shape: tuple[int, ...], chunks: tuple[int, ...], dtype: Any, fill: float, group: Any = None
+    ) -> Any:
+        return (self._group if group is None else group).create_array(
             name,
             shape=shape,
             chunks=chunks,
@@ -70,20 +80,27 @@ class DatasetWriter:
             config={"write_empty_chunks": True},
         )
 
-    def write(self, index: int, points: NDArray[Any], label: NDArray[np.int8]) -> None:
+    def write(self, index: int, points: Points, label: NDArray[np.int8]) -> None:
         """Survey and store one whole block."""
+        self._check(index, points)
         norm = norms(points)
         self._summaries[index] = _SURVEY.scan(Block.of(index * self.block_rows, points, label, norm))
         refuse_unusable(self._summaries[index], str(self.path), self._names)
         of_points, of_label = self._summaries[index].checksums[0][1:]
         self._checksums[index] = of_points, of_label, checksum(norm)
-        arrays: tuple[NDArray[Any], ...] = (points, label, norm)
-        for name, values, crc in zip(self._arrays, arrays, self._checksums[index], strict=True):
-            self._store(name, index, values, crc)
+        self._store_points(index, points, of_points)
+        self._store("label", self._arrays["label"], index, label, of_label)
+        self._store("norm", self._arrays["norm"], index, norm, self._checksums[index][2])
 
-    def _store(self, name: str, index: int, values: NDArray[Any], crc: int) -> None:
+    def _check(self, index: int, points: Any) -> None:
+        """Raise BadInputError when a block is none; an array always is one."""
+
+    def _store_points(self, index: int, points: Any, crc: int) -> None:
+        self._store("X", self._points, index, points, crc)
+
+    def _store(self, name: str, array: Any, index: int, values: NDArray[Any], crc: int) -> None:
         """Write one chunk. A whole one is its entries and their checksum, which is known; zarr fills up a shorter one."""
-        array, first = self._arrays[name], index * self.block_rows
+        first = index * self.block_rows
         if len(values) < self.block_rows or not np.little_endian:
             array[first : first + len(values)] = values
             return
@@ -97,7 +114,7 @@ class DatasetWriter:
             label = -np.asarray(self._arrays["label"][rows])
             points, _, norm = self._checksums[index]
             self._checksums[index] = points, checksum(label), norm
-            self._store("label", index, label, self._checksums[index][1])
+            self._store("label", self._arrays["label"], index, label, self._checksums[index][1])
             summary = self._summaries[index]
             self._summaries[index] = replace(summary, positive=summary.points - summary.positive)
 
@@ -112,8 +129,9 @@ class DatasetWriter:
             raise BadInputError(f"{self.path}: all {self.n} labels are the same; two classes are needed")
         checksums = np.array([self._checksums[index] for index in range(self.blocks)], np.uint32)
         mark = fingerprint(self.n, self.m, self.dtype.name, self.block_rows, checksums)
-        self._arrays["checksum"] = self._create("checksum", (self.blocks, 3), (self.blocks, 3), np.dtype(np.uint32), 0)
-        self._arrays["checksum"][:] = checksums
+        more = self._finish_points()
+        listed = self._create("checksum", (self.blocks, 3), (self.blocks, 3), np.dtype(np.uint32), 0)
+        listed[:] = checksums
         header = Header(
             format=FORMAT,
             n=self.n,
@@ -128,10 +146,15 @@ class DatasetWriter:
             norm_max=summary.norm_max,
             fingerprint=mark,
             generator=generator,
+            **more,
         )
         self._group.attrs[ATTRIBUTE] = header.to_json()
         put_whole(self.path / MARKER, f"{seal(header)}\n".encode())
         return header
+
+    def _finish_points(self) -> dict[str, Any]:
+        """What else the header says of X."""
+        return {}
 
 
 def refuse_unusable(summary: Summary, where: str, names: Sequence[str] | None = None) -> None:

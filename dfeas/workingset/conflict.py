@@ -26,6 +26,8 @@ def conflict(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | None:
     weights, which are given for the columns as they are.
     """
     rows = np.flatnonzero(x)
+    if matrix.wide:
+        return _among_few(matrix, x)
     length = matrix.lengths(rows)
     null = np.flatnonzero(length == 0)
     if len(null):
@@ -44,6 +46,18 @@ def conflict(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | None:
             some, found = _irreducible(unit(large), found[found > 0])
             found /= length[large[some]]
             return rows[large[some]], found / found.sum()
+    return None
+
+
+def _among_few(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | None:
+    """``conflict`` among the heaviest columns, without the features that they do not have, where all would be too many."""
+    for share in NEGLIGIBLE:
+        rows = np.flatnonzero(x > share * x.max())
+        if len(rows) > matrix.direct:
+            break
+        found = conflict(matrix.within(rows), x[rows])
+        if found is not None:
+            return rows[found[0]], found[1]
     return None
 
 

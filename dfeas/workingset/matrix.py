@@ -9,7 +9,7 @@ scale become alike, and the sign of a score means the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -23,6 +23,9 @@ from dfeas.blas import side_by_side
 Floats = NDArray[np.float64]
 Array = NDArray[np.float32] | NDArray[np.float64]
 Indices = NDArray[np.int64]
+
+DIRECT = 4000
+"""Largest system that is factorised."""
 
 TILE_BYTES = 4 << 20
 """float64 copies of rows are made in tiles of this size."""
@@ -50,9 +53,23 @@ class ColumnMatrix:
     exact: bool = False  # all products in float64
 
     @classmethod
-    def of(cls, points: NDArray[Any], scale: Floats) -> ColumnMatrix:
-        """A matrix without feature factors."""
+    def of(cls, points: Any, scale: Floats) -> ColumnMatrix:
+        """A matrix without feature factors, from an array or a CSR matrix."""
+        if not isinstance(points, np.ndarray):
+            from dfeas.workingset.sparse import SparseMatrix
+
+            return SparseMatrix(points, scale, np.ones(points.shape[1]))
         return cls(np.ascontiguousarray(points), scale, np.ones(points.shape[1]))
+
+    @property
+    def direct(self) -> int:
+        """Largest system that is factorised."""
+        return DIRECT
+
+    @property
+    def wide(self) -> bool:
+        """Whether some columns must not be looked at with all their features: sparse ones have few of many."""
+        return False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -66,10 +83,7 @@ class ColumnMatrix:
 
     def evened(self) -> ColumnMatrix:
         """The same columns with features brought to one size, if their sizes differ much; a constant zero stays."""
-        squares = np.zeros(self.shape[1])
-        for _, tile in self._tiles(range(self.shape[0])):
-            squares += np.einsum("ij,ij->j", tile, tile)
-        size = np.sqrt(squares / max(1, self.shape[0]))
+        size = np.sqrt(self.squares() / max(1, self.shape[0]))
         some = size > 0
         if not some.any() or size[some].max() <= _UNEVEN * size[some].min():
             return self
@@ -77,9 +91,24 @@ class ColumnMatrix:
         factor = np.where(some, 1 / np.maximum(size, size.max() * 1e-100), 1 / size.max())
         return replace(self, feature=self.feature * factor / factor.min(), exact=True)
 
+    def squares(self) -> Floats:
+        """Sums (d,) of the squares of each feature."""
+        squares = np.zeros(self.shape[1])
+        for _, tile in self._tiles(range(self.shape[0])):
+            squares += np.einsum("ij,ij->j", tile, tile)
+        return squares
+
     def part(self, rows: Indices) -> ColumnMatrix:
         """Some columns, in float64 products."""
         return ColumnMatrix(self.points[rows], self.scale[rows], self.feature, exact=True)
+
+    def taken(self, rows: Indices) -> Any:
+        """Columns D a_j (r, d) of some rows in float64, as products take them."""
+        return self.gather(rows)
+
+    def within(self, rows: Indices) -> ColumnMatrix:
+        """Some columns, without features that do not matter to them."""
+        return self.part(rows)
 
     def gather(self, rows: Indices | slice) -> Floats:
         """Columns D a_j (r, d) of some rows in float64."""
@@ -160,6 +189,15 @@ class ColumnMatrix:
         for here, tile in self._tiles(rows):
             found[here] = np.sqrt(np.einsum("ij,ij->i", tile, tile))
         return found
+
+    @property
+    def close(self) -> float:
+        """Relative residual at which conjugate gradients in float64 end."""
+        return 1e-10
+
+    def normal(self, active: NDArray[np.bool_]) -> Callable[[Floats], Floats]:
+        """``normal_product`` with these active columns, prepared for many vectors."""
+        return lambda v: self.normal_product(v, active)
 
     def normal_product(self, v: Floats, active: NDArray[np.bool_]) -> Floats:
         """sum over active columns of D a_j (D a_j)'v (d,); in the precision of the rows unless ``exact``."""

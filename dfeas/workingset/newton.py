@@ -12,15 +12,13 @@ resolves: least squares by QR on the columns themselves. Many features: conjugat
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 
 from dfeas.workingset.line_search import line_search
 from dfeas.workingset.matrix import ColumnMatrix, Floats, Indices
-
-DIRECT = 4000
-"""Largest system that is factorised."""
 
 RESOLVED = 1e-13
 """A Cholesky factor is used while (1/C) / trace is above this."""
@@ -95,15 +93,15 @@ class Newton:
         """(I/C + B B')^-1 B 1, or None when no method resolves it."""
         rows = np.flatnonzero(active)
         k, d = len(rows), self.matrix.shape[1]
-        if min(k, d) > DIRECT:
+        if min(k, d) > self.matrix.direct:
             return self._conjugate_gradients(active, C)
-        small = 8 * k * d <= LEAST_SQUARES_BYTES and min(k, d) <= DIRECT
+        small = 8 * k * d <= LEAST_SQUARES_BYTES and min(k, d) <= self.matrix.direct
         if RESOLVED * k > 1 / C and small:
             return self._least_squares(rows, C)
         try:
             if k < d:
-                columns = self.matrix.gather(rows)
-                system = columns @ columns.T
+                columns = self.matrix.taken(rows)
+                system = _dense(columns @ columns.T)
                 system[np.diag_indices(k)] += 1 / C
                 found = np.asarray(columns.T @ _positive_solve(system, np.ones(k)))
             else:
@@ -145,15 +143,20 @@ class Newton:
     def _conjugate_gradients(self, active: np.ndarray[tuple[int], np.dtype[np.bool_]], C: float) -> Floats | None:
         """The same system by products with all columns; never exact, and the line search makes a descent of it."""
         matrix, d = self.matrix, self.matrix.shape[1]
+        normal = matrix.normal(active)
 
         def product(v: Floats) -> Floats:
-            return v.reshape(-1) / C + matrix.normal_product(v.reshape(-1), active)
+            return v.reshape(-1) / C + normal(v.reshape(-1))
 
         system = scipy.sparse.linalg.LinearOperator((d, d), matvec=product, dtype=np.float64)
         wanted = matrix.combine(active.astype(np.float64))
-        rtol, most = (1e-4, 200) if matrix.single else (1e-10, 1000)
+        rtol, most = (1e-4, 200) if matrix.single else (matrix.close, 1000)
         found, _ = scipy.sparse.linalg.cg(system, wanted, x0=self.point.v, rtol=rtol, maxiter=most)
         return np.asarray(found) if np.isfinite(found).all() else None
+
+
+def _dense(product: Any) -> Floats:
+    return np.asarray(product if isinstance(product, np.ndarray) else product.toarray())
 
 
 def _positive_solve(system: Floats, wanted: Floats) -> Floats:

@@ -166,7 +166,7 @@ def _polished(plain: ColumnMatrix, found: Solution, score: Floats) -> Solution:
     Slacks 1 - a_j'w say the same only until they are lost in the rounding of the scores.
     """
     slack = np.maximum(0.0, 1 - score)
-    if not slack.any():
+    if plain.wide or not slack.any():
         return found
     kept, weight = basic(plain.gather, plain.shape[1], slack / slack.sum())
     columns = plain.gather(kept)

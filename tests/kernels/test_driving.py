@@ -9,12 +9,13 @@ import pytest
 from dfeas import driver
 from dfeas.certificate import Certificate
 from dfeas.engine import LocalEngine
+from dfeas.errors import BadInputError
 from dfeas.kernels.methods import KERNEL_METHODS
 from dfeas.lane import Lane
 from dfeas.termination import Goal, Limits
 from dfeas.verify import Check
 from tests.kernels.dense import in_blocks
-from tests.kernels.running import Problem, problem
+from tests.kernels.running import Dense, Problem, problem, states
 
 
 def checked_by(found: Problem) -> Callable[[Certificate], Check]:
@@ -60,3 +61,12 @@ def test_a_verdict_of_each_method(name: str, family: str, verdict: str, monkeypa
     assert outcome.record.passes == sum(min(1, points / len(found.X)) for _, points in records)
     assert outcome.reads >= sum(points for _, points in records) / len(found.X)
     assert reads >= outcome.record.passes + 1 - 1e-9  # and the check
+
+
+@pytest.mark.parametrize("name", KERNEL_METHODS)
+def test_a_kernel_that_is_none_is_said_with_a_number(name: str) -> None:
+    found = problem("blobs")
+    G = -found.G + 2 * np.eye(60)  # ones on the diagonal, and symmetric
+    method, engine = KERNEL_METHODS[name](found.kernel), Dense(G, found.labels)
+    with pytest.raises(BadInputError, match=r"not positive definite: .* has a squared length of -"):
+        list(states(method, engine, found.facts, 60))

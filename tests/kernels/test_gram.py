@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from dfeas.engine import LocalEngine, pairs
 from dfeas.engine.cluster import DaskEngine
 from dfeas.engine.pairs import runs
+from dfeas.engine.shelf import Shelf
 from dfeas.kernels import Kernel, kernel_of
 from dfeas.kernels.gram import GramProduct
 from dfeas.store import Source, from_arrays, open_source
@@ -39,7 +40,7 @@ def short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several runs of some 40 rows, each of several tiles."""
     monkeypatch.setattr(pairs, "LEAST_ROWS", 40)
     monkeypatch.setattr(pairs, "MOST_RUNS", 10**6)
-    monkeypatch.setattr("dfeas.kernels.gram.TILE_ROWS", 16)
+    monkeypatch.setattr("dfeas.kernels.tiles.TILE_ROWS", 16)
 
 
 @pytest.mark.usefixtures("short_runs")
@@ -186,10 +187,46 @@ def test_the_same_bits_from_threads_and_workers(
         engine.close()
         return found
 
-    monkeypatch.setattr("dfeas.kernels.gram.TILE_ROWS", 512)
+    monkeypatch.setattr("dfeas.kernels.tiles.TILE_ROWS", 512)
     found = {bits(LocalEngine(open_source(source), threads)) for threads in (1, 2, 5)}
     found.add(bits(DaskEngine(client, source, open_source(source))))
     kept = open_source(source)
     kept.keep(60_000)
     found.add(bits(LocalEngine(kept, 2)))
     assert len(found) == 1
+
+
+@pytest.mark.usefixtures("short_runs")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_tiles_that_are_kept_change_no_bit_and_are_not_computed_again(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, labels = points(200, 4, dtype=dtype)
+    kernel = kernel_of("rbf", 0.2)[0]
+    rng = np.random.default_rng(1)
+    full = [GramProduct(kernel, rng.standard_normal((200, k)), signed) for k, signed in ((1, True), (3, False), (2, True))]
+    few = GramProduct(kernel, np.eye(200, 2))
+    expected = [digest(LocalEngine(in_blocks(X, labels, 30), 2).run(question)) for question in (*full, few)]
+    computed: list[int] = []
+    tile = Kernel.tile
+
+    def counted(self: Kernel, left: np.ndarray, right: np.ndarray) -> Any:
+        computed.append(len(left) * len(right))
+        return tile(self, left, right)
+
+    monkeypatch.setattr(Kernel, "tile", counted)
+    size = 4 if dtype == "float32" else 8
+    whole = size * 200 * (200 + 16) // 2
+    for budget in (0, 10, 20_000, whole):
+        engine = LocalEngine(in_blocks(X, labels, 30), 2)
+        engine.shelf = Shelf(budget)
+        assert [digest(engine.run(question)) for question in (*full, few)] == expected
+        assert engine.shelf.bytes <= budget
+        computed.clear()
+        engine.run(full[0])
+        left_out = (200 * 201 // 2 - engine.shelf.bytes // size) if budget < whole else 0
+        assert (sum(computed) == 0) == (budget == whole)
+        assert sum(computed) >= left_out
+        assert engine.cost.points >= 200  # blocks are looked at, and would be found to have changed
+        computed.clear()
+        engine.run(few)
+        assert sum(computed) == 400
+        engine.close()

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Callable
 from fractions import Fraction
-from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,7 @@ import pytest
 
 import dfeas
 from dfeas.errors import BadInputError, CheckFailedError, UsageError
-from tests.exact import conflicts
-
-
-def quadratic(X: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Signed features whose products are (x'z + 1)^2, but for factors that separation does not see: integers."""
-    wide = np.hstack([X, np.ones((len(X), 1))]).astype(int)
-    pairs = list(combinations_with_replacement(range(wide.shape[1]), 2))
-    return np.array([[int(row[i] * row[j]) for i, j in pairs] for row in wide], object).T * labels
+from tests.kernels.quadratic import KERNEL, instance, wrong
 
 
 def ring(n: int, seed: int, m: int = 2) -> tuple[np.ndarray, np.ndarray]:
@@ -34,17 +26,11 @@ def ring(n: int, seed: int, m: int = 2) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("seed", range(120))
 def test_verdicts_are_those_of_explicit_features(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    n, m = int(rng.integers(3, 14)), int(rng.integers(1, 4))
-    X = rng.integers(-2, 3, (n, m)).astype(float)
-    labels = rng.choice([-1, 1], n)
-    if abs(labels.sum()) == n:
-        labels[0] *= -1
-    conflict = conflicts(quadratic(X, labels))
-    result = dfeas.solve(X, labels, kernel="polynomial", degree=2, gamma=1.0, coef0=1.0, eps=1e-6)
-    assert result.verdict in (("infeasible", "eps-infeasible") if conflict else ("feasible",))
-    if result.verdict == "infeasible":
-        assert result.proof == "exact"
+    X, labels, conflict = instance(seed)
+    result = dfeas.solve(X, labels, eps=1e-6, **KERNEL)
+    assert result.success
+    assert not wrong(result.verdict, conflict)
+    assert result.proof == ("exact" if result.verdict == "infeasible" else "rigorous")
 
 
 @pytest.mark.parametrize("method", [name for name in dfeas.KERNEL_METHODS if name != "snkpvn"])

@@ -72,7 +72,7 @@ def test_the_perceptron_gathers_no_more_than_its_memory() -> None:
 
 
 @planted
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_normalized_perceptron_goes_to_the_maximum_margin_at_its_rate(m: int, n: int, margin: float, seed: int) -> None:
     engine, _, facts = problem("planted", m, n, margin=margin, seed=seed, dtype="float64")
     method = NormalizedPerceptron()

@@ -11,10 +11,13 @@ from math import sqrt
 
 import numpy as np
 
+from dfeas.errors import BadInputError
 from dfeas.kernels.kernel import Floats
 from dfeas.kernels.methods.combination import Combination
 from dfeas.methods import Bracket, Evidence, Expansion, Facts, Sparse
 
+NEGATIVE = 1e-3
+"""No rounding of products makes a square of |alpha|_1 = 1 that negative."""
 FLOORS = {4: 2.0**-22, 8: 2.0**-50}
 """By the bytes of an entry as stored: points in float32 have tiles in float32, where these are safe."""
 
@@ -33,9 +36,17 @@ class Ends:
         return cls(Bracket(), None, FLOORS[facts.itemsize])
 
     def with_separator(self, y: Combination) -> Ends:
-        """Raise the lower end if y has the larger margin, min_j (G alpha)_j / |y|."""
-        square = y.square
-        if square <= self.floor * float(np.abs(y.alpha).sum()) ** 2:
+        """Raise the lower end if y has the larger margin, min_j (G alpha)_j / |y|.
+
+        Raises BadInputError when |y|^2 is negative by far more than rounding.
+        """
+        square, size = y.dot(y), float(np.abs(y.alpha).sum())
+        if square < -NEGATIVE * size**2:
+            raise BadInputError(
+                f"the kernel is not positive definite: a combination of points with coefficients that sum to {size:.3g} "
+                f"has a squared length of {square:.3g}"
+            )
+        if square <= self.floor * size**2:
             return self
         lower = float(y.scores.min()) / sqrt(square)
         if not lower > self.bracket.lower:

@@ -26,6 +26,9 @@ from dfeas.kernels.methods.ends import Ends
 from dfeas.methods import Evidence, Facts
 from dfeas.passes.block import Indices
 
+CAP = 16
+"""Columns that are gathered by a product, as a rule."""
+
 
 @dataclass(frozen=True, slots=True)
 class KernelPerceptronState:
@@ -49,14 +52,18 @@ class KernelPerceptron:
     """At most ``cap`` columns are gathered by a product, and at most ``most`` corrections follow it."""
 
     kernel: Kernel
-    cap: int = 16
+    cap: int = CAP
     most: int = 1000
     name: str = "perceptron"
 
     def init(self, facts: Facts) -> KernelPerceptronState:
         """alpha = 0, which every column is a mistake of."""
-        fits = max(1, facts.memory // (64 * facts.n))  # columns, their copies in a merge and on their way
-        return KernelPerceptronState(0, Combination.zero(facts.n), min(self.cap, fits, facts.n), Ends.open(facts))
+        return KernelPerceptronState(0, Combination.zero(facts.n), self.columns(facts, self.cap), Ends.open(facts))
+
+    @staticmethod
+    def columns(facts: Facts, cap: int = CAP) -> int:
+        """Columns of a product that fit: each with its copies in a merge and on their way."""
+        return min(cap, max(1, facts.memory // (64 * facts.n)), facts.n)
 
     def ask(self, state: KernelPerceptronState) -> GramProduct:
         """The worst columns."""

@@ -1,0 +1,119 @@
+"""Sparse points: CSR matrices, one point a row, whose arrays may be views of buffers.
+
+SciPy checks and may copy what it is given; here matrices are put together from their parts as they are. Sums of a row are taken
+in the order of its entries, so that they are the same in any cut into blocks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy  # loads its parts when they are used: every command would wait for them
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array, csr_array
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+def csr(data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], features: int) -> csr_array:
+    """A matrix of these arrays, without a copy or a check; ``indices`` and ``indptr`` have one type."""
+    found = scipy.sparse.csr_array((len(indptr) - 1, features), dtype=data.dtype)
+    found.data, found.indices, found.indptr = data, indices, indptr
+    return found
+
+
+def transposed(points: csr_array) -> csc_array:
+    """The same arrays, seen as columns."""
+    found = scipy.sparse.csc_array(points.shape[::-1], dtype=points.dtype)
+    found.data, found.indices, found.indptr = points.data, points.indices, points.indptr
+    return found
+
+
+def with_data(points: csr_array, data: NDArray[Any]) -> csr_array:
+    """Other entries in the same places."""
+    return csr(data, points.indices, points.indptr, points.shape[1])
+
+
+def rows_of(points: csr_array, rows: slice) -> csr_array:
+    """Consecutive rows, as views."""
+    first, stop, _ = rows.indices(points.shape[0])
+    if stop - first == points.shape[0]:
+        return points
+    low, high = int(points.indptr[first]), int(points.indptr[stop])
+    return csr(points.data[low:high], points.indices[low:high], points.indptr[first : stop + 1] - low, points.shape[1])
+
+
+def astype(points: csr_array, dtype: Any) -> csr_array:
+    """The same in another type, not copied when it is in it already."""
+    return points if points.dtype == dtype else with_data(points, points.data.astype(dtype))
+
+
+def row_sums(points: csr_array, values: Floats) -> Floats:
+    """Sums (b,) of values (nnz,) in the places of the entries."""
+    return np.asarray(with_data(points, values) @ np.ones(points.shape[1]))
+
+
+def row_numbers(points: csr_array) -> Indices:
+    """The row (nnz,) of each entry."""
+    return np.repeat(np.arange(points.shape[0]), np.diff(points.indptr))
+
+
+def longest(points: csr_array) -> int:
+    """Entries of the longest row."""
+    return int(np.diff(points.indptr).max(initial=0))
+
+
+def nbytes(points: csr_array) -> int:
+    """Bytes of the three arrays."""
+    return int(points.data.nbytes + points.indices.nbytes + points.indptr.nbytes)
+
+
+def with_ones(points: csr_array) -> csr_array:
+    """With one more feature, equal to 1."""
+    b, m = points.shape
+    ends = points.indptr[1:]
+    data = np.insert(points.data, ends, 1)
+    indices = np.insert(points.indices, ends, m)
+    return csr(data, indices, points.indptr + np.arange(b + 1, dtype=points.indptr.dtype), m + 1)
+
+
+def stacked(parts: list[csr_array]) -> csr_array:
+    """Below each other."""
+    return scipy.sparse.csr_array(scipy.sparse.vstack(parts, format="csr"))
+
+
+def placed_in(memory: NDArray[np.uint8], points: csr_array) -> csr_array:
+    """A copy in memory of ``nbytes`` bytes."""
+    placed: dict[str, NDArray[Any]] = {}
+    first = 0
+    for name in sorted(("data", "indices", "indptr"), key=lambda name: -getattr(points, name).itemsize):  # each is aligned
+        array = getattr(points, name)
+        placed[name] = memory[first : first + array.nbytes].view(array.dtype)
+        placed[name][:] = array
+        first += array.nbytes
+    return csr(placed["data"], placed["indices"], placed["indptr"], points.shape[1])
+
+
+def tidied(points: csr_array) -> csr_array:
+    """Without stored zeros, indices ascending, entries of the same place added; not copied when it is so already."""
+    if points.has_canonical_format and (points.data != 0).all():
+        return points
+    found = points.copy()
+    found.sum_duplicates()
+    found.eliminate_zeros()
+    return found
+
+
+def is_csr(value: Any) -> bool:
+    """Whether a value is a CSR matrix; SciPy's sparse part is not loaded for it."""
+    return type(value).__name__ == "csr_array"
+
+
+def checked(points: csr_array) -> csr_array:
+    """The same, of which products are safe. Raises ValueError for arrays that are no matrix."""
+    points.check_format(full_check=True)
+    return points

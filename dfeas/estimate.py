@@ -1,0 +1,41 @@
+"""What a run would cost, as ``dfeas plan`` says it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a run with one method would cost."""
+
+    method: str
+    auto: bool  # whether ``auto`` takes it
+    memory_bytes: int  # of this process, at the peak
+    passes: float  # usual; with a kernel a product with the Gram matrix is one
+    most_passes: float  # by its theorem, for a margin, or |Ax|, of ``margin``
+    seconds: float  # usual
+    remark: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Estimates for a dataset."""
+
+    n: int
+    m: int
+    bytes: int  # of one read of the data
+    later_bytes: int  # that a later pass reads from storage: what this process does not keep
+    threads: int
+    first_seconds: float  # of a pass as the data is now, measured
+    later_seconds: float  # of one after it
+    margin: float
+    estimates: tuple[Estimate, ...]
+    kernel: str = ""  # with its parameters
+    product_bytes: int = 0  # that a product with its Gram matrix reads from storage
+    value_seconds: float = 0.0  # of one value of it, with all threads, measured
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)

@@ -1,0 +1,119 @@
+"""Runs of points, prepared, and the tiles of their kernel; tiles may be kept from one product to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from dfeas.kernels.kernel import Array, Floats, Kernel, seen
+from dfeas.passes import Keeps
+from dfeas.passes.block import Block
+
+TILE_ROWS = 512
+"""Of both sides: a tile is 1 MB in float32, and stays in cache until it has been used."""
+SINGLE_SQUARE = 8.0
+"""In float32 exp(-gamma |x - z|^2) is right to about 1e-6 up to this gamma |x|^2: it is a difference of such numbers."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of points, prepared for tiles in the precisions that were asked for."""
+
+    kernel: Kernel
+    start: int
+    points: Array  # (b, m), or (b, m + 1) with the intercept
+    label: Floats  # (b,) -1 or +1
+
+    @classmethod
+    def of(cls, kernel: Kernel, block: Block) -> Run:
+        """Views of a block, but for the intercept."""
+        points = seen(block.points)
+        if block.intercept:
+            points = np.column_stack([points, np.ones(block.size, points.dtype)])
+        return cls(kernel, block.start, points, block.label.astype(np.float64))
+
+    @property
+    def rows(self) -> slice:
+        """Of the data."""
+        return slice(self.start, self.start + len(self.points))
+
+    @cached_property
+    def cuts(self) -> list[slice]:
+        """Rows of each tile, of about equal length."""
+        return cuts(len(self.points))
+
+    @cached_property
+    def safe(self) -> bool:
+        """Whether products in float32 are good enough. The square root of "exponential" would double their relative error."""
+        if self.points.dtype != np.float32 or not self.kernel.of_products or self.kernel.name == "exponential":
+            return False
+        if self.kernel.name != "rbf":
+            return True  # products of unit vectors
+        square = np.einsum("ij,ij->i", self.points, self.points, dtype=np.float64)
+        return bool(self.kernel.gamma * square.max() <= SINGLE_SQUARE)
+
+    @cached_property
+    def narrow(self) -> list[tuple[Array, Array]]:
+        """Prepared tiles in float32."""
+        return [self.kernel.prepared(self.points[cut], True) for cut in self.cuts]
+
+    @cached_property
+    def wide(self) -> list[tuple[Array, Array]]:
+        """Prepared tiles in float64."""
+        return [self.kernel.prepared(self.points[cut], False) for cut in self.cuts]
+
+    def tiles(self, single: bool) -> list[tuple[Array, Array]]:
+        """For the left and for the right of ``Kernel.tile``, cut by cut."""
+        return self.narrow if single else self.wide
+
+
+def cuts(rows: int) -> list[slice]:
+    """Rows of tiles of about equal length, at most ``TILE_ROWS``."""
+    count = -(-rows // TILE_ROWS)
+    return [slice(rows * i // count, rows * (i + 1) // count) for i in range(count)]
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """The kernel of a run with another one, or with itself: then those on and above the diagonal."""
+
+    left: tuple[slice, ...]  # rows of each tile
+    right: tuple[slice, ...]
+    square: bool
+    single: bool
+    runs: tuple[Run, Run] | None  # None where all are kept
+    kept: dict[tuple[int, int], Array] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, left: Run, right: Run, single: bool, shelf: Keeps | None) -> Tiles:
+        """Those of two runs; all are computed and put on the shelf if it has room."""
+        open_tiles = cls(tuple(left.cuts), tuple(right.cuts), left is right, single, (left, right))
+        if shelf is None or not shelf.take(open_tiles.bytes):
+            return open_tiles
+        kept = {(i, j): open_tiles.tile(i, j) for i, j, _, _ in open_tiles.places}
+        found = cls(open_tiles.left, open_tiles.right, left is right, single, None, kept)
+        shelf.put((left.kernel, left.start, right.start), found)
+        return found
+
+    @property
+    def places(self) -> Iterator[tuple[int, int, slice, slice]]:
+        """Number and rows of each tile, on the left and on the right."""
+        for i, here in enumerate(self.left):
+            for j in range(i if self.square else 0, len(self.right)):
+                yield i, j, here, self.right[j]
+
+    @property
+    def bytes(self) -> int:
+        """Of all tiles; a kernel of distances between cells, and a function, give float64 for any points."""
+        size = 4 if self.single else 8
+        return sum(size * (here.stop - here.start) * (there.stop - there.start) for _, _, here, there in self.places)
+
+    def tile(self, i: int, j: int) -> Array:
+        """The kernel (b, c) of some rows of both."""
+        if self.runs is None:
+            return self.kept[i, j]
+        left, right = self.runs
+        return left.kernel.tile(left.tiles(self.single)[i][0], right.tiles(self.single)[j][1])

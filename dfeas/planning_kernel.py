@@ -1,0 +1,121 @@
+"""What a run with a kernel would cost: memory, products and time of each method."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from math import ceil
+
+import numpy as np
+
+from dfeas.blas import one_thread
+from dfeas.engine.pairs import points_read
+from dfeas.estimate import Estimate, Plan
+from dfeas.kernelled import KERNEL_METHODS, choose_kernel_method, missing
+from dfeas.kernels import Kernel
+from dfeas.kernels.kernel import Array
+from dfeas.kernels.tiles import TILE_ROWS, Run
+from dfeas.kernels.working_set import capacity
+from dfeas.methods import Facts
+from dfeas.projection_kernel import WHOLE, expansion, project_kernel, tile_bytes, usual_products, values
+from dfeas.request import facts_of
+from dfeas.store import Dataset
+from dfeas.store.reading import Cost
+
+SOLVES = 60
+"""Factorisations of the Gram matrix of the expansion that a working set usually computes."""
+TURNS = 3
+"""A tile is timed so often; the best counts."""
+
+
+def kernel_plan(
+    dataset: Dataset,
+    kernel: Kernel,
+    method: str | None,
+    margin: float,
+    budget: int,
+    threads: int,
+    pass_seconds: tuple[float, float],
+) -> Plan:
+    """Estimates of one method or of all. Raises UsageError when the one asked for does not fit the budget."""
+    facts = facts_of(dataset, budget)
+    auto = choose_kernel_method("auto", facts, threads)[0]
+    if method is not None:
+        method = choose_kernel_method(method, facts, threads)[0]
+    computed, kept = (seconds / threads for seconds in value_seconds(dataset, kernel))
+    reads = points_read(dataset) / dataset.n
+    estimates = []
+    for name in KERNEL_METHODS if method is None else [method]:
+        most = KERNEL_METHODS[name](kernel).bound(facts, margin)
+        products = usual_products(name, facts, most)
+        first, later = pass_seconds
+        reading = first + (products - 1) * later if name == "working-set" else products * reads * later
+        thinking = solver_seconds(facts) if name == "working-set" else 0.0
+        share = kept_share(dataset, name, budget, threads)
+        again = kept * share + computed * (1 - share)
+        seconds = reading + values(name, facts) * (computed + (products - 1) * again) + thinking
+        memory = project_kernel(dataset, [name], budget, threads=threads).memory_bytes
+        estimates.append(Estimate(name, name == auto, memory, products, most, seconds, _remark(name, facts, threads)))
+    later_bytes = project_kernel(dataset, ["working-set"], budget, threads=threads).later_bytes
+    product_bytes = project_kernel(dataset, ["mirror-prox"], budget, threads=threads).later_bytes
+    return Plan(
+        dataset.n,
+        dataset.m,
+        dataset.bytes,
+        later_bytes,
+        threads,
+        *pass_seconds,
+        margin,
+        tuple(estimates),
+        str(kernel),
+        product_bytes,
+        computed,
+    )
+
+
+def _remark(name: str, facts: Facts, threads: int) -> str:
+    """What limits a method."""
+    if name == "working-set":
+        return f"an expansion of at most {capacity(facts)} points" if capacity(facts) < facts.n else ""
+    need = missing(name, facts, threads)
+    return f"does not fit: --memory {ceil(need / 1e6)}MB is needed" if need else ""
+
+
+def solver_seconds(facts: Facts) -> float:
+    """Seconds of the solver in memory, from the speed of a product."""
+    trial = np.ones((TILE_ROWS, TILE_ROWS))
+    seconds = min(_elapsed(lambda: trial @ trial) for _ in range(TURNS))
+    return SOLVES * seconds / 6 * (min(float(capacity(facts)), expansion(facts)) / TILE_ROWS) ** 3
+
+
+def kept_share(dataset: Dataset, method: str, budget: int, threads: int) -> float:
+    """Share of the tiles that a later product of all points finds in memory."""
+    if method not in WHOLE:
+        return 0.0
+    return min(1.0, tile_bytes(dataset, [method], budget, threads) / (dataset.dtype.itemsize * dataset.n**2 / 2))
+
+
+def value_seconds(dataset: Dataset, kernel: Kernel) -> tuple[float, float]:
+    """Seconds of a thread for one value of the kernel and its products with one column, from the first points; and for the
+    products alone.
+    """
+    block = next(iter(dataset.read_blocks(range(1), Cost())))
+    points = block.points[:TILE_ROWS].copy()
+    run = Run(kernel, 0, points, block.label[:TILE_ROWS].astype(np.float64))
+    with one_thread():
+        ((left, right),) = run.tiles(run.safe)
+        column = np.ones((len(points), 1), left.dtype)
+        kept = kernel.tile(left, right)
+        computing = min(_elapsed(lambda: _multiplied(kernel.tile(left, right), column)) for _ in range(TURNS))
+        multiplying = min(_elapsed(lambda: _multiplied(kept, column)) for _ in range(TURNS))
+    return computing / len(points) ** 2, multiplying / len(points) ** 2
+
+
+def _multiplied(tile: Array, column: Array) -> tuple[Array, Array]:
+    return tile @ column, tile.T @ column
+
+
+def _elapsed(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began

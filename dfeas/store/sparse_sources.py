@@ -1,0 +1,75 @@
+"""CSR matrices in .npz files of SciPy and in HDF5 in the AnnData layout: rows by consecutive slices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.store.sparse import block_of
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+PARTS = ("data", "indices", "indptr")
+"""Arrays of a CSR matrix."""
+
+
+class SparseRows:
+    """Rows of a CSR matrix by slices; ``indptr``, 8 bytes a point, is in memory."""
+
+    def __init__(self, parts: dict[str, Any], shape: Any, where: str) -> None:
+        self._where, self._data, self._indices = where, parts["data"], parts["indices"]
+        try:
+            n, m = (int(size) for size in np.asarray(shape).reshape(-1))
+        except (TypeError, ValueError):
+            raise CorruptDataError(f"{where}: the shape of the sparse matrix cannot be read") from None
+        self.shape, self.dtype = (n, m), parts["data"].dtype
+        indptr = np.asarray(parts["indptr"][0 : parts["indptr"].shape[0]])
+        self._indptr = indptr.astype(np.int64) if indptr.dtype.kind in "iu" else np.empty(0, np.int64)
+        self.entries = int(self._indptr[-1]) if len(self._indptr) else 0
+        lengths = (self._data.shape, self._indices.shape)
+        if (
+            len(self._indptr) != n + 1
+            or self._indptr[0] != 0
+            or (np.diff(self._indptr) < 0).any()
+            or lengths != ((self.entries,), (self.entries,))
+            or self._indices.dtype.kind not in "iu"
+        ):
+            raise CorruptDataError(f"{where}: not a CSR matrix of shape {n} x {m}: indptr, indices and data do not fit")
+
+    def __getitem__(self, rows: slice) -> csr_array:
+        first, stop, _ = rows.indices(self.shape[0])
+        indptr = self._indptr[first : stop + 1]
+        here = slice(int(indptr[0]), int(indptr[-1]))
+        data, indices = np.asarray(self._data[here]), np.asarray(self._indices[here])
+        bad = np.flatnonzero((indices < 0) | (indices >= self.shape[1]))
+        if len(bad):
+            point = first + int(np.searchsorted(indptr - indptr[0], bad[0], side="right")) - 1
+            raise BadInputError(
+                f"{self._where}: point {point} has an entry in feature {indices[bad[0]]}, expected 0 .. {self.shape[1] - 1}"
+            )
+        return block_of(data, indices, indptr - indptr[0], self.shape[1])
+
+
+def of_scipy(members: list[str]) -> bool:
+    """Whether the members of an .npz file are those of ``scipy.sparse.save_npz``."""
+    return {"format", "shape"} <= set(members)
+
+
+def require_csr(kind: str, where: str) -> None:
+    """Raise BadInputError for another layout."""
+    if kind not in ("csr", "csr_matrix"):
+        raise BadInputError(f"{where}: a sparse matrix of kind {kind}; only CSR is read by rows: save X.tocsr()")
+
+
+def kind_and_shape(archive: Any) -> tuple[str, NDArray[Any]]:
+    """Of the matrix in an .npz file of SciPy."""
+    with archive.open("format.npy") as stream:
+        kind = npy.read_array(stream, allow_pickle=False).item()
+    with archive.open("shape.npy") as stream:
+        shape = npy.read_array(stream, allow_pickle=False)
+    return (kind.decode() if isinstance(kind, bytes) else str(kind)), shape

@@ -1,0 +1,247 @@
+"""Sparse datasets: what is written is what is read, from every source, and what is damaged or no matrix is seen."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import zarr
+
+import dfeas
+from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.store import Source, from_arrays, open_source
+from dfeas.store.reading import Buffers, Cost, DirectReader
+from dfeas.store.sparse import CHUNK_ENTRIES, CsrFiles, EntryFiles
+from dfeas.store.sparse_writing import SparseWriter
+from dfeas.store.writing import output
+from dfeas.texts import Texts, generate_texts
+
+
+def matrix(n: int = 300, m: int = 50, seed: int = 0, dtype: Any = np.float32) -> sp.csr_array:
+    """With empty rows, and features that no point has."""
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random((n, m)) < 0.08, rng.standard_normal((n, m)), 0).astype(dtype)
+    X[:, 7] = 0
+    X[::50] = 0
+    return sp.csr_array(X)
+
+
+def labels_of(n: int) -> np.ndarray:
+    return np.resize([0, 1, 1], n)
+
+
+def read_all(dataset: Any) -> sp.csr_array:
+    return sp.csr_array(sp.vstack([b.points.copy() for b in dataset.read_blocks(range(dataset.blocks), Cost())], format="csr"))
+
+
+def same(first: sp.csr_array, second: sp.csr_array) -> bool:
+    return first.shape == second.shape and (first != second).nnz == 0 and first.dtype == second.dtype
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Callable[..., Path]:
+    """A dataset of ``matrix()``."""
+
+    def make(X: sp.csr_array | None = None, rows: int = 64) -> Path:
+        X = matrix() if X is None else X
+        sp.save_npz(tmp_path / "X.npz", X)
+        np.save(tmp_path / "y.npy", labels_of(X.shape[0]))
+        dfeas.ingest(tmp_path / "X.npz", tmp_path / "data", labels=str(tmp_path / "y.npy"), block_rows=rows)
+        return tmp_path / "data"
+
+    return make
+
+
+def test_what_is_written_is_what_is_read_here_and_by_zarr(stored: Callable[..., Path]) -> None:
+    X = matrix()
+    path = stored(X)
+    opened = open_source(Source(str(path)))
+    assert isinstance(opened.points, CsrFiles)
+    assert same(read_all(opened), X)
+    group = zarr.open_group(path, mode="r")
+    parts = (group["X/data"][:], group["X/indices"][:], group["X/indptr"][:])
+    assert same(sp.csr_array(parts, shape=tuple(group["X"].attrs["shape"])), X)
+    assert (group["X"].attrs["encoding-type"], parts[2].dtype) == ("csr_matrix", np.int64)
+    norms = np.concatenate([b.norm.copy() for b in opened.read_blocks(range(opened.blocks), Cost())])
+    assert np.allclose(norms, np.linalg.norm(X.toarray(), axis=1))
+    assert opened.header is not None
+    assert (opened.header.zero, opened.header.entries) == ((np.diff(X.indptr) == 0).sum(), X.nnz)
+    cost = Cost()
+    list(opened.read_blocks(range(opened.blocks), cost))
+    assert cost.bytes_read < 10 * X.nnz + 8 * X.shape[0] + 8 * opened.blocks
+
+
+def test_blocks_reach_over_chunks_of_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dfeas.store.sparse_writing.CHUNK_ENTRIES", 100)
+    X = matrix(64 * 4)  # whole blocks: the end of indptr has a chunk of its own
+    with output(tmp_path / "data"):
+        target = SparseWriter(tmp_path / "data", X.shape[0], X.shape[1], np.dtype(np.float32), 64)
+        for index in (2, 0, 3, 1):  # in any order
+            target.write(index, X[64 * index : 64 * (index + 1)], np.resize(np.array([1, -1], np.int8), 64))
+        target.finish(("0", "1"))
+    opened = open_source(Source(str(tmp_path / "data")))
+    assert len(list((tmp_path / "data" / "X" / "data").glob("c.*"))) == -(-X.nnz // 100) > 4
+    assert same(read_all(opened), X)
+    assert np.array_equal(zarr.open_array(tmp_path / "data" / "X" / "data", mode="r")[:], X.data)
+
+
+def test_every_source_gives_the_same_dataset(tmp_path: Path, stored: Callable[..., Path]) -> None:
+    X, labels = matrix(dtype=np.float64), labels_of(300)
+    wanted = open_source(Source(str(stored(X)))).fingerprint
+    with h5py.File(tmp_path / "X.h5ad", "w") as file:
+        group = file.create_group("X")
+        group.attrs.update({"encoding-type": "csr_matrix", "encoding-version": "0.1.0", "shape": X.shape})
+        untidy = X.indices.copy(), X.data.copy()
+        for array in untidy:  # indices of a row may come in any order
+            array[X.indptr[1] : X.indptr[2]] = array[X.indptr[1] : X.indptr[2]][::-1]
+        group["indices"], group["data"], group["indptr"] = *untidy, X.indptr
+        file.create_group("obs")["kind"] = labels
+    found = dfeas.ingest(tmp_path / "X.h5ad", tmp_path / "h5ad", label_column="kind", block_rows=64)
+    assert found.fingerprint == wanted
+    lines = []
+    for label, row in zip(labels, (X[[i]] for i in range(300)), strict=True):
+        words = [f"{j + 1}:{v!r}" for j, v in zip(row.indices.tolist(), row.data.tolist(), strict=True)]
+        lines.append(" ".join([str(label), *words, *([] if 49 in row.indices else ["50:0"])]))  # stored zeros are dropped
+    text = "\n".join(lines)
+    (tmp_path / "X.svm").write_text(text)
+    assert dfeas.ingest(tmp_path / "X.svm", tmp_path / "svm", block_rows=64).fingerprint == wanted
+    given = dfeas.ingest(tmp_path / "X.svm", tmp_path / "given", block_rows=64, features=50)
+    assert given.fingerprint == wanted
+    np.savez(tmp_path / "dense.npz", X=X.toarray(), y=labels)
+    assert dfeas.ingest(tmp_path / "dense.npz", tmp_path / "sparse", block_rows=64, sparse=True).fingerprint == wanted
+    dense = dfeas.ingest(tmp_path / "X.npz", tmp_path / "dense", labels=str(tmp_path / "y.npy"), sparse=False)
+    assert (dense.entries, open_source(Source(str(tmp_path / "dense"))).bytes) == (None, X.shape[0] * X.shape[1] * 8)
+
+
+def test_what_is_no_csr_matrix_is_refused(tmp_path: Path) -> None:
+    X = matrix()
+    np.save(tmp_path / "y.npy", labels_of(300))
+
+    def ingest(**parts: Any) -> None:
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        whole = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": X.shape, "format": b"csr", **parts}
+        np.savez(tmp_path / "X.npz", **whole)
+        dfeas.ingest(tmp_path / "X.npz", tmp_path / "out", labels=str(tmp_path / "y.npy"))
+
+    nan, wild, low = X.data.copy(), X.indices.copy(), X.indices.copy()
+    nan[5], wild[9], low[9] = np.nan, 50, -1
+    point, other = (int(np.searchsorted(X.indptr, at, side="right")) - 1 for at in (5, 9))
+    with pytest.raises(BadInputError, match=rf"point {point} feature {X.indices[5]}: nan"):
+        ingest(data=nan)
+    for indices in (wild, low):
+        with pytest.raises(BadInputError, match=rf"point {other} has an entry in feature {indices[9]}, expected 0 .. 49"):
+            ingest(indices=indices)
+    with pytest.raises(CorruptDataError, match="do not fit"):
+        ingest(indptr=X.indptr[::-1])
+    with pytest.raises(CorruptDataError, match="do not fit"):
+        ingest(data=X.data[:-1])
+    with pytest.raises(BadInputError, match="kind csc; only CSR"):
+        ingest(format=b"csc")
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(UsageError, match="--sparse is for svmlight and arrays; this is csv"):
+        dfeas.ingest(tmp_path / "a.csv", tmp_path / "out", label_column="a", sparse=True)
+
+
+DAMAGED = ("X/data/c.0", "X/indices/c.0", "X/indptr/c.2", "label/c.1", "norm/c.0", "offset/c.0", "checksum/c.0.0")
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_damage_is_seen_before_anything_is_computed(stored: Callable[..., Path], name: str) -> None:
+    path = stored()
+    file = path / name
+    content = bytearray(file.read_bytes())
+    for change in (lambda: content.__setitem__(slice(8, 12), b"\xff\x7f\xff\x7f"), content.pop, file.unlink):
+        change()
+        if change is not file.unlink:
+            file.write_bytes(content)
+        with pytest.raises(CorruptDataError, match=r"damaged|missing|bytes, expected|match|cannot be read|sealed"):
+            read_all(open_source(Source(str(path))))
+
+
+def test_the_checker_reads_damaged_indices_without_harm(stored: Callable[..., Path]) -> None:
+    X = matrix()
+    X = X[np.flatnonzero(np.diff(X.indptr))]
+    path = stored(X)
+    dataset = open_source(Source(str(path)))
+    file = path / "X/indices/c.0"
+    content = bytearray(file.read_bytes())
+    content[0:4] = (2**31 - 1).to_bytes(4, "little")
+    file.write_bytes(content)
+    with pytest.raises(CorruptDataError, match="block 0 of X is damaged: its indices are out of range"):
+        dataset.points.read(0, Buffers())
+
+
+def test_entries_beyond_two_to_the_31_are_found(tmp_path: Path) -> None:
+    """Only the chunks that a block needs exist: 4.3e9 entries are not stored."""
+    first = 2**32 + 12_345
+    folders = {"data": np.dtype(np.float32), "indices": np.dtype(np.int32)}
+    indices = np.arange(30, dtype=np.int32).reshape(3, 10).ravel() * 1_000_000_000 % 2_000_000_000
+    indices = np.sort(indices.reshape(3, 10), axis=1).ravel()
+    held = {"data": np.arange(30, dtype=np.float32) + 1, "indices": indices.astype(np.int32)}
+    chunk, within = divmod(first, CHUNK_ENTRIES)
+    for name, dtype in folders.items():
+        (tmp_path / name).mkdir()
+        filled = np.zeros(CHUNK_ENTRIES, dtype)
+        filled[within : within + 30] = held[name]
+        (tmp_path / name / f"c.{chunk}").write_bytes(filled.tobytes() + b"....")
+    (tmp_path / "indptr").mkdir()
+    starts = first + np.arange(3, dtype=np.int64) * 10
+    (tmp_path / "indptr" / "c.1").write_bytes(starts.tobytes() + b"....")
+    files = [EntryFiles(n, tmp_path / n, lambda i: f"c.{i}", d, CHUNK_ENTRIES, 4) for n, d in folders.items()]
+    indptr = DirectReader("indptr", tmp_path / "indptr", lambda i: f"c.{i}", 7, 3, (), np.dtype(np.int64), 4)
+    reader = CsrFiles("logical", 6, 2_000_000_001, 3, np.array([0, first, first + 30]), files[0], files[1], indptr)
+    block = reader.read(1, Buffers())
+    assert block.shape == (3, 2_000_000_001)
+    assert np.array_equal(block.indptr, [0, 10, 20, 30])
+    assert np.array_equal(block.data, held["data"])
+    assert np.array_equal(block.indices, held["indices"])
+
+
+def test_matrices_in_memory_are_not_changed_and_mean_what_scipy_means() -> None:
+    X = matrix(dtype=np.float64)
+    untidy = sp.csr_array((np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr), shape=X.shape)  # each twice
+    before = untidy.data.copy(), untidy.indices.copy()
+    for form in (untidy, X.tocsc(), X.tocoo(), sp.csr_matrix(X)):
+        assert (read_all(from_arrays(form, labels_of(300))) != X).nnz == 0
+    assert np.array_equal(untidy.data, before[0])
+    assert np.array_equal(untidy.indices, before[1])
+    broken = X.copy()
+    broken.indices[3] = 99
+    with pytest.raises(BadInputError, match="not a CSR matrix"):
+        from_arrays(broken, labels_of(300))
+    for bad in (X * 1j, sp.csr_array((0, 5))):
+        with pytest.raises(BadInputError):
+            from_arrays(bad, [])
+
+
+@pytest.mark.parametrize("kind", ["halfspace", "planted", "gaussian", "one-flip"])
+def test_generated_texts_have_the_answer_that_they_promise(tmp_path: Path, kind: str) -> None:
+    texts = Texts(kind, 100, 1200, 0.06, margin=0.005, block_rows=200)
+    header = generate_texts(texts, tmp_path / "data")
+    assert header.entries == pytest.approx(0.06 * 100 * 1200, rel=0.05)
+    assert header.norm_min == pytest.approx(1, abs=1e-6)
+    again, label = texts.block(2)
+    block = open_source(Source(str(tmp_path / "data"))).read(2, Buffers(), Cost())
+    assert same(again, block.points)
+    assert np.array_equal(label, block.label)
+    found = dfeas.solve(tmp_path / "data")
+    feasible = kind in ("halfspace", "planted")
+    assert (found.verdict, found.proof) == (("feasible", "rigorous") if feasible else ("infeasible", "exact"))
+    if kind == "planted":
+        assert found.margin_upper >= 0.005
+    if kind == "one-flip":
+        assert set(found.support) == {texts.flipped, texts.flipped - 1 if texts.flipped % 200 else texts.flipped + 1}
+
+
+def test_a_margin_that_no_text_has_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="hardly a point"):
+        generate_texts(Texts("planted", 100, 50, 0.05, margin=0.9), tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+    for density in (0.0, 1.0, 0.001):
+        with pytest.raises(UsageError, match="density"):
+            Texts("planted", 100, 50, density)

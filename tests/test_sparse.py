@@ -1,0 +1,124 @@
+"""Solves of sparse points: verdicts and proofs are those of the same points in an array; runs go on from a checkpoint."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import dfeas
+from dfeas.certificate import Certificate, load
+from dfeas.engine import LocalEngine
+from dfeas.errors import CheckFailedError, UsageError
+from dfeas.store import Source, open_source
+from dfeas.texts import Texts, generate_texts
+from dfeas.verify import check, crc
+from dfeas.workingset import sparse as sparse_columns
+
+
+def points(seed: int, n: int = 400, m: int = 30) -> sp.csr_array:
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random((n, m)) < 0.2, rng.standard_normal((n, m)), 0)
+    X[np.arange(n), rng.integers(0, m, n)] = 1
+    return sp.csr_array(X)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("method", ["auto", "online-perceptron", "winnow"])
+def test_verdicts_are_those_of_an_array(method: str, intercept: bool) -> None:
+    X = points(0)
+    score = X @ np.random.default_rng(1).standard_normal(30)
+    far = np.abs(score) > 0.5
+    separable, labels = X[far], score[far] > 0
+    for some, signs in ((separable, labels), (X, np.resize([0, 1, 1], 400))):
+        options: dict[str, Any] = {"method": method, "intercept": intercept, "eps": 0.05}
+        found, dense = dfeas.solve(some, signs, **options), dfeas.solve(some.toarray(), signs, **options)
+        assert (found.verdict, found.proof, found.passes) == (dense.verdict, dense.proof, dense.passes)
+        assert found.margin_lower == pytest.approx(dense.margin_lower, rel=1e-6)
+        assert found.margin_upper == pytest.approx(dense.margin_upper, rel=1e-6, abs=1e-12)
+
+
+def test_the_checker_proves_what_it_proves_of_an_array(tmp_path: Path) -> None:
+    """To the last bits of its bounds, which depend on the number of terms."""
+    X = points(2)
+    labels = X @ np.random.default_rng(3).standard_normal(30) > 0
+    for name, some in (("sparse", X), ("dense", X.toarray())):
+        np.save(tmp_path / f"{name}.npy", labels)
+        if name == "sparse":
+            sp.save_npz(tmp_path / "sparse.npz", some)
+            dfeas.ingest(tmp_path / "sparse.npz", tmp_path / "sparse", labels=str(tmp_path / "sparse.npy"), block_rows=90)
+        else:
+            np.savez(tmp_path / "dense.npz", X=some, y=labels)
+            dfeas.ingest(tmp_path / "dense.npz", tmp_path / "dense", block_rows=90)
+    opened = {name: open_source(Source(str(tmp_path / name))) for name in ("sparse", "dense")}
+    rng = np.random.default_rng(0)
+    near = dfeas.solve(tmp_path / "sparse").y
+    row = X[[5]].toarray()[0]
+    touching = near - row * (near @ row) / (row @ row)  # its score of point 5 is rounding of zero
+    weights = rng.random(400)
+    certificates = [Certificate("separator", "", y=near), Certificate("separator", "", y=touching)]
+    certificates.append(Certificate("gordan", "", support=np.arange(400), weights=weights / weights.sum()))
+    for certificate in certificates:
+        outcomes = []
+        for dataset in opened.values():
+            engine = LocalEngine(dataset, 1)
+            try:
+                found = check(engine, dataset, replace(certificate, fingerprint=dataset.fingerprint))
+                outcomes.append((found.verdict, found.proof, found.margin_lower, found.margin_upper))
+            except CheckFailedError as error:
+                outcomes.append(("refused", str(error), 0.0, 0.0))
+            engine.close()
+        assert outcomes[0][:2] == outcomes[1][:2]
+        assert outcomes[0][2:] == pytest.approx(outcomes[1][2:], rel=1e-11, abs=1e-15)
+
+
+def test_scores_that_float64_cannot_tell_are_decided(tmp_path: Path) -> None:
+    tiny = 2.0**-60
+    X = sp.csr_array(np.array([[1, -1 + 2.0**-52, 0, 0], [0, 0, 1, 0], [0, 0, 0, -1]]))
+    sp.save_npz(tmp_path / "X.npz", X)
+    np.save(tmp_path / "y.npy", [1, 1, 0])
+    dfeas.ingest(tmp_path / "X.npz", tmp_path / "data", labels=str(tmp_path / "y.npy"), sparse=True)
+    dataset = open_source(Source(str(tmp_path / "data")))
+    engine = LocalEngine(dataset, 1)
+    y = np.array([1.0, 1.0, 1.0, 1.0])
+    found = check(engine, dataset, Certificate("separator", dataset.fingerprint, y=y))
+    assert (found.verdict, found.exact_points) == ("feasible", 1)
+    assert 0 < found.margin_lower <= 2.0**-53
+    with pytest.raises(CheckFailedError, match="point 0 is not on the positive side"):
+        check(engine, dataset, Certificate("separator", dataset.fingerprint, y=y + np.array([0, 2 * 2.0**-52, 0, tiny])))
+    engine.close()
+
+
+def test_a_conflict_among_many_features_is_proved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sparse_columns, "DIRECT", 150)  # conjugate gradients, and conflicts without absent features
+    texts = Texts("one-flip", 200, 600, 0.05, margin=0.005, block_rows=100)
+    generate_texts(texts, tmp_path / "data")
+    found = dfeas.solve(tmp_path / "data", out=tmp_path / "run")
+    assert (found.verdict, found.proof, len(found.support)) == ("infeasible", "exact", 2)
+    assert dfeas.verify_run(tmp_path / "run").proof == "exact"
+    assert texts.flipped in found.support
+
+
+def test_a_run_goes_on_from_its_checkpoint_with_the_same_bits(tmp_path: Path) -> None:
+    generate_texts(Texts("planted", 600, 2000, 0.015, margin=0.001, block_rows=100), tmp_path / "data")
+    options: dict[str, Any] = {"method": "working-set", "memory": "110MB"}
+    whole = dfeas.solve(tmp_path / "data", out=tmp_path / "whole", **options)
+    part = dfeas.solve(tmp_path / "data", out=tmp_path / "part", max_passes=1, **options)
+    assert (whole.verdict, part.verdict) == ("feasible", "undecided")
+    found = dfeas.resume(tmp_path / "part", max_passes=100)
+    assert found.verdict == "feasible"
+    assert np.array_equal(load(tmp_path / "part" / "certificate.npz").y, load(tmp_path / "whole" / "certificate.npz").y)
+
+
+def test_what_needs_dense_points_says_so() -> None:
+    with pytest.raises(UsageError, match="kernels take dense points only"):
+        dfeas.solve(points(0), np.resize([0, 1], 400), kernel="rbf")
+
+
+def test_crc_tells_where_entries_are() -> None:
+    X = points(0)
+    moved = X.copy()
+    moved.indptr[3] -= 1
+    assert crc(X) != crc(moved)
