@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 import dfeas
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError
+from dfeas.passes.points import dense
 from dfeas.store import Source, lines, numerals, open_source, svmlight, tables
 from dfeas.store.delimited import Delimited
 from dfeas.store.ingest import ingest
@@ -78,7 +79,7 @@ def as_h5ad(path: Path, X: Any, y: np.ndarray) -> Path:
 
 def stored(path: Path) -> np.ndarray:
     opened = open_source(Source(str(path)))
-    return np.concatenate([b.points.copy() for b in opened.read_blocks(range(opened.blocks), Cost())])
+    return np.concatenate([dense(b.points).copy() for b in opened.read_blocks(range(opened.blocks), Cost())])
 
 
 def written(tmp_path: Path, X: np.ndarray, y: np.ndarray) -> dict[str, tuple[Any, dict[str, Any]]]:
