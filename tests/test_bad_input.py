@@ -184,7 +184,7 @@ ROWS: dict[str, tuple[Callable[[], Made], int, str]] = {
     # types
     "complex": (points(X * 1j), 4, "entries of type complex128 cannot be used; give real numbers"),
     "complex, user's array": (foreign(X * 1j), 4, "entries of type complex128 cannot be used"),
-    "strings": (points(X.astype("U")), 4, "cannot be used; give real numbers, float32 or float64"),
+    "strings": (points(X.astype("U")), 4, "cannot be used; give real numbers"),
     "integers without a float64": (points(np.full((40, 3), 2**53 + 1)), 4, "an integer beyond 2**53 has no exact float64"),
     "dates": (points(X.astype("M8[s]")), 4, "entries of type datetime64[s] cannot be used"),
     # squares

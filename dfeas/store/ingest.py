@@ -74,9 +74,9 @@ def ingest(
     HDF5 in the same layout, and .npz files that SciPy wrote. Arrays of Python (NumPy, zarr, HDF5, Dask) come with ``labels``
     that are an array or a path.
 
-    ``sparse`` says how svmlight and arrays are stored; without it what is sparse in SRC, or svmlight, is stored sparse when less
-    than ``SPARSE_BELOW`` of its entries are not zero. ``dtype`` (float32 or float64) rounds tables and svmlight to it. ``format``
-    (csv, tsv, parquet, svmlight) is for names that do not tell.
+    ``sparse`` says how svmlight and arrays are stored; without it what is sparse in SRC, or svmlight, is stored sparse when
+    less than ``SPARSE_BELOW`` of its entries are not zero. ``dtype`` (float32 or float64) rounds tables and svmlight to it.
+    ``format`` (csv, tsv, parquet, svmlight) is for names that do not tell.
 
     ``note`` is told what was cast or dropped. Raises BadInputError or CorruptDataError for what cannot be used, UsageError when
     OUT exists or an option does not apply; nothing is left of OUT then.

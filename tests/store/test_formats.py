@@ -479,7 +479,7 @@ def test_labels_may_lie_elsewhere_and_numbers_be_rounded(tmp_path: Path) -> None
             ingest(tmp_path / "a.csv", tmp_path / "out", labels=str(tmp_path / "y.npy"))
         assert not (tmp_path / "out").exists()
     (tmp_path / "a.svm").write_text("1 1:1e300\n2 1:2\n")
-    with pytest.raises(BadInputError, match=r"from point 0 on: 1e\+300 is too large for float32; store float64"):
+    with pytest.raises(BadInputError, match=r"point 0: 1e\+300 is too large for float32; store float64"):
         ingest(tmp_path / "a.svm", tmp_path / "out", dtype="float32")
 
 
