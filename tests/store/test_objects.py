@@ -424,6 +424,7 @@ def test_the_command_line_takes_urls(
         (["info", URL], 2, "s3://bucket: a key is missing, give s3://bucket/KEY"),
         (["info", f"s3://key:{SECRET}@bucket/data"], 2, "without credentials in it"),
         (["info", "https://example.com/data"], 2, "expected s3://BUCKET/KEY, gs://BUCKET/KEY or az://CONTAINER/KEY"),
+        (["info", f"{URL}/a/../b"], 2, "s3://bucket: a key without . and .. as parts"),
         (["ingest", f"{URL}/no-such.csv", "out"], 4, "no such file or folder"),
         (["ingest", "s3://no-such-bucket/a.csv", "out"], 4, "no such bucket"),
         (["generate", "planted", "s3://no-such-bucket/d", "--features", "2", "--points", "9"], 2, "no such bucket"),

@@ -60,7 +60,10 @@ def parse(url: str) -> tuple[Bucket, str]:
         shown = f"a URL that begins with {scheme}://" if scheme.isalnum() else "this URL"
         raise UsageError(f"{shown}: expected s3://BUCKET/KEY, gs://BUCKET/KEY or az://CONTAINER/KEY, without credentials in it")
     where = f"{match[1]}://{match[2]}"
-    key = "/".join(part for part in (match[3] or "").split("/") if part)
+    parts = [part for part in (match[3] or "").split("/") if part]
+    if {".", ".."} & set(parts) or not all(part.isprintable() for part in parts):
+        raise UsageError(f"{where}: a key without . and .. as parts and without control characters is expected")
+    key = "/".join(parts)
     if not key:
         raise UsageError(f"{where}: a key is missing, give {where}/KEY")
     return Bucket(where, _store(where)), key

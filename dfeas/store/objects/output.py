@@ -83,21 +83,24 @@ class _Lock:
     def _taken_over(cls, path: ObjectPath) -> _Lock:
         """The lock of a writer that is dead, and its output removed."""
         there = path / LOCK
-        with said(path):
-            found = obstore.head(there.bucket.store, there.key)
-            probe = path / f"{LOCK}.{os.getpid()}"
-            probe.write_bytes(b"")  # the time as the store sees it
-            age = obstore.head(probe.bucket.store, probe.key)["last_modified"] - found["last_modified"]
-            probe.unlink()
-            busy = UsageError(
-                f"{path}: another process writes it, or died less than {DEAD_SECONDS:.0f} s ago; wait, or choose another output"
-            )
-            if age.total_seconds() < DEAD_SECONDS:
-                raise busy
-            try:
-                made = obstore.put(there.bucket.store, there.key, _who(), mode=_version(found))
-            except PreconditionError:
-                raise busy from None
+        busy = UsageError(
+            f"{path}: another process writes it, or died less than {DEAD_SECONDS:.0f} s ago; wait, or choose another output"
+        )
+        try:
+            with said(path):
+                found = obstore.head(there.bucket.store, there.key)
+                probe = path / f"{LOCK}.{os.getpid()}"
+                probe.write_bytes(b"")  # the time as the store sees it
+                age = obstore.head(probe.bucket.store, probe.key)["last_modified"] - found["last_modified"]
+                probe.unlink()
+                if age.total_seconds() < DEAD_SECONDS:
+                    raise busy
+                try:
+                    made = obstore.put(there.bucket.store, there.key, _who(), mode=_version(found))
+                except PreconditionError:
+                    raise busy from None
+        except FileNotFoundError:  # its writer has just ended
+            raise busy from None
         _clear(path, but=there)
         return cls(path, made)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from hashlib import blake2b
 from threading import Lock
 from time import monotonic
@@ -24,8 +23,8 @@ class Tags:
 
     def __init__(self, folder: ObjectPath) -> None:
         self.folder = folder
-        self._keys: NDArray[np.uint64] = np.empty(0, np.uint64)  # sorted hashes: 16 bytes an object
-        self._found: NDArray[np.uint64] = np.empty(0, np.uint64)
+        # sorted hashes of keys, and of ETags: 16 bytes an object
+        self._listed: tuple[NDArray[np.uint64], NDArray[np.uint64]] = np.empty(0, np.uint64), np.empty(0, np.uint64)
         self._until = 0.0
         self._lock = Lock()
 
@@ -35,11 +34,9 @@ class Tags:
             with self._lock:
                 if monotonic() >= self._until:
                     self._list()
-        return self._look(self._keys, self._found, _number(name))
-
-    def _look(self, keys: NDArray[np.uint64], found: NDArray[np.uint64], key: int) -> int:
-        place = int(np.searchsorted(keys, np.uint64(key)))
-        return int(found[place]) if place < len(keys) and int(keys[place]) == key else 0
+        keys, found = self._listed
+        place = _place(keys, name)
+        return 0 if place is None else int(found[place])
 
     def _list(self) -> None:
         began = monotonic()
@@ -47,28 +44,30 @@ class Tags:
         pairs = [(_number(found["path"][skipped:]), tag_of(found)) for found in self.folder.listed()]
         both = np.array(pairs, np.uint64).reshape(-1, 2)
         order = np.argsort(both[:, 0])
-        self._keys, self._found = both[order, 0], both[order, 1]
+        self._listed = both[order, 0], both[order, 1]
         now = monotonic()
         self._until = now + max(FRESH_SECONDS, SELDOM * (now - began))
 
     def correct(self, name: str, tag: int) -> None:
         """What a request said of an object just now."""
         with self._lock:
-            key = _number(name)
-            place = int(np.searchsorted(self._keys, np.uint64(key)))
-            if place < len(self._keys) and int(self._keys[place]) == key:
-                self._found[place] = tag
+            keys, found = self._listed
+            place = _place(keys, name)
+            if place is not None:
+                found[place] = tag
+
+
+def _place(keys: NDArray[np.uint64], name: str) -> int | None:
+    key = np.uint64(_number(name))
+    place = int(np.searchsorted(keys, key))
+    return place if place < len(keys) and keys[place] == key else None
 
 
 def tag_of(found: Any) -> int:
-    """A number for what obstore says of an object."""
-    return _number(f"{found['e_tag']} {found['size']}") or 1
+    """A number for what obstore says of an object: listings and answers may differ in quotes, and there may be no ETag."""
+    mark = (found["e_tag"] or "").removeprefix("W/").strip('"') or int(found["last_modified"].timestamp())
+    return _number(f"{mark} {found['size']}") or 1
 
 
 def _number(text: str) -> int:
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
-
-
-def all_of(numbers: Iterable[int]) -> int:
-    """One number for several, in their order."""
-    return _number(" ".join(map(str, numbers)))
