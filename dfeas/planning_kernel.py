@@ -9,15 +9,15 @@ from math import ceil
 import numpy as np
 
 from dfeas.blas import one_thread
-from dfeas.engine.pairs import points_read
+from dfeas.engine.pairs import reads
 from dfeas.estimate import Estimate, Plan
 from dfeas.kernelled import KERNEL_METHODS, choose_kernel_method, missing
 from dfeas.kernels import Kernel
-from dfeas.kernels.kernel import Array
+from dfeas.kernels.kernel import Array, seen
 from dfeas.kernels.tiles import TILE_ROWS, Run
 from dfeas.kernels.working_set import capacity
 from dfeas.methods import Facts
-from dfeas.projection_kernel import WHOLE, expansion, project_kernel, tile_bytes, usual_products, values
+from dfeas.projection_kernel import WHOLE, all_tile_bytes, expansion, project_kernel, tile_bytes, usual_products, values
 from dfeas.request import facts_of
 from dfeas.store import Dataset
 from dfeas.store.reading import Cost
@@ -43,21 +43,20 @@ def kernel_plan(
     if method is not None:
         method = choose_kernel_method(method, facts, threads)[0]
     computed, kept = (seconds / threads for seconds in value_seconds(dataset, kernel))
-    reads = points_read(dataset) / dataset.n
     estimates = []
     for name in KERNEL_METHODS if method is None else [method]:
         most = KERNEL_METHODS[name](kernel).bound(facts, margin)
         products = usual_products(name, facts, most)
         first, later = pass_seconds
-        reading = first + (products - 1) * later if name == "working-set" else products * reads * later
+        reading = first + (products - 1) * later if name == "working-set" else products * reads(dataset) * later
         thinking = solver_seconds(facts) if name == "working-set" else 0.0
-        share = kept_share(dataset, name, budget, threads)
+        share = kept_share(dataset, kernel, name, budget, threads)
         again = kept * share + computed * (1 - share)
         seconds = reading + values(name, facts) * (computed + (products - 1) * again) + thinking
-        memory = project_kernel(dataset, [name], budget, threads=threads).memory_bytes
+        memory = project_kernel(dataset, kernel, [name], budget, threads=threads).memory_bytes
         estimates.append(Estimate(name, name == auto, memory, products, most, seconds, _remark(name, facts, threads)))
-    later_bytes = project_kernel(dataset, ["working-set"], budget, threads=threads).later_bytes
-    product_bytes = project_kernel(dataset, ["mirror-prox"], budget, threads=threads).later_bytes
+    later_bytes = project_kernel(dataset, kernel, ["working-set"], budget, threads=threads).later_bytes
+    product_bytes = project_kernel(dataset, kernel, ["mirror-prox"], budget, threads=threads).later_bytes
     return Plan(
         dataset.n,
         dataset.m,
@@ -88,11 +87,11 @@ def solver_seconds(facts: Facts) -> float:
     return SOLVES * seconds / 6 * (min(float(capacity(facts)), expansion(facts)) / TILE_ROWS) ** 3
 
 
-def kept_share(dataset: Dataset, method: str, budget: int, threads: int) -> float:
+def kept_share(dataset: Dataset, kernel: Kernel, method: str, budget: int, threads: int) -> float:
     """Share of the tiles that a later product of all points finds in memory."""
     if method not in WHOLE:
         return 0.0
-    return min(1.0, tile_bytes(dataset, [method], budget, threads) / (dataset.dtype.itemsize * dataset.n**2 / 2))
+    return tile_bytes(dataset, kernel, [method], budget, threads=threads) / all_tile_bytes(dataset, kernel)
 
 
 def value_seconds(dataset: Dataset, kernel: Kernel) -> tuple[float, float]:
@@ -100,7 +99,7 @@ def value_seconds(dataset: Dataset, kernel: Kernel) -> tuple[float, float]:
     products alone.
     """
     block = next(iter(dataset.read_blocks(range(1), Cost())))
-    points = block.points[:TILE_ROWS].copy()
+    points = seen(block.points[:TILE_ROWS]).copy()
     run = Run(kernel, 0, points, block.label[:TILE_ROWS].astype(np.float64))
     with one_thread():
         ((left, right),) = run.tiles(run.safe)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import sqrt
 
-from dfeas.engine.pairs import points_read, runs
+import numpy as np
+
+from dfeas.engine.pairs import reads, runs
+from dfeas.kernels import Kernel
 from dfeas.kernels.select import TILE_BYTES
 from dfeas.kernels.sizes import points_bytes, product_columns, vector_bytes
 from dfeas.kernels.tiles import TILE_ROWS
@@ -39,46 +42,51 @@ EXPANSION = 30.0
 """Points of its expansion, as a rule, over the square root of n: benchmarks/kernel_working_set.py."""
 
 
-def project_kernel(dataset: Dataset, methods: Sequence[str], memory: int, *, workers: int = 0, threads: int = 1) -> Projection:
+def project_kernel(
+    dataset: Dataset, kernel: Kernel, methods: Sequence[str], memory: int, *, workers: int = 0, threads: int = 1
+) -> Projection:
     """Project a run of methods side by side in a kernel's space, with a budget for each process.
 
     ``threads`` are those of each process that reads, ``workers`` worker processes. Raises UsageError when the budget is too
     small for a block.
     """
-    facts = facts_of(dataset, memory // len(methods))
-    total = threads * max(1, workers)
-    own = own_bytes(facts, methods, total)
-    scanning = PROCESS_BYTES + threads * (thread_bytes(dataset) + scan_bytes(dataset, methods))
+    own, worker_own = own_bytes(dataset, methods, memory, workers, threads)
     kept = cache_bytes(dataset, memory, threads, worker=workers > 0)
-    pairs = any(name != "working-set" for name in methods)
     first, later = read_bytes(dataset, kept, workers)
-    if pairs and later:
-        later = int(points_read(dataset) / dataset.n * later)
+    if later and any(name != "working-set" for name in methods):
+        later = int(reads(dataset) * later)
         first = max(first, later)
+    scanning = PROCESS_BYTES + threads * (thread_bytes(dataset) + scan_bytes(dataset, methods))
+    reading = scanning + kept + tile_bytes(dataset, kernel, methods, memory, workers=workers, threads=threads)
     if not workers:
-        kept_tiles = tile_bytes(dataset, methods, memory, threads)
-        return Projection(int(scanning + own + kept + kept_tiles), 0, kept, first, later)
+        return Projection(int(reading + own), 0, kept, first, later)
+    return Projection(int(PROCESS_BYTES + CLIENT_BYTES + own), int(reading + worker_own), kept, first, later)
+
+
+def own_bytes(dataset: Dataset, methods: Sequence[str], memory: int, workers: int, threads: int) -> tuple[int, int]:
+    """What methods and their questions take: where they live, and in each worker, which has questions and answers only."""
+    facts, total = facts_of(dataset, memory // len(methods)), threads * max(1, workers)
+    own = sum(points_bytes(facts) if name == "working-set" else vector_bytes(name, facts, total) for name in methods)
     columns = sum(product_columns(name, facts) for name in methods if name != "working-set")
-    answers = min(own, 8 * dataset.n * columns * 4)
-    return Projection(int(PROCESS_BYTES + CLIENT_BYTES + own), int(scanning + answers + kept), kept, first, later)
+    return own, min(own, 8 * dataset.n * columns * 4)
 
 
-def own_bytes(facts: Facts, methods: Sequence[str], threads: int) -> int:
-    """What methods keep, and what their questions make of it; ``facts`` are those of each."""
-    return sum(points_bytes(facts) if name == "working-set" else vector_bytes(name, facts, threads) for name in methods)
-
-
-def tile_bytes(dataset: Dataset, methods: Sequence[str], memory: int, threads: int) -> int:
-    """What the budget leaves for tiles, from one product to the next, in a process that keeps n-vectors: at most all of them.
-
-    In float64 where products in float32 may not be safe.
-    """
+def tile_bytes(
+    dataset: Dataset, kernel: Kernel, methods: Sequence[str], memory: int, *, workers: int = 0, threads: int = 1
+) -> int:
+    """What the budget of a process that reads leaves for tiles, from one product to the next; at most all of them."""
     if not set(methods) & set(WHOLE):
         return 0
-    own = own_bytes(facts_of(dataset, memory // len(methods)), methods, threads)
+    own = own_bytes(dataset, methods, memory, workers, threads)[workers > 0]
     scanning = threads * (thread_bytes(dataset) + scan_bytes(dataset, methods))
-    left = memory - own - scanning - cache_bytes(dataset, memory, threads, worker=False)
-    return max(0, min(left, dataset.dtype.itemsize * (dataset.n + TILE_ROWS) ** 2 // 2))
+    left = memory - own - scanning - cache_bytes(dataset, memory, threads, worker=workers > 0)
+    return max(0, min(left, all_tile_bytes(dataset, kernel)))
+
+
+def all_tile_bytes(dataset: Dataset, kernel: Kernel) -> int:
+    """Of the upper half of the Gram matrix, if products in float32 are safe wherever they may be."""
+    single = dataset.dtype == np.float32 and kernel.of_products and kernel.name != "exponential"
+    return (4 if single else 8) * dataset.n * (dataset.n + TILE_ROWS) // 2
 
 
 def scan_bytes(dataset: Dataset, methods: Sequence[str]) -> int:

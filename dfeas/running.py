@@ -9,8 +9,6 @@ import numpy as np
 
 from dfeas.certificate import Certificate
 from dfeas.driver import never, run
-from dfeas.engine import LocalEngine
-from dfeas.engine.shelf import Shelf
 from dfeas.errors import CorruptDataError
 from dfeas.keeping import Checkpoint, Job, Keeper, Sinks
 from dfeas.kernelled import KERNEL_METHODS
@@ -59,8 +57,10 @@ def ran(
         outcomes = {name: zero_point(setting, name, found.zero, job.kernel) for name in job.methods}
         return Ran(outcomes, found.reads, sum(outcome.reads for outcome in outcomes.values()))
     asked = job.asked
-    if kernel is not None and isinstance(setting.engine, LocalEngine):
-        setting.engine.shelf = Shelf(tile_bytes(dataset, job.methods, asked.memory, setting.threads))
+    if kernel is not None:
+        setting.engine.keep_pairs(
+            tile_bytes(dataset, kernel, job.methods, asked.memory, workers=setting.workers, threads=setting.threads)
+        )
     facts = facts_of(dataset, asked.memory // len(job.methods), asked.margin_tolerance, found.radius)
     lanes = []
     for name in job.methods:

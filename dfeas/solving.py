@@ -15,6 +15,7 @@ from dfeas.conflicts import conflicts
 from dfeas.driver import never
 from dfeas.keeping import EVERY, Checkpoint, Job, keeping, where
 from dfeas.kernelled import asked_kernel, choose_kernel_method, kernelled
+from dfeas.kernels import Kernel
 from dfeas.kernels.kernel import Function
 from dfeas.lane import Outcome
 from dfeas.memory import DEFAULT_MEMORY
@@ -182,7 +183,8 @@ def projected(setting: Setting, job: Job) -> Projection:
     dataset, asked = setting.dataset, job.asked
     sizes = {"workers": setting.workers, "threads": setting.threads}
     if job.kernel:
-        return project_kernel(dataset, job.methods, asked.memory, **sizes)
+        kernel = Kernel.from_text(job.kernel, setting.checking.function)
+        return project_kernel(dataset, kernel, job.methods, asked.memory, **sizes)
     found = project(dataset, job.methods, asked.memory, asked.eps, **sizes)
     blocks = probed(dataset, setting.engine.parallel)
     if dataset.header is None or len(blocks) > PROBED_SHARE * dataset.blocks:

@@ -13,15 +13,14 @@ from distributed.scheduler import KilledWorker
 
 from dfeas.engine.clusters import LOST, line
 from dfeas.engine.homes import Homes
-from dfeas.engine.pairs import join_pairs, pairs_of, scan_pairs
+from dfeas.engine.pairs import all_pairs, join_pairs, pairs_of
 from dfeas.engine.ranges import cut, join, parts, pieces, scan_range
 from dfeas.engine.watch import LOOK_SECONDS, Watch
-from dfeas.engine.work import fold_range, on_worker, read_range, size
+from dfeas.engine.work import fold_range, forget_run, on_worker, read_range, scan_kept, size
 from dfeas.errors import ClusterLostError, CorruptDataError
 from dfeas.passes import Fold, OnPairs, OnVectors, Ordered, Question
 from dfeas.signals import interrupts_held
 from dfeas.store import Dataset, Source
-from dfeas.store.opened import forget
 from dfeas.store.reading import Cost
 from dfeas.store.scratch import Scratch
 
@@ -64,7 +63,8 @@ class DaskEngine:
         self.source = replace(source, run=uuid.uuid4().hex, fingerprint=mark)
         self.cost = Cost()
         self._watch = Watch(client)
-        self._homes = Homes()
+        self._homes, self._pair_homes = Homes(), Homes()  # of blocks, and of all pairs
+        self._pair_bytes = 0
         self._workers: dict[str, int] = {}  # threads of each, when somebody looked last
         self._looked = 0.0
         self._answers: list[Future] = []  # of the last pass
@@ -89,7 +89,10 @@ class DaskEngine:
             self._compare(None)
         elif isinstance(question, OnPairs):
             pairs = len(pairs_of(self.dataset, question))
-            answer, self.cost, reads = join_pairs(question, self.map(scan_pairs, question, count=pairs))
+            args = (question, self.source.run, self._pair_bytes)
+            homes = self._pair_homes if pairs == all_pairs(self.dataset) else None
+            scanned = self._persist(lambda: self._attempt(scan_kept, args, pairs, homes))
+            answer, self.cost, reads = join_pairs(question, scanned)
             self._compare(reads)
         else:
             blocks = parts(question)[1]
@@ -107,7 +110,7 @@ class DaskEngine:
 
         Lost work is asked for again.
         """
-        return self._persist(lambda: self._attempt(function, args, count))
+        return self._persist(lambda: self._attempt(function, args, count, self._homes if count is None else None))
 
     def _compare(self, blocks: Sequence[int] | None) -> None:
         """Raise CorruptDataError when workers did not read what the survey saw."""
@@ -192,13 +195,14 @@ class DaskEngine:
         carry, cost = held.carry
         return fold.finish(carry), cost
 
-    def _attempt(self, function: Callable[..., R], args: tuple[Any, ...], count: int | None) -> list[R]:
+    def _attempt(self, function: Callable[..., R], args: tuple[Any, ...], count: int | None, known: Homes | None) -> list[R]:
+        """One try; ``known`` are the homes of such ranges, where they have any."""
         self._begin()
         blocks = self.dataset.blocks if count is None else count
         ranges = cut(blocks, pieces(blocks * self.dataset.block_bytes, self.parallel, RANGES_PER_THREAD))
         homes: list[str | None] = [None] * len(ranges)
-        if count is None:
-            homes[:] = self._homes.place(ranges, self._workers)
+        if known is not None:
+            homes[:] = known.place(ranges, self._workers)
         sent = self._sendable(args)
         work = [(on_worker, function, self.source, first, stop, sent) for first, stop in ranges]
         futures = [self._submit(str(i), home, *work[i]) for i, home in enumerate(homes)]
@@ -214,8 +218,8 @@ class DaskEngine:
             raise
         # released when the next pass has been sent: a client sends at most every 10 ms, and the pass would wait
         self._answers = futures
-        if count is None:
-            self._homes.remember(ranges, [worker for worker, _ in done])
+        if known is not None:
+            known.remember(ranges, [worker for worker, _ in done])
         return [answer for _, answer in done]
 
     def _settle(self, futures: list[Future], homes: list[str | None], work: list[tuple[Any, ...]]) -> None:
@@ -247,10 +251,14 @@ class DaskEngine:
             return value
         return self._watch.scattered(value, self._workers)
 
+    def keep_pairs(self, budget: int) -> None:
+        """Let each worker process keep so many bytes of what questions to pairs can use again."""
+        self._pair_bytes = budget
+
     def close(self) -> None:
         """Let the workers forget the blocks of this run; one that does not answer soon is left alone."""
         self._answers = []
-        if self.client.status != "running" or not self.source.cache_bytes:
+        if self.client.status != "running" or not (self.source.cache_bytes or self._pair_bytes):
             return
-        asked = [self._submit(f"forget-{worker}", worker, forget, self.source.run) for worker in self._workers]
+        asked = [self._submit(f"forget-{worker}", worker, forget_run, self.source.run) for worker in self._workers]
         self._watch.settled_within(asked, FORGET_SECONDS)

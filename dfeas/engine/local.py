@@ -32,7 +32,7 @@ class LocalEngine:
         self._threads = threads or processors()
         self.parallel = max(1, min(self._threads, dataset.blocks))
         self.cost = Cost()
-        self.shelf: Shelf | None = None  # what pairs may keep between questions
+        self.shelf: Shelf | None = None  # what questions to pairs can use again
         self._stop = Event()
         self._pool = ThreadPoolExecutor(self._threads, "dfeas-scan")
 
@@ -86,6 +86,10 @@ class LocalEngine:
                     future.cancel()
                 wait(futures)
                 raise
+
+    def keep_pairs(self, budget: int) -> None:
+        """Keep so many bytes of what questions to pairs can use again."""
+        self.shelf = Shelf(budget)
 
     def close(self) -> None:
         """End the threads."""

@@ -51,36 +51,21 @@ def pairs_of(dataset: Dataset, question: OnPairs) -> list[tuple[range, range]]:
     found = [
         (all_runs[i], all_runs[j]) for i in range(len(all_runs)) for j in range(i, len(all_runs)) if touched[i] or touched[j]
     ]
-    return in_order(found, dataset.block_rows) or [(all_runs[0], all_runs[0])]
+    rows = dataset.block_rows
+    found.sort(key=lambda pair: (pair[0].start // rows, pair[1].start // rows))
+    return found or [(all_runs[0], all_runs[0])]
 
 
-def in_order(pairs: list[tuple[range, range]], block_rows: int) -> list[tuple[range, range]]:
-    """As they are read: all pairs of parts of two blocks follow each other."""
-    return sorted(pairs, key=lambda pair: (pair[0].start // block_rows, pair[1].start // block_rows))
+def all_pairs(dataset: Dataset) -> int:
+    """How many pairs there are."""
+    count = len(runs(dataset.n, dataset.m, dataset.block_rows))
+    return count * (count + 1) // 2
 
 
-def blocks_of(run: range, block_rows: int) -> range:
-    """The blocks that a run is in."""
-    return range(run.start // block_rows, (run.stop - 1) // block_rows + 1)
-
-
-def points_read(dataset: Dataset) -> int:
-    """Points that one thread reads to let all pairs meet."""
-    all_runs = runs(dataset.n, dataset.m, dataset.block_rows)
-    total = 0
-    blocks: list[int] = []  # the last two, as below
-    prepared: tuple[int, ...] = ()
-    for left, right in in_order([(one, other) for i, one in enumerate(all_runs) for other in all_runs[i:]], dataset.block_rows):
-        for run in (left, right):
-            if run.start in prepared:
-                continue
-            prepared = (*prepared, run.start)
-            for index in blocks_of(run, dataset.block_rows):
-                if index not in blocks:
-                    total += min(dataset.block_rows, dataset.n - index * dataset.block_rows)
-                blocks = [*(known for known in blocks if known != index), index][-2:]
-        prepared = (left.start, right.start)
-    return total
+def reads(dataset: Dataset) -> float:
+    """Reads of the data that let all pairs meet, at most, in one thread: each run, or block, comes again for all before it."""
+    apart = min(len(runs(dataset.n, dataset.m, dataset.block_rows)), dataset.blocks)
+    return (apart + 1) / 2
 
 
 class _Held:
@@ -105,7 +90,7 @@ class _Held:
         dataset = self._dataset
         points = np.empty((len(run), dataset.m), dataset.dtype)
         label, norm = np.empty(len(run), np.int8), np.empty(len(run))
-        for index in blocks_of(run, dataset.block_rows):
+        for index in range(run.start // dataset.block_rows, (run.stop - 1) // dataset.block_rows + 1):
             block = self._read(index)
             first, stop = max(run.start, block.start), min(run.stop, block.start + block.size)
             here, there = slice(first - run.start, stop - run.start), slice(first - block.start, stop - block.start)

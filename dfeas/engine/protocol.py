@@ -32,5 +32,8 @@ class Engine(Protocol):
     def map(self, function: Callable[..., R], *args: Any, count: int | None = None) -> list[R]:
         """``function(dataset, first, stop, *args)`` over ranges that cover all blocks, or ``count`` of them, in order."""
 
+    def keep_pairs(self, budget: int) -> None:
+        """Let each process that reads keep so many bytes of what questions to pairs can use again."""
+
     def close(self) -> None:
         """Release workers and buffers."""

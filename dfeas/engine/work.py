@@ -6,21 +6,27 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from threading import Lock
 from typing import Any, TypeVar
 
 from distributed import get_worker
 
 from dfeas.blas import controller
 from dfeas.engine.clusters import line
+from dfeas.engine.pairs import scan_pairs
 from dfeas.engine.ranges import fold_blocks
+from dfeas.engine.shelf import Shelf
 from dfeas.errors import CorruptDataError, UsageError
-from dfeas.passes import Fold
+from dfeas.passes import Fold, OnPairs
 from dfeas.passes.block import Block
-from dfeas.store import Source
-from dfeas.store.opened import open_cached
+from dfeas.store import Dataset, Source
+from dfeas.store.opened import forget, open_cached
 from dfeas.store.reading import Cost
 
 R = TypeVar("R")
+
+_shelves: dict[str, Shelf] = {}  # by run
+_shelving = Lock()
 
 CARRY_SHARE = 12
 """A carry of more than this share of the cache, of which a worker has several copies, gets the memory of the cache."""
@@ -60,6 +66,27 @@ class Held:
     def __sizeof__(self) -> int:
         """Bytes of the points, so that the scheduler brings the carry to them."""
         return sum(block.nbytes for block in self.blocks)
+
+
+def scan_kept(dataset: Dataset, first: int, stop: int, question: OnPairs, run: str, budget: int) -> tuple[Any, Cost, list[int]]:
+    """``scan_pairs`` with the shelf of a run."""
+    return scan_pairs(dataset, first, stop, question, None, _shelf_of(run, budget))
+
+
+def _shelf_of(run: str, budget: int) -> Shelf:
+    """One run of a process has a shelf: the last one that asked."""
+    with _shelving:
+        if run not in _shelves:
+            _shelves.clear()
+            _shelves[run] = Shelf(budget)
+        return _shelves[run]
+
+
+def forget_run(run: str) -> None:
+    """A run is over: what this process keeps of its data goes."""
+    with _shelving:
+        _shelves.pop(run, None)
+    forget(run)
 
 
 def read_range(source: Source, first: int, stop: int) -> Held:

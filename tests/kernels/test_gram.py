@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dfeas.engine import LocalEngine, pairs
+from dfeas.engine import LocalEngine, pairs, work
 from dfeas.engine.cluster import DaskEngine
 from dfeas.engine.pairs import runs
 from dfeas.engine.shelf import Shelf
@@ -170,6 +170,11 @@ def test_reads_are_counted_as_they_are() -> None:
     assert engine.cost.points == 4 * 160
 
 
+def shelved(run: str) -> int:
+    """Bytes on the shelf of a run in this process."""
+    return work._shelves[run].bytes if run in work._shelves else 0
+
+
 @pytest.mark.usefixtures("short_runs")
 def test_the_same_bits_from_threads_and_workers(
     dataset: Callable[..., Any], client: Any, monkeypatch: pytest.MonkeyPatch
@@ -193,6 +198,13 @@ def test_the_same_bits_from_threads_and_workers(
     kept = open_source(source)
     kept.keep(60_000)
     found.add(bits(LocalEngine(kept, 2)))
+    keeping = DaskEngine(client, source, open_source(source))
+    keeping.keep_pairs(10**9)
+    for _ in range(2):
+        found.add(digest(*[keeping.run(question) for question in questions]))
+    assert sum(client.run(shelved, keeping.source.run).values()) >= 4 * 9_000**2 // 2  # all of it, in float32
+    keeping.close()
+    assert not any(client.run(shelved, keeping.source.run).values())
     assert len(found) == 1
 
 

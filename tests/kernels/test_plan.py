@@ -34,14 +34,14 @@ def points(n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("block_rows", [7, 20, 160, 480])
-def test_points_of_a_product_are_read_as_projected(block_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_product_reads_what_is_projected(block_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pairs, "LEAST_ROWS", 40)
     monkeypatch.setattr(pairs, "MOST_RUNS", 10**6)
     dataset = in_blocks(*points(480, 4), block_rows)
     engine = LocalEngine(dataset, 1)
     engine.run(GramProduct(RBF, np.ones((480, 1))))
     engine.close()
-    assert engine.cost.points == pairs.points_read(dataset)
+    assert engine.cost.points <= 480 * pairs.reads(dataset) <= 1.5 * engine.cost.points
 
 
 @pytest.mark.parametrize("name", ["mirror-prox", "perceptron", "von-neumann"])
@@ -76,7 +76,7 @@ print(1024 * int(next(line.split()[1] for line in open("/proc/self/status") if l
 def test_the_peak_of_a_process_is_as_projected(dataset: Callable[..., Any], method: str) -> None:
     path, _ = dataset("gaussian", 8, 6_000)
     done = subprocess.run([sys.executable, "-c", CHILD, path, method], check=True, capture_output=True, text=True)
-    found = project_kernel(open_source(Source(str(path))), [method], 500_000_000, threads=2)
+    found = project_kernel(open_source(Source(str(path))), RBF, [method], 500_000_000, threads=2)
     assert int(done.stdout) <= 1.1 * found.memory_bytes
     assert found.memory_bytes <= 3 * int(done.stdout)
 

@@ -180,3 +180,24 @@ def test_exact_conflicts_are_told_from_near_ones() -> None:
     result = dfeas.solve(X, np.array([1, -1, 1]), kernel="rbf", gamma=1.0, eps=1e-6)
     assert result.verdict in ("feasible", "eps-infeasible")
     assert Fraction(result.margin_upper) > 0
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "float16"])
+def test_small_numbers_of_any_type_are_the_same_points(dtype: str) -> None:
+    X, labels = ring(300, 4, 3)
+    Z = np.abs(X * 30).astype(dtype)
+    for options in (
+        {"kernel": "rbf"},
+        {"kernel": "polynomial"},
+        {"kernel": "laplacian", "method": "mirror-prox", "max_passes": 5},
+    ):
+        ours, plain = (dfeas.solve(points, labels, **options) for points in (Z, Z.astype(np.float32)))
+        assert (ours.verdict, ours.margin_lower, ours.margin_upper) == (plain.verdict, plain.margin_lower, plain.margin_upper)
+
+    def function(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        assert a.dtype.kind == b.dtype.kind == "f"  # integers would overflow in it
+        return (a @ b.T + 1) ** 2
+
+    by_function = dfeas.solve(Z, labels, kernel=function)
+    by_name = dfeas.solve(Z, labels, kernel="polynomial", degree=2, gamma=1.0)
+    assert by_function.verdict == by_name.verdict
