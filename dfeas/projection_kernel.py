@@ -12,8 +12,10 @@ from dfeas.kernels import Kernel
 from dfeas.kernels.select import TILE_BYTES
 from dfeas.kernels.sizes import points_bytes, product_columns, vector_bytes
 from dfeas.kernels.tiles import TILE_ROWS
+from dfeas.kernels.working_set import capacity
 from dfeas.memory import cache_bytes, thread_bytes
 from dfeas.methods import Facts
+from dfeas.passes.points import working
 from dfeas.projection import CLIENT_BYTES, PROCESS_BYTES, Projection, read_bytes
 from dfeas.request import facts_of
 from dfeas.store import Dataset
@@ -85,7 +87,7 @@ def tile_bytes(
 
 def all_tile_bytes(dataset: Dataset, kernel: Kernel) -> int:
     """Of the upper half of the Gram matrix, if products in float32 are safe wherever they may be."""
-    single = dataset.dtype == np.float32 and kernel.of_products and kernel.name != "exponential"
+    single = working(dataset.dtype) == np.float32 and kernel.of_products and kernel.name != "exponential"
     return (4 if single else 8) * dataset.n * (dataset.n + TILE_ROWS) // 2
 
 
@@ -103,8 +105,8 @@ def usual_products(method: str, facts: Facts, most: float) -> float:
 
 
 def expansion(facts: Facts) -> float:
-    """Points of the expansion of a working set, as a rule."""
-    return min(float(facts.n), EXPANSION * sqrt(facts.n))
+    """Points of the expansion of a working set, as a rule: what memory holds, where that is less."""
+    return min(float(capacity(facts)), EXPANSION * sqrt(facts.n))
 
 
 def values(method: str, facts: Facts) -> float:

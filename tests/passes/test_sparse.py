@@ -148,9 +148,9 @@ def test_the_solver_sees_the_same_columns() -> None:
 
 
 def test_both_engines_give_the_same_bits(tmp_path: Any, client: Any) -> None:
-    generate_texts(Texts("halfspace", 40, 900, 0.1, block_rows=50), tmp_path / "data")
+    generate_texts(Texts("halfspace", 40, 400, 0.1, block_rows=50), tmp_path / "data")
     source = Source(str(tmp_path / "data"))
-    methods = ("working-set", "perceptron", "online-perceptron", "ispvn")
+    methods = ("working-set", "online-perceptron")
     found = set()
     for threads, kept in ((1, 0), (3, 1 << 20)):
         dataset = open_source(source)
