@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 SMALL = {
-    "sparse_pass": ["--points", "2000", "--features", "300", "--density", "0.03", "--turns", "1"],
+    "sparse_pass": ["--points", "1000", "--features", "200", "--density", "0.03", "--turns", "1"],
     "softmin_scan": ["--blocks", "2", "--turns", "1"],
     "pass_speed": ["--gb", "0.02", "--turns", "1"],
     "cluster_speed": ["--gb", "0.01", "--turns", "1", "--no-keeping"],
@@ -49,6 +49,7 @@ SMALL = {
     "scaling": ["--workers", "1,2", "--tasks", "4", "--mb", "2", "--turns", "1"],
     "kernel_working_set": ["--points", "200", "--alone", "300", "--features", "4"],
     "kernel_verdicts": ["--instances", "12", "--methods", "working-set,mirror-prox", "--max-passes", "25"],
+    "one_vs_rest": ["--gb", "0.0004", "--classes", "3", "--alone", "1", "--features", "10"],
     "proofs": ["--instances", "90", "--features", "10", "--points", "2000", "--gb", "0.01", "--turns", "1"],
     "low_precision": ["--points", "2000", "--features", "20", "--turns", "1"],
     "ingest_speed": ["--points", "2000", "--features", "5", "--turns", "1"],

@@ -1,7 +1,8 @@
 """dfeas: can a hyperplane through the origin separate the points? A checked answer for data larger than memory."""
 
 from dfeas.certificate import Certificate
-from dfeas.checking import verify_certificate, verify_run
+from dfeas.checking import verify_certificate, verify_classes, verify_run
+from dfeas.class_prediction import ClassPrediction
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, UsageError
 from dfeas.estimate import Plan
 from dfeas.hull import Hull, in_hull
@@ -9,14 +10,17 @@ from dfeas.instances import Instance, generate
 from dfeas.kernelled import KERNEL_METHODS
 from dfeas.kernels import NAMES as KERNELS
 from dfeas.methods import METHODS
+from dfeas.one_vs_rest import OneVsRest
 from dfeas.planning import plan
 from dfeas.predicting import Prediction, predict
 from dfeas.racing import Race, race
+from dfeas.rechecking import Recheck, recheck
 from dfeas.report import compare, report
 from dfeas.result import Result
 from dfeas.resuming import resume
 from dfeas.separation import Separation, separation
 from dfeas.solving import solve
+from dfeas.store.append import append
 from dfeas.store.ingest import ingest
 from dfeas.verify import Check
 from dfeas.version import __version__
@@ -29,17 +33,21 @@ __all__ = [
     "Certificate",
     "Check",
     "CheckFailedError",
+    "ClassPrediction",
     "CorruptDataError",
     "DfeasError",
     "Hull",
     "Instance",
+    "OneVsRest",
     "Plan",
     "Prediction",
     "Race",
+    "Recheck",
     "Result",
     "Separation",
     "UsageError",
     "__version__",
+    "append",
     "compare",
     "generate",
     "in_hull",
@@ -47,10 +55,12 @@ __all__ = [
     "plan",
     "predict",
     "race",
+    "recheck",
     "report",
     "resume",
     "separation",
     "solve",
     "verify_certificate",
+    "verify_classes",
     "verify_run",
 ]

@@ -5,7 +5,8 @@ int64 indices of points, ``weights`` float64 on the simplex of signed unit colum
 kind does not use is empty. LP people call a Gordan certificate a Farkas certificate or dual ray.
 
 With a kernel there is one array more, ``kernel``: its name and parameters as JSON. Columns are then the signed unit vectors of
-the kernel's space, and a separator is ``weights`` of any sign on those of ``support``: y is their sum.
+the kernel's space, and a separator is ``weights`` of any sign on those of ``support``: y is their sum. Where the data is not
+taken as it is stored there is ``view``: what it is seen as, as JSON, of which the fingerprint is one, too.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from dfeas.store.placing import placed
 from dfeas.store.sources import DAMAGE
 
 _FIELDS = ("kind", "y", "support", "weights", "fingerprint")
-_KERNEL = "kernel"
+_MORE = ("kernel", "view")
+"""Texts that are there when they are not empty."""
 
 
 def _no_floats() -> NDArray[np.float64]:
@@ -45,11 +47,13 @@ class Certificate:
     support: NDArray[np.int64] = field(default_factory=_no_indices)  # (s,) ascending
     weights: NDArray[np.float64] = field(default_factory=_no_floats)  # (s,) on the simplex; of a kernel's separator any
     kernel: str = ""  # name and parameters, if there is one
+    view: str = ""  # how the data is seen, if not as it is stored
 
     def save(self, path: Path) -> None:
         """Write the file whole or not at all."""
         with placed(path) as file:
-            text = {"kind": self.kind, "fingerprint": self.fingerprint, **({_KERNEL: self.kernel} if self.kernel else {})}
+            text = {"kind": self.kind, "fingerprint": self.fingerprint}
+            text |= {name: getattr(self, name) for name in _MORE if getattr(self, name)}
             arrays: dict[str, Any] = {"y": self.y, "support": self.support, "weights": self.weights}
             arrays |= {name: np.array(value) for name, value in text.items()}
             np.savez(file, **arrays)
@@ -64,12 +68,12 @@ def load(path: Path) -> Certificate:
         raise BadInputError(f"{path}: no such certificate")
     try:
         with zipfile.ZipFile(path) as archive:
-            more = [_KERNEL] if f"{_KERNEL}.npy" in archive.namelist() else []
+            more = [name for name in _MORE if f"{name}.npy" in archive.namelist()]
             for name in (*_FIELDS, *more):
                 _check_declared_size(archive, f"{name}.npy")
         with np.load(path, allow_pickle=False) as arrays:
             kind, y, support, weights, mark = (np.asarray(arrays[name]) for name in _FIELDS)
-            kernel = str(arrays[_KERNEL]) if more else ""
+            texts = {name: str(arrays[name]) for name in more}
     except DAMAGE as error:
         raise CorruptDataError(f"{path}: not a readable certificate: {error}") from None
     sound = (
@@ -81,7 +85,7 @@ def load(path: Path) -> Certificate:
     )
     if not sound:
         raise CorruptDataError(f"{path}: the arrays of the certificate have wrong types or shapes")
-    return Certificate(str(kind), str(mark), y, support, weights, kernel)
+    return Certificate(str(kind), str(mark), y, support, weights, **texts)
 
 
 def _check_declared_size(archive: zipfile.ZipFile, name: str) -> None:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from dfeas.blas import processors
-from dfeas.certificate import load
+from dfeas.certificate import Certificate, load
 from dfeas.engine import LocalEngine
-from dfeas.errors import BadInputError, CheckFailedError
+from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
 from dfeas.kernels.kernel import Function
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
-from dfeas.result import CERTIFICATE, RESULT, load_result
+from dfeas.result import CERTIFICATE, CLASSES, RESULT, classes_of, load_result
 from dfeas.store import Source, for_checker, open_source, source_of
 from dfeas.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE
-from dfeas.verify import Check
+from dfeas.verify import Check, check_all
 from dfeas.verify_kernel import check_any
 
 SAME = 1e-9
@@ -30,12 +32,55 @@ def verify_run(run: str | Path, memory: str | int = DEFAULT_MEMORY, kernel: Func
     """
     run_folder = Path(run)
     values = load_result(run_folder)
+    if CLASSES in values:
+        raise BadInputError(f"{run_folder}: a run of several classes; name the folder of one, or use verify_classes")
     data = values["data"]
     if not isinstance(data, dict):
         raise BadInputError(f"{run_folder}: the data was in memory; use dfeas verify DATA {run_folder / CERTIFICATE}")
     if values["verdict"] not in (FEASIBLE, INFEASIBLE, EPS_INFEASIBLE):
         raise CheckFailedError(f"{run_folder}: the run ended {values['verdict']} ({values.get('stopped')}), nothing to check")
     proved, facts = _checked(source_of(data), run_folder / CERTIFICATE, memory, kernel)
+    _judge(run_folder, values, proved, facts)
+    return proved
+
+
+def verify_classes(run: str | Path, memory: str | int = DEFAULT_MEMORY) -> dict[str, Check | None]:
+    """Check the certificates of all classes of a one-vs-rest run in one read, and the verdicts; None for undecided classes.
+
+    Raises CheckFailedError when one does not prove its verdict, or none has any, BadInputError when it is no such run.
+    """
+    path = Path(run)
+    folders = classes_of(path)
+    if folders is None:
+        raise BadInputError(f"{path}: a run without classes; use verify_run")
+    whole = load_result(path)
+    if not isinstance(whole["data"], dict):
+        raise BadInputError(f"{path}: the data was in memory; a certificate is checked by dfeas verify DATA CERTIFICATE")
+    found: dict[str, Check | None] = dict.fromkeys(folders)
+    values = {name: load_result(folder) for name, folder in folders.items()}
+    decided = [name for name, each in values.items() if each["verdict"] in (FEASIBLE, INFEASIBLE, EPS_INFEASIBLE)]
+    if not decided:
+        raise CheckFailedError(f"{path}: no class has a verdict, nothing to check")
+    evidence = [load(folders[name] / CERTIFICATE) for name in decided]
+    dataset = open_source(for_checker(source_of({**whole["data"], "positive": None, "many": True})))
+    with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
+        checks = check_all(engine, dataset, evidence)
+    for name, certificate, check in zip(decided, evidence, checks, strict=True):
+        if isinstance(check, CheckFailedError):
+            raise CheckFailedError(f"{folders[name]}: {check}")
+        if certificate.view != dataset.against_rest(name).view:
+            raise CheckFailedError(f"{folders[name]}: the certificate is about another class")
+        facts = {"m": dataset.m, "n": dataset.n, "fingerprint": certificate.fingerprint}
+        _judge(folders[name], values[name], check, facts)
+        listed = whole[CLASSES][name]
+        if listed.get("verdict") != values[name]["verdict"]:
+            raise CheckFailedError(f"{path / RESULT}: it lists {name} as {listed.get('verdict')}, {check.verdict} is proved")
+        found[name] = check
+    return found
+
+
+def _judge(run_folder: Path, values: dict[str, Any], proved: Check, facts: dict[str, Any]) -> None:
+    """Raise CheckFailedError when what a run claims is not what is proved."""
     claimed, eps = values["verdict"], float(values["eps"])
     if claimed == EPS_INFEASIBLE and proved.verdict == EPS_INFEASIBLE:
         if proved.margin_upper > eps:
@@ -43,7 +88,6 @@ def verify_run(run: str | Path, memory: str | int = DEFAULT_MEMORY, kernel: Func
     elif claimed != proved.verdict and not (claimed == EPS_INFEASIBLE and proved.verdict == INFEASIBLE):
         raise CheckFailedError(f"{run_folder}: the certificate proves {proved.verdict}, the run claims {claimed}")
     _check_claims(run_folder / RESULT, values, proved, facts)
-    return proved
 
 
 def _check_claims(where: Path, values: dict[str, Any], proved: Check, facts: dict[str, Any]) -> None:
@@ -71,8 +115,25 @@ def verify_certificate(
 
     A ``kernel`` that is a function of Python is not kept in a file, and is needed again.
     """
-    source = Source(str(path), None if labels is None else str(labels), positive, intercept)
+    seen = positive_of(load(Path(certificate)))
+    if seen is not None and positive not in (None, seen):
+        raise CheckFailedError(f"{certificate}: it is about class {seen} against the rest, not {positive}")
+    many = labels is not None and seen is not None
+    source = Source(str(path), None if labels is None else str(labels), seen or positive, intercept, many)
     return _checked(source, Path(certificate), memory, kernel)[0]
+
+
+def positive_of(certificate: Certificate) -> str | None:
+    """The class that a certificate sets against the rest; None when it takes labels as they are.
+
+    Raises CorruptDataError when that cannot be read.
+    """
+    if not certificate.view:
+        return None
+    try:
+        return str(json.loads(certificate.view)["positive"])
+    except (ValueError, LookupError, TypeError) as error:
+        raise CorruptDataError(f"not a readable certificate: its view {certificate.view!r}: {error}") from None
 
 
 def _checked(

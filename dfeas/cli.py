@@ -12,7 +12,8 @@ from typing import Any
 
 import click
 
-from dfeas.checking import verify_certificate, verify_run
+from dfeas.checking import verify_certificate, verify_classes, verify_run
+from dfeas.class_prediction import ClassPrediction
 from dfeas.errors import CorruptDataError, DfeasError
 from dfeas.hull import EPS
 from dfeas.hull import in_hull as find_in_hull
@@ -22,6 +23,7 @@ from dfeas.kind import verify_separation
 from dfeas.looking import look
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.methods import METHODS
+from dfeas.one_vs_rest import OneVsRest
 from dfeas.options import (
     ALL_METHODS,
     DATA,
@@ -40,28 +42,34 @@ from dfeas.planning import plan as make_plan
 from dfeas.predicting import predict as run_predict
 from dfeas.printing import (
     show_check,
+    show_checks,
+    show_class_prediction,
+    show_classes,
     show_header,
     show_hull,
     show_looks,
     show_plan,
     show_prediction,
     show_race,
+    show_recheck,
     show_result,
     show_separation,
     show_submitted,
 )
 from dfeas.racing import Race
 from dfeas.racing import race as run_race
+from dfeas.rechecking import recheck as run_recheck
 from dfeas.report import compare as compare_runs
 from dfeas.report import report as write_report
 from dfeas.report.compare import table, warning
-from dfeas.result import RACE, RESULT, Result
+from dfeas.result import RACE, RESULT, Result, classes_of
 from dfeas.resuming import finished, resumable
 from dfeas.resuming import resume as run_resume
 from dfeas.separation import separation as find_separation
 from dfeas.signals import asked_to_stop
 from dfeas.solving import solve as run_solve
 from dfeas.store import Source, open_source
+from dfeas.store.append import append as append_points
 from dfeas.store.formats import FORMATS
 from dfeas.store.ingest import ingest as write_dataset
 from dfeas.store.layout import DTYPES
@@ -188,6 +196,47 @@ def ingest(src: str, out: str, as_json: bool, **options: Any) -> None:
 
 @commands.command(cls=_Command)
 @click.argument("data", type=DATA)
+@click.argument("src", required=False, type=DATA)
+@click.option("--points", default="X", show_default=True, help="Name of the array of points in .npz and HDF5.")
+@click.option("--labels", default=None, help="A label file (.npy, zarr), or the name of the array in SRC. [default: y]")
+@click.option("--label-column", default=None, metavar="NAME", help="In tables and .h5ad.")
+@click.option("--format", default=None, type=click.Choice(FORMATS), help="When the name of SRC does not tell.")
+@click.option("--header/--no-header", default=None, help="Whether the first line of CSV holds names.  [default: look]")
+@click.option("--features", type=int, default=None, help="Features of svmlight.  [default: look]")
+@click.option("--dtype", default=None, type=click.Choice(["float32", "float64"]), help="Round tables and svmlight to it.")
+@click.option("--zero-based", is_flag=True, help="Indices of svmlight begin with 0, not 1.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def append(data: str, src: str | None, as_json: bool, **options: Any) -> None:
+    """Append the points of SRC to the dataset DATA, on this machine; the formats are those of ingest.
+
+    Labels are of the classes that DATA has. Until all new points are written DATA stays as it was. Without SRC an append that
+    was cut off at its end is finished.
+    """
+    notes: list[str] = []
+    header = append_points(data, src, progress=Written(sys.stderr), note=notes.append, **options)
+    show_header(data, {**header.to_json(), "notes": notes}, as_json)
+
+
+@commands.command(cls=_Command)
+@click.argument("run", type=LOCAL)
+@click.argument("data", type=DATA)
+@click.option("--labels", default=None, help="Label array, if the run had one instead of the labels of DATA.")
+@click.option("--out", default=None, type=LOCAL, help="Folder for a run of the larger data; must not exist.")
+@click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of the process.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def recheck(run: Path, data: str, as_json: bool, **options: Any) -> None:
+    """Say whether the verdict of RUN holds after points were appended to DATA, reading only the blocks that hold new points.
+
+    Exit code 3 when a new point is on the wrong side of a separator: solve again.
+    """
+    found = run_recheck(run, data, **options)
+    show_recheck(found, options["out"], as_json)
+    if not found.holds:
+        sys.exit(LIMIT_REACHED)
+
+
+@commands.command(cls=_Command)
+@click.argument("data", type=DATA)
 @click.option("--labels", default=None, help="Label array of a zarr array.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def info(data: str, labels: str | None, as_json: bool) -> None:
@@ -213,6 +262,9 @@ def info(data: str, labels: str | None, as_json: bool) -> None:
 @click.option("--away-steps", is_flag=True, help="Of von-neumann: the same as --method von-neumann-away.")
 @kernel_options
 @click.option("--separation", is_flag=True, help="Go on to say complete, quasi-complete or overlap.")
+@click.option("--one-vs-rest", is_flag=True, help="Each class against the rest, on the same reads.")
+@click.option("--also", multiple=True, type=DATA, metavar="DATA", help="A dataset whose points follow; any number of them.")
+@click.option("--mask", default=None, type=LOCAL, metavar="FILE", help="Booleans (.npy), one a point: only these points count.")
 def solve(data: str, out: Path, cluster: Cluster, as_json: bool, away_steps: bool, separation: bool, **options: Any) -> None:
     """Decide whether DATA is separable, and write verdict, certificate and trace to the folder OUT.
 
@@ -222,8 +274,8 @@ def solve(data: str, out: Path, cluster: Cluster, as_json: bool, away_steps: boo
         if not options["method"].startswith("von-neumann"):
             raise click.UsageError("--away-steps is for --method von-neumann")
         options["method"] = "von-neumann-away"
-    if separation and options["kernel"] is not None:
-        raise click.UsageError("--separation asks about the points as they are: leave out --kernel")
+    if separation and (options["kernel"] is not None or options["one_vs_rest"] or options["also"] or options["mask"]):
+        raise click.UsageError("--separation asks about DATA as it is: leave out --kernel, --one-vs-rest, --also and --mask")
     with asked_to_stop() as stop, cluster.client() as client:
         more = {"out": out, "client": client, "progress": True, "stop": stop, **options}
         if separation:
@@ -232,7 +284,10 @@ def solve(data: str, out: Path, cluster: Cluster, as_json: bool, away_steps: boo
             _leave(found.result, out, found.kind is not None)
             return
         result = run_solve(data, **more)
-    _end_solve(result, out, as_json)
+    if isinstance(result, OneVsRest):
+        _end_classes(result, out, as_json)
+    else:
+        _end_solve(result, out, as_json)
 
 
 @commands.command("in-hull", cls=_Command, epilog=METHOD_HELP, context_settings={"ignore_unknown_options": True})
@@ -259,6 +314,15 @@ def _end_solve(result: Result, out: Path, as_json: bool) -> None:
     """Print a result, and exit with its code."""
     show_result(result, out, as_json)
     _leave(result, out)
+
+
+def _end_classes(found: OneVsRest, out: Path, as_json: bool) -> None:
+    """Print how each class ended, and exit with the code of those that have no verdict."""
+    show_classes(found, out, as_json)
+    ended = {result.stopped for result in found.results.values()}
+    if ended != {"verdict"}:
+        _hint(out)
+        sys.exit(INTERRUPTED if "interrupted" in ended else LIMIT_REACHED)
 
 
 def _leave(result: Result, out: Path, decided: bool = True) -> None:
@@ -325,6 +389,8 @@ def resume(run: Path, data: str | None, labels: str | None, cluster: Cluster, as
         found = run_resume(run, data, labels, client=client, progress=True, stop=stop, **options)
     if isinstance(found, Race):
         _end_race(found, run, as_json)
+    elif isinstance(found, OneVsRest):
+        _end_classes(found, run, as_json)
     else:
         _end_solve(found, run, as_json)
 
@@ -370,7 +436,7 @@ def fetch(run: str, out: Path | None, cluster: Cluster, as_json: bool) -> None:
 
 @commands.command(cls=_Command)
 @click.argument("data", type=DATA)
-@click.option("--labels", default=None, help="Label array, when DATA is a zarr array.")
+@click.option("--labels", default=None, help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA.")
 @click.option("--method", default=None, type=click.Choice(ALL_METHODS), metavar="NAME", help="Only this one.  [default: all]")
 @kernel_options
 @click.option("--positive", default=None, metavar="CLASS", help="As it will be solved.")
@@ -390,7 +456,7 @@ def plan(data: str, labels: str | None, as_json: bool, **options: Any) -> None:
 @commands.command(cls=_Command)
 @click.argument("target", type=DATA)
 @click.argument("certificate", required=False, type=LOCAL)
-@click.option("--labels", default=None, help="Label array, when DATA is a zarr array.")
+@click.option("--labels", default=None, help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA.")
 @click.option("--positive", default=None, metavar="CLASS", help="As it was solved.")
 @click.option("--intercept", is_flag=True, help="As it was solved.")
 @click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of the process.")
@@ -406,6 +472,12 @@ def verify(
 ) -> None:
     """Check a certificate against the stored data: dfeas verify RUN, or dfeas verify DATA CERTIFICATE."""
     kind = None
+    if certificate is None and classes_of(Path(target)) is not None:
+        checks = verify_classes(target, memory)
+        show_checks(checks, as_json)
+        if None in checks.values():
+            sys.exit(LIMIT_REACHED)
+        return
     if certificate is None:
         proved = verify_run(target, memory)
         kind = verify_separation(target, proved, memory)
@@ -418,19 +490,23 @@ def verify(
 @click.argument("run", type=LOCAL)
 @click.argument("data", type=DATA)
 @click.argument("out", type=LOCAL)
-@click.option("--labels", default=None, help="Label array, when DATA is a zarr array.")
-@click.option("--positive", default=None, metavar="CLASS", help="This class against all others, with --labels.")
+@click.option("--labels", default=None, help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA.")
+@click.option("--positive", default=None, metavar="CLASS", help="This class against all others, when they have two.")
 @click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of the process.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def predict(run: Path, data: str, out: Path, labels: str | None, positive: str | None, memory: str, as_json: bool) -> None:
     """Score the points of DATA by the direction of RUN, and write the scores to the .npy file OUT: above 0 is positive.
 
-    Says how many of them have the class of their label, where DATA has labels.
+    Of a one-vs-rest run OUT gets the number of the class with the largest score, from 0 in the order that is printed.
+    Says how many points have the class of their label, where DATA has labels.
     """
     if out.exists():
         raise click.UsageError(f"{out} exists; choose another output or remove it")
     found = run_predict(run, data, labels, out=out, positive=positive, memory=memory)
-    show_prediction(found, out, as_json)
+    if isinstance(found, ClassPrediction):
+        show_class_prediction(found, out, as_json)
+    else:
+        show_prediction(found, out, as_json)
 
 
 @commands.command(cls=_Command)

@@ -41,7 +41,7 @@ def check_closed(engine: Maps, dataset: Dataset, y: Integers, fingerprint: str) 
     for part in engine.map(closed_range, y):
         found.on, found.beyond, found.wrong = found.on + part.on, found.beyond + part.beyond, found.wrong + part.wrong
         found.checksums += part.checksums
-    compare(dataset, found.checksums, fingerprint)
+    compare(dataset, found.checksums, fingerprint, dataset.view)
     if found.wrong:
         raise CheckFailedError(f"point {found.wrong[0]} is on the negative side of the hyperplane")
     return found
@@ -58,6 +58,7 @@ def closed_range(dataset: Dataset, first: int, stop: int, y: Integers) -> Sides:
         stored = dataset.points.read(index, buffers)
         label = dataset.labels.read(index, buffers)
         found.checksums.append((crc(stored), crc(label)))
+        label = dataset.signs(label)
         for piece in range(0, stored.shape[0], rows):
             points = np.ones((min(rows, stored.shape[0] - piece), dimension))
             some: Any = stored[piece : piece + rows]

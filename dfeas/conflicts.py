@@ -33,7 +33,7 @@ def conflicts(dataset: Dataset, certificate: Certificate, evidence: Evidence) ->
     label = _labels(dataset, certificate.support[order])
     return [
         {
-            "point": int(certificate.support[j]),
+            "point": int(certificate.support[j] if dataset.numbers is None else dataset.numbers[certificate.support[j]]),
             "label": name,
             "weight": float(certificate.weights[j]),
             "score": None if score is None else float(score[j]),
@@ -50,5 +50,6 @@ def _labels(dataset: Dataset, points: NDArray[np.int64]) -> list[str]:
     block = points // dataset.block_rows
     for index in np.unique(block):
         here = block == index
-        sign[here] = dataset.labels.read(int(index), buffers)[points[here] - index * dataset.block_rows]
+        stored = dataset.labels.read(int(index), buffers)[points[here] - index * dataset.block_rows]
+        sign[here] = dataset.signs(stored)
     return [positive if s > 0 else negative for s in sign]

@@ -10,11 +10,15 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from dfeas.certificate import Certificate
 from dfeas.engine import Engine
 from dfeas.errors import ClusterLostError
 from dfeas.lane import Kept, Lane, Outcome, Verify
-from dfeas.passes import Alone, AnyPass, OnPairs, Question, Together
+from dfeas.passes import Alone, AnyPass, OnPairs, Partial, Question, of_class, together
 from dfeas.termination import Limits, decide
+
+CHECKED_ENTRIES = 40_000_000
+"""Entries of points that the checker may keep for certificates that are checked in one read."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,7 @@ def run(
     fingerprint: str,
     verify: Verify,
     to_the_end: bool = False,
+    abreast: int | None = None,
     shared: float = 0,
     keep: Keep = no_keep,
     stop: Callable[[], bool] = never,
@@ -58,7 +63,8 @@ def run(
     """Run several methods on the same reads until the first has a verdict, or each has ended; and the reads in all.
 
     Limits of passes hold for each method; seconds count from ``began`` on the clock. Questions that read in a way of their own
-    are asked on reads of their own. Evidence that the checker refuses does not end a lane: the bar rises and it goes on.
+    are asked on reads of their own. At most ``abreast`` lanes are asked at a time, the others wait. Evidence that the checker
+    refuses does not end a lane: the bar rises and it goes on.
     ``stop`` is asked between reads, ``KeyboardInterrupt`` ends the run at once; both with the best evidence so far.
     """
     start = clock() if began is None else began
@@ -71,21 +77,21 @@ def run(
             lane.decision = decide(lane.record, lane.goal, limits)
     moment = _moment(lanes, shared)
     try:
-        for lane in lanes:
-            if not lane.over:
-                lane.settle(engine, limits, fingerprint, verify)
+        shared += _settle(lanes, engine, limits, fingerprint, verify)
         while going := [lane for lane in lanes if not lane.over]:
             if stop():
                 _give_up(lanes, "interrupted", now(), "asked to stop")
                 break
-            for group, question in _groups(going):
+            if abreast is not None and limits.seconds is not None and now() >= limits.seconds:
+                _give_up(going[abreast:], "time_limit", now())
+            for group, question in _groups(going[:abreast]):
                 answer = engine.run(question)
                 answers = answer if len(group) > 1 else (answer,)
                 shared += (len(group) - 1) * engine.cost.points / engine.shape[1]
                 for lane, part in zip(group, answers, strict=True):
                     lane.tell(part, engine, limits, now)
+                shared += _settle(group, engine, limits, fingerprint, verify)
                 for lane in group:
-                    lane.settle(engine, limits, fingerprint, verify)
                     lane.ended = now() if lane.over else None
                 if not to_the_end and any(lane.proved for lane in group):
                     _give_up(lanes, "outrun", now())
@@ -115,26 +121,61 @@ def _give_up(lanes: Sequence[Lane], stopped: str, now: float, why: str = "") -> 
             lane.ended = now
 
 
+def _settle(lanes: Sequence[Lane], engine: Engine, limits: Limits, fingerprint: str, verify: Verify) -> float:
+    """Check the evidence of all decisions until each stands or is gone; the reads that lanes shared."""
+    saved = 0
+    while claims := [(lane, verdict) for lane in lanes if (verdict := lane.claim) is not None]:
+        batch: list[tuple[Lane, Certificate]] = []
+        for lane, verdict in claims:
+            certificate = lane.evidence(verdict, engine, fingerprint)
+            if batch and sum(entries(each, engine) for _, each in batch) + entries(certificate, engine) > CHECKED_ENTRIES:
+                saved += _judged(batch, limits, verify)
+                batch = []
+            batch.append((lane, certificate))
+        saved += _judged(batch, limits, verify)
+    for lane in lanes:
+        lane.over = lane.decision is not None
+    return saved
+
+
+def _judged(batch: Sequence[tuple[Lane, Certificate]], limits: Limits, verify: Verify) -> int:
+    """Have some certificates checked in one read; the reads that this saved."""
+    checks = verify([certificate for _, certificate in batch])
+    for (lane, certificate), check in zip(batch, checks, strict=True):
+        lane.judge(certificate, check, limits)
+    return len(batch) - 1
+
+
+def entries(certificate: Certificate, engine: Engine) -> int:
+    """What the checker may keep of the points of a certificate; one with a kernel shares no read."""
+    return CHECKED_ENTRIES + 1 if certificate.kernel else len(certificate.support) * engine.shape[0]
+
+
 def _groups(lanes: Sequence[Lane]) -> list[tuple[list[Lane], Question]]:
-    """Who reads together, and what: one group for all plain passes, one for each company of pairs, and one for each question
-    that reads alone.
+    """Who reads together, and what: all plain passes, those on the same blocks, each company of pairs, and each question that
+    reads in another way.
     """
     groups: list[tuple[list[Lane], Question]] = []
-    riders: list[tuple[Lane, AnyPass]] = []
+    riders: dict[tuple[int, ...] | None, list[tuple[Lane, AnyPass]]] = {}
     companies: dict[Hashable, list[tuple[Lane, OnPairs]]] = {}
     for lane in lanes:
         question = lane.method.ask(lane.state)
-        if isinstance(question, OnPairs):
+        if lane.code is not None:
+            question = of_class(question, lane.code)
+        if isinstance(question, Partial):
+            riders.setdefault(question.blocks, []).append((lane, question.pass_))
+        elif isinstance(question, OnPairs):
             companies.setdefault(question.company, []).append((lane, question))
         elif isinstance(question, Alone):
             groups.append(([lane], question))
         else:
-            riders.append((lane, question))
+            riders.setdefault(None, []).append((lane, question))
     for company in companies.values():
         first, asked = company[0][1], [question for _, question in company]
         groups.append(([lane for lane, _ in company], first if len(asked) == 1 else first.joined(asked)))
-    if len(riders) == 1:
-        groups.append(([riders[0][0]], riders[0][1]))
-    elif riders:
-        groups.append(([lane for lane, _ in riders], Together(tuple(question for _, question in riders))))
+    for blocks in sorted(riders, key=lambda blocks: blocks is None):
+        some = [lane for lane, _ in riders[blocks]]
+        passes = [pass_ for _, pass_ in riders[blocks]]
+        pass_ = passes[0] if len(passes) == 1 else together(passes)
+        groups.append((some, pass_ if blocks is None else Partial(pass_, blocks)))
     return groups

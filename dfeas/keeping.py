@@ -25,7 +25,7 @@ SELDOM = 20
 """A checkpoint may take this share of the time between two: 5 %."""
 
 Sinks = Mapping[str, Sequence[Sink]]
-"""Of each method."""
+"""Of each method, or class."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,22 @@ class Job:
     intercept: bool
     point: tuple[float, ...] | None = None  # from which the points are seen
     kernel: str = ""  # as certificates keep it
+    also: tuple[str, ...] = ()
+    mask: str | None = None
+    classes: tuple[str, ...] = ()  # each against the rest, with one method; none: the labels as they are
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        """What runs side by side: methods, or classes."""
+        return self.classes or self.methods
 
 
 def where(setting: Setting) -> dict[str, Any]:
     """Fields of a job that say where its data is."""
     source = setting.source
-    return {"path": None, "labels": None} if source is None else {"path": source.path, "labels": source.labels}
+    if source is None:
+        return {"path": None, "labels": None}
+    return {name: getattr(source, name) for name in ("path", "labels", "also", "mask")}
 
 
 @dataclass(frozen=True)
@@ -60,13 +70,13 @@ class Checkpoint:
     fingerprint: str  # of the data; empty before the survey of a foreign array
     survey: Surveyed | None = None
     moment: Moment | None = None
-    traces: dict[str, int] = field(default_factory=dict)  # bytes of each method's trace
+    traces: dict[str, int] = field(default_factory=dict)  # bytes of the trace of each method, or class
     versions: dict[str, str] = field(default_factory=versions)
 
-    def passes(self, method: str) -> float:
-        """Of one method so far."""
+    def passes(self, name: str) -> float:
+        """Of one method, or class, so far."""
         lanes = () if self.moment is None else self.moment.lanes
-        return sum(lane.passes for lane in lanes if lane.record.method == method)
+        return sum(lane.passes for each, lane in zip(self.job.lanes, lanes, strict=False) if each == name)
 
 
 @dataclass

@@ -12,12 +12,14 @@ from dfeas.certificate import Certificate
 from dfeas.engine import Engine
 from dfeas.errors import CheckFailedError
 from dfeas.methods import AnyMethod, Bracket, Evidence
+from dfeas.passes import Question, of_class
 from dfeas.recovery import recover, separator
 from dfeas.termination import FEASIBLE, UNDECIDED, Decision, Goal, Limits, Record, decide, ending
 from dfeas.trace import Sink
 from dfeas.verify import Check
 
-Verify = Callable[[Certificate], Check]
+Verify = Callable[[Sequence[Certificate]], list[Check | CheckFailedError]]
+"""Checks certificates in one read: what is proved of each, or why it is refused."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,9 @@ class Lane:
     goal: Goal
     sinks: Sequence[Sink] = ()
     kernel: str = ""  # as certificates keep it
+    code: int | None = None  # of the class that it is about, where it is one against the rest
+    view: str = ""  # as certificates keep it
+    fingerprint: str = ""  # of the data as it is seen, if other than that of the run
     passes: float = 0
     reads: float = 0
     certificate: Certificate | None = None
@@ -99,34 +104,46 @@ class Lane:
             sink.record(self.record)
         self.decision = decide(self.record, self.goal, limits)
 
-    def settle(self, engine: Engine, limits: Limits, fingerprint: str, verify: Verify) -> None:
-        """Check the evidence of a decision. Evidence that is refused does not end the lane: the bar rises and it goes on."""
-        while self.decision is not None and self.decision.verdict != UNDECIDED and self.check is None:
-            if not self._agreed(self.decision.verdict, engine, fingerprint, verify):
-                self.goal = _raised(self.goal, self.record, self.decision)
-                self.decision = decide(self.record, self.goal, limits)
-        separated = self.record.margin_lower > self.goal.feasible_above
-        unchecked = self.decision if self.check is None else None
+    @property
+    def claim(self) -> str | None:
+        """The verdict that is to be checked before the decision stands; None when there is none."""
+        if self.over or self.decision is None:
+            return None
+        if self.decision.verdict != UNDECIDED:
+            return self.decision.verdict
         # not as wide as asked, but a separator
-        if unchecked is not None and separated and self._agreed(FEASIBLE, engine, fingerprint, verify):
-            self.decision = Decision(unchecked.stopped, FEASIBLE)
-        self.over = self.decision is not None
+        return FEASIBLE if self.record.margin_lower > self.goal.feasible_above else None
 
-    def _agreed(self, verdict: str, engine: Engine, fingerprint: str, verify: Verify) -> bool:
-        """Rebuild the evidence for a verdict and have it checked; it is kept if the checker agrees."""
-        certificate, more = recover(engine, self.method.evidence(self.state), verdict, self.goal.eps, fingerprint, self.kernel)
+    def evidence(self, verdict: str, engine: Engine, fingerprint: str) -> Certificate:
+        """The evidence for a verdict, rebuilt; the read of the checker that follows is counted."""
+        seen = engine if self.code is None else ClassEngine(engine, self.code)
+        found = self.method.evidence(self.state)
+        certificate, more = recover(seen, found, verdict, self.goal.eps, self.fingerprint or fingerprint, self.kernel)
         self.reads += more + 1
-        try:
-            check = verify(certificate)
-        except CheckFailedError as error:
-            self.note("refused", f"evidence refused, going on: {error}")
-            return False
-        if verdict != FEASIBLE and check.margin_upper > self.goal.eps:
-            self.note("refused", f"evidence refused, going on: |Ax| <= {check.margin_upper:.6g} only")
-            return False
-        self.note("check", f"check: {check.message}", proof=check.proof)
-        self.certificate, self.check = certificate, check
-        return True
+        return replace(certificate, view=self.view)
+
+    def judge(self, certificate: Certificate, check: Check | CheckFailedError, limits: Limits) -> None:
+        """Take what the checker says. Evidence that it refuses does not end the lane: the bar rises and it goes on."""
+        assert self.decision is not None, "evidence is checked for a decision"
+        refused = str(check) if isinstance(check, CheckFailedError) else ""
+        if (
+            isinstance(check, Check)
+            and self.decision.verdict not in (FEASIBLE, UNDECIDED)
+            and check.margin_upper > self.goal.eps
+        ):
+            refused = f"|Ax| <= {check.margin_upper:.6g} only"
+        if isinstance(check, Check) and not refused:
+            self.note("check", f"check: {check.message}", proof=check.proof)
+            self.certificate, self.check, self.over = certificate, check, True
+            if self.decision.verdict == UNDECIDED:
+                self.decision = Decision(self.decision.stopped, FEASIBLE)
+            return
+        self.note("refused", f"evidence refused, going on: {refused}")
+        if self.decision.verdict == UNDECIDED:
+            self.over = True
+            return
+        self.goal = _raised(self.goal, self.record, self.decision)
+        self.decision = decide(self.record, self.goal, limits)
 
     def give_up(self, stopped: str) -> None:
         """End without a verdict."""
@@ -137,7 +154,8 @@ class Lane:
         assert self.decision is not None
         evidence, certificate = self.method.evidence(self.state), self.certificate
         if certificate is None and evidence.bracket.y is not None:
-            certificate = separator(evidence.bracket.y, fingerprint, self.kernel)
+            certificate = separator(evidence.bracket.y, self.fingerprint or fingerprint, self.kernel)
+            certificate = replace(certificate, view=self.view)
         text = ending(self.decision, self.record)
         self.note("stopped", text, stopped=self.decision.stopped, verdict=self.decision.verdict)
         return Outcome(self.decision, self.record, evidence, certificate, self.check, self.reads, self.ended)
@@ -146,6 +164,23 @@ class Lane:
         """Tell the sinks."""
         for sink in self.sinks:
             sink.note(event, text, **values)
+
+
+@dataclass(frozen=True)
+class ClassEngine:
+    """Asks what it is asked of one class against the rest."""
+
+    engine: Engine
+    code: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, n) of A."""
+        return self.engine.shape
+
+    def run(self, question: Question) -> Any:
+        """One read of the data."""
+        return self.engine.run(of_class(question, self.code))
 
 
 def without_a_pass(method: str, certificate: Certificate, check: Check) -> Outcome:

@@ -83,8 +83,8 @@ _LIMITS = [
 
 _RUN = [
     *_PLACE,
-    click.option("--labels", default=None, help="Label array, when DATA is a zarr array."),
-    click.option("--positive", default=None, metavar="CLASS", help="This class against all others, with --labels."),
+    click.option("--labels", default=None, help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA."),
+    click.option("--positive", default=None, metavar="CLASS", help="This class against all others."),
     click.option("--eps", default=1e-3, show_default=True, help="Stop with eps-infeasible when no margin above it exists."),
     click.option(
         "--margin-tolerance", type=float, default=None, metavar="T", help="Go on to the maximum margin, up to this share of it."

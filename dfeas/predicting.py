@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from dfeas.blas import processors
 from dfeas.certificate import Certificate, load
+from dfeas.class_prediction import ClassPrediction, predict_classes
 from dfeas.engine import LocalEngine
-from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.kernels import Kernel
 from dfeas.kernels.kernel import Function, seen
 from dfeas.kernels.select import scores
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
-from dfeas.result import CERTIFICATE, load_result
+from dfeas.result import CERTIFICATE, classes_of, load_result
 from dfeas.setting import open_data
 from dfeas.store import Dataset, open_source, source_of
 from dfeas.store.placing import placed
@@ -67,21 +68,26 @@ def predict(
     positive: str | None = None,
     kernel: Function | None = None,
     memory: str | int = DEFAULT_MEMORY,
-) -> Prediction:
-    """Score points by the best direction of a finished run, in one read.
+) -> Prediction | ClassPrediction:
+    """Score points by the best direction of a finished run, in one read; of a one-vs-rest run by those of all classes.
 
     Parameters
     ----------
     run : folder of a run of ``dfeas.solve`` that left a direction. With a kernel its data is read again for the points of the
         expansion.
     X, labels, positive : what ``dfeas.solve`` takes; labels are compared with the scores.
-    out : a .npy file for the scores (n,), float64.
+    out : a .npy file for the scores (n,), float64; of a one-vs-rest run for the classes (n,), int16.
     kernel : the function of Python that was the kernel, if one was.
 
     Raises
     ------
     BadInputError : the run has no direction, or the points have other features or classes, or are not finite.
     """
+    folders = classes_of(Path(run))
+    if folders is not None:
+        if positive is not None:
+            raise UsageError(f"{run}: a run of all classes; leave out positive")
+        return predict_classes(Path(run), folders, X, labels, out=out, memory=memory)
     values, certificate = load_result(Path(run)), load(Path(run) / CERTIFICATE)
     if certificate.kind != "separator":
         raise BadInputError(f"{run}: the run ended {values['verdict']} and left no direction that could predict")

@@ -10,19 +10,25 @@ from typing import Any
 import click
 import numpy as np
 
+from dfeas.class_prediction import ClassPrediction
 from dfeas.estimate import Plan
 from dfeas.hull import Hull
 from dfeas.kind import Kind
 from dfeas.looking import Look
+from dfeas.one_vs_rest import OneVsRest
 from dfeas.passes.points import working
 from dfeas.predicting import Prediction
 from dfeas.racing import Race
+from dfeas.rechecking import Recheck
 from dfeas.report.compare import KEYS, table
 from dfeas.result import Result
 from dfeas.separation import Separation
 from dfeas.submitting import Submitted
 from dfeas.table import aligned
 from dfeas.verify import Check
+
+MOST_CLASSES = 20
+"""Classes that are printed with their points."""
 
 SHOWN = 5
 """Points of a conflict that are printed."""
@@ -46,7 +52,9 @@ def show_header(path: str, values: dict[str, Any], as_json: bool) -> None:
     click.echo(f"  blocks       {blocks} of {values['block_rows']} points")
     if entries is not None:
         click.echo(f"  entries      {entries}, {entries / values['n'] / values['m']:.3g} of all; at most {most} in a block")
-    if values["classes"]:
+    if len(values["classes"]) > 2:
+        click.echo(f"  classes      {len(values['classes'])}: {_classes(values)}")
+    elif values["classes"]:
         negative, positive = values["classes"]
         counts = f" ({values['n'] - values['positive']} and {values['positive']})" if "positive" in values else ""
         click.echo(f"  classes      {negative} is -1, {positive} is +1{counts}")
@@ -57,6 +65,13 @@ def show_header(path: str, values: dict[str, Any], as_json: bool) -> None:
     if values.get("notes"):
         click.echo(f"  ingested     {'; '.join(values['notes'])}")
     click.echo(f"  fingerprint  {values['fingerprint'] or 'computed when it is solved'}")
+
+
+def _classes(values: dict[str, Any]) -> str:
+    """The classes with their points, the first of many."""
+    names, counts = values["classes"], values.get("counts") or [None] * len(values["classes"])
+    said = [name if count is None else f"{name} ({count})" for name, count in zip(names, counts, strict=True)]
+    return ", ".join(said[:MOST_CLASSES]) + (", ..." if len(said) > MOST_CLASSES else "")
 
 
 def show_plan(data: str, found: Plan, as_json: bool) -> None:
@@ -184,6 +199,57 @@ def show_race(found: Race, out: Path, as_json: bool) -> None:
     click.echo("\n".join(table(rows)))
     click.echo(f"{found.reads:.4g} reads of the data for all of them")
     click.echo(f"results      {out}")
+
+
+def show_classes(found: OneVsRest, out: Path, as_json: bool) -> None:
+    """How each class ended, what was read for all, and where the files are."""
+    if as_json:
+        click.echo(json.dumps(found.to_json()))
+        return
+    rows = [{"run": name, **{key: getattr(result, key) for key in KEYS}} for name, result in found.results.items()]
+    click.echo("\n".join(table(rows)))
+    click.echo(f"{found.reads:.4g} reads of the data for all of them")
+    click.echo(f"results      {out}")
+
+
+def show_checks(checks: dict[str, Check | None], as_json: bool) -> None:
+    """What was proved of each class."""
+    if as_json:
+        click.echo(json.dumps({name: None if check is None else asdict(check) for name, check in checks.items()}))
+        return
+    for name, check in checks.items():
+        said = "nothing, it is undecided" if check is None else f"{check.verdict} ({check.proof}): {check.message}"
+        click.echo(f"{name}: proved {said}")
+
+
+def show_recheck(found: Recheck, out: Path | None, as_json: bool) -> None:
+    """What holds of a run, and which points are on the wrong side of what does not."""
+    if as_json:
+        click.echo(json.dumps(found.to_json()))
+        return
+    for name, result in found.results.items():
+        click.echo(f"{name + ': ' if name else ''}{result.verdict} holds (proof: {result.proof}): {result.message}")
+    for name, points in found.refuted.items():
+        which = f"class {name}: " if name else ""
+        click.echo(f"{which}no longer separated: point {', '.join(map(str, points))} on the wrong side; solve again")
+    click.echo(f"read         {found.reads:.3g} of the data, for {found.new_points} new points")
+    if out is not None:
+        click.echo(f"results      {out if found.holds else 'none written'}")
+
+
+def show_class_prediction(found: ClassPrediction, out: Path, as_json: bool) -> None:
+    """How many points are of which class, and how that compares with their labels."""
+    values = found.to_json()
+    if as_json:
+        click.echo(json.dumps(values))
+        return
+    click.echo("predicted    " + ", ".join(f"{count} are {name}" for name, count in values["predicted"].items()))
+    if found.accuracy is not None and found.confusion is not None:
+        click.echo(f"accuracy     {found.accuracy:.6g}")
+        if len(found.classes) <= MOST_CLASSES:
+            rows = [[name, *map(str, counts)] for name, counts in zip(found.labels, found.confusion, strict=True)]
+            click.echo("\n".join(aligned([["label \\ predicted", *found.classes], *rows], 1)))
+    click.echo(f"classes      {out}")
 
 
 def _show_conflicts(result: Result) -> None:

@@ -17,15 +17,14 @@ from dfeas.kernelled import asked_kernel, choose_kernel_method, kernelled, known
 from dfeas.kernels.kernel import Function
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.request import choose, facts_of, known, request
-from dfeas.result import RACE, TRACE, Result
+from dfeas.result import RACE, Result
 from dfeas.running import ran
 from dfeas.scoreboard import Scoreboard
 from dfeas.setting import Setting, open_data, run_folder, set_up
-from dfeas.solving import How, announce, projected, result_of, saved, tell
+from dfeas.solving import How, announce, lane_sinks, projected, result_of, saved, tell
 from dfeas.store.places import local
 from dfeas.store.placing import placed
 from dfeas.termination import RESUMABLE
-from dfeas.trace import Sink, TraceFile
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -126,7 +125,10 @@ def raced(setting: Setting, job: Job, folder: Path | None, how: How, earlier: Ch
     with ExitStack() as stack:
         board = Scoreboard(sys.stderr) if how.progress and sys.stderr is not None else None
         sizes = {} if earlier is None else earlier.traces
-        sinks = {name: _sinks(stack, name, folder, board, sizes.get(name, 0)) for name in job.methods}
+        sinks = {
+            name: lane_sinks(stack, name, None if folder is None else folder / name, board, sizes.get(name, 0))
+            for name in job.methods
+        }
         if setting.log is not None:
             sinks = {name: [*own, setting.log] for name, own in sinks.items()}
         keeper = stack.enter_context(keeping(setting, job, sinks, folder, how.checkpoint_every, earlier))
@@ -149,15 +151,3 @@ def raced(setting: Setting, job: Job, folder: Path | None, how: How, earlier: Ch
                 file.write((json.dumps(found.to_json(), indent=2) + "\n").encode())
         keeper.finished = not {result.stopped for result in results.values()} & set(RESUMABLE)
         return found
-
-
-def _sinks(stack: ExitStack, name: str, folder: Path | None, board: Scoreboard | None, size: int) -> list[Sink]:
-    sinks: list[Sink] = []
-    if folder is not None:
-        (folder / name).mkdir(exist_ok=True)
-        sinks.append(TraceFile(folder / name / TRACE, size))
-    if board is not None:
-        sinks.append(board.row(name))
-    for sink in sinks:
-        stack.callback(sink.close)
-    return sinks

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, Protocol
 
 from dfeas.certificate import Certificate
-from dfeas.engine import Engine
 from dfeas.methods import Evidence, Expansion, Mixture, Sparse, Stored
-from dfeas.passes import OnVectors, Positive, Recover, SparseWeights
+from dfeas.passes import OnVectors, Positive, Question, Recover, SparseWeights
 from dfeas.passes.block import Floats
 from dfeas.termination import FEASIBLE, SLACK
 from dfeas.workingset import basic
 
 
+class Runs(Protocol):
+    """What recovery needs of an engine."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, n) of A."""
+
+    def run(self, question: Question) -> Any:
+        """One read of the data."""
+
+
 def recover(
-    engine: Engine, evidence: Evidence, verdict: str, eps: float, fingerprint: str, kernel: str = ""
+    engine: Runs, evidence: Evidence, verdict: str, eps: float, fingerprint: str, kernel: str = ""
 ) -> tuple[Certificate, int]:
     """The certificate for a verdict, and the number of reads that it takes beside one of the checker (0 or 1)."""
     if verdict == FEASIBLE:

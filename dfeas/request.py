@@ -62,6 +62,22 @@ def facts_of(dataset: Dataset, memory: int, tolerance: float | None = None, radi
     return Facts(dataset.dimension, dataset.n, memory // 4, dataset.blocks, size, tolerance, radius, entries)
 
 
+def abreast(method: str, classes: int, dataset: Dataset, memory: int) -> int:
+    """How many classes can share the memory side by side: all, or as many as leave each a working set that drops no columns.
+
+    What keeps no columns keeps little; a working set that would not fit for one class is left to ``choose``.
+    """
+    if method != "auto" and not method.startswith("working-set"):
+        return classes
+    rounds = range(1, classes + 1)
+    counts = list(dict.fromkeys(-(-classes // turns) for turns in rounds))
+    for enough in (working_set_size.holds, working_set_size.fits):
+        for count in counts:
+            if enough(facts_of(dataset, memory // count)):
+                return count
+    return classes
+
+
 def choose(method: str, facts: Facts) -> tuple[str, str]:
     """The method, and why. Raises UsageError when it cannot work within the memory."""
     columns = f"{working_set_size.least_memory(facts) * 4 / 1e6:.0f} MB of memory"

@@ -19,6 +19,8 @@ from dfeas.termination import STOPPED, UNDECIDED
 
 RESULT, CERTIFICATE, TRACE, RACE = "result.json", "certificate.npz", "trace.jsonl", "race.json"
 CHECKPOINT = "checkpoint"
+CLASSES = "classes"
+"""The key of a result that lists one run for each class."""
 
 _STATUS = {"verdict": 0, "pass_limit": 1, "time_limit": 2, "interrupted": 3, "stalled": 4, "numerical_error": 5, "outrun": 6}
 
@@ -115,6 +117,23 @@ class Result:
             self.evidence.save(run / CERTIFICATE)
         with placed(run / RESULT) as file:
             file.write((json.dumps(self.to_json(), indent=2) + "\n").encode())
+
+
+def classes_of(run: Path) -> dict[str, Path] | None:
+    """The folder of each class of a finished one-vs-rest run; None for any other run.
+
+    Raises BadInputError when there is none, CorruptDataError when it is damaged.
+    """
+    values = load_result(run)
+    if CLASSES not in values:
+        return None
+    try:
+        folders = {str(name): run / Path(str(entry["folder"])).name for name, entry in values[CLASSES].items()}
+    except (LookupError, TypeError, AttributeError) as error:
+        raise CorruptDataError(f"{run / RESULT}: not a readable result: {error}") from None
+    if not folders:
+        raise CorruptDataError(f"{run / RESULT}: not a readable result: it lists no class")
+    return folders
 
 
 def load_result(run: Path) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from dfeas.driver import never
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.keeping import EVERY, Checkpoint, where
 from dfeas.kernels.kernel import Function
+from dfeas.one_vs_rest import OneVsRest, classes_solved
 from dfeas.racing import Race, raced
 from dfeas.request import request
 from dfeas.result import CHECKPOINT, RACE, RESULT, Result, versions
@@ -32,6 +33,7 @@ def resume(
     X: Any = None,
     labels: Any = None,
     *,
+    mask: Any = None,
     max_passes: int | None = None,
     time_limit: float | None = None,
     cache_dir: str | Path | None = None,
@@ -40,13 +42,13 @@ def resume(
     progress: bool = False,
     kernel: Function | None = None,
     stop: Callable[[], bool] = never,
-) -> Result | Race:
+) -> Result | Race | OneVsRest:
     """Go on with a run from its last checkpoint; the result has the same bits as if it had never been interrupted.
 
     Parameters
     ----------
     run : folder of a run of ``dfeas.solve`` or ``dfeas.race``; it may have been moved.
-    X, labels : the data, if it was in memory or has been moved; it must be the same data.
+    X, labels, mask : the data, if it was in memory or has been moved; it must be the same data.
     max_passes, time_limit : new limits, counted from the beginning of the run; None keeps those it had.
     client : a Dask client, or None for threads of this process, whatever it was before.
 
@@ -86,11 +88,15 @@ def resume(
             job.asked.time_limit if time_limit is None else time_limit,
             job.asked.memory,
         )
-        data = open_data(X, labels, job.positive, job.intercept, job.point, cache_dir=cache_dir)
+        mask = job.mask if mask is None else mask
+        data = open_data(X, labels, job.positive, job.intercept, job.point, bool(job.classes), job.also, mask, cache_dir)
+        if job.classes and data[1].classes != job.classes:
+            raise CorruptDataError(f"{data[1].where}: its classes are not those that this run began with")
         setting = set_up(stack, data, asked.memory, client, folder, kernel)
         job = replace(job, asked=replace(asked, began=asked.began - found.seconds), **where(setting))
         how = How(checkpoint_every, progress, stop)
-        return (raced if job.race else solved)(setting, job, folder, how, found)
+        carry_out = classes_solved if job.classes else raced if job.race else solved
+        return carry_out(setting, job, folder, how, found)
 
 
 def resumable(run: Path) -> bool:

@@ -9,15 +9,15 @@ import numpy as np
 
 from dfeas.certificate import Certificate
 from dfeas.driver import never, run
-from dfeas.errors import CorruptDataError
+from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.keeping import Checkpoint, Job, Keeper, Sinks
 from dfeas.kernelled import KERNEL_METHODS
 from dfeas.kernels import Kernel
 from dfeas.lane import Lane, Outcome, without_a_pass
 from dfeas.methods import METHODS
 from dfeas.projection_kernel import tile_bytes
-from dfeas.request import facts_of
-from dfeas.setting import Setting, survey
+from dfeas.request import abreast, facts_of
+from dfeas.setting import Setting, Surveyed, survey
 from dfeas.termination import Goal, Limits
 
 
@@ -25,7 +25,7 @@ from dfeas.termination import Goal, Limits
 class Ran:
     """How a run ended."""
 
-    outcomes: dict[str, Outcome]  # of each method
+    outcomes: dict[str, Outcome]  # of each method, or of each class
     survey_reads: int
     reads: float  # all others
 
@@ -54,19 +54,25 @@ def ran(
     keeper.fingerprint, keeper.survey = dataset.fingerprint, found
     kernel = Kernel.from_text(job.kernel, setting.checking.function) if job.kernel else None
     if found.zero is not None and not dataset.intercept and (kernel is None or kernel.zero_at_zero):
-        outcomes = {name: zero_point(setting, name, found.zero, job.kernel) for name in job.methods}
-        return Ran(outcomes, found.reads, sum(outcome.reads for outcome in outcomes.values()))
+        return zero_point(setting, job, found)
     asked = job.asked
     if kernel is not None:
         setting.engine.keep_pairs(
             tile_bytes(dataset, kernel, job.methods, asked.memory, workers=setting.workers, threads=setting.threads)
         )
-    facts = facts_of(dataset, asked.memory // len(job.methods), asked.margin_tolerance, found.radius)
+    count = abreast(job.methods[0], len(job.lanes), dataset, asked.memory) if job.classes else len(job.lanes)
+    facts = facts_of(dataset, asked.memory // count, asked.margin_tolerance, found.radius)
     lanes = []
-    for name in job.methods:
-        method = METHODS[name]() if kernel is None else KERNEL_METHODS[name](kernel)
-        goal = Goal(asked.eps, asked.margin_tolerance)
-        lanes.append(Lane(method, method.init(facts), goal, sinks[name], job.kernel))
+    for name in job.lanes:
+        method_name = job.methods[0] if job.classes else name
+        method = METHODS[method_name]() if kernel is None else KERNEL_METHODS[method_name](kernel)
+        lane = Lane(method, method.init(facts), Goal(asked.eps, asked.margin_tolerance), sinks[name], job.kernel)
+        if job.classes:
+            seen = dataset.against_rest(name)
+            lane.code, lane.view, lane.fingerprint = dataset.codes[dataset.classes.index(name)], seen.view, seen.fingerprint
+        else:
+            lane.view = dataset.view
+        lanes.append(lane)
     moment = None if earlier is None else earlier.moment
     if moment is not None:
         for lane, kept in zip(lanes, moment.lanes, strict=True):
@@ -78,16 +84,25 @@ def ran(
         fingerprint=dataset.fingerprint,
         verify=setting.checking,
         to_the_end=job.to_the_end,
+        abreast=count,
         shared=0 if moment is None else moment.shared,
         keep=keeper,
         stop=stop,
         began=asked.began,
     )
-    return Ran(dict(zip(job.methods, ended, strict=True)), found.reads, reads)
+    return Ran(dict(zip(job.lanes, ended, strict=True)), found.reads, reads)
 
 
-def zero_point(setting: Setting, method: str, zero: int, kernel: str = "") -> Outcome:
-    """A zero point is a Gordan certificate by itself."""
-    mark = setting.dataset.fingerprint
-    certificate = Certificate("gordan", mark, support=np.array([zero]), weights=np.ones(1), kernel=kernel)
-    return without_a_pass(method, certificate, setting.checking(certificate))
+def zero_point(setting: Setting, job: Job, found: Surveyed) -> Ran:
+    """A zero point is a Gordan certificate by itself, for any labels. Raises CheckFailedError when the checker sees none."""
+    certificates = []
+    for name in job.lanes:
+        seen = setting.dataset.against_rest(name) if job.classes else setting.dataset
+        weights = {"support": np.array([found.zero]), "weights": np.ones(1)}
+        certificates.append(Certificate("gordan", seen.fingerprint, **weights, kernel=job.kernel, view=seen.view))
+    outcomes = {}
+    for name, certificate, check in zip(job.lanes, certificates, setting.checking(certificates), strict=True):
+        if isinstance(check, CheckFailedError):
+            raise check
+        outcomes[name] = without_a_pass(job.methods[0] if job.classes else name, certificate, check)
+    return Ran(outcomes, found.reads, 1)

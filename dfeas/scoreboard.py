@@ -12,14 +12,18 @@ from dfeas.table import aligned
 from dfeas.termination import Record
 from dfeas.trace import Output, Sink
 
-HEAD = ("method", "passes", "iterations", "margin lower", "margin upper", "violated", "seconds")
+HEAD = ("passes", "iterations", "margin lower", "margin upper", "violated", "seconds")
+
+
+MOST_ROWS = 20
 
 
 @dataclass
 class Scoreboard:
-    """Rows of all methods on one stream."""
+    """Rows of all methods, or classes, on one stream; of many only some that go on are shown."""
 
     stream: IO[str]
+    title: str = "method"
     every: float = 5.0  # seconds between tables in a pipe
     clock: Callable[[], float] = time.monotonic
     _rows: dict[str, Record | None] = field(default_factory=dict)
@@ -59,14 +63,19 @@ class Scoreboard:
 
     def show(self) -> None:
         """The table, in place of the last one on a terminal."""
-        lines = aligned([HEAD, *(self._cells(method, record) for method, record in self._rows.items())], 1)
+        shown = list(self._rows)
+        if len(shown) > MOST_ROWS:
+            shown = [name for name in shown if name not in self._ended][:MOST_ROWS]
+        lines = aligned([(self.title, *HEAD), *(self._cells(name, self._rows[name]) for name in shown)], 1)
+        if len(self._rows) > MOST_ROWS:
+            lines.append(f"{len(self._ended)} of {len(self._rows)} have ended")
         self._out.write(self._cleared() + "".join(line + "\n" for line in lines))
         self._lines = len(lines) if self._out.live else 0
 
     def _cells(self, method: str, record: Record | None) -> list[str]:
         ended = self._ended.get(method, "")
         if record is None:
-            return [method, *[""] * (len(HEAD) - 1), ended]
+            return [method, *[""] * len(HEAD), ended]
         violated = "" if record.violated is None else str(record.violated)
         margins = [f"{record.margin_lower:+.3e}", f"{record.margin_upper:.3e}"]
         return [method, f"{record.passes:.4g}", str(record.iterations), *margins, violated, f"{record.seconds:.1f}", ended]

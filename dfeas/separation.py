@@ -84,6 +84,8 @@ def separation(X: Any, labels: Any = None, *, out: str | Path | None = None, **o
     """
     if options.get("kernel") is not None:
         raise UsageError("separation asks about the points as they are: leave out the kernel")
+    if options.get("also") or options.get("mask") is not None or options.get("one_vs_rest"):
+        raise UsageError("separation asks about two classes of one dataset: leave out also, mask and one_vs_rest")
     result = solve(X, labels, out=out, **{**options, "eps": EPS})
     found = _classified(result, X, labels, options)
     if out is not None and found.kind is not None:

@@ -18,18 +18,20 @@ from dfeas.blas import processors
 from dfeas.certificate import Certificate
 from dfeas.checkpoint import Checkpoints
 from dfeas.engine import Engine, LocalEngine
-from dfeas.errors import UsageError
+from dfeas.errors import CheckFailedError, UsageError
 from dfeas.kernels.kernel import Function
 from dfeas.memory import cache_bytes, require, threads_that_fit
 from dfeas.passes import Survey
 from dfeas.result import CHECKPOINT, RESULT
 from dfeas.store import Dataset, Source, for_checker, from_arrays, open_source, seen_from
-from dfeas.store.layout import fingerprint
+from dfeas.store.labels import too_many
+from dfeas.store.layout import fingerprint, seen_fingerprint
+from dfeas.store.picked import open_mask, picked
 from dfeas.store.places import absolute, local
 from dfeas.store.scratch import Scratch
 from dfeas.store.writing import claim, reclaim, refuse_unusable, release
 from dfeas.trace import Sink
-from dfeas.verify import Check
+from dfeas.verify import Check, check_all
 from dfeas.verify_kernel import check_any
 
 if TYPE_CHECKING:
@@ -44,9 +46,17 @@ class Checking:
     dataset: Dataset
     function: Function | None = None  # of Python, that is the kernel
 
-    def __call__(self, certificate: Certificate) -> Check:
-        """Check a certificate: one read, or two with a kernel."""
-        return check_any(self.engine, self.dataset, certificate, self.function)
+    def __call__(self, certificates: Sequence[Certificate]) -> list[Check | CheckFailedError]:
+        """Check certificates: one read for all of them, or two for each with a kernel."""
+        if not any(certificate.kernel for certificate in certificates):
+            return check_all(self.engine, self.dataset, certificates)
+        return [self._alone(certificate) for certificate in certificates]
+
+    def _alone(self, certificate: Certificate) -> Check | CheckFailedError:
+        try:
+            return check_any(self.engine, self.dataset, certificate, self.function)
+        except CheckFailedError as error:
+            return error
 
 
 @dataclass(frozen=True)
@@ -78,24 +88,48 @@ def open_data(
     positive: str | None,
     intercept: bool,
     point: Sequence[float] | None = None,
+    many: bool = False,
+    also: Sequence[str | Path] = (),
+    mask: Any = None,
     cache_dir: str | Path | None = None,
 ) -> tuple[Source | None, Dataset]:
     """Data by path or in memory, without reading points; the source is None for arrays. With a point it is seen from there.
 
-    Blocks of object stores are kept in ``cache_dir``.
+    Labels of ``many`` classes stay codes; otherwise more than two are refused unless ``positive`` chooses one. Points of
+    ``also`` follow, and only those of the ``mask`` count. Blocks of object stores are kept in ``cache_dir``.
     """
     if point is not None and (labels is not None or positive is not None or intercept):
         raise UsageError("a point asks for the hull of all points: leave out labels, positive and intercept")
+    if point is not None and (mask is not None or also):
+        raise UsageError("a point asks for the hull of all points of one dataset: leave out also and mask")
     if not isinstance(X, str | Path):
-        found = from_arrays(X, labels, positive=positive, intercept=intercept)
+        if also:
+            raise UsageError("also names datasets whose points follow those of another one: give X by path, too")
+        found = from_arrays(X, labels, positive=positive, intercept=intercept, many=many)
+        if mask is not None:
+            found = picked([found], open_mask(local(mask, "--mask")) if isinstance(mask, str | Path) else mask)
         return None, found if point is None else seen_from(found, point)
     if labels is not None and not isinstance(labels, str | Path):
         raise UsageError("labels of data given by path are given by path, too")
     where = absolute(X), None if labels is None else absolute(labels)
-    kept = "" if cache_dir is None else str(local(cache_dir, "--cache-dir").absolute())
-    seen = None if point is None else tuple(float(v) for v in point)
-    source = Source(*where, positive, intercept, cache_dir=kept, point=seen)
-    return source, open_source(source)
+    if mask is not None and not isinstance(mask, str | Path):
+        raise UsageError("a mask of data given by path is given by path, too")
+    if also and labels is not None:
+        raise UsageError("also is for datasets with labels of their own: leave out labels")
+    source = Source(
+        *where,
+        positive,
+        intercept,
+        many,
+        tuple(absolute(each) for each in also),
+        None if mask is None else str(local(mask, "--mask").absolute()),
+        cache_dir="" if cache_dir is None else str(local(cache_dir, "--cache-dir").absolute()),
+        point=None if point is None else tuple(float(v) for v in point),
+    )
+    dataset = open_source(source)
+    if dataset.coded and not many:
+        raise too_many(dataset.classes, dataset.where)
+    return source, dataset
 
 
 def set_up(
@@ -184,7 +218,7 @@ def survey(setting: Setting) -> Surveyed:
     refuse_unusable(found, dataset.where)
     checksums = np.array([c[1:] for c in found.checksums], np.uint32)
     mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.block_rows, checksums)
-    dataset.fingerprint = setting.checking.dataset.fingerprint = mark
+    dataset.fingerprint = setting.checking.dataset.fingerprint = seen_fingerprint(mark, dataset.view)
     dataset.expected = checksums  # what is read from now on is compared with what was surveyed
     return Surveyed(found.first_zero[0] if found.zero else None, _radius(dataset, found.norm_max), 1)
 

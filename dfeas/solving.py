@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dfeas.conflicts import conflicts
 from dfeas.driver import never
+from dfeas.errors import UsageError
 from dfeas.keeping import EVERY, Checkpoint, Job, keeping, where
 from dfeas.kernelled import asked_kernel, choose_kernel_method, kernelled
 from dfeas.kernels import Kernel
@@ -21,9 +22,10 @@ from dfeas.lane import Outcome
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.projection import PROBED_SHARE, Projection, probe, probed, project
 from dfeas.projection_kernel import project_kernel
-from dfeas.request import choose, facts_of, known, request
+from dfeas.request import abreast, choose, facts_of, known, request
 from dfeas.result import CERTIFICATE, TRACE, Result, versions
 from dfeas.running import ran
+from dfeas.scoreboard import Scoreboard
 from dfeas.setting import Setting, open_data, run_folder, set_up
 from dfeas.store import Dataset
 from dfeas.store.places import local
@@ -46,6 +48,9 @@ def solve(
     margin_tolerance: float | None = None,
     intercept: bool = False,
     positive: str | None = None,
+    one_vs_rest: bool = False,
+    also: Sequence[str | Path] = (),
+    mask: Any = None,
     point: Sequence[float] | None = None,
     kernel: str | Function | None = None,
     gamma: float | None = None,
@@ -60,7 +65,7 @@ def solve(
     client: Client | None = None,
     progress: bool = False,
     stop: Callable[[], bool] = never,
-) -> Result:
+) -> Result | Any:  # a OneVsRest when that is asked
     """Decide whether a hyperplane through the origin separates labelled points, with checked evidence.
 
     Parameters
@@ -74,6 +79,10 @@ def solve(
         of maximum margin (hard-margin SVM) up to this share.
     intercept : add a feature equal to 1: any hyperplane, not only those through the origin.
     positive : the class that counts as +1, against all others.
+    one_vs_rest : solve each class against the rest, on the same reads; limits of passes hold for each. Memory is shared, and
+        ``out`` gets a run folder for each class. Returns a ``OneVsRest``. Not with ``positive``, ``kernel`` or ``point``.
+    also : paths of datasets whose points follow those of X: all of them as one.
+    mask : (n,) booleans, or the path of a .npy file of them: only these points count.
     point : (m,) ask about the points x_j - point, without labels: see ``dfeas.in_hull``, which says what the answer means.
     kernel : ask about the points in the space of a kernel: a name of ``dfeas.KERNELS``, or a function of two blocks of points,
         (b, m) and (c, m), that returns (b, c), symmetric and positive definite. It is normalised, K(x, x) = 1.
@@ -95,8 +104,17 @@ def solve(
     if kernel is None:
         known(method, ("auto",))
     function = asked_kernel(kernel, gamma, degree, coef0)
+    if one_vs_rest:
+        from dfeas.one_vs_rest import one_vs_rest as solve_classes
+
+        if (positive, point, kernel) != (None, None, None):
+            raise UsageError("one_vs_rest asks about every class, linearly: leave out positive, point and kernel")
+        every = request(eps, margin_tolerance, max_passes, time_limit, memory)
+        how = How(checkpoint_every, progress, stop)
+        opened = open_data(X, labels, None, intercept, None, True, also, mask, cache_dir)
+        return solve_classes(opened, every, how, method=method, out=out, client=client)
     asked = request(eps, margin_tolerance, max_passes, time_limit, memory)
-    data = open_data(X, labels, positive, intercept, point, cache_dir=cache_dir)
+    data = open_data(X, labels, positive, intercept, point, also=also, mask=mask, cache_dir=cache_dir)
     with ExitStack() as stack:
         setting = set_up(stack, data, asked.memory, client, out, function)
         text = ""
@@ -166,15 +184,17 @@ def saved(result: Result, folder: Path | None) -> Result:
     return result
 
 
-def announce(sinks: Sequence[Sink], dataset: Dataset, method: str, why: str, earlier: Checkpoint | None) -> None:
-    """Say what begins, or goes on."""
+def announce(
+    sinks: Sequence[Sink], dataset: Dataset, method: str, why: str, earlier: Checkpoint | None, lane: str = ""
+) -> None:
+    """Say what begins, or goes on; ``lane`` is its name in the job, if that is not the method's."""
     features = f"{dataset.m} features{' and an intercept' if dataset.intercept else ''}"
     for sink in sinks:
         text = f"{dataset.where}: {dataset.n} points, {features}, {method}"
         sink.note("start", text, n=dataset.n, m=dataset.m, method=method)
         sink.note("method", f"{method}: {why}", method=method, why=why)
         if earlier is not None:
-            done = earlier.passes(method)
+            done = earlier.passes(lane or method)
             sink.note("resume", f"going on after pass {done:.4g} and {earlier.seconds:.1f} s", passes=done)
 
 
@@ -185,7 +205,8 @@ def projected(setting: Setting, job: Job) -> Projection:
     if job.kernel:
         kernel = Kernel.from_text(job.kernel, setting.checking.function)
         return project_kernel(dataset, kernel, job.methods, asked.memory, **sizes)
-    found = project(dataset, job.methods, asked.memory, asked.eps, **sizes)
+    side_by_side = job.methods * (abreast(job.methods[0], len(job.classes), dataset, asked.memory) if job.classes else 1)
+    found = project(dataset, side_by_side, asked.memory, asked.eps, **sizes)
     blocks = probed(dataset, setting.engine.parallel)
     if dataset.header is None or len(blocks) > PROBED_SHARE * dataset.blocks:
         return found
@@ -196,6 +217,19 @@ def tell(sinks: Sequence[Sink], found: Projection) -> None:
     """Say what the run will take."""
     for sink in sinks:
         sink.note("projection", str(found), **found.to_json())
+
+
+def lane_sinks(stack: ExitStack, name: str, folder: Path | None, board: Scoreboard | None, size: int) -> list[Sink]:
+    """The trace in a folder, and the row of a table, of one of several that run side by side; the stack closes them."""
+    sinks: list[Sink] = []
+    if folder is not None:
+        folder.mkdir(exist_ok=True)
+        sinks.append(TraceFile(folder / TRACE, size))
+    if board is not None:
+        sinks.append(board.row(name))
+    for sink in sinks:
+        stack.callback(sink.close)
+    return sinks
 
 
 def result_of(setting: Setting, job: Job, outcome: Outcome, why: str, reads: float) -> Result:
@@ -216,7 +250,9 @@ def result_of(setting: Setting, job: Job, outcome: Outcome, why: str, reads: flo
         named = conflicts(dataset, outcome.certificate, outcome.evidence)
     place = None
     if source is not None:
-        place = {name: getattr(source, name) for name in ("path", "labels", "positive", "intercept", "point")}
+        place = {
+            name: getattr(source, name) for name in ("path", "labels", "positive", "intercept", "point", "many", "also", "mask")
+        }
     return Result(
         verdict=UNDECIDED if proved is None else proved.verdict,
         stopped=outcome.decision.stopped,

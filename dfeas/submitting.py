@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError
 from dfeas.kernelled import asked_kernel, known_kernel_method
 from dfeas.looking import Look, look
+from dfeas.one_vs_rest import OneVsRest
 from dfeas.racing import Race
 from dfeas.request import known, request
 from dfeas.result import CERTIFICATE, RESULT, TRACE, Result
@@ -104,14 +105,14 @@ def _drive(X: str, out: str, options: dict[str, Any]) -> str:
     with inside() as client:
         if finished(Path(out)):
             return "finished"
-        found: Result | Race
+        found: Result | Race | OneVsRest
         if resumable(Path(out)):
             every = {"checkpoint_every": options["checkpoint_every"]} if "checkpoint_every" in options else {}
             kernel = options.get("kernel")
             found = resume(out, client=client, kernel=kernel if callable(kernel) else None, **every)
         else:
             found = solve(X, out=out, client=client, **options)
-    return "finished" if isinstance(found, Race) else found.verdict
+    return found.verdict if isinstance(found, Result) else "finished"
 
 
 def _status(client: Client, run: str, out: str) -> Submitted:

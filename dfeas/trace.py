@@ -7,7 +7,6 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from os import SEEK_END
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -37,14 +36,15 @@ class TraceFile:
     """
 
     def __init__(self, path: Path, size: int = 0) -> None:
-        self._file = path.open("ab")
-        if self._file.tell() > size:
-            self._file.truncate(size)
+        self._path = path.absolute()
+        with path.open("ab") as file:
+            if file.tell() > size:
+                file.truncate(size)
 
     @property
     def size(self) -> int:
         """Bytes that were written."""
-        return self._file.seek(0, SEEK_END)
+        return self._path.stat().st_size
 
     def record(self, record: Record) -> None:
         """One line a pass."""
@@ -55,12 +55,11 @@ class TraceFile:
         self._write({"event": event, "text": text, **values})
 
     def _write(self, values: dict[str, Any]) -> None:
-        self._file.write(f"{json.dumps(values)}\n".encode())
-        self._file.flush()
+        with self._path.open("ab") as file:
+            file.write(f"{json.dumps(values)}\n".encode())
 
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        """Nothing is kept open: a run may have a thousand classes."""
 
 
 @dataclass

@@ -22,6 +22,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -61,6 +62,8 @@ SUPPORT_ENTRIES = 10_000_000
 NEARLY = 1e-6
 """|Ax| up to which such a proof is tried."""
 PIECE_BYTES = 2 << 20
+PACKED_BYTES = 64 << 10
+"""Of points in a product with several vectors: OpenBLAS copies larger ones first."""
 WRONG = 5
 """So many points on the wrong side are enough."""
 
@@ -103,7 +106,6 @@ class Found:
     zero: bool = False  # a point with a weight is zero
     support: Support = field(default_factory=list)
     origin: NDArray[np.float64] | None = None  # what weighs as much as all of the support, if it is seen from somewhere
-    checksums: list[tuple[int, int]] = field(default_factory=list)
 
     def add(self, other: Found) -> None:
         """What the blocks that follow showed."""
@@ -119,10 +121,23 @@ class Found:
         self.zero = self.zero or other.zero
         self.support += other.support
         self.origin = other.origin if self.origin is None else self.origin
+
+
+@dataclass
+class Looked:
+    """What some consecutive blocks showed of several certificates."""
+
+    checksums: list[tuple[int, int]]  # of points and labels of each block, as stored
+    found: list[Found]  # of each certificate
+
+    def add(self, other: Looked) -> None:
+        """What the blocks that follow showed."""
         self.checksums += other.checksums
+        for mine, others in zip(self.found, other.found, strict=True):
+            mine.add(others)
 
 
-Node = tuple[int, int, Found]
+Node = tuple[int, int, Looked]
 """(level, i, what the blocks i 2^level .. (i + 1) 2^level - 1 showed)."""
 
 
@@ -140,15 +155,70 @@ def check(engine: Maps, dataset: Dataset, certificate: Certificate) -> Check:
 
     Raises CheckFailedError when it does not prove what it claims, CorruptDataError when the data is not what it was made for.
     """
-    _check_shape(certificate, dataset)
+    (found,) = check_all(engine, dataset, [certificate])
+    if isinstance(found, CheckFailedError):
+        raise found
+    return found
+
+
+def check_all(engine: Maps, dataset: Dataset, certificates: Sequence[Certificate]) -> list[Check | CheckFailedError]:
+    """Prove several certificates on all of the data, in one read: what is proved of each, or why it proves nothing.
+
+    Where the labels are codes of classes, each certificate says which class is meant. Raises CorruptDataError when the data is
+    not what one of them was made for.
+    """
+    answers: dict[int, Check | CheckFailedError] = {}
+    sound: dict[int, Certificate] = {}
+    for place, certificate in enumerate(certificates):
+        try:
+            _check_shape(certificate, dataset)
+            code_of(dataset, certificate)
+            sound[place] = certificate
+        except CheckFailedError as error:
+            answers[place] = error
+    if sound:
+        try:
+            answers |= dict(zip(sound, _looked(engine, dataset, tuple(sound.values())), strict=True))
+        except CheckFailedError as error:
+            # one of them cannot be looked at: which one shows when each is looked at alone
+            if len(sound) == 1:
+                return [answers.get(place, error) for place in range(len(certificates))]
+            for place, certificate in sound.items():
+                (answers[place],) = check_all(engine, dataset, [certificate])
+    return [answers[place] for place in range(len(certificates))]
+
+
+def _looked(engine: Maps, dataset: Dataset, certificates: tuple[Certificate, ...]) -> list[Check | CheckFailedError]:
     nodes: list[Node] = []
-    for node in (node for part in engine.map(check_range, certificate) for node in part):
+    for node in (node for part in engine.map(check_range, certificates) for node in part):
         joined(nodes, node)
-    found = nodes[0][2]
+    looked = nodes[0][2]
     for _, _, rest in nodes[1:]:
-        found.add(rest)
-    compare(dataset, found.checksums, certificate.fingerprint)
-    return _separator(found) if certificate.kind == "separator" else _gordan(found, certificate)
+        looked.add(rest)
+    answers: list[Check | CheckFailedError] = []
+    for certificate, found in zip(certificates, looked.found, strict=True):
+        compare(dataset, looked.checksums, certificate.fingerprint, certificate.view)
+        try:
+            answers.append(_separator(found) if certificate.kind == "separator" else _gordan(found, certificate))
+        except CheckFailedError as error:
+            answers.append(error)
+    return answers
+
+
+def code_of(dataset: Dataset, certificate: Certificate) -> int | None:
+    """The label that counts as +1 for a certificate; None: labels are signs. Raises CheckFailedError when it is not said."""
+    if certificate.view == dataset.view:
+        if dataset.coded:
+            raise CheckFailedError(f"{dataset.where}: it has {len(dataset.classes)} classes, the certificate names none")
+        return dataset.positive
+    try:
+        name = str(json.loads(certificate.view)["positive"])
+        if dataset.view:
+            raise LookupError
+        return dataset.codes[dataset.classes.index(name)]
+    except (ValueError, LookupError, TypeError):
+        seen, meant = dataset.view or "nothing but its labels", certificate.view or "nothing but the labels"
+        raise CheckFailedError(f"{dataset.where}: it is seen with {seen}, the certificate with {meant}") from None
 
 
 def _check_shape(certificate: Certificate, dataset: Dataset) -> None:
@@ -170,10 +240,13 @@ def _check_shape(certificate: Certificate, dataset: Dataset) -> None:
         raise CheckFailedError(f"the weights are not on the simplex: their sum is {float(weights.sum())!r}")
 
 
-def check_range(dataset: Dataset, first: int, stop: int, certificate: Certificate) -> list[Node]:
+def check_range(dataset: Dataset, first: int, stop: int, certificates: tuple[Certificate, ...]) -> list[Node]:
     """Look at blocks first .. stop-1."""
     nodes: list[Node] = []
     buffers = Buffers()
+    codes = [code_of(dataset, certificate) for certificate in certificates]
+    known = [math.inf] * len(certificates)  # the least margins so far
+    separators = [certificate.y for certificate in certificates if certificate.kind == "separator"]
     seen = dataset.points if isinstance(dataset.points, SeenFrom) else None
     for index in range(first, stop):
         if index + AHEAD < stop:
@@ -181,14 +254,20 @@ def check_range(dataset: Dataset, first: int, stop: int, certificate: Certificat
         plain = None if seen is None else seen.stored(index, buffers)
         stored = dataset.points.read(index, buffers) if seen is None or plain is None else seen.differences(plain, buffers)
         label = dataset.labels.read(index, buffers)
-        found = Found(points=stored.shape[0], checksums=[(crc(stored), crc(label))])
         origin = None if seen is None or plain is None else (plain, seen.point)
-        block = _Stored(dataset.where, index * dataset.block_rows, stored, label, dataset.intercept, origin)
-        if certificate.kind == "separator":
-            _look_at_scores(found, block, certificate.y)
-        else:
-            _look_at_weights(found, block, certificate)
-        joined(nodes, (0, index, found))
+        looked = Looked([(crc(stored), crc(label))], [])
+        fast = iter(_by_float32(stored, separators, dataset.intercept))
+        for place, (certificate, code) in enumerate(zip(certificates, codes, strict=True)):
+            found = Found(points=stored.shape[0])
+            looked.found.append(found)
+            sign = label if code is None else (label == code).view(np.int8) * np.int8(2) - np.int8(1)
+            block = _Stored(dataset.where, index * dataset.block_rows, stored, sign, dataset.intercept, origin)
+            if certificate.kind == "separator":
+                _look_at_scores(found, block, certificate.y, next(fast, None), known[place])
+                known[place] = min(known[place], found.margin)
+            else:
+                _look_at_weights(found, block, certificate)
+        joined(nodes, (0, index, looked))
     return nodes
 
 
@@ -243,14 +322,16 @@ def crc(points: Any) -> int:
     return found
 
 
-def compare(dataset: Dataset, checksums: list[tuple[int, int]], fingerprint: str) -> None:
-    """Raise CorruptDataError when the checksums of all blocks do not make the fingerprint."""
+def compare(dataset: Dataset, checksums: list[tuple[int, int]], fingerprint: str, view: str = "") -> None:
+    """Raise CorruptDataError when the checksums of all blocks do not make the fingerprint of the data as it is seen."""
     head = {"format": 1, "n": dataset.n, "m": dataset.m, "dtype": dataset.dtype.name, "block_rows": dataset.block_rows}
     digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
     for pair in checksums:
         for each in pair:
             digest.update(each.to_bytes(4, "little"))
     mark = digest.hexdigest()
+    if view:
+        mark = hashlib.sha256(f"{mark} {view}".encode()).hexdigest()
     if mark != fingerprint:
         raise CorruptDataError(
             f"{dataset.where}: the data is not what the certificate was made for "
@@ -263,47 +344,69 @@ def _gamma(terms: int) -> float:
     return terms * U / (1 - terms * U)
 
 
-def _look_at_scores(found: Found, block: _Stored, y: NDArray[np.float64]) -> None:
-    rows = np.arange(block.size)
-    if block.dense and block.points.dtype.name in EXACT32 and len(y) < SINGLE:
-        rows = _not_by_float32(found, block, y)
+@dataclass(frozen=True)
+class _Fast:
+    """Of one separator, in float32."""
+
+    y: NDArray[np.float64]  # (d,) entries below 1
+    score: NDArray[np.float32]  # (b,) of the points as stored, without the intercept
+    inverse: NDArray[np.float64]  # (b,) 1 / norm, with the intercept
+    measured: NDArray[np.bool_]  # (b,) where squares neither under- nor overflow
+
+
+def _by_float32(points: Any, separators: list[NDArray[np.float64]], intercept: bool) -> list[_Fast]:
+    """Products with all separators, where products in float32 tell something."""
+    b, m = points.shape
+    exact = isinstance(points, np.ndarray) and points.dtype.name in EXACT32
+    if not separators or not exact or m + intercept >= SINGLE:
+        return []
+    scaled = [np.ldexp(y, -int(np.frexp(np.abs(y).max())[1])) for y in separators]
+    single = np.column_stack(scaled)[:m].astype(np.float32)
+    score, square = np.empty((b, len(scaled)), np.float32), np.empty(b, np.float32)
+    size = max(1, (PIECE_BYTES if len(scaled) == 1 else PACKED_BYTES) // (4 * m))
+    with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
+        for piece in range(0, b, size):  # each in cache for both
+            part = points[piece : piece + size].astype(np.float32, copy=False)
+            np.dot(part, single, out=score[piece : piece + size])
+            np.einsum("ij,ij->i", part, part, out=square[piece : piece + size])
+        wide = square.astype(np.float64)
+        measured = (wide > SQUARES[0]) & (wide < SQUARES[1])
+        inverse = 1 / np.sqrt(wide + intercept)
+    columns = np.ascontiguousarray(score.T)
+    return [_Fast(y, column, inverse, measured) for y, column in zip(scaled, columns, strict=True)]
+
+
+def _look_at_scores(found: Found, block: _Stored, y: NDArray[np.float64], fast: _Fast | None, known: float) -> None:
+    rows = np.arange(block.size) if fast is None else _not_by_float32(known, block, fast)
     size = block.piece(len(y))
     for piece in range(0, len(rows), size):
         _look_in_float64(found, block, rows[piece : piece + size], y)
 
 
-def _not_by_float32(found: Found, block: _Stored, y: NDArray[np.float64]) -> NDArray[np.int64]:
+def _not_by_float32(known: float, block: _Stored, fast: _Fast) -> NDArray[np.int64]:
     """Points that products in float32 do not prove to be on the positive side with a margin above the least of all.
 
+    ``known`` is one that is proved of other points.
+
     The bounds are those of float64 with another unit: with y rounded, |fl(x'y) - x'y| <= (gamma_m + u) |x| |y|, and so for the
-    squares of the norm; 2 gamma_(m+4) covers each. What under- or overflows is left to float64.
+    squares of the norm; 2 gamma_(m+5) covers each. What under- or overflows is left to float64.
     """
-    m, b = block.points.shape[1], len(block.points)
-    y = np.ldexp(y, -int(np.frexp(np.abs(y).max())[1]))  # entries below 1
-    single = y.astype(np.float32)
-    score, square = np.empty(b, np.float32), np.empty(b, np.float32)
-    size = max(1, PIECE_BYTES // (4 * m))
+    m, y = block.points.shape[1], fast.y
     with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
-        for piece in range(0, b, size):  # each in cache for both
-            points = block.points[piece : piece + size].astype(np.float32, copy=False)
-            np.dot(points, single[:m], out=score[piece : piece + size])
-            np.einsum("ij,ij->i", points, points, out=square[piece : piece + size])
-        square = square.astype(np.float64)
-        measured = (square > SQUARES[0]) & (square < SQUARES[1])
-        cosine = score.astype(np.float64)  # but for the length of y
         if block.intercept:
-            cosine += y[m]
-            square += 1
+            cosine = fast.score + np.float64(y[m])
+            cosine *= fast.inverse
+        else:
+            cosine = fast.score * fast.inverse  # but for the length of y
         cosine *= block.label
-        cosine /= np.sqrt(square)
-    terms = (m + 4) * U32
+    terms = (m + 5) * U32
     rate = 2 * terms / (1 - terms) * UP
     size_of_y = float(np.linalg.norm(y)) * UP
     error = (rate * (1 + rate) * size_of_y + 4 * m * TINY32 * (1 + SQUARES[0] ** -0.5)) * UP
-    proved = measured & (cosine > error)
+    proved = fast.measured & (cosine > error)
     # a point that is certainly beyond another one, or beyond what was found, is not where the margin is
     least = float(cosine[proved].min(initial=np.inf))
-    bar = min(found.margin, (least + error) / ((1 - rate) * size_of_y) * UP**2)
+    bar = min(known, (least + error) / ((1 - rate) * size_of_y) * UP**2)
     return np.flatnonzero(~(proved & (cosine > (bar * (1 + rate) * size_of_y + error) * UP**2)))
 
 

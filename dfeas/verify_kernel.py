@@ -50,7 +50,7 @@ def check_any(engine: Maps, dataset: Dataset, certificate: Certificate, function
     kernel = Kernel.from_text(certificate.kernel, function)
     _check_shape(certificate, dataset)
     parts = [part for each in engine.map(gathered, certificate.support) for part in each]
-    compare(dataset, [checksums for checksums, _, _ in parts], certificate.fingerprint)
+    compare(dataset, [checksums for checksums, _, _ in parts], certificate.fingerprint, dataset.view)
     points, labels = np.concatenate([rows for _, rows, _ in parts]), np.concatenate([label for _, _, label in parts])
     if not np.isfinite(points).all():
         raise CheckFailedError(f"{dataset.where}: a point of the support is not finite; nothing can be proved")
@@ -85,7 +85,7 @@ def gathered(
         start = index * dataset.block_rows
         low, high = np.searchsorted(support, [start, start + len(stored)])
         rows = support[low:high] - start
-        found.append(((crc(stored), crc(label)), stored[rows].astype(np.float64), label[rows].astype(np.int8)))
+        found.append(((crc(stored), crc(label)), stored[rows].astype(np.float64), dataset.signs(label[rows]).astype(np.int8)))
     return found
 
 
@@ -124,7 +124,8 @@ def _level(kernel: Kernel) -> str:
 
 def _separator(engine: Maps, dataset: Dataset, certificate: Certificate, expansion: _Expansion) -> Check:
     parts = engine.map(scored, expansion)
-    compare(dataset, [pair for _, _, checksums in parts for pair in checksums], certificate.fingerprint)
+    checksums = [pair for _, _, part in parts for pair in part]
+    compare(dataset, checksums, certificate.fingerprint, dataset.view)
     wrong = [point for _, points, _ in parts for point in points]
     if wrong:
         raise CheckFailedError(f"not a separator: the score of point {wrong[0]} is not above its rounding error")
@@ -145,6 +146,7 @@ def scored(dataset: Dataset, first: int, stop: int, expansion: _Expansion) -> tu
         stored: Any = dataset.points.read(index, buffers)
         label = dataset.labels.read(index, buffers)
         checksums.append((crc(stored), crc(label)))
+        label = dataset.signs(label)
         for start in range(0, len(stored), size):
             value, error = bounded(expansion.kernel, stored[start : start + size].astype(np.float64), expansion.points)
             score = (value @ amount) * label[start : start + size]

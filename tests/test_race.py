@@ -19,6 +19,7 @@ from dfeas.scoreboard import Scoreboard
 from dfeas.store import from_arrays
 from dfeas.termination import Goal, Limits, Record
 from dfeas.verify import Check
+from tests.checkers import each
 
 ALL = [name for name in METHODS if name != "working-set-plain"]
 
@@ -57,7 +58,9 @@ def test_what_several_ask_is_read_once(arrays: Callable[..., Any]) -> None:
     X, labels = arrays("halfspace", 20, 2000)
     engine = Counting(from_arrays(X, labels), 1)
     names = ["mirror-prox", "smooth-perceptron", "perceptron", "online-perceptron"]
-    outcomes, reads = run(engine, lanes(names, 20, 2000), Limits(5), fingerprint="", verify=lambda c: None, to_the_end=True)
+    outcomes, reads = run(
+        engine, lanes(names, 20, 2000), Limits(5), fingerprint="", verify=each(lambda c: None), to_the_end=True
+    )
     assert [outcome.record.passes for outcome in outcomes] == [5] * 4
     assert [outcome.reads for outcome in outcomes] == [5] * 4
     assert engine.runs == reads == 10  # five for three together, five in order
@@ -109,7 +112,7 @@ def test_evidence_that_is_refused_does_not_end_a_race(arrays: Callable[..., Any]
         return Check("feasible", "rigorous", 0.01, 1.0, 400, 0, "fine")
 
     engine = LocalEngine(from_arrays(X, labels), 1)
-    outcomes, _ = run(engine, lanes(["mirror-prox", "perceptron"], 5, 400), Limits(300), fingerprint="", verify=grudging)
+    outcomes, _ = run(engine, lanes(["mirror-prox", "perceptron"], 5, 400), Limits(300), fingerprint="", verify=each(grudging))
     assert refusals == ["separator", "separator"]
     assert sum(outcome.check is not None for outcome in outcomes) == 1
 
@@ -125,7 +128,7 @@ def test_an_interrupt_ends_all_with_their_best(arrays: Callable[..., Any], reaso
     X, labels = arrays("halfspace", 20, 2000)
     engine = Impatient(from_arrays(X, labels), 1)
     outcomes, reads = run(
-        engine, lanes(["mirror-prox", "smooth-perceptron"], 20, 2000), Limits(), fingerprint="", verify=lambda c: None
+        engine, lanes(["mirror-prox", "smooth-perceptron"], 20, 2000), Limits(), fingerprint="", verify=each(lambda c: None)
     )
     assert [outcome.decision.stopped for outcome in outcomes] == ["interrupted"] * 2
     assert [outcome.record.passes for outcome in outcomes] == [6, 6]

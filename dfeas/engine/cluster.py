@@ -59,7 +59,7 @@ class DaskEngine:
         self.client = client
         self.dataset = dataset
         self.scratch = scratch
-        mark = "" if dataset.header is None else dataset.fingerprint
+        mark = "" if dataset.header is None else dataset.header.fingerprint
         self.source = replace(source, run=uuid.uuid4().hex, fingerprint=mark)
         self.cost = Cost()
         self._watch = Watch(client)

@@ -50,6 +50,11 @@ def fits(facts: Facts) -> bool:
     return facts.memory >= least_memory(facts)
 
 
+def holds(facts: Facts) -> bool:
+    """Whether memory holds what it usually takes, so that few columns are dropped, if any."""
+    return fits(facts) and capacity(facts) >= usual_columns(facts) // 2
+
+
 def sample_size(facts: Facts, cap: int) -> int:
     """About sqrt(m n) columns, at least 20 m; all of them, when the first pass would take them anyway."""
     count = max(isqrt(facts.m * facts.n), SAMPLE_LEAST * facts.m, 1000)

@@ -1,6 +1,7 @@
 """Passes: what one read of all blocks can answer. No I/O, no Dask."""
 
 from dfeas.passes.block import Block
+from dfeas.passes.classes import OfClass, OfClasses, of_class, together
 from dfeas.passes.columns import Columns
 from dfeas.passes.gram import Gram, GramAnswer
 from dfeas.passes.histogram import Counts, Histogram
@@ -29,6 +30,8 @@ __all__ = [
     "GramAnswer",
     "Histogram",
     "Keeps",
+    "OfClass",
+    "OfClasses",
     "OnPairs",
     "OnVectors",
     "Online",
@@ -51,5 +54,7 @@ __all__ = [
     "Survey",
     "Together",
     "VectorPass",
+    "of_class",
     "sample",
+    "together",
 ]

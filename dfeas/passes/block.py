@@ -7,7 +7,7 @@ With ``intercept`` every point has one more feature, equal to 1, which is never 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import hypot
 from typing import Any
@@ -45,11 +45,16 @@ def in_precision(array: Array, single: bool) -> Array:
     return array.astype(np.float32, copy=False) if single else array.astype(np.float64, copy=False)
 
 
+def against(label: NDArray[Any], code: int) -> NDArray[np.int8]:
+    """Signs (b,) of labels: +1 of one class, -1 of all others."""
+    return np.asarray((label == code).view(np.int8) * np.int8(2) - np.int8(1))
+
+
 @dataclass(frozen=True)
 class Sides:
     """Labels and norms of a block's points: what turns points into columns. Kept from pass to pass where memory allows."""
 
-    label: NDArray[np.int8]  # (b,) -1 or +1
+    label: NDArray[np.int8] | NDArray[np.int16]  # (b,) -1 or +1; of several classes codes, and ``against`` makes signs of them
     norm: Floats  # (b,) Euclidean norms of the stored points, without the intercept
     intercept: bool = False
 
@@ -77,6 +82,12 @@ class Sides:
         least, greatest = _SINGLE_NORMS
         return bool(self.norm.min(initial=least) >= least and self.norm.max(initial=greatest) <= greatest)
 
+    def against(self, code: int) -> Sides:
+        """One class, whose label is ``code``, against the rest."""
+        found = Sides(against(self.label, code), self.norm, self.intercept)
+        vars(found)["moderate"] = self.moderate  # norms are the same
+        return found
+
     def copy(self) -> Sides:
         """The same in memory of its own."""
         return Sides(self.label.copy(), self.norm.copy(), self.intercept)
@@ -84,7 +95,7 @@ class Sides:
     @property
     def nbytes(self) -> int:
         """Bytes that are kept, ``narrow`` included."""
-        return 13 * len(self.norm)
+        return (12 + self.label.itemsize) * len(self.norm)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +111,13 @@ class Block:
 
     @classmethod
     def of(cls, start: int, points: Points, label: NDArray[Any], norm: Floats, intercept: bool = False) -> Block:
-        """A block from labels (b,), -1 or +1, and norms (b,)."""
-        return cls(start, points, Sides(np.asarray(label, np.int8), norm, intercept))
+        """A block from labels (b,), -1 or +1, or codes in int16, and norms (b,)."""
+        kind: Any = np.int16 if label.dtype == np.int16 else np.int8
+        return cls(start, points, Sides(np.asarray(label, kind), norm, intercept))
 
     @property
-    def label(self) -> NDArray[np.int8]:
-        """Labels (b,), -1 or +1."""
+    def label(self) -> NDArray[np.int8] | NDArray[np.int16]:
+        """Labels (b,), -1 or +1, or codes."""
         return self.sides.label
 
     @property
@@ -117,6 +129,10 @@ class Block:
     def intercept(self) -> bool:
         """Whether every point has one more feature, equal to 1."""
         return self.sides.intercept
+
+    def against(self, code: int) -> Block:
+        """The same points, one class against the rest."""
+        return replace(self, sides=self.sides.against(code))
 
     @property
     def dimension(self) -> int:

@@ -47,16 +47,24 @@ class Select:
 
     def scan(self, block: Block) -> SelectPartial:
         """Select from one block: fast scores choose, scores in float64 by a fixed order of summation decide."""
+        return self.scan_scored(block, self._fast(block))
+
+    def scan_scored(self, block: Block, fast: Array) -> SelectPartial:
+        """The same from fast scores (b,), which are right up to the rounding of a product in their precision."""
         if not block.size:
             return SelectPartial(0, np.inf, -1, ())
-        fast = self._fast(block)
         length = float(np.linalg.norm(self.y))
         slack = 1.02 * (block.terms + 6) * (2.0**-24 if fast.dtype == np.float32 else 2.0**-53) * length
-        unsure = np.flatnonzero(np.abs(fast) <= slack) if length > 0 else np.empty(0, np.int64)
-        violated = int((fast < -slack).sum()) if length > 0 else block.size
+        # all that is looked at more closely, as a rule: one look at all scores
+        near = np.flatnonzero(fast <= slack)
+        value = fast[near]
+        unsure = near[value >= -slack] if length > 0 else near[:0]
+        violated = len(near) - len(unsure)
         violated += int((block.exact_scores(unsure, self.y) <= 0).sum())
         # y = 0 scores every column 0, and the first row stands for all
-        lowest = np.flatnonzero(fast <= fast.min() + 2 * slack) if length > 0 else np.zeros(1, np.int64)
+        bar = fast.min() + 2 * slack
+        lowest = near[value <= bar] if bar <= slack else np.flatnonzero(fast <= bar)
+        lowest = lowest if length > 0 else np.zeros(1, np.int64)
         exact = block.exact_scores(lowest, self.y)
         best = int(exact.argmin())
         low, arg = float(exact[best]), block.start + int(lowest[best])

@@ -44,6 +44,8 @@ def margins(runs: Sequence[Run], memory: str | int) -> dict[str, Margins | str]:
             found[run.name] = "The distances of the points are not shown: they are in the space of a kernel."
         elif not (np.isfinite(y).all() and y.any()):
             found[run.name] = "The distances of the points are not shown: the run left no direction."
+        elif run.values["data"] is not None and run.values["data"].get("many") and run.values["data"].get("labels"):
+            found[run.name] = "The distances of the points are not shown: the run was on one class of an array with labels."
         elif run.values["data"] is None:
             found[run.name] = "The distances of the points are not shown: the run was on arrays in memory."
         else:

@@ -11,7 +11,7 @@ from typing import Any
 from dfeas.certificate import Certificate
 from dfeas.certificate import load as load_certificate
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
-from dfeas.result import CERTIFICATE, RESULT, TRACE, load_result
+from dfeas.result import CERTIFICATE, RESULT, TRACE, classes_of, load_result
 from dfeas.termination import Record
 
 _NUMBERS = ("m", "n", "margin_lower", "margin_upper", "eps", "passes", "reads", "iterations", "bytes_read", "seconds")
@@ -47,7 +47,8 @@ def _runs_at(place: Path) -> list[Path]:
     if not place.is_dir():
         raise BadInputError(f"{place}: no such folder")
     if (place / RESULT).is_file():
-        return [place]
+        classes = classes_of(place)
+        return [place] if classes is None else list(classes.values())
     below = sorted(found.parent for found in place.glob(f"*/{RESULT}"))
     if not below:
         raise BadInputError(f"{place}: no finished run, {RESULT} is missing here and in the folders below")

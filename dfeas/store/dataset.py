@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.errors import CorruptDataError
-from dfeas.passes.block import Block, Points, Sides, norms
+from dfeas.passes.block import Block, Points, Sides, against, norms
 from dfeas.passes.points import is_dense, nbytes, placed_in
 from dfeas.passes.survey import checksum
 from dfeas.store.cache import BlockCache
-from dfeas.store.layout import Header
+from dfeas.store.labels import place_of
+from dfeas.store.layout import Header, seen_fingerprint
 from dfeas.store.reading import Buffers, Cost, PointReader, RowReader, SliceReader
 from dfeas.store.sparse import CsrRows, Entries
 
@@ -48,7 +50,10 @@ class Dataset:
     points: PointReader
     labels: RowReader
     stored_norms: RowReader | None  # None: computed when a block is read
-    classes: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()  # (negative, positive), or all in the order of their codes; empty without labels
+    positive: int | None = None  # the label that counts as +1, all others as -1; None: as they are
+    view: str = ""  # what certificates say of it
+    numbers: NDArray[np.int64] | None = None  # (n,) of its points in the stores that they were picked from
     intercept: bool = False
     expected: NDArray[np.uint32] | None = None  # (blocks, 3) checksums of X, label, norm; of a survey (blocks, 2), without norm
     header: Header | None = None  # of a dataset that dfeas wrote
@@ -60,6 +65,36 @@ class Dataset:
     _first: dict[int, tuple[int, ...]] = field(default_factory=dict)  # checksums at the first touch, where none are expected
     _sides: dict[int, Sides] = field(default_factory=dict)
     _sides_bytes: int = 0
+
+    @property
+    def coded(self) -> bool:
+        """Whether labels are codes of more than two classes, and none is chosen."""
+        return len(self.classes) > 2 and self.positive is None
+
+    def against_rest(self, name: str) -> Dataset:
+        """One class, by its name, against the rest; the same when it is the positive one of two.
+
+        Raises BadInputError when there is no such class.
+        """
+        place = place_of(name, self.classes, self.where)
+        if len(self.classes) == 2 and place == 1:
+            return self
+        found = self.apart()
+        rest = self.classes[1] if len(self.classes) == 2 else "rest"
+        found.positive = self.codes[place]
+        found.view = json.dumps({"positive": self.classes[place]})
+        found.fingerprint = seen_fingerprint(self.fingerprint, found.view) if self.fingerprint else ""
+        found.classes = (rest, self.classes[place])
+        return found
+
+    @property
+    def codes(self) -> tuple[int, ...]:
+        """The label of each class, as it is stored."""
+        return (-1, 1) if len(self.classes) == 2 else tuple(range(len(self.classes)))
+
+    def signs(self, label: NDArray[Any]) -> NDArray[Any]:
+        """Labels as they are meant, from labels as they are stored."""
+        return label if self.positive is None else against(label, self.positive)
 
     @property
     def blocks(self) -> int:
@@ -155,7 +190,7 @@ class Dataset:
             if unverified is not None:
                 self._verify(index, points, label, norm)
                 self._stamps[index] = unverified
-            sides = Sides(label, norm, self.intercept)
+            sides = Sides(self.signs(label), norm, self.intercept)
             stays = memory is None and self._sides_bytes + sides.nbytes <= self.sides_budget
             if stays or memory is not None:
                 sides = sides.copy()
@@ -223,7 +258,7 @@ class Dataset:
         if far or indices[0] in kept:
             # storage works while blocks are scanned that are here already
             for coming in [index for index in indices if index not in kept][:AHEAD]:
-                self._advise(coming)
+                self.advise(coming)
         advised = 0  # this many were asked for
         for done, index in enumerate(indices, 1):
             began = perf_counter()
@@ -231,11 +266,11 @@ class Dataset:
             if far or self.block_bytes < WARM * (perf_counter() - began):
                 for coming in indices[max(advised, done) : done + AHEAD]:
                     if not (far and coming in kept):
-                        self._advise(coming)
+                        self.advise(coming)
                 advised = done + AHEAD
             yield block
 
-    def _advise(self, index: int) -> None:
+    def advise(self, index: int) -> None:
         """Say that a block will soon be read; over a network also its labels and norms, unless they are kept."""
         self.points.advise(index)
         if self.points.distant and index not in self._sides:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -21,12 +22,12 @@ from dfeas.passes.points import Points, is_dense
 from dfeas.store.annotated import obs_labels
 from dfeas.store.changed import Changed
 from dfeas.store.formats import format_of, open_stream
-from dfeas.store.labels import map_labels
+from dfeas.store.labels import KnownLabels, map_labels
 from dfeas.store.layout import SPARSE_BELOW, Header, default_block_rows, sparse_block_rows
 from dfeas.store.numbers import cast, stored_dtype
 from dfeas.store.opening import check_shape, open_labels
 from dfeas.store.places import is_url, place
-from dfeas.store.signs import Signs
+from dfeas.store.signs import Codes
 from dfeas.store.sources import is_array, open_rows
 from dfeas.store.sparse_writing import SparseWriter
 from dfeas.store.streams import Stream, blocks
@@ -61,6 +62,7 @@ def ingest(
     sparse: bool | None = None,
     dtype: str | None = None,
     block_rows: int | None = None,
+    classes: tuple[str, ...] | None = None,
     progress: Progress | None = None,
     note: Note | None = None,
 ) -> Header:
@@ -78,6 +80,7 @@ def ingest(
     less than ``SPARSE_BELOW`` of its entries are not zero. ``dtype`` (float32 or float64) rounds tables and svmlight to it.
     ``format`` (csv, tsv, parquet, svmlight) is for names that do not tell.
 
+    Labels of two values become signs, of more codes; ``classes`` are those of a dataset to which the points will be appended.
     ``note`` is told what was cast or dropped. Raises BadInputError or CorruptDataError for what cannot be used, UsageError when
     OUT exists or an option does not apply; nothing is left of OUT then.
     """
@@ -87,8 +90,8 @@ def ingest(
     _refuse_idle(kind, header=header, features=features, zero_based=zero_based or None, sparse=sparse, dtype=dtype)
     say = note or (lambda text: None)
     if kind == "arrays":
-        found = src if is_array(src) else place(src)
-        return _from_arrays(found, out, points, (labels, label_column), positive, sparse, block_rows, progress, say)
+        found, wanted = src if is_array(src) else place(src), _Labels(labels, label_column, positive, classes)
+        return _from_arrays(found, out, points, wanted, sparse, block_rows, progress, say)
     if labels is not None and kind == "svmlight":
         raise UsageError(f"--labels {labels}: {kind} has its labels beside the points; leave it out")
     if labels is not None and label_column is not None:
@@ -103,7 +106,8 @@ def ingest(
             say(text)
         if stream.sparse:
             make = sparse_writer(out)
-        return _from_stream(stream, make, positive, block_rows, progress)
+        known = None if classes is None else KnownLabels(classes, f"labels of {stream.where}")
+        return _from_stream(stream, make, positive, known, block_rows, progress)
 
 
 def _refuse_idle(kind: str, **options: Any) -> None:
@@ -125,22 +129,25 @@ def _from_arrays(
     path: Any,
     out: str | Path,
     points: str,
-    labels: tuple[Any, str | None],
-    positive: str | None,
+    labels: _Labels,
     sparse: bool | None,
     block_rows: int | None,
     progress: Progress | None,
     note: Note,
 ) -> Header:
-    """From arrays whose shape is known, with labels (array, column of obs) that fit in memory."""
+    """From arrays whose shape is known, with labels that fit in memory."""
     with open_rows(path, points) as rows:
         where = "the array" if is_array(path) else str(path)
         n, m = check_shape(rows.shape, where)
         dtype = stored_dtype(rows.dtype, where)
         if rows.dtype != dtype:
             note(f"{rows.dtype} cast to {dtype}")
-        values = _labels(path, *labels, n)
-        mapping = map_labels(values, n, positive, f"labels of {where}")
+        values = _labels(path, labels.given, labels.column, n)
+        where = f"labels of {where}"
+        known = None if labels.classes is None else KnownLabels(labels.classes, where)
+        if known is not None and tuple(values.shape or ()) not in ((n,), (n, 1)):
+            raise BadInputError(f"{where}: expected {n} labels, one a point, got an array of shape {tuple(values.shape or ())}")
+        mapping = known or map_labels(values, n, labels.positive, where, many=True)
         entries = getattr(rows, "entries", None)  # stored ones of a sparse source
         if sparse is None:
             sparse = entries is not None and entries < SPARSE_BELOW * n * m
@@ -150,17 +157,27 @@ def _from_arrays(
         if (entries is not None) != sparse:
             note(f"stored {'sparse' if sparse else 'dense'}, as {dtype}")
 
-        def block(index: int) -> tuple[Points, NDArray[np.int8]]:
+        def block(index: int) -> tuple[Points, NDArray[Any]]:
             run = slice(index * size, min(n, (index + 1) * size))
             return stored_points(rows[run], sparse), mapping(np.asarray(values[run]).reshape(-1))
 
         with output(out) as make:
-            target = (sparse_writer(out) if sparse else make)(n, m, dtype, size)
+            target = (sparse_writer(out) if sparse else make)(n, m, dtype, size, label=mapping.dtype)
             if rows.parallel:
                 fill(target, block, progress)
             else:
                 _write_in_order(target, map(block, range(target.blocks)), _telling(progress, n))
-            return target.finish(mapping.classes)
+            return target.finish(mapping.classes, known=known is not None)
+
+
+@dataclass(frozen=True)
+class _Labels:
+    """Labels beside an array, and what they mean."""
+
+    given: Any  # an array, or the name of a file, or of an array in the source
+    column: str | None  # of obs
+    positive: str | None
+    classes: tuple[str, ...] | None  # of a dataset that has some already
 
 
 def sparse_writer(out: str | Path) -> Callable[..., DatasetWriter]:
@@ -209,11 +226,13 @@ def _from_stream(
     stream: Stream,
     make: Callable[..., DatasetWriter],
     positive: str | None,
+    known: KnownLabels | None,
     block_rows: int | None,
     progress: Progress | None,
 ) -> Header:
     """From batches in order; how many points there are is known at the end."""
-    signs = Signs(positive, f"labels of {stream.where}")
+    codes = Codes(positive, f"labels of {stream.where}", known)
+    provisional = positive is None and known is None
     n = 0
     with closing(stream.batches()) as batches:
         begin = next(batches, None)
@@ -222,14 +241,14 @@ def _from_stream(
         pieces = blocks(chain([begin], batches), block_rows or _usual_rows(begin.points, stream))
         first = next(pieces)
         size = first[0].shape[0]  # less than ``rows`` when it is the only block
-        target = make(size, stream.m, stream.dtype, size, stream.names)
+        target = make(size, stream.m, stream.dtype, size, stream.names, codes.dtype, provisional=provisional)
 
-        def made() -> Iterator[tuple[Points, NDArray[np.int8]]]:
+        def made() -> Iterator[tuple[Points, NDArray[Any]]]:
             nonlocal n
             for points, labels in chain([first], pieces):
                 parts = []
                 for part in labels:
-                    parts.append(signs(part, n))
+                    parts.append(codes(part, n))
                     n += len(part.codes)
                 if n > target.n:
                     target.resize(n + size * max(64, target.blocks // 4))
@@ -241,11 +260,13 @@ def _from_stream(
 
         _write_in_order(target, made(), told)
     target.resize(n)
-    classes, swap = signs.settle(n)
-    if swap:
-        target.swap_labels()
     if progress is not None:
         progress(n, n)
+    if known is not None:
+        return target.finish(known.classes, known=True)
+    classes, table = codes.settle(n)
+    if table is not None:
+        target.relabel(table)
     return target.finish(classes.classes)
 
 
@@ -261,18 +282,14 @@ def _telling(progress: Progress | None, n: int) -> Callable[[int], None]:
     return (lambda done: None) if progress is None else (lambda done: progress(done, n))
 
 
-def fill(
-    target: DatasetWriter, block: Callable[[int], tuple[Points, NDArray[np.int8]]], progress: Progress | None = None
-) -> None:
+def fill(target: DatasetWriter, block: Callable[[int], tuple[Points, NDArray[Any]]], progress: Progress | None = None) -> None:
     """Write all blocks, each made in the writing threads."""
     with _writing(target, _telling(progress, target.n)) as submit:
         for index in range(target.blocks):
             submit(lambda i: target.write(i, *block(i)), index)
 
 
-def _write_in_order(
-    target: DatasetWriter, made: Iterable[tuple[Points, NDArray[np.int8]]], told: Callable[[int], None]
-) -> None:
+def _write_in_order(target: DatasetWriter, made: Iterable[tuple[Points, NDArray[Any]]], told: Callable[[int], None]) -> None:
     """Write blocks that are made in this thread, one after the other."""
     with _writing(target, told) as submit:
         for index, (points, label) in enumerate(made):

@@ -1,8 +1,8 @@
-"""Labels of any two values become -1 and +1."""
+"""Labels of any two values become -1 and +1; more values become codes, their positions in order."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,15 +15,27 @@ _RUN = 1 << 20
 _MOST_CLASSES = 1000
 
 
+CODE = np.dtype(np.int16)
+"""Of labels that are codes: positions of classes, where there are more than two."""
+
+
 @dataclass(frozen=True)
 class LabelMap:
-    """Which of the source's values is positive."""
+    """Which of the source's values is positive, or which values there are."""
 
-    positive: Any
-    classes: tuple[str, ...]  # (negative, positive)
+    positive: Any  # None: labels become codes
+    classes: tuple[str, ...]  # (negative, positive), or all in order
+    values: tuple[Any, ...] = ()  # of the source, in order, where labels become codes
 
-    def __call__(self, values: NDArray[Any]) -> NDArray[np.int8]:
-        """Labels (b,) int8, -1 or +1."""
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the labels that come out."""
+        return CODE if self.values else np.dtype(np.int8)
+
+    def __call__(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Labels (b,) int8, -1 or +1; or codes (b,) int16 from 0."""
+        if self.values:
+            return np.searchsorted(np.array(self.values, values.dtype), values).astype(CODE)
         return np.where(values == self.positive, 1, -1).astype(np.int8)
 
 
@@ -50,11 +62,11 @@ def require_usable(labels: NDArray[Any], where: str) -> None:
         raise BadInputError(f"{where}: labels of type {labels.dtype} cannot be used; give numbers, booleans or strings")
 
 
-def map_labels(labels: Any, n: int, positive: str | None, where: str) -> LabelMap:
+def map_labels(labels: Any, n: int, positive: str | None, where: str, many: bool = False) -> LabelMap:
     """Look at all labels, in runs, and choose the positive class.
 
     ``positive`` names it; without it there must be two classes, of which the greater in order is positive
-    ({0, 1}, {-1, +1}, False/True, strings). Raises BadInputError otherwise.
+    ({0, 1}, {-1, +1}, False/True, strings), unless ``many`` may be kept as codes. Raises BadInputError otherwise.
     """
     shape = tuple(labels.shape or ())
     if shape not in ((n,), (n, 1)):
@@ -68,28 +80,76 @@ def map_labels(labels: Any, n: int, positive: str | None, where: str) -> LabelMa
         found.update(np.unique(run).tolist())
         if len(found) > _MOST_CLASSES:
             raise BadInputError(f"{where}: more than {_MOST_CLASSES} different labels; is this the label array?")
-    return choose(found, n, positive, where)
+    return choose(found, n, positive, where, many)
 
 
-def choose(found: set[Any], n: int, positive: str | None, where: str) -> LabelMap:
+def choose(found: set[Any], n: int, positive: str | None, where: str, many: bool = False) -> LabelMap:
     """The positive class among those of all n labels, as in ``map_labels``."""
     classes = sorted(found)
     names = [plain(c) for c in classes]
     if len(classes) < 2:
         raise BadInputError(f"{where}: all {n} labels are {names[0]}; two classes are needed")
     if positive is None:
+        if len(classes) > 2 and many:
+            return LabelMap(None, tuple(names), tuple(classes))
         if len(classes) > 2:
-            raise BadInputError(
-                f"{where}: {len(classes)} classes ({', '.join(names[:6])}{', ...' if len(names) > 6 else ''}); "
-                "choose one against the rest with --positive CLASS"
-            )
+            raise too_many(names, where)
         return LabelMap(classes[1], (names[0], names[1]))
-    try:
-        chosen = names.index(plain(float(positive)) if _is_number(positive) and positive not in names else positive)
-    except ValueError:
-        raise BadInputError(f"{where}: no point has the label {positive}; the classes are {', '.join(names[:6])}") from None
+    chosen = place_of(positive, names, where)
     rest = names[1 - chosen] if len(names) == 2 else "rest"
     return LabelMap(classes[chosen], (rest, names[chosen]))
+
+
+@dataclass(frozen=True)
+class KnownLabels:
+    """Labels of classes that a dataset has already."""
+
+    classes: tuple[str, ...]  # as in a header
+    where: str
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the labels that come out."""
+        return CODE if len(self.classes) > 2 else np.dtype(np.int8)
+
+    def label(self, value: Any) -> int:
+        """Of one value. Raises BadInputError for a class that is not one of them."""
+        name = plain(value)
+        names = list(self.classes)
+        if name not in names and len(names) == 2 and names[0] == "rest":
+            name = "rest"
+        if name not in names:
+            raise BadInputError(
+                f"{self.where}: class {name} is not one of the dataset's ({', '.join(names[:6])}"
+                f"{', ...' if len(names) > 6 else ''}); ingest all again"
+            )
+        return names.index(name) if len(names) > 2 else 2 * names.index(name) - 1
+
+    def __call__(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Labels (b,) of values (b,)."""
+        require_usable(values, self.where)
+        found, place = np.unique(values, return_inverse=True)
+        if found.dtype.kind == "f" and not np.isfinite(found).all():
+            raise BadInputError(f"{self.where}: a label is not a finite number; remove or correct it")
+        table = np.array([self.label(value) for value in found.tolist()], self.dtype)
+        return np.asarray(table[place.reshape(-1)])
+
+
+def too_many(names: Sequence[str], where: str) -> BadInputError:
+    """The error for more than two classes."""
+    return BadInputError(
+        f"{where}: {len(names)} classes ({', '.join(names[:6])}{', ...' if len(names) > 6 else ''}); "
+        "choose one against the rest with --positive CLASS, or ask for all with --one-vs-rest"
+    )
+
+
+def place_of(positive: str, names: Sequence[str], where: str) -> int:
+    """Position of a class by its name; a number may be written in any way. Raises BadInputError when there is none."""
+    name = str(positive)
+    try:
+        return list(names).index(plain(float(name)) if _is_number(name) and name not in names else name)
+    except ValueError:
+        raise BadInputError(f"{where}: no point has the label {positive}; the classes are {', '.join(names[:6])}") from None
 
 
 def _is_number(text: str) -> bool:

@@ -2,7 +2,7 @@
 
 OUT/zarr.json          attributes: the header below
 OUT/X                  (n, m)  one chunk a block, uncompressed, crc32c; sparse: a group, see ``sparse_writing``
-OUT/label              (n,)    int8, -1 or +1
+OUT/label              (n,)    int8, -1 or +1; of more than two classes int16, their positions in ``classes``
 OUT/norm               (n,)    float64, Euclidean norms of the stored points
 OUT/checksum           (blocks, 3) uint32: crc32c of the entries of each block of X, label and norm
 OUT/dfeas.complete     written last: the fingerprint, and a hash of the whole header
@@ -26,6 +26,8 @@ FORMAT = 1
 MARKER = "dfeas.complete"
 LOCK = "dfeas.lock"
 ATTRIBUTE = "dfeas"
+APPENDED = "append.ready"
+"""Folder of an append that is only to be finished."""
 
 DTYPES = (*LOW, "float32", "float64")
 """Types of entries."""
@@ -65,8 +67,8 @@ class Header:
     m: int
     dtype: str  # of the entries, one of DTYPES
     block_rows: int
-    classes: tuple[str, ...]  # (negative, positive) as they were called in the source; empty without labels
-    positive: int  # number of points with label +1
+    classes: tuple[str, ...]  # (negative, positive) as they were called in the source, or more in order; empty without labels
+    positive: int  # number of points with label +1; 0 of more than two classes
     zero: int  # number of zero points
     first_zero: tuple[int, ...]
     norm_min: float
@@ -75,11 +77,13 @@ class Header:
     generator: dict[str, Any] | None  # kind, seed, margin of a generated dataset
     entries: int | None = None  # stored ones of a sparse dataset
     block_entries: int | None = None  # and of its largest block
+    counts: tuple[int, ...] = ()  # points of each class, where there are more than two
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON values; a dense dataset does not mention entries."""
+        """As plain JSON values; a dense dataset does not mention entries, nor one of two classes their counts."""
         values = asdict(self)
-        return values if self.entries is not None else {k: v for k, v in values.items() if k not in _OF_SPARSE}
+        idle = (*(_OF_SPARSE if self.entries is None else ()), *(() if self.counts else ("counts",)))
+        return {name: value for name, value in values.items() if name not in idle}
 
     @classmethod
     def from_json(cls, values: dict[str, Any], where: str) -> Header:
@@ -89,9 +93,11 @@ class Header:
                 f"{where}: dataset format {values.get('format')!r}, this version of dfeas reads {FORMAT}; ingest it again"
             )
         try:
-            plain = {**values, "classes": tuple(values["classes"]), "first_zero": tuple(values["first_zero"])}
+            lists = {"classes": values["classes"], "first_zero": values["first_zero"], "counts": values.get("counts", ())}
+            plain = {**values, **{name: tuple(entries) for name, entries in lists.items()}}
             header = cls(**plain)
             sane = 0 < header.block_rows <= header.n and header.m > 0 and header.dtype in DTYPES
+            sane = sane and len(header.counts) == (len(header.classes) if len(header.classes) > 2 else 0)
         except (KeyError, TypeError):
             sane = False
         if not sane:
@@ -105,6 +111,11 @@ def fingerprint(n: int, m: int, dtype: str, block_rows: int, checksums: NDArray[
     digest = hashlib.sha256(head.encode())
     digest.update(np.ascontiguousarray(checksums[:, :2], "<u4").tobytes())
     return digest.hexdigest()
+
+
+def seen_fingerprint(fingerprint: str, view: str) -> str:
+    """Of data as it is seen: sha256 over the fingerprint of what is stored, and what is said of the view; itself for none."""
+    return hashlib.sha256(f"{fingerprint} {view}".encode()).hexdigest() if view else fingerprint
 
 
 def seal(header: Header) -> str:
@@ -123,6 +134,10 @@ def require_complete(path: Place) -> str:
     try:
         return (path / MARKER).read_text(errors="replace").strip()
     except OSError:
+        if (path / APPENDED).is_dir():
+            raise CorruptDataError(
+                f"{path}: an append was interrupted at its end, or still runs; dfeas append {path} finishes it"
+            ) from None
         raise CorruptDataError(
             f"{path}: incomplete dataset, its ingest was interrupted or still runs; run the same ingest again"
         ) from None

@@ -12,12 +12,14 @@ import zarr
 import zarr.codecs
 import zarr.errors
 import zarr.storage
+from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.passes.survey import checksum
 from dfeas.store.across import Across, View
 from dfeas.store.chunks import check_codecs, direct_reader, file_reader, files_of, rows_of_whole_chunks, slice_reader
 from dfeas.store.dataset import Dataset
-from dfeas.store.labels import map_labels
+from dfeas.store.labels import LabelMap, map_labels
 from dfeas.store.layout import (
     ATTRIBUTE,
     Header,
@@ -30,6 +32,7 @@ from dfeas.store.layout import (
 )
 from dfeas.store.links import refuse_links
 from dfeas.store.numbers import cast, stored_dtype
+from dfeas.store.picked import open_mask, picked
 from dfeas.store.places import Place, place, speaking, zarr_store
 from dfeas.store.reading import PointReader, RowReader, SliceReader
 from dfeas.store.seen_from import SeenFrom
@@ -45,6 +48,9 @@ class Source:
     labels: str | None = None
     positive: str | None = None
     intercept: bool = False
+    many: bool = False  # labels of an array become codes of classes, which ``positive`` then chooses from
+    also: tuple[str, ...] = ()  # datasets whose points follow
+    mask: str | None = None  # path of booleans, one a point: those that count
     run: str = ""  # blocks are checked on first touch once a run
     direct: bool = True  # False: read through zarr only
     fingerprint: str = ""  # of the dataset that is meant; none for a foreign array
@@ -57,7 +63,9 @@ class Source:
 def source_of(values: dict[str, Any]) -> Source:
     """The data of a finished run, from ``data`` of its result."""
     point = None if values.get("point") is None else tuple(map(float, values["point"]))
-    return Source(values["path"], values["labels"], values["positive"], values["intercept"], point=point)
+    many, also = bool(values.get("many", False)), tuple(map(str, values.get("also") or ()))
+    place = values["path"], values["labels"], values["positive"], values["intercept"]
+    return Source(*place, many, also, values.get("mask"), point=point)
 
 
 def for_checker(source: Source) -> Source:
@@ -74,19 +82,41 @@ def open_source(source: Source) -> Dataset:
 
     Raises BadInputError when there is nothing usable at the path, CorruptDataError when it is damaged or incomplete.
     """
+    if source.also or source.mask is not None:
+        return _picked(source)
     path = place(source.path)
     if not path.exists():
         raise BadInputError(f"{path}: no such file or folder")
-    with speaking(path):
-        if looks_like_dataset(path):
+    with speaking(path), speaking(path if source.labels is None else place(source.labels)):
+        dataset = _open_dataset(path, source) if looks_like_dataset(path) else _open_foreign(path, source)
+        if dataset.header is not None:
             if source.labels is not None:
-                raise BadInputError(f"{path}: a dfeas dataset has its own labels; leave out --labels, or ingest again")
-            dataset = _open_dataset(path, source)
-        else:
-            dataset = _open_foreign(path, source)
+                dataset = _relabelled(dataset, open_labels(place(source.labels)), source)
+            _require_same(dataset, source.fingerprint)
+    if source.positive is not None and (source.many or (dataset.header is not None and source.labels is None)):
+        dataset = dataset.against_rest(source.positive)
     if source.point is not None:
         return seen_from(dataset, source.point)
     return dataset if source.view is None else seen_across(dataset, source.view)
+
+
+def _picked(source: Source) -> Dataset:
+    """The points that the mask keeps, of all stores."""
+    chosen = None if source.many else source.positive
+    plain = Source("", source.labels, chosen, source.intercept, source.many, direct=source.direct, cache_dir=source.cache_dir)
+    parts = [open_source(replace(plain, path=path)) for path in (source.path, *source.also)]
+    found = picked(parts, None if source.mask is None else open_mask(Path(source.mask)))
+    return found.against_rest(source.positive) if source.many and source.positive is not None else found
+
+
+def _require_same(dataset: Dataset, fingerprint: str) -> None:
+    """Raise CorruptDataError when a dataset is not the one that is meant."""
+    if fingerprint not in ("", dataset.fingerprint):
+        raise CorruptDataError(
+            f"{dataset.where}: not the dataset that the run began with (fingerprint {dataset.fingerprint[:12]}, expected "
+            f"{fingerprint[:12]}); it was replaced, or another machine sees another one: let all workers see the same data, "
+            "and run again"
+        )
 
 
 def _open_node(path: Place) -> Any:
@@ -146,11 +176,6 @@ def _open_dataset(path: Place, source: Source) -> Dataset:
         raise CorruptDataError(f"{path}: the fingerprint does not match the list of checksums; ingest it again")
     if marked != seal(header):
         raise CorruptDataError(f"{path}: the dataset's attributes are not those that its ingest sealed; ingest it again")
-    if source.fingerprint not in ("", found):
-        raise CorruptDataError(
-            f"{path}: not the dataset that the run began with (fingerprint {found[:12]}, expected {source.fingerprint[:12]}); "
-            "it was replaced, or another machine sees another one: let all workers see the same data, and run again"
-        )
 
     def reader(name: str) -> RowReader:
         array, rows, folder = arrays[name], header.block_rows, path / name
@@ -173,6 +198,34 @@ def _open_dataset(path: Place, source: Source) -> Dataset:
         fingerprint=header.fingerprint,
         entries=_entries(header, arrays) if sparse else None,
     )
+
+
+def _relabelled(dataset: Dataset, labels: Any, source: Source) -> Dataset:
+    """A dataset with other labels: the same as if it had been ingested with them, checksums and fingerprint too."""
+    assert dataset.header is not None, "a dataset has a header"
+    assert dataset.expected is not None, "a dataset has checksums"
+    mapping, label = _mapped(labels, dataset.n, source, dataset.where)
+    expected = dataset.expected.copy()
+    for index in range(dataset.blocks):
+        expected[index, 1] = checksum(label[index * dataset.block_rows : (index + 1) * dataset.block_rows])
+    mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.block_rows, expected)
+    return replace(
+        dataset,
+        labels=SliceReader("label", label, dataset.n, dataset.block_rows, label.dtype, overlaps=True),
+        classes=mapping.classes,
+        expected=expected,
+        header=replace(dataset.header, fingerprint=mark),
+        fingerprint=mark,
+    )
+
+
+def _mapped(labels: Any, n: int, source: Source, where: str) -> tuple[LabelMap, NDArray[Any]]:
+    """Labels (n,) in memory: one byte a point, or two."""
+    mapping = map_labels(labels, n, None if source.many else source.positive, f"labels of {where}", source.many)
+    label = np.empty(n, mapping.dtype)
+    for first in range(0, n, 1 << 20):
+        label[first : first + (1 << 20)] = mapping(np.asarray(labels[first : first + (1 << 20)]).reshape(-1))
+    return mapping, label
 
 
 def _entries(header: Header, arrays: dict[str, Any]) -> Entries:
@@ -254,11 +307,8 @@ def _assemble(
     if labels is None:
         signs = np.ones(n, np.int8)
     else:
-        mapping = map_labels(labels, n, source.positive, f"labels of {where}")
+        mapping, signs = _mapped(labels, n, source, where)
         classes = mapping.classes
-        signs = np.empty(n, np.int8)  # one byte a point
-        for first in range(0, n, 1 << 20):
-            signs[first : first + (1 << 20)] = mapping(np.asarray(labels[first : first + (1 << 20)]).reshape(-1))
     return Dataset(
         where=where,
         n=n,
@@ -266,7 +316,7 @@ def _assemble(
         dtype=dtype,
         block_rows=block_rows,
         points=points,
-        labels=SliceReader("label", signs, n, block_rows, np.dtype(np.int8), overlaps=True),
+        labels=SliceReader("label", signs, n, block_rows, signs.dtype, overlaps=True),
         stored_norms=None,
         classes=classes,
         intercept=source.intercept,
@@ -328,16 +378,18 @@ def _from_sparse(X: Any, labels: Any, source: Source) -> Dataset:
     return replace(_assemble("X", points, n, m, dtype, rows, labels, source), entries=entries)
 
 
-def from_arrays(X: Any, labels: Any = None, *, positive: str | None = None, intercept: bool = False) -> Dataset:
+def from_arrays(
+    X: Any, labels: Any = None, *, positive: str | None = None, intercept: bool = False, many: bool = False
+) -> Dataset:
     """A dataset from an array (n, m) that has shape, dtype and row slices (NumPy, zarr, HDF5, Dask), or a SciPy
     sparse matrix, and labels (n,).
 
-    Points are not copied. Raises BadInputError for a wrong shape, type or labels.
+    Points are not copied. Labels of ``many`` classes become codes. Raises BadInputError for a wrong shape, type or labels.
     """
     if hasattr(X, "tocsr"):
         if labels is not None:
-            labels = open_labels(Path(labels)) if isinstance(labels, str | Path) else _as_array(labels, "labels")
-        return _from_sparse(X, labels, Source("", positive=positive, intercept=intercept))
+            labels = open_labels(place(labels)) if isinstance(labels, str | Path) else _as_array(labels, "labels")
+        return _from_sparse(X, labels, Source("", None, positive, intercept, many))
     X = _as_array(X, "X")
     n, m = check_shape(X.shape, "X")
     dtype = stored_dtype(np.dtype(X.dtype), "X")
@@ -349,7 +401,7 @@ def from_arrays(X: Any, labels: Any = None, *, positive: str | None = None, inte
     block_rows = rows_of_whole_chunks(X, dtype.itemsize) if regular else default_block_rows(m, dtype.itemsize, n)
     files = files_of(X, block_rows)
     points = SliceReader("X", X, n, block_rows, dtype, convert=cast, overlaps=in_memory, files=files)
-    return _assemble("X", points, n, m, dtype, block_rows, labels, Source("", positive=positive, intercept=intercept))
+    return _assemble("X", points, n, m, dtype, block_rows, labels, Source("", None, positive, intercept, many))
 
 
 __all__ = [

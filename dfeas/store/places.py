@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -38,7 +39,7 @@ def place(where: str | Path | ObjectPath) -> Place:
 def local(where: str | Path, what: str) -> Path:
     """A path of this machine. Raises UsageError for a URL."""
     if is_url(where):
-        raise UsageError(f"{what} {where}: give a folder of this machine; only datasets are written to object stores")
+        raise UsageError(f"{what} {where}: give a path of this machine; only data may lie in object stores")
     return Path(where)
 
 
@@ -76,6 +77,15 @@ def put(where: Place, *parts: Any) -> None:
     with where.open("wb") as file:
         for part in parts:
             file.write(part)
+
+
+def remove(folder: Place) -> None:
+    """Remove a folder and all that is in it."""
+    if isinstance(folder, Path):
+        shutil.rmtree(folder)
+        return
+    for each in list(folder.rglob("*")):
+        each.unlink(missing_ok=True)
 
 
 def put_whole(where: Place, content: bytes) -> None:

@@ -19,7 +19,7 @@ def rows_of(dataset: Dataset, points: NDArray[np.int64]) -> tuple[NDArray[np.flo
         here = block == index
         rows = points[here] - index * dataset.block_rows
         found[here, : dataset.m] = dense(dataset.points.read(int(index), buffers)[rows])
-        labels[here] = dataset.labels.read(int(index), buffers)[rows]
+        labels[here] = dataset.signs(dataset.labels.read(int(index), buffers)[rows])
     return found, labels
 
 

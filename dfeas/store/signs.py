@@ -1,4 +1,4 @@
-"""Labels of a stream become -1 and +1 as they come, in memory that does not depend on their number."""
+"""Labels of a stream become codes as they come, and signs or codes in order at its end, in memory that does not grow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError
-from dfeas.store.labels import LabelMap, choose, plain
+from dfeas.store.labels import CODE, KnownLabels, LabelMap, choose, plain
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
 _MOST_CLASSES = 1000
@@ -45,55 +45,64 @@ class Coded:
         return Coded(self.codes[rows], self.values)
 
 
-class Signs:
-    """Maps labels, run after run. Without ``positive`` the second class that appears is taken for the positive one.
+class Codes:
+    """Maps labels, run after run, to codes in the order in which classes appear.
 
-    Text that reads as a number is that number: 1, 1.0 and +1 are one class.
+    With ``positive`` they are signs: this class against all others. Text that reads as a number is that number: 1, 1.0 and +1
+    are one class. Of ``known`` classes labels are what they are there.
     """
 
-    def __init__(self, positive: str | None, where: str) -> None:
-        self._positive, self._where = positive, where
-        self._seen: list[Any] = []
+    def __init__(self, positive: str | None, where: str, known: KnownLabels | None = None) -> None:
+        self._positive, self._where, self._known = positive, where, known
+        self._seen: dict[Any, int] = {}
 
-    def __call__(self, labels: Coded, first: int) -> NDArray[np.int8]:
-        """Signs (b,) of the labels of points from ``first`` on. Raises BadInputError for labels that cannot be used."""
-        table: NDArray[np.int8] = np.zeros(len(labels.values), np.int8)
+    def __call__(self, labels: Coded, first: int) -> NDArray[Any]:
+        """Codes (b,) int16 of the labels of points from ``first`` on, or signs (b,) int8.
+
+        Raises BadInputError for labels that cannot be used.
+        """
+        table = np.zeros(len(labels.values), self.dtype)
         for code, value in enumerate(labels.values):
             at = np.flatnonzero(labels.codes == code)
             if len(at):
-                table[code] = self._sign(_key(value), first + int(at[0]))
+                table[code] = self._code(_key(value), first + int(at[0]))
         return np.asarray(table[labels.codes])
 
-    def _sign(self, key: Any, point: int) -> int:
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of what is given."""
+        if self._known is not None:
+            return self._known.dtype
+        return CODE if self._positive is None else np.dtype(np.int8)
+
+    def _code(self, key: Any, point: int) -> int:
         if key == "" or (isinstance(key, float) and not math.isfinite(key)):
             raise BadInputError(f"{self._where}: the label of point {point} is missing or not finite; remove or correct it")
         if key not in self._seen:
-            self._seen.append(key)
-            self._refuse_many(point)
+            self._seen[key] = len(self._seen)
+            if len(self._seen) > _MOST_CLASSES:
+                raise BadInputError(f"{self._where}: more than {_MOST_CLASSES} different labels; is this the label column?")
+        if self._known is not None:
+            return self._known.label(key)
         if self._positive is None:
-            return 1 if self._seen.index(key) else -1
+            return self._seen[key]
         return 1 if plain(key) == plain(_key(self._positive)) else -1
 
-    def _refuse_many(self, point: int) -> None:
-        if self._positive is None and len(self._seen) > 2:
-            names = ", ".join(map(plain, self._seen))
-            raise BadInputError(
-                f"{self._where}: more than two classes ({names}: the third at point {point}); "
-                "choose one against the rest with --positive CLASS"
-            )
-        if len(self._seen) > _MOST_CLASSES:
-            raise BadInputError(f"{self._where}: more than {_MOST_CLASSES} different labels; is this the label column?")
-
-    def settle(self, n: int) -> tuple[LabelMap, bool]:
-        """The classes of all n labels, and whether every sign that was given has to be swapped.
+    def settle(self, n: int) -> tuple[LabelMap, NDArray[Any] | None]:
+        """The classes of all n labels, and the label for each code that was given; None when these were signs.
 
         Raises BadInputError when there is one class only, or none is called ``positive``.
         """
         text = any(isinstance(key, str) for key in self._seen)
-        seen = [plain(key) for key in self._seen] if text else self._seen
+        seen = [plain(key) for key in self._seen] if text else list(self._seen)
         wanted = None if self._positive is None else plain(_key(self._positive))
-        found = choose(set(seen), n, wanted, self._where)
-        return found, self._positive is None and found.positive != seen[1]
+        found = choose(set(seen), n, wanted, self._where, many=True)
+        if self._positive is not None:
+            return found, None
+        if not found.values:
+            return found, np.where([key == found.positive for key in seen], 1, -1).astype(np.int8)
+        places = {value: place for place, value in enumerate(found.values)}
+        return found, np.array([places[key] for key in seen], CODE)
 
 
 def _key(value: Any) -> Any:

@@ -70,9 +70,17 @@ class SparseWriter(DatasetWriter):
     """Takes blocks (b, m) as CSR matrices with ascending indices; those that come early wait for the others."""
 
     def __init__(
-        self, path: Path, n: int, m: int, dtype: np.dtype[Any], block_rows: int, names: Sequence[str] | None = None
+        self,
+        path: Path,
+        n: int,
+        m: int,
+        dtype: np.dtype[Any],
+        block_rows: int,
+        names: Sequence[str] | None = None,
+        label: np.dtype[Any] | type = np.int8,
+        provisional: bool = False,
     ) -> None:
-        super().__init__(path, n, m, dtype, block_rows, names)
+        super().__init__(path, n, m, dtype, block_rows, names, label, provisional)
         self._folder = path
         index = np.dtype(np.int32 if m < 2**31 else np.int64)
         self._data, self._indices = _Appended(path / "part" / "data", self.dtype), _Appended(path / "part" / "indices", index)

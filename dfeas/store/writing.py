@@ -21,20 +21,31 @@ from numpy.typing import NDArray
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.passes.block import Block, Points, norms
 from dfeas.passes.survey import EMPTY, NORM_RANGE, Summary, Survey, checksum
-from dfeas.store.layout import ATTRIBUTE, FORMAT, LOCK, MARKER, Header, fingerprint, seal
-from dfeas.store.places import Place, place, put, put_whole, zarr_store
+from dfeas.store.layout import APPENDED, ATTRIBUTE, FORMAT, LOCK, MARKER, Header, fingerprint, seal
+from dfeas.store.places import Place, place, put, put_whole, remove, zarr_store
 
 _SURVEY = Survey()
+CODES = "code"
+"""The array of provisional labels."""
 
 
 class DatasetWriter:
     """Takes the blocks of one dataset, in any order and from several threads; ``finish`` makes it whole.
 
-    ``names`` are those of the features, where the source has them: messages use them.
+    ``names`` are those of the features, where the source has them: messages use them. With ``provisional`` labels are codes,
+    which ``relabel`` replaces when all are known.
     """
 
     def __init__(
-        self, path: Place, n: int, m: int, dtype: np.dtype[Any], block_rows: int, names: Sequence[str] | None = None
+        self,
+        path: Place,
+        n: int,
+        m: int,
+        dtype: np.dtype[Any],
+        block_rows: int,
+        names: Sequence[str] | None = None,
+        label: np.dtype[Any] | type = np.int8,
+        provisional: bool = False,
     ) -> None:
         self.path, self.n, self.m, self.dtype, self.block_rows = path, n, m, np.dtype(dtype), block_rows
         self._names = names
@@ -43,7 +54,7 @@ class DatasetWriter:
         self._group = zarr.create_group(zarr_store(path, read_only=False), zarr_format=3)
         self._create_points()
         self._arrays = {
-            "label": self._create("label", (n,), (block_rows,), np.dtype(np.int8), 0),
+            "label": self._create(CODES if provisional else "label", (n,), (block_rows,), np.dtype(label), 0),
             "norm": self._create("norm", (n,), (block_rows,), np.dtype(np.float64), np.nan),
         }
 
@@ -69,18 +80,9 @@ class DatasetWriter:
     def _create(
         self, name: str, shape: tuple[int, ...], chunks: tuple[int, ...], dtype: Any, fill: float, group: Any = None
     ) -> Any:
-        return (self._group if group is None else group).create_array(
-            name,
-            shape=shape,
-            chunks=chunks,
-            dtype=dtype,
-            fill_value=fill,
-            compressors=zarr.codecs.Crc32cCodec(),
-            chunk_key_encoding={"name": "default", "separator": "."},
-            config={"write_empty_chunks": True},
-        )
+        return _created(self._group if group is None else group, name, shape, chunks, dtype, fill)
 
-    def write(self, index: int, points: Points, label: NDArray[np.int8]) -> None:
+    def write(self, index: int, points: Points, label: NDArray[Any]) -> None:
         """Survey and store one whole block."""
         self._check(index, points)
         norm = norms(points)
@@ -89,49 +91,66 @@ class DatasetWriter:
         of_points, of_label = self._summaries[index].checksums[0][1:]
         self._checksums[index] = of_points, of_label, checksum(norm)
         self._store_points(index, points, of_points)
-        self._store("label", self._arrays["label"], index, label, of_label)
-        self._store("norm", self._arrays["norm"], index, norm, self._checksums[index][2])
+        self._store(self._arrays["label"], index, label, of_label)
+        self._store(self._arrays["norm"], index, norm, self._checksums[index][2])
 
     def _check(self, index: int, points: Any) -> None:
         """Raise BadInputError when a block is none; an array always is one."""
 
     def _store_points(self, index: int, points: Any, crc: int) -> None:
-        self._store("X", self._points, index, points, crc)
+        self._store(self._points, index, points, crc)
 
-    def _store(self, name: str, array: Any, index: int, values: NDArray[Any], crc: int) -> None:
+    def _store(self, array: Any, index: int, values: NDArray[Any], crc: int) -> None:
         """Write one chunk. A whole one is its entries and their checksum, which is known; zarr fills up a shorter one."""
         first = index * self.block_rows
         if len(values) < self.block_rows or not np.little_endian:
             array[first : first + len(values)] = values
             return
         key = array.metadata.encode_chunk_key((index, *(0,) * (values.ndim - 1)))
-        put(self.path / name / key, np.ascontiguousarray(values).data, crc.to_bytes(4, "little"))
+        put(self.path / array.path / key, np.ascontiguousarray(values).data, crc.to_bytes(4, "little"))
 
-    def swap_labels(self) -> None:
-        """Give every point the other label: a stream tells only at its end which class is the positive one."""
+    def relabel(self, table: NDArray[Any]) -> None:
+        """Write the labels ``table[code]`` of all provisional codes: a stream tells only at its end which classes it has."""
+        codes = self._arrays["label"]
+        self._arrays["label"] = self._create("label", (self.n,), (self.block_rows,), table.dtype, 0)
         for index in range(self.blocks):
             rows = slice(index * self.block_rows, min(self.n, (index + 1) * self.block_rows))
-            label = -np.asarray(self._arrays["label"][rows])
+            label = table[np.asarray(codes[rows])]
             points, _, norm = self._checksums[index]
             self._checksums[index] = points, checksum(label), norm
-            self._store("label", self._arrays["label"], index, label, self._checksums[index][1])
-            summary = self._summaries[index]
-            self._summaries[index] = replace(summary, positive=summary.points - summary.positive)
+            self._store(self._arrays["label"], index, label, self._checksums[index][1])
+            self._summaries[index] = replace(self._summaries[index], positive=int((label > 0).sum()))
+        remove(self.path / CODES)
 
-    def finish(self, classes: tuple[str, ...], generator: dict[str, Any] | None = None) -> Header:
-        """Write checksums, header and marker. Raises CorruptDataError when a block was never written."""
+    def _counts(self, classes: int) -> tuple[int, ...]:
+        """Points of each class, from labels that are codes."""
+        total = np.zeros(classes, np.int64)
+        for index in range(self.blocks):
+            rows = slice(index * self.block_rows, min(self.n, (index + 1) * self.block_rows))
+            total += np.bincount(np.asarray(self._arrays["label"][rows]), minlength=classes)
+        return tuple(total.tolist())
+
+    def checksums(self) -> NDArray[np.uint32]:
+        """crc32c (blocks, 3) of points, labels and norms of each block."""
+        return np.array([self._checksums[index] for index in range(self.blocks)], np.uint32)
+
+    def finish(self, classes: tuple[str, ...], generator: dict[str, Any] | None = None, known: bool = False) -> Header:
+        """Write checksums, header and marker. Raises CorruptDataError when a block was never written.
+
+        Of ``known`` classes some may have no point.
+        """
         if len(self._summaries) != self.blocks:
             raise CorruptDataError(f"{self.path}: {self.blocks - len(self._summaries)} blocks were never written")
         summary = EMPTY
         for index in range(self.blocks):
             summary = _SURVEY.merge(summary, self._summaries[index])
-        if classes and summary.positive in (0, self.n):
+        coded = len(classes) > 2
+        if classes and not coded and not known and summary.positive in (0, self.n):
             raise BadInputError(f"{self.path}: all {self.n} labels are the same; two classes are needed")
-        checksums = np.array([self._checksums[index] for index in range(self.blocks)], np.uint32)
+        checksums = self.checksums()
         mark = fingerprint(self.n, self.m, self.dtype.name, self.block_rows, checksums)
         more = self._finish_points()
-        listed = self._create("checksum", (self.blocks, 3), (self.blocks, 3), np.dtype(np.uint32), 0)
-        listed[:] = checksums
+        create_checksums(self._group, checksums)
         header = Header(
             format=FORMAT,
             n=self.n,
@@ -139,13 +158,14 @@ class DatasetWriter:
             dtype=self.dtype.name,
             block_rows=self.block_rows,
             classes=classes,
-            positive=summary.positive,
+            positive=0 if coded else summary.positive,
             zero=summary.zero,
             first_zero=summary.first_zero,
             norm_min=summary.norm_min,
             norm_max=summary.norm_max,
             fingerprint=mark,
             generator=generator,
+            counts=self._counts(len(classes)) if coded else (),
             **more,
         )
         self._group.attrs[ATTRIBUTE] = header.to_json()
@@ -155,6 +175,25 @@ class DatasetWriter:
     def _finish_points(self) -> dict[str, Any]:
         """What else the header says of X."""
         return {}
+
+
+def _created(group: Any, name: str, shape: tuple[int, ...], chunks: tuple[int, ...], dtype: Any, fill: float) -> Any:
+    return group.create_array(
+        name,
+        shape=shape,
+        chunks=chunks,
+        dtype=dtype,
+        fill_value=fill,
+        compressors=zarr.codecs.Crc32cCodec(),
+        chunk_key_encoding={"name": "default", "separator": "."},
+        config={"write_empty_chunks": True},
+    )
+
+
+def create_checksums(group: Any, checksums: NDArray[np.uint32]) -> None:
+    """Write the array of checksums (blocks, 3)."""
+    array = _created(group, "checksum", checksums.shape, checksums.shape, np.dtype(np.uint32), 0)
+    array[:] = checksums
 
 
 def refuse_unusable(summary: Summary, where: str, names: Sequence[str] | None = None) -> None:
@@ -195,10 +234,12 @@ def output(where: str | Place) -> Iterator[Callable[..., DatasetWriter]]:
 
 
 @contextmanager
-def writer(path: str | Place, n: int, m: int, dtype: np.dtype[Any], block_rows: int) -> Iterator[DatasetWriter]:
-    """``output`` for a dataset whose size is known."""
+def writer(
+    path: str | Place, n: int, m: int, dtype: np.dtype[Any], block_rows: int, label: np.dtype[Any] | type = np.int8
+) -> Iterator[DatasetWriter]:
+    """``output`` for a dataset whose size and type of labels are known."""
     with output(path) as make:
-        yield make(n, m, dtype, block_rows)
+        yield make(n, m, dtype, block_rows, label=label)
 
 
 def claim(path: Path, marker: str) -> int:
@@ -206,7 +247,7 @@ def claim(path: Path, marker: str) -> int:
 
     Returns the descriptor that holds the lock. Raises UsageError when the folder exists otherwise, or is being written.
     """
-    abandoned = path.is_dir() and (path / LOCK).exists() and not (path / marker).exists()
+    abandoned = path.is_dir() and (path / LOCK).exists() and not any((path / name).exists() for name in (marker, APPENDED))
     try:
         if not abandoned:
             path.mkdir()

@@ -14,6 +14,7 @@ from dfeas.kernels.methods import KERNEL_METHODS
 from dfeas.lane import Lane
 from dfeas.termination import Goal, Limits
 from dfeas.verify import Check
+from tests.checkers import each
 from tests.kernels.dense import in_blocks
 from tests.kernels.running import Dense, Problem, problem, states
 
@@ -52,7 +53,7 @@ def test_a_verdict_of_each_method(name: str, family: str, verdict: str, monkeypa
             assert event != "refused"
 
     lane = Lane(method, method.init(found.facts), Goal(eps=0.05), (Sink(),), kernel=found.kernel.to_text())
-    (outcome,), reads = driver.run(engine, [lane], Limits(passes=20_000), fingerprint="", verify=checked_by(found))
+    (outcome,), reads = driver.run(engine, [lane], Limits(passes=20_000), fingerprint="", verify=each(checked_by(found)))
     engine.close()
     assert outcome.decision.verdict == verdict
     assert outcome.decision.stopped == "verdict"

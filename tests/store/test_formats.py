@@ -246,7 +246,6 @@ def _line(number: int, text: str) -> Callable[[Path], Path]:
         (_line(17, "1_0,2,0"), "line 17, column a: expected a number", 4),
         (_line(17, "1,2,"), "line 17, column y: the label is empty", 4),
         (_line(17, "1,2,nan"), "label of point 15 is missing", 4),
-        (_line(17, "1,2,2"), r"more than two classes \(0, 1, 2: the third at point 15\).*--positive", 4),
         (_line(17, '1,2,"0'), "line 17: .*quote", 4),
         (_line(17, '"1"5,2,0'), "line 17: .*quote", 4),
         (_line(17, "1,2,\xe9"), "line 17: not UTF-8", 4),
@@ -293,7 +292,6 @@ def test_bad_csv_is_refused_with_its_place(tmp_path: Path, make: Callable[[Path]
         (b"+e1 3:1", "line 17: label: expected a finite"),
         (b"3:1 4:1", "line 17: label: expected a finite"),
         (b"1 3:1\x004:1", "line 17: index 3: expected a finite"),
-        (b"5 3:1", "more than two classes"),
     ],
 )
 def test_bad_svmlight_is_refused_with_its_line(tmp_path: Path, line: bytes, words: str) -> None:
@@ -345,7 +343,6 @@ def test_bad_columns_are_refused_with_their_name(tmp_path: Path, column: Any, wo
         (pa.array(["u", "v", None, "v"]).dictionary_encode(), "point 2, column y: the label is missing"),
         (pa.array([b"u", b"v", b"u", b"v"]), "labels of type binary"),
         (pa.array([1, 1, 1, 1]), "all 4 labels are 1"),
-        (pa.array([1, 2, 3, 1]), "--positive CLASS"),
     ],
 )
 def test_bad_label_columns_are_refused(tmp_path: Path, label: Any, words: str) -> None:

@@ -428,8 +428,8 @@ def test_the_command_line_takes_urls(
         (["ingest", f"{URL}/no-such.csv", "out"], 4, "no such file or folder"),
         (["ingest", "s3://no-such-bucket/a.csv", "out"], 4, "no such bucket"),
         (["generate", "planted", "s3://no-such-bucket/d", "--features", "2", "--points", "9"], 2, "no such bucket"),
-        (["solve", f"{URL}/x", "--out", f"{URL}/run"], 2, "give a folder of this machine"),
-        (["solve", "x", "--out", "run", "--cache-dir", f"{URL}/kept"], 2, "give a folder of this machine"),
+        (["solve", f"{URL}/x", "--out", f"{URL}/run"], 2, "give a path of this machine"),
+        (["solve", "x", "--out", "run", "--cache-dir", f"{URL}/kept"], 2, "give a path of this machine"),
     ],
 )
 def test_places_that_do_not_serve_are_one_line(

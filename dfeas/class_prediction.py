@@ -1,0 +1,122 @@
+"""``dfeas.predict`` of a one-vs-rest run: each point gets the class with the largest score, in one read."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.blas import processors
+from dfeas.certificate import load
+from dfeas.engine import LocalEngine
+from dfeas.errors import BadInputError
+from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
+from dfeas.result import CERTIFICATE, load_result
+from dfeas.setting import open_data
+from dfeas.store import Dataset
+from dfeas.store.placing import placed
+from dfeas.store.reading import Cost
+
+Floats = NDArray[np.float64]
+
+SCORES_BYTES = 8 << 20
+"""Scores of all classes at a time."""
+
+
+@dataclass(frozen=True)
+class ClassPrediction:
+    """Classes, and how they compare with labels, where there are any."""
+
+    predicted: NDArray[np.int16]  # (n,) positions in ``classes``
+    score: Floats  # (n,) y'x_j of that class, |y| = 1
+    classes: tuple[str, ...]  # of the run
+    labels: tuple[str, ...]  # of the data; empty without labels
+    accuracy: float | None  # share of points whose class is that of their label
+    confusion: list[list[int]] | None  # points: a row for each label of the data, a column for each class of the run
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values without those of points."""
+        counts = np.bincount(self.predicted, minlength=len(self.classes)).tolist()
+        return {
+            "points": len(self.predicted),
+            "classes": list(self.classes),
+            "labels": list(self.labels),
+            "predicted": dict(zip(self.classes, counts, strict=True)),
+            "accuracy": self.accuracy,
+            "confusion": self.confusion,
+        }
+
+
+def predict_classes(
+    run: Path,
+    folders: dict[str, Path],
+    X: Any,
+    labels: Any,
+    *,
+    out: str | Path | None,
+    memory: str | int = DEFAULT_MEMORY,
+) -> ClassPrediction:
+    """Give each point of X the class whose separator of unit length scores it highest, the first one of equal scores.
+
+    ``folders`` are those of the run's classes. Raises BadInputError when a class has no separator, or the points have other
+    features, or are not finite.
+    """
+    Y = _separators(run, folders)
+    dataset = open_data(X, labels, None, False, many=True)[1]
+    m = int(load_result(run)["m"])
+    if dataset.m != m:
+        raise BadInputError(f"{dataset.where}: points of {dataset.m} features, the run {run} had {m}")
+    with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
+        parts = engine.map(scored, Y)
+    predicted, score, label = (np.concatenate([part[i] for part in parts]) for i in range(3))
+    if not np.isfinite(score).all():
+        raise BadInputError(f"{dataset.where}: point {int((~np.isfinite(score)).argmax())} has entries that are not finite")
+    if out is not None:
+        with placed(Path(out)) as file:
+            np.save(file, predicted)
+    classes = tuple(folders)
+    if not dataset.classes:
+        return ClassPrediction(predicted, score, classes, (), None, None)
+    confusion = np.zeros((len(dataset.classes), len(classes)), np.int64)
+    for row, code in enumerate(dataset.codes):
+        confusion[row] = np.bincount(predicted[label == code], minlength=len(classes))
+    right = sum(int(confusion[row, classes.index(name)]) for row, name in enumerate(dataset.classes) if name in classes)
+    return ClassPrediction(predicted, score, classes, dataset.classes, right / len(predicted), confusion.tolist())
+
+
+def _separators(run: Path, folders: dict[str, Path]) -> Floats:
+    """Separators (d, K) of unit length."""
+    found, without = [], []
+    for name, folder in folders.items():
+        certificate = load(folder / CERTIFICATE) if (folder / CERTIFICATE).exists() else None
+        if certificate is None or certificate.kind != "separator":
+            without.append(name)
+            continue
+        found.append(certificate.y / np.linalg.norm(certificate.y))
+    if without:
+        shown = ", ".join(without[:6]) + (", ..." if len(without) > 6 else "")
+        raise BadInputError(
+            f"{run}: {len(without)} of {len(folders)} classes have no separator ({shown}); each class needs one to predict"
+        )
+    return np.column_stack(found)
+
+
+def scored(dataset: Dataset, first: int, stop: int, Y: Floats) -> tuple[NDArray[np.int16], Floats, NDArray[Any]]:
+    """Class with the largest score, that score, and label, of the points of some blocks, in order."""
+    best: list[NDArray[np.int16]] = []
+    most: list[Floats] = []
+    labels: list[NDArray[Any]] = []
+    rows = max(1, SCORES_BYTES // (8 * max(Y.shape)))
+    for block in dataset.read_blocks(range(first, stop), Cost()):
+        m = block.points.shape[1]
+        for start in range(0, block.size, rows):
+            score = block.points[start : start + rows].astype(np.float64) @ Y[:m] + Y[m:].sum(axis=0)
+            place = score.argmax(axis=1)
+            best.append(place.astype(np.int16))
+            most.append(np.take_along_axis(score, place[:, None], axis=1)[:, 0])
+        labels.append(block.label.copy())
+    return np.concatenate(best), np.concatenate(most), np.concatenate(labels)

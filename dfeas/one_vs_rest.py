@@ -1,0 +1,160 @@
+"""``dfeas.solve(one_vs_rest=True)``: each class against the rest, on the same reads of the data.
+
+Classes differ in signs only, so a block is read once for all that are still open, and their questions are one product. Each
+class has a run folder of its own, which is one like any other. Where memory cannot hold what all of them keep, some wait.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from dfeas.errors import BadInputError, UsageError
+from dfeas.keeping import Checkpoint, Job, keeping, where
+from dfeas.request import Request, abreast, choose, facts_of
+from dfeas.result import CLASSES, RESULT, Result, versions
+from dfeas.running import ran
+from dfeas.scoreboard import Scoreboard
+from dfeas.setting import Setting, run_folder, set_up
+from dfeas.solving import How, announce, lane_sinks, projected, result_of, saved, tell
+from dfeas.store import Dataset, Source
+from dfeas.store.places import local
+from dfeas.store.placing import placed
+from dfeas.termination import RESUMABLE, STOPPED, UNDECIDED
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+NOT_HERE = ("online-perceptron", "ispvn")
+"""Methods that read points in their order, or n-vectors beside them: no two of them share a read."""
+
+NAME_LENGTH = 80
+"""Of a class in the name of its folder."""
+
+
+@dataclass(frozen=True)
+class OneVsRest:
+    """How each class ended, and what was read for all of them together."""
+
+    results: dict[str, Result]  # in the order of the classes
+    reads: float  # of the data: what several classes asked at once counts once
+    seconds: float
+    fingerprint: str  # of the data with all its classes
+
+    @property
+    def success(self) -> bool:
+        """Whether every class has a verdict that was verified."""
+        return all(result.success for result in self.results.values())
+
+    @property
+    def stopped(self) -> str:
+        """Why the run ended: ``verdict``, or the reason of the first class that has none."""
+        return next((result.stopped for result in self.results.values() if result.stopped != "verdict"), "verdict")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        first = next(iter(self.results.values()))
+        shared = ("m", "n", "intercept", "eps", "margin_tolerance", "method", "why")
+        decided = sum(result.verdict != UNDECIDED for result in self.results.values())
+        place = None if first.data is None else {**first.data, "positive": None, "many": True}
+        return {
+            "verdict": f"{decided} of {len(self.results)} classes decided",
+            "stopped": self.stopped,
+            "message": STOPPED[self.stopped],
+            **{name: getattr(first, name) for name in shared},
+            "reads": self.reads,
+            "bytes_read": round(self.reads * first.bytes_read / first.reads) if first.reads else 0,
+            "seconds": self.seconds,
+            "fingerprint": self.fingerprint,
+            "versions": versions(),
+            "data": place,
+            CLASSES: {
+                name: {"folder": folder_of(name, place), **result.to_json()}
+                for place, (name, result) in enumerate(self.results.items())
+            },
+        }
+
+
+def save(found: OneVsRest, folder: Path) -> None:
+    """Write ``result.json``, which lists the runs of all classes."""
+    with placed(folder / RESULT) as file:
+        file.write((json.dumps(found.to_json(), indent=2) + "\n").encode())
+
+
+def folder_of(name: str, place: int) -> str:
+    """The name of the folder of a class: its own name, with what a file system may not like written as %XX."""
+    text = quote(name, safe=" +,=@")
+    return f"class-{text}" if len(text) <= NAME_LENGTH and not text.endswith((" ", ".")) else f"class-{place}"
+
+
+def one_vs_rest(
+    data: tuple[Source | None, Dataset],
+    asked: Request,
+    how: How,
+    *,
+    method: str,
+    out: str | Path | None,
+    client: Client | None,
+) -> OneVsRest:
+    """Solve each class of opened data against the rest; arguments and errors are those of ``dfeas.solve``."""
+    if method in NOT_HERE:
+        raise UsageError(f"{method} reads the data in a way of its own, and classes share their reads; choose another method")
+    classes = data[1].classes
+    if not classes:
+        raise BadInputError(f"{data[1].where}: no labels, so there are no classes to set against the rest")
+    with ExitStack() as stack:
+        setting = set_up(stack, data, asked.memory, client, out)
+        count = abreast(method, len(classes), setting.dataset, asked.memory)
+        name, why = choose(method, facts_of(setting.dataset, asked.memory // count))
+        waiting = f", {count} at a time for want of memory" if count < len(classes) else ""
+        folder = None if out is None else stack.enter_context(run_folder(local(out, "--out")))
+        job = Job(
+            asked,
+            (name,),
+            (f"{why}, {len(classes)} classes on the same reads{waiting}",),
+            race=False,
+            to_the_end=True,
+            positive=None,
+            intercept=data[1].intercept,
+            classes=classes,
+            **where(setting),
+        )
+        return classes_solved(setting, job, folder, how)
+
+
+def classes_solved(setting: Setting, job: Job, folder: Path | None, how: How, earlier: Checkpoint | None = None) -> OneVsRest:
+    """Carry out the job, from its beginning or from a checkpoint."""
+    (method,), (why,) = job.methods, job.whys
+    folders = {name: None if folder is None else folder / folder_of(name, place) for place, name in enumerate(job.classes)}
+    with ExitStack() as stack:
+        board = Scoreboard(sys.stderr, "class") if how.progress and sys.stderr is not None else None
+        sizes = {} if earlier is None else earlier.traces
+        sinks = {name: lane_sinks(stack, name, path, board, sizes.get(name, 0)) for name, path in folders.items()}
+        if setting.log is not None:
+            sinks = {name: [*own, setting.log] for name, own in sinks.items()}
+        keeper = stack.enter_context(keeping(setting, job, sinks, folder, how.checkpoint_every, earlier))
+        for name, own in sinks.items():
+            announce(own, setting.dataset, method, f"{name} against the rest: {why}", earlier, name)
+        expected = projected(setting, job)
+        if board is not None:
+            board.say(f"{setting.dataset.where}: {len(job.classes)} classes, {method}\n{expected}")
+        for own in sinks.values():
+            tell(own, expected)
+        done = ran(setting, job, sinks, keeper, earlier, how.stop)
+        results = {}
+        for name, outcome in done.outcomes.items():
+            source = None if setting.source is None else replace(setting.source, positive=name)
+            seen = replace(setting, dataset=setting.dataset.against_rest(name), source=source)
+            result = result_of(seen, job, outcome, why, done.survey_reads + outcome.reads)
+            results[name] = saved(result, folders[name])
+        seconds = max(result.seconds for result in results.values())
+        found = OneVsRest(results, done.survey_reads + done.reads, seconds, setting.dataset.fingerprint)
+        if folder is not None:
+            save(found, folder)
+        keeper.finished = not {result.stopped for result in results.values()} & set(RESUMABLE)
+        return found

@@ -1,0 +1,244 @@
+"""One class against the rest: the answers of separate solves, on the reads of one."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+from click.testing import CliRunner
+
+import dfeas
+from dfeas.certificate import load
+from dfeas.cli import commands
+from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, UsageError
+from dfeas.passes import Sample, Select, Softmin, of_class, together
+from dfeas.passes.block import Block, norms
+from dfeas.request import abreast
+from dfeas.store import from_arrays
+from tests.test_resume import after
+
+NAMES = ("a/b", "cat", "dog", "eel")
+
+
+def clusters(n: int = 3000, m: int = 8, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Four classes; some points of the first two have changed places."""
+    rng = np.random.default_rng(seed)
+    place = rng.integers(0, 4, n)
+    X = (3 * rng.standard_normal((4, m))[place] + 0.5 * rng.standard_normal((n, m))).astype(np.float32)
+    label = np.array(NAMES)[place]
+    label[np.flatnonzero(place == 0)[:5]] = "cat"
+    return X, label
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    X, label = clusters()
+    np.savez(tmp_path / "a.npz", X=X, y=label)
+    dfeas.ingest(tmp_path / "a.npz", tmp_path / "data", block_rows=256)
+    return tmp_path / "data"
+
+
+def test_ingest_keeps_many_classes_and_two_as_ever(tmp_path: Path) -> None:
+    X, label = clusters()
+    np.savez(tmp_path / "a.npz", X=X, y=label)
+    rows = [",".join([*map(repr, x.astype(float).tolist()), name]) for x, name in zip(X, label, strict=True)]
+    (tmp_path / "a.csv").write_text("\n".join([",".join([*"abcdefgh", "y"]), *rows]) + "\n")
+    array = dfeas.ingest(tmp_path / "a.npz", tmp_path / "1", block_rows=256)
+    text = dfeas.ingest(tmp_path / "a.csv", tmp_path / "2", label_column="y", block_rows=256)
+    for header, out in ((array, "1"), (text, "2")):
+        assert header.classes == NAMES
+        assert header.counts == tuple(int((label == name).sum()) for name in NAMES)
+        stored = zarr.open_group(tmp_path / out, mode="r")["label"]
+        assert stored.dtype == np.int16
+        assert (np.array(NAMES)[stored[:]] == label).all()
+        assert not (tmp_path / out / "code").exists()
+    two = np.isin(label, ["cat", "dog"])
+    np.savez(tmp_path / "b.npz", X=X[two], y=label[two])
+    plain = dfeas.ingest(tmp_path / "b.npz", tmp_path / "3")
+    assert "counts" not in plain.to_json()
+    assert zarr.open_group(tmp_path / "3", mode="r")["label"].dtype == np.int8
+
+
+def test_classes_on_one_read_answer_as_they_do_alone(data: Path, tmp_path: Path) -> None:
+    found = dfeas.solve(data, one_vs_rest=True, out=tmp_path / "run", intercept=True)
+    assert [result.verdict for result in found.results.values()] == ["infeasible", "infeasible", "feasible", "feasible"]
+    alone = {name: dfeas.solve(data, positive=name, intercept=True) for name in NAMES}
+    for name, one in alone.items():
+        mine = found.results[name]
+        assert (mine.verdict, mine.proof, mine.fingerprint) == (one.verdict, one.proof, one.fingerprint)
+        assert (mine.passes, mine.reads) == (one.passes, one.reads)
+    assert len({one.fingerprint for one in alone.values()} | {found.fingerprint}) == 5
+    assert found.reads == 4  # the sample, the check of its two conflicts, the pass of the others, and their check
+    assert sum(one.reads for one in alone.values()) == 10
+    listed = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert listed["classes"]["a/b"]["folder"] == "class-a%2Fb"
+    checks = dfeas.verify_classes(tmp_path / "run")
+    assert [check and check.verdict for check in checks.values()] == [one.verdict for one in alone.values()]
+    assert dfeas.verify_run(tmp_path / "run" / "class-dog").verdict == "feasible"
+    dog = tmp_path / "run" / "class-dog" / "certificate.npz"
+    assert dfeas.verify_certificate(data, dog, intercept=True).verdict == "feasible"
+    with pytest.raises(CheckFailedError, match="about class dog against the rest, not eel"):
+        dfeas.verify_certificate(data, dog, intercept=True, positive="eel")
+
+
+@pytest.mark.parametrize("method", ["working-set", "mirror-prox"])
+def test_an_interrupted_run_goes_on_with_the_same_bits(data: Path, tmp_path: Path, method: str) -> None:
+    options: dict[str, Any] = {"one_vs_rest": True, "method": method, "eps": 0.3, "memory": "20MB"}
+    dfeas.solve(data, out=tmp_path / "whole", **options)
+    begun = dfeas.solve(data, out=tmp_path / "run", stop=after(1), **options)
+    assert begun.stopped == "interrupted"
+    found = dfeas.resume(tmp_path / "run")
+    assert isinstance(found, dfeas.OneVsRest)
+    for name in ("class-a%2Fb", "class-cat", "class-dog", "class-eel"):
+        ours, theirs = load(tmp_path / "run" / name / "certificate.npz"), load(tmp_path / "whole" / name / "certificate.npz")
+        assert (ours.y.tobytes(), ours.weights.tobytes()) == (theirs.y.tobytes(), theirs.weights.tobytes())
+    assert not (tmp_path / "run" / "checkpoint").exists()
+
+
+def test_workers_give_the_same_bits(client: Any, data: Path, tmp_path: Path) -> None:
+    here = dfeas.solve(data, one_vs_rest=True, out=tmp_path / "here")
+    there = dfeas.solve(data, one_vs_rest=True, out=tmp_path / "there", client=client)
+    assert [r.margin_lower for r in here.results.values()] == [r.margin_lower for r in there.results.values()]
+    for folder in (tmp_path / "here").glob("class-*"):
+        ours, theirs = load(folder / "certificate.npz"), load(tmp_path / "there" / folder.name / "certificate.npz")
+        assert (ours.y.tobytes(), ours.weights.tobytes()) == (theirs.y.tobytes(), theirs.weights.tobytes())
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_passes_of_classes_answer_as_each_alone(intercept: bool, dtype: type) -> None:
+    rng = np.random.default_rng(1)
+    X, code = rng.standard_normal((500, 6)).astype(dtype), rng.integers(0, 3, 500).astype(np.int16)
+    X[7] = 0
+    d, asked = 6 + intercept, []
+    for k in range(3):
+        y = rng.standard_normal(d)
+        asked += [(k, Select(y, 0.2, 50, 30)), (k, together([Select(-y, 0.0, 500, 500), Softmin(y[:, None], np.ones(1))]))]
+    asked.append((0, Sample(d, 5, 0)))
+    both = together([of_class(question, k) for k, question in asked])
+    block = Block.of(0, X, code, norms(X), intercept)
+    answers = both.finish(both.merge(both.scan(block), both.scan(Block.of(500, X, code, norms(X), intercept))))
+    for (k, question), answer in zip(asked, answers, strict=True):
+        sign = np.where(code == k, 1, -1)
+        parts = [question.scan(Block.of(first, X, sign, norms(X), intercept)) for first in (0, 500)]
+        expected = question.finish(question.merge(*parts))
+        for mine, theirs in zip(*((each if isinstance(each, tuple) else (each,)) for each in (answer, expected)), strict=True):
+            if hasattr(mine, "violated"):
+                assert (mine.violated, mine.low, mine.arg) == (theirs.violated, theirs.low, theirs.arg)
+                assert np.array_equal(mine.columns.index, theirs.columns.index)
+                assert np.array_equal(mine.score, theirs.score)
+            elif hasattr(mine, "lse"):
+                assert np.array_equal(mine.mean, theirs.mean)
+
+
+def test_two_classes_and_one_point_of_a_class(tmp_path: Path) -> None:
+    X, label = clusters(400)
+    yes = label == "dog"
+    found = dfeas.solve(X, np.where(yes, "yes", "no"), one_vs_rest=True, intercept=True)
+    assert [(name, result.verdict) for name, result in found.results.items()] == [("no", "feasible"), ("yes", "feasible")]
+    label[:] = "many"
+    label[17], label[18] = "one", "other"
+    X[17], X[18] = 50 * X[17], -50 * X[17]
+    lonely = dfeas.solve(X, label, one_vs_rest=True, intercept=True)
+    assert lonely.results["one"].verdict == "feasible"
+    assert ((X[17] @ lonely.results["one"].y[:-1] + lonely.results["one"].y[-1]) > 0).all()
+
+
+def test_more_classes_than_memory_holds_take_turns(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    code = rng.integers(0, 30, 3000)
+    X = (rng.standard_normal((30, 20)) * 4)[code] + 0.1 * rng.standard_normal((3000, 20))
+    dataset = from_arrays(X, code, many=True)
+    count = abreast("auto", 30, dataset, 30_000_000)
+    assert 1 < count < 30
+    found = dfeas.solve(X, code, one_vs_rest=True, memory="30MB", intercept=True, out=tmp_path / "run")
+    assert found.success
+    assert f"{count} at a time" in found.results["0"].why
+    alone = dfeas.solve(X, code, positive="29", intercept=True)
+    assert found.results["29"].verdict == alone.verdict
+    assert found.reads < 30 * alone.reads / 2
+    timed = dfeas.solve(X, code, one_vs_rest=True, memory="30MB", time_limit=1e-9)
+    assert {result.stopped for result in timed.results.values()} <= {"time_limit", "verdict"}
+
+
+def test_predict_gives_the_class_with_the_largest_score(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    place = rng.integers(0, 4, 2000)
+    X, label = (np.eye(4)[place] + rng.uniform(-0.4, 0.4, (2000, 4))).astype(np.float32), np.array(NAMES)[place]
+    np.savez(tmp_path / "a.npz", X=X, y=label)
+    dfeas.ingest(tmp_path / "a.npz", tmp_path / "data", block_rows=200)
+    assert dfeas.solve(tmp_path / "data", one_vs_rest=True, out=tmp_path / "run", intercept=True).success
+    found = dfeas.predict(tmp_path / "run", tmp_path / "data", out=tmp_path / "out.npy")
+    Y = np.array([load(tmp_path / "run" / f"class-{n.replace('/', '%2F')}" / "certificate.npz").y for n in NAMES])
+    scores = X.astype(float) @ Y[:, :-1].T + Y[:, -1]
+    assert np.array_equal(np.load(tmp_path / "out.npy"), scores.argmax(axis=1))
+    truth = np.array([NAMES.index(name) for name in label])
+    assert found.accuracy == pytest.approx((scores.argmax(axis=1) == truth).mean())
+    assert found.confusion == [[int(((truth == i) & (found.predicted == j)).sum()) for j in range(4)] for i in range(4)]
+    some = dfeas.predict(tmp_path / "run", X[:50], label[:50])
+    assert some.labels == tuple(sorted(set(label[:50])))
+    with pytest.raises(BadInputError, match="points of 2 features, the run"):
+        dfeas.predict(tmp_path / "run", np.ones((4, 2)))
+
+
+def test_what_cannot_be_asked_is_said(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match=r"4 classes .*--positive CLASS, or ask for all with --one-vs-rest"):
+        dfeas.solve(data)
+    with pytest.raises(BadInputError, match="no point has the label cow; the classes are a/b, cat, dog, eel"):
+        dfeas.solve(data, positive="cow")
+    with pytest.raises(BadInputError, match="label of point 3 is not a finite number"):
+        dfeas.solve(np.eye(5), np.array([0, 1, 2, np.nan, 1]), one_vs_rest=True)
+    with pytest.raises(UsageError, match="leave out positive, point and kernel"):
+        dfeas.solve(data, one_vs_rest=True, positive="cat")
+    with pytest.raises(UsageError, match="ispvn reads the data in a way of its own"):
+        dfeas.solve(data, one_vs_rest=True, method="ispvn")
+    with pytest.raises(BadInputError, match="no labels"):
+        dfeas.solve(np.eye(5), one_vs_rest=True)
+    zero = clusters(100)
+    zero[0][3] = 0
+    assert [r.proof for r in dfeas.solve(*zero, one_vs_rest=True).results.values()] == ["exact"] * 4
+
+
+def test_the_command_line(data: Path, tmp_path: Path) -> None:
+    def dfeas_(*words: Any) -> Any:
+        return CliRunner().invoke(commands, [str(word) for word in words])
+
+    run = tmp_path / "run"
+    assert dfeas_("solve", data, "--one-vs-rest", "--intercept", "--out", run, "--max-passes", 1).exit_code in (0, 3)
+    shutil.rmtree(run)
+    assert dfeas_("solve", data, "--one-vs-rest", "--intercept", "--out", run).exit_code == 0
+    assert "dog: proved feasible (rigorous)" in dfeas_("verify", run).output
+    assert dfeas_("verify", run / "class-eel").exit_code == 0
+    assert "4 of 4 classes decided" in dfeas_("status", run).output
+    assert "class-dog" in dfeas_("compare", run).output
+    assert dfeas_("resume", run).output == f"{run} is finished\n"
+    # a certificate of another class, and one of another folder
+    shutil.copy(run / "class-eel" / "certificate.npz", run / "class-dog" / "certificate.npz")
+    failed = dfeas_("verify", run)
+    assert failed.exit_code == 6
+    assert "about another class" in failed.output
+
+
+def test_damaged_codes_are_noticed(data: Path) -> None:
+    chunk = data / "label" / "c.0"
+    content = bytearray((data / "label" / "c.0").read_bytes() if chunk.exists() else b"")
+    content[0] ^= 1
+    chunk.write_bytes(content)
+    with pytest.raises(CorruptDataError, match="chunk 0 of label is damaged"):
+        dfeas.solve(data, one_vs_rest=True)
+
+
+def test_other_labels_are_those_of_another_ingest(data: Path, tmp_path: Path) -> None:
+    X, label = clusters()
+    pets = np.isin(label, ["cat", "dog"])
+    np.save(tmp_path / "pets.npy", pets)
+    np.savez(tmp_path / "b.npz", X=X, y=pets)
+    header = dfeas.ingest(tmp_path / "b.npz", tmp_path / "again", block_rows=256)
+    there = dfeas.solve(tmp_path / "again", intercept=True)
+    here = dfeas.solve(data, str(tmp_path / "pets.npy"), intercept=True, out=tmp_path / "run")
+    assert here.fingerprint == header.fingerprint
+    assert (here.verdict, here.margin_lower, here.margin_upper) == (there.verdict, there.margin_lower, there.margin_upper)
+    assert dfeas.verify_run(tmp_path / "run").verdict == here.verdict
