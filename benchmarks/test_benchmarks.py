@@ -53,6 +53,7 @@ SMALL = {
     "proofs": ["--instances", "90", "--features", "10", "--points", "2000", "--gb", "0.01", "--turns", "1"],
     "low_precision": ["--points", "2000", "--features", "20", "--turns", "1"],
     "ingest_speed": ["--points", "2000", "--features", "5", "--turns", "1"],
+    "object_store": ["--mb", "8", "--latency", "0", "--requests", "4", "--turns", "1"],
     "gram_pass": ["--points", "600", "--features", "10", "--turns", "1"],
     "kernel_digits": ["--train", "100", "--iterations", "3,10"],
     "soft_margin": ["--points", "1000", "--features", "5", "--names", "dfeas hinge"],

@@ -28,7 +28,9 @@ from dfeas.methods import METHODS
 from dfeas.one_vs_rest import OneVsRest
 from dfeas.options import (
     ALL_METHODS,
+    DATA,
     KERNEL_HELP,
+    LOCAL,
     METHOD_HELP,
     Cluster,
     cluster_options,
@@ -139,7 +141,7 @@ class _Command(click.Command):
 
 @commands.command(cls=_Command)
 @click.argument("kind", type=click.Choice(KINDS))
-@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("out", type=DATA)
 @click.option("--features", required=True, type=int, help="Features of a point (m).")
 @click.option("--points", required=True, type=int, help="Number of points (n).")
 @click.option("--margin", default=0.01, show_default=True, help="Best margin R of planted and one-flip.")
@@ -149,7 +151,7 @@ class _Command(click.Command):
 )
 @click.option("--density", type=float, default=None, help="Sparse points like text: so much of them is not zero.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def generate(kind: str, out: Path, density: float | None, as_json: bool, **options: Any) -> None:
+def generate(kind: str, out: str, density: float | None, as_json: bool, **options: Any) -> None:
     """Write a generated dataset with a known answer.
 
     \b
@@ -170,10 +172,10 @@ def generate(kind: str, out: Path, density: float | None, as_json: bool, **optio
 
 
 @commands.command(cls=_Command)
-@click.argument("src", type=click.Path(path_type=Path))
-@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("src", type=DATA)
+@click.argument("out", type=DATA)
 @click.option("--points", default="X", show_default=True, help="Name of the array of points in .npz and HDF5.")
-@click.option("--labels", default=None, help="A label file (.npy, zarr), or the name of the array in SRC. [default: y]")
+@click.option("--labels", default=None, help="A label file (.npy, zarr), or the name of the array in SRC.  [default: y]")
 @click.option(
     "--label-column", default=None, metavar="NAME", help="In tables and .h5ad; an index works in tables, -1 is the last."
 )
@@ -181,10 +183,11 @@ def generate(kind: str, out: Path, density: float | None, as_json: bool, **optio
 @click.option("--format", default=None, type=click.Choice(FORMATS), help="When the name of SRC does not tell.")
 @click.option("--header/--no-header", default=None, help="Whether the first line of CSV holds names.  [default: look]")
 @click.option("--features", type=int, default=None, help="Features of svmlight.  [default: look]")
+@click.option("--dtype", default=None, type=click.Choice(["float32", "float64"]), help="Round tables and svmlight to it.")
 @click.option("--zero-based", is_flag=True, help="Indices of svmlight begin with 0, not 1.")
 @click.option("--sparse/--dense", default=None, help="How svmlight and arrays are stored.  [default: as suits their zeros]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def ingest(src: Path, out: Path, as_json: bool, **options: Any) -> None:
+def ingest(src: str, out: str, as_json: bool, **options: Any) -> None:
     """Write the dataset OUT from SRC.
 
     \b
@@ -199,18 +202,19 @@ def ingest(src: Path, out: Path, as_json: bool, **options: Any) -> None:
 
 
 @commands.command(cls=_Command)
-@click.argument("data", type=click.Path(path_type=Path))
-@click.argument("src", required=False, type=click.Path(path_type=Path))
+@click.argument("data", type=DATA)
+@click.argument("src", required=False, type=DATA)
 @click.option("--points", default="X", show_default=True, help="Name of the array of points in .npz and HDF5.")
 @click.option("--labels", default=None, help="A label file (.npy, zarr), or the name of the array in SRC. [default: y]")
 @click.option("--label-column", default=None, metavar="NAME", help="In tables and .h5ad.")
 @click.option("--format", default=None, type=click.Choice(FORMATS), help="When the name of SRC does not tell.")
 @click.option("--header/--no-header", default=None, help="Whether the first line of CSV holds names.  [default: look]")
 @click.option("--features", type=int, default=None, help="Features of svmlight.  [default: look]")
+@click.option("--dtype", default=None, type=click.Choice(["float32", "float64"]), help="Round tables and svmlight to it.")
 @click.option("--zero-based", is_flag=True, help="Indices of svmlight begin with 0, not 1.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def append(data: Path, src: Path | None, as_json: bool, **options: Any) -> None:
-    """Append the points of SRC to the dataset DATA; the formats are those of ingest.
+def append(data: str, src: str | None, as_json: bool, **options: Any) -> None:
+    """Append the points of SRC to the dataset DATA, on this machine; the formats are those of ingest.
 
     Labels are of the classes that DATA has. Until all new points are written DATA stays as it was. Without SRC an append that
     was cut off at its end is finished.
@@ -221,15 +225,13 @@ def append(data: Path, src: Path | None, as_json: bool, **options: Any) -> None:
 
 
 @commands.command(cls=_Command)
-@click.argument("run", type=click.Path(path_type=Path))
-@click.argument("data", type=click.Path(path_type=Path))
+@click.argument("run", type=LOCAL)
+@click.argument("data", type=DATA)
 @click.option("--labels", default=None, help="Label array, if the run had one instead of the labels of DATA.")
-@click.option(
-    "--out", default=None, type=click.Path(path_type=Path), help="Folder for a run of the larger data; must not exist."
-)
+@click.option("--out", default=None, type=LOCAL, help="Folder for a run of the larger data; must not exist.")
 @click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of the process.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def recheck(run: Path, data: Path, as_json: bool, **options: Any) -> None:
+def recheck(run: Path, data: str, as_json: bool, **options: Any) -> None:
     """Say whether the verdict of RUN holds after points were appended to DATA, reading only the blocks that hold new points.
 
     Exit code 3 when a new point is on the wrong side of a separator: solve again.
@@ -241,12 +243,12 @@ def recheck(run: Path, data: Path, as_json: bool, **options: Any) -> None:
 
 
 @commands.command(cls=_Command)
-@click.argument("data", type=click.Path(path_type=Path))
+@click.argument("data", type=DATA)
 @click.option("--labels", default=None, help="Label array of a zarr array.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def info(data: Path, labels: str | None, as_json: bool) -> None:
+def info(data: str, labels: str | None, as_json: bool) -> None:
     """Say what a dataset is, without reading its points."""
-    dataset = open_source(Source(str(data), labels))
+    dataset = open_source(Source(data, labels))
     if dataset.header is not None:
         show_header(data, dataset.header.to_json(), as_json)
         return
@@ -269,10 +271,10 @@ def info(data: Path, labels: str | None, as_json: bool) -> None:
 @click.option("--separation", is_flag=True, help="Go on to say complete, quasi-complete or overlap.")
 @click.option("--hard-margin", is_flag=True, help="Go on to the maximum margin, and say what follows from it.")
 @click.option("--one-vs-rest", is_flag=True, help="Each class against the rest, on the same reads.")
-@click.option("--also", multiple=True, metavar="DATA", help="A dataset whose points follow; any number of them.")
-@click.option("--mask", default=None, metavar="FILE", help="Booleans (.npy), one a point: only these points count.")
+@click.option("--also", multiple=True, type=DATA, metavar="DATA", help="A dataset whose points follow; any number of them.")
+@click.option("--mask", default=None, type=LOCAL, metavar="FILE", help="Booleans (.npy), one a point: only these points count.")
 def solve(
-    data: Path,
+    data: str,
     out: Path,
     cluster: Cluster,
     as_json: bool,
@@ -298,16 +300,16 @@ def solve(
         more = {"out": out, "client": client, "progress": True, "stop": stop, **options}
         if hard_margin:
             tolerance = more.pop("margin_tolerance") or TOLERANCE
-            widest = find_hard_margin(str(data), tolerance=tolerance, **more)
+            widest = find_hard_margin(data, tolerance=tolerance, **more)
             show_hard_margin(widest, out, as_json)
             _leave(widest.result, out)
             return
         if separation:
-            found = find_separation(str(data), **more)
+            found = find_separation(data, **more)
             show_separation(found, out, as_json)
             _leave(found.result, out, found.kind is not None)
             return
-        result = run_solve(str(data), **more)
+        result = run_solve(data, **more)
     if isinstance(result, OneVsRest):
         _end_classes(result, out, as_json)
     else:
@@ -316,7 +318,7 @@ def solve(
 
 @commands.command(cls=_Command)
 @margin_options
-def svm(data: Path, out: Path, cluster: Cluster, as_json: bool, C: str, class_weight: str | None, **options: Any) -> None:
+def svm(data: str, out: Path, cluster: Cluster, as_json: bool, C: str, class_weight: str | None, **options: Any) -> None:
     """Fit a soft margin to DATA, a support vector machine, and write hyperplane, result and trace to the folder OUT.
 
     It minimises |w|^2/2 + C times the sum of the losses of the points as they are stored, with the intercept, if asked for, in
@@ -326,7 +328,7 @@ def svm(data: Path, out: Path, cluster: Cluster, as_json: bool, C: str, class_we
     classes = class_weight if class_weight in (None, "balanced") else _numbers(str(class_weight), "--class-weight")
     with asked_to_stop() as stop, cluster.client() as client:
         more = {"out": out, "client": client, "progress": True, "stop": stop, **options}
-        found = run_soft_margin(str(data), C=values, class_weight=classes, **more)
+        found = run_soft_margin(data, C=values, class_weight=classes, **more)
     _end_soft_margin(found, out, as_json)
 
 
@@ -348,7 +350,7 @@ def _end_soft_margin(found: SoftMarginResult, out: Path, as_json: bool) -> None:
 @hull_options
 @click.option("--eps", default=EPS, show_default=True, help="Stop undecided when no hyperplane leaves a margin above it.")
 @click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", *METHODS]), metavar="NAME")
-def in_hull(point: str, data: Path, out: Path, cluster: Cluster, as_json: bool, **options: Any) -> None:
+def in_hull(point: str, data: str, out: Path, cluster: Cluster, as_json: bool, **options: Any) -> None:
     """Decide whether POINT is in the convex hull of the points of DATA, and write the evidence to the folder OUT.
 
     POINT is a .npy file, or numbers with commas between them. Labels of DATA do not matter.
@@ -358,7 +360,7 @@ def in_hull(point: str, data: Path, out: Path, cluster: Cluster, as_json: bool, 
     except ValueError:
         raise click.UsageError(f"POINT {point}: expected a .npy file, or numbers with commas between them") from None
     with asked_to_stop() as stop, cluster.client() as client:
-        found = find_in_hull(where, str(data), out=out, client=client, progress=True, stop=stop, **options)
+        found = find_in_hull(where, data, out=out, client=client, progress=True, stop=stop, **options)
     show_hull(found, out, as_json)
     _leave(found.result, out, found.inside is not None)
 
@@ -398,14 +400,14 @@ def _hint(out: Path) -> None:
 @kernel_options
 @click.option("--methods", required=True, metavar="A,B,..", help="Names of methods, see below.")
 @click.option("--all", "to_the_end", is_flag=True, help="Go on until each method has its own verdict, or a limit.")
-def race(data: Path, out: Path, cluster: Cluster, as_json: bool, methods: str, **options: Any) -> None:
+def race(data: str, out: Path, cluster: Cluster, as_json: bool, methods: str, **options: Any) -> None:
     """Run several methods on the same reads of DATA, and write a run of each to the folder OUT. The first verdict ends all.
 
     Limits of passes hold for each method; reads are counted once. dfeas compare OUT and dfeas report OUT show them again.
     """
     names = [name.strip() for name in methods.split(",") if name.strip()]
     with asked_to_stop() as stop, cluster.client() as client:
-        found = run_race(str(data), methods=names, out=out, client=client, progress=True, stop=stop, **options)
+        found = run_race(data, methods=names, out=out, client=client, progress=True, stop=stop, **options)
     _end_race(found, out, as_json)
 
 
@@ -422,13 +424,13 @@ def _end_race(found: Race, out: Path, as_json: bool) -> None:
 
 
 @commands.command(cls=_Command)
-@click.argument("run", type=click.Path(path_type=Path))
-@click.option("--data", default=None, type=click.Path(path_type=Path), help="The data, if it has been moved.")
+@click.argument("run", type=LOCAL)
+@click.option("--data", default=None, type=DATA, help="The data, if it has been moved.")
 @click.option("--labels", default=None, help="Its label array, when it is a zarr array.")
 @click.option("--max-passes", type=int, default=None, help="A new limit, counted from the beginning of the run.")
 @click.option("--time-limit", type=float, default=None, metavar="SECONDS", help="A new limit, counted likewise.")
 @resume_options
-def resume(run: Path, data: Path | None, labels: str | None, cluster: Cluster, as_json: bool, **options: Any) -> None:
+def resume(run: Path, data: str | None, labels: str | None, cluster: Cluster, as_json: bool, **options: Any) -> None:
     """Go on with a run of solve, svm or race that was interrupted or reached a limit, from its last checkpoint.
 
     The cluster may be another one, or none. The answer has the same bits as that of a run that was never interrupted.
@@ -439,8 +441,7 @@ def resume(run: Path, data: Path | None, labels: str | None, cluster: Cluster, a
         )
         return
     with asked_to_stop() as stop, cluster.client() as client:
-        where = None if data is None else str(data)
-        found = run_resume(run, where, labels, client=client, progress=True, stop=stop, **options)
+        found = run_resume(run, data, labels, client=client, progress=True, stop=stop, **options)
     if isinstance(found, Race):
         _end_race(found, run, as_json)
     elif isinstance(found, SoftMarginResult):
@@ -455,14 +456,14 @@ def resume(run: Path, data: Path | None, labels: str | None, cluster: Cluster, a
 @run_options
 @method_option
 @kernel_options
-def submit(data: Path, out: Path, cluster: Cluster, as_json: bool, **options: Any) -> None:
+def submit(data: str, out: Path, cluster: Cluster, as_json: bool, **options: Any) -> None:
     """Have the cluster itself drive a solve of DATA, print the id of the run, and return at once.
 
     DATA and OUT are paths that all workers see. dfeas status ID and dfeas fetch ID ask for it later, from anywhere. Should the
     worker that drives die, another one goes on from the last checkpoint.
     """
     with cluster.joined() as client:
-        run = run_submit(client, str(data), out=out, **options)
+        run = run_submit(client, data, out=out, **options)
     click.echo(json.dumps({"run": run, "out": str(out.absolute())}) if as_json else run)
     click.echo(f"the cluster works on it; ask with dfeas status {run}, get the result with dfeas fetch {run}", err=True)
 
@@ -481,7 +482,7 @@ def status(run: str | None, cluster: Cluster, as_json: bool) -> None:
 
 @commands.command(cls=_Command)
 @click.argument("run")
-@click.option("--out", default=None, type=click.Path(path_type=Path), help="Folder for the result.  [default: the id]")
+@click.option("--out", default=None, type=LOCAL, help="Folder for the result.  [default: the id]")
 @cluster_options
 def fetch(run: str, out: Path | None, cluster: Cluster, as_json: bool) -> None:
     """Copy result, certificate and trace of the submitted run with the id RUN into a new folder here."""
@@ -491,7 +492,7 @@ def fetch(run: str, out: Path | None, cluster: Cluster, as_json: bool) -> None:
 
 
 @commands.command(cls=_Command)
-@click.argument("data", type=click.Path(path_type=Path))
+@click.argument("data", type=DATA)
 @click.option("--labels", default=None, help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA.")
 @click.option("--method", default=None, type=click.Choice(ALL_METHODS), metavar="NAME", help="Only this one.  [default: all]")
 @kernel_options
@@ -500,25 +501,25 @@ def fetch(run: str, out: Path | None, cluster: Cluster, as_json: bool) -> None:
 @click.option("--intercept", is_flag=True, help="As it will be solved.")
 @click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of a process for blocks and answers.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def plan(data: Path, labels: str | None, as_json: bool, **options: Any) -> None:
+def plan(data: str, labels: str | None, as_json: bool, **options: Any) -> None:
     """Say what a run in this process would cost: memory, passes and time of each method. Reads a few blocks.
 
     With --kernel a pass is a product with the Gram matrix; a --method that does not fit the memory is refused with the number.
     """
-    found = make_plan(str(data), labels, **options)
+    found = make_plan(data, labels, **options)
     show_plan(data, found, as_json)
 
 
 @commands.command(cls=_Command)
-@click.argument("target", type=click.Path(path_type=Path))
-@click.argument("certificate", required=False, type=click.Path(path_type=Path))
+@click.argument("target", type=DATA)
+@click.argument("certificate", required=False, type=LOCAL)
 @click.option("--labels", default=None, help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA.")
 @click.option("--positive", default=None, metavar="CLASS", help="As it was solved.")
 @click.option("--intercept", is_flag=True, help="As it was solved.")
 @click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of the process.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def verify(
-    target: Path,
+    target: str,
     certificate: Path | None,
     labels: str | None,
     positive: str | None,
@@ -528,7 +529,7 @@ def verify(
 ) -> None:
     """Check a certificate against the stored data: dfeas verify RUN, or dfeas verify DATA CERTIFICATE."""
     kind = None
-    if certificate is None and classes_of(target) is not None:
+    if certificate is None and classes_of(Path(target)) is not None:
         checks = verify_classes(target, memory)
         show_checks(checks, as_json)
         if None in checks.values():
@@ -543,14 +544,14 @@ def verify(
 
 
 @commands.command(cls=_Command)
-@click.argument("run", type=click.Path(path_type=Path))
-@click.argument("data", type=click.Path(path_type=Path))
-@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("run", type=LOCAL)
+@click.argument("data", type=DATA)
+@click.argument("out", type=LOCAL)
 @click.option("--labels", default=None, help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA.")
 @click.option("--positive", default=None, metavar="CLASS", help="This class against all others, when they have two.")
 @click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of the process.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def predict(run: Path, data: Path, out: Path, labels: str | None, positive: str | None, memory: str, as_json: bool) -> None:
+def predict(run: Path, data: str, out: Path, labels: str | None, positive: str | None, memory: str, as_json: bool) -> None:
     """Score the points of DATA by the direction of RUN, and write the scores to the .npy file OUT: above 0 is positive.
 
     Of a one-vs-rest run OUT gets the number of the class with the largest score, from 0 in the order that is printed.
@@ -558,7 +559,7 @@ def predict(run: Path, data: Path, out: Path, labels: str | None, positive: str 
     """
     if out.exists():
         raise click.UsageError(f"{out} exists; choose another output or remove it")
-    found = run_predict(run, str(data), labels, out=out, positive=positive, memory=memory)
+    found = run_predict(run, data, labels, out=out, positive=positive, memory=memory)
     if isinstance(found, ClassPrediction):
         show_class_prediction(found, out, as_json)
     else:
@@ -566,8 +567,8 @@ def predict(run: Path, data: Path, out: Path, labels: str | None, positive: str 
 
 
 @commands.command(cls=_Command)
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
-@click.option("--out", default=None, type=click.Path(path_type=Path), help="The page.  [default: RUN/report.html]")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=LOCAL)
+@click.option("--out", default=None, type=LOCAL, help="The page.  [default: RUN/report.html]")
 @click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget for reading the data.")
 @click.option("--no-data", is_flag=True, help="Do not read the data: no distances of points.")
 def report(runs: tuple[Path, ...], out: Path | None, memory: str, no_data: bool) -> None:
@@ -579,7 +580,7 @@ def report(runs: tuple[Path, ...], out: Path | None, memory: str, no_data: bool)
 
 
 @commands.command(cls=_Command)
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=LOCAL)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON list.")
 def compare(runs: tuple[Path, ...], as_json: bool) -> None:
     """Print a table of finished runs; a folder that holds runs in its direct subfolders stands for all of them."""

@@ -159,6 +159,6 @@ def generate(instance: Instance, out: str | Path, progress: Progress | None = No
     about = {"kind": instance.kind, "seed": instance.seed}
     if instance.kind in ("planted", "one-flip"):
         about["margin"] = instance.margin
-    with writer(Path(out), instance.n, instance.m, dtype, instance.rows) as target:
+    with writer(out, instance.n, instance.m, dtype, instance.rows) as target:
         fill(target, instance.block, progress)
         return target.finish(("-1", "1"), about)

@@ -7,7 +7,7 @@ import re
 from dfeas.errors import UsageError
 from dfeas.passes.block import TILE_BYTES
 from dfeas.store import Dataset
-from dfeas.store.dataset import SIDES_WIDTH
+from dfeas.store.dataset import AHEAD, SIDES_WIDTH
 
 DEFAULT_MEMORY = "2GB"
 
@@ -34,7 +34,8 @@ def parse_bytes(text: str | int) -> int:
 def thread_bytes(dataset: Dataset) -> int:
     """What one scanning thread needs: its buffers of a block, and the temporaries of a tile in float64."""
     # the checker reads through zarr: one block is scanned, one is read, one is being decoded
-    blocks = 1 if dataset.in_memory else 3
+    # and over a network some are coming
+    blocks = 1 if dataset.in_memory else 3 + AHEAD * dataset.points.distant
     # of dense points a block holds many points, and a vector is small beside it
     vectors = 0 if dataset.entries is None else 6 * 8 * dataset.dimension
     return blocks * dataset.block_bytes + 4 * TILE_BYTES + vectors

@@ -23,6 +23,7 @@ from dfeas.scoreboard import Scoreboard
 from dfeas.setting import Setting, run_folder, set_up
 from dfeas.solving import How, announce, lane_sinks, projected, result_of, saved, tell
 from dfeas.store import Dataset, Source
+from dfeas.store.places import local
 from dfeas.store.placing import placed
 from dfeas.termination import RESUMABLE, STOPPED, UNDECIDED
 
@@ -111,7 +112,7 @@ def one_vs_rest(
         count = abreast(method, len(classes), setting.dataset, asked.memory)
         name, why = choose(method, facts_of(setting.dataset, asked.memory // count))
         waiting = f", {count} at a time for want of memory" if count < len(classes) else ""
-        folder = None if out is None else stack.enter_context(run_folder(Path(out)))
+        folder = None if out is None else stack.enter_context(run_folder(local(out, "--out")))
         job = Job(
             asked,
             (name,),

@@ -18,6 +18,7 @@ from dfeas.kernelled import KERNEL_METHODS
 from dfeas.kernels import NAMES
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.methods import METHODS, SUMMARY
+from dfeas.store.places import is_url, local
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -42,7 +43,25 @@ method_option = click.option(
 )
 """Of commands that take a kernel."""
 
+
+class _DataPlace(click.Path):
+    """A path, or the URL of an object store, as text."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return str(value) if is_url(value) else str(Path(value))
+
+
+class _LocalPath(click.Path):
+    """A path of this machine."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        return local(value, param.human_readable_name if param is not None else "path")
+
+
+DATA, LOCAL = _DataPlace(), _LocalPath()
+
 _GO_ON = [
+    click.option("--cache-dir", default=None, type=LOCAL, metavar="DIR", help="Keep blocks of object stores in this folder."),
     click.option("--checkpoint-every", default=EVERY, show_default=True, metavar="SECONDS", help="Between checkpoints."),
     click.option("--scheduler", default=None, metavar="ADDR", help="Run on this Dask cluster."),
     click.option("--scheduler-file", default=None, type=click.Path(), help="Run on the Dask cluster of this file."),
@@ -52,8 +71,8 @@ _GO_ON = [
 ]
 
 _PLACE = [
-    click.argument("data", type=click.Path(path_type=Path)),
-    click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the result; must not exist."),
+    click.argument("data", type=DATA),
+    click.option("--out", required=True, type=LOCAL, help="Folder for the result; must not exist."),
 ]
 
 _LIMITS = [
@@ -167,7 +186,7 @@ def hull_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
     """Options of a command that asks a running cluster."""
-    return _with(_GO_ON[1:3] + _GO_ON[-1:], command)
+    return _with(_GO_ON[2:4] + _GO_ON[-1:], command)
 
 
 def resume_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -37,7 +37,7 @@ SHOWN = 5
 """Points of a conflict that are printed."""
 
 
-def show_header(path: Path, values: dict[str, Any], as_json: bool) -> None:
+def show_header(path: str, values: dict[str, Any], as_json: bool) -> None:
     """A dataset: the header that it was written with, or what is known of an array."""
     size = values["n"] * values["m"] * np.dtype(values["dtype"]).itemsize
     if (entries := values.get("entries")) is not None:
@@ -77,7 +77,7 @@ def _classes(values: dict[str, Any]) -> str:
     return ", ".join(said[:MOST_CLASSES]) + (", ..." if len(said) > MOST_CLASSES else "")
 
 
-def show_plan(data: Path, found: Plan, as_json: bool) -> None:
+def show_plan(data: str, found: Plan, as_json: bool) -> None:
     """What a run would cost."""
     if as_json:
         click.echo(json.dumps(found.to_json()))

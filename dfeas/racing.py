@@ -22,6 +22,7 @@ from dfeas.running import ran
 from dfeas.scoreboard import Scoreboard
 from dfeas.setting import Setting, open_data, run_folder, set_up
 from dfeas.solving import How, announce, lane_sinks, projected, result_of, saved, tell
+from dfeas.store.places import local
 from dfeas.store.placing import placed
 from dfeas.termination import RESUMABLE
 
@@ -67,6 +68,7 @@ def race(
     time_limit: float | None = None,
     memory: str | int = DEFAULT_MEMORY,
     out: str | Path | None = None,
+    cache_dir: str | Path | None = None,
     checkpoint_every: float = EVERY,
     client: Client | None = None,
     progress: bool = False,
@@ -91,7 +93,7 @@ def race(
     if len(names) < 2 or len(set(names)) < len(names):
         raise UsageError(f"methods {','.join(names)}: expected at least two, each once")
     asked = request(eps, margin_tolerance, max_passes, time_limit, memory)
-    data = open_data(X, labels, positive, intercept)
+    data = open_data(X, labels, positive, intercept, cache_dir=cache_dir)
     with ExitStack() as stack:
         setting = set_up(stack, data, asked.memory, client, out, function)
         facts, text = facts_of(setting.dataset, asked.memory // len(names)), ""
@@ -103,7 +105,7 @@ def race(
             found = kernelled(setting.engine, setting.dataset, kernel, gamma, degree, coef0)
             text = found.kernel.to_text()
             whys = {name: f"{why}, in a race of {len(names)}; {found.why}" for name, why in whys.items()}
-        folder = None if out is None else stack.enter_context(run_folder(Path(out), RACE))
+        folder = None if out is None else stack.enter_context(run_folder(local(out, "--out"), RACE))
         job = Job(
             asked,
             tuple(names),

@@ -27,6 +27,7 @@ from dfeas.result import CERTIFICATE, TRACE, Result, classes_of, load_result, ve
 from dfeas.setting import run_folder
 from dfeas.store import Dataset, Source, open_source
 from dfeas.store.layout import fingerprint, seen_fingerprint
+from dfeas.store.places import absolute, local
 from dfeas.store.reading import Buffers, Cost
 from dfeas.termination import FEASIBLE, UNDECIDED
 from dfeas.trace import TraceFile
@@ -87,8 +88,8 @@ def recheck(
     old = {name: _load(folder) for name, folder in (folders or {"": path}).items()}
     first = next(iter(old.values())).values
     source = Source(
-        str(Path(data).absolute()),
-        None if labels is None else str(Path(labels).absolute()),
+        absolute(data),
+        None if labels is None else absolute(labels),
         intercept=bool(first["intercept"]),
         many=True,
     )
@@ -109,7 +110,7 @@ def recheck(
             results[name] = _renewed(each, dataset, source, margin, reads, began, run)
     checked = Recheck(results, refuted, dataset.n - n, reads)
     if out is not None and checked.holds:
-        _write(Path(out), checked, folders, dataset, time.monotonic() - began)
+        _write(local(out, "--out"), checked, folders, dataset, time.monotonic() - began)
     return checked
 
 

@@ -38,6 +38,7 @@ def resume(
     mask: Any = None,
     max_passes: int | None = None,
     time_limit: float | None = None,
+    cache_dir: str | Path | None = None,
     checkpoint_every: float = EVERY,
     client: Client | None = None,
     progress: bool = False,
@@ -55,7 +56,7 @@ def resume(
 
     kernel : the function of Python that was the kernel, if one was.
 
-    ``checkpoint_every``, ``progress`` and ``stop`` are those of ``dfeas.solve``.
+    ``cache_dir``, ``checkpoint_every``, ``progress`` and ``stop`` are those of ``dfeas.solve``.
 
     Raises
     ------
@@ -90,7 +91,7 @@ def resume(
             job.asked.memory,
         )
         mask = job.mask if mask is None else mask
-        data = open_data(X, labels, job.positive, job.intercept, job.point, bool(job.classes), job.also, mask)
+        data = open_data(X, labels, job.positive, job.intercept, job.point, bool(job.classes), job.also, mask, cache_dir)
         if job.classes and data[1].classes != job.classes:
             raise CorruptDataError(f"{data[1].where}: its classes are not those that this run began with")
         setting = set_up(stack, data, asked.memory, client, folder, kernel)

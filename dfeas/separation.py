@@ -101,7 +101,7 @@ def _classified(result: Result, X: Any, labels: Any, options: dict[str, Any]) ->
     if result.support is None or result.weights is None or result.verdict == UNDECIDED or result.margin_upper > CONFLICTING:
         text = "not decided: no conflict was found whose sum is zero"
         return Separation(None, "none", 0, None, None, result.support, text, result)
-    data = open_data(X, labels, options.get("positive"), bool(options.get("intercept")))
+    data = open_data(X, labels, options.get("positive"), bool(options.get("intercept")), cache_dir=options.get("cache_dir"))
     asked = request(EPS, None, options.get("max_passes"), options.get("time_limit"), options.get("memory", "2GB"))
     client = options.get("client")
     with ExitStack() as stack:

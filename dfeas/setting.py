@@ -27,6 +27,7 @@ from dfeas.store import Dataset, Source, for_checker, from_arrays, open_source, 
 from dfeas.store.labels import too_many
 from dfeas.store.layout import fingerprint, seen_fingerprint
 from dfeas.store.picked import open_mask, picked
+from dfeas.store.places import absolute, local
 from dfeas.store.scratch import Scratch
 from dfeas.store.writing import claim, reclaim, refuse_unusable, release
 from dfeas.trace import Sink
@@ -91,11 +92,12 @@ def open_data(
     many: bool = False,
     also: Sequence[str | Path] = (),
     mask: Any = None,
+    cache_dir: str | Path | None = None,
 ) -> tuple[Source | None, Dataset]:
     """Data by path or in memory, without reading points; the source is None for arrays. With a point it is seen from there.
 
     Labels of ``many`` classes stay codes; otherwise more than two are refused unless ``positive`` chooses one. Points of
-    ``also`` follow, and only those of the ``mask`` count.
+    ``also`` follow, and only those of the ``mask`` count. Blocks of object stores are kept in ``cache_dir``.
     """
     if point is not None and (labels is not None or positive is not None or intercept):
         raise UsageError("a point asks for the hull of all points: leave out labels, positive and intercept")
@@ -106,22 +108,23 @@ def open_data(
             raise UsageError("also names datasets whose points follow those of another one: give X by path, too")
         found = from_arrays(X, labels, positive=positive, intercept=intercept, many=many)
         if mask is not None:
-            found = picked([found], open_mask(Path(mask)) if isinstance(mask, str | Path) else mask)
+            found = picked([found], open_mask(local(mask, "--mask")) if isinstance(mask, str | Path) else mask)
         return None, found if point is None else seen_from(found, point)
     if labels is not None and not isinstance(labels, str | Path):
         raise UsageError("labels of data given by path are given by path, too")
-    place = str(Path(X).absolute()), None if labels is None else str(Path(labels).absolute())
+    where = absolute(X), None if labels is None else absolute(labels)
     if mask is not None and not isinstance(mask, str | Path):
         raise UsageError("a mask of data given by path is given by path, too")
     if also and labels is not None:
         raise UsageError("also is for datasets with labels of their own: leave out labels")
     source = Source(
-        *place,
+        *where,
         positive,
         intercept,
         many,
-        tuple(str(Path(each).absolute()) for each in also),
-        None if mask is None else str(Path(mask).absolute()),
+        tuple(absolute(each) for each in also),
+        None if mask is None else str(local(mask, "--mask").absolute()),
+        cache_dir="" if cache_dir is None else str(local(cache_dir, "--cache-dir").absolute()),
         point=None if point is None else tuple(float(v) for v in point),
     )
     dataset = open_source(source)

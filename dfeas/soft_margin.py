@@ -60,6 +60,7 @@ def soft_margin(
     time_limit: float | None = None,
     memory: str | int = DEFAULT_MEMORY,
     out: str | Path | None = None,
+    cache_dir: str | Path | None = None,
     checkpoint_every: float = EVERY,
     client: Client | None = None,
     progress: bool = False,
@@ -71,7 +72,7 @@ def soft_margin(
 
     Parameters
     ----------
-    X, labels, positive, memory, out, checkpoint_every, client, progress, stop : as for ``dfeas.solve``.
+    X, labels, positive, memory, out, cache_dir, checkpoint_every, client, progress, stop : as for ``dfeas.solve``.
     C : > 0; of several, all are found on the same reads. With folds the one of least error on the points that were left out is
         chosen, of equals the smallest; without folds the greatest.
     loss : ``hinge``, max(0, z), or ``squared_hinge``, its square; as LIBLINEAR, without a factor of one half.
@@ -91,7 +92,7 @@ def soft_margin(
     if not (isinstance(gap, int | float | np.number) and LEAST_EPS <= gap < 1):
         raise UsageError(f"gap {gap}: expected a number from {LEAST_EPS:g} to below 1")
     asked = request(gap, None, max_passes, time_limit, memory)
-    data = open_data(X, labels, positive, intercept)
+    data = open_data(X, labels, positive, intercept, cache_dir=cache_dir)
     if len(data[1].classes) > 2:
         raise UsageError(f"{data[1].where} has {len(data[1].classes)} classes: set one against the rest with positive")
     if data[1].entries is not None:

@@ -29,6 +29,7 @@ from dfeas.running import ran
 from dfeas.scoreboard import Scoreboard
 from dfeas.setting import Setting, open_data, run_folder, set_up
 from dfeas.store import Dataset
+from dfeas.store.places import local
 from dfeas.termination import FEASIBLE, RESUMABLE, UNDECIDED, ending
 from dfeas.trace import Sink, Terminal, TraceFile
 
@@ -60,6 +61,7 @@ def solve(
     time_limit: float | None = None,
     memory: str | int = DEFAULT_MEMORY,
     out: str | Path | None = None,
+    cache_dir: str | Path | None = None,
     checkpoint_every: float = EVERY,
     client: Client | None = None,
     progress: bool = False,
@@ -90,6 +92,7 @@ def solve(
     max_passes, time_limit : when to give up, in reads of the data and in seconds.
     memory : budget in bytes, per process, for blocks, answers and columns in memory.
     out : folder for result.json, certificate.npz and trace.jsonl, and for checkpoints, from which ``dfeas.resume`` goes on.
+    cache_dir : folder of each machine that keeps what was read of object stores, for later runs, too; nothing is ever removed.
     checkpoint_every : seconds between checkpoints, at least; they never take more than a twentieth of the time.
     client : a Dask client, whose workers see the data under the same path; without one, threads of this process.
     progress : show a line of progress on stderr.
@@ -109,10 +112,10 @@ def solve(
             raise UsageError("one_vs_rest asks about every class, linearly: leave out positive, point and kernel")
         every = request(eps, margin_tolerance, max_passes, time_limit, memory)
         how = How(checkpoint_every, progress, stop)
-        opened = open_data(X, labels, None, intercept, None, True, also, mask)
+        opened = open_data(X, labels, None, intercept, None, True, also, mask, cache_dir)
         return solve_classes(opened, every, how, method=method, out=out, client=client)
     asked = request(eps, margin_tolerance, max_passes, time_limit, memory)
-    data = open_data(X, labels, positive, intercept, point, also=also, mask=mask)
+    data = open_data(X, labels, positive, intercept, point, also=also, mask=mask, cache_dir=cache_dir)
     with ExitStack() as stack:
         setting = set_up(stack, data, asked.memory, client, out, function)
         text = ""
@@ -123,7 +126,7 @@ def solve(
             name, why = choose_kernel_method(method, facts, setting.threads * max(1, setting.workers))
             found = kernelled(setting.engine, setting.dataset, kernel, gamma, degree, coef0)
             text, why = found.kernel.to_text(), f"{why}; {found.why}"
-        folder = None if out is None else stack.enter_context(run_folder(Path(out)))
+        folder = None if out is None else stack.enter_context(run_folder(local(out, "--out")))
         seen = None if point is None else tuple(float(v) for v in point)
         job = Job(
             asked,

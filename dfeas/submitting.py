@@ -19,6 +19,7 @@ from dfeas.result import CERTIFICATE, RESULT, TRACE, Result
 from dfeas.resuming import finished, resumable, resume
 from dfeas.soft_margin_result import SoftMarginResult
 from dfeas.solving import solve
+from dfeas.store.places import absolute, local
 from dfeas.store.placing import placed
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def submit(client: Client, X: str | Path, *, out: str | Path, **options: Any) ->
     asked = {name: options.get(name) for name in ("margin_tolerance", "max_passes", "time_limit")}
     request(options.get("eps", 1e-3), memory=options.get("memory", "2GB"), **asked)
     run = secrets.token_hex(4)
-    data, folder = str(Path(X).absolute()), str(Path(out).absolute())
+    data, folder = absolute(X), str(local(out, "--out").absolute())
     future = client.submit(_drive, data, folder, options, key=f"dfeas-run-{run}", pure=False)
     client.publish_dataset(future, name=f"dfeas-run-{run}")
     client.set_metadata([RUNS, run], {"out": folder, "data": data, "submitted": time.time()})

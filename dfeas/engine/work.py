@@ -16,7 +16,7 @@ from dfeas.engine.clusters import line
 from dfeas.engine.pairs import scan_pairs
 from dfeas.engine.ranges import fold_blocks
 from dfeas.engine.shelf import Shelf
-from dfeas.errors import CorruptDataError
+from dfeas.errors import CorruptDataError, UsageError
 from dfeas.passes import Fold, OnPairs
 from dfeas.passes.block import Block
 from dfeas.store import Dataset, Source
@@ -40,9 +40,11 @@ def _one_blas_thread() -> None:
 
 @contextmanager
 def _reading(source: Source) -> Iterator[None]:
-    """What storage raises on a worker is no loss of the cluster. Raises CorruptDataError."""
+    """What storage raises on a worker is no loss of the cluster. Raises CorruptDataError, and UsageError for credentials."""
     try:
         yield
+    except UsageError as error:
+        raise UsageError(f"on a worker: {error}") from None
     except OSError as error:
         raise CorruptDataError(f"{source.path}: cannot be read on a worker: {line(error)}") from None
 

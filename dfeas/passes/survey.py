@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import crc32c
 import numpy as np
+from numpy.typing import NDArray
 
 from dfeas.passes.block import Block
 from dfeas.passes.points import Points, any_entry, nonfinite, parts
@@ -17,7 +18,7 @@ NORM_RANGE = (1e-130, 1e130)
 """Norms outside lose accuracy or overflow when they are squared, and the checker could prove nothing."""
 
 
-def checksum(points: Points) -> int:
+def checksum(points: Points | NDArray[np.uint8]) -> int:
     """crc32c of the entries of an array in C order; of a CSR matrix indptr (as int64, from 0), indices and data follow."""
     found = 0
     for array in parts(points):

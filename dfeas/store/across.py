@@ -44,6 +44,11 @@ class Across:
         """As they are stored."""
         return self.inner.points.overlaps
 
+    @property
+    def distant(self) -> bool:
+        """As they are stored."""
+        return self.inner.points.distant
+
     def read(self, index: int, buffers: Buffers) -> AnyArray:
         """Coordinates of a block."""
         block = self.inner.read(index, buffers, Cost())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import h5py
@@ -10,15 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.store.places import Place, seekable
 from dfeas.store.sources import DAMAGE
 
 
-def obs_labels(path: Path, column: str) -> NDArray[Any]:
+def obs_labels(path: Place, column: str) -> NDArray[Any]:
     """Labels (n,) from a column of obs. Raises BadInputError when there is none, or a label is missing in it."""
     if path.suffix != ".h5ad":
         raise UsageError(f"{path}: --label-column is for tables and .h5ad files; name the array of labels with --labels")
     try:
-        with h5py.File(path, "r") as file:
+        with h5py.File(seekable(path), "r") as file:
             return _column(file, column, str(path))
     except DAMAGE as error:
         raise CorruptDataError(f"{path}: obs cannot be read, truncated or damaged: {error}") from None

@@ -23,12 +23,13 @@ import zarr
 import zarr.storage
 from numpy.typing import NDArray
 
-from dfeas.errors import BadInputError
+from dfeas.errors import BadInputError, UsageError
 from dfeas.store.dataset import Dataset
 from dfeas.store.formats import format_of
 from dfeas.store.ingest import Note, Progress, ingest
 from dfeas.store.layout import APPENDED, ATTRIBUTE, MARKER, Header, fingerprint, looks_like_dataset, seal
 from dfeas.store.opening import Source, open_source
+from dfeas.store.places import is_url
 from dfeas.store.placing import sync
 from dfeas.store.reading import Buffers, Cost
 from dfeas.store.writing import DatasetWriter, create_checksums, reclaim, release
@@ -47,6 +48,8 @@ def append(
     Raises BadInputError for points or labels that do not fit, UsageError when another process writes there; the dataset stays
     what it was then.
     """
+    if is_url(data):
+        raise UsageError(f"{data}: points are appended on this machine only; copy the dataset, or ingest all points again")
     path = Path(data)
     if not looks_like_dataset(path):
         raise BadInputError(f"{path}: not a dfeas dataset; points are appended to what dfeas ingest wrote")
@@ -64,7 +67,7 @@ def append(
             more: dict[str, Any] = {"classes": opened.header.classes, "block_rows": opened.block_rows}
             new = ingest(src, path / PART / "new", sparse=_dense(src, options), progress=progress, note=note, **more, **options)
             if new.m != opened.m:
-                raise BadInputError(f"{src}: points of {new.m} features, {path} has {opened.m}")
+                raise BadInputError(f"new points of {new.m} features, {path} has {opened.m}")
             header = _staged(path, opened, opened.header, open_source(Source(str(path / PART / "new"))))
         except BaseException:
             shutil.rmtree(path / PART, ignore_errors=True)

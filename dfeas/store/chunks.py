@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import zarr.storage
 
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.store.layout import default_block_rows
-from dfeas.store.reading import DirectReader
+from dfeas.store.places import Place
+from dfeas.store.reading import DirectReader, RowReader, SliceReader
 
 PLACE = 10**15
 """Stands for an index in a chunk's key."""
@@ -21,7 +23,7 @@ _FAIR_CHUNK = 1 << 20
 _CODECS = {"bytes", "crc32c", "zstd", "blosc", "gzip", "transpose"}
 
 
-def check_codecs(array: Any, path: Path | str) -> None:
+def check_codecs(array: Any, path: Place | str) -> None:
     """Raise BadInputError for an array in a way of storing that is not read, CorruptDataError when chunks are missing."""
     if array.metadata.zarr_format != 3:
         raise BadInputError(f"{path}: zarr format 2; only format 3 is read, convert it with zarr or use dfeas ingest")
@@ -38,8 +40,29 @@ def check_codecs(array: Any, path: Path | str) -> None:
         )
 
 
-def direct_reader(name: str, path: Path, array: Any, block_rows: int) -> DirectReader | None:
-    """A direct reader when the chunks are plain files, one a block."""
+def direct_reader(name: str, path: Place, array: Any, block_rows: int, cache_dir: str = "") -> RowReader | None:
+    """A direct reader when the chunks are plain files, one a block; objects may be kept in ``cache_dir``."""
+    if isinstance(path, Path):
+        return file_reader(name, path, array, block_rows)
+    found = _plain(array, block_rows)
+    if found is None:
+        return None
+    from dfeas.store.objects.distance import object_reader
+
+    return object_reader(name, path, *found, cache_dir)
+
+
+def file_reader(name: str, path: Path, array: Any, block_rows: int) -> DirectReader | None:
+    """The same of an array on this machine."""
+    found = _plain(array, block_rows)
+    return None if found is None else DirectReader(name, path, *found)
+
+
+_Plain = tuple[Callable[[int], str], int, int, tuple[int, ...], np.dtype[Any], int]
+
+
+def _plain(array: Any, block_rows: int) -> _Plain | None:
+    """What a direct reader needs to know, from the names of chunks on, when they are plain, one a block."""
     meta = array.metadata.to_dict()
     codecs = [codec["name"] for codec in meta["codecs"]]
     endian = (meta["codecs"][0].get("configuration") or {}).get("endian", "little")
@@ -54,32 +77,38 @@ def direct_reader(name: str, path: Path, array: Any, block_rows: int) -> DirectR
         return None
     # the text around the index is the same for all chunks, and asking for each key would take longer than a stat
     before, after = str(array.metadata.encode_chunk_key((PLACE, *(0,) * (array.ndim - 1)))).split(str(PLACE))
-    return DirectReader(
-        name,
-        path,
-        lambda index: f"{before}{index}{after}",
-        array.shape[0],
-        block_rows,
-        tuple(array.shape[1:]),
-        array.dtype,
-        4 if "crc32c" in codecs else 0,
-    )
+    shape = array.shape[0], block_rows, tuple(array.shape[1:]), array.dtype
+    return lambda index: f"{before}{index}{after}", *shape, 4 if "crc32c" in codecs else 0
+
+
+def slice_reader(reader: SliceReader, path: Place, array: Any) -> RowReader:
+    """A reader through zarr, which sees changes of what it reads; from an object store it reads several blocks ahead."""
+    if isinstance(path, Path):
+        return replace(reader, files=files_of(array, reader.block_rows))
+    from dfeas.store.objects.distance import distant_reader
+
+    return distant_reader(reader, path, names_of(array, reader.block_rows))
 
 
 def files_of(array: Any, block_rows: int) -> Callable[[int], list[str]] | None:
     """Paths of all chunks of a block of whole chunks; None for an array that does not lie in plain files."""
     if not isinstance(array, zarr.Array) or not isinstance(array.store, zarr.storage.LocalStore):
         return None
-    folder = f"{array.store.root}/{array.path}".rstrip("/")
+    folder, names = f"{array.store.root}/{array.path}".rstrip("/"), names_of(array, block_rows)
+    return lambda index: [f"{folder}/{name}" for name in names(index)]
+
+
+def names_of(array: Any, block_rows: int) -> Callable[[int], list[str]]:
+    """Names of all chunks of a block of whole chunks, in the folder of their array."""
     encode, chunks, shape = array.metadata.encode_chunk_key, array.chunks, array.shape
     columns = list(product(*(range(-(-size // width)) for size, width in zip(shape[1:], chunks[1:], strict=True))))
 
-    def files(index: int) -> list[str]:
+    def names(index: int) -> list[str]:
         first, stop = index * block_rows, min((index + 1) * block_rows, shape[0])
         rows = range(first // chunks[0], -(-stop // chunks[0]))
-        return [f"{folder}/{encode((row, *column))}" for row in rows for column in columns]
+        return [encode((row, *column)) for row in rows for column in columns]
 
-    return files
+    return names
 
 
 def rows_of_whole_chunks(array: Any, itemsize: int) -> int:

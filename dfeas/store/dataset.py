@@ -197,6 +197,8 @@ class Dataset:
             if stays:
                 self._sides_bytes += sides.nbytes
                 self._sides[index] = sides
+        if unverified is None and self.points.distant and self._stamp(index) != self._stamps.get(index):
+            return self._fetch(index, buffers, self._stamp(index), keep)  # what came is not what was listed
         block = Block(start, points, sides)
         if memory is not None and self.cache is not None:
             block = Block(start, placed_in(memory, points), sides)
@@ -252,20 +254,29 @@ class Dataset:
             yield block
 
     def _advised(self, indices: Sequence[int], cost: Cost, keep: bool) -> Iterator[Block]:
-        buffers = Buffers()
-        if self.cache is not None and indices[0] in self.cache:
-            # the disk works while blocks are scanned that are here already
-            for coming in [index for index in indices if index not in self.cache][:AHEAD]:
-                self.points.advise(coming)
+        buffers, kept, far = Buffers(), self.cache if self.cache is not None else (), self.points.distant
+        if far or indices[0] in kept:
+            # storage works while blocks are scanned that are here already
+            for coming in [index for index in indices if index not in kept][:AHEAD]:
+                self.advise(coming)
         advised = 0  # this many were asked for
         for done, index in enumerate(indices, 1):
             began = perf_counter()
             block = self.read(index, buffers, cost, keep)
-            if self.block_bytes < WARM * (perf_counter() - began):
+            if far or self.block_bytes < WARM * (perf_counter() - began):
                 for coming in indices[max(advised, done) : done + AHEAD]:
-                    self.points.advise(coming)
+                    if not (far and coming in kept):
+                        self.advise(coming)
                 advised = done + AHEAD
             yield block
+
+    def advise(self, index: int) -> None:
+        """Say that a block will soon be read; over a network also its labels and norms, unless they are kept."""
+        self.points.advise(index)
+        if self.points.distant and index not in self._sides:
+            self.labels.advise(index)
+            if self.stored_norms is not None:
+                self.stored_norms.advise(index)
 
     def _prefetched(self, indices: Sequence[int], cost: Cost, keep: bool) -> Iterator[Block]:
         # two sets of buffers: one block is scanned while the next is read

@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Generator, Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 import pyarrow
@@ -19,6 +18,7 @@ from dfeas.errors import BadInputError, UsageError
 from dfeas.store.columns import place_of, rows_of
 from dfeas.store.lines import Lines, TextFile
 from dfeas.store.numerals import NUMBER
+from dfeas.store.places import Place
 from dfeas.store.signs import Coded
 from dfeas.store.streams import Batch, in_order
 
@@ -29,23 +29,25 @@ class Delimited:
     """The points of a CSV or TSV file. ``label_column`` is a name in the header, or an index from 0 (or -1 from the end).
 
     ``header`` says whether the first line holds names; None looks: names are no numbers. Raises UsageError
-    where that leaves a doubt.
+    where that leaves a doubt. Without labels, ``labelled`` False, all columns are features.
     """
 
     sparse = False
 
-    def __init__(self, path: Path, delimiter: str, label_column: str | None, header: bool | None = None) -> None:
+    def __init__(
+        self, path: Place, delimiter: str, label_column: str | None, header: bool | None = None, labelled: bool = True
+    ) -> None:
         self.where, self.dtype = str(path), np.dtype(np.float64)
         self._file, self._delimiter = TextFile(path), delimiter
         self._quoted = re.compile(rb'(?<![^%b\r\n])"[^"\r\n]*"(?![^%b\r\n])' % ((delimiter.encode(),) * 2))
         number, cells = self._first()
-        self._head = _is_header(cells, label_column, self.where) if header is None else header
+        self._head = _is_header(cells, label_column, labelled, self.where) if header is None else header
         if self._head and "" in cells:
             raise BadInputError(
                 f"{path}: line {number}: column {cells.index('')} has no name; leave it out (in pandas: to_csv(index=False))"
             )
         columns = cells if self._head else [str(i) for i in range(len(cells))]
-        self._label = place_of(label_column, columns, self.where)
+        self._label = place_of(label_column, columns, self.where) if labelled else None
         self._columns = columns
         self.names: Sequence[str] = [name for i, name in enumerate(columns) if i != self._label]
         self.m = len(self.names)
@@ -113,6 +115,8 @@ class Delimited:
         points = rows_of(columns, self.dtype)
         if not np.isfinite(points).all():
             return None
+        if self._label is None:
+            return Batch(points, Coded.none(len(points)))
         coded = table.column(self._label).combine_chunks().dictionary_encode()
         values = coded.dictionary.to_pylist()
         if any(not value.strip() or "\n" in value for value in values):
@@ -128,14 +132,16 @@ class Delimited:
                 cells = self._cells(line, at)
                 if len(cells) != len(self._columns):
                     raise BadInputError(f"{at}: {len(cells)} cells, expected {len(self._columns)} as in the first line")
-                labels.append(_label(cells.pop(self._label), f"{at}, column {self._columns[self._label]}"))
+                if self._label is not None:
+                    labels.append(_label(cells.pop(self._label), f"{at}, column {self._columns[self._label]}"))
                 rows.append([_number(cell, f"{at}, column {name}") for cell, name in zip(cells, self.names, strict=True)])
-        return Batch(np.array(rows, np.float64).reshape(-1, self.m), Coded.of_text(labels))
+        coded = Coded.none(len(rows)) if self._label is None else Coded.of_text(labels)
+        return Batch(np.array(rows, np.float64).reshape(-1, self.m), coded)
 
 
-def _is_header(cells: list[str], label_column: str | None, where: str) -> bool:
+def _is_header(cells: list[str], label_column: str | None, labelled: bool, where: str) -> bool:
     """Whether the first line holds names. Raises UsageError when it may be either."""
-    if label_column is None:
+    if label_column is None and labelled:
         place_of(None, cells, where)
     label = _index(label_column, len(cells))
     if label is None and label_column in cells:

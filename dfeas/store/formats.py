@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from dfeas.errors import BadInputError, UsageError
+from dfeas.store.places import place
+from dfeas.store.sources import is_array
 from dfeas.store.streams import Stream
 
 FORMATS = ("csv", "tsv", "parquet", "svmlight")
@@ -30,8 +32,10 @@ def format_of(src: Any, named: str | None = None) -> str:
     if not isinstance(src, str | Path):
         if hasattr(src, "__arrow_c_stream__"):
             return "frame"
-        raise UsageError(f"a source of type {type(src).__name__}: give a path, or a data frame that speaks Arrow")
-    path = Path(src)
+        if is_array(src):
+            return "arrays"
+        raise UsageError(f"a source of type {type(src).__name__}: give a path, an array, or a data frame that speaks Arrow")
+    path = place(src)
     if named is not None and named not in FORMATS:
         raise UsageError(f"format {named}: expected one of {', '.join(FORMATS)}")
     if not path.exists():
@@ -52,19 +56,23 @@ def open_stream(
     features: int | None,
     zero_based: bool,
     sparse: bool | None,
+    labelled: bool,
 ) -> Stream:
-    """The stream of a format. Raises UsageError when what it needs is not installed."""
+    """The stream of a format. Raises UsageError when what it needs is not installed.
+
+    ``labelled`` says whether a table has a column of labels.
+    """
     if kind == "svmlight":
         from dfeas.store.svmlight import Svmlight
 
-        return Svmlight(Path(src), features, zero_based, sparse)
+        return Svmlight(place(src), features, zero_based, sparse)
     try:
         from dfeas.store.delimited import Delimited
         from dfeas.store.tables import Frame, Parquet
     except ImportError:
         raise UsageError(f'{kind} is read by pyarrow, which is not installed: pip install "dfeas[formats]"') from None
     if kind == "frame":
-        return Frame(src, label_column)
+        return Frame(src, label_column, labelled)
     if kind == "parquet":
-        return Parquet(Path(src), label_column)
-    return Delimited(Path(src), _DELIMITERS[kind], label_column, header)
+        return Parquet(place(src), label_column, labelled)
+    return Delimited(place(src), _DELIMITERS[kind], label_column, header, labelled)

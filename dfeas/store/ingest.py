@@ -20,19 +20,25 @@ from dfeas.csr import tidied, with_data
 from dfeas.errors import BadInputError, UsageError
 from dfeas.passes.points import Points, is_dense
 from dfeas.store.annotated import obs_labels
+from dfeas.store.changed import Changed
 from dfeas.store.formats import format_of, open_stream
 from dfeas.store.labels import KnownLabels, map_labels
 from dfeas.store.layout import SPARSE_BELOW, Header, default_block_rows, sparse_block_rows
 from dfeas.store.numbers import cast, stored_dtype
 from dfeas.store.opening import check_shape, open_labels
+from dfeas.store.places import is_url, place
 from dfeas.store.signs import Codes
-from dfeas.store.sources import open_rows
+from dfeas.store.sources import is_array, open_rows
 from dfeas.store.sparse_writing import SparseWriter
 from dfeas.store.streams import Stream, blocks
 from dfeas.store.writing import DatasetWriter, output
 
+WRITERS = 2
 IN_FLIGHT = 4
 """Blocks that may wait to be written."""
+
+DISTANT_WRITERS = 12
+"""Threads that write to an object store: each waits for its requests most of the time."""
 
 MANY = 1 << 60
 """More points than there are: n of a stream that has not ended."""
@@ -46,7 +52,7 @@ def ingest(
     out: str | Path,
     *,
     points: str = "X",
-    labels: str | None = None,
+    labels: Any = None,
     label_column: str | None = None,
     positive: str | None = None,
     format: str | None = None,
@@ -54,6 +60,7 @@ def ingest(
     features: int | None = None,
     zero_based: bool = False,
     sparse: bool | None = None,
+    dtype: str | None = None,
     block_rows: int | None = None,
     classes: tuple[str, ...] | None = None,
     progress: Progress | None = None,
@@ -64,11 +71,13 @@ def ingest(
     Arrays of ``points`` (n, m): .npy, .npz, HDF5, .h5ad and zarr arrays; ``labels`` is a path, or the name of an array in SRC
     (default ``y`` in .npz and HDF5), ``label_column`` a column of obs in .h5ad. Tables: CSV and TSV (also .gz), Parquet, and
     frames that speak Arrow (pyarrow, pandas 2.2, polars); ``label_column`` is a name or an index, all others are features;
-    ``header`` says whether CSV has names. svmlight (also .gz, .bz2) has ``features`` features, or as many as its indices say;
-    they begin at 1, or at 0 with ``zero_based``. CSR matrices: ``X`` of .h5ad and of HDF5 in the same layout, and .npz files
-    that SciPy wrote. ``sparse`` says how svmlight and arrays are stored; without it what is sparse in SRC, or svmlight, is
-    stored sparse when less than ``SPARSE_BELOW`` of its entries are not zero.
+    with ``labels`` all columns are; ``header`` says whether CSV has names. svmlight (also .gz, .bz2) has ``features``
+    features, or as many as its indices say; they begin at 1, or at 0 with ``zero_based``. CSR matrices: ``X`` of .h5ad and of
+    HDF5 in the same layout, and .npz files that SciPy wrote. Arrays of Python (NumPy, zarr, HDF5, Dask) come with ``labels``
+    that are an array or a path.
 
+    ``sparse`` says how svmlight and arrays are stored; without it what is sparse in SRC, or svmlight, is stored sparse when
+    less than ``SPARSE_BELOW`` of its entries are not zero. ``dtype`` (float32 or float64) rounds tables and svmlight to it.
     ``format`` (csv, tsv, parquet, svmlight) is for names that do not tell.
 
     Labels of two values become signs, of more codes; ``classes`` are those of a dataset to which the points will be appended.
@@ -78,28 +87,38 @@ def ingest(
     if block_rows is not None and block_rows < 1:
         raise UsageError(f"block_rows {block_rows}: expected at least 1")
     kind = format_of(src, format)
-    _refuse_idle(kind, header=header, features=features, zero_based=zero_based or None, sparse=sparse)
+    _refuse_idle(kind, header=header, features=features, zero_based=zero_based or None, sparse=sparse, dtype=dtype)
     say = note or (lambda text: None)
     if kind == "arrays":
-        wanted = _Labels(labels, label_column, positive, classes)
-        return _from_arrays(Path(src), Path(out), points, wanted, sparse, block_rows, progress, say)
-    if labels is not None:
-        raise UsageError(f"--labels {labels}: {kind} has its labels beside the points; see --label-column")
+        found, wanted = src if is_array(src) else place(src), _Labels(labels, label_column, positive, classes)
+        return _from_arrays(found, out, points, wanted, sparse, block_rows, progress, say)
+    if labels is not None and kind == "svmlight":
+        raise UsageError(f"--labels {labels}: {kind} has its labels beside the points; leave it out")
+    if labels is not None and label_column is not None:
+        raise UsageError("--labels and --label-column: give one of them")
     if kind == "svmlight" and label_column is not None:
         raise UsageError("--label-column: the labels of svmlight are its first column always; leave it out")
-    with output(Path(out)) as make:
-        stream = open_stream(src, kind, label_column, header, features, zero_based, sparse)
+    with output(out) as make:
+        stream = open_stream(src, kind, label_column, header, features, zero_based, sparse, labels is None)
+        if labels is not None or dtype is not None:
+            stream = Changed(stream, None if labels is None else open_labels(place(labels))[:], dtype)
         for text in stream.notes:
             say(text)
         if stream.sparse:
-            make = partial(SparseWriter, Path(out))
+            make = sparse_writer(out)
         known = None if classes is None else KnownLabels(classes, f"labels of {stream.where}")
         return _from_stream(stream, make, positive, known, block_rows, progress)
 
 
 def _refuse_idle(kind: str, **options: Any) -> None:
     """Raise UsageError for an option that says nothing about this kind of source."""
-    about = {"header": ("csv", "tsv"), "features": ("svmlight",), "zero_based": ("svmlight",), "sparse": ("svmlight", "arrays")}
+    about = {
+        "header": ("csv", "tsv"),
+        "features": ("svmlight",),
+        "zero_based": ("svmlight",),
+        "sparse": ("svmlight", "arrays"),
+        "dtype": ("csv", "tsv", "parquet", "frame", "svmlight"),
+    }
     for name, value in options.items():
         if value is not None and kind not in about[name]:
             option = ("--sparse" if value else "--dense") if name == "sparse" else f"--{name.replace('_', '-')}"
@@ -107,8 +126,8 @@ def _refuse_idle(kind: str, **options: Any) -> None:
 
 
 def _from_arrays(
-    path: Path,
-    out: Path,
+    path: Any,
+    out: str | Path,
     points: str,
     labels: _Labels,
     sparse: bool | None,
@@ -118,12 +137,13 @@ def _from_arrays(
 ) -> Header:
     """From arrays whose shape is known, with labels that fit in memory."""
     with open_rows(path, points) as rows:
-        n, m = check_shape(rows.shape, str(path))
-        dtype = stored_dtype(rows.dtype, str(path))
+        where = "the array" if is_array(path) else str(path)
+        n, m = check_shape(rows.shape, where)
+        dtype = stored_dtype(rows.dtype, where)
         if rows.dtype != dtype:
             note(f"{rows.dtype} cast to {dtype}")
-        values = _labels(path, labels.name, labels.column, n)
-        where = f"labels of {path}"
+        values = _labels(path, labels.given, labels.column, n)
+        where = f"labels of {where}"
         known = None if labels.classes is None else KnownLabels(labels.classes, where)
         if known is not None and tuple(values.shape or ()) not in ((n,), (n, 1)):
             raise BadInputError(f"{where}: expected {n} labels, one a point, got an array of shape {tuple(values.shape or ())}")
@@ -137,25 +157,34 @@ def _from_arrays(
         if (entries is not None) != sparse:
             note(f"stored {'sparse' if sparse else 'dense'}, as {dtype}")
 
-        def made() -> Iterator[tuple[Points, NDArray[Any]]]:
-            for first in range(0, n, size):
-                run = slice(first, min(n, first + size))
-                yield stored_points(rows[run], sparse), mapping(np.asarray(values[run]).reshape(-1))
+        def block(index: int) -> tuple[Points, NDArray[Any]]:
+            run = slice(index * size, min(n, (index + 1) * size))
+            return stored_points(rows[run], sparse), mapping(np.asarray(values[run]).reshape(-1))
 
         with output(out) as make:
-            target = (partial(SparseWriter, out) if sparse else make)(n, m, dtype, size, label=mapping.dtype)
-            _write_in_order(target, made(), _telling(progress, n))
+            target = (sparse_writer(out) if sparse else make)(n, m, dtype, size, label=mapping.dtype)
+            if rows.parallel:
+                fill(target, block, progress)
+            else:
+                _write_in_order(target, map(block, range(target.blocks)), _telling(progress, n))
             return target.finish(mapping.classes, known=known is not None)
 
 
 @dataclass(frozen=True)
 class _Labels:
-    """Where labels beside an array are, and what they mean."""
+    """Labels beside an array, and what they mean."""
 
-    name: str | None  # of a file, or of an array in the source
+    given: Any  # an array, or the name of a file, or of an array in the source
     column: str | None  # of obs
     positive: str | None
     classes: tuple[str, ...] | None  # of a dataset that has some already
+
+
+def sparse_writer(out: str | Path) -> Callable[..., DatasetWriter]:
+    """SparseWriter without its first argument. Raises UsageError for a URL."""
+    if is_url(out):
+        raise UsageError(f"{out}: sparse points are not written to object stores; store them dense, or in a folder")
+    return partial(SparseWriter, Path(out))
 
 
 def stored_points(rows: Any, sparse: bool) -> Points:
@@ -167,21 +196,27 @@ def stored_points(rows: Any, sparse: bool) -> Points:
     return tidied(matrix) if sparse else np.asarray(matrix.toarray())
 
 
-def _labels(path: Path, labels: str | None, label_column: str | None, n: int) -> Any:
+def _labels(path: Any, labels: Any, label_column: str | None, n: int) -> Any:
     """The label array, in memory: at most some bytes a point, where points are hundreds."""
     if label_column is not None:
         if labels is not None:
             raise UsageError("--labels and --label-column: give one of them")
         return obs_labels(path, label_column)
-    if labels is not None and Path(labels).exists():
-        return open_labels(Path(labels))
+    if labels is not None and not isinstance(labels, str | Path):
+        return np.asarray(labels)
+    if is_array(path):
+        if labels is None:
+            raise UsageError("an array has no labels beside its points; give labels, an array or a path")
+        return open_labels(place(labels))
+    if labels is not None and place(labels).exists():
+        return open_labels(place(labels))
     if path.suffix == ".npy" or path.is_dir():
         if labels is None:
             raise UsageError(f"{path}: it has no labels beside the points; give --labels FILE")
-        return open_labels(Path(labels))
+        return open_labels(place(labels))
     if path.suffix == ".h5ad" and labels is None:
         raise UsageError(f"{path}: say which column of obs holds the labels with --label-column NAME")
-    with open_rows(path, labels or "y") as rows:
+    with open_rows(path, "y" if labels is None else str(labels)) as rows:
         if not rows.shape:
             raise BadInputError(f"{path}: the labels {labels or 'y'} are not an array (n,)")
         return rows[0 : rows.shape[0]]
@@ -264,7 +299,8 @@ def _write_in_order(target: DatasetWriter, made: Iterable[tuple[Points, NDArray[
 @contextmanager
 def _writing(target: DatasetWriter, told: Callable[[int], None]) -> Iterator[Callable[..., None]]:
     """Threads that write what is submitted; ``told`` hears how many points are written. All of it is, at the end."""
-    with ThreadPoolExecutor(2, "dfeas-write") as pool:
+    threads, most = (WRITERS, IN_FLIGHT) if isinstance(target.path, Path) else (DISTANT_WRITERS, 2 * DISTANT_WRITERS)
+    with ThreadPoolExecutor(threads, "dfeas-write") as pool:
         waiting: deque[Future[None]] = deque()
         given = 0
 
@@ -277,7 +313,7 @@ def _writing(target: DatasetWriter, told: Callable[[int], None]) -> Iterator[Cal
             nonlocal given
             waiting.append(pool.submit(work, *words))
             given += 1
-            settle(IN_FLIGHT)
+            settle(most)
 
         try:
             yield submit

@@ -53,6 +53,15 @@ def plain(value: Any) -> str:
     return str(value)
 
 
+def require_usable(labels: NDArray[Any], where: str) -> None:
+    """Raise BadInputError for labels that are no numbers, booleans or strings."""
+    usable = labels.dtype.kind in "biufUST" or (
+        labels.dtype.kind == "O" and all(isinstance(v, str) for v in labels.reshape(-1))
+    )
+    if not usable:
+        raise BadInputError(f"{where}: labels of type {labels.dtype} cannot be used; give numbers, booleans or strings")
+
+
 def map_labels(labels: Any, n: int, positive: str | None, where: str, many: bool = False) -> LabelMap:
     """Look at all labels, in runs, and choose the positive class.
 
@@ -67,9 +76,7 @@ def map_labels(labels: Any, n: int, positive: str | None, where: str, many: bool
         if run.dtype.kind == "f" and not np.isfinite(run).all():
             at = first + int(np.flatnonzero(~np.isfinite(run.reshape(-1)))[0])
             raise BadInputError(f"{where}: the label of point {at} is not a finite number; remove or correct it")
-        usable = run.dtype.kind in "biufUST" or (run.dtype.kind == "O" and all(isinstance(v, str) for v in run.reshape(-1)))
-        if not usable:
-            raise BadInputError(f"{where}: labels of type {run.dtype} cannot be used; give numbers, booleans or strings")
+        require_usable(run, where)
         found.update(np.unique(run).tolist())
         if len(found) > _MOST_CLASSES:
             raise BadInputError(f"{where}: more than {_MOST_CLASSES} different labels; is this the label array?")
@@ -120,6 +127,7 @@ class KnownLabels:
 
     def __call__(self, values: NDArray[Any]) -> NDArray[Any]:
         """Labels (b,) of values (b,)."""
+        require_usable(values, self.where)
         found, place = np.unique(values, return_inverse=True)
         if found.dtype.kind == "f" and not np.isfinite(found).all():
             raise BadInputError(f"{self.where}: a label is not a finite number; remove or correct it")

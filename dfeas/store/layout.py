@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from dfeas.errors import CorruptDataError
 from dfeas.passes.points import LOW
+from dfeas.store.places import Place
 
 FORMAT = 1
 MARKER = "dfeas.complete"
@@ -124,12 +124,12 @@ def seal(header: Header) -> str:
     return f"{header.fingerprint} {digest}"
 
 
-def looks_like_dataset(path: Path) -> bool:
+def looks_like_dataset(path: Place) -> bool:
     """Whether a folder was begun by dfeas, finished or not."""
     return (path / LOCK).exists() or (path / MARKER).exists()
 
 
-def require_complete(path: Path) -> str:
+def require_complete(path: Place) -> str:
     """The seal in the completion marker; raises CorruptDataError when ingest did not finish."""
     try:
         return (path / MARKER).read_text(errors="replace").strip()

@@ -7,10 +7,10 @@ import gzip
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO
 
 from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.store.places import Place
 from dfeas.store.sources import DAMAGE
 
 RUN_BYTES = 2 << 20
@@ -30,7 +30,7 @@ class Lines:
 class TextFile:
     """A text file, plain, .gz or .bz2, read in runs; ``share`` of its bytes have been read, ``length`` bytes of text."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Place) -> None:
         self.path, self.share, self.length = path, 0.0, 0
 
     def runs(self) -> Iterator[Lines]:

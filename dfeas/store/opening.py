@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.passes.survey import checksum
 from dfeas.store.across import Across, View
-from dfeas.store.chunks import check_codecs, direct_reader, files_of, rows_of_whole_chunks
+from dfeas.store.chunks import check_codecs, direct_reader, file_reader, files_of, rows_of_whole_chunks, slice_reader
 from dfeas.store.dataset import Dataset
 from dfeas.store.labels import LabelMap, map_labels
 from dfeas.store.layout import (
@@ -30,8 +30,10 @@ from dfeas.store.layout import (
     seal,
     sparse_block_rows,
 )
+from dfeas.store.links import refuse_links
 from dfeas.store.numbers import cast, stored_dtype
 from dfeas.store.picked import open_mask, picked
+from dfeas.store.places import Place, place, speaking, zarr_store
 from dfeas.store.reading import PointReader, RowReader, SliceReader
 from dfeas.store.seen_from import SeenFrom
 from dfeas.store.sparse import CsrFiles, CsrRows, Entries, EntryFiles
@@ -53,6 +55,7 @@ class Source:
     direct: bool = True  # False: read through zarr only
     fingerprint: str = ""  # of the dataset that is meant; none for a foreign array
     cache_bytes: int = 0  # that each process may keep of the blocks it read
+    cache_dir: str = ""  # folder of each machine that keeps blocks of object stores
     point: tuple[float, ...] | None = None  # the points are seen from there, without labels
     view: View | None = None  # the points are seen across a subspace
 
@@ -71,7 +74,7 @@ def for_checker(source: Source) -> Source:
     What it reads of a dataset is compared with the fingerprint of its ingest, so that any reader will do. The fingerprint of a
     foreign array is of what the run's own reader gave: another one has to give the same.
     """
-    return replace(source, direct=looks_like_dataset(Path(source.path)))
+    return replace(source, direct=looks_like_dataset(place(source.path)))
 
 
 def open_source(source: Source) -> Dataset:
@@ -80,27 +83,16 @@ def open_source(source: Source) -> Dataset:
     Raises BadInputError when there is nothing usable at the path, CorruptDataError when it is damaged or incomplete.
     """
     if source.also or source.mask is not None:
-        chosen = None if source.many else source.positive
-        plain = Source("", source.labels, chosen, source.intercept, source.many, direct=source.direct)
-        parts = [open_source(replace(plain, path=path)) for path in (source.path, *source.also)]
-        found = picked(parts, None if source.mask is None else open_mask(Path(source.mask)))
-        return found.against_rest(source.positive) if source.many and source.positive is not None else found
-    path = Path(source.path)
+        return _picked(source)
+    path = place(source.path)
     if not path.exists():
         raise BadInputError(f"{path}: no such file or folder")
-    if looks_like_dataset(path):
-        dataset = _open_dataset(path, source)
-        if source.labels is not None:
-            dataset = _relabelled(dataset, open_labels(Path(source.labels)), source)
-        assert dataset.header is not None, "a dataset has a header"
-        if source.fingerprint not in ("", dataset.header.fingerprint):
-            raise CorruptDataError(
-                f"{path}: not the dataset that the run began with (fingerprint {dataset.header.fingerprint[:12]}, expected "
-                f"{source.fingerprint[:12]}); it was replaced, or another machine sees another one: let all workers see the "
-                "same data, and run again"
-            )
-    else:
-        dataset = _open_foreign(path, source)
+    with speaking(path), speaking(path if source.labels is None else place(source.labels)):
+        dataset = _open_dataset(path, source) if looks_like_dataset(path) else _open_foreign(path, source)
+        if dataset.header is not None:
+            if source.labels is not None:
+                dataset = _relabelled(dataset, open_labels(place(source.labels)), source)
+            _require_same(dataset, source.fingerprint)
     if source.positive is not None and (source.many or (dataset.header is not None and source.labels is None)):
         dataset = dataset.against_rest(source.positive)
     if source.point is not None:
@@ -108,19 +100,40 @@ def open_source(source: Source) -> Dataset:
     return dataset if source.view is None else seen_across(dataset, source.view)
 
 
-def _open_node(path: Path) -> Any:
+def _picked(source: Source) -> Dataset:
+    """The points that the mask keeps, of all stores."""
+    chosen = None if source.many else source.positive
+    plain = Source("", source.labels, chosen, source.intercept, source.many, direct=source.direct, cache_dir=source.cache_dir)
+    parts = [open_source(replace(plain, path=path)) for path in (source.path, *source.also)]
+    found = picked(parts, None if source.mask is None else open_mask(Path(source.mask)))
+    return found.against_rest(source.positive) if source.many and source.positive is not None else found
+
+
+def _require_same(dataset: Dataset, fingerprint: str) -> None:
+    """Raise CorruptDataError when a dataset is not the one that is meant."""
+    if fingerprint not in ("", dataset.fingerprint):
+        raise CorruptDataError(
+            f"{dataset.where}: not the dataset that the run began with (fingerprint {dataset.fingerprint[:12]}, expected "
+            f"{fingerprint[:12]}); it was replaced, or another machine sees another one: let all workers see the same data, "
+            "and run again"
+        )
+
+
+def _open_node(path: Place) -> Any:
     """The zarr array or group at a path, its metadata checked before any chunk is read."""
     if not path.is_dir() or not any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup")):
         raise BadInputError(f"{path}: neither a dfeas dataset nor a zarr array; see dfeas ingest --help for other formats")
     if not (path / "zarr.json").exists():
         raise BadInputError(f"{path}: zarr format 2; only format 3 is read, convert it with zarr or use dfeas ingest")
+    if isinstance(path, Path):
+        refuse_links(path)
     try:
-        return zarr.open(zarr.storage.LocalStore(path, read_only=True), mode="r")
+        return zarr.open(zarr_store(path, read_only=True), mode="r")
     except (KeyError, ValueError, TypeError, AttributeError, zarr.errors.BaseZarrError) as error:
         raise CorruptDataError(f"{path}: its zarr metadata cannot be read: {type(error).__name__}: {error}") from None
 
 
-def _open_array(path: Path, name: str) -> Any:
+def _open_array(path: Place, name: str) -> Any:
     array = _open_node(path)
     if not isinstance(array, zarr.Array):
         raise BadInputError(f"{path}: a zarr group, expected the {name} array; give the path of the array in it")
@@ -128,7 +141,7 @@ def _open_array(path: Path, name: str) -> Any:
     return array
 
 
-def _open_dataset(path: Path, source: Source) -> Dataset:
+def _open_dataset(path: Place, source: Source) -> Dataset:
     marked = require_complete(path)
     group = _open_node(path)
     try:
@@ -165,9 +178,9 @@ def _open_dataset(path: Path, source: Source) -> Dataset:
         raise CorruptDataError(f"{path}: the dataset's attributes are not those that its ingest sealed; ingest it again")
 
     def reader(name: str) -> RowReader:
-        direct = direct_reader(name, path / name, arrays[name], header.block_rows) if source.direct else None
-        array, rows = arrays[name], header.block_rows
-        return direct or SliceReader(f"{path}/{name}", array, header.n, rows, array.dtype, files=files_of(array, rows))
+        array, rows, folder = arrays[name], header.block_rows, path / name
+        direct = direct_reader(name, folder, array, rows, source.cache_dir) if source.direct else None
+        return direct or slice_reader(SliceReader(str(folder), array, header.n, rows, array.dtype), folder, array)
 
     return Dataset(
         where=str(path),
@@ -221,8 +234,10 @@ def _entries(header: Header, arrays: dict[str, Any]) -> Entries:
     return Entries.of(header.n, count, most, header.block_rows, *sizes)
 
 
-def _csr_files(path: Path, arrays: dict[str, Any], header: Header) -> CsrFiles:
+def _csr_files(path: Place, arrays: dict[str, Any], header: Header) -> CsrFiles:
     """The reader of a sparse dataset. Raises CorruptDataError when it is not stored as dfeas does."""
+    if not isinstance(path, Path):
+        raise BadInputError(f"{path}: sparse points are not read from object stores; copy the dataset to this machine")
     broken = CorruptDataError(f"{path}: X is not stored as its ingest did; ingest it again")
     try:
         offsets = np.asarray(arrays["offset"][:], np.int64)
@@ -235,7 +250,7 @@ def _csr_files(path: Path, arrays: dict[str, Any], header: Header) -> CsrFiles:
     readers = {}
     for name, dtypes in wanted.items():
         array = arrays[name]
-        readers[name] = direct_reader(name, path / name, array, array.chunks[0])
+        readers[name] = file_reader(name, path / name, array, array.chunks[0])
         if readers[name] is None or array.dtype.name not in dtypes or array.chunks[0] < 1:
             raise broken
     data, indices, indptr = readers.values()
@@ -258,26 +273,27 @@ def check_shape(shape: tuple[int, ...] | None, where: str) -> tuple[int, int]:
     return n, m
 
 
-def _open_foreign(path: Path, source: Source) -> Dataset:
+def _open_foreign(path: Place, source: Source) -> Dataset:
     array = _open_array(path, "points")
     n, m = check_shape(array.shape, str(path))
     dtype = stored_dtype(array.dtype, str(path))
-    labels = None if source.labels is None else open_labels(Path(source.labels))
+    labels = None if source.labels is None else open_labels(place(source.labels))
     block_rows = rows_of_whole_chunks(array, dtype.itemsize)
     direct = None
     if source.direct and array.dtype == dtype:
-        direct = direct_reader("X", path, array, block_rows)
-    points = direct or SliceReader(str(path), array, n, block_rows, dtype, convert=cast, files=files_of(array, block_rows))
+        direct = direct_reader("X", path, array, block_rows, source.cache_dir)
+    points = direct or slice_reader(SliceReader(str(path), array, n, block_rows, dtype, convert=cast), path, array)
     return _assemble(str(path), points, n, m, dtype, block_rows, labels, source)
 
 
-def open_labels(path: Path) -> Any:
+def open_labels(path: Place) -> Any:
     """A label array by path: zarr, or .npy."""
     if not path.exists():
         raise BadInputError(f"{path}: no such file or folder (labels)")
     if path.suffix == ".npy":
         try:
-            return np.load(path, allow_pickle=False)
+            with path.open("rb") as file:
+                return np.load(file, allow_pickle=False)
         except (ValueError, EOFError, OSError) as error:
             raise CorruptDataError(f"{path}: not a readable .npy file: {error}") from None
     return open_zarr2(path) if is_zarr2(path) else _open_array(path, "label")
@@ -372,13 +388,13 @@ def from_arrays(
     """
     if hasattr(X, "tocsr"):
         if labels is not None:
-            labels = open_labels(Path(labels)) if isinstance(labels, str | Path) else _as_array(labels, "labels")
+            labels = open_labels(place(labels)) if isinstance(labels, str | Path) else _as_array(labels, "labels")
         return _from_sparse(X, labels, Source("", None, positive, intercept, many))
     X = _as_array(X, "X")
     n, m = check_shape(X.shape, "X")
     dtype = stored_dtype(np.dtype(X.dtype), "X")
     if labels is not None:
-        labels = open_labels(Path(labels)) if isinstance(labels, str | Path) else _as_array(labels, "labels")
+        labels = open_labels(place(labels)) if isinstance(labels, str | Path) else _as_array(labels, "labels")
     in_memory = isinstance(X, np.ndarray)
     chunks = getattr(X, "chunks", None)
     regular = chunks is not None and all(isinstance(c, int) for c in chunks)

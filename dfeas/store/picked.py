@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError, CorruptDataError
-from dfeas.store.dataset import Dataset
+from dfeas.store.dataset import AHEAD, Dataset
 from dfeas.store.reading import AnyArray, Buffers, Cost, SliceReader
 
 
@@ -30,6 +30,11 @@ class Picked:
     block_rows: int
 
     overlaps = False  # a thread reads ahead
+
+    @property
+    def distant(self) -> bool:
+        """Whether blocks of a store come over a network."""
+        return any(part.points.distant for part in self.parts)
 
     def _pieces(self, index: int) -> Iterator[tuple[Dataset, int, NDArray[np.int64]]]:
         """(store, block in it, rows of that block) of a block."""
@@ -47,12 +52,20 @@ class Picked:
         rows = min(self.block_rows, self.n - index * self.block_rows)
         first = self.parts[0]
         out = buffers.take("picked", rows * first.m * first.dtype.itemsize).view(first.dtype).reshape(rows, first.m)
-        done = 0
-        for part, block, chosen in self._pieces(index):
+        done, pieces = 0, list(self._pieces(index))
+        self._ask(pieces[:AHEAD])
+        for place, (part, block, chosen) in enumerate(pieces):
+            self._ask(pieces[place + AHEAD : place + AHEAD + 1])
             points = part.read(block, buffers, Cost()).points
             out[done : done + len(chosen)] = points[chosen]
             done += len(chosen)
         return out
+
+    def _ask(self, pieces: Sequence[tuple[Dataset, int, NDArray[np.int64]]]) -> None:
+        """Have blocks of object stores fetched."""
+        if self.distant:
+            for part, block, _ in pieces:
+                part.advise(block)
 
     def advise(self, index: int) -> None:
         """Nothing to do: a thread reads ahead."""

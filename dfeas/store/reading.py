@@ -39,6 +39,10 @@ class Reader(Protocol[T]):
     def overlaps(self) -> bool:
         """Whether ``advise`` alone makes reading overlap with work, so that no thread needs to read ahead."""
 
+    @property
+    def distant(self) -> bool:
+        """Whether blocks come over a network, so that several are asked for before the first is needed."""
+
     def read(self, index: int, buffers: Buffers) -> T:
         """Rows of a block, C order, native byte order; may be a view of a buffer."""
 
@@ -77,6 +81,7 @@ class DirectReader:
     trailer: int  # bytes of checksum after the entries
 
     overlaps = True
+    distant = False
 
     def _path(self, index: int) -> str:
         return f"{self.folder}/{self.key(index)}"
@@ -145,6 +150,9 @@ class SliceReader:
     convert: Callable[[AnyArray], AnyArray] | None = None
     overlaps: bool = False  # True for arrays in memory
     files: Callable[[int], Sequence[str]] | None = None  # block index -> paths of what it is read from, where there are any
+    look: Callable[[str], int] = stamp_of  # path -> number that changes with what it names
+
+    distant = False
 
     def read(self, index: int, buffers: Buffers) -> AnyArray:
         """Slice, cast exactly; raises CorruptDataError when the array cannot be decoded."""
@@ -164,7 +172,7 @@ class SliceReader:
 
     def stamp(self, index: int) -> int | None:
         """Of all files of the block."""
-        return None if self.files is None else hash(tuple(map(stamp_of, self.files(index))))
+        return None if self.files is None else hash(tuple(map(self.look, self.files(index))))
 
 
 @dataclass

@@ -24,6 +24,11 @@ class SeenFrom:
         """As it is stored."""
         return self.inner.points.overlaps
 
+    @property
+    def distant(self) -> bool:
+        """As it is stored."""
+        return self.inner.points.distant
+
     def stored(self, index: int, buffers: Buffers) -> AnyArray:
         """Rows as they are stored."""
         points = self.inner.read(index, buffers, Cost()).points

@@ -36,6 +36,11 @@ class Coded:
         codes = {value: code for code, value in enumerate(dict.fromkeys(labels))}
         return cls(np.array([codes[label] for label in labels], np.int64), list(codes))
 
+    @classmethod
+    def none(cls, count: int) -> Coded:
+        """For points without labels: all alike."""
+        return cls(np.zeros(count, np.int64), [0])
+
     def __getitem__(self, rows: slice) -> Coded:
         return Coded(self.codes[rows], self.values)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import struct
+import threading
 import tokenize
 import zipfile
 import zlib
@@ -18,6 +20,8 @@ from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.store.opening import _open_array
+from dfeas.store.places import Place, seekable
+from dfeas.store.reading import Buffers
 from dfeas.store.sparse_sources import PARTS, SparseRows, kind_and_shape, of_scipy, require_csr
 from dfeas.store.zarr2 import is_zarr2, open_zarr2
 
@@ -41,22 +45,29 @@ DAMAGE = (
 _HDF5 = (".h5", ".hdf5", ".he5", ".h5ad")
 
 
+def _npy_header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type of the array in a .npy stream, which is in C order and has no Python objects."""
+    try:
+        version = npy.read_magic(stream)
+        reader = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, fortran, dtype = reader(stream)
+    except DAMAGE as error:
+        raise CorruptDataError(f"{where}: not a readable .npy array: {error}") from None
+    if dtype.hasobject:
+        raise BadInputError(f"{where}: an array of Python objects is not accepted; save numbers")
+    if fortran and len(shape) > 1:
+        raise BadInputError(f"{where}: stored in Fortran order; save np.ascontiguousarray(array) instead")
+    return tuple(shape), dtype
+
+
 class NpyRows:
     """Rows of a .npy stream in C order, by consecutive slices; memory is one slice."""
 
+    parallel = False
+
     def __init__(self, stream: IO[bytes], where: str) -> None:
         self._stream, self._where, self._next = stream, where, 0
-        try:
-            version = npy.read_magic(stream)
-            reader = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-            shape, fortran, self.dtype = reader(stream)
-        except DAMAGE as error:
-            raise CorruptDataError(f"{where}: not a readable .npy array: {error}") from None
-        if self.dtype.hasobject:
-            raise BadInputError(f"{where}: an array of Python objects is not accepted; save numbers")
-        if fortran and len(shape) > 1:
-            raise BadInputError(f"{where}: stored in Fortran order; save np.ascontiguousarray(array) instead")
-        self.shape = tuple(shape)
+        self.shape, self.dtype = _npy_header(stream, where)
 
     def __getitem__(self, rows: slice) -> NDArray[Any]:
         first, stop, _ = rows.indices(self.shape[0])
@@ -74,8 +85,34 @@ class NpyRows:
         return np.frombuffer(content, self.dtype).reshape(stop - first, *self.shape[1:])
 
 
+class NpyFile:
+    """Rows of a .npy file, any of them and by several threads: a slice is valid until its thread asks for the next one."""
+
+    parallel = True
+
+    def __init__(self, file: IO[bytes], where: str) -> None:
+        self._file, self._where, self._held = file, where, threading.local()
+        self.shape, self.dtype = _npy_header(file, where)
+        self._begin = file.tell()
+
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
+        first, stop, _ = rows.indices(self.shape[0])
+        row = int(np.prod(self.shape[1:], dtype=np.int64)) * self.dtype.itemsize
+        if not hasattr(self._held, "buffers"):
+            self._held.buffers = Buffers()
+        buffer, done = self._held.buffers.take("rows", (stop - first) * row), 0
+        while done < buffer.size:
+            got = os.preadv(self._file.fileno(), [buffer.data[done:]], self._begin + first * row + done)
+            if got == 0:
+                raise CorruptDataError(f"{self._where}: ends at row {first + done // row} of {self.shape[0]}")
+            done += got
+        return np.asarray(buffer.view(self.dtype).reshape(stop - first, *self.shape[1:]))
+
+
 class _StoredRows:
     """Rows of an HDF5 or zarr array; damage becomes CorruptDataError."""
+
+    parallel = False
 
     def __init__(self, dataset: Any, where: str) -> None:
         self._dataset, self._where = dataset, where
@@ -90,12 +127,20 @@ class _StoredRows:
             raise CorruptDataError(f"{self._where}: damaged from row {rows.start}: {error}") from None
 
 
+def is_array(source: Any) -> bool:
+    """Whether a source is an array of Python, not a path or a data frame."""
+    return hasattr(source, "shape") and hasattr(source, "dtype") and not hasattr(source, "__arrow_c_stream__")
+
+
 @contextmanager
-def open_rows(path: Path, name: str) -> Iterator[Any]:
+def open_rows(path: Any, name: str) -> Iterator[Any]:
     """The array ``name`` of a file as something with ``shape``, ``dtype`` and consecutive row slices.
 
-    ``name`` is a member of .npz, a dataset of HDF5, ignored for .npy and for a zarr array.
+    ``path`` is a place, or an array of Python; ``name`` a member of .npz, a dataset of HDF5, ignored for others.
     """
+    if is_array(path):
+        yield _StoredRows(path, "the array")
+        return
     if not path.exists():
         raise BadInputError(f"{path}: no such file or folder")
     with ExitStack() as stack:
@@ -103,7 +148,8 @@ def open_rows(path: Path, name: str) -> Iterator[Any]:
             array = open_zarr2(path) if is_zarr2(path) else _open_array(path, name)
             yield _StoredRows(array, str(path))
         elif path.suffix == ".npy":
-            yield NpyRows(stack.enter_context(path.open("rb")), str(path))
+            file = stack.enter_context(path.open("rb"))
+            yield NpyFile(file, str(path)) if isinstance(path, Path) else NpyRows(file, str(path))
         elif path.suffix == ".npz" and name not in (members := _members(path)) and of_scipy(members):
             yield _npz_sparse(stack, path)
         elif path.suffix == ".npz":
@@ -119,19 +165,19 @@ def open_rows(path: Path, name: str) -> Iterator[Any]:
             )
 
 
-def _members(path: Path) -> list[str]:
+def _members(path: Place) -> list[str]:
     """Names of the arrays in an .npz file."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(seekable(path)) as archive:
             return [entry.removesuffix(".npy") for entry in archive.namelist()]
     except DAMAGE as error:
         raise CorruptDataError(f"{path}: not a readable .npz file: {error}") from None
 
 
-def _npz_sparse(stack: ExitStack, path: Path) -> SparseRows:
+def _npz_sparse(stack: ExitStack, path: Place) -> SparseRows:
     """A sparse matrix that SciPy saved."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(seekable(path)) as archive:
             kind, shape = kind_and_shape(archive)
     except DAMAGE as error:
         raise CorruptDataError(f"{path}: not a readable sparse matrix: {error}") from None
@@ -141,9 +187,9 @@ def _npz_sparse(stack: ExitStack, path: Path) -> SparseRows:
 
 
 @contextmanager
-def _npz_member(path: Path, name: str) -> Iterator[IO[bytes]]:
+def _npz_member(path: Place, name: str) -> Iterator[IO[bytes]]:
     try:
-        archive = zipfile.ZipFile(path)
+        archive = zipfile.ZipFile(seekable(path))
     except DAMAGE as error:
         raise CorruptDataError(f"{path}: not a readable .npz file: {error}") from None
     with archive:
@@ -158,9 +204,9 @@ def _npz_member(path: Path, name: str) -> Iterator[IO[bytes]]:
             yield stream
 
 
-def _hdf5_node(stack: ExitStack, path: Path, name: str) -> Any:
+def _hdf5_node(stack: ExitStack, path: Place, name: str) -> Any:
     try:
-        file = stack.enter_context(h5py.File(path, "r"))
+        file = stack.enter_context(h5py.File(seekable(path), "r"))
     except OSError as error:
         raise CorruptDataError(f"{path}: not a readable HDF5 file, truncated or damaged: {error}") from None
     found = file.get(name)

@@ -125,6 +125,7 @@ class CsrFiles:
     indptr: DirectReader
 
     overlaps = True
+    distant = False
 
     def _range(self, index: int) -> tuple[int, int]:
         return int(self.offsets[index]), int(self.offsets[index + 1])
@@ -169,6 +170,7 @@ class CsrRows:
     convert: Callable[[NDArray[Any]], NDArray[Any]]
 
     overlaps = True
+    distant = False
 
     def read(self, index: int, buffers: Buffers) -> csr_array:
         """A block, of views where types allow."""

@@ -81,6 +81,7 @@ class SparseWriter(DatasetWriter):
         provisional: bool = False,
     ) -> None:
         super().__init__(path, n, m, dtype, block_rows, names, label, provisional)
+        self._folder = path
         index = np.dtype(np.int32 if m < 2**31 else np.int64)
         self._data, self._indices = _Appended(path / "part" / "data", self.dtype), _Appended(path / "part" / "indices", index)
         self._offsets = [0]
@@ -120,7 +121,7 @@ class SparseWriter(DatasetWriter):
         """A chunk of indptr; the last one has the end, too, and is filled up."""
         filled = np.zeros(self.block_rows, "<i8")
         filled[: len(values)] = values
-        with (self.path / "part" / "indptr" / f"c.{index}").open("wb") as file:
+        with (self._folder / "part" / "indptr" / f"c.{index}").open("wb") as file:
             file.write(filled.data)
             file.write(crc32c.crc32c(filled.view(np.uint8)).to_bytes(4, "little"))
 
@@ -129,7 +130,7 @@ class SparseWriter(DatasetWriter):
         last, within = divmod(self.n, self.block_rows)
         ends = np.asarray(self._offsets[-1:], np.int64)
         if within:
-            held = np.fromfile(self.path / "part" / "indptr" / f"c.{last}", "<i8", within)
+            held = np.fromfile(self._folder / "part" / "indptr" / f"c.{last}", "<i8", within)
             ends = np.append(held, ends)
         self._put_indptr(last, ends)
         group = self._group.create_group("X", attributes={**ENCODING, "shape": [self.n, self.m]})
@@ -138,10 +139,10 @@ class SparseWriter(DatasetWriter):
             chunk = appended.finish()
             self._create(name, (count,), (chunk,), appended.dtype, 0, group)
         self._create("indptr", (self.n + 1,), (self.block_rows,), np.dtype(np.int64), 0, group)
-        for folder in (self.path / "part").iterdir():
+        for folder in (self._folder / "part").iterdir():
             for file in folder.iterdir():
-                file.rename(self.path / "X" / folder.name / file.name)
-        shutil.rmtree(self.path / "part")
+                file.rename(self._folder / "X" / folder.name / file.name)
+        shutil.rmtree(self._folder / "part")
         offsets = self._create("offset", (len(self._offsets),), (len(self._offsets),), np.dtype(np.int64), 0)
         offsets[:] = np.asarray(self._offsets)
         most = int(np.diff(self._offsets).max())

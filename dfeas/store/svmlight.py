@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +19,7 @@ from dfeas.errors import BadInputError, UsageError
 from dfeas.store.layout import SPARSE_BELOW
 from dfeas.store.lines import Lines, TextFile
 from dfeas.store.numerals import NUMBER, numbers
+from dfeas.store.places import Place
 from dfeas.store.signs import Coded
 from dfeas.store.sparse import block_of
 from dfeas.store.streams import Batch, in_order
@@ -52,7 +52,7 @@ class Svmlight:
 
     names: Sequence[str] | None = None
 
-    def __init__(self, path: Path, features: int | None = None, zero_based: bool = False, sparse: bool | None = None) -> None:
+    def __init__(self, path: Place, features: int | None = None, zero_based: bool = False, sparse: bool | None = None) -> None:
         self.where, self.dtype = str(path), np.dtype(np.float64)
         self._base = 0 if zero_based else 1
         self._given = features is not None
@@ -145,6 +145,8 @@ class Svmlight:
                 raise BadInputError(f"{at}: index 0, expected 1 or more; if indices begin with 0 say --zero-based")
             if place <= last:
                 raise BadInputError(f"{at}: index {place} after {last}; indices must ascend, sort them")
+            if place >= self.m + self._base and not self._given:  # the last index of some line is the greatest
+                raise BadInputError(f"{at}: index {place} is not the last, and greater; indices must ascend, sort them")
             if place >= self.m + self._base:
                 raise BadInputError(f"{at}: index {place} is beyond the {self.m} features; give a larger --features")
             yield place - self._base, _number(value, f"{at}: index {place}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow
@@ -13,6 +12,8 @@ import pyarrow.parquet
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.store.columns import dtype_of, labels_of, place_of, points_of
 from dfeas.store.numbers import joint_dtype
+from dfeas.store.places import Place, seekable
+from dfeas.store.signs import Coded
 from dfeas.store.streams import Batch, in_order
 
 _KINDS = {"float64": "double", "float32": "float", "float16": "halffloat"}
@@ -27,15 +28,14 @@ class Table:
 
     sparse = False
 
-    def __init__(self, schemas: Sequence[Any], n: int, label_column: str | None, where: str) -> None:
+    def __init__(self, schemas: Sequence[Any], n: int, label_column: str | None, where: str, labelled: bool = True) -> None:
         self.where, self._n = where, n
         columns = list(schemas[0].names)
         if not columns:
             raise BadInputError(f"{where}: no columns")
-        label = place_of(label_column, columns, where)
-        if columns.count(columns[label]) > 1:
-            raise BadInputError(f"{where}: {columns.count(columns[label])} columns are called {columns[label]}; rename them")
-        self._label = columns[label]
+        self._label = columns[place_of(label_column, columns, where)] if labelled else None
+        if columns.count(self._label) > 1:
+            raise BadInputError(f"{where}: {columns.count(self._label)} columns are called {self._label}; rename them")
         indices = _index_columns(schemas[0]) - {self._label}
         self.names: Sequence[str] = [name for name in columns if name != self._label and name not in indices]
         self.m = len(self.names)
@@ -59,8 +59,14 @@ class Table:
 
     def _batch(self, first: int, part: Any) -> Batch:
         places = [part.schema.get_field_index(name) for name in self.names]
-        labels = labels_of(part.column(part.schema.get_field_index(self._label)), first, self.where, self._label)
+        labels = Coded.none(part.num_rows)
+        if self._label is not None:
+            labels = labels_of(part.column(part.schema.get_field_index(self._label)), first, self.where, self._label)
         return Batch(points_of(part, places, self.dtype, first, self.where), labels)
+
+    @property
+    def _wanted(self) -> list[str]:
+        return [*self.names, *(() if self._label is None else (self._label,))]
 
     def _batch_rows(self) -> int:
         return max(1, BATCH_BYTES // (self.m * self.dtype.itemsize))
@@ -69,7 +75,7 @@ class Table:
 class Parquet(Table):
     """A Parquet file, or all of a folder in the order of their paths; read by row groups."""
 
-    def __init__(self, path: Path, label_column: str | None) -> None:
+    def __init__(self, path: Place, label_column: str | None, labelled: bool = True) -> None:
         self._paths = parquet_files(path) if path.is_dir() else [path]
         schemas, n = [], 0
         for each in self._paths:
@@ -80,7 +86,7 @@ class Parquet(Table):
             if sorted(schema.names) != sorted(schemas[0].names):
                 odd = sorted(set(schema.names) ^ set(schemas[0].names)) or schema.names
                 raise BadInputError(f"{each}: other columns than {self._paths[0].name} ({', '.join(odd[:5])})")
-        super().__init__(schemas, n, label_column, str(path))
+        super().__init__(schemas, n, label_column, str(path), labelled)
 
     def batches(self) -> Generator[Batch, None, None]:
         """All points; see Stream."""
@@ -91,7 +97,7 @@ class Parquet(Table):
         for path in self._paths:
             try:
                 with _open(path) as file:
-                    for part in file.iter_batches(self._batch_rows(), columns=[*self.names, self._label]):
+                    for part in file.iter_batches(self._batch_rows(), columns=self._wanted):
                         yield first, part
                         first += part.num_rows
             except (pyarrow.ArrowException, OSError) as error:
@@ -101,9 +107,9 @@ class Parquet(Table):
 class Frame(Table):
     """A data frame in memory that speaks Arrow: pyarrow tables, pandas 2.2, polars."""
 
-    def __init__(self, frame: Any, label_column: str | None) -> None:
+    def __init__(self, frame: Any, label_column: str | None, labelled: bool = True) -> None:
         self._table = pyarrow.table(frame)
-        super().__init__([self._table.schema], self._table.num_rows, label_column, "the data frame")
+        super().__init__([self._table.schema], self._table.num_rows, label_column, "the data frame", labelled)
 
     def batches(self) -> Generator[Batch, None, None]:
         """All points; see Stream."""
@@ -116,14 +122,14 @@ class Frame(Table):
             first += part.num_rows
 
 
-def parquet_files(folder: Path) -> list[Path]:
+def parquet_files(folder: Place) -> Sequence[Place]:
     """The Parquet files below a folder, in the order of their paths."""
     return sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES and path.is_file())
 
 
-def _open(path: Path) -> Any:
+def _open(path: Place) -> Any:
     try:
-        return pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
+        return pyarrow.parquet.ParquetFile(seekable(path), pre_buffer=False, buffer_size=1 << 20)
     except (pyarrow.ArrowException, OSError) as error:
         raise CorruptDataError(f"{path}: not a readable Parquet file, truncated or damaged: {_line(error)}") from None
 

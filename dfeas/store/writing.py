@@ -16,14 +16,13 @@ from typing import Any
 import numpy as np
 import zarr
 import zarr.codecs
-import zarr.storage
 from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.passes.block import Block, Points, norms
 from dfeas.passes.survey import EMPTY, NORM_RANGE, Summary, Survey, checksum
 from dfeas.store.layout import APPENDED, ATTRIBUTE, FORMAT, LOCK, MARKER, Header, fingerprint, seal
-from dfeas.store.placing import placed
+from dfeas.store.places import Place, place, put, put_whole, remove, zarr_store
 
 _SURVEY = Survey()
 CODES = "code"
@@ -39,7 +38,7 @@ class DatasetWriter:
 
     def __init__(
         self,
-        path: Path,
+        path: Place,
         n: int,
         m: int,
         dtype: np.dtype[Any],
@@ -52,7 +51,7 @@ class DatasetWriter:
         self._names = names
         self._summaries: dict[int, Summary] = {}
         self._checksums: dict[int, tuple[int, int, int]] = {}
-        self._group = zarr.create_group(zarr.storage.LocalStore(path), zarr_format=3)
+        self._group = zarr.create_group(zarr_store(path, read_only=False), zarr_format=3)
         self._create_points()
         self._arrays = {
             "label": self._create(CODES if provisional else "label", (n,), (block_rows,), np.dtype(label), 0),
@@ -89,27 +88,26 @@ class DatasetWriter:
         norm = norms(points)
         self._summaries[index] = _SURVEY.scan(Block.of(index * self.block_rows, points, label, norm))
         refuse_unusable(self._summaries[index], str(self.path), self._names)
-        self._checksums[index] = checksum(points), checksum(label), checksum(norm)
-        self._store_points(index, points, self._checksums[index][0])
-        self._store("label", self._arrays["label"], index, label, self._checksums[index][1])
-        self._store("norm", self._arrays["norm"], index, norm, self._checksums[index][2])
+        of_points, of_label = self._summaries[index].checksums[0][1:]
+        self._checksums[index] = of_points, of_label, checksum(norm)
+        self._store_points(index, points, of_points)
+        self._store(self._arrays["label"], index, label, of_label)
+        self._store(self._arrays["norm"], index, norm, self._checksums[index][2])
 
     def _check(self, index: int, points: Any) -> None:
         """Raise BadInputError when a block is none; an array always is one."""
 
     def _store_points(self, index: int, points: Any, crc: int) -> None:
-        self._store("X", self._points, index, points, crc)
+        self._store(self._points, index, points, crc)
 
-    def _store(self, name: str, array: Any, index: int, values: NDArray[Any], crc: int) -> None:
+    def _store(self, array: Any, index: int, values: NDArray[Any], crc: int) -> None:
         """Write one chunk. A whole one is its entries and their checksum, which is known; zarr fills up a shorter one."""
         first = index * self.block_rows
         if len(values) < self.block_rows or not np.little_endian:
             array[first : first + len(values)] = values
             return
         key = array.metadata.encode_chunk_key((index, *(0,) * (values.ndim - 1)))
-        with (self.path / array.path / key).open("wb") as file:
-            file.write(np.ascontiguousarray(values).data)
-            file.write(crc.to_bytes(4, "little"))
+        put(self.path / array.path / key, np.ascontiguousarray(values).data, crc.to_bytes(4, "little"))
 
     def relabel(self, table: NDArray[Any]) -> None:
         """Write the labels ``table[code]`` of all provisional codes: a stream tells only at its end which classes it has."""
@@ -120,9 +118,9 @@ class DatasetWriter:
             label = table[np.asarray(codes[rows])]
             points, _, norm = self._checksums[index]
             self._checksums[index] = points, checksum(label), norm
-            self._store("label", self._arrays["label"], index, label, self._checksums[index][1])
+            self._store(self._arrays["label"], index, label, self._checksums[index][1])
             self._summaries[index] = replace(self._summaries[index], positive=int((label > 0).sum()))
-        shutil.rmtree(self.path / CODES)
+        remove(self.path / CODES)
 
     def _counts(self, classes: int) -> tuple[int, ...]:
         """Points of each class, from labels that are codes."""
@@ -171,8 +169,7 @@ class DatasetWriter:
             **more,
         )
         self._group.attrs[ATTRIBUTE] = header.to_json()
-        with placed(self.path / MARKER) as file:
-            file.write(f"{seal(header)}\n".encode())
+        put_whole(self.path / MARKER, f"{seal(header)}\n".encode())
         return header
 
     def _finish_points(self) -> dict[str, Any]:
@@ -211,12 +208,19 @@ def refuse_unusable(summary: Summary, where: str, names: Sequence[str] | None = 
 
 
 @contextmanager
-def output(path: Path) -> Iterator[Callable[..., DatasetWriter]]:
+def output(where: str | Place) -> Iterator[Callable[..., DatasetWriter]]:
     """Make the dataset's folder, hold its lock, and remove everything again when the body raises.
 
     The body gets DatasetWriter without its first argument. A folder that an interrupted ingest left is started afresh. Raises
     UsageError when the path exists already or another process writes there.
     """
+    path = place(where)
+    if not isinstance(path, Path):
+        from dfeas.store.objects.output import claimed
+
+        with claimed(path, MARKER):
+            yield partial(DatasetWriter, path)
+        return
     lock = claim(path, MARKER)
     try:
         yield partial(DatasetWriter, path)
@@ -231,7 +235,7 @@ def output(path: Path) -> Iterator[Callable[..., DatasetWriter]]:
 
 @contextmanager
 def writer(
-    path: Path, n: int, m: int, dtype: np.dtype[Any], block_rows: int, label: np.dtype[Any] | type = np.int8
+    path: str | Place, n: int, m: int, dtype: np.dtype[Any], block_rows: int, label: np.dtype[Any] | type = np.int8
 ) -> Iterator[DatasetWriter]:
     """``output`` for a dataset whose size and type of labels are known."""
     with output(path) as make:

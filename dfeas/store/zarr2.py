@@ -8,21 +8,24 @@ from typing import Any
 
 import zarr
 import zarr.errors
-import zarr.storage
 
 from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.store.links import refuse_links
+from dfeas.store.places import Place, zarr_store
 
 _METADATA = ".zarray"
 _COMPRESSORS = {"blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"}
 
 
-def is_zarr2(path: Path) -> bool:
+def is_zarr2(path: Place) -> bool:
     """Whether a folder is an array of zarr format 2."""
     return (path / _METADATA).is_file() and not (path / "zarr.json").exists()
 
 
-def open_zarr2(path: Path) -> Any:
+def open_zarr2(path: Place) -> Any:
     """The array. Raises BadInputError for filters, objects and unknown compressors, CorruptDataError for missing chunks."""
+    if isinstance(path, Path):
+        refuse_links(path)
     try:
         values = json.loads((path / _METADATA).read_text())
         compressor = (values["compressor"] or {"id": None})["id"]
@@ -34,7 +37,7 @@ def open_zarr2(path: Path) -> Any:
     if compressor is not None and compressor not in _COMPRESSORS:
         raise BadInputError(f"{path}: compressor {compressor} is not accepted; write it again with zstd or none")
     try:
-        array = zarr.open_array(zarr.storage.LocalStore(path, read_only=True), mode="r", zarr_format=2)
+        array = zarr.open_array(zarr_store(path, read_only=True), mode="r", zarr_format=2)
         missing = array.nchunks - array.nchunks_initialized
     except (KeyError, ValueError, TypeError, AttributeError, zarr.errors.BaseZarrError) as error:
         raise CorruptDataError(f"{path}: its zarr metadata cannot be read: {type(error).__name__}: {error}") from None

@@ -88,6 +88,10 @@ class Flaky:
     def overlaps(self) -> bool:
         return self.inner.overlaps
 
+    @property
+    def distant(self) -> bool:
+        return self.inner.distant
+
     def read(self, index: int, buffers: Buffers) -> Any:
         if self.count.next() != self.k:
             return self.inner.read(index, buffers)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import dask.array
 import h5py
 import numpy as np
 import pyarrow as pa
@@ -430,7 +431,9 @@ def test_zarr2_that_could_run_code_or_lost_chunks_is_refused(tmp_path: Path, dat
     ("name", "options", "words"),
     [
         ("a.csv", {}, r"say which column holds the labels with --label-column NAME; the columns are f0, f1"),
-        ("a.csv", {"label_column": "class", "labels": "y"}, "--labels y"),
+        ("a.csv", {"label_column": "class", "labels": "y"}, "--labels and --label-column: give one of them"),
+        ("a.svm", {"labels": "y"}, "--labels y: svmlight has its labels beside the points"),
+        ("a.npz", {"dtype": "float32"}, "--dtype is for csv and tsv and parquet and frame and svmlight; this is arrays"),
         ("a.csv", {"label_column": "class", "features": 3}, "--features is for svmlight; this is csv"),
         ("a.csv", {"label_column": "class", "format": "json"}, "format json: expected one of csv"),
         ("a.svm", {"header": True}, "--header is for csv and tsv"),
@@ -449,6 +452,63 @@ def test_options_that_do_not_apply_are_refused(
     with pytest.raises(UsageError, match=words):
         ingest(tmp_path / name, tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
+
+
+def test_labels_may_lie_elsewhere_and_numbers_be_rounded(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((3000, 3)), np.where(rng.random(3000) < 0.5, "in", "out")
+    np.save(tmp_path / "y.npy", y)
+    table = pa.table([*X.T], names=["a", "b", "c"])
+    pq.write_table(table, tmp_path / "a.parquet")
+    pa.csv.write_csv(table, tmp_path / "a.csv")
+    (tmp_path / "bare.csv").write_bytes((tmp_path / "a.csv").read_bytes().partition(b"\n")[2])
+    narrow = ingest(X.astype(np.float32), tmp_path / "expected", labels=y)
+    for index, name in enumerate(("a.csv", "bare.csv", "a.parquet", table)):
+        src = tmp_path / name if isinstance(name, str) else name
+        notes: list[str] = []
+        found = ingest(src, tmp_path / f"{index}", labels=str(tmp_path / "y.npy"), dtype="float32", note=notes.append)
+        assert found.fingerprint == narrow.fingerprint
+        assert found.classes == ("in", "out")
+        assert "rounded to float32, as asked" in notes
+    for count in (2999, 3001):
+        np.save(tmp_path / "y.npy", np.resize(y, count))
+        with pytest.raises(BadInputError, match=f"a.csv: {count} labels for 3000( or more)? points; give one a point"):
+            ingest(tmp_path / "a.csv", tmp_path / "out", labels=str(tmp_path / "y.npy"))
+        assert not (tmp_path / "out").exists()
+    (tmp_path / "a.svm").write_text("1 1:1e300\n2 1:2\n")
+    with pytest.raises(BadInputError, match=r"point 0: 1e\+300 is too large for float32; store float64"):
+        ingest(tmp_path / "a.svm", tmp_path / "out", dtype="float32")
+
+
+def test_arrays_of_python_are_ingested_as_files_are(tmp_path: Path, data: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = data
+    np.savez(tmp_path / "a.npz", X=X, y=y)
+    expected = ingest(tmp_path / "a.npz", tmp_path / "expected", block_rows=64).fingerprint
+    lazy = dask.array.from_array(X, chunks=(50, 2))
+    for index, (points, labels) in enumerate(
+        [(X, y), (X[:, ::-1][:, ::-1], y.tolist()), (lazy, dask.array.from_array(y, chunks=77))]
+    ):
+        assert ingest(points, tmp_path / f"{index}", labels=labels, block_rows=64).fingerprint == expected
+    with pytest.raises(BadInputError, match="call compute_chunk_sizes"):
+        ingest(lazy[lazy[:, 0] > 0], tmp_path / "out", labels=y)
+    with pytest.raises(UsageError, match="give labels, an array or a path"):
+        ingest(X, tmp_path / "out")
+
+
+def test_a_damaged_chunk_of_zarr_3_is_corrupt_and_leaves_nothing(tmp_path: Path, data: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = data
+    np.save(tmp_path / "y.npy", y)
+    for name, options in {"zstd": {}, "crc": {"compressors": zarr.codecs.Crc32cCodec()}}.items():
+        zarr.create_array(tmp_path / name, data=X, chunks=(64, X.shape[1]), **options)
+        chunk = tmp_path / name / "c" / "2" / "0"
+        whole = chunk.read_bytes()
+        for content in (whole[: len(whole) // 2], whole[:9] + bytes([whole[9] ^ 16]) + whole[10:], b"", None):
+            chunk.unlink(missing_ok=True)
+            if content is not None:
+                chunk.write_bytes(content)
+            with pytest.raises(CorruptDataError, match=r"damaged from row|chunks are missing"):
+                ingest(tmp_path / name, tmp_path / "out", labels=str(tmp_path / "y.npy"), block_rows=64)
+            assert not (tmp_path / "out").exists()
 
 
 def test_other_objects_and_unknown_names_are_refused(tmp_path: Path) -> None:
@@ -555,7 +615,7 @@ def outcome(action: Callable[[], Any]) -> tuple[Any, DfeasError | None]:
 def test_svmlight_at_once_and_line_by_line_are_the_same(text: bytes, zero_based: bool) -> None:
     found = svmlight._parse_run(text, 200, 0 if zero_based else 1)
     reader = Svmlight.__new__(Svmlight)
-    reader.where, reader.m, reader._base = "here", 200, 0 if zero_based else 1
+    reader.where, reader.m, reader._base, reader._given = "here", 200, 0 if zero_based else 1, True
     expected, error = outcome(lambda: reader._parse_lines(lines.Lines(1, text)))
     if error is not None:
         assert found is None, text
@@ -593,21 +653,34 @@ def test_csv_at_once_and_line_by_line_are_the_same(tmp_path_factory: pytest.Temp
         assert labels[0] == labels[1]
 
 
-@settings(max_examples=120)
+FUZZED = [
+    ("a.svm", SVMLIGHT, {}),
+    ("a.svm", SVMLIGHT, {"features": 4}),
+    ("a.svm", SVMLIGHT, {"zero_based": True}),
+    ("a.csv", CSV, {"label_column": "y"}),
+    ("a.csv", CSV, {"label_column": "0", "header": False}),
+    ("a.tsv", CSV.replace(b",", b"\t"), {"label_column": "y", "positive": "u"}),
+]
+
+
+@settings(max_examples=140)
 @given(st.data())
 def test_mutated_files_are_ingested_or_refused_in_one_line(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     folder = tmp_path_factory.mktemp("fuzz")
-    name, content, options = data.draw(
-        st.sampled_from([("a.svm", SVMLIGHT, {}), ("a.svm", SVMLIGHT, {"features": 4}), ("a.csv", CSV, {"label_column": "y"})])
-    )
-    (folder / name).write_bytes(data.draw(mutated(content)))
-    _, error = outcome(lambda: ingest(folder / name, folder / "out", **options))
+    name, content, options = data.draw(st.sampled_from(FUZZED))
+    packed = data.draw(st.sampled_from(["", "", ".gz", ".bz2"] if name == "a.svm" else ["", "", ".gz"]))
+    pack = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress}[packed]
+    damaged = packed and data.draw(st.booleans())  # after it was packed
+    content = data.draw(mutated(pack(content))) if damaged else pack(data.draw(mutated(content)))
+    (folder / f"{name}{packed}").write_bytes(content)
+    _, error = outcome(lambda: ingest(folder / f"{name}{packed}", folder / "out", **options))
     if error is None:
         assert np.isfinite(stored(folder / "out")).all()
     else:
-        assert error.exit_code in (2, 4)
+        assert error.exit_code in ((2, 4, 5) if damaged else (2, 4))
+        assert "\n" not in str(error)
         assert not (folder / "out").exists()
 
 

@@ -1,0 +1,156 @@
+"""A pass over a dataset in an object store against plain requests for the same objects.
+
+    python benchmarks/object_store.py --mb 400 --latency 0,20
+
+An S3 server (moto) in another process on loopback, which may wait some milliseconds before each answer, as a distant one does.
+A pass of the smooth perceptron's question by two threads, with 1 to 32 requests under way, against as many threads that ask
+for the same objects by obstore and drop them; then from the cache on disk. "Share" is the speed of the pass as a share of the
+plain requests', the median over turns, in turns. Also what a share of refused requests (503) costs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from statistics import median
+from typing import Any
+
+import boto3
+import numpy as np
+import obstore
+from moto.moto_server.werkzeug_app import create_backend_app
+from werkzeug.serving import WSGIRequestHandler, make_server
+
+from dfeas.engine import LocalEngine
+from dfeas.instances import Instance, generate
+from dfeas.passes import Softmin
+from dfeas.store import Source, open_source
+from dfeas.store.objects import ahead
+from dfeas.store.objects.path import ObjectPath
+
+URL = "s3://bucket/data"
+
+
+class Handler(WSGIRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log(self, *words: Any) -> None:
+        """Nothing."""
+
+
+def serve() -> None:
+    """An S3 server that waits and refuses as a request for ``/-/SECONDS/EVERY`` said last; prints its port."""
+    wait, refused = 0.0, 0
+    app, count = create_backend_app("s3"), iter(range(1 << 60))
+    objects: dict[str, tuple[bytes, str, list[tuple[str, str]]]] = {}
+    lock = threading.Lock()
+
+    def door(environ: dict[str, Any], start: Any) -> Any:
+        nonlocal wait, refused
+        path = environ["PATH_INFO"]
+        if path.startswith("/-/"):
+            wait, refused = float(path.split("/")[2]), int(path.split("/")[3])
+            start("200 OK", [])
+            return [b""]
+        time.sleep(wait)
+        if refused and "/X/c." in path and environ["REQUEST_METHOD"] == "GET" and next(count) % refused == 0:
+            start("503 Slow Down", [])
+            return [b""]
+        if environ["REQUEST_METHOD"] != "GET" or "/X/c." not in path:
+            return app(environ, start)
+        # moto's own work for each byte would be all that is measured: blocks are answered as it answered first
+        with lock:
+            if path not in objects:
+                said: list[Any] = []
+                content = b"".join(app(environ, lambda status, headers, *_: said.extend((status, headers))))
+                objects[path] = content, said[0], said[1]
+        content, status, headers = objects[path]
+        start(status, headers)
+        return [content]
+
+    server = make_server("127.0.0.1", 0, door, threaded=True, request_handler=Handler)
+    server.daemon_threads = True
+    print(server.server_port, flush=True)
+    server.serve_forever()
+
+
+def plain(names: list[str], threads: int) -> float:
+    """Seconds of plain requests by so many threads."""
+    folder = ObjectPath.of(URL)
+    with ThreadPoolExecutor(threads) as pool:
+        began = time.perf_counter()
+        size = sum(pool.map(lambda name: len(obstore.get(folder.bucket.store, f"{folder.key}/X/{name}").bytes()), names))
+        assert size
+        return time.perf_counter() - began
+
+
+def passes(engine: LocalEngine, m: int) -> float:
+    """Seconds of a pass."""
+    engine.run(Softmin(np.full((m, 1), m**-0.5), np.ones(1)))
+    return engine.cost.wall_seconds
+
+
+def measure(mb: int, m: int, latencies: list[float], requests: list[int], turns: int, server: str) -> None:
+    n = mb * 1_000_000 // (4 * m)
+    header = generate(Instance("planted", m, n, 0.05), URL)
+    names = [f"c.{i}.0" for i in range(-(-n // header.block_rows))]
+    print(f"{n} points of {m} features, {len(names)} objects; {turns} turns after one to warm up\n")
+    print("| latency ms | requests under way | refused | plain MB/s | pass MB/s | share |")
+    print("|---|---|---|---|---|---|")
+    size = 4 * m * n / 1e6
+    for latency in latencies:
+        for most in requests:
+            for every in (0, 10) if most == max(requests) else (0,):
+                urllib.request.urlopen(f"{server}/-/{latency / 1000}/{every}").close()
+                ahead.REQUESTS = most
+                ahead._pool.cache_clear()
+                engine = LocalEngine(open_source(Source(URL)), 2)
+                both = [(plain(names, most), passes(engine, m)) for _ in range(turns + 1)][1:]
+                engine.close()
+                share = median(a / b for a, b in both)
+                theirs, ours = (size / median(times) for times in zip(*both, strict=True))
+                shown = f"1 of {every}" if every else "none"
+                print(f"| {latency:g} | {most} | {shown} | {theirs:.0f} | {ours:.0f} | {share:.2f} |", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        engine = LocalEngine(open_source(Source(URL, cache_dir=folder)), 2)
+        times = [passes(engine, m) for _ in range(turns + 1)][1:]
+        engine.close()
+        print(f"| {latencies[-1]:g} | from the cache on disk | none | | {size / median(times):.0f} | |")
+
+
+def main(words: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mb", type=int, default=400)
+    parser.add_argument("--features", type=int, default=100)
+    parser.add_argument("--latency", default="0,20", help="milliseconds")
+    parser.add_argument("--requests", default="1,4,16,32")
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--serve", action="store_true", help="be the server")
+    options = parser.parse_args(words)
+    if options.serve:
+        serve()
+        return
+    server = subprocess.Popen([sys.executable, __file__, "--serve"], stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        url = f"http://127.0.0.1:{int(server.stdout.readline())}"
+        about = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "key", "AWS_DEFAULT_REGION": "us-east-1"}
+        os.environ.update(about, AWS_ENDPOINT_URL=url)
+        boto3.client("s3").create_bucket(Bucket="bucket")
+        latencies = [float(v) for v in options.latency.split(",")]
+        requests = [int(v) for v in options.requests.split(",")]
+        measure(options.mb, options.features, latencies, requests, options.turns, url)
+    finally:
+        server.kill()
+        server.communicate()
+
+
+if __name__ == "__main__":
+    main()

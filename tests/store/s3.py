@@ -1,0 +1,93 @@
+"""A server that speaks S3 on loopback, with faults: moto behind a door that is slow, refuses, breaks off, or counts."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import boto3
+from moto.moto_server.werkzeug_app import create_backend_app
+from werkzeug.serving import WSGIRequestHandler, make_server
+
+from dfeas.store.objects import bucket
+
+NAMES = ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "AWS_EC2_METADATA_DISABLED")
+SECRET = "not-to-be-shown"
+
+
+class Door:
+    """What a request meets before moto. ``fault`` says ``refuse``, ``deny``, ``break`` or nothing for method and path."""
+
+    def __init__(self) -> None:
+        self.app = create_backend_app("s3")
+        self.requests: list[tuple[str, str]] = []
+        self.fault: Callable[[str, str], str] = lambda method, path: ""
+        self.delay = 0.0
+        self.busy = self.most_busy = self.signed = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
+        with self._lock:
+            self.requests.append((method, path))
+            self.signed += "HTTP_AUTHORIZATION" in environ
+            self.busy += 1
+            self.most_busy = max(self.busy, self.most_busy)
+        try:
+            time.sleep(self.delay)
+            fault = self.fault(method, path)
+            if fault in ("refuse", "deny"):
+                code = "503 Slow Down" if fault == "refuse" else "403 Forbidden"
+                start(code, [("Content-Type", "application/xml")])
+                return [b"<Error><Code>AccessDenied</Code></Error>" if fault == "deny" else b""]
+            whole = self.app(environ, start)
+            if fault == "break":
+                content = b"".join(whole)
+                return [content[: len(content) // 2]]  # and the connection is closed
+            return whole
+        finally:
+            with self._lock:
+                self.busy -= 1
+
+    def reset(self) -> None:
+        self.requests.clear()
+        self.fault, self.delay, self.most_busy, self.signed = (lambda method, path: ""), 0.0, 0, 0
+
+    def count(self, method: str, part: str) -> int:
+        return sum(method == m and part in p for m, p in self.requests)
+
+
+class Silent(WSGIRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log(self, *words: Any) -> None:
+        """Nothing."""
+
+
+@contextmanager
+def serving() -> Iterator[tuple[Door, dict[str, str]]]:
+    """A server with the bucket ``bucket``; yields its door and the environment that leads to it, which is set here."""
+    door = Door()
+    server = make_server("127.0.0.1", 0, door, threaded=True, request_handler=Silent)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    values = dict(zip(NAMES, (f"http://127.0.0.1:{server.server_port}", "key", SECRET, "us-east-1", "true"), strict=True))
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    bucket._store.cache_clear()
+    boto3.client("s3").create_bucket(Bucket="bucket")
+    try:
+        yield door, values
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+        bucket._store.cache_clear()
+        server.shutdown()
+        server.server_close()
+        thread.join()

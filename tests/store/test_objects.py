@@ -1,0 +1,496 @@
+"""Object stores, by a server that speaks S3: the same bits as from disk, many requests at once, faults, changes, a cache."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import obstore
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+import zarr
+
+import dfeas
+from dfeas.cli import main
+from dfeas.engine import LocalEngine
+from dfeas.engine.cluster import DaskEngine
+from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.instances import Instance, generate
+from dfeas.store import Dataset, Source, from_arrays, open_source
+from dfeas.store.cache import BlockCache
+from dfeas.store.ingest import ingest
+from dfeas.store.objects import bucket, file, output, tags
+from dfeas.store.objects.path import ObjectPath
+from dfeas.store.places import zarr_store
+from dfeas.store.reading import Cost
+from tests.bits import iterates
+from tests.store.s3 import SECRET, Door, serving
+
+URL = "s3://bucket"
+METHODS = ("mirror-prox-one-pass",)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[tuple[Door, dict[str, str]]]:
+    with serving() as found:
+        yield found
+
+
+@pytest.fixture
+def door(server: tuple[Door, dict[str, str]], monkeypatch: pytest.MonkeyPatch) -> Iterator[Door]:
+    monkeypatch.setattr(bucket, "RETRIES", 2)
+    bucket._store.cache_clear()
+    server[0].reset()
+    yield server[0]
+    server[0].reset()
+
+
+@pytest.fixture
+def data(door: Door, request: pytest.FixtureRequest) -> str:
+    """A dataset of 7 blocks, beside those of other tests."""
+    where = f"{URL}/{request.node.name}/data".translate(str.maketrans("[]", "__"))
+    generate(Instance("planted", 5, 700, 0.1, block_rows=100), where)
+    door.reset()
+    return where
+
+
+def read_all(dataset: Dataset) -> tuple[bytes, Cost]:
+    cost = Cost()
+    blocks = dataset.read_blocks(range(dataset.blocks), cost, keep=True)
+    return b"".join(b.points.tobytes() + b.label.tobytes() + b.norm.tobytes() for b in blocks), cost
+
+
+def damage(where: str, name: str = "X/c.3.0") -> Callable[[], None]:
+    """Change a bit in an object; returns what puts it back."""
+    path = ObjectPath.of(f"{where}/{name}")
+    intact = path.read_bytes()
+    path.write_bytes(intact[:40] + bytes([intact[40] ^ 1]) + intact[41:])
+    return lambda: path.write_bytes(intact)
+
+
+def test_the_same_bits_as_from_disk_on_threads_and_workers(
+    data: str, dataset: Callable[..., Any], door: Door, server: Any, client: Any
+) -> None:
+    path, header = dataset("planted", 5, 700, margin=0.1, block_rows=100)
+    there = open_source(Source(data))
+    assert there.header == header
+    assert (
+        read_all(there)[0]
+        == read_all(open_source(Source(str(path))))[0]
+        == read_all(open_source(Source(data, direct=False)))[0]
+    )
+    found = {"disk": iterates(LocalEngine(open_source(Source(str(path))), 2), METHODS)}
+    found["objects"] = iterates(LocalEngine(open_source(Source(data)), 3), METHODS)
+    found["by zarr"] = iterates(LocalEngine(open_source(Source(data, direct=False)), 2), METHODS)
+    client.run(lambda values: os.environ.update(values), server[1])
+    door.reset()
+    engine = DaskEngine(client, Source(data, cache_bytes=10_000), open_source(Source(data)))
+    found["workers"] = iterates(engine, METHODS)
+    engine.close()
+    assert len(set(found.values())) == 1, found
+    assert door.count("GET", "/X/c.") > 7
+
+
+def test_many_requests_are_under_way_while_blocks_are_read(data: str, door: Door) -> None:
+    opened = open_source(Source(data))
+    door.reset()
+    door.delay = 0.03
+    read_all(opened)
+    assert door.count("GET", "/X/c.") == door.count("GET", "/label/c.") == 7  # each once
+    assert 6 <= door.most_busy <= 32
+    door.reset()
+    read_all(opened)
+    assert door.count("GET", "/X/c.") == 7
+    assert door.count("GET", "/label/c.") == 0  # labels and norms are kept
+
+
+def test_passing_faults_are_borne(data: str, door: Door) -> None:
+    whole = read_all(open_source(Source(data)))[0]
+    seen: dict[str, int] = {}
+
+    def fault(method: str, path: str) -> str:
+        seen[path] = seen.get(path, 0) + 1
+        return ("refuse" if "c.3" in path else "break") if "/X/c." in path and seen[path] == 1 else ""
+
+    opened = open_source(Source(data))
+    door.reset()
+    door.fault = fault
+    assert read_all(opened)[0] == whole
+    assert door.count("GET", "/X/c.") >= 14
+
+
+def test_lasting_faults_are_said(data: str, door: Door) -> None:
+    for part, kind, error, words in (
+        ("/X/c.4", "refuse", CorruptDataError, "/X[^:]*: the object store does not answer as it should.*503"),
+        ("/X/c.4", "deny", UsageError, r"access was refused \(AccessDenied\); check the credentials"),
+        ("", "refuse", CorruptDataError, "the object store does not answer.*check the network"),
+    ):
+        door.fault = lambda method, path, part=part, kind=kind: kind if part in path else ""
+        for direct in (True, False)[: 1 + bool(part)]:
+            with pytest.raises(error, match=words) as caught:
+                read_all(open_source(Source(data, direct=direct)))
+            assert "\n" not in str(caught.value)
+            assert len(str(caught.value)) < 300
+
+
+def test_a_block_that_changes_between_passes_is_noticed(data: str, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    for direct in (True, False):
+        opened = open_source(Source(data, direct=direct))
+        if not direct:  # zarr says no ETag of what it read
+            monkeypatch.setattr(tags, "FRESH_SECONDS", 0.0)
+            monkeypatch.setattr(tags, "SELDOM", 0)
+        whole = read_all(opened)[0]
+        restore = damage(data)
+        for _ in range(2):
+            with pytest.raises(CorruptDataError, match=r"(chunk 3 of X is damaged|X: block 3 .*checksum)"):
+                read_all(opened)
+        restore()
+        assert read_all(opened)[0] == whole
+
+
+def test_a_kept_block_that_changes_is_noticed_by_the_next_listing(data: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tags, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(tags, "SELDOM", 0)
+    opened = open_source(Source(data))
+    opened.cache = BlockCache(1 << 20)
+    whole = read_all(opened)[0]
+    assert read_all(opened)[1].bytes_read == 0
+    restore = damage(data)
+    with pytest.raises(CorruptDataError, match="chunk 3 of X is damaged"):
+        read_all(opened)
+    restore()
+    again, cost = read_all(opened)
+    assert again == whole
+    assert cost.bytes_read == 100 * 5 * 4
+    ObjectPath.of(f"{data}/X/c.5.0").unlink()
+    with pytest.raises(CorruptDataError, match="chunk 5 of X is missing"):
+        read_all(opened)
+
+
+def test_a_cache_on_disk_is_used_by_later_runs_and_never_believed(data: str, door: Door, tmp_path: Path) -> None:
+    source = Source(data, cache_dir=str(tmp_path / "kept"))
+    whole = read_all(open_source(source))[0]
+    door.reset()
+    assert read_all(open_source(source))[0] == whole
+    assert door.count("GET", "/c.") == door.count("GET", "checksum/c.")
+    kept = sorted(path for path in (tmp_path / "kept").rglob("*") if path.is_file())
+    assert len(kept) == 21
+    for place, path in enumerate(kept):  # damaged, cut off, empty, gone
+        content = path.read_bytes()
+        path.write_bytes((content[:-9] + bytes([content[-9] ^ 1]) + content[-8:], content[:-3], b"", content)[place % 4])
+    kept[3].unlink()
+    door.reset()
+    with ThreadPoolExecutor(6) as pool:
+        assert set(pool.map(lambda _: read_all(open_source(source))[0], range(3))) == {whole}
+    assert door.count("GET", "/c.") > 0
+    door.reset()
+    assert read_all(open_source(source))[0] == whole
+    assert door.count("GET", "/X/c.") == 0
+    damage(data)
+    with pytest.raises(CorruptDataError, match="chunk 3 of X is damaged"):
+        read_all(open_source(source))
+
+
+def test_a_full_disk_keeps_nothing_and_is_no_error(
+    data: str, door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dfeas.store.objects.kept.FREE_SHARE", 2.0)
+    source = Source(data, cache_dir=str(tmp_path / "kept"))
+    assert read_all(open_source(source))[0] == read_all(open_source(Source(data)))[0]
+    assert not any((tmp_path / "kept").rglob("*"))
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match=r"--cache-dir .*file: cannot be written"):
+        open_source(Source(data, cache_dir=str(tmp_path / "file")))
+
+
+def test_a_users_arrays_are_read_as_they_are(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tags, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(tags, "SELDOM", 0)
+    rng = np.random.default_rng(0)
+    X, labels = rng.standard_normal((500, 6)).astype(np.float32), np.arange(500) % 2
+    for name, options in {"packed": {"chunks": (64, 6)}, "plain": {"chunks": (100, 6), "compressors": None}}.items():
+        array = zarr.create_array(
+            zarr_store(ObjectPath.of(f"{URL}/foreign/{name}"), read_only=False), shape=X.shape, dtype="f4", **options
+        )
+        array[:] = X
+        given = io.BytesIO()
+        np.save(given, labels)
+        ObjectPath.of(f"{URL}/foreign/{name}.npy").write_bytes(given.getvalue())
+        source = Source(f"{URL}/foreign/{name}", f"{URL}/foreign/{name}.npy")
+        opened = open_source(source)
+        assert read_all(opened)[0] == read_all(from_arrays(X, labels))[0] or opened.block_rows != 500
+        assert opened.points.distant
+        assert dfeas.solve(source.path, source.labels).verdict == dfeas.solve(X, labels).verdict
+        array[77] = 0.5
+        with pytest.raises(CorruptDataError, match="has changed during the run"):
+            read_all(opened)
+
+
+def write_sources(folder: Path) -> dict[str, dict[str, Any]]:
+    """The same points in every format; file -> options of ingest."""
+    rng = np.random.default_rng(1)
+    X, y = np.round(rng.standard_normal((500, 4)), 3), np.arange(500) % 2
+    np.save(folder / "a.npy", X)
+    np.save(folder / "y.npy", y)
+    np.savez(folder / "a.npz", X=X, y=y)
+    with h5py.File(folder / "a.h5", "w") as made:
+        made["X"], made["y"] = X, y
+    table = pa.table([*X.T, y], names=["a", "b", "c", "d", "y"])
+    pyarrow.parquet.write_table(table, folder / "a.parquet", row_group_size=200)
+    (folder / "p").mkdir()
+    pyarrow.parquet.write_table(table[:200], folder / "p" / "1.parquet")
+    pyarrow.parquet.write_table(table[200:], folder / "p" / "2.parquet")
+    pa.csv.write_csv(table, folder / "a.csv")
+    lines = [f"{b} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(row)) for row, b in zip(X.tolist(), y, strict=True)]
+    (folder / "a.svm").write_text("\n".join(lines) + "\n")
+    array = zarr.create_array(folder / "z", shape=X.shape, dtype="f8", chunks=(300, 4))
+    array[:] = X
+    column = {"label_column": "y"}
+    plain = {"a.npz": {}, "a.h5": {}, "a.svm": {}, "a.parquet": column, "p": column, "a.csv": column}
+    return {**plain, "a.npy": {"labels": "y.npy"}, "z": {"labels": "y.npy"}}
+
+
+def test_every_format_is_ingested_from_and_to_an_object_store(
+    door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file, "PART_BYTES", 9_000)
+    sources = write_sources(tmp_path)
+    for path in tmp_path.rglob("*"):
+        if path.is_file():
+            ObjectPath.of(f"{URL}/src/{path.relative_to(tmp_path)}").write_bytes(path.read_bytes())
+    expected = ingest(tmp_path / "a.npz", tmp_path / "out").fingerprint
+    for name, options in sources.items():
+        given = {**options, **({"labels": f"{URL}/src/y.npy"} if "labels" in options else {})}
+        found = ingest(f"{URL}/src/{name}", f"{URL}/ingested/{name}", **given)
+        assert found.fingerprint == expected, name
+    assert dfeas.solve(f"{URL}/ingested/a.csv").fingerprint == expected
+
+
+@pytest.mark.parametrize("part", [64, 1000])
+def test_a_file_reads_as_any_other(door: Door, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file, "PART_BYTES", part)
+    rng = np.random.default_rng(part)
+    content = rng.bytes(700)
+    ObjectPath.of(f"{URL}/file").write_bytes(content)
+    with io.BytesIO(content) as plain, ObjectPath.of(f"{URL}/file").open() as buffered:
+        raw = buffered.raw
+        for _ in range(30):
+            where, whence = [
+                (int(rng.integers(0, 720)), 0),
+                (int(rng.integers(-9, 9)), 1),
+                (-int(rng.integers(0, 99)), 2),
+                (0, 1),
+            ][int(rng.integers(0, 4))]
+            if whence == 1 and plain.tell() + where < 0:
+                continue
+            assert raw.seek(where, whence) == plain.seek(where, whence)
+            size = int(rng.integers(0, 90))
+            found = b""
+            while len(found) < size and (more := raw.read(size - len(found))):
+                found += more
+            assert found == plain.read(size)
+            assert raw.tell() == plain.tell()
+
+
+def test_an_object_that_changes_while_it_is_ingested_is_noticed(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file, "PART_BYTES", 100)
+    path = ObjectPath.of(f"{URL}/moving")
+    path.write_bytes(bytes(2000))
+    with path.open() as buffered:
+        raw = buffered.raw
+        assert raw.read(10) == bytes(10)
+        path.write_bytes(b"1" * 2000)
+        with pytest.raises(CorruptDataError, match=f"{URL}/moving: .*changed"):
+            list(iter(lambda: raw.read(100), b""))
+
+
+KILLED = """
+import os, signal, sys, time
+from dfeas.instances import Instance, generate
+from dfeas.store.writing import DatasetWriter
+write = DatasetWriter.write
+def dies(self, index, points, label):
+    write(self, index, points, label)
+    if index == 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+DatasetWriter.write = dies
+generate(Instance("planted", 5, 700, 0.1, block_rows=100), sys.argv[1])
+"""
+
+
+def test_one_writer_at_a_time_and_what_a_dead_one_left_is_removed(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    where, instance = f"{URL}/writers/data", Instance("planted", 5, 700, 0.1, block_rows=100)
+    assert subprocess.run([sys.executable, "-c", KILLED, where], check=False).returncode == -signal.SIGKILL
+    ObjectPath.of(f"{where}/X/of-the-dead").write_bytes(b"")
+    with pytest.raises(CorruptDataError, match="incomplete dataset"):
+        open_source(Source(where))
+    with pytest.raises(UsageError, match="another process writes it, or died less than 120 s ago"):
+        generate(instance, where)
+    monkeypatch.setattr(output, "DEAD_SECONDS", 0.0)
+    header = generate(instance, where)
+    assert open_source(Source(where)).header == header
+    assert not any(found["path"].endswith(("of-the-dead", "dfeas.lock")) for found in ObjectPath.of(where).listed())
+    with pytest.raises(UsageError, match="exists already"):
+        generate(instance, where)
+    with pytest.raises(UsageError, match="exists already"):
+        generate(instance, f"{URL}/writers")
+
+
+def test_a_writer_that_was_silent_too_long_gives_way(door: Door, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(output, "BEAT_SECONDS", 0.02)
+    where = f"{URL}/silent/data"
+    np.savez(tmp_path / "a.npz", X=np.random.default_rng(0).standard_normal((3000, 4)), y=np.arange(3000) % 2)
+    taken = False
+
+    def progress(done: int, n: int) -> None:
+        nonlocal taken
+        if not taken:
+            taken = True
+            ObjectPath.of(f"{where}/dfeas.lock").write_bytes(b"another")
+
+    with pytest.raises(CorruptDataError, match="another process took the output over"):
+        ingest(tmp_path / "a.npz", where, block_rows=100, progress=progress)
+    assert ObjectPath.of(f"{where}/dfeas.lock").read_bytes() == b"another"
+
+
+def test_a_refused_source_leaves_nothing(door: Door, tmp_path: Path) -> None:
+    X = np.ones((3000, 4))
+    X[2500, 1] = np.nan
+    np.savez(tmp_path / "a.npz", X=X, y=np.arange(3000) % 2)
+    with pytest.raises(BadInputError, match="point 2500 feature 1"):
+        ingest(tmp_path / "a.npz", f"{URL}/refused", block_rows=100)
+    assert not ObjectPath.of(f"{URL}/refused").exists()
+    door.fault = lambda method, path: "refuse" if method == "PUT" and "/X/c.3" in path else ""
+    np.savez(tmp_path / "a.npz", X=np.ones((3000, 4)), y=np.arange(3000) % 2)
+    with pytest.raises(CorruptDataError, match="does not answer as it should"):
+        ingest(tmp_path / "a.npz", f"{URL}/refused", block_rows=100)
+    assert not ObjectPath.of(f"{URL}/refused").exists()
+
+
+def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: Any) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["dfeas", *map(str, words)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    out, err = capsys.readouterr()
+    return int(ended.value.code or 0), out, err
+
+
+def test_the_command_line_takes_urls(
+    data: str, door: Door, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def dfeas(*words: Any) -> tuple[int, str, str]:
+        return command(capsys, monkeypatch, *words)
+
+    written = ""
+    for words in (
+        ("generate", "one-flip", f"{data}-2", "--features", 5, "--points", 500, "--margin", 0.1),
+        ("info", data),
+        ("plan", data, "--method", "mirror-prox"),
+        ("solve", data, "--out", "run", "--cache-dir", "kept"),
+        ("verify", "run"),
+        ("predict", "run", data, "scores.npy"),
+        ("race", f"{data}-2", "--out", "race", "--methods", "mirror-prox,von-neumann", "--eps", 0.2),
+        ("solve", data, "--out", "short", "--method", "perceptron", "--max-passes", 1, "--eps", 1e-6),
+    ):
+        code, out, err = dfeas(*words)
+        assert code == (3 if "short" in words else 0), (words, err)
+        written += out + err
+    assert "resume" in err
+    assert dfeas("resume", "short", "--max-passes", 500)[0] == 0
+    for path in tmp_path.rglob("*.json*"):
+        written += path.read_text()
+    assert data in written
+    assert SECRET not in written
+    assert sum(path.is_file() for path in (tmp_path / "kept").rglob("*")) == 21
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["info", "s3://no-such-bucket/data"], 4, "s3://no-such-bucket/data: no such bucket"),
+        (["info", f"{URL}/no-such-key"], 4, f"{URL}/no-such-key: no such file or folder"),
+        (["info", URL], 2, "s3://bucket: a key is missing, give s3://bucket/KEY"),
+        (["info", f"s3://key:{SECRET}@bucket/data"], 2, "without credentials in it"),
+        (["info", "https://example.com/data"], 2, "expected s3://BUCKET/KEY, gs://BUCKET/KEY or az://CONTAINER/KEY"),
+        (["info", f"{URL}/a/../b"], 2, "s3://bucket: a key without . and .. as parts"),
+        (["ingest", f"{URL}/no-such.csv", "out"], 4, "no such file or folder"),
+        (["ingest", "s3://no-such-bucket/a.csv", "out"], 4, "no such bucket"),
+        (["generate", "planted", "s3://no-such-bucket/d", "--features", "2", "--points", "9"], 2, "no such bucket"),
+        (["solve", f"{URL}/x", "--out", f"{URL}/run"], 2, "give a path of this machine"),
+        (["solve", "x", "--out", "run", "--cache-dir", f"{URL}/kept"], 2, "give a path of this machine"),
+    ],
+)
+def test_places_that_do_not_serve_are_one_line(
+    words: list[str], code: int, said: str, door: Door, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found, out, err = command(capsys, monkeypatch, *words)
+    assert (found, out) == (code, ""), err
+    assert said in err
+    assert err.startswith("dfeas: error: ")
+    assert err.count("\n") == 1
+    assert SECRET not in err
+
+
+def test_no_credentials_are_said_and_public_data_needs_none(
+    data: str, door: Door, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    bucket._store.cache_clear()
+    code, _, err = command(capsys, monkeypatch, "info", data)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "s3://bucket: no AWS credentials were found; set them up as for the AWS command line" in err
+    (tmp_path / "credentials").write_text(f"[default]\naws_access_key_id = key\naws_secret_access_key = {SECRET}\n")
+    assert command(capsys, monkeypatch, "info", data)[0] == 0  # the chain has profiles, too
+    (tmp_path / "credentials").unlink()
+    monkeypatch.setenv("AWS_SKIP_SIGNATURE", "true")
+    bucket._store.cache_clear()
+    door.reset()
+    code, _, err = command(capsys, monkeypatch, "info", data)
+    assert door.requests
+    assert not door.signed  # and the server, whose data is not public, says no
+    assert code == 2
+    assert "access was refused" in err
+
+
+def test_a_connection_that_is_lost_ends_a_run_that_can_go_on(
+    data: str, door: Door, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, monotone = tmp_path / "run", ["--method", "mirror-prox-fixed", "--margin-tolerance", 1e-6, "--max-passes", 8]
+    door.fault = lambda method, path: "refuse" if door.count("GET", "/X/c.2.0") > 2 else ""
+    monkeypatch.setattr("dfeas.setting.cache_bytes", lambda *sizes, **worker: 0)  # nothing is kept from pass to pass
+    door.requests.clear()
+    code, out, err = command(capsys, monkeypatch, "solve", data, "--out", run, "--checkpoint-every", 0, *monotone)
+    assert (code, out) == (5, ""), err
+    assert "the object store does not answer as it should" in err.splitlines()[-1]
+    door.fault = lambda method, path: ""
+    code, out, err = command(capsys, monkeypatch, "resume", run, "--json")
+    assert code == 3, err
+    whole = dfeas.solve(data, method="mirror-prox-fixed", margin_tolerance=1e-6, max_passes=8)
+    assert json.loads(out)["margin_lower"] == whole.margin_lower
+
+
+def test_other_providers_are_asked_in_the_same_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "")
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME")
+    with pytest.raises(UsageError, match=r"az://box: .*Account must be specified; set it in the environment"):
+        ObjectPath.of("az://box/a")
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "account")
+    for url in ("gs://bucket/a/b", "az://box/a/b"):
+        assert str(ObjectPath.of(url)) == url
+        assert isinstance(ObjectPath.of(url).bucket.store, obstore.store.GCSStore | obstore.store.AzureStore)
