@@ -56,6 +56,7 @@ SMALL = {
     "object_store": ["--mb", "8", "--latency", "0", "--requests", "4", "--turns", "1"],
     "gram_pass": ["--points", "600", "--features", "10", "--turns", "1"],
     "kernel_digits": ["--train", "100", "--iterations", "3,10"],
+    "soft_margin": ["--points", "1000", "--features", "5", "--names", "dfeas hinge"],
     "iteration_cost": ["--gb", "0.01", "--warm-up", "1", "--turns", "2"],
 }
 

@@ -1,10 +1,12 @@
 """dfeas: can a hyperplane through the origin separate the points? A checked answer for data larger than memory."""
 
 from dfeas.certificate import Certificate
+from dfeas.check_separation import Separated, check_separation
 from dfeas.checking import verify_certificate, verify_classes, verify_run
 from dfeas.class_prediction import ClassPrediction
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, UsageError
 from dfeas.estimate import Plan
+from dfeas.hard_margin import HardMargin, hard_margin
 from dfeas.hull import Hull, in_hull
 from dfeas.instances import Instance, generate
 from dfeas.kernelled import KERNEL_METHODS
@@ -19,6 +21,8 @@ from dfeas.report import compare, report
 from dfeas.result import Result
 from dfeas.resuming import resume
 from dfeas.separation import Separation, separation
+from dfeas.soft_margin import soft_margin
+from dfeas.soft_margin_result import SoftMarginResult
 from dfeas.solving import solve
 from dfeas.store.append import append
 from dfeas.store.ingest import ingest
@@ -36,6 +40,7 @@ __all__ = [
     "ClassPrediction",
     "CorruptDataError",
     "DfeasError",
+    "HardMargin",
     "Hull",
     "Instance",
     "OneVsRest",
@@ -44,12 +49,16 @@ __all__ = [
     "Race",
     "Recheck",
     "Result",
+    "Separated",
     "Separation",
+    "SoftMarginResult",
     "UsageError",
     "__version__",
     "append",
+    "check_separation",
     "compare",
     "generate",
+    "hard_margin",
     "in_hull",
     "ingest",
     "plan",
@@ -59,6 +68,7 @@ __all__ = [
     "report",
     "resume",
     "separation",
+    "soft_margin",
     "solve",
     "verify_certificate",
     "verify_classes",

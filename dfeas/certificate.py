@@ -28,6 +28,9 @@ _FIELDS = ("kind", "y", "support", "weights", "fingerprint")
 _MORE = ("kernel", "view")
 """Texts that are there when they are not empty."""
 
+HYPERPLANE = "hyperplane"
+"""Kind of a direction that proves nothing: the one of a soft margin."""
+
 
 def _no_floats() -> NDArray[np.float64]:
     return np.empty(0)
@@ -41,7 +44,7 @@ def _no_indices() -> NDArray[np.int64]:
 class Certificate:
     """A separator y with A'y > 0, or weights on the simplex with |Ax| small."""
 
-    kind: str  # "separator" | "gordan"
+    kind: str  # "separator" | "gordan"; or "hyperplane", which proves nothing
     fingerprint: str
     y: NDArray[np.float64] = field(default_factory=_no_floats)  # (m,) or (m+1,)
     support: NDArray[np.int64] = field(default_factory=_no_indices)  # (s,) ascending
@@ -77,7 +80,7 @@ def load(path: Path) -> Certificate:
     except DAMAGE as error:
         raise CorruptDataError(f"{path}: not a readable certificate: {error}") from None
     sound = (
-        str(kind) in ("separator", "gordan")
+        str(kind) in ("separator", "gordan", HYPERPLANE)
         and y.ndim == support.ndim == weights.ndim == 1
         and y.dtype == weights.dtype == np.float64
         and support.dtype == np.int64

@@ -15,6 +15,8 @@ import click
 from dfeas.checking import verify_certificate, verify_classes, verify_run
 from dfeas.class_prediction import ClassPrediction
 from dfeas.errors import CorruptDataError, DfeasError
+from dfeas.hard_margin import TOLERANCE
+from dfeas.hard_margin import hard_margin as find_hard_margin
 from dfeas.hull import EPS
 from dfeas.hull import in_hull as find_in_hull
 from dfeas.instances import KINDS, Instance
@@ -34,6 +36,7 @@ from dfeas.options import (
     cluster_options,
     hull_options,
     kernel_options,
+    margin_options,
     method_option,
     resume_options,
     run_options,
@@ -45,6 +48,7 @@ from dfeas.printing import (
     show_checks,
     show_class_prediction,
     show_classes,
+    show_hard_margin,
     show_header,
     show_hull,
     show_looks,
@@ -54,6 +58,7 @@ from dfeas.printing import (
     show_recheck,
     show_result,
     show_separation,
+    show_soft_margin,
     show_submitted,
 )
 from dfeas.racing import Race
@@ -67,6 +72,8 @@ from dfeas.resuming import finished, resumable
 from dfeas.resuming import resume as run_resume
 from dfeas.separation import separation as find_separation
 from dfeas.signals import asked_to_stop
+from dfeas.soft_margin import soft_margin as run_soft_margin
+from dfeas.soft_margin_result import SoftMarginResult
 from dfeas.solving import solve as run_solve
 from dfeas.store import Source, open_source
 from dfeas.store.append import append as append_points
@@ -262,10 +269,20 @@ def info(data: str, labels: str | None, as_json: bool) -> None:
 @click.option("--away-steps", is_flag=True, help="Of von-neumann: the same as --method von-neumann-away.")
 @kernel_options
 @click.option("--separation", is_flag=True, help="Go on to say complete, quasi-complete or overlap.")
+@click.option("--hard-margin", is_flag=True, help="Go on to the maximum margin, and say what follows from it.")
 @click.option("--one-vs-rest", is_flag=True, help="Each class against the rest, on the same reads.")
 @click.option("--also", multiple=True, type=DATA, metavar="DATA", help="A dataset whose points follow; any number of them.")
 @click.option("--mask", default=None, type=LOCAL, metavar="FILE", help="Booleans (.npy), one a point: only these points count.")
-def solve(data: str, out: Path, cluster: Cluster, as_json: bool, away_steps: bool, separation: bool, **options: Any) -> None:
+def solve(
+    data: str,
+    out: Path,
+    cluster: Cluster,
+    as_json: bool,
+    away_steps: bool,
+    separation: bool,
+    hard_margin: bool,
+    **options: Any,
+) -> None:
     """Decide whether DATA is separable, and write verdict, certificate and trace to the folder OUT.
 
     DATA is a dfeas dataset, or a zarr array (n, m) with --labels. Without a cluster the work is done in this process.
@@ -276,8 +293,17 @@ def solve(data: str, out: Path, cluster: Cluster, as_json: bool, away_steps: boo
         options["method"] = "von-neumann-away"
     if separation and (options["kernel"] is not None or options["one_vs_rest"] or options["also"] or options["mask"]):
         raise click.UsageError("--separation asks about DATA as it is: leave out --kernel, --one-vs-rest, --also and --mask")
+    plain = not (options["kernel"] is not None or options["one_vs_rest"] or options["also"] or options["mask"])
+    if hard_margin and (separation or not plain):
+        raise click.UsageError("--hard-margin asks about DATA as it is: leave out --separation, --kernel and the like")
     with asked_to_stop() as stop, cluster.client() as client:
         more = {"out": out, "client": client, "progress": True, "stop": stop, **options}
+        if hard_margin:
+            tolerance = more.pop("margin_tolerance") or TOLERANCE
+            widest = find_hard_margin(data, tolerance=tolerance, **more)
+            show_hard_margin(widest, out, as_json)
+            _leave(widest.result, out)
+            return
         if separation:
             found = find_separation(data, **more)
             show_separation(found, out, as_json)
@@ -288,6 +314,35 @@ def solve(data: str, out: Path, cluster: Cluster, as_json: bool, away_steps: boo
         _end_classes(result, out, as_json)
     else:
         _end_solve(result, out, as_json)
+
+
+@commands.command(cls=_Command)
+@margin_options
+def svm(data: str, out: Path, cluster: Cluster, as_json: bool, C: str, class_weight: str | None, **options: Any) -> None:
+    """Fit a soft margin to DATA, a support vector machine, and write hyperplane, result and trace to the folder OUT.
+
+    It minimises |w|^2/2 + C times the sum of the losses of the points as they are stored, with the intercept, if asked for, in
+    |w| (as LIBLINEAR), until objective and lower bound are as near as --gap. dfeas predict OUT applies it.
+    """
+    values = _numbers(C, "--C")
+    classes = class_weight if class_weight in (None, "balanced") else _numbers(str(class_weight), "--class-weight")
+    with asked_to_stop() as stop, cluster.client() as client:
+        more = {"out": out, "client": client, "progress": True, "stop": stop, **options}
+        found = run_soft_margin(data, C=values, class_weight=classes, **more)
+    _end_soft_margin(found, out, as_json)
+
+
+def _numbers(text: str, option: str) -> list[float]:
+    try:
+        return [float(value) for value in text.split(",")]
+    except ValueError:
+        raise click.UsageError(f"{option} {text}: expected numbers with commas between them") from None
+
+
+def _end_soft_margin(found: SoftMarginResult, out: Path, as_json: bool) -> None:
+    """Print a soft margin, and exit with its code."""
+    show_soft_margin(found, out, as_json)
+    _leave(found, out)
 
 
 @commands.command("in-hull", cls=_Command, epilog=METHOD_HELP, context_settings={"ignore_unknown_options": True})
@@ -325,7 +380,7 @@ def _end_classes(found: OneVsRest, out: Path, as_json: bool) -> None:
         sys.exit(INTERRUPTED if "interrupted" in ended else LIMIT_REACHED)
 
 
-def _leave(result: Result, out: Path, decided: bool = True) -> None:
+def _leave(result: Result | SoftMarginResult, out: Path, decided: bool = True) -> None:
     """Exit with the code of a result, and of a question that goes beyond it."""
     if result.stopped != "verdict":
         _hint(out)
@@ -376,7 +431,7 @@ def _end_race(found: Race, out: Path, as_json: bool) -> None:
 @click.option("--time-limit", type=float, default=None, metavar="SECONDS", help="A new limit, counted likewise.")
 @resume_options
 def resume(run: Path, data: str | None, labels: str | None, cluster: Cluster, as_json: bool, **options: Any) -> None:
-    """Go on with a run of solve or race that was interrupted or reached a limit, from its last checkpoint.
+    """Go on with a run of solve, svm or race that was interrupted or reached a limit, from its last checkpoint.
 
     The cluster may be another one, or none. The answer has the same bits as that of a run that was never interrupted.
     """
@@ -389,6 +444,8 @@ def resume(run: Path, data: str | None, labels: str | None, cluster: Cluster, as
         found = run_resume(run, data, labels, client=client, progress=True, stop=stop, **options)
     if isinstance(found, Race):
         _end_race(found, run, as_json)
+    elif isinstance(found, SoftMarginResult):
+        _end_soft_margin(found, run, as_json)
     elif isinstance(found, OneVsRest):
         _end_classes(found, run, as_json)
     else:

@@ -8,14 +8,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from dfeas.certificate import Certificate
 from dfeas.engine import Engine
 from dfeas.errors import ClusterLostError
-from dfeas.lane import Kept, Lane, Outcome, Verify
+from dfeas.lane import Verify
 from dfeas.passes import Alone, AnyPass, OnPairs, Partial, Question, of_class, together
-from dfeas.termination import Limits, decide
+from dfeas.runner import Between, O, Runner
+from dfeas.termination import Limits
 
 CHECKED_ENTRIES = 40_000_000
 """Entries of points that the checker may keep for certificates that are checked in one read."""
@@ -25,7 +26,7 @@ CHECKED_ENTRIES = 40_000_000
 class Moment:
     """All lanes between two reads."""
 
-    lanes: tuple[Kept, ...]
+    lanes: tuple[Between, ...]
     shared: float  # reads that were counted by more than one lane
 
 
@@ -47,7 +48,7 @@ def never() -> bool:
 
 def run(
     engine: Engine,
-    lanes: Sequence[Lane],
+    lanes: Sequence[Runner[O]],
     limits: Limits,
     *,
     fingerprint: str,
@@ -59,7 +60,7 @@ def run(
     stop: Callable[[], bool] = never,
     began: float | None = None,
     clock: Callable[[], float] = time.monotonic,
-) -> tuple[list[Outcome], float]:
+) -> tuple[list[O], float]:
     """Run several methods on the same reads until the first has a verdict, or each has ended; and the reads in all.
 
     Limits of passes hold for each method; seconds count from ``began`` on the clock. Questions that read in a way of their own
@@ -74,7 +75,7 @@ def run(
 
     for lane in lanes:
         if not lane.over:
-            lane.decision = decide(lane.record, lane.goal, limits)
+            lane.begin(limits)
     moment = _moment(lanes, shared)
     try:
         shared += _settle(lanes, engine, limits, fingerprint, verify)
@@ -107,11 +108,11 @@ def run(
     return outcomes, sum(outcome.reads for outcome in outcomes) - shared
 
 
-def _moment(lanes: Sequence[Lane], shared: float) -> Moment:
+def _moment(lanes: Sequence[Runner[Any]], shared: float) -> Moment:
     return Moment(tuple(lane.kept() for lane in lanes), shared)
 
 
-def _give_up(lanes: Sequence[Lane], stopped: str, now: float, why: str = "") -> None:
+def _give_up(lanes: Sequence[Runner[Any]], stopped: str, now: float, why: str = "") -> None:
     """End all lanes that are not over."""
     for lane in lanes:
         if not lane.over:
@@ -121,11 +122,11 @@ def _give_up(lanes: Sequence[Lane], stopped: str, now: float, why: str = "") -> 
             lane.ended = now
 
 
-def _settle(lanes: Sequence[Lane], engine: Engine, limits: Limits, fingerprint: str, verify: Verify) -> float:
+def _settle(lanes: Sequence[Runner[Any]], engine: Engine, limits: Limits, fingerprint: str, verify: Verify) -> float:
     """Check the evidence of all decisions until each stands or is gone; the reads that lanes shared."""
     saved = 0
     while claims := [(lane, verdict) for lane in lanes if (verdict := lane.claim) is not None]:
-        batch: list[tuple[Lane, Certificate]] = []
+        batch: list[tuple[Runner[Any], Certificate]] = []
         for lane, verdict in claims:
             certificate = lane.evidence(verdict, engine, fingerprint)
             if batch and sum(entries(each, engine) for _, each in batch) + entries(certificate, engine) > CHECKED_ENTRIES:
@@ -138,7 +139,7 @@ def _settle(lanes: Sequence[Lane], engine: Engine, limits: Limits, fingerprint: 
     return saved
 
 
-def _judged(batch: Sequence[tuple[Lane, Certificate]], limits: Limits, verify: Verify) -> int:
+def _judged(batch: Sequence[tuple[Runner[Any], Certificate]], limits: Limits, verify: Verify) -> int:
     """Have some certificates checked in one read; the reads that this saved."""
     checks = verify([certificate for _, certificate in batch])
     for (lane, certificate), check in zip(batch, checks, strict=True):
@@ -151,13 +152,13 @@ def entries(certificate: Certificate, engine: Engine) -> int:
     return CHECKED_ENTRIES + 1 if certificate.kernel else len(certificate.support) * engine.shape[0]
 
 
-def _groups(lanes: Sequence[Lane]) -> list[tuple[list[Lane], Question]]:
+def _groups(lanes: Sequence[Runner[O]]) -> list[tuple[list[Runner[O]], Question]]:
     """Who reads together, and what: all plain passes, those on the same blocks, each company of pairs, and each question that
     reads in another way.
     """
-    groups: list[tuple[list[Lane], Question]] = []
-    riders: dict[tuple[int, ...] | None, list[tuple[Lane, AnyPass]]] = {}
-    companies: dict[Hashable, list[tuple[Lane, OnPairs]]] = {}
+    groups: list[tuple[list[Runner[O]], Question]] = []
+    riders: dict[tuple[int, ...] | None, list[tuple[Runner[O], AnyPass]]] = {}
+    companies: dict[Hashable, list[tuple[Runner[O], OnPairs]]] = {}
     for lane in lanes:
         question = lane.method.ask(lane.state)
         if lane.code is not None:

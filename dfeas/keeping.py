@@ -12,7 +12,7 @@ from typing import Any
 from dfeas.checkpoint import Checkpoints
 from dfeas.driver import Moment
 from dfeas.errors import ClusterLostError, CorruptDataError, DfeasError
-from dfeas.request import Request
+from dfeas.request import Request, SoftMarginOptions
 from dfeas.result import CHECKPOINT, versions
 from dfeas.setting import Setting, Surveyed
 from dfeas.store.scratch import Scratch
@@ -43,6 +43,7 @@ class Job:
     intercept: bool
     point: tuple[float, ...] | None = None  # from which the points are seen
     kernel: str = ""  # as certificates keep it
+    soft: SoftMarginOptions | None = None  # of a soft margin
     also: tuple[str, ...] = ()
     mask: str | None = None
     classes: tuple[str, ...] = ()  # each against the rest, with one method; none: the labels as they are

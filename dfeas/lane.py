@@ -91,6 +91,10 @@ class Lane:
         """Whether it ended with what it was asked for, checked; a separator that is not as wide as asked is not."""
         return self.over and self.check is not None and self.decision is not None and self.decision.stopped == "verdict"
 
+    def begin(self, limits: Limits) -> None:
+        """Decide before the first read."""
+        self.decision = decide(self.record, self.goal, limits)
+
     def tell(self, answer: Any, engine: Engine, limits: Limits, now: Callable[[], float]) -> None:
         """Take the answer to what the method asked; ``engine.cost`` is what it took, ``now`` seconds since the start."""
         share = 1 if engine.cost.points == engine.shape[1] else engine.cost.points / engine.shape[1]

@@ -30,6 +30,7 @@ class Look:
     checkpoint_age: float | None = None  # seconds since the last checkpoint
     verdict: str | None = None
     stopped: str | None = None
+    gap: float | None = None  # relative, of a soft margin
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -59,6 +60,7 @@ def look(run: str | Path) -> Look:
         margin_lower=last.get("margin_lower"),
         margin_upper=last.get("margin_upper"),
         seconds=last.get("seconds"),
+        gap=last.get("gap"),
         checkpoint_age=None if saved is None else max(0.0, time.time() - saved),
         verdict=ended.get("verdict"),
         stopped=ended.get("stopped"),

@@ -81,10 +81,28 @@ _LIMITS = [
     click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of a process for blocks and answers."),
 ]
 
-_RUN = [
-    *_PLACE,
+_LABELLED = [
     click.option("--labels", default=None, help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA."),
     click.option("--positive", default=None, metavar="CLASS", help="This class against all others."),
+]
+
+_MARGIN = [
+    click.option(
+        "--C", "C", default="1", show_default=True, metavar="C,..", help="Price of losses; several on the same reads."
+    ),
+    click.option("--loss", default="hinge", show_default=True, type=click.Choice(["hinge", "squared_hinge"])),
+    click.option("--gap", default=1e-3, show_default=True, help="Relative gap of objective and lower bound to end at."),
+    click.option("--folds", default=0, metavar="K", help="Choose C by cross-validation in K folds, on the same reads."),
+    click.option("--class-weight", default=None, metavar="A,B", help="Of the classes -1 and +1, or balanced."),
+    click.option("--weights", default=None, type=LOCAL, metavar="FILE", help="A .npy file with a weight for each point."),
+    click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", "sgd"])),
+    click.option("--intercept", is_flag=True, help="Any hyperplane, not only those through the origin."),
+    click.option("--seed", default=0, help="Draws the folds."),
+]
+
+_RUN = [
+    *_PLACE,
+    *_LABELLED,
     click.option("--eps", default=1e-3, show_default=True, help="Stop with eps-infeasible when no margin above it exists."),
     click.option(
         "--margin-tolerance", type=float, default=None, metavar="T", help="Go on to the maximum margin, up to this share of it."
@@ -154,6 +172,11 @@ def kernel_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(_KERNEL):
         command = option(command)
     return command
+
+
+def margin_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Options of a command that fits a soft margin."""
+    return _with([*_PLACE, *_LABELLED, *_MARGIN, *_LIMITS, *_GO_ON], command)
 
 
 def hull_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -73,8 +73,8 @@ def predict(
 
     Parameters
     ----------
-    run : folder of a run of ``dfeas.solve`` that left a direction. With a kernel its data is read again for the points of the
-        expansion.
+    run : folder of a run of ``dfeas.solve`` or ``dfeas.soft_margin`` that left a direction. With a kernel its data is read
+        again for the points of the expansion.
     X, labels, positive : what ``dfeas.solve`` takes; labels are compared with the scores.
     out : a .npy file for the scores (n,), float64; of a one-vs-rest run for the classes (n,), int16.
     kernel : the function of Python that was the kernel, if one was.
@@ -88,8 +88,8 @@ def predict(
         if positive is not None:
             raise UsageError(f"{run}: a run of all classes; leave out positive")
         return predict_classes(Path(run), folders, X, labels, out=out, memory=memory)
-    values, certificate = load_result(Path(run)), load(Path(run) / CERTIFICATE)
-    if certificate.kind != "separator":
+    values, certificate = load_result(Path(run), soft=True), load(Path(run) / CERTIFICATE)
+    if certificate.kind == "gordan":
         raise BadInputError(f"{run}: the run ended {values['verdict']} and left no direction that could predict")
     trained = _trained(values, bool(certificate.kernel), run)
     direction = _direction(certificate, trained, kernel)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from dfeas.class_prediction import ClassPrediction
 from dfeas.estimate import Plan
+from dfeas.hard_margin import HardMargin
 from dfeas.hull import Hull
 from dfeas.kind import Kind
 from dfeas.looking import Look
@@ -23,6 +25,7 @@ from dfeas.rechecking import Recheck
 from dfeas.report.compare import KEYS, table
 from dfeas.result import Result
 from dfeas.separation import Separation
+from dfeas.soft_margin_result import SoftMarginResult
 from dfeas.submitting import Submitted
 from dfeas.table import aligned
 from dfeas.verify import Check
@@ -137,7 +140,27 @@ def show_result(result: Result, out: Path, as_json: bool) -> None:
     click.echo(f"results      {out}")
 
 
-def _show_cost(result: Result) -> None:
+def show_soft_margin(found: SoftMarginResult, out: Path, as_json: bool) -> None:
+    """The hyperplane that was found, how good it is, and what was compared."""
+    if as_json:
+        click.echo(json.dumps(found.to_json()))
+        return
+    known = (
+        f"{found.objective:.9g}, the minimum is at least {found.lower:.9g}" if isfinite(found.objective) else "not known yet"
+    )
+    click.echo(f"objective    {known}")
+    click.echo(f"             {found.message}")
+    click.echo(f"margin       {found.margin:.6g}, {found.support} points at it or beyond it, C = {found.C:g}, {found.loss}")
+    if found.error is not None:
+        click.echo(f"error        {100 * found.error:.4g} % of all points are on the wrong side")
+    for entry in found.validation:
+        mark = "  chosen" if entry.C == found.C else ""
+        click.echo(f"validation   C = {entry.C:g}: {100 * entry.error:.4g} % +- {100 * entry.deviation:.2g} %{mark}")
+    _show_cost(found)
+    click.echo(f"results      {out}")
+
+
+def _show_cost(result: Result | SoftMarginResult) -> None:
     click.echo(
         f"cost         {result.passes:.4g} passes of {result.method}, {result.reads:.4g} reads in all, "
         f"{result.bytes_read / 1e9:.3g} GB, {result.seconds:.2f} s"
@@ -162,6 +185,23 @@ def show_hull(found: Hull, out: Path, as_json: bool) -> None:
     click.echo(f"margin       {result.margin_lower:.6g} .. {result.margin_upper:.6g}")
     _show_cost(result)
     click.echo(f"results      {out}")
+
+
+def show_hard_margin(found: HardMargin, out: Path, as_json: bool) -> None:
+    """The maximum margin and its figures, before the result."""
+    if as_json:
+        click.echo(json.dumps({"hard_margin": found.to_json(), **found.result.to_json()}))
+        return
+    if found.margin is not None and found.bias is not None and found.radius is not None:
+        click.echo(
+            f"hyperplane   {found.margin:.6g} from the nearest point as stored, bias {found.bias:.6g} with the least score 1"
+        )
+        click.echo(f"             the longest point has length {found.radius:.6g}")
+        if found.support is not None and found.leave_one_out is not None:
+            share = f"leaving one point out errs on at most {100 * found.leave_one_out:.4g} %"
+            click.echo(f"support      {len(found.support)} points, weights in margin.json; {share}")
+        click.echo(f"bounds       {found.corrections:.4g} corrections of a perceptron, dimension {found.dimension}")
+    show_result(found.result, out, as_json)
 
 
 def show_separation(found: Separation, out: Path, as_json: bool) -> None:
@@ -299,7 +339,9 @@ def _described(found: Look) -> str:
     """One line."""
     parts = [found.verdict or found.state if found.state == "finished" else found.state]
     if found.passes is not None:
-        parts.append(f"pass {found.passes:.4g}, margin {found.margin_lower:+.3e} .. {found.margin_upper:.3e}")
+        margins = found.gap is None
+        ends = f"margin {found.margin_lower:+.3e} .. {found.margin_upper:.3e}" if margins else f"gap {found.gap:.2e}"
+        parts.append(f"pass {found.passes:.4g}, {ends}")
         parts.append(f"{found.seconds:.1f} s")
     if found.checkpoint_age is not None:
         parts.append(f"checkpoint {found.checkpoint_age:.0f} s old")

@@ -10,6 +10,7 @@ import numpy as np
 from dfeas.errors import UsageError
 from dfeas.memory import POINT_BYTES, WEIGHING, parse_bytes
 from dfeas.methods import METHODS, Facts, working_set_size
+from dfeas.passes.block import Floats
 from dfeas.passes.points import working
 from dfeas.store import Dataset
 
@@ -27,6 +28,19 @@ class Request:
     time_limit: float | None  # seconds
     memory: int  # bytes
     began: float  # monotonic seconds
+
+
+@dataclass(frozen=True, slots=True)
+class SoftMarginOptions:
+    """Options of a soft margin, as they will be used."""
+
+    C: tuple[float, ...]  # ascending
+    loss: str  # "hinge" | "squared_hinge"
+    folds: int  # 0: no cross-validation
+    classes: tuple[float, float] | None  # weights of the classes -1 and +1; None: n / (2 n_class)
+    weight: Floats | None  # (n,) of points
+    seed: int
+    start: Floats | None = None  # (m,) where to begin, instead of at the minimum of a sample
 
 
 def request(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,13 @@ from numpy.typing import NDArray
 
 from dfeas.certificate import Certificate
 from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.methods import Sparse
 from dfeas.store.placing import placed
 from dfeas.termination import STOPPED, UNDECIDED
 
 RESULT, CERTIFICATE, TRACE, RACE = "result.json", "certificate.npz", "trace.jsonl", "race.json"
+SOFT_MARGIN = "soft_margin"
+"""``kind`` in the result of a soft margin, whose hyperplane is in ``certificate.npz`` but proves nothing."""
 CHECKPOINT = "checkpoint"
 CLASSES = "classes"
 """The key of a result that lists one run for each class."""
@@ -27,8 +31,13 @@ _STATUS = {"verdict": 0, "pass_limit": 1, "time_limit": 2, "interrupted": 3, "st
 
 def versions() -> dict[str, str]:
     """Versions of what computed the result."""
-    found = {name: version(name) for name in ("dfeas", "numpy", "scipy", "zarr", "dask", "distributed")}
-    return {**found, "python": platform.python_version()}
+    return {**_installed(), "python": platform.python_version()}
+
+
+@cache
+def _installed() -> dict[str, str]:
+    """Looking them up takes as long as a small solve: once for each process."""
+    return {name: version(name) for name in ("dfeas", "numpy", "scipy", "zarr", "dask", "distributed")}
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,7 @@ class Result:
     detail: str  # what the checker proved, in words
     kernel: dict[str, Any] | None = None  # name and parameters
     evidence: Certificate | None = field(default=None, repr=False, compare=False)
+    weighed: Sparse | None = field(default=None, repr=False, compare=False)  # of a separator: what margin_upper comes from
 
     @property
     def success(self) -> bool:
@@ -108,7 +118,7 @@ class Result:
 
     def to_json(self) -> dict[str, Any]:
         """The keys of ``result.json``."""
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "evidence"}
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in ("evidence", "weighed")}
         return {**values, "success": self.success, "status": self.status, "message": self.message}
 
     def save(self, run: Path) -> None:
@@ -124,7 +134,7 @@ def classes_of(run: Path) -> dict[str, Path] | None:
 
     Raises BadInputError when there is none, CorruptDataError when it is damaged.
     """
-    values = load_result(run)
+    values = load_result(run, soft=True)
     if CLASSES not in values:
         return None
     try:
@@ -136,8 +146,11 @@ def classes_of(run: Path) -> dict[str, Path] | None:
     return folders
 
 
-def load_result(run: Path) -> dict[str, Any]:
-    """The keys of a finished run; raises BadInputError when there is none, CorruptDataError when it is damaged."""
+def load_result(run: Path, soft: bool = False) -> dict[str, Any]:
+    """The keys of a finished run, of a soft margin only where that will do.
+
+    Raises BadInputError when there is none, CorruptDataError when it is damaged.
+    """
     if not (run / RESULT).is_file():
         raise BadInputError(f"{run}: no finished run, {RESULT} is missing")
     try:
@@ -145,7 +158,10 @@ def load_result(run: Path) -> dict[str, Any]:
         data = values["data"]
         if data is not None and not {"path", "labels", "positive", "intercept"} <= set(data):
             raise ValueError("keys of data are missing")
-        values["verdict"], values["eps"] = str(values["verdict"]), float(values["eps"])
+        if values.get("kind") != SOFT_MARGIN:
+            values["verdict"], values["eps"] = str(values["verdict"]), float(values["eps"])
     except (LookupError, TypeError, ValueError, OSError) as error:
         raise CorruptDataError(f"{run / RESULT}: not a readable result: {error}") from None
+    if values.get("kind") == SOFT_MARGIN and not soft:
+        raise BadInputError(f"{run}: the run of a soft margin, which has no verdict; expected one of solve")
     return values

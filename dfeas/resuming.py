@@ -19,6 +19,8 @@ from dfeas.racing import Race, raced
 from dfeas.request import request
 from dfeas.result import CHECKPOINT, RACE, RESULT, Result, versions
 from dfeas.setting import open_data, run_folder_again, set_up
+from dfeas.soft_margin import fitted
+from dfeas.soft_margin_result import SoftMarginResult
 from dfeas.solving import How, solved
 from dfeas.store.scratch import Scratch
 
@@ -42,7 +44,7 @@ def resume(
     progress: bool = False,
     kernel: Function | None = None,
     stop: Callable[[], bool] = never,
-) -> Result | Race | OneVsRest:
+) -> Result | Race | OneVsRest | SoftMarginResult:
     """Go on with a run from its last checkpoint; the result has the same bits as if it had never been interrupted.
 
     Parameters
@@ -95,6 +97,8 @@ def resume(
         setting = set_up(stack, data, asked.memory, client, folder, kernel)
         job = replace(job, asked=replace(asked, began=asked.began - found.seconds), **where(setting))
         how = How(checkpoint_every, progress, stop)
+        if job.soft is not None:
+            return fitted(setting, job, folder, how, found)
         carry_out = classes_solved if job.classes else raced if job.race else solved
         return carry_out(setting, job, folder, how, found)
 

@@ -13,7 +13,7 @@ from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.keeping import Checkpoint, Job, Keeper, Sinks
 from dfeas.kernelled import KERNEL_METHODS
 from dfeas.kernels import Kernel
-from dfeas.lane import Lane, Outcome, without_a_pass
+from dfeas.lane import Kept, Lane, Outcome, without_a_pass
 from dfeas.methods import METHODS
 from dfeas.projection_kernel import tile_bytes
 from dfeas.request import abreast, facts_of
@@ -30,6 +30,21 @@ class Ran:
     reads: float  # all others
 
 
+def surveyed(setting: Setting, keeper: Keeper, earlier: Checkpoint | None) -> Surveyed:
+    """One look at the data. Raises CorruptDataError when it is not what it was at an earlier moment."""
+    dataset = setting.dataset
+    found = survey(setting)
+    if earlier is not None and earlier.fingerprint not in ("", dataset.fingerprint):
+        raise CorruptDataError(
+            f"{dataset.where}: not the data that this run began with (fingerprint {dataset.fingerprint[:12]}, "
+            f"expected {earlier.fingerprint[:12]}); restore it, or begin another run"
+        )
+    if earlier is not None and earlier.survey is not None:
+        found = replace(found, reads=found.reads + earlier.survey.reads)
+    keeper.fingerprint, keeper.survey = dataset.fingerprint, found
+    return found
+
+
 def ran(
     setting: Setting,
     job: Job,
@@ -43,15 +58,7 @@ def ran(
     Raises CorruptDataError when the data is not what it was at that moment.
     """
     dataset = setting.dataset
-    found = survey(setting)
-    if earlier is not None and earlier.fingerprint not in ("", dataset.fingerprint):
-        raise CorruptDataError(
-            f"{dataset.where}: not the data that this run began with (fingerprint {dataset.fingerprint[:12]}, "
-            f"expected {earlier.fingerprint[:12]}); restore it, or begin another run"
-        )
-    if earlier is not None and earlier.survey is not None:
-        found = replace(found, reads=found.reads + earlier.survey.reads)
-    keeper.fingerprint, keeper.survey = dataset.fingerprint, found
+    found = surveyed(setting, keeper, earlier)
     kernel = Kernel.from_text(job.kernel, setting.checking.function) if job.kernel else None
     if found.zero is not None and not dataset.intercept and (kernel is None or kernel.zero_at_zero):
         return zero_point(setting, job, found)
@@ -76,6 +83,7 @@ def ran(
     moment = None if earlier is None else earlier.moment
     if moment is not None:
         for lane, kept in zip(lanes, moment.lanes, strict=True):
+            assert isinstance(kept, Kept), "lanes of a job are of one kind"
             lane.restore(kept)
     ended, reads = run(
         setting.engine,

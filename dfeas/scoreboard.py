@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any
 
 from dfeas.table import aligned
-from dfeas.termination import Record
+from dfeas.termination import Record, Told
 from dfeas.trace import Output, Sink
 
 HEAD = ("passes", "iterations", "margin lower", "margin upper", "violated", "seconds")
@@ -94,8 +94,9 @@ class _Row:
     board: Scoreboard
     method: str
 
-    def record(self, record: Record) -> None:
+    def record(self, record: Told) -> None:
         """After each of its passes."""
+        assert isinstance(record, Record), "methods of a race look for a margin"
         self.board.update(self.method, record)
 
     def note(self, event: str, text: str, **values: Any) -> None:

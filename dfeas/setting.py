@@ -80,6 +80,7 @@ class Surveyed:
     zero: int | None  # the first zero point
     radius: float  # length of the longest point, with its intercept
     reads: int  # that it took
+    positive: int = 0  # points with label +1
 
 
 def open_data(
@@ -213,14 +214,14 @@ def survey(setting: Setting) -> Surveyed:
     dataset = setting.dataset
     header = dataset.header
     if header is not None:
-        return Surveyed(header.first_zero[0] if header.zero else None, _radius(dataset, header.norm_max), 0)
+        return Surveyed(header.first_zero[0] if header.zero else None, _radius(dataset, header.norm_max), 0, header.positive)
     found = setting.engine.run(Survey())
     refuse_unusable(found, dataset.where)
     checksums = np.array([c[1:] for c in found.checksums], np.uint32)
     mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.block_rows, checksums)
     dataset.fingerprint = setting.checking.dataset.fingerprint = seen_fingerprint(mark, dataset.view)
     dataset.expected = checksums  # what is read from now on is compared with what was surveyed
-    return Surveyed(found.first_zero[0] if found.zero else None, _radius(dataset, found.norm_max), 1)
+    return Surveyed(found.first_zero[0] if found.zero else None, _radius(dataset, found.norm_max), 1, found.positive)
 
 
 def _radius(dataset: Dataset, norm_max: float) -> float:

@@ -20,6 +20,7 @@ from dfeas.kernels import Kernel
 from dfeas.kernels.kernel import Function
 from dfeas.lane import Outcome
 from dfeas.memory import DEFAULT_MEMORY
+from dfeas.methods import Sparse
 from dfeas.projection import PROBED_SHARE, Projection, probe, probed, project
 from dfeas.projection_kernel import project_kernel
 from dfeas.request import abreast, choose, facts_of, known, request
@@ -279,4 +280,12 @@ def result_of(setting: Setting, job: Job, outcome: Outcome, why: str, reads: flo
         detail=ending(outcome.decision, record) if proved is None else proved.message,
         kernel=json.loads(job.kernel) if job.kernel else None,
         evidence=outcome.certificate,
+        weighed=_weighed(outcome) if proved is not None and proved.verdict == FEASIBLE else None,
     )
+
+
+def _weighed(outcome: Outcome) -> Sparse | None:
+    """Weights of points with |Ax| = margin_upper, if the method has few of them."""
+    build = outcome.evidence.gordan
+    found = None if build is None else build()
+    return found if isinstance(found, Sparse) else None

@@ -17,6 +17,7 @@ from dfeas.racing import Race
 from dfeas.request import known, request
 from dfeas.result import CERTIFICATE, RESULT, TRACE, Result
 from dfeas.resuming import finished, resumable, resume
+from dfeas.soft_margin_result import SoftMarginResult
 from dfeas.solving import solve
 from dfeas.store.places import absolute, local
 from dfeas.store.placing import placed
@@ -105,7 +106,7 @@ def _drive(X: str, out: str, options: dict[str, Any]) -> str:
     with inside() as client:
         if finished(Path(out)):
             return "finished"
-        found: Result | Race | OneVsRest
+        found: Result | Race | OneVsRest | SoftMarginResult
         if resumable(Path(out)):
             every = {"checkpoint_every": options["checkpoint_every"]} if "checkpoint_every" in options else {}
             kernel = options.get("kernel")

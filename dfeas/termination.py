@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
 
 FEASIBLE, INFEASIBLE, EPS_INFEASIBLE, UNDECIDED = "feasible", "infeasible", "eps-infeasible", "undecided"
 
@@ -29,6 +30,41 @@ SLACK = 1e-3
 """A method is asked for |Ax| <= (1 - SLACK) eps, so that rounding and dropped weights leave the certificate below eps."""
 
 
+class Told(Protocol):
+    """What anybody who watches a run is told after a pass; a frozen dataclass."""
+
+    @property
+    def method(self) -> str:
+        """Its name."""
+
+    @property
+    def passes(self) -> float:
+        """So far."""
+
+    @property
+    def seconds(self) -> float:
+        """Since the start of the run."""
+
+    @property
+    def pass_seconds(self) -> float:
+        """Of this pass."""
+
+    @property
+    def bytes_read(self) -> int:
+        """By this pass, from storage."""
+
+    @property
+    def cached_bytes(self) -> int:
+        """Of this pass, from memory."""
+
+    @property
+    def ends(self) -> str:
+        """Both ends of what is looked for, for people."""
+
+    def to_json(self) -> dict[str, Any]:
+        """All that is known, as JSON has it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """What is known after a pass."""
@@ -51,6 +87,15 @@ class Record:
     hopeful: bool = False  # a separator is expected, however small margin_upper is
     refining: bool = False  # a wider separator is expected, as the method's theorem promises
     cached_bytes: int = 0  # of this pass, from blocks that were kept in memory
+
+    @property
+    def ends(self) -> str:
+        """The bracket."""
+        return f"margin {self.margin_lower:+.3e} .. {self.margin_upper:.3e}"
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

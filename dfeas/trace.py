@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from dfeas.termination import Record, remaining_passes
+from dfeas.termination import Record, Told, remaining_passes
 
 FORESEEABLE = 100 * 86400.0
 """Seconds; a longer guess of the time left says nothing."""
@@ -19,7 +19,7 @@ FORESEEABLE = 100 * 86400.0
 class Sink(Protocol):
     """Takes the events of a run."""
 
-    def record(self, record: Record) -> None:
+    def record(self, record: Told) -> None:
         """After each pass."""
 
     def note(self, event: str, text: str, **values: Any) -> None:
@@ -46,9 +46,9 @@ class TraceFile:
         """Bytes that were written."""
         return self._path.stat().st_size
 
-    def record(self, record: Record) -> None:
+    def record(self, record: Told) -> None:
         """One line a pass."""
-        self._write({"event": "pass", **asdict(record)})
+        self._write({"event": "pass", **record.to_json()})
 
     def note(self, event: str, text: str, **values: Any) -> None:
         """One line a note."""
@@ -93,7 +93,7 @@ class Terminal:
     eps: float
     every: float = 5.0  # seconds between plain lines
     clock: Callable[[], float] = time.monotonic
-    _records: list[Record] = field(default_factory=list)
+    _records: list[Told] = field(default_factory=list)
     _shown: float = -math.inf
     _unseen: bool = False
     _width: int = 0
@@ -102,7 +102,7 @@ class Terminal:
     def __post_init__(self) -> None:
         self._out = Output(self.stream)
 
-    def record(self, record: Record) -> None:
+    def record(self, record: Told) -> None:
         """Show the last pass, if it is time."""
         self._records.append(record)
         if len(self._records) > 4096:
@@ -137,19 +137,23 @@ class Terminal:
             self._width = 0
 
 
-def describe(records: list[Record], eps: float) -> str:
+def describe(records: Sequence[Told], eps: float) -> str:
     """One line: passes, bracket, violated points, speed, time left."""
     last = records[-1]
     speed = (last.bytes_read + last.cached_bytes) / last.pass_seconds / 1e9 if last.pass_seconds > 0 else 0.0
     parts = [
         f"pass {last.passes:.4g}",
-        f"margin {last.margin_lower:+.3e} .. {last.margin_upper:.3e}",
+        last.ends,
         f"{speed:.2f} GB/s",
         f"{last.seconds:.1f} s",
     ]
+    if not isinstance(last, Record):
+        return "  ".join(parts)
     if last.violated is not None:
         parts.insert(2, f"{last.violated} violated")
-    left = remaining_passes(records, eps) * last.seconds / max(1, last.passes)
+    left = (
+        remaining_passes([record for record in records if isinstance(record, Record)], eps) * last.seconds / max(1, last.passes)
+    )
     if left < FORESEEABLE and not last.hopeful:
         parts.append(f"about {left:.0f} s left" if left < 5400 else f"about {left / 3600:.1f} h left")
     return "  ".join(parts)

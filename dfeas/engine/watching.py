@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from importlib.util import find_spec
 from queue import SimpleQueue
 from threading import Thread
@@ -16,7 +15,7 @@ from distributed import performance_report as dask_report
 
 from dfeas.engine.clusters import LOST
 from dfeas.errors import UsageError
-from dfeas.termination import Record
+from dfeas.termination import Told
 
 TOPIC = "dfeas"
 """Of events: ``Client.get_events("dfeas")``."""
@@ -40,13 +39,13 @@ class ClusterLog:
         self._sender = Thread(target=self._send_all, name="dfeas-log", daemon=True)
         self._sender.start()
 
-    def record(self, record: Record) -> None:
+    def record(self, record: Told) -> None:
         """After each pass."""
         line = (
-            f"{record.method}: pass {record.passes:.4g}, margin {record.margin_lower:+.3e} .. {record.margin_upper:.3e}, "
+            f"{record.method}: pass {record.passes:.4g}, {record.ends}, "
             f"{record.bytes_read / 1e9:.3g} GB read and {record.cached_bytes / 1e9:.3g} GB kept, in {record.pass_seconds:.3g} s"
         )
-        self._tell(line, {"event": "pass", **asdict(record)})
+        self._tell(line, {"event": "pass", **record.to_json()})
 
     def note(self, event: str, text: str, **values: Any) -> None:
         """Between passes."""

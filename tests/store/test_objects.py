@@ -431,6 +431,8 @@ def test_the_command_line_takes_urls(
         ("solve", data, "--out", "run", "--cache-dir", "kept"),
         ("verify", "run"),
         ("predict", "run", data, "scores.npy"),
+        ("svm", data, "--out", "svm", "--gap", 0.5, "--cache-dir", "kept"),
+        ("solve", data, "--hard-margin", "--out", "widest", "--cache-dir", "kept"),
         ("race", f"{data}-2", "--out", "race", "--methods", "mirror-prox,von-neumann", "--eps", 0.2),
         ("solve", data, "--out", "short", "--method", "perceptron", "--max-passes", 1, "--eps", 1e-6),
     ):

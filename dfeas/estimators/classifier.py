@@ -1,0 +1,87 @@
+"""What all classifiers share: labels to classes, one class against the rest, scores to labels."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from dfeas.estimators.collections import Floats, applied, is_dask, points_of, values_of
+
+
+class Classifier(ClassifierMixin, BaseEstimator):
+    """A classifier of dfeas, by problems of two classes; where there are more, each is set against the rest."""
+
+    def _labelled(self, X: Any, y: Any) -> tuple[Any, NDArray[np.int64]]:
+        """Points, and the class (n,) of each as an index of ``classes_``. Raises ValueError for what is no classification."""
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        points = points_of(self, X, reset=True)
+        labels = column_or_1d(values_of(y), warn=True)
+        if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+            raise ValueError("Input y contains NaN or infinity.")
+        check_classification_targets(labels)
+        if len(labels) != points.shape[0]:
+            raise ValueError(f"Found input variables with inconsistent numbers of samples: {[points.shape[0], len(labels)]}")
+        self.classes_, index = np.unique(labels, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"{type(self).__name__} needs two classes, the data has one class: {self.classes_[0]!r}")
+        return points, index
+
+    def _problems(self, index: NDArray[np.int64]) -> list[NDArray[np.int8]]:
+        """Labels (n,), -1 and +1, of each problem of two classes."""
+        positive = range(len(self.classes_)) if len(self.classes_) > 2 else [1]
+        return [np.where(index == k, 1, -1).astype(np.int8) for k in positive]
+
+    def _scores(self, points: NDArray[Any]) -> Floats:
+        """Scores (b, problems) of points (b, m)."""
+        raise NotImplementedError
+
+    def _flat(self, points: NDArray[Any]) -> Floats:
+        scores = self._scores(np.asarray(points))
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def _chosen(self, points: NDArray[Any]) -> NDArray[Any]:
+        scores = self._flat(points)
+        index = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[index])
+
+    def decision_function(self, X: Any) -> Any:
+        """Scores (n,), above 0 for ``classes_[1]``, or (n, classes). Dask for Dask."""
+        check_is_fitted(self)
+        if is_dask(X):
+            points_of(self, X, reset=False)
+            wide = (1,) if len(self.classes_) == 2 else (1, len(self.classes_))
+            return applied(self._flat, X, self.n_features_in_, np.zeros(wide))
+        return self._flat(points_of(self, X, reset=False))
+
+    def predict(self, X: Any) -> Any:
+        """The class (n,) of each point. Dask for Dask."""
+        check_is_fitted(self)
+        if is_dask(X):
+            points_of(self, X, reset=False)
+            return applied(self._chosen, X, self.n_features_in_, self.classes_[:1])
+        return self._chosen(points_of(self, X, reset=False))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of points (by weight) whose class is right."""
+        right = values_of(self.predict(X)) == values_of(y)
+        return float(np.average(right, weights=None if sample_weight is None else values_of(sample_weight)))
+
+
+class LinearClassifier(Classifier):
+    """One whose scores are X coef_' + intercept_."""
+
+    def _set(self, Y: list[Floats], intercept: bool) -> Self:
+        """Take hyperplanes, with the intercept last where there is one."""
+        W = np.stack(Y)
+        m = self.n_features_in_
+        self.coef_, self.intercept_ = W[:, :m].copy(), W[:, m].copy() if intercept else np.zeros(len(W))
+        return self
+
+    def _scores(self, points: NDArray[Any]) -> Floats:
+        return np.asarray(points @ self.coef_.T + self.intercept_)

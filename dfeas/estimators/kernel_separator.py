@@ -1,0 +1,115 @@
+"""Whether classes can be separated in the space of a kernel, as an estimator."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.errors import DfeasError
+from dfeas.estimators.classifier import Classifier
+from dfeas.estimators.collections import Floats
+from dfeas.kernels import Kernel
+from dfeas.kernels.select import scores
+from dfeas.kernels.working_set import signed_gram
+from dfeas.solving import solve
+from dfeas.svm.rows import Rows
+from dfeas.svm.squared_hinge import newton
+
+SOFT = 1000
+"""Points of the soft margin."""
+
+RIDGE = 1e-9
+"""Added to every K(x, x) = 1 there, so that Cholesky has a triangle."""
+
+
+class KernelSeparator(Classifier):
+    """A function of a kernel's space that separates the classes, or the proof that none has a margin above eps.
+
+    Where there is none it predicts by a soft margin (squared hinge, C = 1) of at most ``SOFT`` points, drawn at random.
+
+    Parameters
+    ----------
+    kernel, gamma, degree, coef0, method, eps, margin_tolerance, memory, max_passes, time_limit : as for ``dfeas.solve``.
+    verbose : show progress on stderr.
+
+    Attributes
+    ----------
+    separable_ : whether all classes are separated, each from the rest (two: from each other).
+    verdicts_, margin_ (k,), classes_, n_iter_, results_ (k) of ``dfeas.solve``; support_ (k) indices of points, dual_coef_ (k)
+    their signed weights, support_vectors_ (k) the points.
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        gamma: float | None = None,
+        degree: int | None = None,
+        coef0: float | None = None,
+        method: str = "auto",
+        eps: float = 1e-3,
+        margin_tolerance: float | None = None,
+        memory: str | int = "2GB",
+        max_passes: int | None = None,
+        time_limit: float | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.method = method
+        self.eps = eps
+        self.margin_tolerance = margin_tolerance
+        self.memory = memory
+        self.max_passes = max_passes
+        self.time_limit = time_limit
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Decide for points (n, m) of NumPy, pandas or Dask, and labels (n,)."""
+        points, index = self._labelled(X, y)
+        problems = self._problems(index)
+        options = {name: value for name, value in self.get_params().items() if name != "verbose"}
+        try:
+            self.results_ = [solve(points, labels, progress=self.verbose, **options) for labels in problems]
+        except DfeasError as error:
+            raise ValueError(str(error)) from None
+        function = self.kernel if callable(self.kernel) else None
+        self._kernel = Kernel.from_text(json.dumps(self.results_[0].kernel), function)
+        self.verdicts_ = [found.verdict for found in self.results_]
+        self.separable_ = all(verdict == "feasible" for verdict in self.verdicts_)
+        self.margin_ = np.array([found.margin_lower for found in self.results_])
+        self.n_iter_ = max(1, *(found.iterations for found in self.results_))
+        self.support_, self.dual_coef_, self.support_vectors_ = [], [], []
+        for found, labels in zip(self.results_, problems, strict=True):
+            support, weights = found.support, found.weights
+            if found.verdict != "feasible" or support is None or weights is None:
+                support, weights = self._soft(points, labels)
+            self.support_.append(support)
+            self.dual_coef_.append(weights * labels[support])
+            chosen = points[support]
+            self.support_vectors_.append(np.asarray(chosen, np.float64))
+        return self
+
+    def _soft(self, points: Any, labels: NDArray[Any]) -> tuple[NDArray[np.int64], Floats]:
+        """Points and their weights in a soft margin: in coordinates of the span of a sample, by Cholesky."""
+        n = len(labels)
+        support = np.sort(np.random.default_rng(0).choice(n, min(n, SOFT), replace=False))
+        chosen = np.ascontiguousarray(points[support], np.float64)
+        gram = signed_gram(self._kernel, chosen, labels[support].astype(np.float64))
+        gram[np.diag_indices_from(gram)] += RIDGE
+        rows, cost = Rows(np.asarray(np.linalg.cholesky(gram), np.float64)), np.ones(len(support))
+        w = newton(rows, cost, np.zeros(len(support)))[0]
+        weights = 2 * np.maximum(0.0, 1 - rows.scores(w))
+        return support[weights > 0], weights[weights > 0]
+
+    def _scores(self, points: NDArray[Any]) -> Floats:
+        found = np.zeros((len(points), len(self.results_)))
+        wide = np.ascontiguousarray(points, np.float64)
+        for i, (amount, rows) in enumerate(zip(self.dual_coef_, self.support_vectors_, strict=True)):
+            found[:, i] = scores(self._kernel, rows, amount, wide, False)
+        return found

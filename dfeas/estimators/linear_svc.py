@@ -1,0 +1,124 @@
+"""Linear support vector machines, out of core."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import compute_class_weight
+from sklearn.utils.validation import _check_sample_weight
+
+from dfeas.errors import DfeasError
+from dfeas.estimators.classifier import LinearClassifier
+from dfeas.estimators.collections import Floats, values_of
+from dfeas.soft_margin import soft_margin
+from dfeas.soft_margin_result import SoftMarginResult
+
+
+class SoftMarginClassifier(LinearClassifier):
+    """What ``LinearSVC`` and ``LinearSVCCV`` share."""
+
+    def _fitted(self, X: Any, labels: NDArray[Any], **options: Any) -> SoftMarginResult:
+        """One problem of two classes. Raises ValueError for what dfeas cannot take; warns when the gap is not reached."""
+        try:
+            found = soft_margin(
+                X,
+                labels,
+                loss=self.loss,
+                gap=self.tol,
+                intercept=self.fit_intercept,
+                memory=self.memory,
+                max_passes=self.max_passes,
+                time_limit=self.time_limit,
+                progress=self.verbose,
+                **options,
+            )
+        except DfeasError as error:
+            raise ValueError(str(error)) from None
+        if not found.success:
+            warnings.warn(f"{type(self).__name__}: {found.message}", ConvergenceWarning, stacklevel=3)
+        return found
+
+    def _point_weights(self, index: NDArray[np.int64], sample_weight: Any) -> Floats | None:
+        """(n,) of class times point; None when all are 1."""
+        if sample_weight is None and self.class_weight is None:
+            return None
+        given = None if sample_weight is None else values_of(sample_weight)
+        weight = _check_sample_weight(given, np.empty((len(index), 1)), dtype=np.float64, ensure_non_negative=True)
+        if self.class_weight is not None:
+            weight = weight * compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[index])[index]
+        return np.asarray(weight)
+
+
+class LinearSVC(SoftMarginClassifier):
+    """Soft-margin hyperplane of points that need not fit in memory, with a proved gap.
+
+    It minimises |w|^2/2 + C sum of losses, with the intercept in |w|, as ``sklearn.svm.LinearSVC``.
+
+    Parameters
+    ----------
+    C : price of losses, > 0.
+    loss : ``squared_hinge`` or ``hinge``.
+    tol : relative gap between objective and lower bound at which it ends.
+    fit_intercept : any hyperplane, not only those through the origin.
+    class_weight : None, ``balanced`` or a dict, which multiply weights of points.
+    warm_start : begin from the last ``coef_``.
+    memory, max_passes, time_limit : as for ``dfeas.soft_margin``.
+    verbose : show progress on stderr.
+
+    Attributes
+    ----------
+    coef_ (k, m), intercept_ (k,), classes_, n_iter_, gap_ (k,) relative gaps, objective_ (k,), results_ (k) of
+    ``dfeas.soft_margin``.
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        loss: str = "squared_hinge",
+        tol: float = 1e-4,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        memory: str | int = "2GB",
+        max_passes: int | None = None,
+        time_limit: float | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.C = C
+        self.loss = loss
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.memory = memory
+        self.max_passes = max_passes
+        self.time_limit = time_limit
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to points (n, m) of NumPy, pandas or Dask, and labels (n,); weights (n,) multiply losses."""
+        starts = self._starts()
+        points, index = self._labelled(X, y)
+        weight, problems = self._point_weights(index, sample_weight), self._problems(index)
+        width = self.n_features_in_ + bool(self.fit_intercept)
+        known = len(starts) == len(problems) and starts[0].shape == (width,)
+        self.results_ = [
+            self._fitted(points, labels, C=self.C, weights=weight, start=start)
+            for labels, start in zip(problems, starts if known else [None] * len(problems), strict=True)
+        ]
+        self.n_iter_ = max(1, *(found.iterations for found in self.results_))
+        self.gap_ = np.array([found.gap for found in self.results_])
+        self.objective_ = np.array([found.objective for found in self.results_])
+        return self._set([found.y for found in self.results_], self.fit_intercept)
+
+    def _starts(self) -> list[Floats]:
+        """The hyperplanes of the last fit, if this one goes on from there."""
+        if not (self.warm_start and hasattr(self, "coef_")):
+            return []
+        both = np.hstack([self.coef_, self.intercept_[:, None]]) if self.fit_intercept else self.coef_
+        return list(both)

@@ -1,0 +1,17 @@
+"""Soft margins: the hyperplane that trades the width of the margin for points on its wrong side. Same protocol as methods."""
+
+from dfeas.svm.hinge import HingeMargin
+from dfeas.svm.problem import Best, Progress, SoftMargin, counted, problems
+from dfeas.svm.sgd import StochasticMargin
+from dfeas.svm.squared_hinge import SquaredHingeMargin
+
+__all__ = [
+    "Best",
+    "HingeMargin",
+    "Progress",
+    "SoftMargin",
+    "SquaredHingeMargin",
+    "StochasticMargin",
+    "counted",
+    "problems",
+]

@@ -1,0 +1,193 @@
+"""The soft margin of points in memory, beside a linear term that stands for all others.
+
+    min_w  |w|^2/2 - g'w + sum_j c_j max(0, 1 - b_j'w),      b_j = l_j x_j, over the points in memory
+
+by the method of multipliers (Hestenes 1969; Rockafellar 1976) with Newton steps inside (Yin and Li 2019): with multipliers
+0 <= a_j <= c_j and a width 1/tau,
+
+    alpha_j(w) = clip(a_j + tau c_j (1 - b_j'w), 0, c_j),    0 = w - g - sum_j alpha_j(w) b_j
+
+is solved by Newton steps, whose matrix is I + tau sum c_j b_j b_j' over the points that are not clipped, and an exact line
+search; then a <- alpha, and tau grows. Any alpha in the box bounds the minimum from below: sum alpha_j - |g + sum alpha_j
+b_j|^2 / 2. Few points are not clipped: a step costs one product with all points, and a Gram matrix of those few."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy  # loads its parts when they are used: every command would wait for them
+
+from dfeas.blas import one_thread
+from dfeas.svm.rows import Rows
+from dfeas.workingset.matrix import Floats, Indices
+
+DIRECT = 4000
+"""Largest system that is factorised; beyond it conjugate gradients, by products with the points only."""
+
+COLD, WARM = 0.5, 0.05
+"""The first 1/tau is four times this quantile of |1 - b_j'w|: about as many points are not clipped. Fewer with multipliers."""
+NARROWER = 4.0
+"""Factor of tau from one set of multipliers to the next."""
+NARROWEST = 1e-9
+"""The least 1/tau: rounding of the scores is not far below."""
+SEARCH = 60
+"""Tries of a line search."""
+SHORTER = 1e-2
+"""Factor of the step while none is known that is short enough: where nothing but w itself curves, it may be far too long."""
+STEPS = 200
+"""Newton steps in all."""
+INNER = 12
+"""Newton steps for one set of multipliers; none of them need be exact."""
+
+
+@dataclass(frozen=True, slots=True)
+class BandSolution:
+    """Both ends of the minimum."""
+
+    w: Floats  # (m,)
+    multiplier: Floats  # (r,) alpha, in the box
+    value: float  # of the function at w
+    lower: float  # of its minimum, from alpha
+    steps: int
+
+
+@dataclass(frozen=True)
+class Band:
+    """The points in memory and the linear term."""
+
+    rows: Rows  # (r, m) b_j
+    cost: Floats  # (r,) c_j >= 0
+    linear: Floats  # (m,) g
+
+    def minimise(self, w: Floats, multiplier: Floats | None, gap: float) -> BandSolution:
+        """From w, until value - lower <= gap, or rounding ends it. Without multipliers, half of the box."""
+        with one_thread(of_scipy=True):
+            return self._minimised(w, multiplier, gap)
+
+    def _minimised(self, w: Floats, multiplier: Floats | None, gap: float) -> BandSolution:
+        run = _Run(self, w, self.cost / 2 if multiplier is None else multiplier, COLD if multiplier is None else WARM)
+        run.inner(gap)
+        while run.best.value - run.best.lower > gap and run.best.steps < STEPS and run.tau * NARROWEST < 1:
+            run.next()
+            run.inner(gap)
+        return run.best
+
+    def value(self, w: Floats, score: Floats) -> float:
+        """The function at w, from the scores (r,) there."""
+        return float(w @ w / 2 - self.linear @ w + self.cost @ np.maximum(0.0, 1 - score))
+
+
+class _Run:
+    """One minimisation: where it stands."""
+
+    def __init__(self, band: Band, w: Floats, multiplier: Floats, share: float) -> None:
+        self.band, self.w, self.a = band, w, multiplier
+        self.score = band.rows.scores(w)
+        width = 4 * float(np.quantile(np.abs(1 - self.score), share)) if len(self.score) else 1.0
+        self.tau = 1 / max(width, 4 * NARROWEST)
+        self.alpha = multiplier
+        self.best = BandSolution(w, multiplier, band.value(w, self.score), -np.inf, 0)
+
+    def _lower(self, alpha: Floats) -> tuple[float, Floats]:
+        """The lower bound of alpha, and g + sum alpha_j b_j."""
+        made = self.band.linear + self.band.rows.combine(alpha)
+        return float(alpha.sum() - made @ made / 2), made
+
+    def inner(self, gap: float) -> None:
+        """Newton steps for these multipliers, until their error is small beside the gap that they leave."""
+        band = self.band
+        for _ in range(INNER):
+            raw = self.a + self.tau * band.cost * (1 - self.score)
+            self.alpha = np.clip(raw, 0.0, band.cost)
+            lower, made = self._lower(self.alpha)
+            value = band.value(self.w, self.score)
+            self._better(value, lower)
+            residual = made - self.w
+            if residual @ residual / 2 <= max(1e-2 * (value - lower), 1e-16 * abs(value)) or value - lower <= gap:
+                return
+            free = np.flatnonzero((raw > 0) & (raw < band.cost))
+            step = self._newton(free, residual)
+            slope = band.rows.scores(step)
+            t = self._line_search(step, slope)
+            if t == 0:
+                return
+            self.w = self.w + t * step
+            self.score = self.score + t * slope
+            self.best = replace(self.best, steps=self.best.steps + 1)
+
+    def next(self) -> None:
+        """The multipliers of this w, and a smaller width; running sums of scores begin again."""
+        self.a, self.tau = self.alpha, self.tau * NARROWER
+        self.score = self.band.rows.scores(self.w)
+
+    def _better(self, value: float, lower: float) -> None:
+        if value < self.best.value:
+            self.best = replace(self.best, w=self.w, value=value)
+        if lower > self.best.lower:
+            self.best = replace(self.best, multiplier=self.alpha, lower=lower)
+
+    def _newton(self, free: Indices, residual: Floats) -> Floats:
+        """(I + tau sum c b b')^-1 residual over the free points."""
+        k, m = len(free), len(residual)
+        if not k:
+            return residual
+        if min(k, m) > DIRECT:
+            return self._conjugate_gradients(free, residual)
+        if k < m:
+            rows = self.band.rows.some(free) * np.sqrt(self.band.cost[free])[:, None]
+            system = rows @ rows.T
+            system[np.diag_indices(k)] += 1 / self.tau
+            return np.asarray(residual - rows.T @ positive_solve(system, rows @ residual))
+        system = self.tau * self.band.rows.gram(free, self.band.cost[free])
+        system[np.diag_indices(m)] += 1
+        return positive_solve(system, residual)
+
+    def _conjugate_gradients(self, free: Indices, residual: Floats) -> Floats:
+        part, amount = Rows(self.band.rows.some(free)), self.tau * self.band.cost[free]
+
+        def product(v: Floats) -> Floats:
+            return np.asarray(v.reshape(-1) + part.combine(amount * part.scores(v.reshape(-1))))
+
+        m = len(residual)
+        system = scipy.sparse.linalg.LinearOperator((m, m), matvec=product, dtype=np.float64)
+        return np.asarray(scipy.sparse.linalg.cg(system, residual, rtol=1e-3, maxiter=200)[0])
+
+    def _line_search(self, step: Floats, slope: Floats) -> float:
+        """The t >= 0 at which the derivative along the step, which rises, is zero; 1 where that is as good."""
+        band, z = self.band, 1 - self.score
+        along, square = float((self.w - band.linear) @ step), float(step @ step)
+        ratio = self.tau * band.cost
+
+        def derivative(t: float) -> float:
+            alpha = np.clip(self.a + ratio * (z - t * slope), 0.0, band.cost)
+            return along + t * square - float(alpha @ slope)
+
+        first = derivative(0.0)
+        if not first < 0:
+            return 0.0
+        low, high = 0.0, 1.0
+        last = derivative(high)
+        if abs(last) <= 0.1 * -first:
+            return 1.0
+        while last < 0:
+            low, high = high, 2 * high
+            last = derivative(high)
+            if high > 1e6:
+                return low
+        for _ in range(SEARCH):
+            middle = (low + high) / 2 if low > 0 else SHORTER * high
+            here = derivative(middle)
+            if abs(here) <= 0.01 * -first:
+                return middle
+            low, high = (middle, high) if here < 0 else (low, middle)
+        return low
+
+
+def positive_solve(system: Floats, wanted: Floats) -> Floats:
+    """Solve a positive definite system; where rounding makes it none, its eigenvalues are cut at rounding."""
+    try:
+        return np.asarray(scipy.linalg.cho_solve(scipy.linalg.cho_factor(system, lower=True), wanted))
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(system)
+        return np.asarray(vectors @ ((vectors.T @ wanted) / np.maximum(values, 1e-15 * values[-1])))

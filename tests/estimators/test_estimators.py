@@ -1,0 +1,178 @@
+"""Estimators: scikit-learn's whole check, agreement with its LinearSVC, Dask in and out, pipelines, pickles, silence."""
+
+import pickle
+import warnings
+from typing import Any
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import svm
+from sklearn.datasets import load_iris, make_blobs, make_circles
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+import dfeas
+from dfeas.estimators import KernelSeparator, LinearSVC, LinearSVCCV, Separator
+
+EXPECTED = {
+    "LinearSVCCV": {
+        "check_sample_weight_equivalence_on_dense_data": "folds are drawn by the index of a point: copies fall into several"
+    }
+}
+"""Checks that cannot be passed, and why."""
+
+
+@pytest.mark.parametrize("estimator", [LinearSVC(), LinearSVCCV((0.1, 1.0), folds=2), Separator(), KernelSeparator()], ids=str)
+def test_scikit_learns_whole_check(estimator: Any) -> None:
+    expected = EXPECTED.get(type(estimator).__name__, {})
+    found = check_estimator(estimator, expected_failed_checks=expected, on_fail=None, on_skip=None)
+    failed = {entry["check_name"]: entry["exception"] for entry in found if entry["status"] == "failed"}
+    assert not failed
+    assert {entry["check_name"] for entry in found if entry["status"] == "xfail"} == set(expected)
+    assert len(found) > 50
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_linear_svc_is_that_of_scikit_learn(classes: int) -> None:
+    X, y = load_iris(return_X_y=True)
+    X, y = X[y < classes] + np.random.default_rng(0).standard_normal((int((y < classes).sum()), 4)), y[y < classes]
+    ours = LinearSVC(C=0.3, tol=1e-11).fit(X, y)
+    theirs = svm.LinearSVC(C=0.3, dual=False, tol=1e-11, max_iter=10_000).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), rtol=1e-5, atol=1e-6)
+    assert (ours.predict(X) == theirs.predict(X)).all()
+    hinge = LinearSVC(C=0.3, loss="hinge", tol=1e-9).fit(X, y)
+    peer = svm.LinearSVC(C=0.3, loss="hinge", tol=1e-6, max_iter=1_000_000).fit(X, y)
+    np.testing.assert_allclose(hinge.coef_, peer.coef_, atol=2e-3)
+
+
+def test_it_works_in_a_pipeline_a_grid_search_and_a_pickle(capfd: pytest.CaptureFixture[str]) -> None:
+    X, y = make_blobs(120, centers=3, random_state=1)
+    names = np.array(["a", "b", "c"])[y]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        search = GridSearchCV(make_pipeline(StandardScaler(), LinearSVC()), {"linearsvc__C": [0.1, 1.0]}, cv=2).fit(X, names)
+        copy = pickle.loads(pickle.dumps(search))
+    assert (copy.predict(X) == search.predict(X)).all()
+    assert search.score(X, names) > 0.9
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("estimator", [LinearSVC(), Separator(), KernelSeparator(gamma=1.0)], ids=str)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_dask_in_and_dask_out(estimator: Any, classes: int) -> None:
+    X, labels = make_blobs(90, centers=classes, random_state=3)
+    y = np.array(["x", "y", "z"], object)[labels]
+    plain = estimator.fit(X, y)
+    expected, scores = plain.predict(X), plain.decision_function(X)
+    array = da.from_array(X, chunks=(25, 1))
+    estimator.fit(array, da.from_array(y, chunks=30))
+    assert isinstance(estimator.predict(array), da.Array)
+    assert (estimator.predict(array).compute() == expected).all()
+    found = estimator.decision_function(array)
+    assert found.shape == scores.shape
+    np.testing.assert_allclose(found.compute(), scores, rtol=1e-9, atol=1e-12)
+    frame = dd.from_pandas(pd.DataFrame(X, columns=["u", "v"], index=np.arange(90) * 2), npartitions=3)
+    estimator.fit(frame, dd.from_pandas(pd.Series(y, index=np.arange(90) * 2), npartitions=3))
+    assert list(estimator.feature_names_in_) == ["u", "v"]
+    predicted = estimator.predict(frame)
+    assert isinstance(predicted, dd.Series)
+    assert (predicted.compute() == expected).all()
+    assert list(predicted.compute().index) == list(np.arange(90) * 2)
+    np.testing.assert_allclose(estimator.decision_function(frame).compute(), scores, rtol=1e-9, atol=1e-12)
+    assert estimator.score(frame, y) == (expected == y).mean()
+    with pytest.raises(ValueError, match="1 features"):
+        estimator.predict(array[:, :1])
+
+
+def test_warm_start_goes_on_and_a_limit_is_a_warning() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 5))
+    y = X[:, 0] + 0.5 * rng.standard_normal(3000) > 0
+    warm = LinearSVC(warm_start=True, tol=1e-8).fit(X, y)
+    first = warm.results_[0].passes
+    assert warm.fit(X, y).results_[0].passes < first
+    with pytest.warns(ConvergenceWarning, match="limit of passes"):
+        LinearSVC(loss="hinge", tol=1e-10, max_passes=2).fit(X, y)
+
+
+def test_weights_of_points_and_classes() -> None:
+    X, y = make_blobs(80, centers=2, cluster_std=4, random_state=0)
+    weight = np.random.default_rng(0).integers(0, 3, 80)
+    one = LinearSVC(tol=1e-11).fit(X, y, sample_weight=weight)
+    other = LinearSVC(tol=1e-11).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-6)
+    balanced = LinearSVC(class_weight={0: 1.0, 1: 50.0}).fit(X, y)
+    assert balanced.predict(X).sum() > LinearSVC().fit(X, y).predict(X).sum()
+
+
+def test_cross_validation_chooses_and_fits() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 30))
+    y = X[:, 0] + rng.standard_normal(200) > 0
+    found = LinearSVCCV((1e-4, 1e-2, 1.0), folds=4, tol=1e-6).fit(X, y)
+    assert (1e-4, 1e-2, 1.0)[int(found.errors_.argmin())] == found.C_
+    alone = LinearSVC(C=found.C_, tol=1e-6).fit(X, y)
+    np.testing.assert_allclose(found.coef_, alone.coef_, atol=1e-3)
+
+
+def test_a_separator_says_what_is_separable_and_takes_more_points() -> None:
+    X, y = load_iris(return_X_y=True)
+    found = Separator(eps=1e-4).fit(X, y)
+    assert found.verdicts_[0] == "feasible"
+    assert not found.separable_
+    assert found.results_[1].conflicts
+    assert Separator().fit(X[y < 2], y[y < 2]).separable_
+    growing = Separator()
+    for rows in (slice(0, 30), slice(30, 60), slice(60, 100)):
+        growing.partial_fit(X[rows], y[rows], classes=[0, 1])
+    assert growing.separable_
+    assert growing.score(X[:100], y[:100]) == 1
+    before = growing.results_[0]
+    assert growing.partial_fit(X[:3], y[:3]).results_[0] is before  # on the right side: not solved again
+    assert not growing.partial_fit(X[:1], [1]).separable_
+    with pytest.raises(ValueError, match="not among"):
+        growing.partial_fit(X[:1], [7])
+
+
+def test_a_kernel_separates_circles_and_has_a_way_out() -> None:
+    X, y = make_circles(100, factor=0.5, noise=0.05, random_state=0)
+    found = KernelSeparator(gamma=2.0).fit(X, y)
+    assert found.separable_
+    assert found.score(X, y) == 1
+    noisy, labels = make_circles(200, factor=0.7, noise=0.3, random_state=0)
+    twice, both = np.vstack([noisy, noisy[:1]]), np.append(labels, 1 - labels[0])
+    soft = KernelSeparator().fit(twice, both)
+    assert not soft.separable_
+    assert soft.score(twice, both) > 0.6
+
+
+def test_check_separation_names_columns_and_points() -> None:
+    rng = np.random.default_rng(0)
+    index = [f"p{i}" for i in range(100)]
+    frame = pd.DataFrame({"age": rng.normal(50, 10, 100), "rare": 0.0}, index=index)
+    y = pd.Series(frame["age"] + 20 * rng.standard_normal(100) > 50, index=index)
+    overlap = dfeas.check_separation(frame[["age"]], y)
+    assert (overlap.kind, overlap.finite, overlap.columns) == ("overlap", True, [])
+    conflict = frame.loc[overlap.points, "age"]
+    assert conflict[y].min() <= conflict[~y].max()
+    ill = y[y].index[:4]
+    frame.loc[ill, "rare"] = 1
+    quasi = dfeas.check_separation(frame, y)
+    assert (quasi.kind, quasi.finite, quasi.columns, quasi.points) == ("quasi-complete", False, ["rare"], list(ill))
+    assert "rare" in str(quasi)
+    frame["leak"] = y * 1.0 + rng.random(100) / 2
+    complete = dfeas.check_separation(frame, y)
+    assert (complete.kind, complete.columns, len(complete.points)) == ("complete", ["leak"], 100)
+    score = frame.to_numpy() @ [complete.direction.get(name, 0.0) for name in frame] + complete.intercept
+    assert ((score > 0) == y).all()
+    with pytest.raises(dfeas.BadInputError, match="'sex'"):
+        dfeas.check_separation(frame.assign(sex="f"), y)
+    with pytest.raises(dfeas.BadInputError, match="align"):
+        dfeas.check_separation(frame, y[::-1])

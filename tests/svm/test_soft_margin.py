@@ -1,0 +1,258 @@
+"""Soft margins: both ends at every read against LIBLINEAR, equivalences, same bits on both engines, edges, bad input."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+import zarr
+from click.testing import CliRunner
+from sklearn.svm import LinearSVC
+
+import dfeas
+from dfeas.cli import commands
+from dfeas.engine import LocalEngine
+from dfeas.methods import Facts
+from dfeas.passes.counted import fold_of
+from dfeas.store import from_arrays
+from dfeas.svm import HingeMargin, SoftMargin, SquaredHingeMargin, StochasticMargin, counted
+from dfeas.svm.band import Band
+from dfeas.svm.rows import Rows
+
+
+def overlapping(n: int, m: int, seed: int = 0, dtype: str = "float64") -> tuple[np.ndarray, np.ndarray]:
+    """Points on both sides of a plane, 5 % of them with the wrong label."""
+    rng = np.random.default_rng(seed)
+    X, w = rng.standard_normal((n, m)).astype(dtype), rng.standard_normal(m)
+    y = np.where(X @ w > 0, 1, -1)
+    return X, np.where(rng.random(n) < 0.05, -y, y)
+
+
+def objective(w: np.ndarray, X: np.ndarray, y: np.ndarray, c: Any = 1.0, power: int = 1) -> float:
+    """By its definition."""
+    return float(w @ w / 2 + (c * np.maximum(0, 1 - y * (np.asarray(X, float) @ w)) ** power).sum())
+
+
+@pytest.fixture(scope="module")
+def small() -> tuple[np.ndarray, np.ndarray, float]:
+    """Points, labels, and the minimum for the hinge and C = 1 up to 1e-9: a band of all points says so of itself."""
+    X, y = overlapping(2000, 8)
+    found = Band(Rows(X * y[:, None]), np.ones(2000), np.zeros(8)).minimise(np.zeros(8), None, 1e-9 * 600)
+    assert found.value - found.lower <= 1e-9 * found.value
+    peer = LinearSVC(loss="hinge", C=1, fit_intercept=False, tol=1e-5, max_iter=100_000).fit(X, y)
+    assert found.value <= objective(peer.coef_[0], X, y) <= (1 + 1e-4) * found.value
+    return X, y, found.value
+
+
+def run(method: SoftMargin, X: np.ndarray, y: np.ndarray, passes: int, gap: float = 0.0, blocks: int = 0) -> list[Any]:
+    """Evidence after each read."""
+    if blocks:
+        rows = -(-len(X) // blocks)
+        array = zarr.create_array(store={}, shape=X.shape, chunks=(rows, X.shape[1]), dtype=X.dtype)
+        array[:] = X
+        X = array
+    dataset = from_arrays(X, y)
+    engine = LocalEngine(dataset, 2)
+    state, found = method.init(Facts(dataset.m, dataset.n, blocks=dataset.blocks)), []
+    while len(found) < passes and not (found and found[-1].best.gap.max() <= gap):
+        state = method.tell(state, engine.run(method.ask(state)))
+        found.append(method.evidence(state))
+    engine.close()
+    return found
+
+
+@pytest.mark.parametrize("cap", [40, 200, 2000])
+def test_both_ends_hold_at_every_read_however_few_points_are_kept(small: tuple[Any, ...], cap: int) -> None:
+    X, y, minimum = small
+    found = run(HingeMargin(counted([1.0]), 1e-4, cap), X, y, 40, 1e-4, blocks=5)
+    assert found[-1].best.gap[0] <= 1e-4
+    assert len(found) <= {40: 40, 200: 14, 2000: 3}[cap]
+    for one in found:
+        assert one.kept <= cap
+        assert one.best.lower[0] <= minimum * (1 + 1e-9)
+        assert one.best.objective[0] >= minimum * (1 - 1e-9)
+
+
+def test_the_stochastic_steps_have_both_ends_too(small: tuple[Any, ...]) -> None:
+    X, y, minimum = small
+    found = run(StochasticMargin(counted([1.0])), X, y, 30)
+    for one in found:
+        assert one.best.lower[0] <= minimum * (1 + 1e-9)
+        assert one.best.objective[0] >= minimum * (1 - 1e-9)
+    assert found[-1].best.objective[0] < 1.05 * minimum
+
+
+@pytest.mark.parametrize("direct", [4000, 3])
+def test_the_squared_hinge_agrees_with_liblinear(direct: int) -> None:
+    X, y = overlapping(1500, 12)
+    found = run(SquaredHingeMargin(counted([0.5]), 1e-13, direct=direct), X, y, 60, 1e-13, blocks=3)
+    best = found[-1].best
+    peer = LinearSVC(C=0.5, dual=False, fit_intercept=False, tol=1e-12, max_iter=10_000).fit(X, y)
+    assert best.objective[0] == pytest.approx(objective(peer.coef_[0], X, y, 0.5, 2), rel=1e-10)
+    np.testing.assert_allclose(best.Y[:, 0], peer.coef_[0], rtol=1e-6, atol=1e-8)
+    for one in found:
+        assert one.best.lower[0] <= best.objective[0] * (1 + 1e-12)
+
+
+def test_the_intercept_is_a_feature_as_in_liblinear() -> None:
+    X, y = overlapping(500, 5)
+    X = X + 0.5
+    found = dfeas.soft_margin(X, y, loss="squared_hinge", intercept=True, gap=1e-12)
+    peer = LinearSVC(C=1, dual=False, tol=1e-12, max_iter=10_000).fit(X, y)
+    np.testing.assert_allclose(found.y, np.append(peer.coef_[0], peer.intercept_), rtol=1e-6)
+    assert found.objective == pytest.approx(objective(found.y, np.hstack([X, np.ones((500, 1))]), y, 1.0, 2), rel=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_all_folds_and_values_share_the_reads_and_are_what_they_are_alone(loss: str) -> None:
+    X, y = overlapping(600, 5)
+    found = dfeas.soft_margin(X, y, C=[0.1, 1.0], folds=3, loss=loss, gap=1e-9)
+    alone = dfeas.soft_margin(X, y, C=1.0, loss=loss, gap=1e-9)
+    assert found.success
+    assert found.reads <= alone.reads + 3
+    assert [(fit.C, fit.fold) for fit in found.fits] == [(C, f) for C in (0.1, 1.0) for f in (None, 0, 1, 2)]
+    fold = fold_of(np.arange(600), 3, 0)
+    for i, fit in enumerate(found.fits):
+        counts = np.ones(600) if fit.fold is None else (fold != fit.fold).astype(float)
+        same = dfeas.soft_margin(X, y, C=fit.C, weights=counts, loss=loss, gap=1e-9)
+        assert same.objective == pytest.approx(fit.objective, rel=1e-8)
+        out = np.ones(600, bool) if fit.fold is None else fold == fit.fold
+        assert fit.error == pytest.approx(float((y * (X @ found.path[i]) <= 0)[out].mean()))
+    errors = [np.mean([fit.error for fit in found.fits if fit.C == C and fit.fold is not None]) for C in (0.1, 1.0)]
+    assert [entry.error for entry in found.validation] == pytest.approx(errors)
+    assert (0.1 if errors[0] <= errors[1] else 1.0) == found.C
+
+
+def test_weights_are_copies_of_points_and_classes_are_weights() -> None:
+    X, y = overlapping(300, 4)
+    weights = np.random.default_rng(1).integers(0, 4, 300)
+    copies = np.repeat(np.arange(300), weights)
+    one = dfeas.soft_margin(X, y, weights=weights, gap=1e-8)
+    other = dfeas.soft_margin(X[copies], y[copies], gap=1e-8)
+    assert one.objective == pytest.approx(other.objective, rel=1e-7)
+    classes = dfeas.soft_margin(X, y, class_weight=(3.0, 0.5), gap=1e-8)
+    points = dfeas.soft_margin(X, y, weights=np.where(y > 0, 0.5, 3.0), gap=1e-8)
+    assert classes.objective == pytest.approx(points.objective, rel=1e-7)
+    positive = (y > 0).sum()
+    both = (300 / (2 * (300 - positive)), 300 / (2 * positive))
+    assert dfeas.soft_margin(X, y, class_weight="balanced").objective == dfeas.soft_margin(X, y, class_weight=both).objective
+
+
+def test_both_engines_and_a_resumed_run_have_the_same_bits(client: Any, tmp_path: Path) -> None:
+    X, y = overlapping(3000, 6, dtype="float32")
+    np.savez(tmp_path / "a.npz", X=X, y=y)
+    dfeas.ingest(tmp_path / "a.npz", tmp_path / "data", block_rows=300)
+    data = str(tmp_path / "data")
+    weights = np.linspace(0.5, 1.5, 3000)
+    for loss, options in (
+        ("hinge", {"folds": 2, "C": [0.1, 1.0]}),
+        ("squared_hinge", {}),
+        ("hinge", {"method": "sgd", "max_passes": 6}),
+    ):
+        more = {"loss": loss, "gap": 1e-6, "weights": weights, **options}
+        here = dfeas.soft_margin(data, **more)
+        there = dfeas.soft_margin(data, client=client, **more)
+        assert here.path.tobytes() == there.path.tobytes()
+        assert [fit.lower for fit in here.fits] == [fit.lower for fit in there.fits]
+        if "max_passes" not in options:
+            out = tmp_path / f"run-{loss}"
+            stopped = iter([False, False])
+            dfeas.soft_margin(data, out=out, stop=lambda left=stopped: next(left, True), **more)  # type: ignore[misc]
+            resumed = dfeas.resume(out)
+            assert isinstance(resumed, dfeas.SoftMarginResult)
+            assert resumed.path.tobytes() == here.path.tobytes()
+            assert resumed.passes == here.passes
+
+
+def edges() -> dict[str, tuple[np.ndarray, Any]]:
+    rng = np.random.default_rng(0)
+    X, y = overlapping(60, 4)
+    zero = X * np.array([1, 0, 1, 1])
+    zero[5] = 0
+    return {
+        "one class": (X, None),
+        "copies": (np.repeat(X[:6], 10, axis=0), np.repeat([1, -1, 1, 1, -1, -1], 10)),
+        "opposite": (np.vstack([X, X]), np.r_[y, -y]),
+        "zeros": (zero, y),
+        "all zero": (np.zeros((6, 2)), np.array([1, -1] * 3)),
+        "wide": (rng.standard_normal((8, 30)), np.array([1, -1] * 4)),
+        "large": (X * 1e8, y),
+        "two": (X[:2], np.array([1, -1])),
+    }
+
+
+@pytest.mark.parametrize("name", edges())
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_edges_end_with_a_gap(name: str, loss: str) -> None:
+    X, y = edges()[name]
+    for C in (1e-6, 1e5):
+        found = dfeas.soft_margin(X, y, C=C, loss=loss, gap=1e-5)
+        assert found.success, found.message
+        labels = np.ones(len(X)) if y is None else y
+        value = objective(found.y, X, labels, C, 1 if loss == "hinge" else 2)
+        assert found.objective == pytest.approx(value, rel=1e-9, abs=1e-30)
+        assert found.lower <= found.objective <= found.lower + 1e-5 * found.objective
+
+
+def test_weights_of_zero_leave_nothing() -> None:
+    X, y = overlapping(50, 3)
+    found = dfeas.soft_margin(X, y, weights=np.zeros(50))
+    assert found.success
+    assert (found.objective, found.support, found.error) == (0.0, 0, None)
+    assert not found.y.any()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"C": 0}, "C 0"),
+        ({"C": []}, "C []"),
+        ({"gap": 2}, "gap 2"),
+        ({"folds": 1}, "folds 1"),
+        ({"folds": 51}, "folds 51"),
+        ({"loss": "log"}, "loss log"),
+        ({"method": "sgd", "folds": 3}, "sgd"),
+        ({"class_weight": (1, -1)}, "class weights"),
+        ({"weights": np.ones(3)}, "expected 50 numbers"),
+        ({"weights": np.r_[np.ones(49), -1]}, "point 49"),
+        ({"weights": "missing.npy"}, "missing.npy"),
+    ],
+)
+def test_options_that_make_no_sense(options: dict[str, Any], said: str) -> None:
+    with pytest.raises((dfeas.UsageError, dfeas.BadInputError), match=said.replace("[", r"\[")):
+        dfeas.soft_margin(*overlapping(50, 3), **options)
+
+
+def test_sparse_points_are_refused() -> None:
+    with pytest.raises(dfeas.UsageError, match="dense points only"):
+        dfeas.soft_margin(scipy.sparse.csr_array(np.eye(4)), [1, -1, 1, -1])
+
+
+def test_the_command(dataset: Callable[..., Any], tmp_path: Path) -> None:
+    data, _ = dataset("gaussian", 5, 400)
+    out, runner = tmp_path / "run", CliRunner()
+    done = runner.invoke(commands, ["svm", str(data), "--C", "0.01,1", "--folds", "3", "--out", str(out), "--json"])
+    assert done.exit_code == 0
+    result = json.loads((out / "result.json").read_text())
+    assert json.loads(done.stdout) == result
+    assert result["gap"] <= 1e-3
+    assert len(result["fits"]) == 8
+    assert b"</svg>" in (out / "path.svg").read_bytes()
+    passes = [json.loads(line) for line in (out / "trace.jsonl").read_text().splitlines()]
+    assert all({"objective", "lower", "gap"} <= set(line) for line in passes if line["event"] == "pass")
+    found = dfeas.predict(out, str(data))
+    assert found.accuracy == pytest.approx(1 - result["error"])
+    assert dfeas.resuming.finished(out)
+    for command in ("verify", "report"):
+        refused = runner.invoke(commands, [command, str(out)])
+        assert refused.exit_code == 4
+        assert "soft margin" in refused.stderr
+    assert "gap" in runner.invoke(commands, ["status", str(out)]).stdout
+    short = runner.invoke(commands, ["svm", str(data), "--max-passes", "1", "--gap", "1e-9", "--out", str(tmp_path / "short")])
+    assert short.exit_code == 3
+    assert "not known yet" in short.stdout
+    assert runner.invoke(commands, ["resume", str(tmp_path / "short"), "--max-passes", "20"]).exit_code == 0
+    assert runner.invoke(commands, ["svm", str(data), "--C", "x", "--out", str(tmp_path / "bad")]).exit_code == 2

@@ -1,0 +1,53 @@
+"""Hard margin: the planted plane, canonical form, weights that make the upper end, on disk and from the command line."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import dfeas
+from dfeas.cli import commands
+
+
+def test_the_hyperplane_is_canonical_and_the_weights_make_the_upper_end(
+    arrays: Callable[..., Any], unit_columns: Callable[..., Any]
+) -> None:
+    X, y = arrays("planted", 6, 2000, margin=0.05, dtype="float64")
+    X = X * np.random.default_rng(0).uniform(0.5, 20, (2000, 1))
+    found = dfeas.hard_margin(X, y, tolerance=1e-4)
+    assert found.result.margin_upper == pytest.approx(0.05, rel=1e-3)
+    assert found.result.margin_lower >= (1 - 1e-4) * found.result.margin_upper
+    assert found.w is not None
+    score = y * (X @ found.w)
+    assert score.min() == pytest.approx(1, rel=1e-12)
+    assert found.margin == pytest.approx(score.min() / np.linalg.norm(found.w))
+    assert found.radius == pytest.approx(np.linalg.norm(X, axis=1).max())
+    assert found.support is not None
+    assert found.weights is not None
+    assert found.weights.min() >= 0
+    assert found.weights.sum() == pytest.approx(1)
+    A = unit_columns(X, y)
+    assert np.linalg.norm(A[:, found.support] @ found.weights) == pytest.approx(found.result.margin_upper, rel=1e-9)
+    assert found.leave_one_out == len(found.support) / 2000
+    assert found.dimension == 7
+
+
+def test_the_command_writes_the_figures(dataset: Callable[..., Any], tmp_path: Path) -> None:
+    data, _ = dataset("planted", 5, 500, margin=0.1)
+    runner, out = CliRunner(), tmp_path / "run"
+    done = runner.invoke(commands, ["solve", str(data), "--intercept", "--hard-margin", "--out", str(out)])
+    assert done.exit_code == 0
+    assert "hyperplane" in done.stdout
+    values = json.loads((out / "margin.json").read_text())
+    assert len(values["w"]) == 5
+    assert values["bias"] != 0
+    mixed, _ = dataset("gaussian", 5, 500, name="mixed")
+    other = runner.invoke(commands, ["solve", str(mixed), "--hard-margin", "--out", str(tmp_path / "other"), "--json"])
+    assert other.exit_code == 0
+    assert json.loads(other.stdout)["hard_margin"]["w"] is None
+    both = runner.invoke(commands, ["solve", str(data), "--hard-margin", "--separation", "--out", str(tmp_path / "both")])
+    assert both.exit_code == 2
