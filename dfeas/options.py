@@ -94,7 +94,7 @@ _MARGIN = [
     click.option("--gap", default=1e-3, show_default=True, help="Relative gap of objective and lower bound to end at."),
     click.option("--folds", default=0, metavar="K", help="Choose C by cross-validation in K folds, on the same reads."),
     click.option("--class-weight", default=None, metavar="A,B", help="Of the classes -1 and +1, or balanced."),
-    click.option("--weights", default=None, metavar="FILE", help="A .npy file with a weight for each point."),
+    click.option("--weights", default=None, type=LOCAL, metavar="FILE", help="A .npy file with a weight for each point."),
     click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", "sgd"])),
     click.option("--intercept", is_flag=True, help="Any hyperplane, not only those through the origin."),
     click.option("--seed", default=0, help="Draws the folds."),

@@ -25,6 +25,7 @@ from dfeas.running import surveyed
 from dfeas.setting import Setting, Surveyed, open_data, run_folder, set_up
 from dfeas.soft_margin_result import Fit, SoftMarginResult, Validation
 from dfeas.solving import How
+from dfeas.store.places import local
 from dfeas.svm import HingeMargin, SoftMargin, SquaredHingeMargin, StochasticMargin, counted
 from dfeas.termination import RESUMABLE, Limits
 from dfeas.trace import Sink, Terminal, TraceFile
@@ -111,7 +112,7 @@ def soft_margin(
         raise UsageError(f"weights of {data[1].n} points need {32 * data[1].n / 1e6:.0f} MB of memory: raise --memory")
     with ExitStack() as stack:
         setting = set_up(stack, data, asked.memory, client, out)
-        folder = None if out is None else stack.enter_context(run_folder(Path(out)))
+        folder = None if out is None else stack.enter_context(run_folder(local(out, "--out")))
         job = Job(
             asked,
             (name,),

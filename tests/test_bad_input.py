@@ -18,6 +18,7 @@ import zarr
 
 from dfeas.cli import main
 from dfeas.instances import Instance, generate
+from dfeas.store.ingest import ingest
 from dfeas.store.writing import claim
 
 RNG = np.random.default_rng(5)
@@ -137,6 +138,12 @@ def a_link_in_a_users_array() -> Made:
     return words
 
 
+def three_classes() -> Made:
+    np.savez("a.npz", X=X, y=np.arange(40) % 3)
+    ingest("a.npz", "data")
+    return "solve", "data", "--out", "run"
+
+
 def another_writer() -> Made:
     claim(Path("out"), "dfeas.complete")  # held until this process ends
     return points(X)()
@@ -170,8 +177,14 @@ ROWS: dict[str, tuple[Callable[[], Made], int, str]] = {
     "labels of two columns": (points(X, np.ones((40, 2))), 4, "got an array of shape (40, 2)"),
     "a label is nan": (points(X, np.where(Y == 1, 1.0, np.nan)), 4, "the label of point 0 is not a finite number; remove or"),
     "a label is inf": (foreign(X, np.where(np.arange(40) == 7, np.inf, Y)), 4, "the label of point 7 is not a finite number"),
-    "three classes": (points(X, np.arange(40) % 3), 4, "3 classes (0, 1, 2); choose one against the rest with --positive"),
-    "three classes in text": (text("a.svm", b"1 1:1\n2 1:2\n3 1:3\n"), 4, "--positive CLASS"),
+    "three classes": (three_classes, 4, "data: 3 classes (0, 1, 2); choose one against the rest with --positive CLASS, or ask"),
+    "three classes, user's array": (foreign(X, np.arange(40) % 3), 4, "3 classes (0, 1, 2); choose one against the rest with"),
+    "too many classes": (points(np.ones((1001, 1)), np.arange(1001)), 4, "more than 1000 different labels; is this the label"),
+    "too many classes in text": (
+        text("a.svm", b"".join(b"%d 1:1\n" % j for j in range(1001))),
+        4,
+        "more than 1000 different labels; is this the label column?",
+    ),
     "complex labels": (points(X, Y * 1j), 4, "labels of type complex128 cannot be used"),
     # shapes
     "no points": (points(np.ones((0, 3)), Y[:0]), 4, "a.npz: no points, shape (0, 3)"),

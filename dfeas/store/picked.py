@@ -97,8 +97,7 @@ def picked(parts: Sequence[Dataset], mask: Any = None) -> Dataset:
     where = " and ".join(part.where for part in parts)
     rows = None if mask is None else _kept(mask, total, where)
     n = total if rows is None else len(rows)
-    stored = [part.labels.read(i, Buffers()).copy() for part in parts for i in range(part.blocks)]
-    labels = first.signs(np.concatenate(stored))
+    labels = first.signs(np.concatenate([label for part in parts for label in _labels(part)]))
     labels = labels if rows is None else labels[rows]
     block_rows = min(n, first.block_rows)
     return Dataset(
@@ -114,6 +113,14 @@ def picked(parts: Sequence[Dataset], mask: Any = None) -> Dataset:
         intercept=first.intercept,
         numbers=rows,
     )
+
+
+def _labels(part: Dataset) -> Iterator[NDArray[Any]]:
+    """The stored labels of all blocks."""
+    for index in range(part.blocks):
+        if index + AHEAD < part.blocks:
+            part.labels.advise(index + AHEAD)
+        yield part.labels.read(index, Buffers()).copy()
 
 
 _NAMES = {"m": "features", "dtype": "entries", "classes": "classes", "positive": "labels"}

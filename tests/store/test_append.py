@@ -111,6 +111,20 @@ def test_what_does_not_fit_leaves_the_dataset_as_it_was(tmp_path: Path, change: 
     assert content(tmp_path / "data") == before
 
 
+def test_labels_of_a_table_lie_beside_it_and_its_numbers_are_rounded(tmp_path: Path) -> None:
+    X, label = pieces(tmp_path, classes=3)
+    dfeas.ingest(tmp_path / "old.npz", tmp_path / "data", block_rows=128)
+    whole = dfeas.ingest(X, tmp_path / "whole", labels=label, block_rows=128)
+    (tmp_path / "new.csv").write_text("a,b,c,d,e\n" + "\n".join(",".join(map(repr, x.astype(float).tolist())) for x in X[700:]))
+    np.save(tmp_path / "y.npy", label[700:])
+    words = ["append", tmp_path / "data", tmp_path / "new.csv", "--labels", tmp_path / "y.npy", "--dtype", "float32"]
+    done = CliRunner().invoke(commands, [str(word) for word in words])
+    assert done.exit_code == 0, done.output
+    assert open_source(Source(str(tmp_path / "data"))).header == whole
+    with pytest.raises(BadInputError, match="labels of type complex128 cannot be used"):
+        dfeas.append(tmp_path / "data", X[:9], labels=label[:9] * 1j)
+
+
 def test_one_class_alone_and_a_second_writer(tmp_path: Path) -> None:
     X, label = pieces(tmp_path)
     dfeas.ingest(tmp_path / "old.npz", tmp_path / "data", positive="1", block_rows=128)

@@ -377,6 +377,36 @@ def test_a_refused_source_leaves_nothing(door: Door, tmp_path: Path) -> None:
     assert not ObjectPath.of(f"{URL}/refused").exists()
 
 
+def test_classes_other_labels_and_picked_points(data: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    label = np.arange(900) % 3
+    X = (4 * np.eye(3, 5)[label] + rng.uniform(-1, 1, (900, 5))).astype(np.float32)
+    for name, rows in (("a", slice(0, 600)), ("b", slice(600, 900))):
+        np.savez(tmp_path / f"{name}.npz", X=X[rows], y=label[rows])
+        ingest(tmp_path / f"{name}.npz", tmp_path / name, block_rows=100)
+        ingest(tmp_path / f"{name}.npz", f"{data}-{name}", block_rows=100)
+    (tmp_path / "a.svm").write_text("".join(f"{b} 1:{x[0]:.9g} 5:{x[4]:.9g}\n" for x, b in zip(X, label, strict=True)))
+    codes = ingest(tmp_path / "a.svm", f"{data}-codes", sparse=False, block_rows=100)
+    assert codes == ingest(tmp_path / "a.svm", tmp_path / "codes", sparse=False, block_rows=100)
+    assert not any("/code/" in each["path"] for each in ObjectPath.of(f"{data}-codes").listed())
+    np.save(tmp_path / "mask.npy", np.arange(900) % 7 != 2)
+    more: dict[str, Any] = {"mask": tmp_path / "mask.npy", "one_vs_rest": True, "intercept": True}
+    here = dfeas.solve(tmp_path / "a", also=[tmp_path / "b"], **more)
+    kept = tmp_path / "kept"
+    there = dfeas.solve(f"{data}-a", also=[f"{data}-b"], out=tmp_path / "run", cache_dir=kept, **more)
+    assert there.fingerprint == here.fingerprint
+    assert [r.margin_lower for r in there.results.values()] == [r.margin_lower for r in here.results.values()]
+    assert all(dfeas.verify_classes(tmp_path / "run").values())
+    assert sum(path.is_file() for path in kept.rglob("*")) == 27  # points, labels and norms of 9 blocks
+    given = io.BytesIO()
+    np.save(given, label[:600] == 2)
+    (tmp_path / "y.npy").write_bytes(given.getvalue())
+    ObjectPath.of(f"{data}-y.npy").write_bytes(given.getvalue())
+    other = dfeas.solve(f"{data}-a", f"{data}-y.npy", intercept=True, out=tmp_path / "other")
+    assert other.fingerprint == dfeas.solve(tmp_path / "a", tmp_path / "y.npy", intercept=True).fingerprint
+    assert dfeas.recheck(tmp_path / "other", f"{data}-a", labels=f"{data}-y.npy").holds
+
+
 def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: Any) -> tuple[int, str, str]:
     monkeypatch.setattr(sys, "argv", ["dfeas", *map(str, words)])
     with pytest.raises(SystemExit) as ended:
@@ -401,6 +431,8 @@ def test_the_command_line_takes_urls(
         ("solve", data, "--out", "run", "--cache-dir", "kept"),
         ("verify", "run"),
         ("predict", "run", data, "scores.npy"),
+        ("svm", data, "--out", "svm", "--gap", 0.5, "--cache-dir", "kept"),
+        ("solve", data, "--hard-margin", "--out", "widest", "--cache-dir", "kept"),
         ("race", f"{data}-2", "--out", "race", "--methods", "mirror-prox,von-neumann", "--eps", 0.2),
         ("solve", data, "--out", "short", "--method", "perceptron", "--max-passes", 1, "--eps", 1e-6),
     ):
@@ -430,6 +462,9 @@ def test_the_command_line_takes_urls(
         (["generate", "planted", "s3://no-such-bucket/d", "--features", "2", "--points", "9"], 2, "no such bucket"),
         (["solve", f"{URL}/x", "--out", f"{URL}/run"], 2, "give a path of this machine"),
         (["solve", "x", "--out", "run", "--cache-dir", f"{URL}/kept"], 2, "give a path of this machine"),
+        (["solve", "x", "--out", "run", "--mask", f"{URL}/mask.npy"], 2, "give a path of this machine"),
+        (["append", f"{URL}/x", "a.npz"], 2, "points are appended on this machine only; copy the dataset, or ingest all"),
+        (["recheck", "run", "x", "--out", f"{URL}/run"], 2, "give a path of this machine"),
     ],
 )
 def test_places_that_do_not_serve_are_one_line(
