@@ -81,8 +81,9 @@ def _described(result: Result, tolerance: float, X: Any, labels: Any, options: d
     """Of a separator."""
     y, m = result.y, result.m
     assert y is not None, "a separator has a direction"
-    where = options.get("positive"), result.intercept, options.get("point")
-    data = open_data(X, labels, *where, cache_dir=options.get("cache_dir"))
+    data = open_data(
+        X, labels, options.get("positive"), result.intercept, options.get("point"), cache_dir=options.get("cache_dir")
+    )
     with ExitStack() as stack:
         setting = set_up(stack, data, parse_bytes(options.get("memory", "2GB")), options.get("client"), None)
         radius = survey(setting).radius
