@@ -163,7 +163,7 @@ def _from_arrays(
 
         with output(out) as make:
             target = (sparse_writer(out) if sparse else make)(n, m, dtype, size, label=mapping.dtype)
-            if rows.parallel:
+            if rows.parallel and not sparse:
                 fill(target, block, progress)
             else:
                 _write_in_order(target, map(block, range(target.blocks)), _telling(progress, n))

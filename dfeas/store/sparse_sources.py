@@ -21,6 +21,8 @@ PARTS = ("data", "indices", "indptr")
 class SparseRows:
     """Rows of a CSR matrix by slices; ``indptr``, 8 bytes a point, is in memory."""
 
+    parallel = False
+
     def __init__(self, parts: dict[str, Any], shape: Any, where: str) -> None:
         self._where, self._data, self._indices = where, parts["data"], parts["indices"]
         try:

@@ -166,11 +166,11 @@ def test_the_maximum_margin_is_that_of_an_independent_quadratic_program(arrays: 
     assert widest * (1 - 1e-6) <= result.margin_upper <= widest / (1 - 1e-3)
 
 
-@pytest.mark.parametrize(("seed", "tolerance"), [(0, 0.1), (1, 0.1), (2, 1e-2), (3, 1e-4), (4, 1e-3)])
+@pytest.mark.parametrize(("seed", "tolerance"), [(0, 0.1), (2, 1e-2), (3, 1e-4)])
 @pytest.mark.parametrize("by", [0, None], ids=["sorted", "as drawn"])
 def test_the_maximum_margin_is_reached_whatever_the_order(seed: int, tolerance: float, by: int | None) -> None:
     rng = np.random.default_rng(seed)
-    A = rng.standard_normal((60_000, 20))
+    A = rng.standard_normal((30_000, 20))
     A /= np.linalg.norm(A, axis=1)[:, None]
     score = A @ np.full(20, 20**-0.5)
     A = (A * np.sign(score)[:, None])[np.abs(score) > 1e-3]
