@@ -13,7 +13,7 @@ from dfeas.instances import Instance, generate
 from dfeas.passes.block import Block, norms
 from dfeas.store.layout import Header
 
-settings.register_profile("dfeas", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("dfeas", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("dfeas")
 
 

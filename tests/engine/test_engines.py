@@ -63,7 +63,7 @@ def test_a_cut_covers_the_blocks_evenly(blocks: int, pieces: int) -> None:
 
 
 def test_the_same_bits_from_one_and_two_threads_and_workers(dataset: Callable[..., Any], client: Any) -> None:
-    path, _ = dataset("halfspace", 30, 6_000, block_rows=300)
+    path, _ = dataset("halfspace", 30, 3_000, block_rows=300)
     source = Source(str(path))
     found = {}
     for threads in (1, 5):
@@ -72,14 +72,14 @@ def test_the_same_bits_from_one_and_two_threads_and_workers(dataset: Callable[..
         engine.close()
     found["zarr"] = iterates(LocalEngine(open_source(Source(str(path), direct=False)), 2))
     found["2 workers"] = iterates(DaskEngine(client, source, open_source(source)))
-    for threads, budget in ((1, 1 << 30), (4, 240_000)):  # all blocks are kept, or a third of them
+    for threads, budget in ((1, 1 << 30), (4, 120_000)):  # all blocks are kept, or a third of them
         kept = open_source(source)
         kept.cache = BlockCache(budget)
         engine = LocalEngine(kept, threads)
         found[f"{threads} threads, {budget} bytes kept"] = iterates(engine)
         engine.close()
-    there = DaskEngine(client, replace(source, cache_bytes=180_000), open_source(source))
-    found["2 workers, 180,000 bytes kept"] = iterates(there)
+    there = DaskEngine(client, replace(source, cache_bytes=90_000), open_source(source))
+    found["2 workers, 90,000 bytes kept"] = iterates(there)
     there.close()
     with local_cluster(1) as alone:
         found["1 worker"] = iterates(DaskEngine(alone, source, open_source(source)))
