@@ -141,10 +141,8 @@ class Cluster:
         from dfeas.engine.clusters import connect, local_cluster
         from dfeas.engine.watching import dashboard, performance_report
 
-        # what becomes of the cluster is said in our own words; a traceback of its reconnection says less
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)
         started = local_cluster(self.local) if self.local is not None else connect(self.scheduler, self.scheduler_file)
-        with started as client, ExitStack() as stack:
+        with _quiet_dask(), started as client, ExitStack() as stack:
             if self.performance_report is not None:
                 stack.enter_context(performance_report(self.performance_report))
             link = dashboard(client) if watched else None
@@ -160,6 +158,18 @@ class Cluster:
         with self.client(watched=False) as client:
             assert client is not None
             yield client
+
+
+@contextmanager
+def _quiet_dask() -> Iterator[None]:
+    """What becomes of the cluster is said in our own words; a traceback of its reconnection says less."""
+    log = logging.getLogger("distributed")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
 
 
 def run_options(command: Callable[..., None]) -> Callable[..., None]:
