@@ -4,6 +4,9 @@ from dfeas.certificate import Certificate
 from dfeas.check_separation import Separated, check_separation
 from dfeas.checking import verify_certificate, verify_classes, verify_run
 from dfeas.class_prediction import ClassPrediction
+from dfeas.coned import CONE_METHODS
+from dfeas.cones.spectrum import svec
+from dfeas.cones.writing import from_scs, ingest_scs
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, UsageError
 from dfeas.estimate import Plan
 from dfeas.hard_margin import HardMargin, hard_margin
@@ -30,6 +33,7 @@ from dfeas.verify import Check
 from dfeas.version import __version__
 
 __all__ = [
+    "CONE_METHODS",
     "KERNELS",
     "KERNEL_METHODS",
     "METHODS",
@@ -57,10 +61,12 @@ __all__ = [
     "append",
     "check_separation",
     "compare",
+    "from_scs",
     "generate",
     "hard_margin",
     "in_hull",
     "ingest",
+    "ingest_scs",
     "plan",
     "predict",
     "race",
@@ -70,6 +76,7 @@ __all__ = [
     "separation",
     "soft_margin",
     "solve",
+    "svec",
     "verify_certificate",
     "verify_classes",
     "verify_run",

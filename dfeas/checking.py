@@ -17,7 +17,7 @@ from dfeas.result import CERTIFICATE, CLASSES, RESULT, classes_of, load_result
 from dfeas.store import Source, for_checker, open_source, source_of
 from dfeas.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE
 from dfeas.verify import Check, check_all
-from dfeas.verify_kernel import check_any
+from dfeas.verify_any import check_any
 
 SAME = 1e-9
 """Relative difference of a bound between machines, whose sums run in other orders."""
@@ -39,7 +39,7 @@ def verify_run(run: str | Path, memory: str | int = DEFAULT_MEMORY, kernel: Func
         raise BadInputError(f"{run_folder}: the data was in memory; use dfeas verify DATA {run_folder / CERTIFICATE}")
     if values["verdict"] not in (FEASIBLE, INFEASIBLE, EPS_INFEASIBLE):
         raise CheckFailedError(f"{run_folder}: the run ended {values['verdict']} ({values.get('stopped')}), nothing to check")
-    proved, facts = _checked(source_of(data), run_folder / CERTIFICATE, memory, kernel)
+    proved, facts = _checked(source_of(data, cones=True), run_folder / CERTIFICATE, memory, kernel)
     _judge(run_folder, values, proved, facts)
     return proved
 
@@ -119,7 +119,7 @@ def verify_certificate(
     if seen is not None and positive not in (None, seen):
         raise CheckFailedError(f"{certificate}: it is about class {seen} against the rest, not {positive}")
     many = labels is not None and seen is not None
-    source = Source(str(path), None if labels is None else str(labels), seen or positive, intercept, many)
+    source = Source(str(path), None if labels is None else str(labels), seen or positive, intercept, many, cones=True)
     return _checked(source, Path(certificate), memory, kernel)[0]
 
 

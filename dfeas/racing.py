@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dfeas.coned import choose_cone_method, require_plain
 from dfeas.driver import never
 from dfeas.errors import UsageError
 from dfeas.keeping import EVERY, Checkpoint, Job, keeping, where
@@ -93,11 +94,14 @@ def race(
     if len(names) < 2 or len(set(names)) < len(names):
         raise UsageError(f"methods {','.join(names)}: expected at least two, each once")
     asked = request(eps, margin_tolerance, max_passes, time_limit, memory)
-    data = open_data(X, labels, positive, intercept, cache_dir=cache_dir)
+    data = open_data(X, labels, positive, intercept, cache_dir=cache_dir, cones=True)
+    require_plain(data[1], kernel=kernel)
     with ExitStack() as stack:
         setting = set_up(stack, data, asked.memory, client, out, function)
         facts, text = facts_of(setting.dataset, asked.memory // len(names)), ""
-        if kernel is None:
+        if setting.dataset.cones is not None:
+            whys = {name: f"{choose_cone_method(name)[1]}, in a race of {len(names)}" for name in names}
+        elif kernel is None:
             whys = {name: f"{choose(name, facts)[1]}, in a race of {len(names)}" for name in names}
         else:
             threads = setting.threads * max(1, setting.workers)

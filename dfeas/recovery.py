@@ -54,9 +54,7 @@ def separator(y: Floats | Expansion, fingerprint: str, kernel: str = "") -> Cert
 
 
 def _certificate(found: SparseWeights, fingerprint: str) -> Certificate:
-    weight = found.weight()
-    weight /= weight.sum()
-    return Certificate("gordan", fingerprint, support=found.index(), weights=weight)
+    return Certificate("gordan", fingerprint, support=found.index(), weights=found.weight() / found.total())
 
 
 def shorten(mixture: Mixture) -> Mixture:

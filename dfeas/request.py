@@ -73,7 +73,7 @@ def facts_of(dataset: Dataset, memory: int, tolerance: float | None = None, radi
     """What a method may know: a quarter of the budget is for what it keeps, as much for answers, the rest for copies."""
     size = working(dataset.dtype).itemsize
     entries = 0.0 if dataset.entries is None else dataset.entries.count / dataset.n + dataset.intercept
-    return Facts(dataset.dimension, dataset.n, memory // 4, dataset.blocks, size, tolerance, radius, entries)
+    return Facts(dataset.dimension, dataset.rank, memory // 4, dataset.blocks, size, tolerance, radius, entries)
 
 
 def abreast(method: str, classes: int, dataset: Dataset, memory: int) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dfeas.certificate import Certificate
+from dfeas.coned import CONE_METHODS
 from dfeas.driver import never, run
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.keeping import Checkpoint, Job, Keeper, Sinks
@@ -72,7 +73,8 @@ def ran(
     lanes = []
     for name in job.lanes:
         method_name = job.methods[0] if job.classes else name
-        method = METHODS[method_name]() if kernel is None else KERNEL_METHODS[method_name](kernel)
+        linear = METHODS if dataset.cones is None else CONE_METHODS
+        method = linear[method_name]() if kernel is None else KERNEL_METHODS[method_name](kernel)
         lane = Lane(method, method.init(facts), Goal(asked.eps, asked.margin_tolerance), sinks[name], job.kernel)
         if job.classes:
             seen = dataset.against_rest(name)

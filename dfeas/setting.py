@@ -17,6 +17,8 @@ import numpy as np
 from dfeas.blas import processors
 from dfeas.certificate import Certificate
 from dfeas.checkpoint import Checkpoints
+from dfeas.coned import require_plain
+from dfeas.cones.engine import ConeEngine
 from dfeas.engine import Engine, LocalEngine
 from dfeas.errors import CheckFailedError, UsageError
 from dfeas.kernels.kernel import Function
@@ -32,7 +34,7 @@ from dfeas.store.scratch import Scratch
 from dfeas.store.writing import claim, reclaim, refuse_unusable, release
 from dfeas.trace import Sink
 from dfeas.verify import Check, check_all
-from dfeas.verify_kernel import check_any
+from dfeas.verify_any import check_any
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -47,8 +49,8 @@ class Checking:
     function: Function | None = None  # of Python, that is the kernel
 
     def __call__(self, certificates: Sequence[Certificate]) -> list[Check | CheckFailedError]:
-        """Check certificates: one read for all of them, or two for each with a kernel."""
-        if not any(certificate.kernel for certificate in certificates):
+        """Check certificates: one read for all of them, or one for each of cones, and two with a kernel."""
+        if self.dataset.cones is None and not any(certificate.kernel for certificate in certificates):
             return check_all(self.engine, self.dataset, certificates)
         return [self._alone(certificate) for certificate in certificates]
 
@@ -93,8 +95,11 @@ def open_data(
     also: Sequence[str | Path] = (),
     mask: Any = None,
     cache_dir: str | Path | None = None,
+    cones: bool = False,
 ) -> tuple[Source | None, Dataset]:
     """Data by path or in memory, without reading points; the source is None for arrays. With a point it is seen from there.
+
+    Where the caller knows what to do with them, data may be ``cones``: a dataset, or what ``dfeas.from_scs`` made in memory.
 
     Labels of ``many`` classes stay codes; otherwise more than two are refused unless ``positive`` chooses one. Points of
     ``also`` follow, and only those of the ``mask`` count. Blocks of object stores are kept in ``cache_dir``.
@@ -103,6 +108,12 @@ def open_data(
         raise UsageError("a point asks for the hull of all points: leave out labels, positive and intercept")
     if point is not None and (mask is not None or also):
         raise UsageError("a point asks for the hull of all points of one dataset: leave out also and mask")
+    if isinstance(X, Dataset):
+        plain = {"labels": labels is not None, "positive": positive, "intercept": intercept, "point": point is not None}
+        require_plain(X, **plain, mask=mask is not None, also=also, classes=many)
+        if not cones:
+            raise UsageError("a product of cones: solve, race and resume work on it, this does not")
+        return None, X
     if not isinstance(X, str | Path):
         if also:
             raise UsageError("also names datasets whose points follow those of another one: give X by path, too")
@@ -126,6 +137,7 @@ def open_data(
         None if mask is None else str(local(mask, "--mask").absolute()),
         cache_dir="" if cache_dir is None else str(local(cache_dir, "--cache-dir").absolute()),
         point=None if point is None else tuple(float(v) for v in point),
+        cones=cones and not (many or also or mask is not None),
     )
     dataset = open_source(source)
     if dataset.coded and not many:
@@ -172,6 +184,7 @@ def set_up(
         engine, second = DaskEngine(client, kept, dataset, scratch), DaskEngine(client, plain, other)
         log = ClusterLog(client, dataset.where if out is None else Path(out).name)
         stack.callback(log.close)
+    engine = engine if dataset.cones is None else ConeEngine(engine)
     stack.callback(engine.close)
     stack.callback(second.close)
     return Setting(source, dataset, engine, Checking(second, other, function), scratch, threads, workers, log)
@@ -216,6 +229,8 @@ def survey(setting: Setting) -> Surveyed:
     if header is not None:
         return Surveyed(header.first_zero[0] if header.zero else None, _radius(dataset, header.norm_max), 0, header.positive)
     found = setting.engine.run(Survey())
+    if dataset.cones is not None:  # looked at when they were given; rows of zeros are none of the zero points
+        found = replace(found, zero=0, positive=0)
     refuse_unusable(found, dataset.where)
     checksums = np.array([c[1:] for c in found.checksums], np.uint32)
     mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.block_rows, checksums)

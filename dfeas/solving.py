@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dfeas.coned import choose_cone_method, require_plain
 from dfeas.conflicts import conflicts
 from dfeas.driver import never
 from dfeas.errors import UsageError
@@ -71,7 +72,8 @@ def solve(
 
     Parameters
     ----------
-    X : path of a dfeas dataset or of a zarr array, or an array (n, m) of NumPy, zarr, HDF5 or Dask; row j is point j.
+    X : path of a dfeas dataset or of a zarr array, or an array (n, m) of NumPy, zarr, HDF5 or Dask; row j is point j. Or cones:
+        what ``dfeas.from_scs`` returns, or a dataset that ``dfeas.ingest_scs`` wrote, without labels.
     labels : (n,) array of two values, or the path of one; None when the dataset has them, or when all are +1.
     method : a name of ``dfeas.METHODS``, or ``auto``: the working set where it fits the memory, otherwise mirror prox. With a
         kernel a name of ``dfeas.KERNEL_METHODS``.
@@ -115,11 +117,14 @@ def solve(
         opened = open_data(X, labels, None, intercept, None, True, also, mask, cache_dir)
         return solve_classes(opened, every, how, method=method, out=out, client=client)
     asked = request(eps, margin_tolerance, max_passes, time_limit, memory)
-    data = open_data(X, labels, positive, intercept, point, also=also, mask=mask, cache_dir=cache_dir)
+    data = open_data(X, labels, positive, intercept, point, also=also, mask=mask, cache_dir=cache_dir, cones=True)
+    require_plain(data[1], kernel=kernel)
     with ExitStack() as stack:
         setting = set_up(stack, data, asked.memory, client, out, function)
         text = ""
-        if kernel is None:
+        if setting.dataset.cones is not None:
+            name, why = choose_cone_method(method)
+        elif kernel is None:
             name, why = choose(method, facts_of(setting.dataset, asked.memory))
         else:
             facts = facts_of(setting.dataset, asked.memory)
@@ -190,8 +195,9 @@ def announce(
 ) -> None:
     """Say what begins, or goes on; ``lane`` is its name in the job, if that is not the method's."""
     features = f"{dataset.m} features{' and an intercept' if dataset.intercept else ''}"
+    what = f"{dataset.n} points" if dataset.cones is None else f"{dataset.n} rows of cones ({dataset.cones})"
     for sink in sinks:
-        text = f"{dataset.where}: {dataset.n} points, {features}, {method}"
+        text = f"{dataset.where}: {what}, {features}, {method}"
         sink.note("start", text, n=dataset.n, m=dataset.m, method=method)
         sink.note("method", f"{method}: {why}", method=method, why=why)
         if earlier is not None:
@@ -246,6 +252,7 @@ def result_of(setting: Setting, job: Job, outcome: Outcome, why: str, reads: flo
         proved is not None
         and proved.verdict != FEASIBLE
         and proved.margin_upper <= CONFLICTING
+        and dataset.cones is None
         and outcome.certificate is not None
     ):
         named = conflicts(dataset, outcome.certificate, outcome.evidence)

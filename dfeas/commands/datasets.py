@@ -114,7 +114,7 @@ def append(data: str, src: str | None, as_json: bool, **options: Any) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def info(data: str, labels: str | None, as_json: bool) -> None:
     """Say what a dataset is, without reading its points."""
-    dataset = open_source(Source(data, labels))
+    dataset = open_source(Source(data, labels, cones=True))
     if dataset.header is not None:
         show_header(data, dataset.header.to_json(), as_json)
         return

@@ -68,7 +68,8 @@ class KernelSelect:
 
     def scores(self, block: Block, rows: Indices, *, single: bool = False) -> Floats:
         """Scores (r,) a_j'y of some rows."""
-        return scores(self.kernel, self.points, self.amount, seen(block.points[rows]), single) * block.label[rows]
+        found = scores(self.kernel, self.points, self.amount, seen(block.points[rows]), single)
+        return np.asarray(found * block.label[rows], np.float64)
 
     def merge(self, first: SelectPartial, second: SelectPartial) -> SelectPartial:
         """Keep the ``cap`` lowest of both."""

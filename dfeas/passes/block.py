@@ -54,7 +54,7 @@ def against(label: NDArray[Any], code: int) -> NDArray[np.int8]:
 class Sides:
     """Labels and norms of a block's points: what turns points into columns. Kept from pass to pass where memory allows."""
 
-    label: NDArray[np.int8] | NDArray[np.int16]  # (b,) -1 or +1; of several classes codes, and ``against`` makes signs of them
+    label: NDArray[Any]  # (b,) -1 or +1; of several classes codes, and ``against`` makes signs of them; of cones codes, too
     norm: Floats  # (b,) Euclidean norms of the stored points, without the intercept
     intercept: bool = False
 
@@ -111,12 +111,12 @@ class Block:
 
     @classmethod
     def of(cls, start: int, points: Points, label: NDArray[Any], norm: Floats, intercept: bool = False) -> Block:
-        """A block from labels (b,), -1 or +1, or codes in int16, and norms (b,)."""
-        kind: Any = np.int16 if label.dtype == np.int16 else np.int8
+        """A block from labels (b,), -1 or +1, or codes in int16 or int32, and norms (b,)."""
+        kind: Any = label.dtype if label.dtype in (np.int16, np.int32) else np.int8
         return cls(start, points, Sides(np.asarray(label, kind), norm, intercept))
 
     @property
-    def label(self) -> NDArray[np.int8] | NDArray[np.int16]:
+    def label(self) -> NDArray[Any]:
         """Labels (b,), -1 or +1, or codes."""
         return self.sides.label
 

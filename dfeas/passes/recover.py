@@ -29,6 +29,10 @@ class SparseWeights:
         """Weights (s,), in the order of the indices."""
         return np.concatenate([piece[1] for piece in self.pieces])
 
+    def total(self) -> float:
+        """What divides them to be a point of the simplex."""
+        return float(self.weight().sum())
+
     def with_others(self, others: SparseWeights) -> SparseWeights:
         """Both, in the order of the points."""
         pieces = [p for p in self.pieces + others.pieces if len(p[0])]

@@ -19,6 +19,7 @@ from dfeas.passes.block import Block, Points, Sides, against, norms
 from dfeas.passes.points import is_dense, nbytes, placed_in
 from dfeas.passes.survey import checksum
 from dfeas.store.cache import BlockCache
+from dfeas.store.cone_table import ConeTable
 from dfeas.store.labels import place_of
 from dfeas.store.layout import Header, seen_fingerprint
 from dfeas.store.reading import Buffers, Cost, PointReader, RowReader, SliceReader
@@ -60,6 +61,7 @@ class Dataset:
     fingerprint: str = ""
     cache: BlockCache | None = None
     entries: Entries | None = None  # of sparse points
+    cones: ConeTable | None = None  # whose rows the points are
     sides_budget: int = SIDES_BYTES
     _stamps: dict[int, int] = field(default_factory=dict)  # of blocks that were verified, as they were then
     _first: dict[int, tuple[int, ...]] = field(default_factory=dict)  # checksums at the first touch, where none are expected
@@ -95,6 +97,11 @@ class Dataset:
     def signs(self, label: NDArray[Any]) -> NDArray[Any]:
         """Labels as they are meant, from labels as they are stored."""
         return label if self.positive is None else against(label, self.positive)
+
+    @property
+    def rank(self) -> int:
+        """What theorems count: points, or eigenvalues of cones."""
+        return self.n if self.cones is None else self.cones.rank
 
     @property
     def blocks(self) -> int:

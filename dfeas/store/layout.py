@@ -2,8 +2,9 @@
 
 OUT/zarr.json          attributes: the header below
 OUT/X                  (n, m)  one chunk a block, uncompressed, crc32c; sparse: a group, see ``sparse_writing``
-OUT/label              (n,)    int8, -1 or +1; of more than two classes int16, their positions in ``classes``
-OUT/norm               (n,)    float64, Euclidean norms of the stored points
+OUT/label              (n,)    int8, -1 or +1; of more than two classes int16, their positions in ``classes``; of cones int32,
+                               see ``cone_table``
+OUT/norm               (n,)    float64, Euclidean norms of the stored points; of the rows of a cone its norm
 OUT/checksum           (blocks, 3) uint32: crc32c of the entries of each block of X, label and norm
 OUT/dfeas.complete     written last: the fingerprint, and a hash of the whole header
 """
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from dfeas.errors import CorruptDataError
 from dfeas.passes.points import LOW
+from dfeas.store.cone_table import ConeTable
 from dfeas.store.places import Place
 
 FORMAT = 1
@@ -78,11 +80,13 @@ class Header:
     entries: int | None = None  # stored ones of a sparse dataset
     block_entries: int | None = None  # and of its largest block
     counts: tuple[int, ...] = ()  # points of each class, where there are more than two
+    cones: ConeTable | None = None  # of a dataset of cones, whose points are their rows
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON values; a dense dataset does not mention entries, nor one of two classes their counts."""
-        values = asdict(self)
+        values = {**asdict(self), "cones": None if self.cones is None else self.cones.to_json()}
         idle = (*(_OF_SPARSE if self.entries is None else ()), *(() if self.counts else ("counts",)))
+        idle = (*idle, *(() if self.cones is not None else ("cones",)))
         return {name: value for name, value in values.items() if name not in idle}
 
     @classmethod
@@ -95,10 +99,11 @@ class Header:
         try:
             lists = {"classes": values["classes"], "first_zero": values["first_zero"], "counts": values.get("counts", ())}
             plain = {**values, **{name: tuple(entries) for name, entries in lists.items()}}
+            plain["cones"] = ConeTable.from_json(values["cones"]) if "cones" in values else None
             header = cls(**plain)
             sane = 0 < header.block_rows <= header.n and header.m > 0 and header.dtype in DTYPES
             sane = sane and len(header.counts) == (len(header.classes) if len(header.classes) > 2 else 0)
-        except (KeyError, TypeError):
+        except (KeyError, TypeError, ValueError):
             sane = False
         if not sane:
             raise CorruptDataError(f"{where}: the dataset's attributes are damaged; ingest it again")

@@ -14,7 +14,7 @@ import zarr.errors
 import zarr.storage
 from numpy.typing import NDArray
 
-from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.passes.survey import checksum
 from dfeas.store.across import Across, View
 from dfeas.store.chunks import check_codecs, direct_reader, file_reader, files_of, rows_of_whole_chunks, slice_reader
@@ -57,15 +57,16 @@ class Source:
     cache_bytes: int = 0  # that each process may keep of the blocks it read
     cache_dir: str = ""  # folder of each machine that keeps blocks of object stores
     point: tuple[float, ...] | None = None  # the points are seen from there, without labels
+    cones: bool = False  # whoever opens it knows what to do with cones
     view: View | None = None  # the points are seen across a subspace
 
 
-def source_of(values: dict[str, Any]) -> Source:
-    """The data of a finished run, from ``data`` of its result."""
+def source_of(values: dict[str, Any], cones: bool = False) -> Source:
+    """The data of a finished run, from ``data`` of its result; ``cones`` if the caller knows what to do with them."""
     point = None if values.get("point") is None else tuple(map(float, values["point"]))
     many, also = bool(values.get("many", False)), tuple(map(str, values.get("also") or ()))
     place = values["path"], values["labels"], values["positive"], values["intercept"]
-    return Source(*place, many, also, values.get("mask"), point=point)
+    return Source(*place, many, also, values.get("mask"), point=point, cones=cones)
 
 
 def for_checker(source: Source) -> Source:
@@ -90,6 +91,8 @@ def open_source(source: Source) -> Dataset:
     with speaking(path), speaking(path if source.labels is None else place(source.labels)):
         dataset = _open_dataset(path, source) if looks_like_dataset(path) else _open_foreign(path, source)
         if dataset.header is not None:
+            if dataset.cones is not None:
+                _require_plain(source)
             if source.labels is not None:
                 dataset = _relabelled(dataset, open_labels(place(source.labels)), source)
             _require_same(dataset, source.fingerprint)
@@ -98,6 +101,16 @@ def open_source(source: Source) -> Dataset:
     if source.point is not None:
         return seen_from(dataset, source.point)
     return dataset if source.view is None else seen_across(dataset, source.view)
+
+
+def _require_plain(source: Source) -> None:
+    """Raise UsageError when something is asked of a dataset of cones that has a meaning for points only."""
+    if not source.cones:
+        raise UsageError(
+            f"{source.path}: a dataset of cones; solve, resume, verify, race, status and info work on it, this does not"
+        )
+    if source.labels is not None or source.positive is not None or source.intercept or source.point is not None:
+        raise UsageError(f"{source.path}: cones have no labels, classes, intercept or hull; leave them out")
 
 
 def _picked(source: Source) -> Dataset:
@@ -197,6 +210,7 @@ def _open_dataset(path: Place, source: Source) -> Dataset:
         header=header,
         fingerprint=header.fingerprint,
         entries=_entries(header, arrays) if sparse else None,
+        cones=header.cones,
     )
 
 

@@ -86,9 +86,14 @@ class DatasetWriter:
         """Survey and store one whole block."""
         self._check(index, points)
         norm = norms(points)
-        self._summaries[index] = _SURVEY.scan(Block.of(index * self.block_rows, points, label, norm))
-        refuse_unusable(self._summaries[index], str(self.path), self._names)
-        of_points, of_label = self._summaries[index].checksums[0][1:]
+        summary = _SURVEY.scan(Block.of(index * self.block_rows, points, label, norm))
+        refuse_unusable(summary, str(self.path), self._names)
+        self._keep(index, summary, points, label, norm)
+
+    def _keep(self, index: int, summary: Summary, points: Points, label: NDArray[Any], norm: NDArray[np.float64]) -> None:
+        """Store a block that was surveyed."""
+        self._summaries[index] = summary
+        of_points, of_label = summary.checksums[0][1:]
         self._checksums[index] = of_points, of_label, checksum(norm)
         self._store_points(index, points, of_points)
         self._store(self._arrays["label"], index, label, of_label)
@@ -209,21 +214,28 @@ def refuse_unusable(summary: Summary, where: str, names: Sequence[str] | None = 
 
 @contextmanager
 def output(where: str | Place) -> Iterator[Callable[..., DatasetWriter]]:
+    """``output_place`` for a writer: the body gets DatasetWriter without its first argument."""
+    with output_place(where) as path:
+        yield partial(DatasetWriter, path)
+
+
+@contextmanager
+def output_place(where: str | Place) -> Iterator[Place]:
     """Make the dataset's folder, hold its lock, and remove everything again when the body raises.
 
-    The body gets DatasetWriter without its first argument. A folder that an interrupted ingest left is started afresh. Raises
-    UsageError when the path exists already or another process writes there.
+    A folder that an interrupted ingest left is started afresh. Raises UsageError when the path exists already or another
+    process writes there.
     """
     path = place(where)
     if not isinstance(path, Path):
         from dfeas.store.objects.output import claimed
 
         with claimed(path, MARKER):
-            yield partial(DatasetWriter, path)
+            yield path
         return
     lock = claim(path, MARKER)
     try:
-        yield partial(DatasetWriter, path)
+        yield path
     except BaseException as error:
         _discard(path)
         os.close(lock)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,7 +79,17 @@ Node = tuple[int, int, Looked]
 """(level, i, what the blocks i 2^level .. (i + 1) 2^level - 1 showed)."""
 
 
-def joined(nodes: list[Node], node: Node) -> None:
+class Adds(Protocol):
+    """What blocks showed."""
+
+    def add(self, other: Any) -> None:
+        """What the blocks that follow showed."""
+
+
+A = TypeVar("A", bound=Adds)
+
+
+def joined(nodes: list[tuple[int, int, A]], node: tuple[int, int, A]) -> None:
     """Append a node, and add up pairs: the sums are the same, to the bit, whoever looked at which blocks."""
     while nodes and node[1] % 2 == 1 and nodes[-1][:2] == (node[0], node[1] - 1):
         level, index, found = nodes.pop()

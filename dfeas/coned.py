@@ -1,0 +1,40 @@
+"""A solve of a dataset of cones: the methods that work there, and what is asked of no cones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dfeas.cones.recalled import Recalled
+from dfeas.cones.working_set import ConeWorkingSet
+from dfeas.errors import UsageError
+from dfeas.methods import METHODS, AnyMethod
+from dfeas.methods.normalized_perceptron import NormalizedPerceptron
+from dfeas.methods.von_neumann import VonNeumann
+from dfeas.store import Dataset
+
+CONE_METHODS: dict[str, Callable[[], AnyMethod]] = {
+    "working-set": ConeWorkingSet,
+    **{name: METHODS[name] for name in ("mirror-prox", "mirror-prox-one-pass", "mirror-prox-fixed", "smooth-perceptron")},
+    # the perceptron that corrects the worst column is the normalized one: its sum is k times the average
+    "perceptron": lambda: Recalled(NormalizedPerceptron("perceptron")),
+    "normalized-perceptron": lambda: Recalled(NormalizedPerceptron()),
+    "von-neumann": lambda: Recalled(VonNeumann()),
+    "von-neumann-away": lambda: Recalled(VonNeumann(away=True)),
+}
+"""Methods that work on cones."""
+
+
+def choose_cone_method(method: str) -> tuple[str, str]:
+    """The method, and why. Raises UsageError when it is not one for cones."""
+    if method == "auto":
+        return "working-set", "chosen for cones: whole cones in memory, a few reads"
+    if method not in CONE_METHODS:
+        raise UsageError(f"method {method} does not work on cones; expected {', '.join(CONE_METHODS)}")
+    return method, "asked for"
+
+
+def require_plain(dataset: Dataset, **asked: object) -> None:
+    """Raise UsageError when something is asked of cones that has a meaning for points only."""
+    wrong = [name for name, value in asked.items() if value]
+    if dataset.cones is not None and wrong:
+        raise UsageError(f"{dataset.where}: cones have no {' and no '.join(wrong)}; leave it out")

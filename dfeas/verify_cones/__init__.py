@@ -1,0 +1,5 @@
+"""The checker of certificates about cones: everything is computed again from the stored rows, rounding errors included."""
+
+from dfeas.verify_cones.checker import check
+
+__all__ = ["check"]
