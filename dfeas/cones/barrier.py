@@ -16,7 +16,7 @@ import numpy as np
 
 from dfeas.cones.groups import Group, groups_of
 from dfeas.cones.select import Kept
-from dfeas.cones.spectrum import elements, least, length, matrices, triangle
+from dfeas.cones.spectrum import elements, least, length, matrices, unit
 from dfeas.passes.block import Floats
 
 GROWTH = 8.0
@@ -148,13 +148,7 @@ def widest(kept: Kept, share: float) -> Widest:
 
 def _part(kept: Kept, group: Group) -> _Part:
     rows = kept.rows[group.rows()]
-    unit = np.zeros(group.dimension)
-    if group.kind == "s":
-        row, column, _ = triangle(group.size)
-        unit[row == column] = 1.0
-    else:
-        unit[0] = 1.0
-    down = np.broadcast_to(-unit[:, None], (*rows.shape[:2], 1))
+    down = np.broadcast_to(-unit(group.kind, group.size)[:, None], (*rows.shape[:2], 1))
     return _Part(group, np.concatenate([rows, down], axis=2))
 
 

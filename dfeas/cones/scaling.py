@@ -28,15 +28,19 @@ def cone_norms(points: NDArray[Any], label: NDArray[Any]) -> Floats:
         at_once = max(1, AT_ONCE // (group.dimension * points.shape[1]))
         for first in range(0, len(rows), at_once):
             some = rows[first : first + at_once]
-            if group.kind == "l":
+            if group.kind == "l":  # as a dataset of points has them
                 found[some[:, 0]] = norms(points[some[:, 0]])
-                continue
-            X = points[some].astype(np.float64)
-            if group.kind == "s":
-                found[some] = _sigma(X)[:, None]
             else:
-                found[some] = (norms(X[:, 0]) + _sigma(X[:, 1:]))[:, None]
+                found[some] = norms_of(group.kind, points[some].astype(np.float64))[:, None]
     return found
+
+
+def norms_of(kind: str, X: Floats) -> Floats:
+    """Norms (c,) of cones of one kind with rows (c, d, m)."""
+    if kind == "s":
+        return _sigma(X)
+    first = norms(X[:, 0])
+    return first if kind == "l" else first + _sigma(X[:, 1:])
 
 
 def _sigma(X: Floats) -> Floats:

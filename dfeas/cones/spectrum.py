@@ -68,6 +68,11 @@ def elements(S: Floats) -> Floats:
     return np.asarray(S[..., rows, columns] * factor)
 
 
+def unit(kind: str, size: int) -> Floats:
+    """The element e (dimension,), whose eigenvalues are all 1."""
+    return elements(np.eye(size)) if kind == "s" else np.eye(size)[0]
+
+
 def length(u: Floats) -> Floats:
     """|u| (...,) along the last axis."""
     return np.asarray(np.sqrt((u * u).sum(axis=-1)))

@@ -18,6 +18,7 @@ from dfeas.passes.points import is_dense
 from dfeas.passes.survey import Summary, Survey
 from dfeas.store.cone_table import CODE
 from dfeas.store.dataset import Dataset
+from dfeas.store.ingest import Progress, fill
 from dfeas.store.layout import Header
 from dfeas.store.numbers import cast, stored_dtype
 from dfeas.store.opening import check_shape
@@ -57,38 +58,44 @@ def surveyed(start: int, points: Points, label: NDArray[Any]) -> tuple[Floats, S
 def ingest_scs(X: Any, cone: Mapping[str, Any], out: str | Path) -> Header:
     """Write a product of cones as a dataset, for ``dfeas.solve(out)``.
 
-    ``X`` (N, m) is a NumPy array or a SciPy sparse matrix: its rows are the coordinates of K in the order of SCS; the question is
-    whether some y has X y in the interior of K. ``cone`` is SCS's dictionary of kinds and sizes, as ``{'l': 3, 'q': [5, 5],
+    ``X`` (N, m) is a NumPy array or a SciPy sparse matrix: its rows are the coordinates of K in the order of SCS; the question
+    is whether some y has X y in the interior of K. ``cone`` is SCS's dictionary of kinds and sizes, as ``{'l': 3, 'q': [5, 5],
     's': [6]}``: entries of the orthant, second-order cones (t, u) with t >= |u|, and semidefinite matrices of that order as
     lower triangles, column by column, entries off the diagonal times sqrt 2 (``dfeas.svec`` makes them).
 
     Raises BadInputError when the numbers do not add up or entries are not finite, UsageError when OUT exists.
     """
     product, rows, m, dtype = _read(X, cone)
-    return write(product, rows, m, dtype, out)
+    placing = Placing(product, product.block_rows(m, dtype.itemsize))
+    return write(placing, lambda index: block_of(placing, index, rows, m, dtype), m, dtype, out)
 
 
 def write(
-    product: Product, rows: Rows, m: int, dtype: np.dtype[Any], out: str | Path, about: dict[str, Any] | None = None
+    placing: Placing,
+    block: Callable[[int], NDArray[Any]],
+    m: int,
+    dtype: np.dtype[Any],
+    out: str | Path,
+    about: dict[str, Any] | None = None,
+    progress: Progress | None = None,
 ) -> Header:
-    """Write a product whose rows come in pieces."""
-    placing = Placing(product, product.block_rows(m, dtype.itemsize))
+    """Write a product, block by block: rows (b, m) with padding, made in the writing threads."""
     with output_place(out) as path:
         target = ConeWriter(path, placing, m, dtype)
-        for index in range(target.blocks):
-            target.write(index, *block_of(placing, index, rows, m, dtype))
+        size = placing.block_rows
+        fill(target, lambda index: (block(index), placing.label[index * size : (index + 1) * size]), progress)
         return target.finish((), about)
 
 
-def block_of(placing: Placing, index: int, rows: Rows, m: int, dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """Rows (b, m) and codes (b,) of a block, padding included."""
+def block_of(placing: Placing, index: int, rows: Rows, m: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Rows (b, m) of a block, padding included."""
     here = slice(index * placing.block_rows, min((index + 1) * placing.block_rows, placing.n))
-    label, source = placing.label[here], placing.source[here]
+    source = placing.source[here]
     some = source >= 0
-    points = np.zeros((len(label), m), dtype)
+    points = np.zeros((len(source), m), dtype)
     if some.any():
         points[some] = rows(int(source[some][0]), int(source[some][-1]) + 1)
-    return points, label
+    return points
 
 
 def from_scs(X: Any, cone: Mapping[str, Any]) -> Dataset:
@@ -103,7 +110,7 @@ def from_scs(X: Any, cone: Mapping[str, Any]) -> Dataset:
     if isinstance(X, np.ndarray) and n == len(X) and X.dtype == dtype and X.flags.c_contiguous:
         points: NDArray[Any] = X
     else:
-        points = np.concatenate([block_of(placing, index, rows, m, dtype)[0] for index in blocks])
+        points = np.concatenate([block_of(placing, index, rows, m, dtype) for index in blocks])
     norm = np.empty(n)
     for index in blocks:
         here = slice(index * block_rows, min((index + 1) * block_rows, n))
