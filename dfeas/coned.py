@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from dfeas.cones.recalled import Recalled
 from dfeas.cones.working_set import ConeWorkingSet
@@ -10,7 +11,9 @@ from dfeas.errors import UsageError
 from dfeas.methods import METHODS, AnyMethod
 from dfeas.methods.normalized_perceptron import NormalizedPerceptron
 from dfeas.methods.von_neumann import VonNeumann
-from dfeas.store import Dataset
+from dfeas.store import Dataset, Source, open_source
+from dfeas.store.layout import looks_like_dataset
+from dfeas.store.places import place
 
 CONE_METHODS: dict[str, Callable[[], AnyMethod]] = {
     "working-set": ConeWorkingSet,
@@ -31,6 +34,16 @@ def choose_cone_method(method: str) -> tuple[str, str]:
     if method not in CONE_METHODS:
         raise UsageError(f"method {method} does not work on cones; expected {', '.join(CONE_METHODS)}")
     return method, "asked for"
+
+
+def require_points(X: object, what: str) -> None:
+    """Raise UsageError when X is cones, in memory or by the path of a dataset."""
+    if isinstance(X, Dataset):
+        raise UsageError(f"{what} asks about points, this is a product of cones: use solve")
+    if isinstance(X, str | Path) and looks_like_dataset(place(X)):
+        dataset = open_source(Source(str(X), cones=True))
+        if dataset.cones is not None:
+            raise UsageError(f"{X}: a dataset of cones; {what} asks about points: use solve")
 
 
 def require_plain(dataset: Dataset, **asked: object) -> None:

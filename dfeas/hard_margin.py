@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.coned import require_points
 from dfeas.errors import UsageError
 from dfeas.memory import parse_bytes
 from dfeas.methods import Sparse
@@ -67,6 +68,7 @@ def hard_margin(
     """
     if options.get("kernel") is not None:
         raise UsageError("a hard margin is that of the points as they are: leave out the kernel")
+    require_points(X, "a hard margin")
     result = solve(X, labels, out=out, **{**options, "margin_tolerance": tolerance})
     found = HardMargin(result, tolerance)
     if result.verdict == FEASIBLE and result.y is not None:

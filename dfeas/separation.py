@@ -26,6 +26,7 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.closed import check_closed
+from dfeas.coned import require_points
 from dfeas.driver import never
 from dfeas.errors import CheckFailedError, UsageError
 from dfeas.keeping import EVERY, Job, where
@@ -86,6 +87,7 @@ def separation(X: Any, labels: Any = None, *, out: str | Path | None = None, **o
         raise UsageError("separation asks about the points as they are: leave out the kernel")
     if options.get("also") or options.get("mask") is not None or options.get("one_vs_rest"):
         raise UsageError("separation asks about two classes of one dataset: leave out also, mask and one_vs_rest")
+    require_points(X, "separation")
     result = solve(X, labels, out=out, **{**options, "eps": EPS})
     found = _classified(result, X, labels, options)
     if out is not None and found.kind is not None:

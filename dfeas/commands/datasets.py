@@ -11,6 +11,8 @@ from dfeas.commands.base import Command
 from dfeas.commands.options import (
     DATA,
 )
+from dfeas.cones.files import ingest_cones
+from dfeas.cones.instances import CONE_KINDS, ConeInstance, generate_cones
 from dfeas.instances import KINDS, Instance
 from dfeas.instances import generate as write_instance
 from dfeas.printing.dataset import show_header
@@ -24,10 +26,11 @@ from dfeas.written import Written
 
 
 @click.command(cls=Command)
-@click.argument("kind", type=click.Choice(KINDS))
+@click.argument("kind", type=click.Choice([*KINDS, *CONE_KINDS]))
 @click.argument("out", type=DATA)
 @click.option("--features", required=True, type=int, help="Features of a point (m).")
-@click.option("--points", required=True, type=int, help="Number of points (n).")
+@click.option("--points", default=None, type=int, help="Number of points (n).")
+@click.option("--cones", default=None, metavar="SPEC", help="Kinds, sizes and counts of cones: l:30,q:5x1000,s:6x200.")
 @click.option("--margin", default=0.01, show_default=True, help="Best margin R of planted and one-flip.")
 @click.option("--seed", default=0, show_default=True, help="The same seed gives the same data.")
 @click.option(
@@ -35,7 +38,9 @@ from dfeas.written import Written
 )
 @click.option("--density", type=float, default=None, help="Sparse points like text: so much of them is not zero.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def generate(kind: str, out: str, density: float | None, as_json: bool, **options: Any) -> None:
+def generate(
+    kind: str, out: str, points: int | None, cones: str | None, density: float | None, as_json: bool, **options: Any
+) -> None:
     """Write a generated dataset with a known answer.
 
     \b
@@ -43,12 +48,21 @@ def generate(kind: str, out: str, density: float | None, as_json: bool, **option
     planted     all points at margin >= R from a planted plane, pairs exactly at R: feasible, best margin R
     gaussian    standard normal points, random labels: infeasible when there are many more points than features
     one-flip    planted, with one label wrong: infeasible
+    cones       --cones with a planted y inside all of them, pairs exactly at margin R: feasible, best margin R
+    cones-infeasible    the same, with a cone against the planted y: infeasible
 
     With --density they look like text, and planted ones have a margin of R or more.
     Integers and float16, for halfspace and gaussian, are rounded normal numbers, of integers over their whole range.
     """
-    options["m"], options["n"] = options.pop("features"), options.pop("points")
-    if density is None:
+    options["m"], options["n"] = options.pop("features"), points
+    if (kind in CONE_KINDS) != (cones is not None) or (kind in CONE_KINDS) == (points is not None):
+        raise click.UsageError("give --cones for cones and cones-infeasible, and --points for all others")
+    if cones is not None:
+        if density is not None:
+            raise click.UsageError("--density is for points")
+        options.pop("n")
+        header = generate_cones(ConeInstance(kind, cones=cones, **options), out, Written(sys.stderr))
+    elif density is None:
         header = write_instance(Instance(kind, **options), out, Written(sys.stderr))
     else:
         header = generate_texts(Texts(kind, density=density, **options), out, Written(sys.stderr))
@@ -69,9 +83,10 @@ def generate(kind: str, out: str, density: float | None, as_json: bool, **option
 @click.option("--features", type=int, default=None, help="Features of svmlight.  [default: look]")
 @click.option("--dtype", default=None, type=click.Choice(["float32", "float64"]), help="Round tables and svmlight to it.")
 @click.option("--zero-based", is_flag=True, help="Indices of svmlight begin with 0, not 1.")
+@click.option("--cones", default=None, metavar="SPEC", help="The rows of the array X are cones: l:30,q:5x1000,s:6x200.")
 @click.option("--sparse/--dense", default=None, help="How svmlight and arrays are stored.  [default: as suits their zeros]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def ingest(src: str, out: str, as_json: bool, **options: Any) -> None:
+def ingest(src: str, out: str, cones: str | None, as_json: bool, **options: Any) -> None:
     """Write the dataset OUT from SRC.
 
     \b
@@ -79,8 +94,15 @@ def ingest(src: str, out: str, as_json: bool, **options: Any) -> None:
     tables      .csv and .tsv (also .gz), .parquet or a folder of it; needs pip install "dfeas[formats]"
     svmlight    .svmlight, .svm, .libsvm (also .gz, .bz2)
     sparse      CSR in .npz of SciPy, .h5ad and HDF5
+    cones       .npy, .npz with --cones, in the order of SCS; SDPA sparse files (.dat-s, .dat-s.gz)
     """
     notes: list[str] = []
+    if cones is not None or src.endswith((".dat-s", ".dat-s.gz")):
+        given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value not in (None, False, "X")]
+        if given:
+            raise click.UsageError(f"{given[0]} is for points, not for cones")
+        show_header(out, ingest_cones(src, out, cones, options["points"], Written(sys.stderr)).to_json(), as_json)
+        return
     header = write_dataset(src, out, progress=Written(sys.stderr), note=notes.append, **options)
     show_header(out, {**header.to_json(), "notes": notes}, as_json)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from dfeas.cones.groups import groups_of
 from dfeas.cones.scores import factors, fast_scores
-from dfeas.cones.spectrum import bounds, gibbs
+from dfeas.cones.spectrum import Spectrum, bounds
 from dfeas.passes.block import Block
 from dfeas.passes.recover import Recover, SparseWeights
 
@@ -51,7 +51,7 @@ class SpectralRecover(Recover):
                 mine = group.take(s)
                 above = np.exp(np.minimum(shift - bounds(group.kind, group.size, mine)[0], 700.0))
                 live = np.flatnonzero(above > self.floor / len(scores) / 2)
-                total, element = gibbs(group.kind, group.size, mine[live], shift, 1.0)
+                total, element = Spectrum.of(group.kind, group.size, mine[live]).gibbs(shift, 1.0)
                 x[group.rows(live)] += element
                 sums[live] += total
         kept, whole = np.zeros(block.size, bool), 0.0

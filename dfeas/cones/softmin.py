@@ -17,12 +17,14 @@ eigenvalues are bounded away from what counts are not decomposed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dfeas.cones.groups import Group, groups_of
 from dfeas.cones.scores import combined, exact_scores, factors, fast_scores
-from dfeas.cones.spectrum import bounds, extreme, gibbs
+from dfeas.cones.spectrum import Spectrum, bounds
 from dfeas.passes.block import Array, Block, Floats, Indices
 from dfeas.passes.points import add_combinations
 from dfeas.passes.softmin import NEGLIGIBLE, Softmin, SoftminAnswer, SoftminPartial
@@ -40,6 +42,15 @@ class SpectralPartial(SoftminPartial):
     """Sums over some cones, relative to their own minimum."""
 
     extreme: tuple[Floats, ...] = ()
+
+
+class _Looked(NamedTuple):
+    """Some cones of a group."""
+
+    group: Group
+    some: Indices  # (c,) which of them
+    spectrum: Spectrum
+    slack: float  # |eigenvalue - that of products in a fixed order|
 
 
 @dataclass(frozen=True)
@@ -61,65 +72,63 @@ class SpectralSoftmin(Softmin):
         single = self._admits_single and block.single
         factor = factors(block)
         scores = fast_scores(block, self._narrow if single else self.Y, factor, single)
-        weights = np.zeros((len(self._soft), block.size))
-        found = []
-        for i in range(len(self.mu)):
-            found.append(self._lowest(block, groups, scores[i], i, factor, single))
-            partial.low[i], start, point = found[i]
-            partial.arg[i] = block.start + start
-            if self.mu[i] == 0:
+        weights, used = np.zeros((len(self._soft), block.size)), np.zeros(block.size, bool)
+        points = []
+        for i, mu in enumerate(self.mu):
+            looked = self._looked(block, groups, scores[i], i, single)
+            low, start, point = self._lowest(block, looked, i, factor)
+            partial.low[i], partial.arg[i] = low, block.start + start
+            points.append(point if mu == 0 else np.empty(0))
+            if mu == 0:
                 partial.total[i] = 1.0
                 partial.moment[i] = combined(block, np.arange(start, start + len(point)), point, factor)
-        for place, i in enumerate(self._soft):
-            for group in groups:
-                partial.total[i] += self._fill(weights[place], group, scores[i], partial.low[i], self.mu[i])
+                continue
+            mine = weights[np.searchsorted(self._soft, i)]
+            partial.total[i] = sum(_fill(mine, used, each, low, float(mu)) for each in looked)
         if len(self._soft):
-            self._gather(partial, block, weights, factor, single)
-        points = tuple(point if mu == 0 else np.empty(0) for (_, _, point), mu in zip(found, self.mu, strict=True))
-        return SpectralPartial(partial.low, partial.arg, partial.total, partial.moment, points)
+            self._gather(partial, block, weights, used, factor, single)
+        return SpectralPartial(partial.low, partial.arg, partial.total, partial.moment, tuple(points))
 
-    def _lowest(
-        self, block: Block, groups: list[Group], scores: Array, i: int, factor: Floats, single: bool
-    ) -> tuple[float, int, Floats]:
-        """The least eigenvalue of a block, the first row of its cone, and its extreme point."""
-        length, y = float(self._lengths[i]), self.Y[:, i]
+    def _looked(self, block: Block, groups: list[Group], scores: Array, i: int, single: bool) -> list[_Looked]:
+        """The cones of a block that may matter to a question, decomposed."""
+        length = float(self._lengths[i])
         ends = [bounds(group.kind, group.size, group.take(scores)) for group in groups]
         best = min(float(above.min()) for _, above in ends)
-        found: list[tuple[float, int, Floats]] = []
+        found = []
         for group, (below, _) in zip(groups, ends, strict=True):
             # of all rows of a cone together, and of the eigenvalues: |s| <= sqrt(d) |y| for rows of a scaled cone
             terms = block.terms + 6 + 20 * group.dimension
             slack = 1.02 * terms * np.sqrt(group.dimension) * (2.0**-24 if single else 2.0**-53) * length
-            some = np.flatnonzero(below <= best + 2 * slack)
+            near = best + max(2 * slack, NEGLIGIBLE * float(self.mu[i]))
+            some = np.flatnonzero(below <= near)
+            s = group.take(scores)
+            found.append(
+                _Looked(group, some, Spectrum.of(group.kind, group.size, s if len(some) == len(s) else s[some]), slack)
+            )
+        return found
+
+    def _lowest(self, block: Block, looked: list[_Looked], i: int, factor: Floats) -> tuple[float, int, Floats]:
+        """The least eigenvalue of a block, the first row of its cone, and its extreme point, from products in a fixed order."""
+        best = min(float(each.spectrum.least.min(initial=np.inf)) for each in looked)
+        found: list[tuple[float, int, Floats]] = []
+        for group, some, spectrum, slack in looked:
             # y = 0 scores every cone 0, and the first one stands for all
-            some = some if length > 0 else some[:1]
-            if group.kind == "s" and len(some) > 1:
-                some = _least_of(group, scores, some, slack)
-            if len(some):
-                value, point = extreme(group.kind, group.size, exact_scores(block, group.rows(some), y, factor))
-                first = int(value.argmin())
-                found.append((float(value[first]), int(group.starts[some[first]]), point[first]))
+            near = some[spectrum.least <= best + 2 * slack] if slack > 0 else some[:1]
+            if len(near):
+                exact = Spectrum.of(group.kind, group.size, exact_scores(block, group.rows(near), self.Y[:, i], factor))
+                first = int(exact.least.argmin())
+                point = exact.take(np.array([first])).extreme()[0]
+                found.append((float(exact.least[first]), int(group.starts[near[first]]), point))
         return min(found, key=lambda each: each[:2])
 
-    def _fill(self, weights: Floats, group: Group, scores: Array, low: float, mu: float) -> float:
-        """Write the exponential weights of a group's rows, relative to ``low``; returns the sum over its eigenvalues."""
-        s = group.take(scores)
-        live = np.flatnonzero(bounds(group.kind, group.size, s)[0] - low < NEGLIGIBLE * mu)
-        if not len(live):
-            return 0.0
-        total, element = gibbs(group.kind, group.size, s[live].astype(np.float64), low, mu)
-        if len(live) == len(s) and np.may_share_memory(group.take(weights), weights):
-            group.take(weights)[:] = element
-        else:
-            weights[group.rows(live)] = element
-        return float(total.sum())
-
-    def _gather(self, partial: SpectralPartial, block: Block, weights: Floats, factor: Floats, single: bool) -> None:
+    def _gather(
+        self, partial: SpectralPartial, block: Block, weights: Floats, used: NDArray[np.bool_], factor: Floats, single: bool
+    ) -> None:
         """Add the weighted rows of a block to the sums; only those that have a weight, where they are few."""
-        some = np.flatnonzero(weights.any(axis=0))
         weights *= factor
         moment = partial.moment[self._soft]
-        if 2 * len(some) < block.size:
+        if 2 * int(used.sum()) < block.size:
+            some = np.flatnonzero(used)
             moment += weights[:, some] @ block.points[some].astype(np.float64)
         else:
             chosen: Array = weights.astype(np.float32) if single else weights
@@ -144,7 +153,17 @@ class SpectralSoftmin(Softmin):
         return SpectralAnswer(plain.low, plain.arg, plain.lse, plain.mean, partial.extreme)
 
 
-def _least_of(group: Group, scores: Array, some: Indices, slack: float) -> Indices:
-    """Those of some semidefinite cones whose least eigenvalue may be the least of them."""
-    value, _ = extreme(group.kind, group.size, np.asarray(group.take(scores)[some], np.float64))
-    return np.asarray(some[value <= value.min() + 2 * slack])
+def _fill(weights: Floats, used: NDArray[np.bool_], looked: _Looked, low: float, mu: float) -> float:
+    """Write the exponential weights (b,) of a group's rows, relative to ``low``; returns the sum over its eigenvalues."""
+    group, some, spectrum, _ = looked
+    live = np.flatnonzero(spectrum.least - low < NEGLIGIBLE * mu)
+    if len(live) < len(some):
+        some, spectrum = some[live], spectrum.take(live)
+    total, element = spectrum.gibbs(low, mu)
+    if len(some) == len(group.starts) and np.may_share_memory(group.take(weights), weights):
+        group.take(weights)[:] = element
+        group.take(used)[:] = True
+    else:
+        weights[group.rows(some)] = element
+        used[group.rows(some)] = True
+    return float(total.sum())

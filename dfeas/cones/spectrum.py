@@ -7,7 +7,9 @@ eigenvalues are t - |u| and t + |u|, those of extreme points (1, -u/|u|) and (1,
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,34 +100,57 @@ def least(kind: str, size: int, s: Floats) -> Floats:
     return bounds(kind, size, s)[0]
 
 
-def extreme(kind: str, size: int, s: Floats) -> tuple[Floats, Floats]:
-    """Least eigenvalues (c,) of elements (c, dimension), and an extreme point (c, dimension) of the base for each: <q, s>."""
-    if kind == "l":
-        return s[:, 0], np.ones_like(s)
-    if kind == "q":
-        u, q = s[:, 1:], np.ones_like(s)
-        radius = length(u)
-        q[:, 1:] = -u / np.where(radius > 0, radius, 1.0)[:, None]
-        q[radius == 0, 1] = -1.0
-        return s[:, 0] - radius, q
-    value, vectors = np.linalg.eigh(matrices(s, size))
-    v = vectors[:, :, 0]
-    return value[:, 0], elements(v[:, :, None] * v[:, None, :])
+@dataclass(frozen=True, slots=True)
+class Spectrum:
+    """Elements (c, dimension) of one kind of cone, decomposed."""
 
+    kind: str
+    size: int
+    elements: Floats  # (c, dimension)
+    values: Floats  # (c, rank) eigenvalues, the least first
+    vectors: Floats  # (c, order, order) of semidefinite cones, (c, dimension - 1) directions of second-order ones, else (c, 0)
 
-def gibbs(kind: str, size: int, s: Floats, low: float, mu: float) -> tuple[Floats, Floats]:
-    """Sums (c,) of exp((low - eigenvalue) / mu), and elements (c, dimension) with these eigenvalues and those vectors."""
-    if kind == "l":
-        weight = np.exp((low - s) / mu)
-        return weight[:, 0], weight
-    if kind == "q":
-        t, u = s[:, 0], s[:, 1:]
+    @classmethod
+    def of(cls, kind: str, size: int, s: NDArray[Any]) -> Spectrum:
+        """Decompose elements (c, dimension), in float64."""
+        wide = np.asarray(s, np.float64)
+        if kind == "l":
+            return cls(kind, size, wide, wide, wide[:, :0])
+        if kind == "s":
+            return cls(kind, size, wide, *np.linalg.eigh(matrices(wide, size)))
+        t, u = wide[:, 0], wide[:, 1:]
         radius = length(u)
-        below, above = np.exp((low - t + radius) / mu), np.exp((low - t - radius) / mu)
-        weight = np.empty_like(s)
-        weight[:, 0] = below + above
-        weight[:, 1:] = ((above - below) / np.where(radius > 0, radius, 1.0))[:, None] * u
-        return weight[:, 0].copy(), weight
-    value, vectors = np.linalg.eigh(matrices(s, size))
-    each = np.exp((low - value) / mu)
-    return each.sum(axis=1), elements((vectors * each[:, None, :]) @ np.swapaxes(vectors, 1, 2))
+        return cls(kind, size, wide, np.stack([t - radius, t + radius], 1), u / np.where(radius > 0, radius, 1.0)[:, None])
+
+    @property
+    def least(self) -> Floats:
+        """Least eigenvalues (c,)."""
+        return self.values[:, 0]
+
+    def take(self, some: Indices) -> Spectrum:
+        """Of some of the elements."""
+        return Spectrum(self.kind, self.size, self.elements[some], self.values[some], self.vectors[some])
+
+    def extreme(self) -> Floats:
+        """An extreme point (c, dimension) of the base for each, whose product with it is the least eigenvalue."""
+        if self.kind == "s":
+            v = self.vectors[:, :, 0]
+            return elements(v[:, :, None] * v[:, None, :])
+        q = np.ones_like(self.elements)
+        if self.kind == "q":
+            q[:, 1:] = -self.vectors
+            q[self.values[:, 0] == self.values[:, 1], 1] = -1.0
+        return q
+
+    def gibbs(self, low: float, mu: float) -> tuple[Floats, Floats]:
+        """exp((low - element) / mu): sums (c,) over the eigenvalues, and elements (c, dimension)."""
+        each = np.exp((low - self.values) / mu)
+        if self.kind == "l":
+            return each[:, 0], each
+        if self.kind == "s":
+            return each.sum(axis=1), elements((self.vectors * each[:, None, :]) @ np.swapaxes(self.vectors, 1, 2))
+        total = each.sum(axis=1)
+        weight = np.empty_like(self.elements)
+        weight[:, 0] = total
+        np.multiply((each[:, 1] - each[:, 0])[:, None], self.vectors, out=weight[:, 1:])
+        return total, weight

@@ -55,7 +55,7 @@ def surveyed(start: int, points: Points, label: NDArray[Any]) -> tuple[Floats, S
     return norm, replace(found, zero=0, first_zero=(), positive=0)
 
 
-def ingest_scs(X: Any, cone: Mapping[str, Any], out: str | Path) -> Header:
+def ingest_scs(X: Any, cone: Mapping[str, Any], out: str | Path, progress: Progress | None = None) -> Header:
     """Write a product of cones as a dataset, for ``dfeas.solve(out)``.
 
     ``X`` (N, m) is a NumPy array or a SciPy sparse matrix: its rows are the coordinates of K in the order of SCS; the question
@@ -65,9 +65,14 @@ def ingest_scs(X: Any, cone: Mapping[str, Any], out: str | Path) -> Header:
 
     Raises BadInputError when the numbers do not add up or entries are not finite, UsageError when OUT exists.
     """
-    product, rows, m, dtype = _read(X, cone)
+    return ingest_product(X, Product.from_scs(cone), out, progress)
+
+
+def ingest_product(X: Any, product: Product, out: str | Path, progress: Progress | None = None) -> Header:
+    """The same, of cones that are known."""
+    rows, m, dtype = _read(X, product)
     placing = Placing(product, product.block_rows(m, dtype.itemsize))
-    return write(placing, lambda index: block_of(placing, index, rows, m, dtype), m, dtype, out)
+    return write(placing, lambda index: block_of(placing, index, rows, m, dtype), m, dtype, out, progress=progress)
 
 
 def write(
@@ -103,7 +108,8 @@ def from_scs(X: Any, cone: Mapping[str, Any]) -> Dataset:
 
     An array that needs no padding is not copied.
     """
-    product, rows, m, dtype = _read(X, cone)
+    product = Product.from_scs(cone)
+    rows, m, dtype = _read(X, product)
     placing = Placing(product, product.block_rows(m, dtype.itemsize))
     n, block_rows = placing.n, placing.block_rows
     blocks = range(-(-n // block_rows))
@@ -129,9 +135,8 @@ def from_scs(X: Any, cone: Mapping[str, Any]) -> Dataset:
     )
 
 
-def _read(X: Any, cone: Mapping[str, Any]) -> tuple[Product, Rows, int, np.dtype[Any]]:
-    """The product, its rows, and their width and type. Raises BadInputError when the numbers do not add up."""
-    product = Product.from_scs(cone)
+def _read(X: Any, product: Product) -> tuple[Rows, int, np.dtype[Any]]:
+    """Rows of a product, their width and type. Raises BadInputError when the numbers do not add up."""
     source: Any = X.tocsr() if hasattr(X, "tocsr") else X
     if not hasattr(source, "dtype"):
         source = np.asarray(source)
@@ -149,4 +154,4 @@ def _read(X: Any, cone: Mapping[str, Any]) -> tuple[Product, Rows, int, np.dtype
         some = source[first:stop]
         return cast(np.asarray(some.toarray() if hasattr(some, "toarray") else some)).astype(dtype, copy=False)
 
-    return product, rows, m, dtype
+    return rows, m, dtype

@@ -9,6 +9,7 @@ import click
 import numpy as np
 
 from dfeas.passes.points import working
+from dfeas.store.cone_table import ConeTable
 
 MOST_CLASSES = 20
 """Classes that are printed with their points."""
@@ -20,6 +21,7 @@ def show_header(path: str, values: dict[str, Any], as_json: bool) -> None:
     if (entries := values.get("entries")) is not None:
         index_size = 4 if values["m"] < 2**31 else 8
         size = entries * (np.dtype(values["dtype"]).itemsize + index_size) + 8 * values["n"]
+    cones = values.get("cones")
     blocks = -(-values["n"] // values["block_rows"])
     most = values.get("block_entries")
     worked = working(np.dtype(values["dtype"])).name
@@ -28,8 +30,11 @@ def show_header(path: str, values: dict[str, Any], as_json: bool) -> None:
         click.echo(json.dumps({"path": str(path), "bytes": size, "blocks": blocks, **values}))
         return
     click.echo(f"{path}")
-    click.echo(f"  points       {values['n']} of {values['m']} features, {values['dtype']}{work}, {size / 1e9:.3g} GB")
-    click.echo(f"  blocks       {blocks} of {values['block_rows']} points")
+    what = "points" if cones is None else "rows"
+    click.echo(f"  {what:12} {values['n']} of {values['m']} features, {values['dtype']}{work}, {size / 1e9:.3g} GB")
+    click.echo(f"  blocks       {blocks} of {values['block_rows']} {what}")
+    if cones is not None:
+        click.echo(f"  cones        {ConeTable.from_json(cones)}; rank {cones['rank']}")
     if entries is not None:
         click.echo(f"  entries      {entries}, {entries / values['n'] / values['m']:.3g} of all; at most {most} in a block")
     if len(values["classes"]) > 2:
@@ -39,7 +44,8 @@ def show_header(path: str, values: dict[str, Any], as_json: bool) -> None:
         counts = f" ({values['n'] - values['positive']} and {values['positive']})" if "positive" in values else ""
         click.echo(f"  classes      {negative} is -1, {positive} is +1{counts}")
     if "norm_min" in values:
-        click.echo(f"  norms        {values['norm_min']:.6g} .. {values['norm_max']:.6g}, {values['zero']} zero points")
+        zero = "" if cones is not None else f", {values['zero']} zero points"
+        click.echo(f"  norms        {values['norm_min']:.6g} .. {values['norm_max']:.6g}{zero}")
     if values.get("generator"):
         click.echo("  generated    " + ", ".join(f"{k} {v}" for k, v in values["generator"].items()))
     if values.get("notes"):

@@ -10,7 +10,7 @@ import numpy as np
 
 from dfeas.blas import processors
 from dfeas.engine import LocalEngine
-from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.memory import parse_bytes, threads_that_fit
 from dfeas.passes import Counts, Histogram, Survey, Together
 from dfeas.report.runs import Run
@@ -53,7 +53,7 @@ def margins(runs: Sequence[Run], memory: str | int) -> dict[str, Margins | str]:
     for group in by_source.values():
         try:
             found |= _read(group, memory)
-        except (BadInputError, CorruptDataError, OSError) as error:
+        except (BadInputError, CorruptDataError, UsageError, OSError) as error:
             found |= {run.name: f"The distances of the points are not shown: {error}." for run in group}
     return found
 

@@ -1,0 +1,271 @@
+"""Cones: verdicts beside Clarabel and SCS, the speed of a pass, and problems larger than memory.
+
+    python benchmarks/cones.py                                        # 2,000 small products of cones, and the speed of passes
+    python benchmarks/cones.py --instances 0 --turns 0 --large q:5x1000000 --features 50 --memory 1GB
+    python benchmarks/cones.py --instances 0 --turns 0 --large s:6x200000 --features 50 --memory 1GB --peers 20000
+
+Verdicts: random products of l, q and s with a planted y of margin 1e-7 .. 0.3, with a planted x, or at random. The reference is
+the best margin: max t, X y - t e in K, |y| <= 1, by Clarabel at its tightest. A bracket that leaves it outside by more than the
+reference is accurate is wrong. SCS is asked the same.
+Speed: softmin over the eigenvalues of blocks in memory, one thread, beside a bare product X @ y and the bare eigenvalues
+(LAPACK's for s, t - |u| for q) of the same blocks; turns alternate, figures are medians.
+Large: generated with a known answer, solved out of core with the memory given, and verified again; the first ``--peers`` cones
+are given to SCS and Clarabel, too, as they need all of them in memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+import warnings
+from collections import Counter
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import clarabel
+import numpy as np
+import scipy.sparse as sp
+import scs
+from threadpoolctl import threadpool_limits
+
+import dfeas
+from dfeas.cones.groups import groups_of
+from dfeas.cones.instances import ConeInstance, generate_cones
+from dfeas.cones.product import Placing, Product
+from dfeas.cones.scaling import cone_norms
+from dfeas.cones.softmin import SpectralSoftmin
+from dfeas.cones.spectrum import least, unit
+from dfeas.passes import Block
+from dfeas.store.layout import BLOCK_BYTES
+
+ACCURATE = 2e-7
+"""Of the reference, relative to its scale of 1."""
+
+
+def main(words: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--instances", type=int, default=2000)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first one")
+    parser.add_argument("--turns", type=int, default=9)
+    parser.add_argument("--blocks", type=int, default=8)
+    parser.add_argument("--features", type=int, default=50)
+    parser.add_argument("--large", default=None, help="cones of a problem larger than memory")
+    parser.add_argument("--memory", default="1GB")
+    parser.add_argument("--methods", default="auto,mirror-prox-one-pass")
+    parser.add_argument("--peers", type=int, default=20_000, help="rows that SCS and Clarabel get")
+    parser.add_argument("--folder", type=Path, default=None)
+    options = parser.parse_args(words)
+    if options.instances:
+        verdicts(range(options.first, options.first + options.instances))
+    with threadpool_limits(1):
+        if options.turns:
+            speed(options.features, options.blocks, options.turns)
+    if options.large is not None:
+        large(options)
+
+
+def random_cone(rng: np.random.Generator) -> dict[str, Any]:
+    """A small product: one kind, or a mixture."""
+    kinds = rng.choice(["l", "q", "s"], size=rng.integers(1, 4), replace=False)
+    cone: dict[str, Any] = {}
+    if "l" in kinds:
+        cone["l"] = int(rng.integers(1, 12))
+    if "q" in kinds:
+        cone["q"] = rng.integers(1, 7, rng.integers(1, 8)).tolist()
+    if "s" in kinds:
+        cone["s"] = rng.integers(1, 6, rng.integers(1, 5)).tolist()
+    return cone
+
+
+def elements_of(product: Product) -> np.ndarray:
+    """e, of all cones."""
+    return np.concatenate([np.tile(unit(kind, size), many) for kind, size, many in product.runs])
+
+
+def random_problem(seed: int) -> tuple[np.ndarray, dict[str, Any], str]:
+    """Rows, cones, and what was planted."""
+    rng = np.random.default_rng(seed)
+    cone, m = random_cone(rng), int(rng.integers(1, 9))
+    product = Product.from_scs(cone)
+    e, what = elements_of(product), ("margin", "x", "random")[seed % 3]
+    X = rng.standard_normal((len(e), m))
+    if what == "margin":
+        y = rng.standard_normal(m)
+        y /= np.linalg.norm(y)
+        X += np.outer(10.0 ** rng.uniform(-7, 0) * e - X @ y, y)
+    elif what == "x":
+        x = np.zeros(len(e))
+        some = rng.random(len(e)) < 0.7
+        x[some] = 0.3 * rng.standard_normal(some.sum())
+        label = Placing(product, product.table.rows).label
+        for group in groups_of(label):
+            rows = group.rows()
+            low = least(group.kind, group.size, x[rows])
+            x[rows] += np.maximum(0, -low)[:, None] * unit(group.kind, group.size)
+        x = x if x.any() else e
+        X -= np.outer(x, x @ X) / (x @ x)
+    return X * 10.0 ** rng.uniform(-3, 3), cone, what
+
+
+def reference(X: np.ndarray, cone: dict[str, Any]) -> tuple[float, float]:
+    """The best margin of scaled cones by Clarabel and by SCS; nan where one does not tell."""
+    product = Product.from_scs(cone)
+    label = Placing(product, product.table.rows).label
+    norm = cone_norms(X, label)
+    if (norm == 0).any():
+        return 0.0, 0.0
+    A, e, m = X / norm[:, None], elements_of(product), X.shape[1]
+    # max t: (X y - t e) in K, (1, y) in the second-order cone; rows and right-hand side of A z + s = b
+    ball = np.vstack([np.zeros((1, m + 1)), np.hstack([-np.eye(m), np.zeros((m, 1))])])
+    rows, right = np.vstack([np.hstack([-A, e[:, None]]), ball]), np.concatenate([np.zeros(len(e)), [1.0], np.zeros(m)])
+    cost = np.append(np.zeros(m), -1.0)
+    order, cones, linear, second, matrices = [], [], 0, [m + 1], []
+    for group in groups_of(label):
+        for start in group.starts:
+            place = start + np.arange(group.dimension)
+            if group.kind == "s":
+                upper = np.zeros((group.size, group.size), int)
+                upper[np.triu_indices(group.size)] = np.arange(group.dimension)  # lower by columns is upper by rows
+                place = place[[upper[i, j] for j in range(group.size) for i in range(j + 1)]]
+                cones.append(clarabel.PSDTriangleConeT(group.size))
+                matrices.append(group.size)
+            elif group.kind == "q":
+                cones.append(clarabel.SecondOrderConeT(group.dimension))
+                second.insert(-1, group.size)
+            else:
+                cones.append(clarabel.NonnegativeConeT(1))
+                linear += 1
+            order.append(place)
+    place = np.concatenate([*order, len(e) + np.arange(m + 1)])
+    settings = clarabel.DefaultSettings()
+    settings.verbose, settings.tol_gap_abs, settings.tol_gap_rel, settings.tol_feas = False, 1e-10, 1e-10, 1e-10
+    cones.append(clarabel.SecondOrderConeT(m + 1))
+    solution = clarabel.DefaultSolver(
+        sp.csc_matrix((m + 1, m + 1)), cost, sp.csc_matrix(rows[place]), right[place], cones, settings
+    ).solve()
+    solved = str(solution.status) in ("Solved", "AlmostSolved")
+    first = -solution.obj_val if solved else np.nan
+    kinds = np.concatenate([np.full(size * many if kind != "s" else size * (size + 1) // 2 * many, "lqs".index(kind))
+                            for kind, size, many in product.runs])  # fmt: skip
+    ordered = np.concatenate([np.flatnonzero(kinds == 0), np.flatnonzero(kinds == 1), len(e) + np.arange(m + 1),
+                              np.flatnonzero(kinds == 2)])  # fmt: skip
+    sizes = {kind: [size for k, size, many in product.runs if k == kind for _ in range(many)] for kind in ("q", "s")}
+    data = {"A": sp.csc_matrix(rows[ordered]), "b": right[ordered], "c": cost}
+    table = {"l": int((kinds == 0).sum()), "q": [*sizes["q"], m + 1], "s": sizes["s"]}
+    found = scs.SCS(data, table, verbose=False, eps_abs=1e-8, eps_rel=1e-8, max_iters=20_000).solve()
+    return first, -found["info"]["pobj"] if found["info"]["status"] == "solved" else np.nan
+
+
+def verdicts(seeds: range) -> None:
+    """Count what was found of each kind of instance, and print what is wrong."""
+    counts: Counter[tuple[str, str]] = Counter()
+    wrong = undecided_by = told_by_scs = 0
+    methods = ("auto", "mirror-prox-one-pass", "smooth-perceptron", "von-neumann-away")
+    for seed in seeds:
+        X, cone, what = random_problem(seed)
+        method = methods[0] if seed % 4 else methods[seed // 4 % 4]
+        result = dfeas.solve(dfeas.from_scs(X, cone), method=method, eps=1e-6 if method == "auto" else 1e-3, max_passes=300)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            best, other = reference(X, cone)
+        counts[what, result.verdict] += 1
+        undecided_by += bool(np.isnan(best))
+        told_by_scs += not np.isnan(other)
+        for value, accurate in ((best, ACCURATE), (other, 1e-4)):
+            inside = result.margin_lower - accurate <= value <= result.margin_upper + accurate
+            if not (inside or np.isnan(value)):
+                wrong += 1
+                print(f"WRONG: seed {seed} {what} {cone}: {result.verdict} {result.margin_lower:.6g} .. "
+                      f"{result.margin_upper:.6g}, reference {value:.6g}")  # fmt: skip
+    print("| planted | feasible | infeasible | eps-infeasible | undecided |")
+    print("|---|---|---|---|---|")
+    for what in ("margin", "x", "random"):
+        cells = [counts[what, verdict] for verdict in ("feasible", "infeasible", "eps-infeasible", "undecided")]
+        print(f"| {what} | " + " | ".join(map(str, cells)) + " |")
+    print(f"{len(seeds)} instances, {wrong} wrong; Clarabel told nothing of {undecided_by}, SCS told of {told_by_scs}\n")
+
+
+def speed(m: int, count: int, turns: int) -> None:
+    """A pass beside the bare product and the bare eigenvalues."""
+    print("| cones | type | mu | bare GB/s | pass GB/s | pass / bare |")
+    print("|---|---|---|---|---|---|")
+    rng = np.random.default_rng(0)
+    for kind, size in (("l", 1), ("q", 5), ("s", 6), ("s", 20)):
+        for dtype in (np.float32, np.float64):
+            d = size * (size + 1) // 2 if kind == "s" else size
+            many = max(1, BLOCK_BYTES // (np.dtype(dtype).itemsize * m * d))
+            placing = Placing(Product(((kind, size, many),)), many * d)
+            blocks = []
+            for _ in range(count):
+                X = rng.standard_normal((many * d, m)).astype(dtype)
+                blocks.append(Block.of(0, X, placing.label, cone_norms(X, placing.label)))
+            y = rng.standard_normal((m, 1)) / np.sqrt(m)
+            for mu in (0.3, 0.0):
+                question, narrow = SpectralSoftmin(y, np.array([mu])), y[:, 0].astype(dtype)
+                bare, own = [], []
+                for _ in range(turns):
+                    began = perf_counter()
+                    for block in blocks:
+                        s = (block.points @ narrow).reshape(many, d)
+                        least(kind, size, s)
+                    bare.append(perf_counter() - began)
+                    began = perf_counter()
+                    for block in blocks:
+                        question.scan(block)
+                    own.append(perf_counter() - began)
+                ratio = median(a / b for a, b in zip(bare, own, strict=True))
+                gb = sum(block.nbytes for block in blocks) / 1e9
+                name, of = kind if kind == "l" else f"{kind} {size}", np.dtype(dtype).name
+                print(f"| {name} | {of} | {mu} | {gb / median(bare):.2f} | {gb / median(own):.2f} | {ratio:.2f} |")
+
+
+def large(options: argparse.Namespace) -> None:
+    """Solve problems larger than memory, and what of them the peers can hold."""
+    folder = Path(tempfile.mkdtemp(dir=options.folder))
+    print("| cones | answer | method | verdict (proof) | margin | passes | s | of it generation | verified again, s |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    try:
+        for kind in ("cones", "cones-infeasible"):
+            data, began = folder / kind, perf_counter()
+            generate_cones(ConeInstance(kind, options.features, options.large, margin=0.01), data)
+            made = perf_counter() - began
+            for method in options.methods.split(","):
+                run = folder / f"{kind}-{method}"
+                result = dfeas.solve(data, method=method, memory=options.memory, out=run)
+                began = perf_counter()
+                dfeas.verify_run(run, options.memory)
+                again = perf_counter() - began
+                print(
+                    f"| {options.large} | {kind} | {method} | {result.verdict} ({result.proof}) | {result.margin_lower:.4g} .. "
+                    f"{result.margin_upper:.4g} | {result.passes:.3g} | {result.seconds:.1f} | {made:.1f} | {again:.1f} |"
+                )
+            shutil.rmtree(data)
+        peers(options)
+    finally:
+        shutil.rmtree(folder)
+
+
+def peers(options: argparse.Namespace) -> None:
+    """The same question to SCS and Clarabel, and to us in memory, on as many rows as they get."""
+    product = Product.from_text(options.large)
+    (kind, size, _) = product.runs[0]
+    d = size * (size + 1) // 2 if kind == "s" else size
+    many = max(3, options.peers // d)
+    instance = ConeInstance("cones", options.features, f"{kind}:{size}x{many}", margin=0.01)
+    X = np.concatenate([instance.block(i) for i in range(-(-instance.placing.n // instance.placing.block_rows))])
+    X = X[instance.placing.source >= 0]
+    cone = {kind: [size] * many} if kind != "l" else {"l": many}
+    began = perf_counter()
+    result = dfeas.solve(dfeas.from_scs(X, cone), margin_tolerance=1e-3)
+    own, began = perf_counter() - began, perf_counter()
+    first, second = reference(X, cone)
+    theirs = perf_counter() - began
+    print(f"{many} cones in memory: dfeas {own:.2f} s, margin {result.margin_lower:.6g}")
+    print(f"Clarabel {first:.6g} and SCS {second:.6g} in {theirs:.1f} s together")
+
+
+if __name__ == "__main__":
+    main()

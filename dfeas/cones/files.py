@@ -1,0 +1,53 @@
+"""Ingest of cones from files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+
+from dfeas.cones.product import Product
+from dfeas.cones.sdpa import read_sdpa
+from dfeas.cones.writing import ingest_product, ingest_scs
+from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.store.ingest import Progress
+from dfeas.store.layout import Header
+from dfeas.store.places import local
+from dfeas.store.sources import DAMAGE
+
+
+def ingest_cones(
+    src: str | Path, out: str | Path, cones: str | None = None, name: str = "X", progress: Progress | None = None
+) -> Header:
+    """Write a dataset of cones from an SDPA sparse file, or from an array (N, m) and its ``cones``, as l:30,q:5x1000,s:6x200.
+
+    ``name`` is that of the array in ``.npz``; a ``.npz`` of SciPy holds a sparse matrix. Raises BadInputError for other files.
+    """
+    path = local(src, "SRC")
+    if path.name.endswith((".dat-s", ".dat-s.gz")):
+        if cones is not None:
+            raise BadInputError(f"{path}: an SDPA file says what its cones are; leave out --cones")
+        return ingest_scs(*read_sdpa(path), out, progress)
+    if cones is None:
+        raise BadInputError(f"{path}: expected an SDPA sparse file (.dat-s), or an array with its cones")
+    return ingest_product(_array(path, name), Product.from_text(cones), out, progress)
+
+
+def _array(path: Path, name: str) -> Any:
+    if not path.is_file():
+        raise BadInputError(f"{path}: no such file")
+    if path.suffix not in (".npy", ".npz"):
+        raise BadInputError(f"{path}: cones are read from .npy, .npz and SDPA sparse files (.dat-s)")
+    try:
+        if path.suffix == ".npy":
+            return np.load(path, mmap_mode="r", allow_pickle=False)
+        with np.load(path, allow_pickle=False) as held:
+            if "indptr" in held:
+                return scipy.sparse.load_npz(path)
+            if name not in held:
+                raise BadInputError(f"{path}: no array {name!r}; it has {', '.join(held)}; name one with --points")
+            return held[name]
+    except DAMAGE as error:
+        raise CorruptDataError(f"{path}: not readable: {error}") from None

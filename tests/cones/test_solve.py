@@ -1,0 +1,284 @@
+"""Solving cones: theorems, verdicts with evidence, files, both engines, and what is refused."""
+
+import gzip
+from dataclasses import replace
+from itertools import pairwise
+from math import log, sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from click.testing import CliRunner
+
+import dfeas
+from dfeas.cli import commands
+from dfeas.cones.engine import ConeEngine
+from dfeas.cones.files import ingest_cones
+from dfeas.cones.instances import ConeInstance, generate_cones
+from dfeas.engine import LocalEngine
+from dfeas.engine.cluster import DaskEngine
+from dfeas.methods import Facts
+from dfeas.store import Source, open_source
+from dfeas.verify_cones import check
+from tests.cones.plain import cones_of, element, matrix, problem, scaled, spectrum, unit
+
+CONE: dict[str, Any] = {"l": 3, "q": [2, 5, 5, 3], "s": [2, 4, 4, 3]}
+METHODS = list(dfeas.CONE_METHODS)
+
+
+def least(X: np.ndarray, cone: dict[str, Any], y: np.ndarray) -> float:
+    """The margin of y, plainly."""
+    A, y = scaled(X, cone), y / np.linalg.norm(y)
+    return min(float(spectrum(kind, size, A[rows] @ y)[0].min()) for kind, size, rows in cones_of(cone))
+
+
+def states(dataset: Any, name: str, passes: int) -> Any:
+    """The evidence of a method after each pass, until it separates."""
+    engine = ConeEngine(LocalEngine(dataset, 1))
+    facts = Facts(dataset.m, dataset.rank, blocks=dataset.blocks)
+    method = dfeas.CONE_METHODS[name]()
+    state = method.init(facts)
+    for _ in range(passes):
+        state = method.tell(state, engine.run(method.ask(state)))
+        yield method.evidence(state)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_prove_either_answer(name: str) -> None:
+    rng = np.random.default_rng(1)
+    X = problem(rng, CONE, 5, 0.5)
+    result = dfeas.solve(dfeas.from_scs(X, CONE), method=name)
+    assert (result.verdict, result.proof, result.method) == ("feasible", "rigorous", name)
+    assert 0 < result.margin_lower <= least(X, CONE, result.y) * (1 + 1e-12)
+    assert result.margin_lower >= least(X, CONE, result.y) * (1 - 1e-9)
+    assert "critical: " in result.message
+    X = problem(rng, CONE, 4, None)
+    result = dfeas.solve(dfeas.from_scs(X, CONE), method=name, eps=2e-2)
+    assert (result.verdict, result.proof) == ("eps-infeasible", "rigorous")
+    x = np.zeros(len(X))
+    x[result.support] = result.weights
+    trace = 0.0
+    for kind, size, rows in cones_of(CONE):
+        assert np.linalg.norm(x[rows]) == 0 or spectrum(kind, size, x[rows])[0].min() > -1e-12
+        trace += float(x[rows] @ unit(kind, size))
+    assert np.linalg.norm(scaled(X, CONE).T @ x) / trace <= result.margin_upper <= 2e-2
+
+
+def test_theorems_hold_with_the_rank_in_place_of_the_points() -> None:
+    rng = np.random.default_rng(2)
+    rank = dfeas.from_scs(problem(rng, CONE, 4, None), CONE).rank
+    assert rank == 3 + 2 * 4 + 2 + 4 + 4 + 3
+    for margin in (None, 0.4):
+        X = problem(rng, CONE, 4, margin)
+        dataset = dfeas.from_scs(X, CONE)
+        best = dfeas.solve(dataset, margin_tolerance=1e-4, eps=1e-9)
+        gaps = {}
+        for name, passes in (("mirror-prox-fixed", 41), ("smooth-perceptron", 40)):
+            for evidence in states(dataset, name, passes):
+                assert evidence.bracket.lower <= max(0.0, best.margin_upper) + 1e-9
+                assert evidence.bracket.upper >= max(0.0, best.margin_lower) - 1e-9
+                t = evidence.iterations
+                gaps[name] = evidence.bracket.upper - max(0.0, evidence.bracket.lower)
+                if t and name == "mirror-prox-fixed":
+                    assert gaps[name] <= sqrt(2 * log(rank)) / t + 1e-9
+                if t and name == "smooth-perceptron" and margin is None:
+                    assert evidence.bracket.upper <= 2 * sqrt(2 * log(rank)) / (t + 1) + 1e-9
+        for name in ("perceptron", "von-neumann"):
+            for t, evidence in enumerate(states(dataset, name, 40), 1):
+                if evidence.bracket.lower <= 0:
+                    assert evidence.bracket.upper <= 1 / sqrt(t) + 1e-9
+                    assert margin is None or t <= 1 + 1 / best.margin_lower**2
+
+
+@pytest.mark.parametrize("margin", [0.05, 1e-6])
+def test_the_working_set_finds_the_known_margin_of_many_blocks(margin: float, tmp_path: Path) -> None:
+    instance = ConeInstance("cones", 8, "l:40,q:4x300,s:3x200", margin, block_rows=100)
+    header = generate_cones(instance, tmp_path / "data")
+    assert header.n > 40 + 4 * 300 + 6 * 200  # some blocks are filled up
+    result = dfeas.solve(tmp_path / "data", margin_tolerance=1e-2, out=tmp_path / "run")
+    assert result.verdict == "feasible"
+    assert result.passes <= 6
+    assert 0.99 * margin <= result.margin_lower <= margin * (1 + 1e-6) <= result.margin_upper * (1 + 2e-6)
+    assert dfeas.verify_run(tmp_path / "run").margin_lower == result.margin_lower
+
+
+def test_a_planted_x_is_found_and_a_cone_of_zeros_is_exact(tmp_path: Path) -> None:
+    generate_cones(ConeInstance("cones-infeasible", 6, "q:3x100,s:3x50", 0.02), tmp_path / "data")
+    result = dfeas.solve(tmp_path / "data", eps=1e-9)
+    assert result.verdict == "eps-infeasible"
+    X = problem(np.random.default_rng(0), CONE, 4, 0.5)
+    X[3:5] = 0
+    result = dfeas.solve(dfeas.from_scs(X, CONE))
+    assert (result.verdict, result.proof, result.margin_upper) == ("infeasible", "exact", 0.0)
+    assert "row 3" in result.message
+
+
+def test_both_engines_and_a_resumed_run_give_the_same_bits(client: Any, tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    generate_cones(ConeInstance("cones", 6, "l:30,q:5x120,s:4x60", 0.01, block_rows=60), path)
+    source = Source(str(path), cones=True)
+    local, dask = LocalEngine(open_source(source), 3), DaskEngine(client, source, open_source(source))
+    for name in ("mirror-prox", "working-set"):
+        method, found = dfeas.CONE_METHODS[name](), []
+        for engine in (ConeEngine(local), ConeEngine(dask)):
+            state = method.init(Facts(6, local.dataset.rank, blocks=local.dataset.blocks))
+            for _ in range(3):
+                state = method.tell(state, engine.run(method.ask(state)))
+            bracket = method.evidence(state).bracket
+            found.append((bracket.lower, bracket.upper, None if bracket.y is None else bracket.y.tolist()))
+        assert found[0] == found[1], name
+    options: dict[str, Any] = {"method": "mirror-prox", "margin_tolerance": 0.3}
+    whole = dfeas.solve(path, **options)
+    dfeas.solve(path, out=tmp_path / "run", max_passes=7, **options)
+    gone_on = dfeas.resume(tmp_path / "run", max_passes=100_000)
+    assert gone_on.passes == whole.passes
+    assert whole.passes > 7
+    assert (gone_on.margin_lower, gone_on.margin_upper) == (whole.margin_lower, whole.margin_upper)
+    np.testing.assert_array_equal(gone_on.y, whole.y)
+
+
+def test_the_checker_refuses_what_proves_nothing(tmp_path: Path) -> None:
+    X = problem(np.random.default_rng(5), CONE, 4, 0.5)
+    dataset = dfeas.from_scs(X, CONE)
+    result = dfeas.solve(dataset)
+    engine, good = LocalEngine(dataset, 1), result.evidence
+    assert check(engine, dataset, good).verdict == "feasible"
+    for y in (-good.y, good.y[:3], good.y * np.nan, 0 * good.y, np.array([1.0, 0, 0, 0])):
+        with pytest.raises(dfeas.CheckFailedError):
+            check(engine, dataset, replace(good, y=y))
+    with pytest.raises(dfeas.CorruptDataError):
+        check(engine, dataset, replace(good, fingerprint="0" * 64))
+    # an x outside of the cones proves nothing, however small its image is: it is moved into them
+    free = np.linalg.svd(scaled(X, CONE).T)[2][-1]
+    outside = replace(good, kind="gordan", y=np.empty(0), support=np.arange(len(X)), weights=free)
+    with pytest.raises(dfeas.CheckFailedError):
+        check(engine, dataset, replace(outside, weights=np.where(free > 0, -free, free)))
+    try:
+        assert check(engine, dataset, outside).margin_upper >= result.margin_lower
+    except dfeas.CheckFailedError:
+        pass
+
+
+@pytest.mark.parametrize("kind", ["q", "s"])
+def test_a_boundary_of_rounding_is_never_called_inside(kind: str) -> None:
+    """Elements on the boundary, or a hair outside of it, whose eigenvalue rounds to either sign."""
+    rng = np.random.default_rng(6)
+    for _ in range(40):
+        v = rng.standard_normal(4)
+        s = element(np.outer(v, v)) if kind == "s" else np.append(np.linalg.norm(v), v)
+        s = s - rng.choice([0.0, 1e-16]) * unit(kind, 4 if kind == "s" else 5) * np.abs(s).max()
+        dataset = dfeas.from_scs(np.outer(s, [1.0, 0.0]) + 0.0, {kind: [4 if kind == "s" else 5]})
+        assert dfeas.solve(dataset, max_passes=20).verdict != "feasible"
+
+
+CASES: list[tuple[Any, dict[str, Any], str]] = [
+    (np.ones((5, 2)), {"l": 2, "q": [4]}, "X has 5 rows"),
+    (np.ones((5, 2)), {"s": [3]}, "X has 5 rows"),
+    (np.ones((5, 2)), {"z": 5}, "kind 'z'"),
+    (np.ones((5, 2)), {"l": 5, "q": [0]}, "empty cone"),
+    (np.ones((5, 2)), {"l": 5.0}, "5.0"),
+    (np.ones((5, 2)), {"q": "5"}, "'5'"),
+    (np.ones((5, 2)), {}, "no cones"),
+    (np.ones((5, 2)), [5], "list"),
+    (np.array([[1.0, np.nan], [1, 1]]), {"q": [2]}, "not finite"),
+    (np.array([[1e200, 1.0], [1, 1]]), {"q": [2]}, "norms outside"),
+    (np.ones(5), {"l": 5}, r"shape \(5,\)"),
+    (np.array([["a"]]), {"l": 1}, "X"),
+]
+
+
+@pytest.mark.parametrize(("X", "cone", "text"), CASES)
+def test_bad_input_is_refused_in_one_line(X: Any, cone: Any, text: str, tmp_path: Path) -> None:
+    for attempt in (lambda: dfeas.from_scs(X, cone), lambda: dfeas.ingest_scs(X, cone, tmp_path / "data")):
+        with pytest.raises(dfeas.BadInputError, match=text) as raised:
+            attempt()
+        assert "\n" not in str(raised.value)
+    assert not (tmp_path / "data").exists()
+
+
+def test_matrices_become_elements_and_back() -> None:
+    S = np.array([[2.0, 1.0], [1.0, 3.0]])
+    np.testing.assert_allclose(dfeas.svec(S), [2, np.sqrt(2), 3])
+    np.testing.assert_allclose(matrix(dfeas.svec(S), 2), S)
+    for wrong, text in ((S[:1], "square"), (S + [[0, 1], [0, 0]], "not symmetric"), (S * np.nan, "not finite")):
+        with pytest.raises(dfeas.BadInputError, match=text):
+            dfeas.svec(wrong)
+
+
+def test_sparse_and_dense_rows_are_the_same_cones(tmp_path: Path) -> None:
+    X = problem(np.random.default_rng(8), CONE, 4, 0.3)
+    X[np.abs(X) < 0.4] = 0
+    found = [dfeas.solve(dfeas.from_scs(each, CONE)) for each in (X, sp.csr_array(X), sp.coo_matrix(X), X.tolist())]
+    dfeas.ingest_scs(sp.csc_matrix(X), CONE, tmp_path / "data")
+    found.append(dfeas.solve(tmp_path / "data"))
+    for first, second in pairwise(found):
+        np.testing.assert_array_equal(first.y, second.y)
+
+
+SDPA = """"two blocks
+ 2 = m
+ 2 = blocks
+ (2, -1)
+ 1.0, 2.0
+0 1 1 1 {0}
+1 1 1 1 1.0
+1 1 1 2 0.5
+2 1 2 2 1.0
+2 2 1 1 1.0
+"""
+
+
+def test_sdpa_files_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "lmi.dat-s.gz"
+    path.write_bytes(gzip.compress(SDPA.format("3.0").encode()))
+    ingest_cones(path, tmp_path / "data")
+    y = dfeas.solve(tmp_path / "data").y
+    x = y[:2] / y[2]
+    assert y[2] > 0
+    assert np.linalg.eigvalsh(np.array([[x[0] - 3, x[0] / 2], [x[0] / 2, x[1]]])).min() > 0
+    assert x[1] > 0
+    for line, text in (("2 1 3 3 1", "outside"), ("2 2 1 1 4", "twice"), ("1 1 2 1 9", "not symmetric"), ("1 1 1", "expected")):
+        wrong = tmp_path / "wrong.dat-s"
+        wrong.write_text(SDPA.format("3.0") + line)
+        with pytest.raises(dfeas.BadInputError, match=f"line 11.*{text}"):
+            ingest_cones(wrong, tmp_path / "other")
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    def run(*words: Any) -> Any:
+        return CliRunner().invoke(commands, [str(word) for word in words])
+
+    data, out = tmp_path / "data", tmp_path / "run"
+    assert run("generate", "cones", data, "--features", 5, "--cones", "l:5,q:4x20,s:3x10").exit_code == 0
+    assert "5 of l, 20 of q 4, 10 of s 3; rank 75" in run("info", data).output
+    assert run("solve", data, "--out", out).exit_code == 0
+    assert run("verify", out).exit_code == 0
+    assert run("report", out).exit_code == 0
+    assert run("race", data, "--out", tmp_path / "race", "--methods", "mirror-prox,von-neumann").exit_code == 0
+    np.save(tmp_path / "X.npy", np.ones((4, 2)))
+    assert run("ingest", tmp_path / "X.npy", tmp_path / "ones", "--cones", "q:4").exit_code == 0
+    refused: list[tuple[Any, ...]] = [
+        ("plan", data),
+        ("svm", data, "--out", tmp_path / "x"),
+        ("solve", data, "--out", tmp_path / "x", "--intercept"),
+        ("solve", data, "--out", tmp_path / "x", "--kernel", "rbf"),
+        ("solve", data, "--out", tmp_path / "x", "--method", "ispvn"),
+        ("solve", data, "--out", tmp_path / "x", "--hard-margin"),
+        ("solve", data, "--out", tmp_path / "x", "--separation"),
+        ("solve", data, "--out", tmp_path / "x", "--one-vs-rest"),
+        ("solve", data, "--out", tmp_path / "x", "--also", data),
+        ("in-hull", "0,0", data, "--out", tmp_path / "x"),
+        ("append", data, tmp_path / "X.npy"),
+        ("predict", out, data, tmp_path / "p.npy"),
+        ("recheck", out, data),
+        ("generate", "cones", tmp_path / "x", "--features", 5, "--points", 5),
+    ]
+    for words in refused:
+        found = run(*words)
+        assert found.exit_code == 2, words
+        assert "error" in found.output
+        assert "Traceback" not in found.output
+    assert run("ingest", tmp_path / "X.npy", tmp_path / "y", "--cones", "q:5").exit_code == 4
+    assert run("solve", tmp_path / "ones", "--out", tmp_path / "x", "--max-passes", 4).exit_code in (0, 3)
