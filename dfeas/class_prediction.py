@@ -19,7 +19,7 @@ from dfeas.result import CERTIFICATE, load_result
 from dfeas.setting import open_data
 from dfeas.store import Dataset
 from dfeas.store.placing import placed
-from dfeas.store.reading import Cost
+from dfeas.store.reading import Cost, Stop, unless_stopped
 
 Floats = NDArray[np.float64]
 
@@ -105,13 +105,15 @@ def _separators(run: Path, folders: dict[str, Path]) -> Floats:
     return np.column_stack(found)
 
 
-def scored(dataset: Dataset, first: int, stop: int, Y: Floats) -> tuple[NDArray[np.int16], Floats, NDArray[Any]]:
+def scored(
+    dataset: Dataset, first: int, stop: int, Y: Floats, stopped: Stop | None = None
+) -> tuple[NDArray[np.int16], Floats, NDArray[Any]]:
     """Class with the largest score, that score, and label, of the points of some blocks, in order."""
     best: list[NDArray[np.int16]] = []
     most: list[Floats] = []
     labels: list[NDArray[Any]] = []
     rows = max(1, SCORES_BYTES // (8 * max(Y.shape)))
-    for block in dataset.read_blocks(range(first, stop), Cost()):
+    for block in unless_stopped(dataset.read_blocks(range(first, stop), Cost()), stopped):
         m = block.points.shape[1]
         for start in range(0, block.size, rows):
             score = block.points[start : start + rows].astype(np.float64) @ Y[:m] + Y[m:].sum(axis=0)

@@ -23,7 +23,7 @@ from dfeas.result import CERTIFICATE, classes_of, load_result
 from dfeas.setting import open_data
 from dfeas.store import Dataset, open_source, source_of
 from dfeas.store.placing import placed
-from dfeas.store.reading import Cost
+from dfeas.store.reading import Cost, Stop, unless_stopped
 from dfeas.store.rows import rows_of
 
 Floats = NDArray[np.float64]
@@ -143,10 +143,12 @@ def _direction(certificate: Certificate, trained: Dataset | None, function: Func
     return _Direction(np.empty(0), kernel, points, certificate.weights * labels)
 
 
-def scored(dataset: Dataset, first: int, stop: int, direction: _Direction) -> tuple[Floats, NDArray[np.int8]]:
+def scored(
+    dataset: Dataset, first: int, stop: int, direction: _Direction, stopped: Stop | None = None
+) -> tuple[Floats, NDArray[np.int8]]:
     """Scores and labels of some blocks, in order."""
     found, labels, cost = [], [], Cost()
-    for block in dataset.read_blocks(range(first, stop), cost):
+    for block in unless_stopped(dataset.read_blocks(range(first, stop), cost), stopped):
         if direction.kernel is None:
             m, score = block.points.shape[1], np.empty(block.size)
             for rows in block.tiles():

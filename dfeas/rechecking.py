@@ -28,7 +28,7 @@ from dfeas.setting import run_folder
 from dfeas.store import Dataset, Source, open_source
 from dfeas.store.layout import fingerprint, seen_fingerprint
 from dfeas.store.places import absolute, local
-from dfeas.store.reading import Buffers, Cost
+from dfeas.store.reading import Buffers, Cost, Stop, unless_stopped
 from dfeas.termination import FEASIBLE, UNDECIDED
 from dfeas.trace import TraceFile
 from dfeas.verify import Found, Node, check_range, crc, joined
@@ -167,10 +167,12 @@ def _on_new_points(dataset: Dataset, n: int, separators: list[Certificate], memo
     return looked.found, dataset.n - first * dataset.block_rows
 
 
-def _later_range(dataset: Dataset, first: int, stop: int, offset: int, certificates: tuple[Certificate, ...]) -> list[Node]:
+def _later_range(
+    dataset: Dataset, first: int, stop: int, offset: int, certificates: tuple[Certificate, ...], stopped: Stop | None = None
+) -> list[Node]:
     """The checker's look at some blocks behind the first ``offset`` ones."""
     nodes: list[Node] = []
-    for index in range(first, stop):
+    for index in unless_stopped(range(first, stop), stopped):
         ((_, _, looked),) = check_range(dataset, offset + index, offset + index + 1, certificates)
         joined(nodes, (0, index, looked))
     return nodes
