@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.blas import processors
-from dfeas.certificate import load
+from dfeas.certificate import direction, load
 from dfeas.engine import LocalEngine
 from dfeas.errors import BadInputError
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
@@ -65,9 +65,10 @@ def predict_classes(
     ``folders`` are those of the run's classes. Raises BadInputError when a class has no separator, or the points have other
     features, or are not finite.
     """
-    Y = _separators(run, folders)
+    values = load_result(run)
+    m = int(values["m"])
+    Y = _separators(run, folders, m + bool(values["intercept"]))
     dataset = open_data(X, labels, None, False, many=True)[1]
-    m = int(load_result(run)["m"])
     if dataset.m != m:
         raise BadInputError(f"{dataset.where}: points of {dataset.m} features, the run {run} had {m}")
     with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
@@ -88,7 +89,7 @@ def predict_classes(
     return ClassPrediction(predicted, score, classes, dataset.classes, right / len(predicted), confusion.tolist())
 
 
-def _separators(run: Path, folders: dict[str, Path]) -> Floats:
+def _separators(run: Path, folders: dict[str, Path], d: int) -> Floats:
     """Separators (d, K) of unit length."""
     found, without = [], []
     for name, folder in folders.items():
@@ -96,7 +97,8 @@ def _separators(run: Path, folders: dict[str, Path]) -> Floats:
         if certificate is None or certificate.kind != "separator":
             without.append(name)
             continue
-        found.append(certificate.y / np.linalg.norm(certificate.y))
+        y = direction(folder / CERTIFICATE, certificate, d)
+        found.append(y / np.linalg.norm(y))
     if without:
         shown = ", ".join(without[:6]) + (", ..." if len(without) > 6 else "")
         raise BadInputError(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dfeas.blas import processors
 from dfeas.certificate import Certificate, load
+from dfeas.certificate import direction as direction_of
 from dfeas.class_prediction import ClassPrediction, predict_classes
 from dfeas.engine import LocalEngine
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
@@ -92,7 +93,11 @@ def predict(
     if certificate.kind == "gordan":
         raise BadInputError(f"{run}: the run ended {values['verdict']} and left no direction that could predict")
     trained = _trained(values, bool(certificate.kernel), run)
-    direction = _direction(certificate, trained, kernel)
+    if certificate.kernel:
+        direction = _expansion(certificate, trained, kernel)
+    else:
+        entries = int(values["m"]) + bool(values["intercept"])
+        direction = _Direction(direction_of(Path(run) / CERTIFICATE, certificate, entries))
     dataset = open_data(X, labels, positive, False)[1]
     if dataset.m != values["m"]:
         raise BadInputError(f"{dataset.where}: points of {dataset.m} features, the run {run} had {values['m']}")
@@ -134,9 +139,7 @@ def _trained(values: dict[str, Any], needed: bool, run: str | Path) -> Dataset |
     return found
 
 
-def _direction(certificate: Certificate, trained: Dataset | None, function: Function | None) -> _Direction:
-    if not certificate.kernel:
-        return _Direction(certificate.y)
+def _expansion(certificate: Certificate, trained: Dataset | None, function: Function | None) -> _Direction:
     assert trained is not None, "a kernel needs its points"
     kernel = Kernel.from_text(certificate.kernel, function)
     points, labels = rows_of(trained, certificate.support)

@@ -25,7 +25,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dfeas.certificate import Certificate
+from dfeas.certificate import HYPERPLANE, Certificate
 from dfeas.errors import CheckFailedError
 from dfeas.store import Dataset
 from dfeas.store.reading import Buffers, Stop, unless_stopped
@@ -70,7 +70,7 @@ def check_all(engine: Maps, dataset: Dataset, certificates: Sequence[Certificate
     sound: dict[int, Certificate] = {}
     for place, certificate in enumerate(certificates):
         try:
-            _check_shape(certificate, dataset)
+            require_evidence(certificate, dataset)
             code_of(dataset, certificate)
             sound[place] = certificate
         except CheckFailedError as error:
@@ -120,7 +120,10 @@ def code_of(dataset: Dataset, certificate: Certificate) -> int | None:
         raise CheckFailedError(f"{dataset.where}: it is seen with {seen}, the certificate with {meant}") from None
 
 
-def _check_shape(certificate: Certificate, dataset: Dataset) -> None:
+def require_evidence(certificate: Certificate, dataset: Dataset) -> None:
+    """Raise CheckFailedError when a certificate cannot be one of the data, whatever the points are."""
+    if certificate.kind == HYPERPLANE:
+        raise CheckFailedError("it is the hyperplane of a soft margin, which proves nothing")
     dimension = dataset.m + int(dataset.intercept)
     if certificate.kind == "separator":
         if certificate.y.shape != (dimension,):

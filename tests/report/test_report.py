@@ -17,6 +17,7 @@ import zarr
 from click.testing import CliRunner, Result
 
 import dfeas
+from dfeas.certificate import Certificate
 from dfeas.cli import commands
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.instances import Instance
@@ -343,6 +344,10 @@ def test_missing_and_damaged_results_are_one_line(copy: Callable[..., Path], tmp
     shutil.rmtree(run)
     run = copy("separator", fingerprint="0" * 64)
     with pytest.raises(CorruptDataError, match="of different data"):
+        report([run])
+    fingerprint = json.loads((run / "result.json").read_text())["fingerprint"]
+    Certificate("gordan", fingerprint).save(run / "certificate.npz")
+    with pytest.raises(CorruptDataError, match="no point has a weight"):
         report([run])
     (run / "certificate.npz").write_bytes(b"PK")
     with pytest.raises(CorruptDataError, match="not a readable certificate"):
