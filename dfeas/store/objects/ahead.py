@@ -15,13 +15,12 @@ REQUESTS = 32
 
 
 @lru_cache(maxsize=1)
-def _pool(process: int) -> ThreadPoolExecutor:
+def pool() -> ThreadPoolExecutor:
+    """The threads of this process that wait for requests."""
     return ThreadPoolExecutor(REQUESTS, "dfeas-fetch")
 
 
-def pool() -> ThreadPoolExecutor:
-    """The threads of this process that wait for requests."""
-    return _pool(os.getpid())
+os.register_at_fork(after_in_child=pool.cache_clear)  # a child has no threads of its parent
 
 
 @dataclass(frozen=True)
