@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dfeas.csr import csr, stacked
 from dfeas.errors import UsageError
 from dfeas.instances import KINDS
-from dfeas.store.ingest import Progress, fill
+from dfeas.store.filling import Progress, fill
 from dfeas.store.layout import Header, sparse_block_rows
 from dfeas.store.sparse_writing import SparseWriter
 from dfeas.store.writing import output

@@ -25,8 +25,9 @@ from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError, UsageError
 from dfeas.store.dataset import Dataset
+from dfeas.store.filling import Progress
 from dfeas.store.formats import format_of
-from dfeas.store.ingest import Note, Progress, ingest
+from dfeas.store.ingest import Note, ingest
 from dfeas.store.layout import APPENDED, ATTRIBUTE, MARKER, Header, fingerprint, looks_like_dataset, seal
 from dfeas.store.opening import Source, open_source
 from dfeas.store.places import is_url

@@ -10,7 +10,6 @@ OUT/offset         (blocks + 1,) int64: where the entries of each block begin
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -69,31 +68,20 @@ class _Appended:
 class SparseWriter(DatasetWriter):
     """Takes blocks (b, m) as CSR matrices with ascending indices; those that come early wait for the others."""
 
-    def __init__(
-        self,
-        path: Path,
-        n: int,
-        m: int,
-        dtype: np.dtype[Any],
-        block_rows: int,
-        names: Sequence[str] | None = None,
-        label: np.dtype[Any] | type = np.int8,
-        provisional: bool = False,
-    ) -> None:
-        super().__init__(path, n, m, dtype, block_rows, names, label, provisional)
-        self._folder = path
-        index = np.dtype(np.int32 if m < 2**31 else np.int64)
-        self._data, self._indices = _Appended(path / "part" / "data", self.dtype), _Appended(path / "part" / "indices", index)
+    path: Path
+
+    def _create_points(self) -> None:
+        """Chunks wait apart; the arrays of X are made around them at the end, when their lengths are known."""
+        index = np.dtype(np.int32 if self.m < 2**31 else np.int64)
+        part = self.path / "part"
+        self._data, self._indices = _Appended(part / "data", self.dtype), _Appended(part / "indices", index)
+        (part / "indptr").mkdir()
         self._offsets = [0]
         self._waiting: dict[int, csr_array] = {}
         self._lock = Lock()
-        (path / "part" / "indptr").mkdir()
-
-    def _create_points(self) -> None:
-        """The arrays of X are made at the end, when their lengths are known."""
 
     def _resize_points(self) -> None:
-        """As above."""
+        """Nothing to do: as above."""
 
     def _check(self, index: int, points: Any) -> None:
         """Raise BadInputError for indices that do not ascend in a row, or are out of range."""
@@ -121,7 +109,7 @@ class SparseWriter(DatasetWriter):
         """A chunk of indptr; the last one has the end, too, and is filled up."""
         filled = np.zeros(self.block_rows, "<i8")
         filled[: len(values)] = values
-        with (self._folder / "part" / "indptr" / f"c.{index}").open("wb") as file:
+        with (self.path / "part" / "indptr" / f"c.{index}").open("wb") as file:
             file.write(filled.data)
             file.write(crc32c.crc32c(filled.view(np.uint8)).to_bytes(4, "little"))
 
@@ -130,7 +118,7 @@ class SparseWriter(DatasetWriter):
         last, within = divmod(self.n, self.block_rows)
         ends = np.asarray(self._offsets[-1:], np.int64)
         if within:
-            held = np.fromfile(self._folder / "part" / "indptr" / f"c.{last}", "<i8", within)
+            held = np.fromfile(self.path / "part" / "indptr" / f"c.{last}", "<i8", within)
             ends = np.append(held, ends)
         self._put_indptr(last, ends)
         group = self._group.create_group("X", attributes={**ENCODING, "shape": [self.n, self.m]})
@@ -139,10 +127,10 @@ class SparseWriter(DatasetWriter):
             chunk = appended.finish()
             self._create(name, (count,), (chunk,), appended.dtype, 0, group)
         self._create("indptr", (self.n + 1,), (self.block_rows,), np.dtype(np.int64), 0, group)
-        for folder in (self._folder / "part").iterdir():
+        for folder in (self.path / "part").iterdir():
             for file in folder.iterdir():
-                file.rename(self._folder / "X" / folder.name / file.name)
-        shutil.rmtree(self._folder / "part")
+                file.rename(self.path / "X" / folder.name / file.name)
+        shutil.rmtree(self.path / "part")
         offsets = self._create("offset", (len(self._offsets),), (len(self._offsets),), np.dtype(np.int64), 0)
         offsets[:] = np.asarray(self._offsets)
         most = int(np.diff(self._offsets).max())
