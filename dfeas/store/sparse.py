@@ -140,7 +140,7 @@ class CsrFiles:
         np.subtract(starts, first, out=indptr[:rows])
         indptr[rows] = stop - first
         unsigned = indices.view(np.dtype(f"u{indices.dtype.itemsize}"))  # a negative index is a large one
-        sane = indptr[0] == 0 and (np.diff(indptr) >= 0).all()
+        sane = indptr[0] == 0 and bool((indptr[:-1] <= indptr[1:]).all())
         if not sane or (len(indices) and int(unsigned.max()) >= self.features):
             raise CorruptDataError(
                 f"{self.where}: block {index} of X is damaged: its {'indices' if sane else 'indptr'} are out of range; "
