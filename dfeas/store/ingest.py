@@ -15,11 +15,11 @@ from dfeas.store.formats import format_of, open_stream
 from dfeas.store.labels import KnownLabels
 from dfeas.store.layout import Header
 from dfeas.store.opening import open_labels
-from dfeas.store.places import is_url, place
+from dfeas.store.places import place
 from dfeas.store.sources import is_array, open_rows
 from dfeas.store.sparse_writing import SparseWriter
 from dfeas.store.streaming import Streaming
-from dfeas.store.writing import DatasetWriter, output
+from dfeas.store.writing import output
 
 Note = Callable[[str], None]
 
@@ -77,7 +77,7 @@ def ingest(
         for text in stream.notes:
             say(text)
         known = None if classes is None else KnownLabels(classes, f"labels of {stream.where}")
-        made = sparse_writer(out) if stream.sparse else make
+        made = partial(SparseWriter, place(out)) if stream.sparse else make
         return Streaming(stream, positive, known).write(made, block_rows, progress)
 
 
@@ -123,14 +123,7 @@ def _from_arrays(
         for text in found.notes:
             note(text)
         with output(out) as make:
-            made = sparse_writer(out) if found.sparse else make
+            made = partial(SparseWriter, place(out)) if found.sparse else make
             target = made(found.n, found.m, found.dtype, found.block_rows, label=found.mapping.dtype)
             (fill if found.parallel else fill_in_order)(target, found, progress)
             return target.finish(found.mapping.classes, known=labels.classes is not None)
-
-
-def sparse_writer(out: str | Path) -> Callable[..., DatasetWriter]:
-    """SparseWriter without its first argument. Raises UsageError for a URL."""
-    if is_url(out):
-        raise UsageError(f"{out}: sparse points are not written to object stores; store them dense, or in a folder")
-    return partial(SparseWriter, Path(out))

@@ -36,9 +36,9 @@ from dfeas.store.picked import open_mask, picked
 from dfeas.store.places import Place, place, speaking, zarr_store
 from dfeas.store.reading import PointReader, RowReader, SliceReader
 from dfeas.store.seen_from import SeenFrom
-from dfeas.store.sparse import CsrRows, Entries
+from dfeas.store.sparse import CsrRows, Entries, index_size
 from dfeas.store.sparse_opening import ARRAYS as SPARSE_ARRAYS
-from dfeas.store.sparse_opening import csr_files, entries_of
+from dfeas.store.sparse_opening import open_sparse
 from dfeas.store.zarr2 import is_zarr2, open_zarr2
 
 
@@ -184,13 +184,14 @@ def _open_dataset(path: Place, source: Source) -> Dataset:
         direct = direct_reader(name, folder, array, rows, source.cache_dir) if source.direct else None
         return direct or slice_reader(SliceReader(str(folder), array, header.n, rows, array.dtype), folder, array)
 
+    stored = open_sparse(path, arrays, header) if sparse else None
     return Dataset(
         where=str(path),
         n=header.n,
         m=header.m,
         dtype=np.dtype(header.dtype),
         block_rows=header.block_rows,
-        points=csr_files(path, arrays, header) if sparse else reader("X"),
+        points=reader("X") if stored is None else stored.points,
         labels=reader("label"),
         stored_norms=reader("norm"),
         classes=header.classes,
@@ -198,7 +199,7 @@ def _open_dataset(path: Place, source: Source) -> Dataset:
         expected=expected,
         header=header,
         fingerprint=header.fingerprint,
-        entries=entries_of(header, arrays) if sparse else None,
+        entries=None if stored is None else stored.entries,
     )
 
 
@@ -339,10 +340,9 @@ def _from_sparse(X: Any, labels: Any, source: Source) -> Dataset:
     if not matrix.has_canonical_format:
         matrix = matrix.copy() if matrix is X else matrix
         matrix.sum_duplicates()
-    index_size = 4 if m < 2**31 else 8
-    rows = sparse_block_rows(matrix.nnz / n, dtype.itemsize + index_size, n)
+    rows = sparse_block_rows(matrix.nnz / n, dtype.itemsize + index_size(m), n)
     ends = np.append(matrix.indptr[:-1:rows], matrix.indptr[-1])
-    entries = Entries.of(n, int(matrix.nnz), int(np.diff(ends).max()), rows, dtype.itemsize, index_size)
+    entries = Entries.of(n, ends.astype(np.int64), rows, dtype.itemsize, index_size(m))
     points = CsrRows(matrix, rows, dtype, cast)
     return replace(_assemble("X", points, n, m, dtype, rows, labels, source), entries=entries)
 

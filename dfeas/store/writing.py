@@ -81,7 +81,7 @@ class DatasetWriter:
     def _create(
         self, name: str, shape: tuple[int, ...], chunks: tuple[int, ...], dtype: Any, fill: float, group: Any = None
     ) -> Any:
-        return _created(self._group if group is None else group, name, shape, chunks, dtype, fill)
+        return created(self._group if group is None else group, name, shape, chunks, dtype, fill)
 
     def write(self, index: int, points: Points, label: NDArray[Any]) -> None:
         """Survey and store one whole block."""
@@ -183,7 +183,8 @@ class DatasetWriter:
         return {}
 
 
-def _created(group: Any, name: str, shape: tuple[int, ...], chunks: tuple[int, ...], dtype: Any, fill: float) -> Any:
+def created(group: Any, name: str, shape: tuple[int, ...], chunks: tuple[int, ...], dtype: Any, fill: float) -> Any:
+    """An array in the group, of uncompressed chunks with checksums."""
     return group.create_array(
         name,
         shape=shape,
@@ -198,7 +199,7 @@ def _created(group: Any, name: str, shape: tuple[int, ...], chunks: tuple[int, .
 
 def create_checksums(group: Any, checksums: NDArray[np.uint32]) -> None:
     """Write the array of checksums (blocks, 3)."""
-    array = _created(group, "checksum", checksums.shape, checksums.shape, np.dtype(np.uint32), 0)
+    array = created(group, "checksum", checksums.shape, checksums.shape, np.dtype(np.uint32), 0)
     array[:] = checksums
 
 
