@@ -12,7 +12,7 @@ import pytest
 import dfeas
 from dfeas.driver import run
 from dfeas.engine import LocalEngine
-from dfeas.errors import CheckFailedError, ClusterLostError, UsageError
+from dfeas.errors import BadInputError, CheckFailedError, ClusterLostError, UsageError
 from dfeas.lane import Lane
 from dfeas.methods import METHODS, Facts
 from dfeas.scoreboard import Scoreboard
