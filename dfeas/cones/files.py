@@ -12,7 +12,7 @@ from dfeas.cones.product import Product
 from dfeas.cones.sdpa import read_sdpa
 from dfeas.cones.writing import ingest_product, ingest_scs
 from dfeas.errors import BadInputError, CorruptDataError
-from dfeas.store.ingest import Progress
+from dfeas.store.filling import Progress
 from dfeas.store.layout import Header
 from dfeas.store.places import local
 from dfeas.store.sources import DAMAGE

@@ -23,7 +23,7 @@ from dfeas.cones.spectrum import unit
 from dfeas.cones.writing import write
 from dfeas.errors import UsageError
 from dfeas.passes.block import Floats
-from dfeas.store.ingest import Progress
+from dfeas.store.filling import Progress
 from dfeas.store.layout import Header
 
 CONE_KINDS = ("cones", "cones-infeasible")

@@ -18,7 +18,7 @@ from dfeas.passes.points import is_dense
 from dfeas.passes.survey import Summary, Survey
 from dfeas.store.cone_table import CODE
 from dfeas.store.dataset import Dataset
-from dfeas.store.ingest import Progress, fill
+from dfeas.store.filling import Progress, fill
 from dfeas.store.layout import Header
 from dfeas.store.numbers import cast, stored_dtype
 from dfeas.store.opening import check_shape

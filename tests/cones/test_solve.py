@@ -150,15 +150,17 @@ def test_the_checker_refuses_what_proves_nothing(tmp_path: Path) -> None:
             check(engine, dataset, replace(good, y=y))
     with pytest.raises(dfeas.CorruptDataError):
         check(engine, dataset, replace(good, fingerprint="0" * 64))
-    # an x outside of the cones proves nothing, however small its image is: it is moved into them
-    free = np.linalg.svd(scaled(X, CONE).T)[2][-1]
-    outside = replace(good, kind="gordan", y=np.empty(0), support=np.arange(len(X)), weights=free)
+    # an x whose image is zero, outside of the cones by more or less: what is moved into them has an image again
+    free = np.linalg.svd(scaled(X, CONE).T)[2][4:]
+    e = np.concatenate([unit(kind, size) for kind, size, _ in cones_of(CONE)])
+    outside = replace(good, kind="gordan", y=np.empty(0), support=np.arange(len(X)))
     with pytest.raises(dfeas.CheckFailedError):
-        check(engine, dataset, replace(outside, weights=np.where(free > 0, -free, free)))
-    try:
-        assert check(engine, dataset, outside).margin_upper >= result.margin_lower
-    except dfeas.CheckFailedError:
-        pass
+        check(engine, dataset, replace(outside, weights=-e))
+    for row in free:
+        for part in (0.3, 1.0, 10.0):
+            proved = check(engine, dataset, replace(outside, weights=row + part * e))
+            assert proved.verdict == "eps-infeasible"
+            assert proved.margin_upper >= result.margin_lower
 
 
 @pytest.mark.parametrize("kind", ["q", "s"])
@@ -202,7 +204,7 @@ def test_matrices_become_elements_and_back() -> None:
     S = np.array([[2.0, 1.0], [1.0, 3.0]])
     np.testing.assert_allclose(dfeas.svec(S), [2, np.sqrt(2), 3])
     np.testing.assert_allclose(matrix(dfeas.svec(S), 2), S)
-    for wrong, text in ((S[:1], "square"), (S + [[0, 1], [0, 0]], "not symmetric"), (S * np.nan, "not finite")):
+    for wrong, text in ((S[:1], "square"), (S + np.eye(2)[::-1] * [[0], [1]], "not symmetric"), (S * np.nan, "not finite")):
         with pytest.raises(dfeas.BadInputError, match=text):
             dfeas.svec(wrong)
 
