@@ -62,7 +62,7 @@ class ConeEngine:
         return self.engine.run(spectral(question))
 
     def map(self, function: Callable[..., R], *args: Any, count: int | None = None) -> list[R]:
-        """``function(dataset, first, stop, *args)`` over ranges of blocks, in order."""
+        """``function(dataset, first, stop, *args)`` over ranges of blocks, in order, as the engine does it."""
         found: list[R] = self.engine.map(function, *args, count=count)
         return found
 

@@ -14,6 +14,9 @@ from dfeas.errors import BadInputError
 from dfeas.store.cone_table import CODE, MOST_ORDER, PADDING, ConeTable, code, rows_of
 from dfeas.store.layout import default_block_rows
 
+LEAST_WIDTH = 32
+"""Blocks are no longer than those of so many features: a scan has elements and matrices of all rows beside the points."""
+
 Run = tuple[str, int, int]
 """Kind, size, and how many cones of it follow each other."""
 
@@ -83,7 +86,7 @@ class Product:
         """Rows of a block: about the usual, and whole cones of the size that most rows are of."""
         table = self.table
         kind, size, _ = max(table.counts, key=lambda entry: rows_of(*entry[:2]) * entry[2])
-        usual, of_most = default_block_rows(m, itemsize, table.rows), rows_of(kind, size)
+        usual, of_most = default_block_rows(max(m, LEAST_WIDTH), itemsize, table.rows), rows_of(kind, size)
         return table.rows if usual == table.rows else max(table.largest, usual // of_most * of_most)
 
 

@@ -20,7 +20,7 @@ from dfeas.certificate import Certificate
 from dfeas.errors import CheckFailedError
 from dfeas.store import Dataset
 from dfeas.store.cone_table import PADDING, kind_of, rows_of
-from dfeas.store.reading import Buffers
+from dfeas.store.reading import Buffers, Stop, unless_stopped
 from dfeas.verify import WRONG, Check, Maps, compare, crc, joined
 from dfeas.verify.rounding import NORMS, TINY, UP, U, gamma
 from dfeas.verify_cones.eigenvalues import least_proved, longest, norms_proved, unit
@@ -71,11 +71,13 @@ def _check_shape(certificate: Certificate, dataset: Dataset) -> None:
         raise CheckFailedError("the weights are not finite, or above 1e6")
 
 
-def check_range(dataset: Dataset, first: int, stop: int, certificate: Certificate) -> list[tuple[int, int, Found]]:
+def check_range(
+    dataset: Dataset, first: int, stop: int, certificate: Certificate, stopped: Stop | None = None
+) -> list[tuple[int, int, Found]]:
     """Look at blocks first .. stop-1."""
     nodes: list[tuple[int, int, Found]] = []
     buffers, known = Buffers(), np.inf
-    for index in range(first, stop):
+    for index in unless_stopped(range(first, stop), stopped):
         if index + AHEAD < stop:
             dataset.points.advise(index + AHEAD)
         stored: Any = dataset.points.read(index, buffers)
