@@ -71,7 +71,9 @@ class VonNeumann:
         if state.steps == 0:
             first = column[None, :] if self.away else state.columns
             p = Tally(answer.arg, np.ones(1))
-            return replace(state, steps=1, w=column, p=p, columns=first, bracket=state.bracket.with_upper(1.0))
+            return replace(
+                state, steps=1, w=column, p=p, columns=first, bracket=state.bracket.with_upper(float(np.linalg.norm(column)))
+            )
         state = replace(state, steps=state.steps + 1, bracket=state.bracket.with_separator(state.w, float(answer.low[0])))
         gain = float(state.w @ (state.w - column))
         least = SETTLED * float(np.linalg.norm(state.w))

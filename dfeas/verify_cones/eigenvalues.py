@@ -91,6 +91,9 @@ def shortest(entries: Floats) -> Floats:
 
 def largest_singular(X: Floats) -> tuple[Floats, Floats]:
     """Bounds (c,) from below and above of the largest singular values of matrices (c, d, m)."""
+    # by powers of two, so that squares neither overflow nor underflow
+    power = np.frexp(np.abs(X).max(axis=(1, 2), initial=0.0))[1]
+    X = np.ldexp(X, -power[:, None, None])
     across = np.swapaxes(X, 1, 2)
     tall = X.shape[1] > X.shape[2]
     gram = across @ X if tall else X @ across
@@ -102,7 +105,8 @@ def largest_singular(X: Floats) -> tuple[Floats, Floats]:
     wrong = gamma(len(vector[0])) * frobenius * longest(vector) * UP
     below = np.maximum(0.0, (shortest(left) - wrong) / longest(vector)) * (1 - 4 * U)
     above = np.minimum(np.sqrt(np.maximum(above, 0.0)) * UP, frobenius)
-    return np.asarray(below), np.asarray(np.where(np.isfinite(above), above, frobenius))
+    above = np.where(np.isfinite(above), above, frobenius)
+    return np.ldexp(below, power), np.ldexp(above, power)
 
 
 def norms_proved(kind: str, X: Floats) -> tuple[Floats, Floats]:

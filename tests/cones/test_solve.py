@@ -139,6 +139,24 @@ def test_both_engines_and_a_resumed_run_give_the_same_bits(client: Any, tmp_path
     np.testing.assert_array_equal(gone_on.y, whole.y)
 
 
+@pytest.mark.parametrize("name", ["von-neumann", "von-neumann-away", "working-set"])
+def test_an_extreme_point_whose_image_is_zero_ends_it(name: str) -> None:
+    result = dfeas.solve(dfeas.from_scs(np.ones((2, 1)), {"q": [2]}), method=name)
+    assert (result.verdict, result.proof) == ("eps-infeasible", "rigorous")
+
+
+def test_scales_of_cones_do_not_matter() -> None:
+    X = problem(np.random.default_rng(9), {"q": [4, 4], "s": [3]}, 4, 0.5)
+    found = []
+    for first, second in ((1.0, 1.0), (2.0**330, 2.0**-330)):
+        Y = X.copy()
+        Y[:4] *= first
+        Y[8:] *= second
+        found.append(dfeas.solve(dfeas.from_scs(Y, {"q": [4, 4], "s": [3]}), method="smooth-perceptron"))
+    np.testing.assert_allclose(found[0].y, found[1].y, rtol=1e-9)
+    assert found[0].verdict == found[1].verdict == "feasible"
+
+
 def test_the_checker_refuses_what_proves_nothing(tmp_path: Path) -> None:
     X = problem(np.random.default_rng(5), CONE, 4, 0.5)
     dataset = dfeas.from_scs(X, CONE)
