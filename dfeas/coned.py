@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from dfeas.cones.euclidean import EuclideanMirrorProx
 from dfeas.cones.recalled import Recalled
 from dfeas.cones.working_set import ConeWorkingSet
 from dfeas.errors import UsageError
@@ -23,16 +24,20 @@ CONE_METHODS: dict[str, Callable[[], AnyMethod]] = {
     "normalized-perceptron": lambda: Recalled(NormalizedPerceptron()),
     "von-neumann": lambda: Recalled(VonNeumann()),
     "von-neumann-away": lambda: Recalled(VonNeumann(away=True)),
+    "mirror-prox-euclidean": EuclideanMirrorProx,
 }
 """Methods that work on cones."""
 
 
-def choose_cone_method(method: str) -> tuple[str, str]:
-    """The method, and why. Raises UsageError when it is not one for cones."""
+def choose_cone_method(method: str, dataset: Dataset) -> tuple[str, str]:
+    """The method, and why. Raises UsageError when it is not one for these cones."""
     if method == "auto":
         return "working-set", "chosen for cones: whole cones in memory, a few reads"
     if method not in CONE_METHODS:
         raise UsageError(f"method {method} does not work on cones; expected {', '.join(CONE_METHODS)}")
+    counts = () if dataset.cones is None else dataset.cones.counts
+    if method == "mirror-prox-euclidean" and [(kind, many) for kind, _, many in counts] != [("q", 1)]:
+        raise UsageError(f"{method} is for one second-order cone, this is {dataset.cones}; use mirror-prox")
     return method, "asked for"
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dfeas.coned import choose_cone_method, require_plain
+from dfeas.coned import CONE_METHODS, choose_cone_method, require_plain
 from dfeas.driver import never
 from dfeas.errors import UsageError
 from dfeas.keeping import EVERY, Checkpoint, Job, keeping, where
@@ -90,7 +90,7 @@ def race(
     matrix are one.
     """
     function = asked_kernel(kernel, gamma, degree, coef0)
-    names = [known(method) if kernel is None else known_kernel_method(method) for method in methods]
+    names = [known(method, tuple(CONE_METHODS)) if kernel is None else known_kernel_method(method) for method in methods]
     if len(names) < 2 or len(set(names)) < len(names):
         raise UsageError(f"methods {','.join(names)}: expected at least two, each once")
     asked = request(eps, margin_tolerance, max_passes, time_limit, memory)
@@ -100,9 +100,9 @@ def race(
         setting = set_up(stack, data, asked.memory, client, out, function)
         facts, text = facts_of(setting.dataset, asked.memory // len(names)), ""
         if setting.dataset.cones is not None:
-            whys = {name: f"{choose_cone_method(name)[1]}, in a race of {len(names)}" for name in names}
+            whys = {name: f"{choose_cone_method(name, setting.dataset)[1]}, in a race of {len(names)}" for name in names}
         elif kernel is None:
-            whys = {name: f"{choose(name, facts)[1]}, in a race of {len(names)}" for name in names}
+            whys = {name: f"{choose(known(name), facts)[1]}, in a race of {len(names)}" for name in names}
         else:
             threads = setting.threads * max(1, setting.workers)
             whys = {name: choose_kernel_method(name, facts, threads)[1] for name in names}

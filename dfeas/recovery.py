@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from dfeas.certificate import Certificate
 from dfeas.methods import Evidence, Expansion, Mixture, Sparse, Stored
-from dfeas.passes import OnVectors, Positive, Question, Recover, SparseWeights
+from dfeas.passes import OnVectors, Positive, Question, SparseWeights
 from dfeas.passes.block import Floats
 from dfeas.termination import FEASIBLE, SLACK
 from dfeas.workingset import basic
@@ -42,7 +42,7 @@ def recover(
         return Certificate("gordan", fingerprint, support=gordan.index, weights=gordan.weight, kernel=kernel), 0
     short = shorten(gordan)
     # what is left out weighs at most SLACK eps / 2 in all, so |Ax| grows by no more than that
-    found = engine.run(Recover(short.Y, short.mu, short.lse, short.share, SLACK * eps / 2 / n))
+    found = engine.run(short.question(SLACK * eps / 2 / n))
     return _certificate(found, fingerprint), 1
 
 

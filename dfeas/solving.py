@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dfeas.coned import choose_cone_method, require_plain
+from dfeas.coned import CONE_METHODS, choose_cone_method, require_plain
 from dfeas.conflicts import conflicts
 from dfeas.driver import never
 from dfeas.errors import UsageError
@@ -105,7 +105,7 @@ def solve(
     UsageError, BadInputError, CorruptDataError : see ``dfeas.errors``; their text is one line that says what to do.
     """
     if kernel is None:
-        known(method, ("auto",))
+        known(method, ("auto", *CONE_METHODS))
     function = asked_kernel(kernel, gamma, degree, coef0)
     if one_vs_rest:
         from dfeas.one_vs_rest import one_vs_rest as solve_classes
@@ -123,9 +123,9 @@ def solve(
         setting = set_up(stack, data, asked.memory, client, out, function)
         text = ""
         if setting.dataset.cones is not None:
-            name, why = choose_cone_method(method)
+            name, why = choose_cone_method(method, setting.dataset)
         elif kernel is None:
-            name, why = choose(method, facts_of(setting.dataset, asked.memory))
+            name, why = choose(known(method, ("auto",)), facts_of(setting.dataset, asked.memory))
         else:
             facts = facts_of(setting.dataset, asked.memory)
             name, why = choose_kernel_method(method, facts, setting.threads * max(1, setting.workers))
@@ -212,7 +212,9 @@ def projected(setting: Setting, job: Job) -> Projection:
     if job.kernel:
         kernel = Kernel.from_text(job.kernel, setting.checking.function)
         return project_kernel(dataset, kernel, job.methods, asked.memory, **sizes)
-    side_by_side = job.methods * (abreast(job.methods[0], len(job.classes), dataset, asked.memory) if job.classes else 1)
+    # it takes what mirror prox takes
+    methods = tuple(name.replace("-euclidean", "") for name in job.methods)
+    side_by_side = methods * (abreast(job.methods[0], len(job.classes), dataset, asked.memory) if job.classes else 1)
     found = project(dataset, side_by_side, asked.memory, asked.eps, **sizes)
     blocks = probed(dataset, setting.engine.parallel)
     if dataset.header is None or len(blocks) > PROBED_SHARE * dataset.blocks:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dfeas.coned import CONE_METHODS
 from dfeas.keeping import EVERY
 from dfeas.kernelled import KERNEL_METHODS
 from dfeas.kernels import NAMES
@@ -31,7 +32,7 @@ KERNEL_HELP = f"{METHOD_HELP}\n\n\b\nWith --kernel:\n" + fill(
 )
 """The same, and which work with a kernel."""
 
-ALL_METHODS = list(dict.fromkeys([*METHODS, *KERNEL_METHODS]))
+ALL_METHODS = list(dict.fromkeys([*METHODS, *KERNEL_METHODS, *CONE_METHODS]))
 """With a kernel or without."""
 
 method_option = click.option(

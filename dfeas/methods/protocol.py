@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from dfeas.passes import Question
+from dfeas.passes import Question, Recover
 from dfeas.passes.block import Floats, Indices
 
 
@@ -40,6 +40,10 @@ class Mixture:
     lse: Floats  # (T,)
     share: Floats  # (T,) on the simplex
     mean: Floats  # (m, T) A softmax(-A'y_t / mu_t), so that Ax = mean share
+
+    def question(self, floor: float) -> Recover:
+        """The pass that rebuilds x; weights of at most ``floor`` are left out."""
+        return Recover(self.Y, self.mu, self.lse, self.share, floor)
 
 
 @dataclass(frozen=True, slots=True)
