@@ -6,8 +6,8 @@ is u = -(s_1 / mu) projected onto the ball, with
     lse  = max over the ball of -(s_0 + s_1'u) / mu - |u|^2 / 2      mean = A (1, u)
 
 in the place of what softmin answers: the Bregman distances that mirror prox computes of them are those of this choice. Its
-size, 1/2, is below the log 2 of the entropy of one cone, so every guarantee holds. Of one semidefinite cone the paper's choice is
-the matrix entropy, that is softmin itself.
+size, 1/2, is below the log 2 of the entropy of one cone, so every guarantee holds. Of one semidefinite cone the paper's choice
+is the matrix entropy, that is softmin itself.
 """
 
 from __future__ import annotations
