@@ -92,6 +92,10 @@ def predict(
     values, certificate = load_result(Path(run), soft=True), load(Path(run) / CERTIFICATE)
     if certificate.kind == "gordan":
         raise BadInputError(f"{run}: the run ended {values['verdict']} and left no direction that could predict")
+    if (values["data"] or {}).get("point") is not None:
+        raise BadInputError(
+            f"{run}: a run of a hull: its hyperplane goes through the point that was asked about, there are no classes"
+        )
     trained = _trained(values, bool(certificate.kernel), run)
     if certificate.kernel:
         direction = _expansion(certificate, trained, kernel)

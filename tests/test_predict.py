@@ -69,6 +69,9 @@ def test_what_cannot_be_predicted_is_said(planes: Path) -> None:
         dfeas.predict(planes / "run", np.ones((2, 3)), np.array(["a", "b"]))
     with pytest.raises(BadInputError, match="point 1 has entries that are not finite"):
         dfeas.predict(planes / "run", np.array([[1.0, 1, 1], [1, np.nan, 1]]))
+    dfeas.in_hull([9.0, 9, 9], planes / "data", out=planes / "hull")
+    with pytest.raises(BadInputError, match="a run of a hull"):
+        dfeas.predict(planes / "hull", planes / "data")
     certificate = planes / "run" / "certificate.npz"
     for y in (np.ones(3), np.full(4, np.nan)):
         replace(load(certificate), y=y).save(certificate)
