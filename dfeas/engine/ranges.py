@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from threading import local
 from time import perf_counter
 from typing import Any
 
@@ -11,8 +12,10 @@ from dfeas.engine.tree import Tree
 from dfeas.passes import AnyPass, Fold, OnPairs, OnVectors, Ordered, Partial, Positive, Question, Recover, VectorPass
 from dfeas.passes.block import Block
 from dfeas.store import Dataset
-from dfeas.store.reading import Cost, Stop, unless_stopped
+from dfeas.store.reading import Buffers, Cost, Stop, unless_stopped
 from dfeas.store.scratch import Scratch
+
+_held = local()
 
 SHORT_BYTES = 16 << 20
 """Where each thread reads no more than that, a range costs more than it saves."""
@@ -60,6 +63,14 @@ def scan_range(
     return tree.nodes, cost
 
 
+def _buffers() -> Buffers:
+    """Those of this thread, used again for every range: fresh memory would cost as much as reading into it."""
+    found: Buffers | None = getattr(_held, "buffers", None)
+    if found is None:
+        found = _held.buffers = Buffers()
+    return found
+
+
 def _partials(
     dataset: Dataset, blocks: Sequence[int], question: Question, scratch: Scratch | None, cost: Cost
 ) -> Iterator[Any]:
@@ -75,7 +86,7 @@ def _partials(
         return
     pass_: Any = parts(question)[0]
     # a sample is read by whoever is free, who need not be the one that reads these blocks later
-    for block in dataset.read_blocks(blocks, cost, keep=not isinstance(question, Partial)):
+    for block in dataset.read_blocks(blocks, cost, not isinstance(question, Partial), _buffers()):
         began = perf_counter()
         partial = pass_.scan(block)
         cost.scan_seconds += perf_counter() - began

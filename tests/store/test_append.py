@@ -37,24 +37,32 @@ def content(path: Path) -> dict[str, bytes]:
     return {k: json.dumps(json.loads(v), sort_keys=True).encode() if k.endswith(".json") else v for k, v in files.items()}
 
 
-@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize(("classes", "chunk"), [(2, 0), (4, 0), (2, 300), (4, 10_000)])
 @pytest.mark.parametrize("rows", [100, 128, 700])
-def test_an_appended_dataset_is_one_ingest_of_all(tmp_path: Path, rows: int, classes: int) -> None:
+def test_an_appended_dataset_is_one_ingest_of_all(
+    tmp_path: Path, rows: int, classes: int, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pieces(tmp_path, classes=classes)
-    whole = dfeas.ingest(tmp_path / "all.npz", tmp_path / "whole", block_rows=rows)
-    dfeas.ingest(tmp_path / "old.npz", tmp_path / "data", block_rows=rows)
+    monkeypatch.setattr("dfeas.store.sparse_writing.CHUNK_ENTRIES", chunk)
+    whole = dfeas.ingest(tmp_path / "all.npz", tmp_path / "whole", block_rows=rows, sparse=chunk > 0)
+    assert (whole.entries is not None) == (chunk > 0)
+    dfeas.ingest(tmp_path / "old.npz", tmp_path / "data", block_rows=rows, sparse=chunk > 0)
     assert dfeas.append(tmp_path / "data", tmp_path / "new.npz") == whole
     assert content(tmp_path / "data") == content(tmp_path / "whole")
     assert dfeas.append(tmp_path / "data") == whole
 
 
-def test_an_append_that_is_cut_off_leaves_the_old_or_can_be_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("sparse", [False, True])
+def test_an_append_that_is_cut_off_leaves_the_old_or_can_be_finished(
+    tmp_path: Path, sparse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pieces(tmp_path)
-    whole = dfeas.ingest(tmp_path / "all.npz", tmp_path / "whole", block_rows=128)
-    old = dfeas.ingest(tmp_path / "old.npz", tmp_path / "old", block_rows=128)
+    monkeypatch.setattr("dfeas.store.sparse_writing.CHUNK_ENTRIES", 1500)
+    whole = dfeas.ingest(tmp_path / "all.npz", tmp_path / "whole", block_rows=128, sparse=sparse)
+    old = dfeas.ingest(tmp_path / "old.npz", tmp_path / "old", block_rows=128, sparse=sparse)
     seen = {"old": 0, "cut off": 0}
     step, done = 0, False
-    while not done:
+    while not done:  # killed before one of the moves
         data = tmp_path / f"data{step}"
         shutil.copytree(tmp_path / "old", data)
         left = iter(range(step))
@@ -79,9 +87,9 @@ def test_an_append_that_is_cut_off_leaves_the_old_or_can_be_finished(tmp_path: P
             if dfeas.append(data) != whole:
                 dfeas.append(data, tmp_path / "new.npz")
         assert content(data) == content(tmp_path / "whole")
-        step += 1
+        step += 1 if step < 2 else 4 if sparse else 2
     assert seen["old"] > 1
-    assert seen["cut off"] > 10
+    assert seen["cut off"] > 4
 
 
 def _move_or_die(file: Path, place: Path, left: Any) -> None:
