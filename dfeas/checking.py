@@ -17,7 +17,7 @@ from dfeas.result import CERTIFICATE, CLASSES, RESULT, classes_of, load_result
 from dfeas.store import Source, for_checker, open_source, source_of
 from dfeas.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE
 from dfeas.verify import Check, check_all
-from dfeas.verify_kernel import check_any
+from dfeas.verify_kernel import check_any, check_kernels
 
 SAME = 1e-9
 """Relative difference of a bound between machines, whose sums run in other orders."""
@@ -44,8 +44,12 @@ def verify_run(run: str | Path, memory: str | int = DEFAULT_MEMORY, kernel: Func
     return proved
 
 
-def verify_classes(run: str | Path, memory: str | int = DEFAULT_MEMORY) -> dict[str, Check | None]:
+def verify_classes(
+    run: str | Path, memory: str | int = DEFAULT_MEMORY, kernel: Function | None = None
+) -> dict[str, Check | None]:
     """Check the certificates of all classes of a one-vs-rest run in one read, and the verdicts; None for undecided classes.
+
+    With a kernel it takes two reads; one that is a function of Python is not kept in a file, and is needed again.
 
     Raises CheckFailedError when one does not prove its verdict, or none has any, BadInputError when it is no such run.
     """
@@ -64,7 +68,10 @@ def verify_classes(run: str | Path, memory: str | int = DEFAULT_MEMORY) -> dict[
     evidence = [load(folders[name] / CERTIFICATE) for name in decided]
     dataset = open_source(for_checker(source_of({**whole["data"], "positive": None, "many": True})))
     with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
-        checks = check_all(engine, dataset, evidence)
+        if any(certificate.kernel for certificate in evidence):
+            checks = check_kernels(engine, dataset, evidence, kernel)
+        else:
+            checks = check_all(engine, dataset, evidence)
     for name, certificate, check in zip(decided, evidence, checks, strict=True):
         if isinstance(check, CheckFailedError):
             raise CheckFailedError(f"{folders[name]}: {check}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dfeas.driver import never
 from dfeas.errors import UsageError
 from dfeas.keeping import EVERY, Checkpoint, Job, keeping, where
-from dfeas.kernelled import asked_kernel, choose_kernel_method, kernelled, known_kernel_method
+from dfeas.kernelled import AskedKernel, asked_kernel, choose_kernel_method, kernelled, known_kernel_method
 from dfeas.kernels.kernel import Function
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.request import choose, facts_of, known, request
@@ -102,7 +102,7 @@ def race(
         else:
             threads = setting.threads * max(1, setting.workers)
             whys = {name: choose_kernel_method(name, facts, threads)[1] for name in names}
-            found = kernelled(setting.engine, setting.dataset, kernel, gamma, degree, coef0)
+            found = kernelled(setting.engine, setting.dataset, AskedKernel(kernel, gamma, degree, coef0))
             text = found.kernel.to_text()
             whys = {name: f"{why}, in a race of {len(names)}; {found.why}" for name, why in whys.items()}
         folder = None if out is None else stack.enter_context(run_folder(local(out, "--out"), RACE))

@@ -32,7 +32,7 @@ from dfeas.store.scratch import Scratch
 from dfeas.store.writing import claim, reclaim, refuse_unusable, release
 from dfeas.trace import Sink
 from dfeas.verify import Check, check_all
-from dfeas.verify_kernel import check_any
+from dfeas.verify_kernel import check_kernels
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -47,16 +47,10 @@ class Checking:
     function: Function | None = None  # of Python, that is the kernel
 
     def __call__(self, certificates: Sequence[Certificate]) -> list[Check | CheckFailedError]:
-        """Check certificates: one read for all of them, or two for each with a kernel."""
-        if not any(certificate.kernel for certificate in certificates):
-            return check_all(self.engine, self.dataset, certificates)
-        return [self._alone(certificate) for certificate in certificates]
-
-    def _alone(self, certificate: Certificate) -> Check | CheckFailedError:
-        try:
-            return check_any(self.engine, self.dataset, certificate, self.function)
-        except CheckFailedError as error:
-            return error
+        """Check certificates: one read for all of them, or two with a kernel."""
+        if any(certificate.kernel for certificate in certificates):
+            return check_kernels(self.engine, self.dataset, certificates, self.function)
+        return check_all(self.engine, self.dataset, certificates)
 
 
 @dataclass(frozen=True)

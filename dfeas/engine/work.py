@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from distributed import get_worker
 
 from dfeas.blas import controller
+from dfeas.csr import is_csr, nbytes
 from dfeas.engine.clusters import line
 from dfeas.engine.pairs import scan_pairs
 from dfeas.engine.ranges import fold_blocks
@@ -119,6 +120,8 @@ def fold_range(source: Source, fold: Fold[Any, Any], link: tuple[Any, Cost], hel
 
 def size(value: Any) -> int:
     """Bytes of the arrays in a pass or an argument, near enough."""
+    if is_csr(value):
+        return nbytes(value)
     if hasattr(value, "nbytes"):
         return int(value.nbytes)
     if isinstance(value, tuple | list):

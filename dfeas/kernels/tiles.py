@@ -8,9 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from dfeas.kernels.kernel import Array, Floats, Kernel, seen
+from dfeas.kernels.kernel import Array, Floats, Kernel, seen, squares
 from dfeas.passes import Keeps
 from dfeas.passes.block import Block
+from dfeas.passes.points import Points, row_slice, with_ones
 
 TILE_ROWS = 512
 """Of both sides: a tile is 1 MB in float32, and stays in cache until it has been used."""
@@ -24,26 +25,26 @@ class Run:
 
     kernel: Kernel
     start: int
-    points: Array  # (b, m), or (b, m + 1) with the intercept
-    label: Floats  # (b,) -1 or +1
+    points: Points  # (b, m), or (b, m + 1) with the intercept
+    label: Floats  # (b,) -1 or +1, or codes of classes
 
     @classmethod
     def of(cls, kernel: Kernel, block: Block) -> Run:
         """Views of a block, but for the intercept."""
         points = seen(block.points)
         if block.intercept:
-            points = np.column_stack([points, np.ones(block.size, points.dtype)])
+            points = with_ones(points)
         return cls(kernel, block.start, points, block.label.astype(np.float64))
 
     @property
     def rows(self) -> slice:
         """Of the data."""
-        return slice(self.start, self.start + len(self.points))
+        return slice(self.start, self.start + self.points.shape[0])
 
     @cached_property
     def cuts(self) -> list[slice]:
         """Rows of each tile, of about equal length."""
-        return cuts(len(self.points))
+        return cuts(self.points.shape[0])
 
     @cached_property
     def safe(self) -> bool:
@@ -52,20 +53,19 @@ class Run:
             return False
         if self.kernel.name != "rbf":
             return True  # products of unit vectors
-        square = np.einsum("ij,ij->i", self.points, self.points, dtype=np.float64)
-        return bool(self.kernel.gamma * square.max() <= SINGLE_SQUARE)
+        return bool(self.kernel.gamma * squares(self.points).max() <= SINGLE_SQUARE)
 
     @cached_property
-    def narrow(self) -> list[tuple[Array, Array]]:
+    def narrow(self) -> list[tuple[Points, Points]]:
         """Prepared tiles in float32."""
-        return [self.kernel.prepared(self.points[cut], True) for cut in self.cuts]
+        return [self.kernel.prepared(row_slice(self.points, cut), True) for cut in self.cuts]
 
     @cached_property
-    def wide(self) -> list[tuple[Array, Array]]:
+    def wide(self) -> list[tuple[Points, Points]]:
         """Prepared tiles in float64."""
-        return [self.kernel.prepared(self.points[cut], False) for cut in self.cuts]
+        return [self.kernel.prepared(row_slice(self.points, cut), False) for cut in self.cuts]
 
-    def tiles(self, single: bool) -> list[tuple[Array, Array]]:
+    def tiles(self, single: bool) -> list[tuple[Points, Points]]:
         """For the left and for the right of ``Kernel.tile``, cut by cut."""
         return self.narrow if single else self.wide
 

@@ -98,11 +98,8 @@ class Keeps(Protocol):
         """Keep a value whose bytes were taken."""
 
 
-class OnPairs(ABC):
-    """A question to all pairs of points, asked of two runs of rows at a time; every two runs, and each with itself, meet once.
-
-    Picklable. The runs, their order and the tree in which partials are merged follow from the shape of the data only.
-    """
+class InCompany(ABC):
+    """A question that shares what it computes with others of its company, and knows how; the engine is asked once for all."""
 
     __slots__ = ()
 
@@ -112,8 +109,21 @@ class OnPairs(ABC):
         """Questions of one company can be asked as one."""
 
     @abstractmethod
-    def joined(self, questions: Sequence[Any]) -> OnPairs:
+    def joined(self, questions: Sequence[Any]) -> Any:
         """Questions of this company, itself among them, as one; its answer is a tuple in their order."""
+
+    @abstractmethod
+    def of_class(self, code: int) -> Any:
+        """The same asked of one class, whose label is ``code``, against the rest."""
+
+
+class OnPairs(InCompany):
+    """A question to all pairs of points, asked of two runs of rows at a time; every two runs, and each with itself, meet once.
+
+    Picklable. The runs, their order and the tree in which partials are merged follow from the shape of the data only.
+    """
+
+    __slots__ = ()
 
     @abstractmethod
     def touches(self, rows: range) -> bool:
