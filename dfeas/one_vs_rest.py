@@ -103,6 +103,7 @@ def one_vs_rest(
     out: str | Path | None,
     client: Client | None,
     kernel: AskedKernel | None = None,
+    scratch: str | Path | None = None,
 ) -> OneVsRest:
     """Solve each class of opened data against the rest; arguments and errors are those of ``dfeas.solve``."""
     if kernel is None and method in NOT_HERE:
@@ -111,7 +112,8 @@ def one_vs_rest(
     if not classes:
         raise BadInputError(f"{data[1].where}: no labels, so there are no classes to set against the rest")
     with ExitStack() as stack:
-        setting = set_up(stack, data, asked.memory, client, out, None if kernel is None else kernel.function)
+        function = None if kernel is None else kernel.function
+        setting = set_up(stack, data, asked.memory, client, out, function, scratch)
         if kernel is None:
             count, text = abreast(method, len(classes), setting.dataset, asked.memory), ""
             name, why = choose(method, facts_of(setting.dataset, asked.memory // count))

@@ -69,6 +69,7 @@ def race(
     memory: str | int = DEFAULT_MEMORY,
     out: str | Path | None = None,
     cache_dir: str | Path | None = None,
+    scratch: str | Path | None = None,
     checkpoint_every: float = EVERY,
     client: Client | None = None,
     progress: bool = False,
@@ -95,7 +96,7 @@ def race(
     asked = request(eps, margin_tolerance, max_passes, time_limit, memory)
     data = open_data(X, labels, positive, intercept, cache_dir=cache_dir)
     with ExitStack() as stack:
-        setting = set_up(stack, data, asked.memory, client, out, function)
+        setting = set_up(stack, data, asked.memory, client, out, function, scratch)
         facts, text = facts_of(setting.dataset, asked.memory // len(names)), ""
         if kernel is None:
             whys = {name: f"{choose(name, facts)[1]}, in a race of {len(names)}" for name in names}

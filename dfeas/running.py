@@ -68,7 +68,7 @@ def ran(
     if kernel is not None:
         sizes = {"workers": setting.workers, "threads": setting.threads, "classes": count if job.classes else 1}
         make = kernel_methods(kernel, dataset, asked.memory, count if job.classes else None)
-        setting.engine.keep_pairs(tile_bytes(dataset, kernel, job.methods, asked.memory, **sizes))
+        setting.engine.keep_pairs(tile_bytes(dataset, kernel, job.methods, asked.memory, **sizes), setting.tiles)
     facts = facts_of(dataset, asked.memory // count, asked.margin_tolerance, found.radius)
     lanes = []
     for name in job.lanes:

@@ -65,6 +65,7 @@ class Setting:
     threads: int  # of each process that reads
     workers: int = 0  # processes of a cluster that read
     log: Sink | None = None  # of the cluster
+    tiles: Path | None = None  # a folder of each machine for tiles of a kernel that memory does not hold
 
 
 @dataclass(frozen=True)
@@ -134,11 +135,12 @@ def set_up(
     client: Client | None,
     out: str | Path | None,
     function: Function | None = None,
+    tiles: str | Path | None = None,
 ) -> Setting:
     """The engine of the passes, and the checker's, which reads in its own way. The stack closes them.
 
     n-vectors of a method will lie in ``out``, or where temporary files do; nothing is written yet. A ``function``
-    is the kernel.
+    is the kernel, ``tiles`` a folder for what is computed with one.
     """
     source, dataset = data
     plain = None if source is None else for_checker(source)
@@ -168,7 +170,8 @@ def set_up(
         stack.callback(log.close)
     stack.callback(engine.close)
     stack.callback(second.close)
-    return Setting(source, dataset, engine, Checking(second, other, function), scratch, threads, workers, log)
+    folder = None if tiles is None else local(tiles, "--scratch").absolute()
+    return Setting(source, dataset, engine, Checking(second, other, function), scratch, threads, workers, log, folder)
 
 
 @contextmanager

@@ -62,6 +62,7 @@ def solve(
     memory: str | int = DEFAULT_MEMORY,
     out: str | Path | None = None,
     cache_dir: str | Path | None = None,
+    scratch: str | Path | None = None,
     checkpoint_every: float = EVERY,
     client: Client | None = None,
     progress: bool = False,
@@ -93,6 +94,8 @@ def solve(
     memory : budget in bytes, per process, for blocks, answers and columns in memory.
     out : folder for result.json, certificate.npz and trace.jsonl, and for checkpoints, from which ``dfeas.resume`` goes on.
     cache_dir : folder of each machine that keeps what was read of object stores, for later runs, too; nothing is ever removed.
+    scratch : folder of each machine for what methods with a kernel compute again and again and memory does not hold; removed at
+        the end. Workers use the temporary-directory of Dask's configuration, where there is one and no other folder is given.
     checkpoint_every : seconds between checkpoints, at least; they never take more than a twentieth of the time.
     client : a Dask client, whose workers see the data under the same path; without one, threads of this process.
     progress : show a line of progress on stderr.
@@ -114,11 +117,11 @@ def solve(
         how = How(checkpoint_every, progress, stop)
         opened = open_data(X, labels, None, intercept, None, True, also, mask, cache_dir)
         space = None if kernel is None else AskedKernel(kernel, gamma, degree, coef0)
-        return solve_classes(opened, every, how, method=method, out=out, client=client, kernel=space)
+        return solve_classes(opened, every, how, method=method, out=out, client=client, kernel=space, scratch=scratch)
     asked = request(eps, margin_tolerance, max_passes, time_limit, memory)
     data = open_data(X, labels, positive, intercept, point, also=also, mask=mask, cache_dir=cache_dir)
     with ExitStack() as stack:
-        setting = set_up(stack, data, asked.memory, client, out, function)
+        setting = set_up(stack, data, asked.memory, client, out, function, scratch)
         text = ""
         if kernel is None:
             name, why = choose(method, facts_of(setting.dataset, asked.memory))

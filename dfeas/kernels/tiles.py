@@ -1,15 +1,19 @@
-"""Runs of points, prepared, and the tiles of their kernel; tiles may be kept from one product to the next."""
+"""Runs of points, prepared, and the tiles of their kernel; tiles may be kept from one product to the next.
+
+They are kept in the type in which they were computed, float32 where that is safe: the bits of a product are always the same.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from dfeas.kernels.kernel import Array, Floats, Kernel, seen, squares
-from dfeas.passes import Keeps
+from dfeas.passes import Keeps, Spills
 from dfeas.passes.block import Block
 from dfeas.passes.points import Points, row_slice, with_ones
 
@@ -77,6 +81,31 @@ def cuts(rows: int) -> list[slice]:
 
 
 @dataclass(frozen=True)
+class Spilled:
+    """Tiles on the disk, one behind the other."""
+
+    spill: Spills
+    name: str
+    dtype: np.dtype[Any]
+    places: dict[tuple[int, int], tuple[int, tuple[int, int]]]  # byte, and shape, of each
+
+    @classmethod
+    def of(cls, spill: Spills, name: str, tiles: Tiles) -> Spilled:
+        """In the order of the places."""
+        places, byte = {}, 0
+        for i, j, here, there in tiles.places:
+            shape = here.stop - here.start, there.stop - there.start
+            places[i, j] = byte, shape
+            byte += shape[0] * shape[1] * tiles.dtype.itemsize
+        return cls(spill, name, tiles.dtype, places)
+
+    def read(self, i: int, j: int) -> Array:
+        """One of them."""
+        byte, shape = self.places[i, j]
+        return self.spill.read(self.name, byte, shape, self.dtype)
+
+
+@dataclass(frozen=True)
 class Tiles:
     """The kernel of a run with another one, or with itself: then those on and above the diagonal."""
 
@@ -86,17 +115,32 @@ class Tiles:
     single: bool
     runs: tuple[Run, Run] | None  # None where all are kept
     kept: dict[tuple[int, int], Array] = field(default_factory=dict)
+    spilled: Spilled | None = None
 
     @classmethod
     def of(cls, left: Run, right: Run, single: bool, shelf: Keeps | None) -> Tiles:
-        """Those of two runs; all are computed and put on the shelf if it has room."""
+        """Those of two runs; all are computed and kept if the shelf has room, in memory or on the disk."""
         open_tiles = cls(tuple(left.cuts), tuple(right.cuts), left is right, single, (left, right))
-        if shelf is None or not shelf.take(open_tiles.bytes):
+        if shelf is None:
             return open_tiles
-        kept = {(i, j): open_tiles.tile(i, j) for i, j, _, _ in open_tiles.places}
-        found = cls(open_tiles.left, open_tiles.right, left is right, single, None, kept)
-        shelf.put((left.kernel, left.start, right.start), found)
+        key = left.kernel, left.start, right.start
+        if shelf.take(open_tiles.bytes):
+            found = replace(open_tiles, runs=None, kept={(i, j): open_tiles.tile(i, j) for i, j, _, _ in open_tiles.places})
+        elif shelf.spill is not None:
+            name = f"{left.start}-{right.start}"
+            tiles = (np.asarray(open_tiles.tile(i, j), open_tiles.dtype) for i, j, _, _ in open_tiles.places)
+            if not shelf.spill.write(name, tiles, open_tiles.bytes):
+                return open_tiles
+            found = replace(open_tiles, runs=None, spilled=Spilled.of(shelf.spill, name, open_tiles))
+        else:
+            return open_tiles
+        shelf.put(key, found)
         return found
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of all tiles; a kernel of distances between cells, and a function, give float64 for any points."""
+        return np.dtype(np.float32 if self.single else np.float64)
 
     @property
     def places(self) -> Iterator[tuple[int, int, slice, slice]]:
@@ -107,12 +151,15 @@ class Tiles:
 
     @property
     def bytes(self) -> int:
-        """Of all tiles; a kernel of distances between cells, and a function, give float64 for any points."""
-        size = 4 if self.single else 8
-        return sum(size * (here.stop - here.start) * (there.stop - there.start) for _, _, here, there in self.places)
+        """Of all tiles."""
+        return sum(
+            self.dtype.itemsize * (here.stop - here.start) * (there.stop - there.start) for _, _, here, there in self.places
+        )
 
     def tile(self, i: int, j: int) -> Array:
         """The kernel (b, c) of some rows of both."""
+        if self.spilled is not None:
+            return self.spilled.read(i, j)
         if self.runs is None:
             return self.kept[i, j]
         left, right = self.runs

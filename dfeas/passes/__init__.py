@@ -19,6 +19,7 @@ from dfeas.passes.protocol import (
     Partial,
     Pass,
     Question,
+    Spills,
     VectorPass,
 )
 from dfeas.passes.recover import Recover, SparseWeights
@@ -64,6 +65,7 @@ __all__ = [
     "Softmin",
     "SoftminAnswer",
     "SparseWeights",
+    "Spills",
     "Summary",
     "Survey",
     "Together",

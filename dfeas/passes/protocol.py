@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dfeas.passes.block import Block, Floats
 
@@ -85,8 +88,22 @@ class OnVectors:
     keeps: tuple[str, ...] | None  # all others may be forgotten when this pass is done; None: nothing may
 
 
+class Spills(Protocol):
+    """Keeps arrays on the disk."""
+
+    def write(self, name: str, arrays: Iterable[NDArray[Any]], size: int) -> bool:
+        """Keep arrays one behind the other, ``size`` bytes in all; whether there is room for them."""
+
+    def read(self, name: str, offset: int, shape: tuple[int, int], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """One of the arrays, from a byte on."""
+
+
 class Keeps(Protocol):
     """Keeps what a question can use again, as long as there is room."""
+
+    @property
+    def spill(self) -> Spills | None:
+        """For arrays that memory has no room for."""
 
     def get(self, key: Hashable) -> Any:
         """The value, or None."""
@@ -95,7 +112,7 @@ class Keeps(Protocol):
         """Whether there is room for so many bytes more; they are taken then."""
 
     def put(self, key: Hashable, value: Any) -> None:
-        """Keep a value whose bytes were taken."""
+        """Keep a value whose bytes were taken, or that is in ``spill``."""
 
 
 class InCompany(ABC):
