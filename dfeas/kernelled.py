@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import ceil
+from pathlib import Path
 
 from dfeas.blas import processors
 from dfeas.engine import Engine
@@ -55,10 +56,16 @@ class Kernelled:
 
 
 def asked_kernel(
-    kernel: str | Function | None, gamma: float | None, degree: int | None, coef0: float | None
+    kernel: str | Function | None,
+    gamma: float | None,
+    degree: int | None,
+    coef0: float | None,
+    scratch: str | Path | None = None,
 ) -> Function | None:
     """The function of Python that is the kernel, if one is. Raises UsageError for options that make no sense without data."""
     if kernel is None:
+        if scratch is not None:
+            raise UsageError("a scratch folder is for tiles of a kernel, and none is given")
         if (gamma, degree, coef0) != (None, None, None):
             raise UsageError("gamma, degree and coef0 are those of a kernel, and none is given")
         return None

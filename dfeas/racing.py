@@ -89,7 +89,7 @@ def race(
     of a working set, points in order, n-vectors) are asked on reads of their own. With a kernel all products with the Gram
     matrix are one.
     """
-    function = asked_kernel(kernel, gamma, degree, coef0)
+    function = asked_kernel(kernel, gamma, degree, coef0, scratch)
     names = [known(method) if kernel is None else known_kernel_method(method) for method in methods]
     if len(names) < 2 or len(set(names)) < len(names):
         raise UsageError(f"methods {','.join(names)}: expected at least two, each once")

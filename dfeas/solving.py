@@ -107,7 +107,7 @@ def solve(
     """
     if kernel is None:
         known(method, ("auto",))
-    function = asked_kernel(kernel, gamma, degree, coef0)
+    function = asked_kernel(kernel, gamma, degree, coef0, scratch)
     if one_vs_rest:
         from dfeas.one_vs_rest import one_vs_rest as solve_classes
 
