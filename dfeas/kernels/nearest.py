@@ -9,6 +9,8 @@ bracket meet. Where nothing separates, alpha grows until delta stops it, and |x|
 delta goes down in steps, each from where the last one ended: far from the optimum a Gram matrix without a ridge is all
 rounding. It ends where rounding makes the pivots go round in circles: products of rows have half the digits of the rows.
 
+It begins where coordinate ascent ends (``dfeas.kernels.ascent``), and often need not.
+
 Reference: Judice and Pires 1994; Kim and Park, Fast nonnegative matrix factorization, SIAM J. Sci. Comput. 2011, section 4: all
 entries that are infeasible change sides at once, and one at a time when that makes no progress three times.
 """
@@ -23,6 +25,7 @@ from numpy.typing import NDArray
 
 from dfeas.blas import one_thread
 from dfeas.errors import BadInputError
+from dfeas.kernels.ascent import ascended
 
 Floats = NDArray[np.float64]
 
@@ -33,8 +36,6 @@ NEGATIVE = 1e-10
 TRIES = 3
 STEPS = 40
 """Systems for one delta, at most."""
-STILL = 1e-3
-"""Share of the greatest entry below which steps change little."""
 ROUNDING = 1e-9
 """Entries and scores that are negative by no more are zero."""
 
@@ -55,14 +56,18 @@ class Nearest:
         return self.low > 0
 
 
-def nearest(gram: Floats, start: NDArray[np.bool_] | None = None, tolerance: float = 0.05) -> Nearest:
+def nearest(gram: Floats, start: Floats | None = None, tolerance: float = 0.05) -> Nearest:
     """The widest separator of points with a Gram matrix (s, s) whose diagonal is 1, up to ``tolerance``, or a conflict.
 
-    ``start`` (s,) are likely to weigh.
+    ``start`` (s,) is alpha of what was known of some of them.
     """
-    active = _greedy(gram, RIDGES[0]) if start is None or not start.any() else start.copy()
-    found: Nearest | None = None
-    steps = 0
+    begun = ascended(gram, RIDGES[0], tolerance, start)
+    active, steps = begun.alpha > 0, 1
+    if not active.any():
+        active[:] = True
+    found = _better(None, gram, begun.alpha / begun.alpha.sum(), steps) if begun.near else None
+    if found is not None and found.low >= (1 - tolerance) * found.upper:
+        return found
     with one_thread(of_scipy=True):
         for delta in RIDGES:
             alpha, active, taken = _pivoted(gram, delta, active)
@@ -72,24 +77,6 @@ def nearest(gram: Floats, start: NDArray[np.bool_] | None = None, tolerance: flo
                 break
     assert found is not None
     return found
-
-
-def _greedy(gram: Floats, delta: float) -> NDArray[np.bool_]:
-    """Which entries (s,) are positive after some steps along the coordinate that changes most: a beginning that costs less than
-    one system of all points.
-    """
-    alpha, slope = np.zeros(len(gram)), np.full(len(gram), -1.0)
-    for _ in range(len(gram)):
-        steps = np.maximum(-alpha, slope / -(1 + delta))
-        best = int(np.abs(steps).argmax())
-        step = steps[best]
-        alpha[best] += step
-        slope += step * gram[best]
-        slope[best] += delta * step
-        # at the minimum, and below 0, alpha is at most sqrt(s) / delta: beyond that G is no Gram matrix, and it grows for ever
-        if not STILL * alpha.max() < abs(step) < np.sqrt(len(gram)) / delta:
-            break
-    return alpha > 0
 
 
 def _better(found: Nearest | None, gram: Floats, x: Floats, steps: int) -> Nearest:

@@ -152,7 +152,7 @@ class KernelWorkingSet:
         pair = opposite(seen(points.points), points.scale)
         if pair is not None:
             return _conflict(state, np.sort(points.index[list(pair)]))
-        start = state.amount > 0 if len(state.amount) else None
+        start = state.amount / state.margin if state.margin > 0 else None
         found = nearest(gram, start, CLOSE if state.facts.tolerance is None else min(CLOSE, state.facts.tolerance / 4))
         if found.low < HALF * found.upper:
             found = by_rows(gram, found, state.facts.tolerance)
