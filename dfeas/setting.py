@@ -143,6 +143,7 @@ def set_up(
     is the kernel, ``tiles`` a folder for what is computed with one.
     """
     source, dataset = data
+    folder = None if tiles is None else _made(local(tiles, "--scratch").absolute())
     plain = None if source is None else for_checker(source)
     other = dataset.apart() if plain is None else open_source(plain)
     temporary = Path(tempfile.gettempdir()) / f"dfeas-{uuid.uuid4().hex}"
@@ -170,8 +171,16 @@ def set_up(
         stack.callback(log.close)
     stack.callback(engine.close)
     stack.callback(second.close)
-    folder = None if tiles is None else local(tiles, "--scratch").absolute()
     return Setting(source, dataset, engine, Checking(second, other, function), scratch, threads, workers, log, folder)
+
+
+def _made(folder: Path) -> Path:
+    """The folder, which is made if need be. Raises UsageError when it cannot be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--scratch {folder}: no folder can be made there: {error.strerror}; choose another") from None
+    return folder
 
 
 @contextmanager

@@ -36,8 +36,12 @@ TILE_BYTES = 8 << 20
 """Kernel values at a time."""
 ENTRIES = 40_000_000
 """Entries of the points of all certificates that are checked in one read."""
-SHARP = 1e-6
-"""Share of a score that the quick bounds may take before the sharp ones are asked."""
+SHARP = 1e-4
+"""Share of a score, and of the square of a length, that the quick bounds may take before the sharp ones are asked. They depend
+on what else is checked in the same reads, and so by such a share do margins.
+"""
+SHARP_GORDAN = 1e-6
+"""The same for the length of a sum that is to be small, which depends on nothing else."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +175,7 @@ def gathered(dataset: Dataset, first: int, stop: int, support: Indices) -> list[
     return found
 
 
-def _lengths(expansions: _Expansions) -> Floats:
+def _lengths(expansions: _Expansions, share: float) -> Floats:
     """Upper bounds (k,) of |y|, by products; sharper for sums where their bounds take a share of it."""
     amounts = expansions.amounts
     count, columns = amounts.shape
@@ -182,7 +186,7 @@ def _lengths(expansions: _Expansions) -> Floats:
         error += np.einsum("ik,ik->k", np.abs(amounts[some]), values.errors(amounts)) * (1 + 2 * gamma_(count + 2))
     error += 2 * gamma_(count + 2) * UP * total
     found = np.sqrt(np.maximum(0.0, total) * UP + error * UP**2) * UP
-    for column in np.flatnonzero(~(error < SHARP * total)):
+    for column in np.flatnonzero(~(error < share * total)):
         found[column] = min(found[column], _length(expansions.of(int(column))))
     return found
 
@@ -228,7 +232,7 @@ def _gordan(dataset: Dataset, certificate: Certificate, all_of_them: _Expansions
         return Check("infeasible", "exact", -1.0, 0.0, n, 0, text)
     weight = float(certificate.weights.sum()) * (1 - gamma_(len(certificate.weights) + 1))
     try:
-        upper = float(_lengths(expansion)[0]) / weight * UP
+        upper = float(_lengths(expansion, SHARP_GORDAN)[0]) / weight * UP
     except CheckFailedError as error:
         return error
     count = len(certificate.support)
@@ -256,7 +260,7 @@ def _separators(
     )
     parts: list[_Scored] = engine.map(scored, expansions)
     checksums = [pair for part in parts for pair in part.checksums]
-    lengths = _lengths(expansions)
+    lengths = _lengths(expansions, SHARP)
     answers: list[Check | CheckFailedError] = []
     for place, column in enumerate(columns):
         certificate = certificates[column]
