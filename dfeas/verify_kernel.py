@@ -67,6 +67,7 @@ class _Scored:
     least: Floats  # (k,) least proved score
     wrong: list[list[int]]  # (k) points whose score is not proved to be positive
     checksums: list[tuple[int, int]]
+    support: list[tuple[Floats, Floats]]  # of points of the support, in order: scores (r, k) without signs, bounds of errors
 
 
 def check_any(engine: Maps, dataset: Dataset, certificate: Certificate, function: Function | None = None) -> Check:
@@ -175,20 +176,27 @@ def gathered(dataset: Dataset, first: int, stop: int, support: Indices) -> list[
     return found
 
 
-def _lengths(expansions: _Expansions, share: float) -> Floats:
-    """Upper bounds (k,) of |y|, by products; sharper for sums where their bounds take a share of it."""
+def _lengths(expansions: _Expansions, scores: Floats, errors: Floats, share: float) -> Floats:
+    """Upper bounds (k,) of |y|, from the scores (s, k) of the points of the expansions, without signs, and the bounds of their
+    errors; sharper for sums where these take a share of the square.
+    """
     amounts = expansions.amounts
-    count, columns = amounts.shape
-    total, error = np.zeros(columns), np.zeros(columns)
-    for some, same in _parts_of(count):
-        values = by_products(expansions.kernel, row_slice(expansions.points, some), expansions.points, same)
-        total += np.einsum("ik,ik->k", amounts[some], values.value @ amounts)
-        error += np.einsum("ik,ik->k", np.abs(amounts[some]), values.errors(amounts)) * (1 + 2 * gamma_(count + 2))
-    error += 2 * gamma_(count + 2) * UP * total
+    rounding = 2 * gamma_(len(amounts) + 2)
+    total = np.einsum("ik,ik->k", amounts, scores)
+    error = np.einsum("ik,ik->k", np.abs(amounts), errors + rounding * np.abs(scores)) * (1 + rounding) * UP
     found = np.sqrt(np.maximum(0.0, total) * UP + error * UP**2) * UP
     for column in np.flatnonzero(~(error < share * total)):
         found[column] = min(found[column], _length(expansions.of(int(column))))
-    return found
+    return np.asarray(found)
+
+
+def _of_itself(expansions: _Expansions) -> tuple[Floats, Floats]:
+    """Scores (s, k) of the points of expansions under these, without signs, and bounds of their errors."""
+    parts = []
+    for some, same in _parts_of(len(expansions.amounts)):
+        values = by_products(expansions.kernel, row_slice(expansions.points, some), expansions.points, same)
+        parts.append((values.value @ expansions.amounts, values.errors(expansions.amounts)))
+    return np.concatenate([score for score, _ in parts]), np.concatenate([error for _, error in parts])
 
 
 def _parts_of(count: int) -> Iterator[tuple[slice, Same]]:
@@ -232,7 +240,7 @@ def _gordan(dataset: Dataset, certificate: Certificate, all_of_them: _Expansions
         return Check("infeasible", "exact", -1.0, 0.0, n, 0, text)
     weight = float(certificate.weights.sum()) * (1 - gamma_(len(certificate.weights) + 1))
     try:
-        upper = float(_lengths(expansion, SHARP_GORDAN)[0]) / weight * UP
+        upper = float(_lengths(expansion, *_of_itself(expansion), SHARP_GORDAN)[0]) / weight * UP
     except CheckFailedError as error:
         return error
     count = len(certificate.support)
@@ -260,7 +268,8 @@ def _separators(
     )
     parts: list[_Scored] = engine.map(scored, expansions)
     checksums = [pair for part in parts for pair in part.checksums]
-    lengths = _lengths(expansions, SHARP)
+    scores, errors = (np.concatenate([some[i] for part in parts for some in part.support]) for i in (0, 1))
+    lengths = _lengths(expansions, scores, errors, SHARP)
     answers: list[Check | CheckFailedError] = []
     for place, column in enumerate(columns):
         certificate = certificates[column]
@@ -279,7 +288,7 @@ def _separators(
 def scored(dataset: Dataset, first: int, stop: int, expansions: _Expansions) -> _Scored:
     """What some blocks show: the kernel is evaluated once for all sums."""
     columns = expansions.amounts.shape[1]
-    found = _Scored(np.full(columns, math.inf), [[] for _ in range(columns)], [])
+    found = _Scored(np.full(columns, math.inf), [[] for _ in range(columns)], [], [])
     buffers = Buffers()
     size = max(1, TILE_BYTES // (8 * len(expansions.amounts)))
     for number in range(first, stop):
@@ -290,7 +299,8 @@ def scored(dataset: Dataset, first: int, stop: int, expansions: _Expansions) -> 
         for begin in range(0, stored.shape[0], size):
             rows = slice(begin, begin + size)
             start = number * dataset.block_rows + begin
-            proved = _proved(expansions, in_type(row_slice(stored, rows), np.float64), signs[rows], start)
+            proved, support = _proved(expansions, in_type(row_slice(stored, rows), np.float64), signs[rows], start)
+            found.support.append(support)
             np.minimum(found.least, proved.min(axis=0), out=found.least)
             for row, column in np.argwhere(~(proved > 0)):
                 if len(found.wrong[column]) < WRONG:
@@ -298,22 +308,24 @@ def scored(dataset: Dataset, first: int, stop: int, expansions: _Expansions) -> 
     return found
 
 
-def _proved(expansions: _Expansions, points: Points, signs: NDArray[np.int8], start: int) -> Floats:
-    """Proved scores (b, k) of points from ``start`` on: by products, and sharper where these take a share of them."""
+def _proved(
+    expansions: _Expansions, points: Points, signs: NDArray[np.int8], start: int
+) -> tuple[Floats, tuple[Floats, Floats]]:
+    """Proved scores (b, k) of points from ``start`` on: by products, and sharper where these take a share of them. And what
+    products say of the points of the support among them.
+    """
+    kernel, amounts = expansions.kernel, expansions.amounts
     here = np.flatnonzero((expansions.index >= start) & (expansions.index < start + points.shape[0]))
-    quick = by_products(expansions.kernel, points, expansions.points, (expansions.index[here] - start, here))
-    proved, score = _less_errors(expansions, quick, signs)
-    if expansions.kernel.of_distance and is_dense(points):
+    rows = expansions.index[here] - start
+    quick = by_products(kernel, points, expansions.points, (rows, here))
+    plain, error = quick.value @ amounts, quick.errors(amounts)
+    score = plain * signs
+    proved = score - error
+    if kernel.of_distance and is_dense(points):
         again = np.flatnonzero(~(proved > (1 - SHARP) * score).all(axis=1))
         if len(again):
-            value, error = bounded(expansions.kernel, points[again], expansions.points)
+            value, off = bounded(kernel, points[again], expansions.points)
             none = np.zeros((len(again), 1))
-            sharp = Bounded(value, none, none)
-            proved[again] = _less_errors(expansions, sharp, signs[again])[0] - error @ np.abs(expansions.amounts) * UP
-    return proved
-
-
-def _less_errors(expansions: _Expansions, values: Bounded, signs: NDArray[np.int8]) -> tuple[Floats, Floats]:
-    """Scores (b, k) less the bounds of their errors, and scores."""
-    score = (values.value @ expansions.amounts) * signs
-    return score - values.errors(expansions.amounts), score
+            rounding = Bounded(value, none, none).errors(amounts)
+            proved[again] = (value @ amounts) * signs[again] - rounding - off @ np.abs(amounts) * UP
+    return np.asarray(proved), (plain[rows], error[rows])
