@@ -22,7 +22,7 @@ from dfeas.verify_kernel import check_any, check_kernels
 SAME = 1e-9
 """Relative difference of a bound between machines, whose sums run in other orders."""
 SAME_KERNEL = 1e-3
-"""The same with a kernel, where a margin depends on what else was checked: several times ``verify_kernel.SHARP``."""
+"""The same with a kernel, where a margin depends on what else was checked: several times ``verify_sums.SHARP``."""
 
 
 def verify_run(run: str | Path, memory: str | int = DEFAULT_MEMORY, kernel: Function | None = None) -> Check:

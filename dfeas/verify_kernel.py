@@ -13,7 +13,7 @@ evaluates the kernel for all points with these.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,42 +22,21 @@ from numpy.typing import NDArray
 
 from dfeas.certificate import Certificate
 from dfeas.errors import CheckFailedError
-from dfeas.kernels.bounds import UP, Bounded, Same, bounded, by_products, gamma_
+from dfeas.kernels.bounds import UP, gamma_
 from dfeas.kernels.kernel import Function, Kernel, opposite
-from dfeas.passes.points import Points, in_type, is_dense, nonfinite, row_slice, stacked
+from dfeas.passes.points import Points, in_type, nonfinite, row_slice, stacked
 from dfeas.store import Dataset
 from dfeas.store.reading import Buffers
 from dfeas.verify import WRONG, Check, Maps, check, code_of, compare, crc
+from dfeas.verify_sums import SHARP, TILE_BYTES, Expansions, lengths, of_itself, proved
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-TILE_BYTES = 8 << 20
-"""Kernel values at a time."""
 ENTRIES = 40_000_000
 """Entries of the points of all certificates that are checked in one read."""
-SHARP = 1e-4
-"""Share of a score, and of the square of a length, that the quick bounds may take before the sharp ones are asked. They depend
-on what else is checked in the same reads, and so by such a share do margins.
-"""
 SHARP_GORDAN = 1e-6
 """The same for the length of a sum that is to be small, which depends on nothing else."""
-
-
-@dataclass(frozen=True)
-class _Expansions:
-    """Points that certificates weigh, and sums of them."""
-
-    kernel: Kernel
-    index: Indices  # (s,) of the points, ascending
-    points: Points  # (s, m) in float64
-    amounts: Floats  # (s, k) weights times labels
-    codes: tuple[int | None, ...]  # (k,) of the class that is +1; None: labels are signs
-
-    def of(self, column: int) -> _Expansions:
-        """One of the sums, and its points."""
-        rows = np.flatnonzero(self.amounts[:, column])
-        return _Expansions(self.kernel, self.index[rows], self.points[rows], self.amounts[rows, column, None], self.codes[:1])
 
 
 @dataclass
@@ -149,7 +128,7 @@ def _checked(
     for column, (certificate, code) in enumerate(zip(certificates, codes, strict=True)):
         rows = np.searchsorted(index, certificate.support)
         amounts[rows, column] = certificate.weights * _signs(labels[rows], code)
-    all_of_them = _Expansions(kernel, index, points, amounts, codes)
+    all_of_them = Expansions(kernel, index, points, amounts, codes)
     columns = [column for column, certificate in enumerate(certificates) if certificate.kind == "separator"]
     answers = dict(zip(columns, _separators(engine, dataset, certificates, all_of_them, columns), strict=True))
     for column, certificate in enumerate(certificates):
@@ -176,59 +155,7 @@ def gathered(dataset: Dataset, first: int, stop: int, support: Indices) -> list[
     return found
 
 
-def _lengths(expansions: _Expansions, scores: Floats, errors: Floats, share: float) -> Floats:
-    """Upper bounds (k,) of |y|, from the scores (s, k) of the points of the expansions, without signs, and the bounds of their
-    errors; sharper for sums where these take a share of the square.
-    """
-    amounts = expansions.amounts
-    rounding = 2 * gamma_(len(amounts) + 2)
-    total = np.einsum("ik,ik->k", amounts, scores)
-    error = np.einsum("ik,ik->k", np.abs(amounts), errors + rounding * np.abs(scores)) * (1 + rounding) * UP
-    found = np.sqrt(np.maximum(0.0, total) * UP + error * UP**2) * UP
-    for column in np.flatnonzero(~(error < share * total)):
-        found[column] = min(found[column], _length(expansions.of(int(column))))
-    return np.asarray(found)
-
-
-def _of_itself(expansions: _Expansions) -> tuple[Floats, Floats]:
-    """Scores (s, k) of the points of expansions under these, without signs, and bounds of their errors."""
-    parts = []
-    for some, same in _parts_of(len(expansions.amounts)):
-        values = by_products(expansions.kernel, row_slice(expansions.points, some), expansions.points, same)
-        parts.append((values.value @ expansions.amounts, values.errors(expansions.amounts)))
-    return np.concatenate([score for score, _ in parts]), np.concatenate([error for _, error in parts])
-
-
-def _parts_of(count: int) -> Iterator[tuple[slice, Same]]:
-    """Rows of values of so many points with themselves, and where they are of one point."""
-    size = max(1, TILE_BYTES // (8 * count))
-    for first in range(0, count, size):
-        here = np.arange(first, min(first + size, count))
-        yield slice(first, first + size), (here - first, here)
-
-
-def _length(expansion: _Expansions) -> float:
-    """A sharp upper bound of |y|, the first sum."""
-    amount, total, error = expansion.amounts[:, 0], 0.0, 0.0
-    count = len(amount)
-    for some, same in _parts_of(count):
-        value, off = _values(expansion, row_slice(expansion.points, some), same)
-        total += float(amount[some] @ (value @ amount))
-        error += float(np.abs(amount[some]) @ ((off + 2 * gamma_(2 * count + 4) * (np.abs(value) + off)) @ np.abs(amount)))
-    return math.sqrt(max(0.0, total) * UP + error * UP**2) * UP
-
-
-def _values(expansion: _Expansions, points: Points, same: Same) -> tuple[Floats, Floats]:
-    """Values with sharp bounds; of sparse points with those of products."""
-    if is_dense(points) or not expansion.kernel.of_distance:
-        return bounded(expansion.kernel, points, expansion.points)
-    found = by_products(expansion.kernel, points, expansion.points, same)
-    error = found.error
-    error[same] = 0
-    return found.value, error
-
-
-def _gordan(dataset: Dataset, certificate: Certificate, all_of_them: _Expansions, column: int) -> Check | CheckFailedError:
+def _gordan(dataset: Dataset, certificate: Certificate, all_of_them: Expansions, column: int) -> Check | CheckFailedError:
     n, expansion = dataset.n, all_of_them.of(column)
     pair = opposite(expansion.points, expansion.amounts[:, 0])
     if pair is not None:
@@ -240,7 +167,7 @@ def _gordan(dataset: Dataset, certificate: Certificate, all_of_them: _Expansions
         return Check("infeasible", "exact", -1.0, 0.0, n, 0, text)
     weight = float(certificate.weights.sum()) * (1 - gamma_(len(certificate.weights) + 1))
     try:
-        upper = float(_lengths(expansion, *_of_itself(expansion), SHARP_GORDAN)[0]) / weight * UP
+        upper = float(lengths(expansion, *of_itself(expansion), SHARP_GORDAN)[0]) / weight * UP
     except CheckFailedError as error:
         return error
     count = len(certificate.support)
@@ -253,7 +180,7 @@ def _level(kernel: Kernel) -> str:
 
 
 def _separators(
-    engine: Maps, dataset: Dataset, certificates: Sequence[Certificate], all_of_them: _Expansions, columns: list[int]
+    engine: Maps, dataset: Dataset, certificates: Sequence[Certificate], all_of_them: Expansions, columns: list[int]
 ) -> list[Check | CheckFailedError]:
     """Of the sums in these columns."""
     if not columns:
@@ -269,7 +196,7 @@ def _separators(
     parts: list[_Scored] = engine.map(scored, expansions)
     checksums = [pair for part in parts for pair in part.checksums]
     scores, errors = (np.concatenate([some[i] for part in parts for some in part.support]) for i in (0, 1))
-    lengths = _lengths(expansions, scores, errors, SHARP)
+    longest = lengths(expansions, scores, errors, SHARP)
     answers: list[Check | CheckFailedError] = []
     for place, column in enumerate(columns):
         certificate = certificates[column]
@@ -279,13 +206,13 @@ def _separators(
             text = f"not a separator: the score of point {wrong[0]} is not above its rounding error"
             answers.append(CheckFailedError(text))
             continue
-        margin = min(float(part.least[place]) for part in parts) / float(lengths[place]) / UP
+        margin = min(float(part.least[place]) for part in parts) / float(longest[place]) / UP
         text = f"all {dataset.n} points are on the positive side; the margin is at least {margin:.6g} in the kernel's space"
         answers.append(Check("feasible", _level(expansions.kernel), margin, 1.0, dataset.n, 0, text))
     return answers
 
 
-def scored(dataset: Dataset, first: int, stop: int, expansions: _Expansions) -> _Scored:
+def scored(dataset: Dataset, first: int, stop: int, expansions: Expansions) -> _Scored:
     """What some blocks show: the kernel is evaluated once for all sums."""
     columns = expansions.amounts.shape[1]
     found = _Scored(np.full(columns, math.inf), [[] for _ in range(columns)], [], [])
@@ -299,33 +226,10 @@ def scored(dataset: Dataset, first: int, stop: int, expansions: _Expansions) -> 
         for begin in range(0, stored.shape[0], size):
             rows = slice(begin, begin + size)
             start = number * dataset.block_rows + begin
-            proved, support = _proved(expansions, in_type(row_slice(stored, rows), np.float64), signs[rows], start)
+            shown, support = proved(expansions, in_type(row_slice(stored, rows), np.float64), signs[rows], start)
             found.support.append(support)
-            np.minimum(found.least, proved.min(axis=0), out=found.least)
-            for row, column in np.argwhere(~(proved > 0)):
+            np.minimum(found.least, shown.min(axis=0), out=found.least)
+            for row, column in np.argwhere(~(shown > 0)):
                 if len(found.wrong[column]) < WRONG:
                     found.wrong[column].append(start + int(row))
     return found
-
-
-def _proved(
-    expansions: _Expansions, points: Points, signs: NDArray[np.int8], start: int
-) -> tuple[Floats, tuple[Floats, Floats]]:
-    """Proved scores (b, k) of points from ``start`` on: by products, and sharper where these take a share of them. And what
-    products say of the points of the support among them.
-    """
-    kernel, amounts = expansions.kernel, expansions.amounts
-    here = np.flatnonzero((expansions.index >= start) & (expansions.index < start + points.shape[0]))
-    rows = expansions.index[here] - start
-    quick = by_products(kernel, points, expansions.points, (rows, here))
-    plain, error = quick.value @ amounts, quick.errors(amounts)
-    score = plain * signs
-    proved = score - error
-    if kernel.of_distance and is_dense(points):
-        again = np.flatnonzero(~(proved > (1 - SHARP) * score).all(axis=1))
-        if len(again):
-            value, off = bounded(kernel, points[again], expansions.points)
-            none = np.zeros((len(again), 1))
-            rounding = Bounded(value, none, none).errors(amounts)
-            proved[again] = (value @ amounts) * signs[again] - rounding - off @ np.abs(amounts) * UP
-    return np.asarray(proved), (plain[rows], error[rows])
