@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.blas import processors
-from dfeas.certificate import Certificate, load
+from dfeas.certificate import Certificate, direction, load
 from dfeas.engine import LocalEngine
 from dfeas.errors import BadInputError
 from dfeas.expansions import Expansions
@@ -22,7 +22,7 @@ from dfeas.result import CERTIFICATE, load_result
 from dfeas.setting import open_data
 from dfeas.store import Dataset
 from dfeas.store.placing import placed
-from dfeas.store.reading import Cost
+from dfeas.store.reading import Cost, Stop, unless_stopped
 from dfeas.training import trained_on
 
 Floats = NDArray[np.float64]
@@ -72,7 +72,7 @@ def predict_classes(
     Raises BadInputError when a class has no separator, or the points have other features, or are not finite.
     """
     values, certificates = load_result(run), _certificates(run, folders)
-    Y = _separators(run, values, certificates, kernel)
+    Y = _separators(run, values, folders, certificates, kernel)
     dataset = open_data(X, labels, None, False, many=True)[1]
     m = int(values["m"])
     if dataset.m != m:
@@ -113,24 +113,28 @@ def _certificates(run: Path, folders: dict[str, Path]) -> dict[str, Certificate]
 
 
 def _separators(
-    run: Path, values: dict[str, Any], certificates: dict[str, Certificate], kernel: Function | None
+    run: Path, values: dict[str, Any], folders: dict[str, Path], certificates: dict[str, Certificate], kernel: Function | None
 ) -> Floats | Expansions:
     """Separators (d, K) of unit length, or the expansions of a kernel, which are."""
     if not next(iter(certificates.values())).kernel:
-        return np.column_stack([certificate.y / np.linalg.norm(certificate.y) for certificate in certificates.values()])
+        entries = int(values["m"]) + bool(values["intercept"])
+        found = [direction(folders[name] / CERTIFICATE, certificate, entries) for name, certificate in certificates.items()]
+        return np.column_stack([y / np.linalg.norm(y) for y in found])
     trained = trained_on(values, True, run)
     assert trained is not None, "it is needed"
     codes = [trained.codes[trained.classes.index(name)] for name in certificates]
     return Expansions.of(trained, list(certificates.values()), codes, kernel)
 
 
-def scored(dataset: Dataset, first: int, stop: int, Y: Floats | Expansions) -> tuple[NDArray[np.int16], Floats, NDArray[Any]]:
+def scored(
+    dataset: Dataset, first: int, stop: int, Y: Floats | Expansions, stopped: Stop | None = None
+) -> tuple[NDArray[np.int16], Floats, NDArray[Any]]:
     """Class with the largest score, that score, and label, of the points of some blocks, in order."""
     best: list[NDArray[np.int16]] = []
     most: list[Floats] = []
     labels: list[NDArray[Any]] = []
     rows = max(1, SCORES_BYTES // (8 * max(Y.amounts.shape if isinstance(Y, Expansions) else Y.shape)))
-    for block in dataset.read_blocks(range(first, stop), Cost()):
+    for block in unless_stopped(dataset.read_blocks(range(first, stop), Cost()), stopped):
         m = block.points.shape[1]
         for start in range(0, block.size, rows):
             points = row_slice(block.points, slice(start, start + rows))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.blas import processors
+from dfeas.certificate import direction as direction_of
 from dfeas.certificate import load
 from dfeas.class_prediction import ClassPrediction, predict_classes
 from dfeas.engine import LocalEngine
@@ -22,7 +23,7 @@ from dfeas.result import CERTIFICATE, classes_of, load_result
 from dfeas.setting import open_data
 from dfeas.store import Dataset
 from dfeas.store.placing import placed
-from dfeas.store.reading import Cost
+from dfeas.store.reading import Cost, Stop, unless_stopped
 from dfeas.training import trained_on
 
 Floats = NDArray[np.float64]
@@ -80,11 +81,17 @@ def predict(
     values, certificate = load_result(Path(run), soft=True), load(Path(run) / CERTIFICATE)
     if certificate.kind == "gordan":
         raise BadInputError(f"{run}: the run ended {values['verdict']} and left no direction that could predict")
+    if (values["data"] or {}).get("point") is not None:
+        raise BadInputError(
+            f"{run}: a run of a hull: its hyperplane goes through the point that was asked about, there are no classes"
+        )
     trained = trained_on(values, bool(certificate.kernel), run)
-    direction: Floats | Expansions = certificate.y
+    direction: Floats | Expansions
     if certificate.kernel:
         assert trained is not None, "a kernel needs its points"
         direction = Expansions.of(trained, [certificate], [None], kernel)
+    else:
+        direction = direction_of(Path(run) / CERTIFICATE, certificate, int(values["m"]) + bool(values["intercept"]))
     dataset = open_data(X, labels, positive, False)[1]
     if dataset.m != values["m"]:
         raise BadInputError(f"{dataset.where}: points of {dataset.m} features, the run {run} had {values['m']}")
@@ -107,10 +114,12 @@ def predict(
     return Prediction(score, (negative, name), (confusion[0][0] + confusion[1][1]) / len(score), confusion)
 
 
-def scored(dataset: Dataset, first: int, stop: int, direction: Floats | Expansions) -> tuple[Floats, NDArray[np.int8]]:
+def scored(
+    dataset: Dataset, first: int, stop: int, direction: Floats | Expansions, stopped: Stop | None = None
+) -> tuple[Floats, NDArray[np.int8]]:
     """Scores and labels of some blocks, in order."""
     found, labels, cost = [], [], Cost()
-    for block in dataset.read_blocks(range(first, stop), cost):
+    for block in unless_stopped(dataset.read_blocks(range(first, stop), cost), stopped):
         if isinstance(direction, Expansions):
             score = direction.scores(block.points)[:, 0]
         else:

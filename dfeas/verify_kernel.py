@@ -26,7 +26,7 @@ from dfeas.kernels.bounds import UP, gamma_
 from dfeas.kernels.kernel import Function, Kernel, opposite
 from dfeas.passes.points import Points, in_type, nonfinite, row_slice, stacked
 from dfeas.store import Dataset
-from dfeas.store.reading import Buffers
+from dfeas.store.reading import Buffers, Stop, unless_stopped
 from dfeas.verify import WRONG, Check, Maps, check, code_of, compare, crc
 from dfeas.verify_sums import SHARP, TILE_BYTES, Expansions, lengths, of_itself, proved
 
@@ -129,7 +129,7 @@ def _checked(
         rows = np.searchsorted(index, certificate.support)
         amounts[rows, column] = certificate.weights * _signs(labels[rows], code)
     all_of_them = Expansions(kernel, index, points, amounts, codes)
-    columns = [column for column, certificate in enumerate(certificates) if certificate.kind == "separator"]
+    columns = [column for column, certificate in enumerate(certificates) if certificate.kind != "gordan"]
     answers = dict(zip(columns, _separators(engine, dataset, certificates, all_of_them, columns), strict=True))
     for column, certificate in enumerate(certificates):
         if column not in answers:
@@ -141,10 +141,12 @@ def _signs(label: NDArray[Any], code: int | None) -> NDArray[np.int8]:
     return label if code is None else np.where(label == code, 1, -1).astype(np.int8)
 
 
-def gathered(dataset: Dataset, first: int, stop: int, support: Indices) -> list[tuple[tuple[int, int], Points, NDArray[Any]]]:
+def gathered(
+    dataset: Dataset, first: int, stop: int, support: Indices, stopped: Stop | None = None
+) -> list[tuple[tuple[int, int], Points, NDArray[Any]]]:
     """Of each block its checksums, and points and stored labels of the support in it."""
     found, buffers = [], Buffers()
-    for number in range(first, stop):
+    for number in unless_stopped(range(first, stop), stopped):
         stored: Points = dataset.points.read(number, buffers)
         label = dataset.labels.read(number, buffers)
         start = number * dataset.block_rows
@@ -212,13 +214,13 @@ def _separators(
     return answers
 
 
-def scored(dataset: Dataset, first: int, stop: int, expansions: Expansions) -> _Scored:
+def scored(dataset: Dataset, first: int, stop: int, expansions: Expansions, stopped: Stop | None = None) -> _Scored:
     """What some blocks show: the kernel is evaluated once for all sums."""
     columns = expansions.amounts.shape[1]
     found = _Scored(np.full(columns, math.inf), [[] for _ in range(columns)], [], [])
     buffers = Buffers()
     size = max(1, TILE_BYTES // (8 * len(expansions.amounts)))
-    for number in range(first, stop):
+    for number in unless_stopped(range(first, stop), stopped):
         stored: Points = dataset.points.read(number, buffers)
         label = dataset.labels.read(number, buffers)
         found.checksums.append((crc(stored), crc(label)))

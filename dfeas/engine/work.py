@@ -75,7 +75,7 @@ def scan_kept(
     dataset: Dataset, first: int, stop: int, question: OnPairs, run: str, budget: int, scratch: str | None
 ) -> tuple[Any, Cost, list[int]]:
     """``scan_pairs`` with the shelf of a run."""
-    return scan_pairs(dataset, first, stop, question, None, _shelf_of(run, budget, scratch))
+    return scan_pairs(dataset, first, stop, question, _shelf_of(run, budget, scratch))
 
 
 def _shelf_of(run: str, budget: int, scratch: str | None) -> Shelf:
