@@ -120,6 +120,11 @@ _KERNEL = [
     click.option("--coef0", type=float, default=None, help="Of the polynomial kernel.  [default: 1]"),
 ]
 
+scratch_option = click.option(
+    "--scratch", default=None, type=LOCAL, metavar="DIR", help="Folder for tiles of a kernel that memory does not hold."
+)
+"""Of commands that work in the space of a kernel; on each machine."""
+
 
 @dataclass(frozen=True)
 class Cluster:
