@@ -25,10 +25,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dfeas.certificate import Certificate
+from dfeas.certificate import HYPERPLANE, Certificate
 from dfeas.errors import CheckFailedError
 from dfeas.store import Dataset
-from dfeas.store.reading import Buffers
+from dfeas.store.reading import Buffers, Stop, unless_stopped
 from dfeas.store.seen_from import SeenFrom
 from dfeas.verify.found import Check, Found, Looked, Node, joined
 from dfeas.verify.scores import look_at_scores, separator
@@ -44,7 +44,9 @@ class Maps(Protocol):
     """What the checker needs of an engine."""
 
     def map(self, function: Any, *args: Any) -> list[Any]:
-        """``function(dataset, first, stop, *args)`` over ranges of blocks, in order."""
+        """``function(dataset, first, stop, *args)`` over ranges of blocks, in order; where it can be stopped in the middle also
+        with ``stopped=``, which says so.
+        """
 
 
 def check(engine: Maps, dataset: Dataset, certificate: Certificate) -> Check:
@@ -68,7 +70,7 @@ def check_all(engine: Maps, dataset: Dataset, certificates: Sequence[Certificate
     sound: dict[int, Certificate] = {}
     for place, certificate in enumerate(certificates):
         try:
-            _check_shape(certificate, dataset)
+            require_evidence(certificate, dataset)
             code_of(dataset, certificate)
             sound[place] = certificate
         except CheckFailedError as error:
@@ -118,7 +120,10 @@ def code_of(dataset: Dataset, certificate: Certificate) -> int | None:
         raise CheckFailedError(f"{dataset.where}: it is seen with {seen}, the certificate with {meant}") from None
 
 
-def _check_shape(certificate: Certificate, dataset: Dataset) -> None:
+def require_evidence(certificate: Certificate, dataset: Dataset) -> None:
+    """Raise CheckFailedError when a certificate cannot be one of the data, whatever the points are."""
+    if certificate.kind == HYPERPLANE:
+        raise CheckFailedError("it is the hyperplane of a soft margin, which proves nothing")
     dimension = dataset.m + int(dataset.intercept)
     if certificate.kind == "separator":
         if certificate.y.shape != (dimension,):
@@ -137,7 +142,9 @@ def _check_shape(certificate: Certificate, dataset: Dataset) -> None:
         raise CheckFailedError(f"the weights are not on the simplex: their sum is {float(weights.sum())!r}")
 
 
-def check_range(dataset: Dataset, first: int, stop: int, certificates: tuple[Certificate, ...]) -> list[Node]:
+def check_range(
+    dataset: Dataset, first: int, stop: int, certificates: tuple[Certificate, ...], stopped: Stop | None = None
+) -> list[Node]:
     """Look at blocks first .. stop-1."""
     nodes: list[Node] = []
     buffers = Buffers()
@@ -145,7 +152,7 @@ def check_range(dataset: Dataset, first: int, stop: int, certificates: tuple[Cer
     known = [math.inf] * len(certificates)  # the least margins so far
     separators = [certificate.y for certificate in certificates if certificate.kind == "separator"]
     seen = dataset.points if isinstance(dataset.points, SeenFrom) else None
-    for index in range(first, stop):
+    for index in unless_stopped(range(first, stop), stopped):
         if index + AHEAD < stop:
             dataset.points.advise(index + AHEAD)
         plain = None if seen is None else seen.stored(index, buffers)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 import dfeas
+from dfeas.certificate import load
 from dfeas.cli import commands
-from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError
+from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, UsageError
 from dfeas.store import Source, open_source
 from dfeas.store.layout import MARKER
 from dfeas.store.writing import claim, release
@@ -171,6 +173,15 @@ def test_a_verdict_is_rechecked_on_new_points_alone(tmp_path: Path, rows: int) -
     # a point on the wrong side
     np.savez(tmp_path / "wrong.npz", X=-4 * np.eye(2, 5, dtype=np.float32)[label[:2]] - X[:2], y=label[:2])
     dfeas.append(data, tmp_path / "wrong.npz")
+    certificate = load(tmp_path / "again" / "certificate.npz")
+    weighs = {"support": np.array([0]), "weights": np.ones(1)}
+    kinds: list[dict[str, Any]] = [{"kind": "gordan", **weighs}, {"kind": "hyperplane"}]
+    changes: list[dict[str, Any]] = [*kinds, {"y": certificate.y[:3]}, {"y": np.nan * certificate.y}]
+    for forged in changes:
+        replace(certificate, **forged).save(tmp_path / "again" / "certificate.npz")
+        with pytest.raises(CheckFailedError, match=r"again: .*; solve again"):
+            dfeas.recheck(tmp_path / "again", data)
+    certificate.save(tmp_path / "again" / "certificate.npz")
     refuted = dfeas.recheck(tmp_path / "again", data, out=tmp_path / "none")
     assert refuted.refuted[""]
     assert set(refuted.refuted[""]) <= {1000, 1001}
@@ -209,6 +220,10 @@ def test_all_classes_are_rechecked_on_one_read(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "3: feasible holds" in done.output
     assert dfeas_("verify", tmp_path / "again").exit_code == 0
+    swapped = shutil.copytree(run, tmp_path / "swapped")
+    shutil.copy(run / "class-0" / "certificate.npz", swapped / "class-1")
+    with pytest.raises(CheckFailedError, match="class-1: the certificate is about another class"):
+        dfeas.recheck(swapped, data)
     X = np.zeros((1, 5), np.float32)
     X[0, :2] = 4, 4
     np.savez(tmp_path / "odd.npz", X=X, y=[2])
