@@ -39,6 +39,7 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[
     with h5py.File(tmp_path / "X.h5", "w") as file:
         file["X"], file["y"] = X, y.astype("S1")
     (tmp_path / "tables").mkdir()
+    pq.write_table(pa.table([*X.T], names=list("pqrs")), tmp_path / "bare.parquet", row_group_size=150)
     table = pa.table([*X.T, y], names=["p", "q", "r", "s", "kind"])
     for name, first, stop, rows in (("a", 0, 300, 7), ("b", 300, 300, 5), ("c", 300, 920, 400), ("d", 920, N, 1)):
         pq.write_table(table.slice(first, stop - first), tmp_path / "tables" / f"{name}.parquet", row_group_size=rows)
@@ -49,7 +50,7 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[
         "hdf5": (tmp_path / "X.h5", {}),
         "parquet": (tmp_path / "tables", {"label_column": "kind"}),
         "one class": (tmp_path / "tables", {"label_column": "kind", "positive": "c", "dtype": "float32"}),
-        "labels beside": (tmp_path / "X.npy", {**beside, "positive": "a"}),
+        "labels beside": (tmp_path / "bare.parquet", {**beside, "positive": "a"}),
     }
 
 
@@ -134,11 +135,11 @@ def test_what_cannot_be_split_is_said(sources: dict[str, tuple[Path, dict[str, A
             ingest(given, tmp_path / "out", spread=spread, **more)
     with pytest.raises(UsageError, match="workers write to a folder that all of them see"):
         ingest(src, "s3://bucket/out", spread=spread, **options)
-    tables, by = sources["parquet"]
     for labels in (np.arange(N - 1) % 2, np.arange(N + 1) % 2):
         np.save(tmp_path / "short.npy", labels)
         with pytest.raises(BadInputError, match=f"{len(labels)} labels for {N} points; give one a point"):
-            ingest(tables, tmp_path / "out", labels=str(tmp_path / "short.npy"), spread=spread)
+            ingest(tmp_path / "bare.parquet", tmp_path / "out", labels=str(tmp_path / "short.npy"), spread=spread)
+    tables, by = sources["parquet"]
     victim = tables / "c.parquet"
     whole = victim.read_bytes()
     victim.write_bytes(whole[:3000] + bytes(2000) + whole[5000:])
