@@ -204,6 +204,11 @@ def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
     return _with(_GO_ON[2:4] + _GO_ON[-1:], command)
 
 
+def spread_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Options of a command that may spread its work over a cluster."""
+    return _with([*_GO_ON[2:5], _GO_ON[-1]], command)
+
+
 def resume_options(command: Callable[..., None]) -> Callable[..., None]:
     """Options of a command that goes on with a run."""
     return _with(_GO_ON, command)
