@@ -1,21 +1,43 @@
-"""The checker that a certificate needs: of points, with a kernel, or of cones."""
+"""The checker that certificates need: of points, with a kernel, or of cones."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dfeas.certificate import Certificate
+from dfeas.errors import CheckFailedError
 from dfeas.kernels.kernel import Function
 from dfeas.store import Dataset
-from dfeas.verify import Check, Maps
+from dfeas.verify import Check, Maps, check_all
 from dfeas.verify_cones import check as check_cones
-from dfeas.verify_kernel import check_any as check_points
+from dfeas.verify_kernel import check_kernels
+
+
+def check_each(
+    engine: Maps, dataset: Dataset, certificates: Sequence[Certificate], function: Function | None = None
+) -> list[Check | CheckFailedError]:
+    """Prove certificates on all of the data: one read for all of them, two with a kernel, one for each of cones.
+
+    Raises CorruptDataError when the data is not what one was made for, BadInputError when its kernel is a ``function`` that is
+    not given.
+    """
+    if dataset.cones is not None:
+        return [_of_cones(engine, dataset, certificate) for certificate in certificates]
+    if any(certificate.kernel for certificate in certificates):
+        return check_kernels(engine, dataset, certificates, function)
+    return check_all(engine, dataset, certificates)
+
+
+def _of_cones(engine: Maps, dataset: Dataset, certificate: Certificate) -> Check | CheckFailedError:
+    try:
+        return check_cones(engine, dataset, certificate)
+    except CheckFailedError as error:
+        return error
 
 
 def check_any(engine: Maps, dataset: Dataset, certificate: Certificate, function: Function | None = None) -> Check:
-    """Prove a certificate on all of the data.
-
-    Raises CheckFailedError when it does not prove what it claims, CorruptDataError when the data is not what it was made for,
-    BadInputError when its kernel is a ``function`` that is not given.
-    """
-    if dataset.cones is not None:
-        return check_cones(engine, dataset, certificate)
-    return check_points(engine, dataset, certificate, function)
+    """One certificate. Raises CheckFailedError when it does not prove what it claims, and what ``check_each`` does."""
+    (found,) = check_each(engine, dataset, [certificate], function)
+    if isinstance(found, CheckFailedError):
+        raise found
+    return found

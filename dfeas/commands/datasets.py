@@ -10,16 +10,18 @@ import click
 from dfeas.commands.base import Command
 from dfeas.commands.options import (
     DATA,
+    Cluster,
+    spread_options,
 )
 from dfeas.cones.files import ingest_cones
 from dfeas.cones.instances import CONE_KINDS, ConeInstance, generate_cones
+from dfeas.ingesting import ingest as write_dataset
 from dfeas.instances import KINDS, Instance
 from dfeas.instances import generate as write_instance
 from dfeas.printing.dataset import show_header
 from dfeas.store import Source, open_source
 from dfeas.store.append import append as append_points
 from dfeas.store.formats import FORMATS
-from dfeas.store.ingest import ingest as write_dataset
 from dfeas.store.layout import DTYPES
 from dfeas.texts import Texts, generate_texts
 from dfeas.written import Written
@@ -85,8 +87,8 @@ def generate(
 @click.option("--zero-based", is_flag=True, help="Indices of svmlight begin with 0, not 1.")
 @click.option("--cones", default=None, metavar="SPEC", help="The rows of the array X are cones: l:30,q:5x1000,s:6x200.")
 @click.option("--sparse/--dense", default=None, help="How svmlight and arrays are stored.  [default: as suits their zeros]")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def ingest(src: str, out: str, cones: str | None, as_json: bool, **options: Any) -> None:
+@spread_options
+def ingest(src: str, out: str, cones: str | None, as_json: bool, cluster: Cluster, **options: Any) -> None:
     """Write the dataset OUT from SRC.
 
     \b
@@ -95,15 +97,18 @@ def ingest(src: str, out: str, cones: str | None, as_json: bool, **options: Any)
     svmlight    .svmlight, .svm, .libsvm (also .gz, .bz2)
     sparse      CSR in .npz of SciPy, .h5ad and HDF5
     cones       .npy, .npz with --cones, in the order of SCS; SDPA sparse files (.dat-s, .dat-s.gz)
+
+    Workers of a cluster read and write .npy, zarr, dense HDF5 and Parquet; they see SRC and OUT under the same paths.
     """
     notes: list[str] = []
     if cones is not None or src.endswith((".dat-s", ".dat-s.gz")):
         given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value not in (None, False, "X")]
-        if given:
-            raise click.UsageError(f"{given[0]} is for points, not for cones")
+        if given or cluster != Cluster(None, None, None):
+            raise click.UsageError(f"{[*given, 'a cluster'][0]} is for points, not for cones")
         show_header(out, ingest_cones(src, out, cones, options["points"], Written(sys.stderr)).to_json(), as_json)
         return
-    header = write_dataset(src, out, progress=Written(sys.stderr), note=notes.append, **options)
+    with cluster.client() as client:
+        header = write_dataset(src, out, client=client, progress=Written(sys.stderr), note=notes.append, **options)
     show_header(out, {**header.to_json(), "notes": notes}, as_json)
 
 

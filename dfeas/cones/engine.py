@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from dfeas.cones.recover import SpectralRecover
@@ -66,7 +67,7 @@ class ConeEngine:
         found: list[R] = self.engine.map(function, *args, count=count)
         return found
 
-    def keep_pairs(self, budget: int) -> None:
+    def keep_pairs(self, budget: int, scratch: Path | None = None) -> None:
         """Nothing is asked of pairs."""
 
     def close(self) -> None:
