@@ -54,7 +54,8 @@ def check_kernels(
 ) -> list[Check | CheckFailedError]:
     """Prove several certificates with kernels: what is proved of each, or why it proves nothing.
 
-    Raises CorruptDataError and BadInputError as ``check_any``.
+    Raises CorruptDataError when the data is not what one was made for, BadInputError when its kernel is a ``function`` that is
+    not given.
     """
     several = len(certificates) > 1
     if several and (
