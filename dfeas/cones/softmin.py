@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from dfeas.cones.groups import Group, groups_of
 from dfeas.cones.scores import combined, exact_scores, factors, fast_scores
-from dfeas.cones.spectrum import Spectrum, bounds
+from dfeas.cones.spectrum import Spectrum, bounds, least
 from dfeas.passes.block import Array, Block, Floats, Indices
 from dfeas.passes.points import add_combinations
 from dfeas.passes.softmin import NEGLIGIBLE, Softmin, SoftminAnswer, SoftminPartial
@@ -49,7 +49,8 @@ class _Looked(NamedTuple):
 
     group: Group
     some: Indices  # (c,) which of them
-    spectrum: Spectrum
+    least: Floats  # (c,) eigenvalues
+    spectrum: Spectrum | None  # of a question with mu > 0
     slack: float  # |eigenvalue - that of products in a fixed order|
 
 
@@ -102,18 +103,19 @@ class SpectralSoftmin(Softmin):
             near = best + max(2 * slack, NEGLIGIBLE * float(self.mu[i]))
             some = np.flatnonzero(below <= near)
             s = group.take(scores)
-            found.append(
-                _Looked(group, some, Spectrum.of(group.kind, group.size, s if len(some) == len(s) else s[some]), slack)
-            )
+            chosen = s if len(some) == len(s) else s[some]
+            spectrum = Spectrum.of(group.kind, group.size, chosen) if self.mu[i] > 0 else None
+            value = least(group.kind, group.size, chosen) if spectrum is None else spectrum.least
+            found.append(_Looked(group, some, value, spectrum, slack))
         return found
 
     def _lowest(self, block: Block, looked: list[_Looked], i: int, factor: Floats) -> tuple[float, int, Floats]:
         """The least eigenvalue of a block, the first row of its cone, and its extreme point, from products in a fixed order."""
-        best = min(float(each.spectrum.least.min(initial=np.inf)) for each in looked)
+        best = min(float(each.least.min(initial=np.inf)) for each in looked)
         found: list[tuple[float, int, Floats]] = []
-        for group, some, spectrum, slack in looked:
+        for group, some, value, _, slack in looked:
             # y = 0 scores every cone 0, and the first one stands for all
-            near = some[spectrum.least <= best + 2 * slack] if slack > 0 else some[:1]
+            near = some[value <= best + 2 * slack] if slack > 0 else some[:1]
             if len(near):
                 exact = Spectrum.of(group.kind, group.size, exact_scores(block, group.rows(near), self.Y[:, i], factor))
                 first = int(exact.least.argmin())
@@ -155,8 +157,9 @@ class SpectralSoftmin(Softmin):
 
 def _fill(weights: Floats, used: NDArray[np.bool_], looked: _Looked, low: float, mu: float) -> float:
     """Write the exponential weights (b,) of a group's rows, relative to ``low``; returns the sum over its eigenvalues."""
-    group, some, spectrum, _ = looked
-    live = np.flatnonzero(spectrum.least - low < NEGLIGIBLE * mu)
+    group, some, value, spectrum, _ = looked
+    assert spectrum is not None, "decomposed for mu > 0"
+    live = np.flatnonzero(value - low < NEGLIGIBLE * mu)
     if len(live) < len(some):
         some, spectrum = some[live], spectrum.take(live)
     total, element = spectrum.gibbs(low, mu)
