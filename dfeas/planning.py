@@ -73,7 +73,7 @@ def plan(
     names = list(METHODS) if method is None else [method]
     estimates = tuple(_estimate(dataset, name, name == auto, margin, budget, speed) for name in names)
     later = project(dataset, [auto], budget, margin).later_bytes
-    return Plan(dataset.n, dataset.m, dataset.bytes, later, threads, *speed, margin, estimates)
+    return Plan(dataset.n, dataset.m, dataset.stored_bytes, later, threads, *speed, margin, estimates)
 
 
 def _estimate(

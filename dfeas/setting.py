@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dfeas.blas import processors
 from dfeas.certificate import Certificate
@@ -21,7 +22,7 @@ from dfeas.engine import Engine, LocalEngine
 from dfeas.errors import CheckFailedError, UsageError
 from dfeas.kernels.kernel import Function
 from dfeas.memory import cache_bytes, require, threads_that_fit
-from dfeas.passes import Survey
+from dfeas.passes import Summary, Survey
 from dfeas.result import CHECKPOINT, RESULT
 from dfeas.store import Dataset, Source, for_checker, from_arrays, open_source, seen_from
 from dfeas.store.labels import too_many
@@ -215,13 +216,24 @@ def survey(setting: Setting) -> Surveyed:
     header = dataset.header
     if header is not None:
         return Surveyed(header.first_zero[0] if header.zero else None, _radius(dataset, header.norm_max), 0, header.positive)
-    found = setting.engine.run(Survey())
+    found, reads = dataset.surveyed or (setting.engine.run(Survey()), 1)
     refuse_unusable(found, dataset.where)
-    checksums = np.array([c[1:] for c in found.checksums], np.uint32)
-    mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.block_rows, checksums)
-    dataset.fingerprint = setting.checking.dataset.fingerprint = seen_fingerprint(mark, dataset.view)
-    dataset.expected = checksums  # what is read from now on is compared with what was surveyed
-    return Surveyed(found.first_zero[0] if found.zero else None, _radius(dataset, found.norm_max), 1, found.positive)
+    checksums = checksums_of(found)
+    if dataset.stored is None:  # otherwise what is stored has them, and compares
+        dataset.fingerprint = seen_fingerprint(mark_of(dataset, checksums), dataset.view)
+        dataset.expected = checksums  # what is read from now on is compared with what was surveyed
+    setting.checking.dataset.fingerprint = dataset.fingerprint
+    return Surveyed(found.first_zero[0] if found.zero else None, _radius(dataset, found.norm_max), reads, found.positive)
+
+
+def checksums_of(found: Summary) -> NDArray[np.uint32]:
+    """Checksums (blocks, 2) of points and labels."""
+    return np.array([c[1:] for c in found.checksums], np.uint32)
+
+
+def mark_of(dataset: Dataset, checksums: NDArray[np.uint32]) -> str:
+    """The fingerprint of points and labels as they are stored."""
+    return fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.block_rows, checksums)
 
 
 def _radius(dataset: Dataset, norm_max: float) -> float:

@@ -270,7 +270,7 @@ def result_of(setting: Setting, job: Job, outcome: Outcome, why: str, reads: flo
         passes=record.passes,
         reads=reads,
         iterations=record.iterations,
-        bytes_read=round(reads * dataset.bytes),
+        bytes_read=round(reads * dataset.stored_bytes),
         seconds=time.monotonic() - asked.began if outcome.ended is None else outcome.ended,
         certificate=None,
         fingerprint=dataset.fingerprint,

@@ -37,6 +37,8 @@ from dfeas.store.places import Place, place, speaking, zarr_store
 from dfeas.store.reading import PointReader, RowReader, SliceReader
 from dfeas.store.seen_from import SeenFrom
 from dfeas.store.sparse import CsrFiles, CsrRows, Entries, EntryFiles
+from dfeas.store.transform import Transform
+from dfeas.store.transformed import transformed
 from dfeas.store.zarr2 import is_zarr2, open_zarr2
 
 
@@ -58,6 +60,7 @@ class Source:
     cache_dir: str = ""  # folder of each machine that keeps blocks of object stores
     point: tuple[float, ...] | None = None  # the points are seen from there, without labels
     view: View | None = None  # the points are seen across a subspace
+    transform: Transform | None = None  # of features and lengths
 
 
 def source_of(values: dict[str, Any]) -> Source:
@@ -65,7 +68,8 @@ def source_of(values: dict[str, Any]) -> Source:
     point = None if values.get("point") is None else tuple(map(float, values["point"]))
     many, also = bool(values.get("many", False)), tuple(map(str, values.get("also") or ()))
     place = values["path"], values["labels"], values["positive"], values["intercept"]
-    return Source(*place, many, also, values.get("mask"), point=point)
+    transform = None if values.get("transform") is None else Transform.from_json(values["transform"])
+    return Source(*place, many, also, values.get("mask"), point=point, transform=transform)
 
 
 def for_checker(source: Source) -> Source:
@@ -93,7 +97,10 @@ def open_source(source: Source) -> Dataset:
             if source.labels is not None:
                 dataset = _relabelled(dataset, open_labels(place(source.labels)), source)
             _require_same(dataset, source.fingerprint)
-    if source.positive is not None and (source.many or (dataset.header is not None and source.labels is None)):
+    chosen = source.many or (dataset.header is not None and source.labels is None)
+    if source.transform is not None:
+        dataset = transformed(dataset, source.transform)
+    if source.positive is not None and chosen:
         dataset = dataset.against_rest(source.positive)
     if source.point is not None:
         return seen_from(dataset, source.point)
@@ -106,6 +113,8 @@ def _picked(source: Source) -> Dataset:
     plain = Source("", source.labels, chosen, source.intercept, source.many, direct=source.direct, cache_dir=source.cache_dir)
     parts = [open_source(replace(plain, path=path)) for path in (source.path, *source.also)]
     found = picked(parts, None if source.mask is None else open_mask(Path(source.mask)))
+    if source.transform is not None:
+        found = transformed(found, source.transform)
     return found.against_rest(source.positive) if source.many and source.positive is not None else found
 
 
