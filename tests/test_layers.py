@@ -88,7 +88,7 @@ FRONTS = {
     "predicting",
     "printing",
     "checking",
-    "options",
+    "commands",
     "cli",
     "__init__",
 }
