@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dfeas.blas import processors
 from dfeas.certificate import Certificate, load
-from dfeas.class_prediction import ClassPrediction, predict_classes
+from dfeas.class_prediction import ClassPrediction, as_in_run, predict_classes
 from dfeas.engine import LocalEngine
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.kernels import Kernel
@@ -96,6 +96,7 @@ def predict(
     dataset = open_data(X, labels, positive, False)[1]
     if dataset.m != values["m"]:
         raise BadInputError(f"{dataset.where}: points of {dataset.m} features, the run {run} had {values['m']}")
+    dataset = as_in_run(dataset, certificate)
     with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
         parts = engine.map(scored, direction)
     score, label = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
@@ -127,7 +128,7 @@ def _trained(values: dict[str, Any], needed: bool, run: str | Path) -> Dataset |
         if needed:
             raise
         return None
-    if found.header is not None and found.fingerprint != values["fingerprint"]:
+    if (found.stored or found).header is not None and found.fingerprint != values["fingerprint"]:
         if needed:
             raise CorruptDataError(f"{found.where}: no longer the data of the run {run} (fingerprints differ)")
         return None

@@ -25,6 +25,7 @@ from dfeas.solving import How, announce, lane_sinks, projected, result_of, saved
 from dfeas.store.places import local
 from dfeas.store.placing import placed
 from dfeas.termination import RESUMABLE
+from dfeas.transforming import asked_transform, with_transform
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -60,6 +61,11 @@ def race(
     margin_tolerance: float | None = None,
     intercept: bool = False,
     positive: str | None = None,
+    also: Sequence[str | Path] = (),
+    mask: Any = None,
+    scale: str | None = None,
+    center: bool = False,
+    normalize: bool = True,
     kernel: str | Function | None = None,
     gamma: float | None = None,
     degree: int | None = None,
@@ -93,7 +99,11 @@ def race(
     if len(names) < 2 or len(set(names)) < len(names):
         raise UsageError(f"methods {','.join(names)}: expected at least two, each once")
     asked = request(eps, margin_tolerance, max_passes, time_limit, memory)
-    data = open_data(X, labels, positive, intercept, cache_dir=cache_dir)
+    seen_as = asked_transform(scale, center, normalize)
+    if seen_as and kernel is not None:
+        raise UsageError("scale, center and normalize are for the points themselves: leave them out with a kernel")
+    data = open_data(X, labels, positive, intercept, also=also, mask=mask, cache_dir=cache_dir)
+    data = with_transform(data, seen_as, asked.memory, client)
     with ExitStack() as stack:
         setting = set_up(stack, data, asked.memory, client, out, function)
         facts, text = facts_of(setting.dataset, asked.memory // len(names)), ""

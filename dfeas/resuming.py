@@ -22,7 +22,9 @@ from dfeas.setting import open_data, run_folder_again, set_up
 from dfeas.soft_margin import fitted
 from dfeas.soft_margin_result import SoftMarginResult
 from dfeas.solving import How, solved
+from dfeas.store import Transform
 from dfeas.store.scratch import Scratch
+from dfeas.transforming import with_transform
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -92,6 +94,7 @@ def resume(
         )
         mask = job.mask if mask is None else mask
         data = open_data(X, labels, job.positive, job.intercept, job.point, bool(job.classes), job.also, mask, cache_dir)
+        data = with_transform(data, job.transform or Transform(), asked.memory, client)
         if job.classes and data[1].classes != job.classes:
             raise CorruptDataError(f"{data[1].where}: its classes are not those that this run began with")
         setting = set_up(stack, data, asked.memory, client, folder, kernel)

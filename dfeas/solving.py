@@ -32,6 +32,7 @@ from dfeas.store import Dataset
 from dfeas.store.places import local
 from dfeas.termination import FEASIBLE, RESUMABLE, UNDECIDED, ending
 from dfeas.trace import Sink, Terminal, TraceFile
+from dfeas.transforming import asked_transform, with_transform
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -52,6 +53,9 @@ def solve(
     one_vs_rest: bool = False,
     also: Sequence[str | Path] = (),
     mask: Any = None,
+    scale: str | None = None,
+    center: bool = False,
+    normalize: bool = True,
     point: Sequence[float] | None = None,
     kernel: str | Function | None = None,
     gamma: float | None = None,
@@ -84,6 +88,12 @@ def solve(
         ``out`` gets a run folder for each class. Returns a ``OneVsRest``. Not with ``positive``, ``kernel`` or ``point``.
     also : paths of datasets whose points follow those of X: all of them as one.
     mask : (n,) booleans, or the path of a .npy file of them: only these points count.
+    scale : multiply each feature by one over its standard deviation, ``std``, or over its greatest magnitude, ``maxabs``, after
+        centring. Nothing is written. It changes margins and the work, not which points can be separated.
+    center : subtract the mean of each feature. With an intercept that changes nothing but margins and the work; without one the
+        hyperplane goes through the mean of the points. Not for sparse points.
+    normalize : columns are points over their own length; False: over the length of the longest point, so that margins are
+        distances of the points from the hyperplane, as a share of that length.
     point : (m,) ask about the points x_j - point, without labels: see ``dfeas.in_hull``, which says what the answer means.
     kernel : ask about the points in the space of a kernel: a name of ``dfeas.KERNELS``, or a function of two blocks of points,
         (b, m) and (c, m), that returns (b, c), symmetric and positive definite. It is normalised, K(x, x) = 1.
@@ -105,6 +115,9 @@ def solve(
     if kernel is None:
         known(method, ("auto",))
     function = asked_kernel(kernel, gamma, degree, coef0)
+    seen_as = asked_transform(scale, center, normalize)
+    if seen_as and (kernel is not None or point is not None):
+        raise UsageError("scale, center and normalize are for the points themselves: leave them out with a kernel or a point")
     if one_vs_rest:
         from dfeas.one_vs_rest import one_vs_rest as solve_classes
 
@@ -113,9 +126,11 @@ def solve(
         every = request(eps, margin_tolerance, max_passes, time_limit, memory)
         how = How(checkpoint_every, progress, stop)
         opened = open_data(X, labels, None, intercept, None, True, also, mask, cache_dir)
+        opened = with_transform(opened, seen_as, every.memory, client)
         return solve_classes(opened, every, how, method=method, out=out, client=client)
     asked = request(eps, margin_tolerance, max_passes, time_limit, memory)
     data = open_data(X, labels, positive, intercept, point, also=also, mask=mask, cache_dir=cache_dir)
+    data = with_transform(data, seen_as, asked.memory, client)
     with ExitStack() as stack:
         setting = set_up(stack, data, asked.memory, client, out, function)
         text = ""
@@ -254,6 +269,7 @@ def result_of(setting: Setting, job: Job, outcome: Outcome, why: str, reads: flo
         place = {
             name: getattr(source, name) for name in ("path", "labels", "positive", "intercept", "point", "many", "also", "mask")
         }
+        place["transform"] = None if source.transform is None else source.transform.to_json()
     return Result(
         verdict=UNDECIDED if proved is None else proved.verdict,
         stopped=outcome.decision.stopped,

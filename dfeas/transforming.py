@@ -45,8 +45,7 @@ def with_transform(data: Data, asked: Transform, memory: int, client: Client | N
     source, dataset = data
     if not asked:
         return data
-    if asked.center and dataset.entries is not None:
-        raise UsageError(f"{dataset.where}: sparse points would fill up when they are centred; scale them without centring")
+    _refuse_sparse(dataset, asked)
     reads, known = 0, asked.points > 0
     summary: Summary | None = None
     if (asked.features or not known) if dataset.header is None else (asked.features and not known):
@@ -74,6 +73,22 @@ def with_transform(data: Data, asked: Transform, memory: int, client: Client | N
     source, dataset = _seen((source, dataset), asked)
     dataset.surveyed = surveyed
     return source, dataset
+
+
+def as_planned(dataset: Dataset, asked: Transform) -> Dataset:
+    """Data as it will be seen, as far as what it costs goes: with any numbers. Raises UsageError as ``with_transform``."""
+    if not asked:
+        return dataset
+    _refuse_sparse(dataset, asked)
+    shift = (0.0,) * dataset.m if asked.center else ()
+    factor = (1.0,) * dataset.m if asked.scale is not None else ()
+    length = None if asked.normalize else 1.0
+    return transformed(dataset, replace(asked, points=dataset.n, shift=shift, factor=factor, length=length))
+
+
+def _refuse_sparse(dataset: Dataset, asked: Transform) -> None:
+    if asked.center and dataset.entries is not None:
+        raise UsageError(f"{dataset.where}: sparse points would fill up when they are centred; scale them without centring")
 
 
 def _seen(data: Data, transform: Transform) -> Data:
