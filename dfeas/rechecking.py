@@ -25,10 +25,11 @@ from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
 from dfeas.one_vs_rest import OneVsRest, save
 from dfeas.result import CERTIFICATE, TRACE, Result, classes_of, load_result, versions
 from dfeas.setting import run_folder
-from dfeas.store import Dataset, Source, open_source
+from dfeas.store import Dataset, Source, Transform, open_source, transformed
 from dfeas.store.layout import fingerprint, seen_fingerprint
 from dfeas.store.places import absolute, local
 from dfeas.store.reading import Buffers, Cost
+from dfeas.store.transform import seen_as
 from dfeas.termination import FEASIBLE, UNDECIDED
 from dfeas.trace import TraceFile
 from dfeas.verify import Found, Node, check_range, crc, joined
@@ -94,12 +95,13 @@ def recheck(
         many=True,
     )
     dataset = open_source(source)
+    transform = seen_as(next(iter(old.values())).certificate.view)[1]
     if dataset.header is None:
         raise BadInputError(f"{dataset.where}: not a dfeas dataset, so nothing tells old points from new ones; solve again")
     n = int(first["n"])
     _require_prefix(path, dataset, int(first["m"]), n, [each.certificate for each in old.values()])
     separators = {name: each.certificate for name, each in old.items() if each.certificate.kind == "separator"}
-    found, points = _on_new_points(dataset, n, list(separators.values()), memory)
+    found, points = _on_new_points(dataset, n, list(separators.values()), transform, memory)
     refuted = {name: each.wrong for name, each in zip(separators, found, strict=True) if each.wrong}
     margins = dict(zip(separators, (each.margin for each in found), strict=True))
     reads = points / dataset.n
@@ -146,7 +148,9 @@ def _require_prefix(run: Path, dataset: Dataset, m: int, n: int, certificates: S
             )
 
 
-def _on_new_points(dataset: Dataset, n: int, separators: list[Certificate], memory: str | int) -> tuple[list[Found], int]:
+def _on_new_points(
+    dataset: Dataset, n: int, separators: list[Certificate], transform: Transform | None, memory: str | int
+) -> tuple[list[Found], int]:
     """What separators show on the blocks that hold new points, and how many points were read."""
     assert dataset.expected is not None, "a dataset has checksums"
     first = n // dataset.block_rows
@@ -154,7 +158,8 @@ def _on_new_points(dataset: Dataset, n: int, separators: list[Certificate], memo
     if not separators or not count:
         return [Found() for _ in separators], 0
     nodes: list[Node] = []
-    with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
+    seen = dataset if transform is None else transformed(dataset, transform)
+    with closing(LocalEngine(seen, threads_that_fit(seen, parse_bytes(memory), processors()))) as engine:
         parts = engine.map(_later_range, first, tuple(separators), count=count)
     for node in (node for part in parts for node in part):
         joined(nodes, node)

@@ -43,6 +43,7 @@ from dfeas.store.across import WITHIN
 from dfeas.store.placing import placed
 from dfeas.store.rows import signed_rows
 from dfeas.termination import FEASIBLE, UNDECIDED
+from dfeas.transforming import asked_transform
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -86,6 +87,8 @@ def separation(X: Any, labels: Any = None, *, out: str | Path | None = None, **o
         raise UsageError("separation asks about the points as they are: leave out the kernel")
     if options.get("also") or options.get("mask") is not None or options.get("one_vs_rest"):
         raise UsageError("separation asks about two classes of one dataset: leave out also, mask and one_vs_rest")
+    if asked_transform(options.get("scale"), bool(options.get("center")), bool(options.get("normalize", True))):
+        raise UsageError("separation asks about the points as they are stored: leave out scale, center and normalize")
     result = solve(X, labels, out=out, **{**options, "eps": EPS})
     found = _classified(result, X, labels, options)
     if out is not None and found.kind is not None:

@@ -1,8 +1,8 @@
 """Points with features centred and scaled, or lengths as they are: the reads that take the numbers for it.
 
-One read takes means, spreads and greatest values, and with it the survey of an array; another one surveys the points as they are
-seen then. ``std`` is the root of the mean squared difference from the mean; ``maxabs`` the greatest magnitude, after centring.
-A feature that is the same everywhere is not scaled.
+One read takes means, spreads and greatest values, and with it the survey of an array; another one surveys the points as they
+are seen then. ``std`` is the root of the mean squared difference from the mean; ``maxabs`` the greatest magnitude, after
+centring. A feature that is the same everywhere is not scaled.
 """
 
 from __future__ import annotations
@@ -96,14 +96,12 @@ def _seen(data: Data, transform: Transform) -> Data:
     return None if source is None else replace(source, transform=transform), transformed(dataset, transform)
 
 
-def _look(
-    data: Data, memory: int, client: Client | None, *, moments: bool
-) -> tuple[Summary | None, MomentsAnswer | None]:
+def _look(data: Data, memory: int, client: Client | None, *, moments: bool) -> tuple[Summary | None, MomentsAnswer | None]:
     """One read: a survey of what was not surveyed by an ingest, and moments if they are asked for.
 
     Raises BadInputError for points that cannot be used.
     """
-    source, dataset = data
+    dataset = data[1]
     summary: Summary | None = None
     found: MomentsAnswer | None = None
     with closing(_engine(data, memory, client)) as engine:

@@ -71,6 +71,7 @@ FRONTS = {
     "looking",
     "submitting",
     "estimate",
+    "transforming",
     "planning",
     "planning_kernel",
     "projection",

@@ -1,7 +1,7 @@
 """A block: consecutive points with their labels and norms, seen as signed unit columns.
 
-Row j of ``points`` is point x_j. The column of the mathematics is a_j = l_j x_j / |x_j|; it is never stored. Where points are not
-normalised it is l_j x_j / max |x|: no column is longer than 1, which is all that methods need.
+Row j of ``points`` is point x_j. The column of the mathematics is a_j = l_j x_j / |x_j|; it is never stored. Where points are
+not normalised it is l_j x_j / max |x|: no column is longer than 1, which is all that methods need.
 With ``intercept`` every point has one more feature, equal to 1, which is never stored either.
 """
 

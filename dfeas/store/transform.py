@@ -1,7 +1,7 @@
 """Transforms: numbers that centre and scale features, and the length that all points are divided by.
 
-Points are z = (x - shift) * factor, and columns z over its own length, or, not normalised, over the length of the longest of all,
-so that no column is longer than 1.
+Points are z = (x - shift) * factor, and columns z over its own length, or, not normalised, over the length of the longest of
+all, so that no column is longer than 1.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from dfeas.errors import CorruptDataError
 SCALES = ("maxabs", "std")
 FACTORS = (1e-130, 1e130)
 """What a feature is multiplied by is within; beyond it a feature is as good as zero, or as infinite."""
+LENGTHS = (1e-140, 1e140)
+"""The length that points are divided by is within."""
 
 Floats = NDArray[np.float64]
 
@@ -70,7 +72,7 @@ class Transform:
             and found.normalize == (found.length is None)
             and np.isfinite(found.shift).all()
             and all(least <= f <= greatest for f in found.factor)
-            and (found.length is None or 0 < found.length < np.inf)
+            and (found.length is None or LENGTHS[0] < found.length < LENGTHS[1])
             and found.points > 0
         )
         if not sound:

@@ -92,7 +92,7 @@ def transformed(dataset: Dataset, transform: Transform) -> Dataset:
         )
     inner = dataset.apart()
     return replace(
-        inner,
+        inner.apart(),
         **known,
         dtype=np.dtype(np.float64),
         points=Transformed(inner, shift, factor),
