@@ -151,8 +151,7 @@ class Numbers:
                 high = np.clip(1 / np.maximum(spread - slack, 0.0), *LIMITS) * (1 + SAME)
             factor = np.array(said.factor)
             off = np.where(plain, factor != 1.0, (factor < low) | (factor > high))
-            true = np.clip(1 / np.where(plain | (spread == 0), 1.0, spread), *LIMITS)
-            self._refuse(where, off, f"scaled by 1 / {said.scale} =", factor, true)
+            self._refuse(where, off, f"scaled by 1 / {said.scale} =", factor, np.where(plain, 1.0, low))
         longest = self.longest or 1.0
         if said.length is not None and not abs(said.length - longest) <= SAME * longest:
             raise CheckFailedError(f"{where}: the longest point is said to be {said.length:g} long, it is {longest:g}")
