@@ -57,6 +57,8 @@ def soft_margin(
     weights: Any = None,
     intercept: bool = False,
     positive: str | None = None,
+    also: Sequence[str | Path] = (),
+    mask: Any = None,
     max_passes: int | None = None,
     time_limit: float | None = None,
     memory: str | int = DEFAULT_MEMORY,
@@ -73,7 +75,7 @@ def soft_margin(
 
     Parameters
     ----------
-    X, labels, positive, memory, out, cache_dir, checkpoint_every, client, progress, stop : as for ``dfeas.solve``.
+    X, labels, positive, also, mask, memory, out, cache_dir, checkpoint_every, client, progress, stop : as for ``dfeas.solve``.
     C : > 0; of several, all are found on the same reads. With folds the one of least error on the points that were left out is
         chosen, of equals the smallest; without folds the greatest.
     loss : ``hinge``, max(0, z), or ``squared_hinge``, its square; as LIBLINEAR, without a factor of one half.
@@ -81,7 +83,7 @@ def soft_margin(
     gap : (objective - lower bound of the minimum) / objective at which it ends.
     folds : of cross-validation, at least 2; each point is in one, by its index and ``seed``. 0: none.
     class_weight : weights of the classes -1 and +1, or ``balanced``: n / (2 n_class).
-    weights : (n,) of the points, >= 0, or the path of a .npy file.
+    weights : (n,) of the points that count, >= 0, or the path of a .npy file.
     intercept : a feature equal to 1; its weight is in |w| like the others, as LIBLINEAR has it.
     start : (m,) or (m+1,) a hyperplane to begin from, as a result has it in y.
     max_passes, time_limit : when to give up, in reads of the data and in seconds.
@@ -93,7 +95,7 @@ def soft_margin(
     if not (isinstance(gap, int | float | np.number) and LEAST_EPS <= gap < 1):
         raise UsageError(f"gap {gap}: expected a number from {LEAST_EPS:g} to below 1")
     asked = request(gap, None, max_passes, time_limit, memory)
-    data = open_data(X, labels, positive, intercept, cache_dir=cache_dir)
+    data = open_data(X, labels, positive, intercept, also=also, mask=mask, cache_dir=cache_dir)
     if len(data[1].classes) > 2:
         raise UsageError(f"{data[1].where} has {len(data[1].classes)} classes: set one against the rest with positive")
     if data[1].entries is not None:
@@ -217,7 +219,8 @@ def result_of(setting: Setting, job: Job, outcome: MarginOutcome, reads: float) 
     length = float(np.linalg.norm(y))
     place = None
     if source is not None:
-        place = {name: getattr(source, name) for name in ("path", "labels", "positive", "intercept", "point")}
+        names = ("path", "labels", "positive", "intercept", "point", "also", "mask")
+        place = {name: getattr(source, name) for name in names}
     return SoftMarginResult(
         stopped=outcome.stopped,
         message=ending(outcome.stopped, outcome.record),

@@ -16,6 +16,7 @@ from dfeas.commands.options import (
     cluster_options,
     kernel_options,
     method_option,
+    points_options,
     run_options,
 )
 from dfeas.looking import look
@@ -28,6 +29,7 @@ from dfeas.submitting import submit as run_submit
 @click.command(cls=Command, epilog=KERNEL_HELP)
 @run_options
 @method_option
+@points_options
 @kernel_options
 def submit(data: str, out: Path, cluster: Cluster, as_json: bool, **options: Any) -> None:
     """Have the cluster itself drive a solve of DATA, print the id of the run, and return at once.

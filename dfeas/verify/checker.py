@@ -97,10 +97,11 @@ def _looked(engine: Maps, dataset: Dataset, certificates: tuple[Certificate, ...
     for _, _, rest in nodes[1:]:
         looked.add(rest)
     answers: list[Check | CheckFailedError] = []
+    for certificate in certificates:
+        compare(dataset, looked.checksums, certificate.fingerprint, certificate.view)
     if dataset.transform is not None and looked.numbers is not None:
         looked.numbers.refuse(dataset.transform, dataset.where)
     for certificate, found in zip(certificates, looked.found, strict=True):
-        compare(dataset, looked.checksums, certificate.fingerprint, certificate.view)
         try:
             answers.append(separator(found) if certificate.kind == "separator" else gordan(found, certificate))
         except CheckFailedError as error:
