@@ -83,29 +83,56 @@ def run(
             if stop():
                 _give_up(lanes, "interrupted", now(), "asked to stop")
                 break
-            if abreast is not None and limits.seconds is not None and now() >= limits.seconds:
+            if abreast is not None and _late(limits, now):
                 _give_up(going[abreast:], "time_limit", now())
+            late: list[Runner[O]] = []
             for group, question in _groups(going[:abreast]):
+                if late:
+                    late += group
+                    continue
                 answer = engine.run(question)
                 answers = answer if len(group) > 1 else (answer,)
-                shared += (len(group) - 1) * engine.cost.points / engine.shape[1]
-                for lane, part in zip(group, answers, strict=True):
-                    lane.tell(part, engine, limits, now)
-                shared += _settle(group, engine, limits, fingerprint, verify)
-                for lane in group:
+                share = engine.cost.points / engine.shape[1]
+                told = _told(group, answers, engine, limits, now, stop)
+                shared += (told - 1) * share + _settle(group[:told], engine, limits, fingerprint, verify)
+                for lane in group[:told]:
                     lane.ended = now() if lane.over else None
+                late += group[told:]
                 if not to_the_end and any(lane.proved for lane in group):
                     _give_up(lanes, "outrun", now())
                     break
             else:
                 moment = _moment(lanes, shared)
                 keep(moment, False)
+            if _late(limits, now):
+                _give_up(late, "time_limit", now())
     except (KeyboardInterrupt, ClusterLostError) as error:
         _give_up(lanes, "interrupted", now(), str(error) or "interrupted")
     if not all(lane.proved for lane in lanes):
         keep(moment, True)
     outcomes = [lane.outcome(fingerprint) for lane in lanes]
     return outcomes, sum(outcome.reads for outcome in outcomes) - shared
+
+
+def _told(
+    lanes: Sequence[Runner[Any]],
+    answers: Sequence[Any],
+    engine: Engine,
+    limits: Limits,
+    now: Callable[[], float],
+    stop: Callable[[], bool],
+) -> int:
+    """Tell lanes their answers, one at least, until time is up or somebody asks to stop; how many were told."""
+    for place, (lane, answer) in enumerate(zip(lanes, answers, strict=True)):
+        if place and (stop() or _late(limits, now)):
+            return place
+        lane.tell(answer, engine, limits, now)
+    return len(lanes)
+
+
+def _late(limits: Limits, now: Callable[[], float]) -> bool:
+    """Whether time is up."""
+    return limits.seconds is not None and now() >= limits.seconds
 
 
 def _moment(lanes: Sequence[Runner[Any]], shared: float) -> Moment:

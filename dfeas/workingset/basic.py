@@ -69,17 +69,20 @@ def _null_space(system: Floats) -> Floats:
 
 def eliminate(x: Floats, directions: Floats) -> Floats:
     """Follow each direction (s, k) from x (s,) >= 0 until an entry is zero: k entries, at least, are zero in the end."""
-    x, directions = x.copy(), np.array(directions, order="F")
-    for d in range(directions.shape[1]):
-        v = directions[:, d]
-        if not (v > 0).any():
-            v = -v
-        steps = np.divide(x, v, out=np.full(len(x), np.inf), where=v > 1e-13 * np.abs(v).max())
-        out = int(steps.argmin())
-        x = np.maximum(x - steps[out] * v, 0.0)
+    x, rows = x.copy(), np.array(directions.T, order="C")
+    changes = np.empty_like(rows)
+    for d, row in enumerate(rows):
+        v = row if (row > 0).any() else -row
+        falling = np.flatnonzero(v > 1e-13 * max(v.max(), -v.min()))
+        steps = x[falling] / v[falling]
+        first = int(steps.argmin())
+        out = int(falling[first])
+        x -= steps[first] * v
+        np.maximum(x, 0.0, out=x)
         x[out] = 0.0
         # the other directions leave the entry that is now zero alone
-        rest = directions[:, d + 1 :]
-        rest -= np.outer(v / v[out], rest[out])
-        rest[out] = 0.0
+        rest, change = rows[d + 1 :], changes[d + 1 :]
+        np.multiply(rest[:, out, None], v / v[out], out=change)
+        rest -= change
+        rest[:, out] = 0.0
     return x
