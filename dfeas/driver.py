@@ -76,7 +76,7 @@ def run(
     for lane in lanes:
         if not lane.over:
             lane.begin(limits)
-    moment = _moment(lanes, shared)
+    moment, outrun = _moment(lanes, shared), False
     try:
         shared += _settle(lanes, engine, limits, fingerprint, verify)
         while going := [lane for lane in lanes if not lane.over]:
@@ -85,11 +85,7 @@ def run(
                 break
             if abreast is not None and _late(limits, now):
                 _give_up(going[abreast:], "time_limit", now())
-            late: list[Runner[O]] = []
             for group, question in _groups(going[:abreast]):
-                if late:
-                    late += group
-                    continue
                 answer = engine.run(question)
                 answers = answer if len(group) > 1 else (answer,)
                 share = engine.cost.points / engine.shape[1]
@@ -97,15 +93,21 @@ def run(
                 shared += (told - 1) * share + _settle(group[:told], engine, limits, fingerprint, verify)
                 for lane in group[:told]:
                     lane.ended = now() if lane.over else None
-                late += group[told:]
-                if not to_the_end and any(lane.proved for lane in group):
-                    _give_up(lanes, "outrun", now())
+                outrun = not to_the_end and any(lane.proved for lane in group)
+                if outrun or told < len(group):
                     break
-            else:
-                moment = _moment(lanes, shared)
-                keep(moment, False)
+            if outrun:
+                _give_up(lanes, "outrun", now())
+                break
             if _late(limits, now):
-                _give_up(late, "time_limit", now())
+                late = [lane for lane in going[:abreast] if not lane.over]
+                for lane in late:
+                    lane.expire(limits, now())
+                shared += _settle(late, engine, limits, fingerprint, verify)
+                for lane in late:
+                    lane.ended = now()
+            moment = _moment(lanes, shared)
+            keep(moment, False)
     except (KeyboardInterrupt, ClusterLostError) as error:
         _give_up(lanes, "interrupted", now(), str(error) or "interrupted")
     if not all(lane.proved for lane in lanes):

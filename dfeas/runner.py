@@ -56,6 +56,9 @@ class Runner(Protocol[O_co]):
     def begin(self, limits: Limits) -> None:
         """Decide before the first read."""
 
+    def expire(self, limits: Limits, seconds: float) -> None:
+        """Decide without an answer, as time has passed."""
+
     def tell(self, answer: Any, engine: Engine, limits: Limits, now: Callable[[], float]) -> None:
         """Take an answer, and decide."""
 

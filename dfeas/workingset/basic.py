@@ -14,8 +14,8 @@ from dfeas.workingset.matrix import Floats, Indices
 DEPENDENT = 1e-10
 """What is below this share of the largest is zero, in a triangular factor and among singular values."""
 
-BATCH = 128
-"""Further columns that are taken up at a time, at least; a quarter of the features where they are many."""
+BATCH = (32, 128)
+"""Further columns that are taken up at a time: as many as there are features, within; a quarter of them where they are many."""
 
 
 def basic(columns: Callable[[Indices], Floats], dimension: int, x: Floats) -> tuple[Indices, Floats]:
@@ -24,7 +24,7 @@ def basic(columns: Callable[[Indices], Floats], dimension: int, x: Floats) -> tu
     ``columns`` gives columns (r, d) by their positions (r,), one a row: few are looked at at a time. ``x`` (c,) is >= 0.
     Returns positions, ascending, and entries.
     """
-    most, batch = dimension + 1, max(BATCH, dimension // 4)
+    most, batch = dimension + 1, max(min(max(dimension, BATCH[0]), BATCH[1]), dimension // 4)
     x = x.copy()
     active = np.arange(0)
     waiting = np.flatnonzero(x > 0)
@@ -72,8 +72,9 @@ def eliminate(x: Floats, directions: Floats) -> Floats:
     x, rows = x.copy(), np.array(directions.T, order="C")
     changes = np.empty_like(rows)
     for d, row in enumerate(rows):
-        v = row if (row > 0).any() else -row
-        falling = np.flatnonzero(v > 1e-13 * max(v.max(), -v.min()))
+        most = row.max()
+        size, v = max(most, -row.min()), row if most > 0 else -row
+        falling = (v > 1e-13 * size).nonzero()[0]
         steps = x[falling] / v[falling]
         first = int(steps.argmin())
         out = int(falling[first])
