@@ -85,11 +85,9 @@ def transformed(dataset: Dataset, transform: Transform) -> Dataset:
     factor = np.array(transform.factor) if transform.factor else None
     entries = dataset.entries
     if entries is not None:
-        entries = Entries(
-            entries.count,
-            entries.bytes + entries.count * (8 - dataset.dtype.itemsize),
-            entries.block_bytes * 8 // dataset.dtype.itemsize,
-        )
+        more = 8 - dataset.dtype.itemsize
+        bytes_of_all = entries.bytes + int(entries.offsets[-1]) * more
+        entries = Entries(entries.offsets, bytes_of_all, entries.block_bytes + int(np.diff(entries.offsets).max()) * more)
     inner = dataset.apart()
     return replace(
         inner.apart(),

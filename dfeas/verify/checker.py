@@ -25,10 +25,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dfeas.certificate import Certificate
+from dfeas.certificate import HYPERPLANE, Certificate
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.store import Dataset
-from dfeas.store.reading import Buffers
+from dfeas.store.reading import Buffers, Stop, unless_stopped
 from dfeas.store.seen_from import SeenFrom
 from dfeas.store.transform import seen_as
 from dfeas.verify.found import Check, Found, Looked, Node, joined
@@ -48,7 +48,9 @@ class Maps(Protocol):
     """What the checker needs of an engine."""
 
     def map(self, function: Any, *args: Any) -> list[Any]:
-        """``function(dataset, first, stop, *args)`` over ranges of blocks, in order."""
+        """``function(dataset, first, stop, *args)`` over ranges of blocks, in order; where it can be stopped in the middle also
+        with ``stopped=``, which says so.
+        """
 
 
 def check(engine: Maps, dataset: Dataset, certificate: Certificate) -> Check:
@@ -72,7 +74,7 @@ def check_all(engine: Maps, dataset: Dataset, certificates: Sequence[Certificate
     sound: dict[int, Certificate] = {}
     for place, certificate in enumerate(certificates):
         try:
-            _check_shape(certificate, dataset)
+            require_evidence(certificate, dataset)
             code_of(dataset, certificate)
             sound[place] = certificate
         except CheckFailedError as error:
@@ -125,7 +127,10 @@ def code_of(dataset: Dataset, certificate: Certificate) -> int | None:
         raise CheckFailedError(f"{dataset.where}: it is seen with {seen}, the certificate with {meant}") from None
 
 
-def _check_shape(certificate: Certificate, dataset: Dataset) -> None:
+def require_evidence(certificate: Certificate, dataset: Dataset) -> None:
+    """Raise CheckFailedError when a certificate cannot be one of the data, whatever the points are."""
+    if certificate.kind == HYPERPLANE:
+        raise CheckFailedError("it is the hyperplane of a soft margin, which proves nothing")
     dimension = dataset.m + int(dataset.intercept)
     if certificate.kind == "separator":
         if certificate.y.shape != (dimension,):
@@ -144,7 +149,9 @@ def _check_shape(certificate: Certificate, dataset: Dataset) -> None:
         raise CheckFailedError(f"the weights are not on the simplex: their sum is {float(weights.sum())!r}")
 
 
-def check_range(dataset: Dataset, first: int, stop: int, certificates: tuple[Certificate, ...]) -> list[Node]:
+def check_range(
+    dataset: Dataset, first: int, stop: int, certificates: tuple[Certificate, ...], stopped: Stop | None = None
+) -> list[Node]:
     """Look at blocks first .. stop-1."""
     nodes: list[Node] = []
     buffers = Buffers()
@@ -154,7 +161,7 @@ def check_range(dataset: Dataset, first: int, stop: int, certificates: tuple[Cer
     base, transform = dataset.stored or dataset, dataset.transform
     applied, length = Seen.of(transform), None if transform is None else transform.length
     seen = dataset.points if isinstance(dataset.points, SeenFrom) else None
-    for index in range(first, stop):
+    for index in unless_stopped(range(first, stop), stopped):
         if index + AHEAD < stop:
             dataset.points.advise(index + AHEAD)
         plain = None if seen is None else seen.stored(index, buffers)

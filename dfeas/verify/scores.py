@@ -65,7 +65,7 @@ def separator(found: Found) -> Check:
     """What all points showed of a separator. Raises CheckFailedError when one is on the wrong side."""
     if found.wrong:
         raise CheckFailedError(f"not a separator: point {found.wrong[0]} is not on the positive side of the hyperplane")
-    margin, exact = max(0.0, found.margin), found.exact_points
+    margin, exact = max(0.0, found.margin - TINY), found.exact_points  # a quotient that underflows is rounded, too
     how = f", {exact} of them beyond float64" if exact else ""
     text = f"all {found.points} points are on the positive side{how}; the margin is at least {margin:.6g}"
     return Check("feasible", "rigorous", margin, 1.0, found.points, exact, text)
