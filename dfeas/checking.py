@@ -130,20 +130,13 @@ def verify_certificate(
         raise CheckFailedError(f"{certificate}: it is about class {seen} against the rest, not {positive}")
     told = Transform() if transform is None else Transform(transform.scale, transform.center, transform.normalize)
     if asked and asked != told:
-        raise CheckFailedError(f"{certificate}: it is about {_in_words(told)}, not about {_in_words(asked)}")
+        raise CheckFailedError(f"{certificate}: it is about points {told.words}, not {asked.words}")
     if also and labels is not None:
         raise UsageError("also is for datasets with labels of their own: leave out labels")
     many = labels is not None and seen is not None
     place = str(path), None if labels is None else str(labels), seen or positive, intercept, many
     picked = tuple(str(each) for each in also), None if mask is None else str(mask)
     return _checked(Source(*place, *picked, transform=transform), Path(certificate), memory, kernel)[0]
-
-
-def _in_words(transform: Transform) -> str:
-    """What was asked for."""
-    scaled = [] if transform.scale is None else [f"scaled by {transform.scale}"]
-    words = [*scaled, *(["centred"] if transform.center else []), *([] if transform.normalize else ["not normalised"])]
-    return f"points {' and '.join(words)}" if words else "points as they are stored"
 
 
 def _checked(

@@ -20,7 +20,7 @@ from dfeas.request import choose, facts_of, known, request
 from dfeas.result import RACE, Result
 from dfeas.running import ran
 from dfeas.scoreboard import Scoreboard
-from dfeas.setting import Setting, open_data, run_folder, set_up
+from dfeas.setting import Setting, open_data, require_free, run_folder, set_up
 from dfeas.solving import How, announce, lane_sinks, projected, result_of, saved, tell
 from dfeas.store.places import local
 from dfeas.store.placing import placed
@@ -99,6 +99,8 @@ def race(
     if len(names) < 2 or len(set(names)) < len(names):
         raise UsageError(f"methods {','.join(names)}: expected at least two, each once")
     asked = request(eps, margin_tolerance, max_passes, time_limit, memory)
+    if out is not None:
+        require_free(local(out, "--out"), RACE)
     seen_as = asked_transform(scale, center, normalize)
     if seen_as and kernel is not None:
         raise UsageError("scale, center and normalize are for the points themselves: leave them out with a kernel")

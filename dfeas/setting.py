@@ -26,7 +26,7 @@ from dfeas.passes import Summary, Survey
 from dfeas.result import CHECKPOINT, RESULT
 from dfeas.store import Dataset, Source, for_checker, from_arrays, open_source, seen_from
 from dfeas.store.labels import too_many
-from dfeas.store.layout import fingerprint, seen_fingerprint
+from dfeas.store.layout import LOCK, fingerprint, seen_fingerprint
 from dfeas.store.picked import open_mask, picked
 from dfeas.store.places import absolute, local
 from dfeas.store.scratch import Scratch
@@ -178,14 +178,23 @@ def set_up(
     return Setting(source, dataset, engine, Checking(second, other, function), scratch, threads, workers, log)
 
 
+def require_free(path: Path, last: str = RESULT) -> None:
+    """Raise UsageError for an output that ``run_folder`` would refuse, before anything is read; nothing is written."""
+    if Checkpoints(path / CHECKPOINT).numbers:
+        raise UsageError(f"{path}: holds a run that can go on: dfeas resume {path}; or choose another output or remove it")
+    if (path / last).exists() or (path.exists() and not (path / LOCK).exists()):
+        raise UsageError(f"{path}: exists already; choose another output or remove it")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"{path.parent}: no such folder to write to")
+
+
 @contextmanager
 def run_folder(path: Path, last: str = RESULT) -> Iterator[Path]:
     """A folder for a result, locked while it is worked on.
 
     Raises UsageError when it holds ``last``, which is written last, or a run that can be resumed.
     """
-    if Checkpoints(path / CHECKPOINT).numbers:
-        raise UsageError(f"{path}: holds a run that can go on: dfeas resume {path}; or choose another output or remove it")
+    require_free(path, last)
     with _locked(path, claim(path, last)) as folder:
         yield folder
 

@@ -27,7 +27,7 @@ from dfeas.request import abreast, choose, facts_of, known, request
 from dfeas.result import CERTIFICATE, TRACE, Result, versions
 from dfeas.running import ran
 from dfeas.scoreboard import Scoreboard
-from dfeas.setting import Setting, open_data, run_folder, set_up
+from dfeas.setting import Setting, open_data, require_free, run_folder, set_up
 from dfeas.store import Dataset
 from dfeas.store.places import local
 from dfeas.termination import FEASIBLE, RESUMABLE, UNDECIDED, ending
@@ -118,6 +118,8 @@ def solve(
     seen_as = asked_transform(scale, center, normalize)
     if seen_as and (kernel is not None or point is not None):
         raise UsageError("scale, center and normalize are for the points themselves: leave them out with a kernel or a point")
+    if out is not None:
+        require_free(local(out, "--out"))
     if one_vs_rest:
         from dfeas.one_vs_rest import one_vs_rest as solve_classes
 
@@ -205,6 +207,8 @@ def announce(
 ) -> None:
     """Say what begins, or goes on; ``lane`` is its name in the job, if that is not the method's."""
     features = f"{dataset.m} features{' and an intercept' if dataset.intercept else ''}"
+    if dataset.transform is not None:
+        features += f", {dataset.transform.words}"
     for sink in sinks:
         text = f"{dataset.where}: {dataset.n} points, {features}, {method}"
         sink.note("start", text, n=dataset.n, m=dataset.m, method=method)

@@ -44,6 +44,13 @@ class Transform:
     def __bool__(self) -> bool:
         return self.features or not self.normalize
 
+    @property
+    def words(self) -> str:
+        """What was asked for, for people."""
+        scaled = [] if self.scale is None else [f"scaled by {self.scale}"]
+        words = [*scaled, *(["centred"] if self.center else []), *([] if self.normalize else ["not normalised"])]
+        return " and ".join(words) or "as they are stored"
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values, exact."""
         values = asdict(self)
