@@ -99,9 +99,9 @@ def race(
     if len(names) < 2 or len(set(names)) < len(names):
         raise UsageError(f"methods {','.join(names)}: expected at least two, each once")
     asked = request(eps, margin_tolerance, max_passes, time_limit, memory)
-    if out is not None:
-        require_free(local(out, "--out"), RACE)
     seen_as = asked_transform(scale, center, normalize)
+    if seen_as and out is not None:  # its numbers take reads
+        require_free(local(out, "--out"), RACE)
     if seen_as and kernel is not None:
         raise UsageError("scale, center and normalize are for the points themselves: leave them out with a kernel")
     data = open_data(X, labels, positive, intercept, also=also, mask=mask, cache_dir=cache_dir)

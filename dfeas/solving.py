@@ -118,7 +118,7 @@ def solve(
     seen_as = asked_transform(scale, center, normalize)
     if seen_as and (kernel is not None or point is not None):
         raise UsageError("scale, center and normalize are for the points themselves: leave them out with a kernel or a point")
-    if out is not None:
+    if seen_as and out is not None:  # its numbers take reads
         require_free(local(out, "--out"))
     if one_vs_rest:
         from dfeas.one_vs_rest import one_vs_rest as solve_classes
