@@ -18,6 +18,7 @@ from dfeas.commands.options import (
     method_option,
     points_options,
     run_options,
+    scratch_option,
 )
 from dfeas.looking import look
 from dfeas.printing.looks import show_looks, show_submitted
@@ -31,6 +32,7 @@ from dfeas.submitting import submit as run_submit
 @method_option
 @points_options
 @kernel_options
+@scratch_option
 def submit(data: str, out: Path, cluster: Cluster, as_json: bool, **options: Any) -> None:
     """Have the cluster itself drive a solve of DATA, print the id of the run, and return at once.
 
