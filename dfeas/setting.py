@@ -72,6 +72,11 @@ class Setting:
     workers: int = 0  # processes of a cluster that read
     log: Sink | None = None  # of the cluster
 
+    @property
+    def place(self) -> dict[str, Any] | None:
+        """Where the data is, as a result keeps it; None for arrays in memory."""
+        return None if self.source is None else self.source.place
+
 
 @dataclass(frozen=True)
 class Surveyed:

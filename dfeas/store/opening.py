@@ -59,6 +59,12 @@ class Source:
     point: tuple[float, ...] | None = None  # the points are seen from there, without labels
     view: View | None = None  # the points are seen across a subspace
 
+    @property
+    def place(self) -> dict[str, Any]:
+        """What a result keeps of it; ``source_of`` makes it again."""
+        names = ("path", "labels", "positive", "intercept", "point", "many", "also", "mask")
+        return {name: getattr(self, name) for name in names}
+
 
 def source_of(values: dict[str, Any]) -> Source:
     """The data of a finished run, from ``data`` of its result."""

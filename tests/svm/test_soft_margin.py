@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -159,8 +160,7 @@ def test_both_engines_and_a_resumed_run_have_the_same_bits(client: Any, tmp_path
         assert [fit.lower for fit in here.fits] == [fit.lower for fit in there.fits]
         if "max_passes" not in options:
             out = tmp_path / f"run-{loss}"
-            stopped = iter([False, False])
-            dfeas.soft_margin(data, out=out, stop=lambda left=stopped: next(left, True), **more)  # type: ignore[misc]
+            dfeas.soft_margin(data, out=out, stop=partial(next, iter([False, False]), True), **more)
             resumed = dfeas.resume(out)
             assert isinstance(resumed, dfeas.SoftMarginResult)
             assert resumed.path.tobytes() == here.path.tobytes()
