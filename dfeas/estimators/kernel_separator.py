@@ -8,8 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.errors import DfeasError
-from dfeas.estimators.classifier import Classifier
+from dfeas.estimators.classifier import Classifier, value_errors
 from dfeas.estimators.collections import Floats
 from dfeas.kernels import Kernel
 from dfeas.kernels.select import scores
@@ -74,16 +73,10 @@ class KernelSeparator(Classifier):
         points, index = self._labelled(X, y)
         problems = self._problems(index)
         options = {name: value for name, value in self.get_params().items() if name != "verbose"}
-        try:
-            self.results_ = [solve(points, labels, progress=self.verbose, **options) for labels in problems]
-        except DfeasError as error:
-            raise ValueError(str(error)) from None
+        with value_errors():
+            self._decided([solve(points, labels, progress=self.verbose, **options) for labels in problems])
         function = self.kernel if callable(self.kernel) else None
         self._kernel = Kernel.from_text(json.dumps(self.results_[0].kernel), function)
-        self.verdicts_ = [found.verdict for found in self.results_]
-        self.separable_ = all(verdict == "feasible" for verdict in self.verdicts_)
-        self.margin_ = np.array([found.margin_lower for found in self.results_])
-        self.n_iter_ = max(1, *(found.iterations for found in self.results_))
         self.support_, self.dual_coef_, self.support_vectors_ = [], [], []
         for found, labels in zip(self.results_, problems, strict=True):
             support, weights = found.support, found.weights

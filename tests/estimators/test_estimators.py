@@ -141,6 +141,21 @@ def test_a_separator_says_what_is_separable_and_takes_more_points() -> None:
         growing.partial_fit(X[:1], [7])
 
 
+def test_all_classes_share_the_reads_and_one_that_is_not_there_yet_is_not_chosen() -> None:
+    X, y = make_blobs(200, centers=[[0, 9], [9, 0], [-9, -9]], random_state=0)
+    found = Separator().fit(X, y)
+    for k, result in enumerate(found.results_):
+        alone = dfeas.solve(X, np.where(y == k, 1, -1), intercept=True)
+        assert (result.verdict, result.data) == (alone.verdict, None)
+        assert result.y is not None
+        assert ((X @ result.y[:2] + result.y[2] > 0) == (y == k)).all()
+    growing = Separator()
+    for k in range(3):
+        growing.partial_fit(X[y == k], y[y == k], classes=[0, 1, 2])
+        assert growing.score(X[y <= k], y[y <= k]) == 1
+        assert len(growing.results_) == (k + 1 if k else 0)
+
+
 def test_a_kernel_separates_circles_and_has_a_way_out() -> None:
     X, y = make_circles(100, factor=0.5, noise=0.05, random_state=0)
     found = KernelSeparator(gamma=2.0).fit(X, y)
