@@ -141,7 +141,7 @@ def test_a_separator_says_what_is_separable_and_takes_more_points() -> None:
         growing.partial_fit(X[:1], [7])
 
 
-def test_all_classes_share_the_reads_and_one_that_is_not_there_yet_is_not_chosen() -> None:
+def test_every_class_is_separated_as_alone_and_one_that_is_not_there_yet_is_not_chosen() -> None:
     X, y = make_blobs(200, centers=[[0, 9], [9, 0], [-9, -9]], random_state=0)
     found = Separator().fit(X, y)
     for k, result in enumerate(found.results_):
