@@ -146,6 +146,13 @@ def combined(weights: Floats, points: Points) -> Floats:
     return np.asarray(csr.transposed(csr.astype(points, np.float64)) @ weights)
 
 
+def moments(points: Tile, weights: Floats) -> Floats:
+    """sum_j weights_j x_j x_j' (m, m), in the precision of the points."""
+    if isinstance(points, np.ndarray):
+        return np.asarray(points.T @ (points * weights[:, None]))
+    return np.asarray(csr.product(csr.transposed(points), times_rows(points, weights)))
+
+
 def dense(points: Points) -> Floats:
     """A copy (b, m) in float64."""
     return np.asarray(points.astype(np.float64) if is_dense(points) else csr.astype(points, np.float64).toarray())

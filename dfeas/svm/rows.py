@@ -33,8 +33,8 @@ class Rows:
         return [slice(first, stop) for first, stop in pairwise(count * i // pieces for i in range(pieces + 1))]
 
     def scores(self, w: Floats) -> Floats:
-        """(r,) b_j'w."""
-        found, cuts = np.empty(len(self.values)), self._cuts(len(self.values))
+        """(r,) b_j'w, or (r, k) of w (m, k)."""
+        found, cuts = np.empty((len(self.values), *w.shape[1:])), self._cuts(len(self.values))
 
         def multiply(i: int) -> None:
             found[cuts[i]] = self.values[cuts[i]] @ w
@@ -43,9 +43,13 @@ class Rows:
         return found
 
     def combine(self, x: Floats) -> Floats:
-        """(m,) sum_j x_j b_j."""
+        """(m,) sum_j x_j b_j, or (k, m) of x (r, k)."""
         cuts = self._cuts(len(self.values))
-        return np.asarray(np.sum(side_by_side(lambda i: x[cuts[i]] @ self.values[cuts[i]], len(cuts)), axis=0))
+        return np.asarray(np.sum(side_by_side(lambda i: x[cuts[i]].T @ self.values[cuts[i]], len(cuts)), axis=0))
+
+    def part(self, rows: Indices) -> Rows:
+        """Some of them."""
+        return Rows(self.values[rows])
 
     def some(self, rows: Indices) -> Floats:
         """A copy of some of them."""

@@ -21,6 +21,7 @@ from dfeas.passes.counted import fold_of
 from dfeas.store import from_arrays
 from dfeas.svm import HingeMargin, SoftMargin, SquaredHingeMargin, StochasticMargin, counted
 from dfeas.svm.band import Band
+from dfeas.svm.bands import minimise_alike
 from dfeas.svm.rows import Rows
 
 
@@ -63,6 +64,23 @@ def run(method: SoftMargin, X: np.ndarray, y: np.ndarray, passes: int, gap: floa
         found.append(method.evidence(state))
     engine.close()
     return found
+
+
+@pytest.mark.parametrize("left_out", ["a fifth", "a class"])
+def test_bands_that_are_almost_alike_and_hardly_so_have_both_ends(small: tuple[Any, ...], left_out: str) -> None:
+    X, y, minimum = small
+    rows, fifth = Rows(X * y[:, None]), np.arange(2000) % 5
+    first = Band(rows, np.ones(2000), np.zeros(8)).minimise(np.zeros(8), None, 1e-6 * minimum)
+    costs = [np.where(fifth == f, 0.0, 1.0) if left_out == "a fifth" else np.where(y == 1, 0.1 * f, 1.0) for f in range(3)]
+    bands = [Band(rows, cost, np.full(8, 0.5)) for cost in costs]
+    for band, found in zip(bands, minimise_alike(bands, first, np.full(3, 1e-5 * minimum)), strict=True):
+        exact = band.minimise(np.zeros(8), None, 1e-9 * minimum)
+        assert found.value == pytest.approx(band.value(found.w, rows.scores(found.w)))
+        assert found.value - found.lower <= 1e-5 * minimum
+        assert found.lower <= exact.value
+        made = band.linear + rows.combine(found.multiplier)
+        assert ((found.multiplier >= 0) & (found.multiplier <= band.cost)).all()
+        assert found.lower == pytest.approx(found.multiplier.sum() - made @ made / 2)
 
 
 @pytest.mark.parametrize("cap", [40, 200, 2000])
