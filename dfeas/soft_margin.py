@@ -23,8 +23,9 @@ from dfeas.running import surveyed
 from dfeas.setting import Setting, Surveyed, open_data, run_folder, set_up
 from dfeas.showing import How, announce, run_sinks
 from dfeas.soft_margin_result import Fit, SoftMarginResult, Validation
+from dfeas.store import Dataset
 from dfeas.store.places import local
-from dfeas.svm import HingeMargin, SoftMargin, SquaredHingeMargin, StochasticMargin, counted
+from dfeas.svm import HingeMargin, SoftMargin, SquaredHingeMargin, StochasticMargin, counted, least_memory
 from dfeas.termination import RESUMABLE, Limits
 
 if TYPE_CHECKING:
@@ -93,8 +94,6 @@ def soft_margin(
     data = open_data(X, labels, positive, intercept, cache_dir=cache_dir)
     if len(data[1].classes) > 2:
         raise UsageError(f"{data[1].where} has {len(data[1].classes)} classes: set one against the rest with positive")
-    if data[1].entries is not None:
-        raise UsageError("soft margins take dense points only, these are sparse: ingest them with --dense")
     options = SoftMarginOptions(
         _values(C),
         _one_of(loss, LOSSES, "loss"),
@@ -105,8 +104,7 @@ def soft_margin(
         _start(start, data[1].dimension),
     )
     name, why = _method(method, options)
-    if 8 * data[1].n > asked.memory // 4 and options.weight is not None:
-        raise UsageError(f"weights of {data[1].n} points need {32 * data[1].n / 1e6:.0f} MB of memory: raise --memory")
+    require(data[1], options, asked.memory)
     with ExitStack() as stack:
         setting = set_up(stack, data, asked.memory, client, out)
         folder = None if out is None else stack.enter_context(run_folder(local(out, "--out")))
@@ -158,6 +156,19 @@ def fitted(setting: Setting, job: Job, folder: Path | None, how: How, earlier: C
                 draw_path(result.to_json(), folder / PATH)
         keeper.finished = result.stopped not in RESUMABLE
         return result
+
+
+def require(dataset: Dataset, options: SoftMarginOptions, memory: int) -> None:
+    """Raise UsageError when the budget is too small, with what is needed."""
+    if 8 * dataset.n > memory // 4 and options.weight is not None:
+        raise UsageError(f"weights of {dataset.n} points need {32 * dataset.n / 1e6:.0f} MB of memory: raise --memory")
+    count = len(options.C) * (1 + options.folds)
+    need = least_memory(facts_of(dataset, memory), count)
+    if need > memory // 4:
+        raise UsageError(
+            f"memory {memory / 1e6:.0f} MB is too little for {dataset.m} features and {count} values of C and folds: "
+            f"at least {4 * need / 1e6:.0f} MB are needed"
+        )
 
 
 def method_of(job: Job, n: int, found: Surveyed) -> SoftMargin:

@@ -19,6 +19,9 @@ from dfeas.passes.points import Tile, add_combinations, combined, moments, times
 SLACK_BYTES = 1 << 19
 """Slacks of a run of points: they stay in cache from one operation to the next."""
 
+RUN_BYTES = 1 << 21
+"""Entries of a run in float64: they stay in cache from the first product to the last."""
+
 
 @dataclass(frozen=True, slots=True)
 class Directions:
@@ -37,12 +40,12 @@ class Directions:
         return cls(np.ascontiguousarray(Y[:, first]), np.array(which, np.int64), counted)
 
     def runs(self, block: Block) -> Iterator[slice]:
-        """The points of a block, in runs whose slacks stay in cache."""
-        for tile in block.tiles():
-            size = tile.stop - tile.start
-            count = min(size, max(1, round(8 * len(self.which) * size / SLACK_BYTES)))
-            for i in range(count):
-                yield slice(tile.start + size * i // count, tile.start + size * (i + 1) // count)
+        """The points of a block, in runs of equal length that stay in cache; none for no points."""
+        size = block.size
+        runs = max(1, round(8 * len(self.which) * size / SLACK_BYTES), round(8 * block.points.size / RUN_BYTES))
+        count = min(size, runs)
+        for i in range(count):
+            yield slice(size * i // count, size * (i + 1) // count)
 
 
 @dataclass(frozen=True, slots=True)

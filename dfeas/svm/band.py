@@ -25,6 +25,9 @@ from dfeas.workingset.matrix import Floats, Indices
 DIRECT = 4000
 """Largest system that is factorised; beyond it conjugate gradients, by products with the points only."""
 
+DIRECT_SPARSE = 500
+"""The same where points are sparse, and products cost little beside a factorisation."""
+
 COLD, WARM = 0.5, 0.05
 """The first 1/tau is four times this quantile of |1 - b_j'w|: about as many points are not clipped. Fewer with multipliers."""
 NARROWER = 4.0
@@ -132,19 +135,19 @@ class _Run:
         k, m = len(free), len(residual)
         if not k:
             return residual
-        if min(k, m) > DIRECT:
+        if min(k, m) > (DIRECT_SPARSE if self.band.rows.sparse else DIRECT):
             return self._conjugate_gradients(free, residual)
         if k < m:
-            rows = self.band.rows.some(free) * np.sqrt(self.band.cost[free])[:, None]
-            system = rows @ rows.T
+            rows = self.band.rows.part(free).scaled(np.sqrt(self.band.cost[free]))
+            system = rows.products()
             system[np.diag_indices(k)] += 1 / self.tau
-            return np.asarray(residual - rows.T @ positive_solve(system, rows @ residual))
+            return np.asarray(residual - rows.combine(positive_solve(system, rows.scores(residual))))
         system = self.tau * self.band.rows.gram(free, self.band.cost[free])
         system[np.diag_indices(m)] += 1
         return positive_solve(system, residual)
 
     def _conjugate_gradients(self, free: Indices, residual: Floats) -> Floats:
-        part, amount = Rows(self.band.rows.some(free)), self.tau * self.band.cost[free]
+        part, amount = self.band.rows.part(free), self.tau * self.band.cost[free]
 
         def product(v: Floats) -> Floats:
             return np.asarray(v.reshape(-1) + part.combine(amount * part.scores(v.reshape(-1))))

@@ -29,8 +29,9 @@ from dfeas.passes import Columns, Partial
 from dfeas.passes.block import Floats, Indices
 from dfeas.passes.counted import Counted
 from dfeas.passes.hinge import Hinge, HingeAnswer
-from dfeas.svm.band import DIRECT, Band, BandSolution
+from dfeas.svm.band import Band, BandSolution
 from dfeas.svm.bands import minimise_alike
+from dfeas.svm.memory import capacity
 from dfeas.svm.problem import STILL, TRIALS, Best, Progress, error_of, looks, sample_costs, sample_of
 from dfeas.svm.rows import Rows
 
@@ -185,12 +186,6 @@ class HingeMargin:
         """Both ends of all minima."""
         why = "float64 tells the minimum no better" if state.still >= STILL else ""
         return Progress(state.best, state.steps, len(state.index), why)
-
-
-def capacity(facts: Facts, k: int) -> int:
-    """Points that memory holds: up to three copies as they are stored, in float64 with some of them twice; at least m + 2."""
-    systems = 5 * 8 * min(facts.m, DIRECT) ** 2
-    return max(facts.m + 2, (facts.memory - systems) // (facts.m * (3 * facts.itemsize + 12) + 8 * (12 + 4 * k)))
 
 
 def wanted(facts: Facts) -> int:
