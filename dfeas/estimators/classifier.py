@@ -31,6 +31,12 @@ class Classifier(ClassifierMixin, BaseEstimator):
 
     results_: Sequence[Any]  # what dfeas says of each problem
 
+    def __sklearn_tags__(self) -> Any:
+        """It takes sparse points."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def _labelled(self, X: Any, y: Any) -> tuple[Any, NDArray[np.int64]]:
         """Points, and the class (n,) of each as an index of ``classes_``. Raises ValueError for what is no classification."""
         if y is None:
@@ -64,15 +70,15 @@ class Classifier(ClassifierMixin, BaseEstimator):
         self.margin_ = np.array([found.margin_lower for found in results])
         self.n_iter_ = max([1, *(found.iterations for found in results)])
 
-    def _scores(self, points: NDArray[Any]) -> Floats:
+    def _scores(self, points: Any) -> Floats:
         """Scores (b, problems) of points (b, m)."""
         raise NotImplementedError
 
-    def _flat(self, points: NDArray[Any]) -> Floats:
-        scores = self._scores(np.asarray(points))
+    def _flat(self, points: Any) -> Floats:
+        scores = self._scores(points)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def _chosen(self, points: NDArray[Any]) -> NDArray[Any]:
+    def _chosen(self, points: Any) -> NDArray[Any]:
         scores = self._flat(points)
         index = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[index])
@@ -110,5 +116,5 @@ class LinearClassifier(Classifier):
         self.coef_, self.intercept_ = W[:, :m].copy(), W[:, m].copy() if intercept else np.zeros(len(W))
         return self
 
-    def _scores(self, points: NDArray[Any]) -> Floats:
+    def _scores(self, points: Any) -> Floats:
         return np.asarray(points @ self.coef_.T + self.intercept_)

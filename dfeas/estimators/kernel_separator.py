@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.estimators.classifier import Classifier, value_errors
-from dfeas.estimators.collections import Floats
+from dfeas.estimators.collections import Floats, filled
 from dfeas.kernels import Kernel
 from dfeas.kernels.select import scores
 from dfeas.kernels.working_set import signed_gram
@@ -69,8 +69,9 @@ class KernelSeparator(Classifier):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Decide for points (n, m) of NumPy, pandas or Dask, and labels (n,)."""
+        """Decide for points (n, m) of NumPy, pandas or Dask, or of SciPy sparse, which are made dense, and labels (n,)."""
         points, index = self._labelled(X, y)
+        points = filled(points)
         problems = self._problems(index)
         options = {name: value for name, value in self.get_params().items() if name != "verbose"}
         with value_errors():
@@ -100,9 +101,9 @@ class KernelSeparator(Classifier):
         weights = 2 * np.maximum(0.0, 1 - rows.scores(w))
         return support[weights > 0], weights[weights > 0]
 
-    def _scores(self, points: NDArray[Any]) -> Floats:
-        found = np.zeros((len(points), len(self.results_)))
-        wide = np.ascontiguousarray(points, np.float64)
+    def _scores(self, points: Any) -> Floats:
+        wide = np.ascontiguousarray(filled(points), np.float64)
+        found = np.zeros((len(wide), len(self.results_)))
         for i, (amount, rows) in enumerate(zip(self.dual_coef_, self.support_vectors_, strict=True)):
             found[:, i] = scores(self._kernel, rows, amount, wide, False)
         return found

@@ -106,7 +106,7 @@ class LinearSVC(SoftMarginClassifier):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to points (n, m) of NumPy, pandas or Dask, and labels (n,); weights (n,) multiply losses."""
+        """Fit to points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,); weights (n,) multiply losses."""
         starts = self._starts()
         points, index = self._labelled(X, y)
         weight, problems = self._point_weights(index, sample_weight), self._problems(index)

@@ -53,7 +53,7 @@ class LinearSVCCV(SoftMarginClassifier):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Choose C, and fit with it to points (n, m) of NumPy, pandas or Dask, and labels (n,)."""
+        """Choose C, and fit with it to points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,)."""
         points, index = self._labelled(X, y)
         weight, folds = self._point_weights(index, sample_weight), min(self.folds, len(index))
         options = {"C": list(self.Cs), "folds": folds, "weights": weight, "seed": self.seed}

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from dfeas.estimators.classifier import LinearClassifier, value_errors
-from dfeas.estimators.collections import Floats
+from dfeas.estimators.collections import Floats, below
 from dfeas.one_vs_rest import OneVsRest
 from dfeas.result import Result
 from dfeas.soft_margin import soft_margin
@@ -57,16 +57,16 @@ class Separator(LinearClassifier):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Decide for points (n, m) of NumPy, pandas or Dask, and labels (n,)."""
+        """Decide for points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,)."""
         points, index = self._labelled(X, y)
-        self._seen: tuple[NDArray[Any], NDArray[Any]] | None = None
+        self._seen: tuple[Any, NDArray[Any]] | None = None
         return self._separated(points, index)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Append points in memory to those of earlier calls; solve again only if one is on the wrong side of its hyperplane."""
         before = getattr(self, "_seen", None)
         first = before is None
-        points = validate_data(self, X, dtype=np.float64, reset=first)
+        points = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=first)
         labels = column_or_1d(y)
         if first:
             self.classes_ = np.unique(labels if classes is None else classes)
@@ -76,7 +76,7 @@ class Separator(LinearClassifier):
         if (index == len(self.classes_)).any() or (self.classes_[index] != labels).any():
             raise ValueError(f"y has classes that are not among {self.classes_}")
         if before is not None:
-            points, index = np.vstack([before[0], points]), np.append(before[1], index)
+            points, index = below(before[0], points), np.append(before[1], index)
         self._seen = points, index
         if before is not None and self.results_ and self.separable_:
             scores = self._scores(points[len(before[0]) :])

@@ -244,9 +244,34 @@ def test_options_that_make_no_sense(options: dict[str, Any], said: str) -> None:
         dfeas.soft_margin(*overlapping(50, 3), **options)
 
 
-def test_sparse_points_are_refused() -> None:
-    with pytest.raises(dfeas.UsageError, match="dense points only"):
-        dfeas.soft_margin(scipy.sparse.csr_array(np.eye(4)), [1, -1, 1, -1])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_sparse_points_are_what_dense_ones_are(loss: str, intercept: bool) -> None:
+    X, y = overlapping(700, 6)
+    X[np.random.default_rng(0).random(X.shape) < 0.6] = 0
+    more = {"loss": loss, "intercept": intercept, "C": [0.1, 1.0], "folds": 2, "gap": 1e-8}
+    dense, sparse = dfeas.soft_margin(X, y, **more), dfeas.soft_margin(scipy.sparse.csr_array(X), y, **more)
+    assert [fit.support for fit in sparse.fits] == [fit.support for fit in dense.fits]
+    np.testing.assert_allclose([fit.objective for fit in sparse.fits], [fit.objective for fit in dense.fits], rtol=1e-7)
+    if loss == "hinge":
+        steps = [dfeas.soft_margin(Z, y, method="sgd", max_passes=4).objective for Z in (X, scipy.sparse.csr_array(X))]
+        assert steps[0] == pytest.approx(steps[1], rel=1e-9)
+
+
+def test_sparse_points_of_more_features_than_points() -> None:
+    X = scipy.sparse.random(600, 1500, 0.01, "csr", random_state=0)
+    y = np.where(X @ np.random.default_rng(0).standard_normal(1500) > 0, 1, -1)
+    found = dfeas.soft_margin(X, y, C=[0.1, 1.0], gap=1e-4)
+    peer = LinearSVC(loss="hinge", C=1, fit_intercept=False, tol=1e-7, max_iter=100_000).fit(X, y)
+    assert found.success
+    assert found.lower <= objective(peer.coef_[0], X.toarray(), y)
+    assert found.objective <= (1 + 1e-4) * objective(peer.coef_[0], X.toarray(), y)
+
+
+def test_a_budget_that_is_too_small_is_refused_with_what_is_needed() -> None:
+    X = scipy.sparse.csr_array(([1.0, -1.0], ([0, 1], [7, 999_999])), shape=(2, 1_000_000))
+    with pytest.raises(dfeas.UsageError, match=r"12 values of C and folds: at least 38\d\d MB"):
+        dfeas.soft_margin(X, [1, -1], C=[0.01, 0.1, 1, 10], folds=2, memory="1GB")
 
 
 def test_the_command(dataset: Callable[..., Any], tmp_path: Path) -> None:
