@@ -31,7 +31,7 @@ def below(first: Any, second: Any) -> Any:
 
 def filled(points: Any) -> Any:
     """Sparse points as an array, others as they are."""
-    return csr_array(points).toarray() if issparse(points) else points
+    return points.toarray() if hasattr(points, "toarray") else points
 
 
 def is_frame(X: Any) -> bool:
