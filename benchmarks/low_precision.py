@@ -21,7 +21,7 @@ from dfeas.engine import LocalEngine
 from dfeas.instances import Instance, generate
 from dfeas.passes import Softmin
 from dfeas.store import Source, open_source
-from dfeas.store.ingest import fill
+from dfeas.store.filling import fill
 from dfeas.store.layout import default_block_rows
 from dfeas.store.writing import writer
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import dfeas
-from dfeas.store.ingest import fill
+from dfeas.store.filling import fill
 from dfeas.store.labels import CODE
 from dfeas.store.layout import default_block_rows
 from dfeas.store.writing import writer

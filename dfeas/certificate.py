@@ -91,6 +91,14 @@ def load(path: Path) -> Certificate:
     return Certificate(str(kind), str(mark), y, support, weights, **texts)
 
 
+def direction(path: Path, certificate: Certificate, entries: int) -> NDArray[np.float64]:
+    """Its y (entries,), to score points with. Raises CorruptDataError when it has none of so many finite entries."""
+    y = certificate.y
+    if y.shape != (entries,) or not np.isfinite(y).all():
+        raise CorruptDataError(f"{path}: damaged: expected a direction of {entries} finite entries; solve again")
+    return y
+
+
 def _check_declared_size(archive: zipfile.ZipFile, name: str) -> None:
     """Refuse an array whose header declares more than the archive holds, before it is allocated."""
     info = archive.getinfo(name)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.blas import processors
-from dfeas.certificate import load
+from dfeas.certificate import direction, load
 from dfeas.engine import LocalEngine
 from dfeas.errors import BadInputError
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
@@ -19,7 +19,7 @@ from dfeas.result import CERTIFICATE, load_result
 from dfeas.setting import open_data
 from dfeas.store import Dataset
 from dfeas.store.placing import placed
-from dfeas.store.reading import Cost
+from dfeas.store.reading import Cost, Stop, unless_stopped
 
 Floats = NDArray[np.float64]
 
@@ -65,9 +65,10 @@ def predict_classes(
     ``folders`` are those of the run's classes. Raises BadInputError when a class has no separator, or the points have other
     features, or are not finite.
     """
-    Y = _separators(run, folders)
+    values = load_result(run)
+    m = int(values["m"])
+    Y = _separators(run, folders, m + bool(values["intercept"]))
     dataset = open_data(X, labels, None, False, many=True)[1]
-    m = int(load_result(run)["m"])
     if dataset.m != m:
         raise BadInputError(f"{dataset.where}: points of {dataset.m} features, the run {run} had {m}")
     with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
@@ -88,7 +89,7 @@ def predict_classes(
     return ClassPrediction(predicted, score, classes, dataset.classes, right / len(predicted), confusion.tolist())
 
 
-def _separators(run: Path, folders: dict[str, Path]) -> Floats:
+def _separators(run: Path, folders: dict[str, Path], d: int) -> Floats:
     """Separators (d, K) of unit length."""
     found, without = [], []
     for name, folder in folders.items():
@@ -96,7 +97,8 @@ def _separators(run: Path, folders: dict[str, Path]) -> Floats:
         if certificate is None or certificate.kind != "separator":
             without.append(name)
             continue
-        found.append(certificate.y / np.linalg.norm(certificate.y))
+        y = direction(folder / CERTIFICATE, certificate, d)
+        found.append(y / np.linalg.norm(y))
     if without:
         shown = ", ".join(without[:6]) + (", ..." if len(without) > 6 else "")
         raise BadInputError(
@@ -105,13 +107,15 @@ def _separators(run: Path, folders: dict[str, Path]) -> Floats:
     return np.column_stack(found)
 
 
-def scored(dataset: Dataset, first: int, stop: int, Y: Floats) -> tuple[NDArray[np.int16], Floats, NDArray[Any]]:
+def scored(
+    dataset: Dataset, first: int, stop: int, Y: Floats, stopped: Stop | None = None
+) -> tuple[NDArray[np.int16], Floats, NDArray[Any]]:
     """Class with the largest score, that score, and label, of the points of some blocks, in order."""
     best: list[NDArray[np.int16]] = []
     most: list[Floats] = []
     labels: list[NDArray[Any]] = []
     rows = max(1, SCORES_BYTES // (8 * max(Y.shape)))
-    for block in dataset.read_blocks(range(first, stop), Cost()):
+    for block in unless_stopped(dataset.read_blocks(range(first, stop), Cost()), stopped):
         m = block.points.shape[1]
         for start in range(0, block.size, rows):
             score = block.points[start : start + rows].astype(np.float64) @ Y[:m] + Y[m:].sum(axis=0)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dfeas.errors import CheckFailedError
 from dfeas.proof.dyadic import Dyadic, Integers
 from dfeas.store import Dataset
-from dfeas.store.reading import Buffers
+from dfeas.store.reading import Buffers, Stop, unless_stopped
 from dfeas.verify import PIECE_BYTES, WRONG, Maps, U, compare, crc
 
 LOST = 2.0**-1060
@@ -47,14 +47,14 @@ def check_closed(engine: Maps, dataset: Dataset, y: Integers, fingerprint: str) 
     return found
 
 
-def closed_range(dataset: Dataset, first: int, stop: int, y: Integers) -> Sides:
+def closed_range(dataset: Dataset, first: int, stop: int, y: Integers, stopped: Stop | None = None) -> Sides:
     """Look at blocks first .. stop-1."""
     found, buffers = Sides(), Buffers()
     dimension = dataset.dimension
     near = Dyadic(y, -max(int(abs(v)).bit_length() for v in y)).floats()  # entries of at most 1
     rate = (dimension + 16) * U * (1 + 2.0**-20)
     rows = max(1, PIECE_BYTES // (8 * dimension))
-    for index in range(first, stop):
+    for index in unless_stopped(range(first, stop), stopped):
         stored = dataset.points.read(index, buffers)
         label = dataset.labels.read(index, buffers)
         found.checksums.append((crc(stored), crc(label)))

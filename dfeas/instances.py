@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dfeas.errors import UsageError
 from dfeas.passes.points import LOW
-from dfeas.store.ingest import Progress, fill
+from dfeas.store.filling import Progress, fill
 from dfeas.store.layout import DTYPES, Header, default_block_rows
 from dfeas.store.writing import writer
 

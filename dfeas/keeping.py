@@ -94,15 +94,19 @@ class Keeper:
     finished: bool = False
     _due: float = 0.0  # seconds since the run began
     _written: Moment | None = None
+    _then: dict[str, tuple[int, int]] = field(default_factory=dict)  # passes and bytes of each trace at the last moment
 
     def first(self, earlier: Checkpoint | None) -> None:
         """Before anything is read: what is needed to begin again."""
+        self._note_traces()
         if earlier is None:
             self._save(None)
         self._due = self._seconds() + self.every
 
     def __call__(self, moment: Moment, last: bool) -> None:
         """Write this moment when it is time, or when it is the last; it is no reason for a run to end if that fails."""
+        if not last:
+            self._note_traces()
         if moment is self._written or not (last or self._seconds() >= self._due):
             return
         began = self._seconds()
@@ -120,9 +124,20 @@ class Keeper:
     def _save(self, moment: Moment | None) -> None:
         if self.checkpoints is None:
             return
-        traces = {name: sink.size for name, sinks in self.sinks.items() for sink in sinks if isinstance(sink, TraceFile)}
+        traces = {name: self._size(name, trace) for name, trace in self._traces()}
         value = Checkpoint(self.job, self._seconds(), self.fingerprint, self.survey, moment, traces)
         self.checkpoints.save(value, self.scratch)
+
+    def _note_traces(self) -> None:
+        self._then = {name: (trace.passes, trace.size) for name, trace in self._traces()}
+
+    def _traces(self) -> Iterator[tuple[str, TraceFile]]:
+        return ((name, sink) for name, sinks in self.sinks.items() for sink in sinks if isinstance(sink, TraceFile))
+
+    def _size(self, name: str, trace: TraceFile) -> int:
+        """Bytes of a trace without a pass that is read again when the run goes on: one that came after the last moment."""
+        passes, size = self._then[name]
+        return trace.size if trace.passes == passes else size
 
     def note(self, event: str, text: str) -> None:
         """Tell all sinks."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dfeas.blas import processors
 from dfeas.certificate import Certificate, load
+from dfeas.certificate import direction as direction_of
 from dfeas.class_prediction import ClassPrediction, predict_classes
 from dfeas.engine import LocalEngine
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
@@ -23,7 +24,7 @@ from dfeas.result import CERTIFICATE, classes_of, load_result
 from dfeas.setting import open_data
 from dfeas.store import Dataset, open_source, source_of
 from dfeas.store.placing import placed
-from dfeas.store.reading import Cost
+from dfeas.store.reading import Cost, Stop, unless_stopped
 from dfeas.store.rows import rows_of
 
 Floats = NDArray[np.float64]
@@ -91,8 +92,16 @@ def predict(
     values, certificate = load_result(Path(run), soft=True), load(Path(run) / CERTIFICATE)
     if certificate.kind == "gordan":
         raise BadInputError(f"{run}: the run ended {values['verdict']} and left no direction that could predict")
+    if (values["data"] or {}).get("point") is not None:
+        raise BadInputError(
+            f"{run}: a run of a hull: its hyperplane goes through the point that was asked about, there are no classes"
+        )
     trained = _trained(values, bool(certificate.kernel), run)
-    direction = _direction(certificate, trained, kernel)
+    if certificate.kernel:
+        direction = _expansion(certificate, trained, kernel)
+    else:
+        entries = int(values["m"]) + bool(values["intercept"])
+        direction = _Direction(direction_of(Path(run) / CERTIFICATE, certificate, entries))
     dataset = open_data(X, labels, positive, False)[1]
     if dataset.m != values["m"]:
         raise BadInputError(f"{dataset.where}: points of {dataset.m} features, the run {run} had {values['m']}")
@@ -134,19 +143,19 @@ def _trained(values: dict[str, Any], needed: bool, run: str | Path) -> Dataset |
     return found
 
 
-def _direction(certificate: Certificate, trained: Dataset | None, function: Function | None) -> _Direction:
-    if not certificate.kernel:
-        return _Direction(certificate.y)
+def _expansion(certificate: Certificate, trained: Dataset | None, function: Function | None) -> _Direction:
     assert trained is not None, "a kernel needs its points"
     kernel = Kernel.from_text(certificate.kernel, function)
     points, labels = rows_of(trained, certificate.support)
     return _Direction(np.empty(0), kernel, points, certificate.weights * labels)
 
 
-def scored(dataset: Dataset, first: int, stop: int, direction: _Direction) -> tuple[Floats, NDArray[np.int8]]:
+def scored(
+    dataset: Dataset, first: int, stop: int, direction: _Direction, stopped: Stop | None = None
+) -> tuple[Floats, NDArray[np.int8]]:
     """Scores and labels of some blocks, in order."""
     found, labels, cost = [], [], Cost()
-    for block in dataset.read_blocks(range(first, stop), cost):
+    for block in unless_stopped(dataset.read_blocks(range(first, stop), cost), stopped):
         if direction.kernel is None:
             m, score = block.points.shape[1], np.empty(block.size)
             for rows in block.tiles():

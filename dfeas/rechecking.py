@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dfeas.blas import processors
 from dfeas.certificate import Certificate, load
 from dfeas.engine import LocalEngine
-from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
 from dfeas.one_vs_rest import OneVsRest, save
 from dfeas.result import CERTIFICATE, TRACE, Result, classes_of, load_result, versions
@@ -28,10 +28,10 @@ from dfeas.setting import run_folder
 from dfeas.store import Dataset, Source, open_source
 from dfeas.store.layout import fingerprint, seen_fingerprint
 from dfeas.store.places import absolute, local
-from dfeas.store.reading import Buffers, Cost
+from dfeas.store.reading import Buffers, Cost, Stop, unless_stopped
 from dfeas.termination import FEASIBLE, UNDECIDED
 from dfeas.trace import TraceFile
-from dfeas.verify import Found, Node, check_range, crc, joined
+from dfeas.verify import Found, Node, check_range, crc, joined, require_evidence
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def recheck(
     a run is written that is one of the larger data, if all verdicts hold.
 
     Raises BadInputError for a run without a verdict, or of another kind of data, CorruptDataError when the data is not that of
-    the run with points appended.
+    the run with points appended, CheckFailedError when a certificate is no evidence for its verdict.
     """
     began, path = time.monotonic(), Path(run)
     folders = classes_of(path)
@@ -98,6 +98,8 @@ def recheck(
         raise BadInputError(f"{dataset.where}: not a dfeas dataset, so nothing tells old points from new ones; solve again")
     n = int(first["n"])
     _require_prefix(path, dataset, int(first["m"]), n, [each.certificate for each in old.values()])
+    for name, each in old.items():
+        _require_evidence(path if folders is None else folders[name], name, each, dataset)
     separators = {name: each.certificate for name, each in old.items() if each.certificate.kind == "separator"}
     found, points = _on_new_points(dataset, n, list(separators.values()), memory)
     refuted = {name: each.wrong for name, each in zip(separators, found, strict=True) if each.wrong}
@@ -121,6 +123,19 @@ def _load(folder: Path) -> _Old:
     if values.get("kernel") or values["data"].get("point"):
         raise BadInputError(f"{folder}: a verdict with a kernel, or of a hull, is not rechecked; solve again")
     return _Old(values, load(folder / CERTIFICATE))
+
+
+def _require_evidence(run: Path, name: str, old: _Old, dataset: Dataset) -> None:
+    """Raise CheckFailedError when a certificate can be none of the verdict; old points are not looked at."""
+    verdict, certificate = old.values["verdict"], old.certificate
+    if certificate.kernel or certificate.kind != ("separator" if verdict == FEASIBLE else "gordan"):
+        raise CheckFailedError(f"{run}: the run claims {verdict}, its certificate is of another kind; solve again")
+    if name and certificate.view != dataset.against_rest(name).view:
+        raise CheckFailedError(f"{run}: the certificate is about another class; solve again")
+    try:
+        require_evidence(certificate, dataset)
+    except CheckFailedError as error:
+        raise CheckFailedError(f"{run}: {error}; solve again") from None
 
 
 def _require_prefix(run: Path, dataset: Dataset, m: int, n: int, certificates: Sequence[Certificate]) -> None:
@@ -167,10 +182,12 @@ def _on_new_points(dataset: Dataset, n: int, separators: list[Certificate], memo
     return looked.found, dataset.n - first * dataset.block_rows
 
 
-def _later_range(dataset: Dataset, first: int, stop: int, offset: int, certificates: tuple[Certificate, ...]) -> list[Node]:
+def _later_range(
+    dataset: Dataset, first: int, stop: int, offset: int, certificates: tuple[Certificate, ...], stopped: Stop | None = None
+) -> list[Node]:
     """The checker's look at some blocks behind the first ``offset`` ones."""
     nodes: list[Node] = []
-    for index in range(first, stop):
+    for index in unless_stopped(range(first, stop), stopped):
         ((_, _, looked),) = check_range(dataset, offset + index, offset + index + 1, certificates)
         joined(nodes, (0, index, looked))
     return nodes

@@ -72,7 +72,7 @@ def known(method: object, more: tuple[str, ...] = ()) -> str:
 def facts_of(dataset: Dataset, memory: int, tolerance: float | None = None, radius: float = 1.0) -> Facts:
     """What a method may know: a quarter of the budget is for what it keeps, as much for answers, the rest for copies."""
     size = working(dataset.dtype).itemsize
-    entries = 0.0 if dataset.entries is None else dataset.entries.count / dataset.n + dataset.intercept
+    entries = 0.0 if dataset.entries is None else int(dataset.entries.offsets[-1]) / dataset.n + dataset.intercept
     return Facts(dataset.dimension, dataset.n, memory // 4, dataset.blocks, size, tolerance, radius, entries)
 
 

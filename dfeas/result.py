@@ -154,6 +154,8 @@ def load_result(run: Path, soft: bool = False) -> dict[str, Any]:
 
     Raises BadInputError when there is none, CorruptDataError when it is damaged.
     """
+    if (run / RACE).is_file():
+        raise BadInputError(f"{run}: a race; name the folder of one of its methods")
     if not (run / RESULT).is_file():
         raise BadInputError(f"{run}: no finished run, {RESULT} is missing")
     try:

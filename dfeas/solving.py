@@ -178,7 +178,8 @@ def result_of(setting: Setting, job: Job, outcome: Outcome, why: str, reads: flo
     lower, upper = record.margin_lower, record.margin_upper
     if proved is not None:
         lower = proved.margin_lower if proved.verdict == FEASIBLE else lower
-        upper = upper if proved.verdict == FEASIBLE else proved.margin_upper
+        # the method's upper end is as good as its arithmetic: it may be below what is proved by rounding
+        upper = max(upper, lower) if proved.verdict == FEASIBLE else proved.margin_upper
     named = []
     if (
         proved is not None

@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 from dfeas.csr import csr, stacked
 from dfeas.errors import UsageError
 from dfeas.instances import KINDS
-from dfeas.store.ingest import Progress, fill
+from dfeas.store.filling import Progress, fill
 from dfeas.store.layout import Header, sparse_block_rows
+from dfeas.store.places import place
 from dfeas.store.sparse_writing import SparseWriter
 from dfeas.store.writing import output
 
@@ -153,7 +154,7 @@ def generate_texts(texts: Texts, out: str | Path, progress: Progress | None = No
     about = {"kind": texts.kind, "seed": texts.seed, "density": texts.density}
     if texts.kind in ("planted", "one-flip"):
         about["margin"] = texts.margin
-    with output(Path(out)):
-        target = SparseWriter(Path(out), texts.n, texts.m, np.dtype(texts.dtype), texts.rows)
+    with output(place(out)):
+        target = SparseWriter(place(out), texts.n, texts.m, np.dtype(texts.dtype), texts.rows)
         fill(target, texts.block, progress)
         return target.finish(("-1", "1"), about)

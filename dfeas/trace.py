@@ -37,6 +37,7 @@ class TraceFile:
 
     def __init__(self, path: Path, size: int = 0) -> None:
         self._path = path.absolute()
+        self.passes = 0  # that were written here
         with path.open("ab") as file:
             if file.tell() > size:
                 file.truncate(size)
@@ -48,6 +49,7 @@ class TraceFile:
 
     def record(self, record: Told) -> None:
         """One line a pass."""
+        self.passes += 1
         self._write({"event": "pass", **record.to_json()})
 
     def note(self, event: str, text: str, **values: Any) -> None:

@@ -21,7 +21,7 @@ from dfeas.errors import CheckFailedError
 from dfeas.kernels.bounds import UP, bounded, gamma_
 from dfeas.kernels.kernel import Function, Kernel, opposite
 from dfeas.store import Dataset
-from dfeas.store.reading import Buffers
+from dfeas.store.reading import Buffers, Stop, unless_stopped
 from dfeas.verify import WRONG, Check, Maps, check, compare, crc
 
 Floats = NDArray[np.float64]
@@ -75,11 +75,11 @@ def _check_shape(certificate: Certificate, dataset: Dataset) -> None:
 
 
 def gathered(
-    dataset: Dataset, first: int, stop: int, support: NDArray[np.int64]
+    dataset: Dataset, first: int, stop: int, support: NDArray[np.int64], stopped: Stop | None = None
 ) -> list[tuple[tuple[int, int], Floats, NDArray[np.int8]]]:
     """Of each block its checksums, and points and labels of the support in it."""
     found, buffers = [], Buffers()
-    for index in range(first, stop):
+    for index in unless_stopped(range(first, stop), stopped):
         stored: Any = dataset.points.read(index, buffers)
         label = dataset.labels.read(index, buffers)
         start = index * dataset.block_rows
@@ -135,14 +135,16 @@ def _separator(engine: Maps, dataset: Dataset, certificate: Certificate, expansi
     return Check("feasible", _level(expansion.kernel), margin, 1.0, dataset.n, 0, text)
 
 
-def scored(dataset: Dataset, first: int, stop: int, expansion: _Expansion) -> tuple[float, list[int], list[tuple[int, int]]]:
+def scored(
+    dataset: Dataset, first: int, stop: int, expansion: _Expansion, stopped: Stop | None = None
+) -> tuple[float, list[int], list[tuple[int, int]]]:
     """The least proved score, points whose score is not proved to be positive, and checksums, of some blocks."""
     least, buffers = math.inf, Buffers()
     wrong: list[int] = []
     checksums: list[tuple[int, int]] = []
     amount = expansion.amount
     size = max(1, TILE_BYTES // (8 * len(amount)))
-    for index in range(first, stop):
+    for index in unless_stopped(range(first, stop), stopped):
         stored: Any = dataset.points.read(index, buffers)
         label = dataset.labels.read(index, buffers)
         checksums.append((crc(stored), crc(label)))

@@ -134,6 +134,17 @@ def test_a_cluster_gives_the_same_certificate(
     assert (tmp_path / "here" / "certificate.npz").read_bytes() == (tmp_path / "there" / "certificate.npz").read_bytes()
 
 
+def test_threads_of_blas_change_no_bit(tmp_path: Path) -> None:
+    assert dfeas("generate", "gaussian", "data", "--features", 150, "--points", 2000, cwd=tmp_path).returncode == 0
+    found = []
+    for threads in ("1", "2"):
+        with patch.dict(os.environ, OPENBLAS_NUM_THREADS=threads):
+            done = apart("solve", "data", "--out", threads, "--eps", 1e-9, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        found.append((tmp_path / threads / "certificate.npz").read_bytes())
+    assert found[0] == found[1]
+
+
 def test_a_cluster_of_its_own_and_one_by_scheduler_file(room: Path, tmp_path: Path, client: Any) -> None:
     file = tmp_path / "scheduler.json"
     file.write_text(json.dumps(client.scheduler_info()["address"] and {"address": client.scheduler.address}))

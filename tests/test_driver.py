@@ -166,6 +166,11 @@ def test_the_time_left_follows_the_bracket() -> None:
     assert remaining_passes(records[:2], 0.01) == math.inf
 
 
+def test_the_upper_end_of_a_bracket_is_not_below_what_is_proved() -> None:
+    found = dfeas.solve(np.array([[1, 2]], np.float32), method="mirror-prox")  # in float32 |Ax| is below 1, which it is
+    assert 1 - 1e-7 < found.margin_lower <= found.margin_upper
+
+
 class Counting(LocalEngine):
     """Counts reads."""
 

@@ -1,13 +1,15 @@
 """Predictions: scores against NumPy, accuracy and confusion, errors in words."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dfeas
-from dfeas.errors import BadInputError
+from dfeas.certificate import load
+from dfeas.errors import BadInputError, CorruptDataError
 from tests.kernels.test_solve import ring
 
 
@@ -67,6 +69,14 @@ def test_what_cannot_be_predicted_is_said(planes: Path) -> None:
         dfeas.predict(planes / "run", np.ones((2, 3)), np.array(["a", "b"]))
     with pytest.raises(BadInputError, match="point 1 has entries that are not finite"):
         dfeas.predict(planes / "run", np.array([[1.0, 1, 1], [1, np.nan, 1]]))
+    dfeas.in_hull([9.0, 9, 9], planes / "data", out=planes / "hull")
+    with pytest.raises(BadInputError, match="a run of a hull"):
+        dfeas.predict(planes / "hull", planes / "data")
+    certificate = planes / "run" / "certificate.npz"
+    for y in (np.ones(3), np.full(4, np.nan)):
+        replace(load(certificate), y=y).save(certificate)
+        with pytest.raises(CorruptDataError, match="expected a direction of 4 finite entries"):
+            dfeas.predict(planes / "run", planes / "data")
     rng = np.random.default_rng(0)
     dfeas.solve(rng.standard_normal((500, 2)), rng.choice([-1, 1], 500), out=planes / "no")
     with pytest.raises(BadInputError, match="ended infeasible and left no direction"):

@@ -12,7 +12,7 @@ import pytest
 import dfeas
 from dfeas.driver import run
 from dfeas.engine import LocalEngine
-from dfeas.errors import CheckFailedError, ClusterLostError, UsageError
+from dfeas.errors import BadInputError, CheckFailedError, ClusterLostError, UsageError
 from dfeas.lane import Lane
 from dfeas.methods import METHODS, Facts
 from dfeas.scoreboard import Scoreboard
@@ -87,6 +87,8 @@ def test_the_first_verdict_ends_a_race_and_the_others_say_so(arrays: Callable[..
     assert summary["reads"] == found.reads
     assert {p.name for p in (tmp_path / "race").iterdir()} == {"race.json", *found.results}
     assert [row["method"] for row in dfeas.compare([tmp_path / "race"])] == sorted(found.results)
+    with pytest.raises(BadInputError, match="a race; name the folder of one of its methods"):
+        dfeas.verify_run(tmp_path / "race")
     with pytest.raises(UsageError, match="exists already"):
         dfeas.race(X, labels, methods=["perceptron", "winnow"], out=tmp_path / "race")
 

@@ -117,6 +117,23 @@ def test_a_race_goes_on_and_what_has_ended_stays(arrays: Callable[..., Any], tmp
     assert not (tmp_path / "run" / "checkpoint").exists()
 
 
+def test_a_run_that_was_interrupted_in_its_check_has_no_pass_twice_in_its_trace(
+    arrays: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, labels = arrays("planted", 10, 800, margin=0.02)
+
+    def interrupted(*args: Any) -> Any:
+        raise KeyboardInterrupt
+
+    dfeas.solve(X, labels, out=tmp_path / "whole")
+    with monkeypatch.context() as patched:
+        patched.setattr("dfeas.setting.check_all", interrupted)
+        assert dfeas.solve(X, labels, out=tmp_path / "run").stopped == "interrupted"
+    assert isinstance(found := dfeas.resume(tmp_path / "run", X, labels), Result)
+    assert found.verdict == "feasible"
+    assert digest(tmp_path / "run") == digest(tmp_path / "whole")
+
+
 def test_a_limit_can_be_raised_and_an_ended_run_says_that_it_has_ended(arrays: Callable[..., Any], tmp_path: Path) -> None:
     X, labels = arrays("planted", 20, 2000, margin=0.01)
     whole = dfeas.solve(X, labels, method="mirror-prox", out=tmp_path / "whole")

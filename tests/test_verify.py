@@ -63,6 +63,26 @@ def test_a_separator_is_accepted_exactly_when_it_separates(n: int, m: int, data:
             examine(marked(X), kind="separator", y=y)
 
 
+TINY = 5e-324
+
+
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [
+        ([1.4, TINY], [0, 1.0]),
+        ([1e-130, 3 * TINY], [0, 0.3]),
+        ([1e-130, TINY], [0, 0.75]),
+        ([4, 7 * TINY], [0, 1]),
+        ([1e3, 1e-310], [0, 1]),
+    ],
+)
+def test_a_margin_that_underflows_is_rounded_down(x: list[float], y: list[float]) -> None:
+    proved = examine(marked(np.array([x])), kind="separator", y=np.array(y, np.float64))
+    score = sum(Fraction(a) * Fraction(b) for a, b in zip(x, y, strict=True))
+    squares = sum(Fraction(a) ** 2 for a in x) * sum(Fraction(b) ** 2 for b in y)
+    assert Fraction(proved.margin_lower) ** 2 * squares <= score**2
+
+
 def test_cancellation_that_fools_floating_point_is_decided_exactly() -> None:
     rng = np.random.default_rng(0)
     y = rng.standard_normal(60)

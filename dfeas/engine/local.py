@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from threading import Event
 from time import perf_counter
 from typing import Any, TypeVar
@@ -48,12 +48,12 @@ class LocalEngine:
             answer = self._fold(question)
         elif isinstance(question, OnPairs):
             pairs = len(pairs_of(self.dataset, question))
-            scanned = self.map(scan_pairs, question, self._stop.is_set, self.shelf, count=pairs)
+            scanned = self.map(scan_pairs, question, self.shelf, count=pairs)
             answer, self.cost, _ = join_pairs(question, scanned)
         else:
             blocks = parts(question)[1]
             count = None if blocks is None else len(blocks)
-            answer, self.cost = join(question, self.map(scan_range, question, self.scratch, self._stop.is_set, count=count))
+            answer, self.cost = join(question, self.map(scan_range, question, self.scratch, count=count))
         if isinstance(question, OnVectors) and question.keeps is not None and self.scratch is not None:
             self.scratch.keep(question.keeps)
         self.cost.wall_seconds = perf_counter() - began
@@ -68,7 +68,10 @@ class LocalEngine:
         return question.fold.finish(carry)
 
     def map(self, function: Callable[..., R], *args: Any, count: int | None = None) -> list[R]:
-        """``function(dataset, first, stop, *args)`` over ranges of all blocks, or of ``count``, in order."""
+        """``function(dataset, first, stop, *args, stopped=...)`` over ranges of all blocks, or of ``count``, in order.
+
+        An interrupt waits for no more than the block that each thread looks at: ``stopped()`` is true then.
+        """
         self._stop.clear()
         blocks = self.dataset.blocks if count is None else count
         threads = max(1, min(self._threads, blocks))
@@ -76,10 +79,13 @@ class LocalEngine:
         ranges = cut(blocks, pieces(blocks * self.dataset.block_bytes, threads, more))
         with one_thread():
             if len(ranges) == 1:
-                return [function(self.dataset, *ranges[0], *args)]
-            futures = [self._pool.submit(function, self.dataset, first, stop, *args) for first, stop in ranges]
+                return [function(self.dataset, *ranges[0], *args, stopped=None)]
+            stopped = self._stop.is_set
+            futures = [self._pool.submit(function, self.dataset, *range_, *args, stopped=stopped) for range_ in ranges]
             try:
-                return [future.result() for future in futures]
+                done = wait(futures, return_when=FIRST_EXCEPTION).done
+                failed = [future for future in futures if future in done and future.exception() is not None]
+                return [future.result() for future in failed or futures]
             except BaseException:
                 self._stop.set()
                 for future in futures:

@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from dfeas.engine.ranges import Stop, StoppedError
 from dfeas.engine.shelf import Shelf
 from dfeas.engine.tree import Tree
 from dfeas.passes import OnPairs
 from dfeas.passes.block import Block
 from dfeas.store import Dataset
-from dfeas.store.reading import Buffers, Cost
+from dfeas.store.reading import Buffers, Cost, Stop, unless_stopped
 
 LEAST_ROWS = 2048
 """Runs are that long where they may be: meeting them then takes far longer than reading them."""
@@ -112,14 +111,12 @@ class _Held:
 
 
 def scan_pairs(
-    dataset: Dataset, first: int, stop: int, question: OnPairs, stopped: Stop | None = None, shelf: Shelf | None = None
+    dataset: Dataset, first: int, stop: int, question: OnPairs, shelf: Shelf | None = None, stopped: Stop | None = None
 ) -> tuple[Any, Cost, list[int]]:
     """Scan the pairs first .. stop-1; returns the nodes of the fixed tree, what it cost, and the blocks that were read."""
     tree, cost = Tree(question), Cost()
     held = _Held(dataset, question, cost)
-    for position, pair in enumerate(pairs_of(dataset, question)[first:stop], first):
-        if stopped is not None and stopped():
-            raise StoppedError
+    for position, pair in enumerate(unless_stopped(pairs_of(dataset, question)[first:stop], stopped), first):
         before, began = cost.read_seconds, perf_counter()
         tree.push(0, position, question.scan(*held.pair(*pair), shelf))
         cost.scan_seconds += perf_counter() - began - (cost.read_seconds - before)

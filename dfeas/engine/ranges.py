@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from threading import local
 from time import perf_counter
 from typing import Any
 
@@ -11,17 +12,13 @@ from dfeas.engine.tree import Tree
 from dfeas.passes import AnyPass, Fold, OnPairs, OnVectors, Ordered, Partial, Positive, Question, Recover, VectorPass
 from dfeas.passes.block import Block
 from dfeas.store import Dataset
-from dfeas.store.reading import Cost
+from dfeas.store.reading import Buffers, Cost, Stop, unless_stopped
 from dfeas.store.scratch import Scratch
 
-Stop = Callable[[], bool]
+_held = local()
 
 SHORT_BYTES = 16 << 20
 """Where each thread reads no more than that, a range costs more than it saves."""
-
-
-class StoppedError(Exception):
-    """The engine was told to stop in the middle of a range."""
 
 
 def pieces(size: int, threads: int, more: int) -> int:
@@ -61,11 +58,17 @@ def scan_range(
         dataset.cache.close()  # the answer may have 16 bytes for each point, and is the last that a run needs
     blocks = range(first, stop) if chosen is None else chosen[first:stop]
     tree, cost = Tree(pass_), Cost()
-    for position, partial in enumerate(_partials(dataset, blocks, question, scratch, cost), first):
-        if stopped is not None and stopped():
-            raise StoppedError
+    for position, partial in enumerate(unless_stopped(_partials(dataset, blocks, question, scratch, cost), stopped), first):
         tree.push(0, position, partial)
     return tree.nodes, cost
+
+
+def _buffers() -> Buffers:
+    """Those of this thread, used again for every range: fresh memory would cost as much as reading into it."""
+    found: Buffers | None = getattr(_held, "buffers", None)
+    if found is None:
+        found = _held.buffers = Buffers()
+    return found
 
 
 def _partials(
@@ -83,7 +86,7 @@ def _partials(
         return
     pass_: Any = parts(question)[0]
     # a sample is read by whoever is free, who need not be the one that reads these blocks later
-    for block in dataset.read_blocks(blocks, cost, keep=not isinstance(question, Partial)):
+    for block in dataset.read_blocks(blocks, cost, not isinstance(question, Partial), _buffers()):
         began = perf_counter()
         partial = pass_.scan(block)
         cost.scan_seconds += perf_counter() - began

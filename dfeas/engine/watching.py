@@ -17,9 +17,6 @@ from dfeas.engine.clusters import LOST
 from dfeas.errors import UsageError
 from dfeas.termination import Told
 
-TOPIC = "dfeas"
-"""Of events: ``Client.get_events("dfeas")``."""
-
 CLOSE_SECONDS = 5.0
 """How long the end of a run waits for a cluster that does not listen."""
 
@@ -27,7 +24,8 @@ logger = logging.getLogger("dfeas")
 
 
 class ClusterLog:
-    """Tells a cluster what a run does: an event each, and a line in the log of the scheduler, which need not know dfeas.
+    """Tells a cluster what a run does: an event each, ``Client.get_events("dfeas")``, and a line in the log of the scheduler,
+    which need not know dfeas.
 
     It is told by a thread of its own, so that no pass waits for it; a cluster that is lost is told nothing.
     """

@@ -70,7 +70,7 @@ class Held:
 
 def scan_kept(dataset: Dataset, first: int, stop: int, question: OnPairs, run: str, budget: int) -> tuple[Any, Cost, list[int]]:
     """``scan_pairs`` with the shelf of a run."""
-    return scan_pairs(dataset, first, stop, question, None, _shelf_of(run, budget))
+    return scan_pairs(dataset, first, stop, question, _shelf_of(run, budget))
 
 
 def _shelf_of(run: str, budget: int) -> Shelf:

@@ -28,6 +28,7 @@ from dfeas.passes.points import (
     longest,
     nbytes,
     norms,
+    picked,
     tile,
     working,
 )
@@ -186,7 +187,7 @@ class Block:
         ``rows`` are rows of this block, ``y`` has length ``dimension``.
         """
         m = self.points.shape[1]
-        scores = dots(self.points[rows], y[:m])
+        scores = dots(picked(self.points, rows), y[:m])
         if self.intercept:
             scores += y[m]
         return np.asarray(scores * self.sides.scale(rows))

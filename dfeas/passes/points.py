@@ -6,6 +6,7 @@ Entries are stored in their own type and worked on in float32 where that holds e
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from threading import local
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -41,6 +42,7 @@ SQUARED = 1 << 14
 _converted = local()  # a buffer for each thread: fresh memory for each tile would cost as much as the product
 
 
+@lru_cache(maxsize=32)
 def working(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """float32 or float64: the narrowest type in which products see the entries exactly."""
     return np.dtype(np.float32 if dtype.name in (*LOW, "float32") else np.float64)
@@ -130,6 +132,11 @@ def _product_rows(points: Array, k: int) -> list[slice]:
     t, m = points.shape
     rows = t if k == 1 else max(16, UNPACKED // (m * k))
     return [slice(first, first + rows) for first in range(0, t, rows)]
+
+
+def picked(points: Points, rows: Indices) -> Points:
+    """Some points, in the order given."""
+    return points[rows] if is_dense(points) else csr.picked(points, rows)
 
 
 def dots(points: Points, y: Floats) -> Floats:

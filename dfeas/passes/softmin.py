@@ -137,9 +137,12 @@ class Softmin:
         partial.total[live] += weights.sum(axis=1)
         weights *= factor
         m = points.shape[1]
-        moment = partial.moment[live]
-        add_combinations(moment[:, :m], weights, points)
-        partial.moment[live] = moment
+        if live.size == len(partial.moment):
+            add_combinations(partial.moment[:, :m], weights, points)
+        else:
+            moment = partial.moment[live]
+            add_combinations(moment[:, :m], weights, points)
+            partial.moment[live] = moment
         if intercept:
             partial.moment[live, m] += weights.sum(axis=1)
 

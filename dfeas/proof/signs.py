@@ -38,7 +38,7 @@ def signs(points: Floats, y: Floats) -> tuple[NDArray[np.int8], Floats]:
         chosen = left[first : first + rows]
         exact = Dyadic.of(points[chosen]) @ exact_y
         sign[chosen] = exact.sign()
-        least[chosen] = np.abs(exact.floats()) / UP
+        least[chosen] = np.maximum(np.abs(exact.floats()) - TINY, 0.0) / UP
     return sign, least
 
 

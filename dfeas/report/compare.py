@@ -79,6 +79,10 @@ def table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def warning(rows: Sequence[Mapping[str, Any]]) -> str:
-    """One sentence when the runs are not about the same data; empty when they are."""
+    """One sentence when the runs are not about the same points and labels; empty when they are."""
     marks = {row["fingerprint"] for row in rows}
-    return f"these runs are on {len(marks)} different datasets: their fingerprints differ" if len(marks) > 1 else ""
+    return (
+        f"these runs are on {len(marks)} different sets of points and labels: their fingerprints differ"
+        if len(marks) > 1
+        else ""
+    )

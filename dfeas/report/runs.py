@@ -77,6 +77,8 @@ def load_run(name: str, folder: Path) -> Run:
     certificate = load_certificate(folder / CERTIFICATE) if (folder / CERTIFICATE).exists() else None
     if certificate is not None and certificate.fingerprint != values["fingerprint"]:
         raise CorruptDataError(f"{folder}: {CERTIFICATE} and {RESULT} are of different data")
+    if certificate is not None and certificate.kind == "gordan" and not (certificate.weights > 0).any():
+        raise CorruptDataError(f"{folder / CERTIFICATE}: damaged: no point has a weight")
     return Run(folder, name, values, records, notes, certificate)
 
 

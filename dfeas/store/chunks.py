@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import zarr.storage
@@ -42,27 +42,29 @@ def check_codecs(array: Any, path: Place | str) -> None:
 
 def direct_reader(name: str, path: Place, array: Any, block_rows: int, cache_dir: str = "") -> RowReader | None:
     """A direct reader when the chunks are plain files, one a block; objects may be kept in ``cache_dir``."""
-    if isinstance(path, Path):
-        return file_reader(name, path, array, block_rows)
-    found = _plain(array, block_rows)
+    found = plain_chunks(array, block_rows)
     if found is None:
         return None
+    if isinstance(path, Path):
+        return DirectReader(name, path, *found)
     from dfeas.store.objects.distance import object_reader
 
     return object_reader(name, path, *found, cache_dir)
 
 
-def file_reader(name: str, path: Path, array: Any, block_rows: int) -> DirectReader | None:
-    """The same of an array on this machine."""
-    found = _plain(array, block_rows)
-    return None if found is None else DirectReader(name, path, *found)
+class Plain(NamedTuple):
+    """What a direct reader needs to know of chunks."""
+
+    key: Callable[[int], str]  # chunk -> its name in the folder
+    n: int
+    block_rows: int
+    row: tuple[int, ...]  # shape of a row
+    dtype: np.dtype[Any]
+    trailer: int  # bytes of checksum after the entries
 
 
-_Plain = tuple[Callable[[int], str], int, int, tuple[int, ...], np.dtype[Any], int]
-
-
-def _plain(array: Any, block_rows: int) -> _Plain | None:
-    """What a direct reader needs to know, from the names of chunks on, when they are plain, one a block."""
+def plain_chunks(array: Any, block_rows: int) -> Plain | None:
+    """Of an array whose chunks are its entries as they are, one chunk a block; None for others."""
     meta = array.metadata.to_dict()
     codecs = [codec["name"] for codec in meta["codecs"]]
     endian = (meta["codecs"][0].get("configuration") or {}).get("endian", "little")
@@ -78,7 +80,7 @@ def _plain(array: Any, block_rows: int) -> _Plain | None:
     # the text around the index is the same for all chunks, and asking for each key would take longer than a stat
     before, after = str(array.metadata.encode_chunk_key((PLACE, *(0,) * (array.ndim - 1)))).split(str(PLACE))
     shape = array.shape[0], block_rows, tuple(array.shape[1:]), array.dtype
-    return lambda index: f"{before}{index}{after}", *shape, 4 if "crc32c" in codecs else 0
+    return Plain(lambda index: f"{before}{index}{after}", *shape, 4 if "crc32c" in codecs else 0)
 
 
 def slice_reader(reader: SliceReader, path: Place, array: Any) -> RowReader:

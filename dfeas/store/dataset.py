@@ -239,12 +239,17 @@ class Dataset:
             blocks = range(self.blocks)
         return sum(mark(i, (int(self.expected[i, 0]), int(self.expected[i, 1]))) for i in blocks) % 2**64
 
-    def read_blocks(self, indices: Sequence[int], cost: Cost, keep: bool = False) -> Iterator[Block]:
+    def read_blocks(
+        self, indices: Sequence[int], cost: Cost, keep: bool = False, buffers: Buffers | None = None
+    ) -> Iterator[Block]:
         """Some blocks in the order given, reading ahead; adds points, bytes and waiting time to ``cost``.
 
-        With ``keep`` they fill the cache, where there is one.
+        With ``keep`` they fill the cache, where there is one. They may be views of ``buffers``, where these are given.
         """
-        blocks = (self._advised if self.points.overlaps else self._prefetched)(indices, cost, keep)
+        if self.points.overlaps:
+            blocks = self._advised(indices, cost, keep, Buffers() if buffers is None else buffers)
+        else:
+            blocks = self._prefetched(indices, cost, keep)
         while True:
             began = perf_counter()
             block = next(blocks, None)
@@ -253,8 +258,8 @@ class Dataset:
                 return
             yield block
 
-    def _advised(self, indices: Sequence[int], cost: Cost, keep: bool) -> Iterator[Block]:
-        buffers, kept, far = Buffers(), self.cache if self.cache is not None else (), self.points.distant
+    def _advised(self, indices: Sequence[int], cost: Cost, keep: bool, buffers: Buffers) -> Iterator[Block]:
+        kept, far = self.cache if self.cache is not None else (), self.points.distant
         if far or indices[0] in kept:
             # storage works while blocks are scanned that are here already
             for coming in [index for index in indices if index not in kept][:AHEAD]:

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError
 
+FEW = 4
+"""Classes that are looked for one after the other."""
+
 _RUN = 1 << 20
 _MOST_CLASSES = 1000
 
@@ -53,6 +56,19 @@ def plain(value: Any) -> str:
     return str(value)
 
 
+def distinct(values: NDArray[Any]) -> list[Any]:
+    """The different values of an array; of a few, each of which takes a look at the rest, faster than sorting or hashing."""
+    values = values.reshape(-1)
+    found: list[Any] = []
+    other = np.ones(len(values), np.bool_)
+    while len(found) < FEW and other.any():
+        value = values[other.argmax()]
+        found.append(value.item() if isinstance(value, np.generic) else value)
+        other &= values != value
+    found += np.unique(values[other]).tolist()
+    return found
+
+
 def require_usable(labels: NDArray[Any], where: str) -> None:
     """Raise BadInputError for labels that are no numbers, booleans or strings."""
     usable = labels.dtype.kind in "biufUST" or (
@@ -77,7 +93,7 @@ def map_labels(labels: Any, n: int, positive: str | None, where: str, many: bool
             at = first + int(np.flatnonzero(~np.isfinite(run.reshape(-1)))[0])
             raise BadInputError(f"{where}: the label of point {at} is not a finite number; remove or correct it")
         require_usable(run, where)
-        found.update(np.unique(run).tolist())
+        found.update(distinct(run))
         if len(found) > _MOST_CLASSES:
             raise BadInputError(f"{where}: more than {_MOST_CLASSES} different labels; is this the label array?")
     return choose(found, n, positive, where, many)

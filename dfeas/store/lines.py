@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO
 
+import numpy as np
+
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.store.places import Place
 from dfeas.store.sources import DAMAGE
@@ -53,10 +55,10 @@ class TextFile:
                     rest += content
                     self._refuse_long(number, rest)
                     continue
-                text, rest = (rest + content[:cut], content[cut:]) if content else (rest, b"")
+                text, rest = (b"".join((rest, memoryview(content)[:cut])), content[cut:]) if content else (rest, b"")
                 if text:
                     yield Lines(number, text)
-                    number += text.count(b"\n")
+                    number += int(np.count_nonzero(np.frombuffer(text, np.uint8) == ord("\n")))
                 if not content:
                     return
 

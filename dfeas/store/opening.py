@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.passes.survey import checksum
 from dfeas.store.across import Across, View
-from dfeas.store.chunks import check_codecs, direct_reader, file_reader, files_of, rows_of_whole_chunks, slice_reader
+from dfeas.store.chunks import check_codecs, direct_reader, files_of, rows_of_whole_chunks, slice_reader
 from dfeas.store.dataset import Dataset
 from dfeas.store.labels import LabelMap, map_labels
 from dfeas.store.layout import (
@@ -36,7 +36,9 @@ from dfeas.store.picked import open_mask, picked
 from dfeas.store.places import Place, place, speaking, zarr_store
 from dfeas.store.reading import PointReader, RowReader, SliceReader
 from dfeas.store.seen_from import SeenFrom
-from dfeas.store.sparse import CsrFiles, CsrRows, Entries, EntryFiles
+from dfeas.store.sparse import CsrRows, Entries, index_size
+from dfeas.store.sparse_opening import ARRAYS as SPARSE_ARRAYS
+from dfeas.store.sparse_opening import open_sparse
 from dfeas.store.zarr2 import is_zarr2, open_zarr2
 
 
@@ -153,7 +155,7 @@ def _open_dataset(path: Place, source: Source) -> Dataset:
     try:
         header = Header.from_json(group.attrs[ATTRIBUTE], str(path))
         sparse = header.entries is not None
-        names = ("X/data", "X/indices", "X/indptr", "offset") if sparse else ("X",)
+        names = SPARSE_ARRAYS if sparse else ("X",)
         arrays = {name: group[name] for name in (*names, "label", "norm", "checksum")}
     except (KeyError, ValueError, TypeError, AttributeError, zarr.errors.BaseZarrError):
         raise CorruptDataError(f"{path}: the dataset's attributes or arrays are missing; ingest it again") from None
@@ -188,13 +190,14 @@ def _open_dataset(path: Place, source: Source) -> Dataset:
         direct = direct_reader(name, folder, array, rows, source.cache_dir) if source.direct else None
         return direct or slice_reader(SliceReader(str(folder), array, header.n, rows, array.dtype), folder, array)
 
+    stored = open_sparse(path, arrays, header) if sparse else None
     return Dataset(
         where=str(path),
         n=header.n,
         m=header.m,
         dtype=np.dtype(header.dtype),
         block_rows=header.block_rows,
-        points=_csr_files(path, arrays, header) if sparse else reader("X"),
+        points=reader("X") if stored is None else stored.points,
         labels=reader("label"),
         stored_norms=reader("norm"),
         classes=header.classes,
@@ -202,7 +205,7 @@ def _open_dataset(path: Place, source: Source) -> Dataset:
         expected=expected,
         header=header,
         fingerprint=header.fingerprint,
-        entries=_entries(header, arrays) if sparse else None,
+        entries=None if stored is None else stored.entries,
     )
 
 
@@ -232,39 +235,6 @@ def _mapped(labels: Any, n: int, source: Source, where: str) -> tuple[LabelMap, 
     for first in range(0, n, 1 << 20):
         label[first : first + (1 << 20)] = mapping(np.asarray(labels[first : first + (1 << 20)]).reshape(-1))
     return mapping, label
-
-
-def _entries(header: Header, arrays: dict[str, Any]) -> Entries:
-    count, most = header.entries or 0, header.block_entries or 0
-    sizes = np.dtype(header.dtype).itemsize, arrays["X/indices"].dtype.itemsize
-    return Entries.of(header.n, count, most, header.block_rows, *sizes)
-
-
-def _csr_files(path: Place, arrays: dict[str, Any], header: Header) -> CsrFiles:
-    """The reader of a sparse dataset. Raises CorruptDataError when it is not stored as dfeas does."""
-    if not isinstance(path, Path):
-        raise BadInputError(f"{path}: sparse points are not read from object stores; copy the dataset to this machine")
-    broken = CorruptDataError(f"{path}: X is not stored as its ingest did; ingest it again")
-    try:
-        offsets = np.asarray(arrays["offset"][:], np.int64)
-    except (ValueError, RuntimeError, OSError) as error:
-        raise CorruptDataError(f"{path}: the list of offsets cannot be read: {error}; ingest it again") from None
-    sizes = np.diff(offsets)
-    if offsets[0] != 0 or offsets[-1] != header.entries or sizes.min() < 0 or sizes.max() != header.block_entries:
-        raise CorruptDataError(f"{path}: the list of offsets is damaged; ingest it again")
-    wanted = {"X/data": (header.dtype,), "X/indices": ("int32", "int64"), "X/indptr": ("int64",)}
-    readers = {}
-    for name, dtypes in wanted.items():
-        array = arrays[name]
-        readers[name] = file_reader(name, path / name, array, array.chunks[0])
-        if readers[name] is None or array.dtype.name not in dtypes or array.chunks[0] < 1:
-            raise broken
-    data, indices, indptr = readers.values()
-    assert data is not None and indices is not None and indptr is not None  # noqa: PT018 - checked above
-    if indptr.block_rows != header.block_rows:
-        raise broken
-    both = [EntryFiles(each.name, each.folder, each.key, each.dtype, each.block_rows, each.trailer) for each in (data, indices)]
-    return CsrFiles(str(path), header.n, header.m, header.block_rows, offsets, both[0], both[1], indptr)
 
 
 def check_shape(shape: tuple[int, ...] | None, where: str) -> tuple[int, int]:
@@ -376,10 +346,9 @@ def _from_sparse(X: Any, labels: Any, source: Source) -> Dataset:
     if not matrix.has_canonical_format:
         matrix = matrix.copy() if matrix is X else matrix
         matrix.sum_duplicates()
-    index_size = 4 if m < 2**31 else 8
-    rows = sparse_block_rows(matrix.nnz / n, dtype.itemsize + index_size, n)
+    rows = sparse_block_rows(matrix.nnz / n, dtype.itemsize + index_size(m), n)
     ends = np.append(matrix.indptr[:-1:rows], matrix.indptr[-1])
-    entries = Entries.of(n, int(matrix.nnz), int(np.diff(ends).max()), rows, dtype.itemsize, index_size)
+    entries = Entries.of(n, ends.astype(np.int64), rows, dtype.itemsize, index_size(m))
     points = CsrRows(matrix, rows, dtype, cast)
     return replace(_assemble("X", points, n, m, dtype, rows, labels, source), entries=entries)
 

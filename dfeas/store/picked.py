@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.passes.points import Points, stacked
+from dfeas.passes.points import picked as picked_rows
 from dfeas.store.dataset import AHEAD, Dataset
-from dfeas.store.reading import AnyArray, Buffers, Cost, SliceReader
+from dfeas.store.reading import Buffers, Cost, SliceReader
+from dfeas.store.sparse import Entries, index_size
 
 
 @dataclass(frozen=True)
@@ -47,19 +51,35 @@ class Picked:
                 low, high = np.searchsorted(here, [begin, begin + part.block_rows])
                 yield part, int(block), here[low:high] - begin
 
-    def read(self, index: int, buffers: Buffers) -> AnyArray:
+    def read(self, index: int, buffers: Buffers) -> Points:
         """Gather a block."""
-        rows = min(self.block_rows, self.n - index * self.block_rows)
         first = self.parts[0]
+        if first.entries is not None:
+            return stacked([picked_rows(points, chosen) for points, chosen in self._gathered(index, buffers)])
+        rows = min(self.block_rows, self.n - index * self.block_rows)
         out = buffers.take("picked", rows * first.m * first.dtype.itemsize).view(first.dtype).reshape(rows, first.m)
-        done, pieces = 0, list(self._pieces(index))
+        done = 0
+        for points, chosen in self._gathered(index, buffers):
+            out[done : done + len(chosen)] = picked_rows(points, chosen)
+            done += len(chosen)
+        return out
+
+    def _gathered(self, index: int, buffers: Buffers) -> Iterator[tuple[Points, NDArray[np.int64]]]:
+        """Blocks of the stores, and the rows that are wanted of each; a block is read over by the next one."""
+        pieces = list(self._pieces(index))
         self._ask(pieces[:AHEAD])
         for place, (part, block, chosen) in enumerate(pieces):
             self._ask(pieces[place + AHEAD : place + AHEAD + 1])
-            points = part.read(block, buffers, Cost()).points
-            out[done : done + len(chosen)] = points[chosen]
-            done += len(chosen)
-        return out
+            yield part.read(block, buffers, Cost()).points, chosen
+
+    def entries(self) -> Entries | None:
+        """How much sparse points store: what blocks of the stores do, in the share in which their rows are wanted."""
+        if any(part.entries is None for part in self.parts):
+            return None
+        blocks = range(-(-self.n // self.block_rows))
+        sizes = [sum(_average(part, block) * len(chosen) for part, block, chosen in self._pieces(index)) for index in blocks]
+        offsets = np.cumsum([0, *map(ceil, sizes)])
+        return Entries.of(self.n, offsets, self.block_rows, self.parts[0].dtype.itemsize, index_size(self.parts[0].m))
 
     def _ask(self, pieces: Sequence[tuple[Dataset, int, NDArray[np.int64]]]) -> None:
         """Have blocks of object stores fetched."""
@@ -89,9 +109,8 @@ def picked(parts: Sequence[Dataset], mask: Any = None) -> Dataset:
                 raise BadInputError(
                     f"{part.where}: its {_NAMES[name]} are {now}, those of {first.where} {was}; ingest them alike"
                 )
-    for part in parts:
-        if part.entries is not None:
-            raise BadInputError(f"{part.where}: sparse; points are picked from dense data only")
+        if (first.entries is None) != (part.entries is None):
+            raise BadInputError(f"{part.where}: one of it and {first.where} is sparse, the other dense; ingest them alike")
     starts = np.cumsum([0, *(part.n for part in parts)])
     total = int(starts[-1])
     where = " and ".join(part.where for part in parts)
@@ -100,19 +119,28 @@ def picked(parts: Sequence[Dataset], mask: Any = None) -> Dataset:
     labels = first.signs(np.concatenate([label for part in parts for label in _labels(part)]))
     labels = labels if rows is None else labels[rows]
     block_rows = min(n, first.block_rows)
+    points = Picked(tuple(parts), starts, rows, n, block_rows)
     return Dataset(
         where=where,
         n=n,
         m=first.m,
         dtype=first.dtype,
         block_rows=block_rows,
-        points=Picked(tuple(parts), starts, rows, n, block_rows),
+        points=points,
         labels=SliceReader("label", labels, n, block_rows, labels.dtype, overlaps=True),
         stored_norms=None,
         classes=first.classes,
         intercept=first.intercept,
         numbers=rows,
+        entries=points.entries(),
     )
+
+
+def _average(part: Dataset, block: int) -> float:
+    """Entries of a row of a sparse block, on average."""
+    assert part.entries is not None, "sparse points have entries"
+    first, stop = part.entries.offsets[block : block + 2].tolist()
+    return float(stop - first) / min(part.block_rows, part.n - block * part.block_rows)
 
 
 def _labels(part: Dataset) -> Iterator[NDArray[Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -16,6 +16,21 @@ from dfeas.passes.points import Points
 
 AnyArray = NDArray[Any]
 T = TypeVar("T", covariant=True)
+V = TypeVar("V")
+
+Stop = Callable[[], bool]
+
+
+class StoppedError(Exception):
+    """A look at some blocks was told to stop."""
+
+
+def unless_stopped(values: Iterable[V], stopped: Stop | None) -> Iterator[V]:
+    """The values, one for each block. Raises StoppedError when it is asked between two of them, and the answer is yes."""
+    for value in values:
+        if stopped is not None and stopped():
+            raise StoppedError
+        yield value
 
 
 class Buffers:

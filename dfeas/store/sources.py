@@ -22,7 +22,7 @@ from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.store.opening import _open_array
 from dfeas.store.places import Place, seekable
 from dfeas.store.reading import Buffers
-from dfeas.store.sparse_sources import PARTS, SparseRows, kind_and_shape, of_scipy, require_csr
+from dfeas.store.sparse_sources import PARTS, SparseRows, in_memory, kind_and_shape, of_scipy, require_csr
 from dfeas.store.zarr2 import is_zarr2, open_zarr2
 
 # what zipfile, zlib and NumPy raise on archives with damaged bytes
@@ -139,7 +139,7 @@ def open_rows(path: Any, name: str) -> Iterator[Any]:
     ``path`` is a place, or an array of Python; ``name`` a member of .npz, a dataset of HDF5, ignored for others.
     """
     if is_array(path):
-        yield _StoredRows(path, "the array")
+        yield in_memory(path) if hasattr(path, "tocsr") else _StoredRows(path, "the array")
         return
     if not path.exists():
         raise BadInputError(f"{path}: no such file or folder")

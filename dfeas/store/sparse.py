@@ -11,14 +11,14 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.csr import csr
 from dfeas.errors import CorruptDataError
-from dfeas.store.reading import Buffers, DirectReader, stamp_of
+from dfeas.store.reading import Buffers, RowReader, stamp_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -31,15 +31,46 @@ CHUNK_ENTRIES = 1 << 20
 class Entries:
     """How much a sparse matrix stores."""
 
-    count: int  # stored entries
+    offsets: NDArray[np.int64]  # (blocks + 1,) where the entries of each block begin
     bytes: int  # of data, indices and indptr
     block_bytes: int  # of the largest block
 
     @classmethod
-    def of(cls, n: int, count: int, most: int, block_rows: int, itemsize: int, index_size: int) -> Entries:
-        """From n points, entries in all and of the largest block."""
+    def of(cls, n: int, offsets: NDArray[np.int64], block_rows: int, itemsize: int, index_size: int) -> Entries:
+        """Of n points in blocks of ``block_rows``."""
         entry, pointer = itemsize + index_size, 8
-        return cls(count, count * entry + n * pointer, most * entry + block_rows * pointer)
+        most = int(np.diff(offsets).max())
+        return cls(offsets, int(offsets[-1]) * entry + n * pointer, most * entry + block_rows * pointer)
+
+
+def pieces(chunk: int, first: int, stop: int) -> Iterator[tuple[int, int, int]]:
+    """(chunk, first entry in it, entries) of the chunks, of ``chunk`` entries each, with the entries first .. stop-1."""
+    while first < stop:
+        index, within = divmod(first, chunk)
+        count = min(chunk - within, stop - first)
+        yield index, within, count
+        first += count
+
+
+class EntryReader(Protocol):
+    """One array of entries in chunks."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the entries."""
+
+    @property
+    def chunk(self) -> int:
+        """Entries of a chunk."""
+
+    def read(self, first: int, stop: int, buffers: Buffers) -> NDArray[Any]:
+        """Entries first .. stop-1, maybe in a buffer. Raises CorruptDataError when a chunk is missing or has another size."""
+
+    def advise(self, first: int, stop: int) -> None:
+        """Say that they will soon be read."""
+
+    def stamps(self, first: int, stop: int) -> tuple[int, ...]:
+        """Numbers that change when what holds these entries does."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +86,8 @@ class EntryFiles:
 
     def _pieces(self, first: int, stop: int) -> Iterator[tuple[str, int, int]]:
         """(path, first entry in it, entries) of the chunks with the entries first .. stop-1."""
-        while first < stop:
-            index, within = divmod(first, self.chunk)
-            count = min(self.chunk - within, stop - first)
+        for index, within, count in pieces(self.chunk, first, stop):
             yield f"{self.folder}/{self.key(index)}", within, count
-            first += count
 
     def read(self, first: int, stop: int, buffers: Buffers) -> NDArray[Any]:
         """Entries first .. stop-1. Raises CorruptDataError when a chunk is missing or has another size."""
@@ -112,17 +140,17 @@ class EntryFiles:
 
 
 @dataclass(frozen=True)
-class CsrFiles:
-    """Blocks of a sparse matrix in plain files."""
+class CsrChunks:
+    """Blocks of a sparse matrix in plain chunks."""
 
     where: str
     n: int
     features: int
     block_rows: int
     offsets: NDArray[np.int64]  # (blocks + 1,) where the entries of each block begin
-    data: EntryFiles
-    indices: EntryFiles
-    indptr: DirectReader
+    data: EntryReader
+    indices: EntryReader
+    indptr: RowReader
 
     overlaps = True
     distant = False
@@ -140,7 +168,7 @@ class CsrFiles:
         np.subtract(starts, first, out=indptr[:rows])
         indptr[rows] = stop - first
         unsigned = indices.view(np.dtype(f"u{indices.dtype.itemsize}"))  # a negative index is a large one
-        sane = indptr[0] == 0 and (np.diff(indptr) >= 0).all()
+        sane = indptr[0] == 0 and bool((indptr[:-1] <= indptr[1:]).all())
         if not sane or (len(indices) and int(unsigned.max()) >= self.features):
             raise CorruptDataError(
                 f"{self.where}: block {index} of X is damaged: its {'indices' if sane else 'indptr'} are out of range; "
@@ -185,6 +213,11 @@ class CsrRows:
 
     def stamp(self, index: int) -> None:
         """There is no file to look at."""
+
+
+def index_size(features: int) -> int:
+    """Bytes of an index."""
+    return 4 if features < 2**31 else 8
 
 
 def block_of(data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[np.int64], features: int) -> csr_array:

@@ -57,6 +57,12 @@ class SparseRows:
         return block_of(data, indices, indptr - indptr[0], self.shape[1])
 
 
+def in_memory(matrix: Any) -> SparseRows:
+    """Of any sparse matrix of SciPy."""
+    rows = matrix.tocsr()
+    return SparseRows({part: getattr(rows, part) for part in PARTS}, rows.shape, "the matrix")
+
+
 def of_scipy(members: list[str]) -> bool:
     """Whether the members of an .npz file are those of ``scipy.sparse.save_npz``."""
     return {"format", "shape"} <= set(members)

@@ -9,8 +9,7 @@ OUT/offset         (blocks + 1,) int64: where the entries of each block begin
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -20,8 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError
-from dfeas.store.sparse import CHUNK_ENTRIES
-from dfeas.store.writing import DatasetWriter
+from dfeas.store.dataset import Dataset
+from dfeas.store.places import Place, put
+from dfeas.store.reading import Buffers
+from dfeas.store.sparse import CHUNK_ENTRIES, CsrChunks
+from dfeas.store.writing import DatasetWriter, created
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -30,75 +32,91 @@ ENCODING = {"encoding-type": "csr_matrix", "encoding-version": "0.1.0"}
 
 
 class _Appended:
-    """An array that is written chunk by chunk from its first entry on, with running checksums."""
+    """An array that is written chunk by chunk from its first entry on, with running checksums; one chunk is in memory."""
 
-    def __init__(self, folder: Path, dtype: np.dtype[Any]) -> None:
-        folder.mkdir(parents=True)
-        self.folder, self.dtype, self.count = folder, dtype, 0
+    def __init__(self, folder: Place, dtype: np.dtype[Any]) -> None:
+        if isinstance(folder, Path):
+            folder.mkdir(parents=True)
+        self.folder, self.dtype, self.chunk = folder, dtype, CHUNK_ENTRIES
+        self.count = 0
+        self._parts: list[NDArray[Any]] = []  # of the chunk that has begun
         self._crc = 0
 
     def append(self, values: NDArray[Any]) -> None:
         """More entries."""
         values = np.ascontiguousarray(values, self.dtype.newbyteorder("<"))
         while len(values):
-            index, within = divmod(self.count, CHUNK_ENTRIES)
-            some, values = values[: CHUNK_ENTRIES - within], values[CHUNK_ENTRIES - within :]
+            some, values = np.split(values, [self.chunk - self.count % self.chunk])
             self._crc = crc32c.crc32c(some.view(np.uint8), self._crc)
-            with (self.folder / f"c.{index}").open("ab") as file:
-                file.write(some.data)
-                self.count += len(some)
-                if self.count % CHUNK_ENTRIES == 0:
-                    self._end(file)
+            self._parts.append(some.copy())
+            self.count += len(some)
+            if self.count % self.chunk == 0:
+                self._put(self.count // self.chunk - 1)
 
-    def _end(self, file: Any) -> None:
-        file.write(self._crc.to_bytes(4, "little"))
-        self._crc = 0
+    def _put(self, index: int) -> None:
+        put(self.folder / f"c.{index}", *(part.data for part in self._parts), self._crc.to_bytes(4, "little"))
+        self._parts, self._crc = [], 0
 
     def finish(self) -> int:
         """End the last chunk, which is filled up unless it is the only one; returns entries of a chunk."""
-        index, within = divmod(self.count, CHUNK_ENTRIES)
-        if within:
-            if index:
-                self.append(np.zeros(CHUNK_ENTRIES - within, self.dtype))
-            else:
-                with (self.folder / "c.0").open("ab") as file:
-                    self._end(file)
-        return CHUNK_ENTRIES if index else max(1, within)
+        index, within = divmod(self.count, self.chunk)
+        if within and index:
+            self.append(np.zeros(self.chunk - within, self.dtype))
+        elif within:
+            self._put(0)
+        return self.chunk if index else max(1, within)
+
+
+@dataclass(frozen=True)
+class Before:
+    """What stands before the first entry that is written, in an array that is continued."""
+
+    count: int  # entries
+    chunk: int  # entries of a chunk
+    data: NDArray[Any]  # those of the chunk that is not full
+    indices: NDArray[Any]
+
+    @classmethod
+    def of(cls, old: Dataset, kept: int) -> Before:
+        """The first ``kept`` blocks of a sparse dataset on this machine."""
+        points = old.points
+        assert isinstance(points, CsrChunks), "the points of a sparse dataset on this machine"
+        count, stored, chunk = int(points.offsets[kept]), int(points.offsets[-1]), points.data.chunk
+        if stored <= chunk:  # the only chunk was not filled up
+            chunk = max(chunk, CHUNK_ENTRIES)
+        first = count // chunk * chunk
+        return cls(count, chunk, *(each.read(first, count, Buffers()) for each in (points.data, points.indices)))
 
 
 class SparseWriter(DatasetWriter):
     """Takes blocks (b, m) as CSR matrices with ascending indices; those that come early wait for the others."""
 
-    def __init__(
-        self,
-        path: Path,
-        n: int,
-        m: int,
-        dtype: np.dtype[Any],
-        block_rows: int,
-        names: Sequence[str] | None = None,
-        label: np.dtype[Any] | type = np.int8,
-        provisional: bool = False,
-    ) -> None:
-        super().__init__(path, n, m, dtype, block_rows, names, label, provisional)
-        self._folder = path
-        index = np.dtype(np.int32 if m < 2**31 else np.int64)
-        self._data, self._indices = _Appended(path / "part" / "data", self.dtype), _Appended(path / "part" / "indices", index)
+    def _create_points(self) -> None:
+        """Chunks are written as they fill; the metadata of X is made at the end, when lengths are known."""
+        index = np.dtype(np.int32 if self.m < 2**31 else np.int64)
+        self._data = _Appended(self.path / "X" / "data", self.dtype)
+        self._indices = _Appended(self.path / "X" / "indices", index)
+        if isinstance(self.path, Path):
+            (self.path / "X" / "indptr").mkdir()
         self._offsets = [0]
+        self._short: NDArray[np.int64] = np.empty(0, np.int64)  # where rows begin in a last block that is not full
         self._waiting: dict[int, csr_array] = {}
         self._lock = Lock()
-        (path / "part" / "indptr").mkdir()
 
-    def _create_points(self) -> None:
-        """The arrays of X are made at the end, when their lengths are known."""
+    def follow(self, before: Before) -> None:
+        """Go on behind other entries: chunks are numbered as if these had been written, too."""
+        self._offsets = [before.count]
+        for appended, values in ((self._data, before.data), (self._indices, before.indices)):
+            appended.chunk, appended.count = before.chunk, before.count - len(values)
+            appended.append(values)
 
     def _resize_points(self) -> None:
-        """As above."""
+        """Nothing to do: as above."""
 
     def _check(self, index: int, points: Any) -> None:
         """Raise BadInputError for indices that do not ascend in a row, or are out of range."""
         indices, starts = points.indices, points.indptr
-        rising = np.diff(indices.astype(np.int64)) > 0
+        rising = indices[1:] > indices[:-1]
         rising[starts[1:-1][(starts[1:-1] > 0) & (starts[1:-1] < len(indices))] - 1] = True
         if not rising.all() or (len(indices) and (indices.min() < 0 or indices.max() >= self.m)):
             raise BadInputError(f"{self.path}: indices of block {index} do not ascend within 0 .. {self.m - 1}")
@@ -115,35 +133,38 @@ class SparseWriter(DatasetWriter):
         self._data.append(points.data)
         self._indices.append(points.indices)
         self._offsets.append(first + len(points.indices))
-        self._put_indptr(index, points.indptr[:-1].astype(np.int64) + first)
+        starts = points.indptr[:-1].astype(np.int64) + first
+        if len(starts) == self.block_rows:
+            self._put_indptr(index, starts)
+        else:
+            self._short = starts
 
     def _put_indptr(self, index: int, values: NDArray[np.int64]) -> None:
         """A chunk of indptr; the last one has the end, too, and is filled up."""
         filled = np.zeros(self.block_rows, "<i8")
         filled[: len(values)] = values
-        with (self._folder / "part" / "indptr" / f"c.{index}").open("wb") as file:
-            file.write(filled.data)
-            file.write(crc32c.crc32c(filled.view(np.uint8)).to_bytes(4, "little"))
+        crc = crc32c.crc32c(filled.view(np.uint8)).to_bytes(4, "little")
+        put(self.path / "X" / "indptr" / f"c.{index}", filled.data, crc)
 
     def _finish_points(self) -> dict[str, Any]:
-        """Make the arrays around the chunks; what the header says of them."""
-        last, within = divmod(self.n, self.block_rows)
-        ends = np.asarray(self._offsets[-1:], np.int64)
-        if within:
-            held = np.fromfile(self._folder / "part" / "indptr" / f"c.{last}", "<i8", within)
-            ends = np.append(held, ends)
-        self._put_indptr(last, ends)
+        """Make the metadata beside the chunks; what the header says of them."""
+        self._put_indptr(self.n // self.block_rows, np.append(self._short, self._offsets[-1]))
         group = self._group.create_group("X", attributes={**ENCODING, "shape": [self.n, self.m]})
         for name, appended in (("data", self._data), ("indices", self._indices)):
-            count = self._offsets[-1]
             chunk = appended.finish()
-            self._create(name, (count,), (chunk,), appended.dtype, 0, group)
+            self._create(name, (self._offsets[-1],), (chunk,), appended.dtype, 0, group)
         self._create("indptr", (self.n + 1,), (self.block_rows,), np.dtype(np.int64), 0, group)
-        for folder in (self._folder / "part").iterdir():
-            for file in folder.iterdir():
-                file.rename(self._folder / "X" / folder.name / file.name)
-        shutil.rmtree(self._folder / "part")
-        offsets = self._create("offset", (len(self._offsets),), (len(self._offsets),), np.dtype(np.int64), 0)
-        offsets[:] = np.asarray(self._offsets)
-        most = int(np.diff(self._offsets).max())
-        return {"entries": self._offsets[-1], "block_entries": most}
+        offsets = np.asarray(self._offsets)
+        create_offsets(self._group, offsets)
+        return {"entries": int(offsets[-1]), "block_entries": int(np.diff(offsets).max())}
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """Where the entries of each block that was written begin (blocks + 1,)."""
+        return np.asarray(self._offsets, np.int64)
+
+
+def create_offsets(group: Any, offsets: NDArray[np.int64]) -> None:
+    """Write the array of offsets (blocks + 1,)."""
+    array = created(group, "offset", offsets.shape, offsets.shape, np.dtype(np.int64), 0)
+    array[:] = offsets

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import crc32c
 import numpy as np
 import zarr
 import zarr.codecs
@@ -80,7 +81,7 @@ class DatasetWriter:
     def _create(
         self, name: str, shape: tuple[int, ...], chunks: tuple[int, ...], dtype: Any, fill: float, group: Any = None
     ) -> Any:
-        return _created(self._group if group is None else group, name, shape, chunks, dtype, fill)
+        return created(self._group if group is None else group, name, shape, chunks, dtype, fill)
 
     def write(self, index: int, points: Points, label: NDArray[Any]) -> None:
         """Survey and store one whole block."""
@@ -101,13 +102,18 @@ class DatasetWriter:
         self._store(self._points, index, points, crc)
 
     def _store(self, array: Any, index: int, values: NDArray[Any], crc: int) -> None:
-        """Write one chunk. A whole one is its entries and their checksum, which is known; zarr fills up a shorter one."""
-        first = index * self.block_rows
-        if len(values) < self.block_rows or not np.little_endian:
+        """Write one chunk: its entries, fill values behind a short one, and the checksum, which is known of the entries."""
+        if not np.little_endian:
+            first = index * self.block_rows
             array[first : first + len(values)] = values
             return
+        parts: list[Any] = [np.ascontiguousarray(values).data]
+        if len(values) < self.block_rows:
+            rest = np.full((self.block_rows - len(values), *values.shape[1:]), array.fill_value, array.dtype)
+            parts.append(rest.data)
+            crc = crc32c.crc32c(rest.reshape(-1).view(np.uint8), crc)
         key = array.metadata.encode_chunk_key((index, *(0,) * (values.ndim - 1)))
-        put(self.path / array.path / key, np.ascontiguousarray(values).data, crc.to_bytes(4, "little"))
+        put(self.path / array.path / key, *parts, crc.to_bytes(4, "little"))
 
     def relabel(self, table: NDArray[Any]) -> None:
         """Write the labels ``table[code]`` of all provisional codes: a stream tells only at its end which classes it has."""
@@ -177,7 +183,8 @@ class DatasetWriter:
         return {}
 
 
-def _created(group: Any, name: str, shape: tuple[int, ...], chunks: tuple[int, ...], dtype: Any, fill: float) -> Any:
+def created(group: Any, name: str, shape: tuple[int, ...], chunks: tuple[int, ...], dtype: Any, fill: float) -> Any:
+    """An array in the group, of uncompressed chunks with checksums."""
     return group.create_array(
         name,
         shape=shape,
@@ -192,7 +199,7 @@ def _created(group: Any, name: str, shape: tuple[int, ...], chunks: tuple[int, .
 
 def create_checksums(group: Any, checksums: NDArray[np.uint32]) -> None:
     """Write the array of checksums (blocks, 3)."""
-    array = _created(group, "checksum", checksums.shape, checksums.shape, np.dtype(np.uint32), 0)
+    array = created(group, "checksum", checksums.shape, checksums.shape, np.dtype(np.uint32), 0)
     array[:] = checksums
 
 

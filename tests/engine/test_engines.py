@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dfeas.certificate import Certificate
 from dfeas.engine import LocalEngine
 from dfeas.engine.cluster import DaskEngine
 from dfeas.engine.clusters import configuration, connect, local_cluster
@@ -22,6 +24,7 @@ from dfeas.passes import Online, OnVectors, Ordered, Partial, Positive, Shift, S
 from dfeas.store import Source, from_arrays, open_source
 from dfeas.store.cache import BlockCache
 from dfeas.store.scratch import Scratch
+from dfeas.verify import check_all
 from tests.bits import digest, iterates
 
 
@@ -210,12 +213,39 @@ def test_a_damaged_chunk_is_the_same_error_from_both_engines(dataset: Callable[.
         DaskEngine(client, source, opened).run(question)
 
 
-def test_an_error_in_one_thread_stops_the_others(dataset: Callable[..., Any]) -> None:
+class Slow:
+    """Rows of which those of block 5 come when the engine stops."""
+
+    def __init__(self, inner: Any, stopped: Event) -> None:
+        self.inner, self.stopped, self.blocks = inner, stopped, 0
+
+    def read(self, index: int, buffers: Any) -> Any:
+        self.blocks += 1
+        assert index != 5 or self.stopped.wait(20)
+        return self.inner.read(index, buffers)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+def _scanned(engine: LocalEngine) -> None:
+    engine.run(Softmin(np.ones((10, 1)), np.ones(1)))
+
+
+def _checked(engine: LocalEngine) -> None:
+    check_all(engine, engine.dataset, [Certificate("separator", engine.dataset.fingerprint, np.ones(10))])
+
+
+@pytest.mark.parametrize("look", [_scanned, _checked])
+def test_an_error_in_one_thread_stops_the_others(dataset: Callable[..., Any], look: Callable[[LocalEngine], None]) -> None:
     path, _ = dataset("gaussian", 10, 20_000, block_rows=100)
-    engine = LocalEngine(open_source(Source(str(path))), 2)
-    (path / "X" / "c.199.0").write_bytes(b"")
-    with pytest.raises(CorruptDataError, match="chunk 199 of X"):
-        engine.run(Softmin(np.ones((10, 1)), np.ones(1)))
+    opened = open_source(Source(str(path)))
+    engine = LocalEngine(opened, 2)
+    opened.labels = labels = Slow(opened.labels, engine._stop)
+    (path / "X" / "c.100.0").write_bytes(b"")
+    with pytest.raises(CorruptDataError, match="chunk 100 of X"):
+        look(engine)
+    assert labels.blocks <= 7
     engine.close()
 
 

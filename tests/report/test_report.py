@@ -17,6 +17,7 @@ import zarr
 from click.testing import CliRunner, Result
 
 import dfeas
+from dfeas.certificate import Certificate
 from dfeas.cli import commands
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.instances import Instance
@@ -237,7 +238,7 @@ def test_a_race_stands_for_its_runs_in_order_and_its_page_is_beside_them(room: P
 
 def test_runs_on_different_data_are_compared_with_a_warning(room: Path, tmp_path: Path) -> None:
     page = parse(report([room / "separator", room / "conflict"], tmp_path / "both.html"))
-    assert "Beware: these runs are on 2 different datasets" in page.words
+    assert "Beware: these runs are on 2 different sets of points and labels" in page.words
     with pytest.raises(UsageError, match="--out"):
         report([room / "separator", room / "conflict"])
 
@@ -343,6 +344,10 @@ def test_missing_and_damaged_results_are_one_line(copy: Callable[..., Path], tmp
     shutil.rmtree(run)
     run = copy("separator", fingerprint="0" * 64)
     with pytest.raises(CorruptDataError, match="of different data"):
+        report([run])
+    fingerprint = json.loads((run / "result.json").read_text())["fingerprint"]
+    Certificate("gordan", fingerprint).save(run / "certificate.npz")
+    with pytest.raises(CorruptDataError, match="no point has a weight"):
         report([run])
     (run / "certificate.npz").write_bytes(b"PK")
     with pytest.raises(CorruptDataError, match="not a readable certificate"):

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 import dfeas
+from dfeas.certificate import load
 from dfeas.cli import commands
-from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError
+from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, UsageError
 from dfeas.store import Source, open_source
 from dfeas.store.layout import MARKER
 from dfeas.store.writing import claim, release
@@ -35,24 +37,32 @@ def content(path: Path) -> dict[str, bytes]:
     return {k: json.dumps(json.loads(v), sort_keys=True).encode() if k.endswith(".json") else v for k, v in files.items()}
 
 
-@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize(("classes", "chunk"), [(2, 0), (4, 0), (2, 300), (4, 10_000)])
 @pytest.mark.parametrize("rows", [100, 128, 700])
-def test_an_appended_dataset_is_one_ingest_of_all(tmp_path: Path, rows: int, classes: int) -> None:
+def test_an_appended_dataset_is_one_ingest_of_all(
+    tmp_path: Path, rows: int, classes: int, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pieces(tmp_path, classes=classes)
-    whole = dfeas.ingest(tmp_path / "all.npz", tmp_path / "whole", block_rows=rows)
-    dfeas.ingest(tmp_path / "old.npz", tmp_path / "data", block_rows=rows)
+    monkeypatch.setattr("dfeas.store.sparse_writing.CHUNK_ENTRIES", chunk)
+    whole = dfeas.ingest(tmp_path / "all.npz", tmp_path / "whole", block_rows=rows, sparse=chunk > 0)
+    assert (whole.entries is not None) == (chunk > 0)
+    dfeas.ingest(tmp_path / "old.npz", tmp_path / "data", block_rows=rows, sparse=chunk > 0)
     assert dfeas.append(tmp_path / "data", tmp_path / "new.npz") == whole
     assert content(tmp_path / "data") == content(tmp_path / "whole")
     assert dfeas.append(tmp_path / "data") == whole
 
 
-def test_an_append_that_is_cut_off_leaves_the_old_or_can_be_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("sparse", [False, True])
+def test_an_append_that_is_cut_off_leaves_the_old_or_can_be_finished(
+    tmp_path: Path, sparse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pieces(tmp_path)
-    whole = dfeas.ingest(tmp_path / "all.npz", tmp_path / "whole", block_rows=128)
-    old = dfeas.ingest(tmp_path / "old.npz", tmp_path / "old", block_rows=128)
+    monkeypatch.setattr("dfeas.store.sparse_writing.CHUNK_ENTRIES", 1500)
+    whole = dfeas.ingest(tmp_path / "all.npz", tmp_path / "whole", block_rows=128, sparse=sparse)
+    old = dfeas.ingest(tmp_path / "old.npz", tmp_path / "old", block_rows=128, sparse=sparse)
     seen = {"old": 0, "cut off": 0}
     step, done = 0, False
-    while not done:
+    while not done:  # killed before one of the moves
         data = tmp_path / f"data{step}"
         shutil.copytree(tmp_path / "old", data)
         left = iter(range(step))
@@ -77,9 +87,9 @@ def test_an_append_that_is_cut_off_leaves_the_old_or_can_be_finished(tmp_path: P
             if dfeas.append(data) != whole:
                 dfeas.append(data, tmp_path / "new.npz")
         assert content(data) == content(tmp_path / "whole")
-        step += 1
+        step += 1 if step < 2 else 4 if sparse else 2
     assert seen["old"] > 1
-    assert seen["cut off"] > 10
+    assert seen["cut off"] > 4
 
 
 def _move_or_die(file: Path, place: Path, left: Any) -> None:
@@ -163,6 +173,15 @@ def test_a_verdict_is_rechecked_on_new_points_alone(tmp_path: Path, rows: int) -
     # a point on the wrong side
     np.savez(tmp_path / "wrong.npz", X=-4 * np.eye(2, 5, dtype=np.float32)[label[:2]] - X[:2], y=label[:2])
     dfeas.append(data, tmp_path / "wrong.npz")
+    certificate = load(tmp_path / "again" / "certificate.npz")
+    weighs = {"support": np.array([0]), "weights": np.ones(1)}
+    kinds: list[dict[str, Any]] = [{"kind": "gordan", **weighs}, {"kind": "hyperplane"}]
+    changes: list[dict[str, Any]] = [*kinds, {"y": certificate.y[:3]}, {"y": np.nan * certificate.y}]
+    for forged in changes:
+        replace(certificate, **forged).save(tmp_path / "again" / "certificate.npz")
+        with pytest.raises(CheckFailedError, match=r"again: .*; solve again"):
+            dfeas.recheck(tmp_path / "again", data)
+    certificate.save(tmp_path / "again" / "certificate.npz")
     refuted = dfeas.recheck(tmp_path / "again", data, out=tmp_path / "none")
     assert refuted.refuted[""]
     assert set(refuted.refuted[""]) <= {1000, 1001}
@@ -201,6 +220,10 @@ def test_all_classes_are_rechecked_on_one_read(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "3: feasible holds" in done.output
     assert dfeas_("verify", tmp_path / "again").exit_code == 0
+    swapped = shutil.copytree(run, tmp_path / "swapped")
+    shutil.copy(run / "class-0" / "certificate.npz", swapped / "class-1")
+    with pytest.raises(CheckFailedError, match="class-1: the certificate is about another class"):
+        dfeas.recheck(swapped, data)
     X = np.zeros((1, 5), np.float32)
     X[0, :2] = 4, 4
     np.savez(tmp_path / "odd.npz", X=X, y=[2])

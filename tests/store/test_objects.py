@@ -32,7 +32,8 @@ from dfeas.store.ingest import ingest
 from dfeas.store.objects import bucket, file, output, tags
 from dfeas.store.objects.path import ObjectPath
 from dfeas.store.places import zarr_store
-from dfeas.store.reading import Cost
+from dfeas.store.reading import Buffers, Cost
+from dfeas.texts import Texts, generate_texts
 from tests.bits import iterates
 from tests.store.s3 import SECRET, Door, serving
 
@@ -99,6 +100,35 @@ def test_the_same_bits_as_from_disk_on_threads_and_workers(
     engine.close()
     assert len(set(found.values())) == 1, found
     assert door.count("GET", "/X/c.") > 7
+
+
+def test_sparse_points_are_those_of_a_folder(data: str, door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dfeas.store.sparse_writing.CHUNK_ENTRIES", 500)
+    texts = Texts("one-flip", 30, 700, 0.1, 0.001)
+    X, y = texts.block(0)
+    for where in (f"{data}-sparse", str(tmp_path / "sparse")):
+        header = ingest(X, where, labels=y, block_rows=100)
+        assert header.entries == X.nnz > 1000
+    there, here = (open_source(Source(where)) for where in (f"{data}-sparse", str(tmp_path / "sparse")))
+    assert there.header == here.header
+    for first, second in zip(*(each.read_blocks(range(7), Cost()) for each in (there, here)), strict=True):
+        assert (first.points != second.points).nnz == 0
+    solved = dfeas.solve(f"{data}-sparse", out=tmp_path / "run")
+    assert (solved.verdict, solved.proof) == ("infeasible", "exact")
+    assert dfeas.verify_run(tmp_path / "run").verdict == "infeasible"
+    assert there.entries is not None
+    place = int(np.searchsorted(there.entries.offsets, 510, side="right")) - 1  # the block whose entry is damaged
+    for name in ("X/data/c.1", "X/indices/c.1", f"X/indptr/c.{place}"):
+        path = ObjectPath.of(f"{data}-sparse/{name}")
+        restore, intact = damage(f"{data}-sparse", name), path.read_bytes()
+        with pytest.raises(CorruptDataError, match=r"damaged|out of range"):
+            open_source(Source(f"{data}-sparse")).read(place, Buffers(), Cost())
+        for content, words in ((intact[:-9], "has .* bytes, expected"), (None, "is missing|chunks are missing")):
+            path.unlink() if content is None else path.write_bytes(content)
+            with pytest.raises(CorruptDataError, match=words):
+                open_source(Source(f"{data}-sparse")).read(place, Buffers(), Cost())
+        restore()
+    assert generate_texts(texts, f"{data}-texts") == generate_texts(texts, tmp_path / "texts")
 
 
 def test_many_requests_are_under_way_while_blocks_are_read(data: str, door: Door) -> None:

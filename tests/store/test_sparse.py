@@ -15,7 +15,7 @@ import dfeas
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.store import Source, from_arrays, open_source
 from dfeas.store.reading import Buffers, Cost, DirectReader
-from dfeas.store.sparse import CHUNK_ENTRIES, CsrFiles, EntryFiles
+from dfeas.store.sparse import CHUNK_ENTRIES, CsrChunks, EntryFiles
 from dfeas.store.sparse_writing import SparseWriter
 from dfeas.store.writing import output
 from dfeas.texts import Texts, generate_texts
@@ -60,7 +60,7 @@ def test_what_is_written_is_what_is_read_here_and_by_zarr(stored: Callable[..., 
     X = matrix()
     path = stored(X)
     opened = open_source(Source(str(path)))
-    assert isinstance(opened.points, CsrFiles)
+    assert isinstance(opened.points, CsrChunks)
     assert same(read_all(opened), X)
     group = zarr.open_group(path, mode="r")
     parts = (group["X/data"][:], group["X/indices"][:], group["X/indptr"][:])
@@ -115,6 +115,39 @@ def test_every_source_gives_the_same_dataset(tmp_path: Path, stored: Callable[..
     assert dfeas.ingest(tmp_path / "dense.npz", tmp_path / "sparse", block_rows=64, sparse=True).fingerprint == wanted
     dense = dfeas.ingest(tmp_path / "X.npz", tmp_path / "dense", labels=str(tmp_path / "y.npy"), sparse=False)
     assert (dense.entries, open_source(Source(str(tmp_path / "dense"))).bytes) == (None, X.shape[0] * X.shape[1] * 8)
+
+
+def test_sparse_points_are_appended_and_picked_as_dense_ones_are(tmp_path: Path) -> None:
+    X, y = matrix(700), np.resize([0, 1, 1], 700)
+    old, new = slice(0, 450), slice(450, 700)
+    mask = np.random.default_rng(1).random(950) < 0.6
+    np.save(tmp_path / "mask.npy", mask)
+    for kind, points in (("sparse", X), ("dense", X.toarray())):
+        dfeas.ingest(points[old], tmp_path / kind, labels=y[old], block_rows=64)
+        dfeas.ingest(points[new], tmp_path / f"{kind}-more", labels=y[new], block_rows=50)
+        np.savez(tmp_path / "new.npz", X=X[new].toarray(), y=y[new])
+        dfeas.append(tmp_path / kind, tmp_path / "new.npz")
+        dfeas.ingest(points, tmp_path / f"{kind}-whole", labels=y, block_rows=64)
+    opened = {path.name: open_source(Source(str(path))) for path in tmp_path.iterdir() if path.is_dir()}
+    assert opened["sparse"].header == opened["sparse-whole"].header
+    assert same(read_all(opened["sparse"]), X)
+    for name, chosen in (("mask.npy", mask), (None, slice(None))):
+        source = Source(str(tmp_path / "sparse"), also=(str(tmp_path / "sparse-more"),), mask=name and str(tmp_path / name))
+        found = open_source(source)
+        expected = sp.csr_array(sp.vstack([X, X[new]], format="csr"))[chosen]
+        assert same(read_all(found), expected)
+        assert abs(found.bytes - open_source(Source(str(tmp_path / "sparse"))).bytes * found.n / 700) < 0.1 * found.bytes
+        also, plain = [tmp_path / "sparse-more"], [tmp_path / "dense-more"]
+        given = None if name is None else tmp_path / name
+        ours = dfeas.solve(tmp_path / "sparse", also=also, mask=given, out=tmp_path / f"run-{name}")
+        theirs = dfeas.solve(tmp_path / "dense", also=plain, mask=given)
+        assert (ours.verdict, ours.n) == (theirs.verdict, theirs.n)
+        assert dfeas.verify_run(tmp_path / f"run-{name}").verdict == ours.verdict
+    with pytest.raises(BadInputError, match=r"one of it and .* is sparse, the other dense"):
+        open_source(Source(str(tmp_path / "sparse"), also=(str(tmp_path / "dense-more"),)))
+    np.savez(tmp_path / "new.npz", X=X[new].toarray().astype(float) + 1e-12, y=y[new])
+    with pytest.raises(BadInputError, match=r"point 0 feature \d+ of the new points: .* is not exact in float32"):
+        dfeas.append(tmp_path / "sparse", tmp_path / "new.npz")
 
 
 def test_what_is_no_csr_matrix_is_refused(tmp_path: Path) -> None:
@@ -194,7 +227,7 @@ def test_entries_beyond_two_to_the_31_are_found(tmp_path: Path) -> None:
     (tmp_path / "indptr" / "c.1").write_bytes(starts.tobytes() + b"....")
     files = [EntryFiles(n, tmp_path / n, lambda i: f"c.{i}", d, CHUNK_ENTRIES, 4) for n, d in folders.items()]
     indptr = DirectReader("indptr", tmp_path / "indptr", lambda i: f"c.{i}", 7, 3, (), np.dtype(np.int64), 4)
-    reader = CsrFiles("logical", 6, 2_000_000_001, 3, np.array([0, first, first + 30]), files[0], files[1], indptr)
+    reader = CsrChunks("logical", 6, 2_000_000_001, 3, np.array([0, first, first + 30]), files[0], files[1], indptr)
     block = reader.read(1, Buffers())
     assert block.shape == (3, 2_000_000_001)
     assert np.array_equal(block.indptr, [0, 10, 20, 30])

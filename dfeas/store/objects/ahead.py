@@ -7,36 +7,38 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
 from threading import Lock
+from typing import Generic, TypeVar
 
-from dfeas.store.reading import AnyArray, Buffers, RowReader
+from dfeas.store.reading import Buffers, Reader
+
+T = TypeVar("T")
 
 REQUESTS = 32
 """Requests under way in a process."""
 
 
 @lru_cache(maxsize=1)
-def _pool(process: int) -> ThreadPoolExecutor:
+def pool() -> ThreadPoolExecutor:
+    """The threads of this process that wait for requests."""
     return ThreadPoolExecutor(REQUESTS, "dfeas-fetch")
 
 
-def pool() -> ThreadPoolExecutor:
-    """The threads of this process that wait for requests."""
-    return _pool(os.getpid())
+os.register_at_fork(after_in_child=pool.cache_clear)  # a child has no threads of its parent
 
 
 @dataclass(frozen=True)
-class Ahead:
+class Ahead(Generic[T]):
     """A reader of blocks that were asked for before. What a pass asked for and never read is dropped when others come."""
 
-    inner: RowReader
+    inner: Reader[T]
     most: int  # blocks that are held
-    _coming: dict[int, Future[AnyArray]] = field(default_factory=dict)
+    _coming: dict[int, Future[T]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     overlaps = True
     distant = True
 
-    def read(self, index: int, buffers: Buffers) -> AnyArray:
+    def read(self, index: int, buffers: Buffers) -> T:
         """Rows of a block; raises what the inner reader does."""
         with self._lock:
             coming = self._coming.pop(index, None)

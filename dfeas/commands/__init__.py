@@ -1,0 +1,1 @@
+"""The commands of ``dfeas``, by what they are about."""

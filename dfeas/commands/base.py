@@ -1,0 +1,49 @@
+"""What all commands share: an error is one line, and the exit codes are those of the contract."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from dfeas.errors import CorruptDataError, DfeasError
+
+LIMIT_REACHED, INTERRUPTED = 3, 75
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Turn each expected error into one line on stderr and the exit code of its kind."""
+    try:
+        yield
+    except DfeasError as error:
+        click.echo(f"dfeas: error: {' '.join(str(error).split())}", err=True)
+        sys.exit(error.exit_code)
+    except click.UsageError as error:
+        help_of = error.ctx.command_path if error.ctx is not None else "dfeas"
+        click.echo(f"dfeas: error: {' '.join(error.format_message().split())} (see {help_of} --help)", err=True)
+        sys.exit(2)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("dfeas: interrupted", err=True)
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # whoever read our output has gone: nothing more can be said
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename is not None else ""
+        click.echo(f"dfeas: error: {where}{error.strerror or error}", err=True)
+        sys.exit(CorruptDataError.exit_code)
+
+
+class Command(click.Command):
+    """A command whose errors are one line also under ``dask dfeas``."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it."""
+        with one_line_errors():
+            return super().invoke(ctx)

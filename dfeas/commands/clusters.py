@@ -1,0 +1,64 @@
+"""Commands about runs that a cluster drives by itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dfeas.commands.base import Command
+from dfeas.commands.options import (
+    KERNEL_HELP,
+    LOCAL,
+    Cluster,
+    cluster_options,
+    kernel_options,
+    method_option,
+    run_options,
+)
+from dfeas.looking import look
+from dfeas.printing.looks import show_looks, show_submitted
+from dfeas.submitting import fetch as run_fetch
+from dfeas.submitting import status as run_status
+from dfeas.submitting import submit as run_submit
+
+
+@click.command(cls=Command, epilog=KERNEL_HELP)
+@run_options
+@method_option
+@kernel_options
+def submit(data: str, out: Path, cluster: Cluster, as_json: bool, **options: Any) -> None:
+    """Have the cluster itself drive a solve of DATA, print the id of the run, and return at once.
+
+    DATA and OUT are paths that all workers see. dfeas status ID and dfeas fetch ID ask for it later, from anywhere. Should the
+    worker that drives die, another one goes on from the last checkpoint.
+    """
+    with cluster.joined() as client:
+        run = run_submit(client, data, out=out, **options)
+    click.echo(json.dumps({"run": run, "out": str(out.absolute())}) if as_json else run)
+    click.echo(f"the cluster works on it; ask with dfeas status {run}, get the result with dfeas fetch {run}", err=True)
+
+
+@click.command(cls=Command)
+@click.argument("run", required=False)
+@cluster_options
+def status(run: str | None, cluster: Cluster, as_json: bool) -> None:
+    """Say how far a run is: RUN is its folder, or the id of a submitted run; without it, all runs of the cluster."""
+    if run is not None and Path(run).is_dir():
+        show_looks([look(run)], as_json)
+        return
+    with cluster.joined() as client:
+        show_submitted(run_status(client, run), as_json)
+
+
+@click.command(cls=Command)
+@click.argument("run")
+@click.option("--out", default=None, type=LOCAL, help="Folder for the result.  [default: the id]")
+@cluster_options
+def fetch(run: str, out: Path | None, cluster: Cluster, as_json: bool) -> None:
+    """Copy result, certificate and trace of the submitted run with the id RUN into a new folder here."""
+    with cluster.joined() as client:
+        folder = run_fetch(client, run, Path(run) if out is None else out)
+    click.echo(json.dumps({"run": run, "out": str(folder)}) if as_json else folder)

@@ -1,0 +1,116 @@
+"""Commands before and after a run: plan, verify, recheck, predict."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dfeas.checking import verify_certificate, verify_classes, verify_run
+from dfeas.commands.base import LIMIT_REACHED, Command
+from dfeas.commands.options import (
+    ALL_METHODS,
+    DATA,
+    LOCAL,
+    kernel_options,
+)
+from dfeas.kind import verify_separation
+from dfeas.memory import DEFAULT_MEMORY
+from dfeas.planning import plan as make_plan
+from dfeas.predicting import predict as run_predict
+from dfeas.printing.evidence import show_check, show_checks, show_prediction, show_recheck
+from dfeas.printing.plan import show_plan
+from dfeas.rechecking import recheck as run_recheck
+from dfeas.result import classes_of
+
+
+@click.command(cls=Command)
+@click.argument("data", type=DATA)
+@click.option("--labels", default=None, help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA.")
+@click.option("--method", default=None, type=click.Choice(ALL_METHODS), metavar="NAME", help="Only this one.  [default: all]")
+@kernel_options
+@click.option("--positive", default=None, metavar="CLASS", help="As it will be solved.")
+@click.option("--margin", default=1e-3, show_default=True, help="Margin, or eps, for which theorems bound the passes.")
+@click.option("--intercept", is_flag=True, help="As it will be solved.")
+@click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of a process for blocks and answers.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def plan(data: str, labels: str | None, as_json: bool, **options: Any) -> None:
+    """Say what a run in this process would cost: memory, passes and time of each method. Reads a few blocks.
+
+    With --kernel a pass is a product with the Gram matrix; a --method that does not fit the memory is refused with the number.
+    """
+    found = make_plan(data, labels, **options)
+    show_plan(data, found, as_json)
+
+
+@click.command(cls=Command)
+@click.argument("target", type=DATA)
+@click.argument("certificate", required=False, type=LOCAL)
+@click.option("--labels", default=None, help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA.")
+@click.option("--positive", default=None, metavar="CLASS", help="As it was solved.")
+@click.option("--intercept", is_flag=True, help="As it was solved.")
+@click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of the process.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def verify(
+    target: str,
+    certificate: Path | None,
+    labels: str | None,
+    positive: str | None,
+    intercept: bool,
+    memory: str,
+    as_json: bool,
+) -> None:
+    """Check a certificate against the stored data: dfeas verify RUN, or dfeas verify DATA CERTIFICATE."""
+    kind = None
+    if certificate is None and classes_of(Path(target)) is not None:
+        checks = verify_classes(target, memory)
+        show_checks(checks, as_json)
+        if None in checks.values():
+            sys.exit(LIMIT_REACHED)
+        return
+    if certificate is None:
+        proved = verify_run(target, memory)
+        kind = verify_separation(target, proved, memory)
+    else:
+        proved = verify_certificate(target, certificate, labels=labels, positive=positive, intercept=intercept, memory=memory)
+    show_check(proved, kind, as_json)
+
+
+@click.command(cls=Command)
+@click.argument("run", type=LOCAL)
+@click.argument("data", type=DATA)
+@click.option("--labels", default=None, help="Label array, if the run had one instead of the labels of DATA.")
+@click.option("--out", default=None, type=LOCAL, help="Folder for a run of the larger data; must not exist.")
+@click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of the process.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def recheck(run: Path, data: str, as_json: bool, **options: Any) -> None:
+    """Say whether the verdict of RUN holds after points were appended to DATA, reading only the blocks that hold new points.
+
+    Exit code 3 when a new point is on the wrong side of a separator: solve again.
+    """
+    found = run_recheck(run, data, **options)
+    show_recheck(found, options["out"], as_json)
+    if not found.holds:
+        sys.exit(LIMIT_REACHED)
+
+
+@click.command(cls=Command)
+@click.argument("run", type=LOCAL)
+@click.argument("data", type=DATA)
+@click.argument("out", type=LOCAL)
+@click.option("--labels", default=None, help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA.")
+@click.option("--positive", default=None, metavar="CLASS", help="This class against all others, when they have two.")
+@click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of the process.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def predict(run: Path, data: str, out: Path, labels: str | None, positive: str | None, memory: str, as_json: bool) -> None:
+    """Score the points of DATA by the direction of RUN, and write the scores to the .npy file OUT: above 0 is positive.
+
+    Of a one-vs-rest run OUT gets the number of the class with the largest score, from 0 in the order that is printed.
+    Says how many points have the class of their label, where DATA has labels.
+    """
+    if out.exists():
+        raise click.UsageError(f"{out} exists; choose another output or remove it")
+    found = run_predict(run, data, labels, out=out, positive=positive, memory=memory)
+    show_prediction(found, out, as_json)

@@ -1,0 +1,169 @@
+"""Commands that work on a question: solve, svm, in-hull, race, and resume."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dfeas.commands.base import Command
+from dfeas.commands.endings import end, leave
+from dfeas.commands.options import (
+    DATA,
+    KERNEL_HELP,
+    LOCAL,
+    METHOD_HELP,
+    Cluster,
+    hull_options,
+    kernel_options,
+    margin_options,
+    method_option,
+    resume_options,
+    run_options,
+)
+from dfeas.hard_margin import TOLERANCE
+from dfeas.hard_margin import hard_margin as find_hard_margin
+from dfeas.hull import EPS
+from dfeas.hull import in_hull as find_in_hull
+from dfeas.methods import METHODS
+from dfeas.printing.results import show_hard_margin, show_hull, show_separation
+from dfeas.racing import race as run_race
+from dfeas.result import RACE, RESULT
+from dfeas.resuming import finished
+from dfeas.resuming import resume as run_resume
+from dfeas.separation import separation as find_separation
+from dfeas.signals import asked_to_stop
+from dfeas.soft_margin import soft_margin as run_soft_margin
+from dfeas.solving import solve as run_solve
+
+
+@click.command(cls=Command, epilog=KERNEL_HELP)
+@run_options
+@method_option
+@click.option("--away-steps", is_flag=True, help="Of von-neumann: the same as --method von-neumann-away.")
+@kernel_options
+@click.option("--separation", is_flag=True, help="Go on to say complete, quasi-complete or overlap.")
+@click.option("--hard-margin", is_flag=True, help="Go on to the maximum margin, and say what follows from it.")
+@click.option("--one-vs-rest", is_flag=True, help="Each class against the rest, on the same reads.")
+@click.option("--also", multiple=True, type=DATA, metavar="DATA", help="A dataset whose points follow; any number of them.")
+@click.option("--mask", default=None, type=LOCAL, metavar="FILE", help="Booleans (.npy), one a point: only these points count.")
+def solve(
+    data: str,
+    out: Path,
+    cluster: Cluster,
+    as_json: bool,
+    away_steps: bool,
+    separation: bool,
+    hard_margin: bool,
+    **options: Any,
+) -> None:
+    """Decide whether DATA is separable, and write verdict, certificate and trace to the folder OUT.
+
+    DATA is a dfeas dataset, or a zarr array (n, m) with --labels. Without a cluster the work is done in this process.
+    """
+    if away_steps:
+        if not options["method"].startswith("von-neumann"):
+            raise click.UsageError("--away-steps is for --method von-neumann")
+        options["method"] = "von-neumann-away"
+    if separation and (options["kernel"] is not None or options["one_vs_rest"] or options["also"] or options["mask"]):
+        raise click.UsageError("--separation asks about DATA as it is: leave out --kernel, --one-vs-rest, --also and --mask")
+    plain = not (options["kernel"] is not None or options["one_vs_rest"] or options["also"] or options["mask"])
+    if hard_margin and (separation or not plain):
+        raise click.UsageError("--hard-margin asks about DATA as it is: leave out --separation, --kernel and the like")
+    with asked_to_stop() as stop, cluster.client() as client:
+        more = {"out": out, "client": client, "progress": True, "stop": stop, **options}
+        if hard_margin:
+            tolerance = more.pop("margin_tolerance") or TOLERANCE
+            widest = find_hard_margin(data, tolerance=tolerance, **more)
+            show_hard_margin(widest, out, as_json)
+            leave(widest.result, out)
+            return
+        if separation:
+            found = find_separation(data, **more)
+            show_separation(found, out, as_json)
+            leave(found.result, out, found.kind is not None)
+            return
+        result = run_solve(data, **more)
+    end(result, out, as_json)
+
+
+@click.command(cls=Command)
+@margin_options
+def svm(data: str, out: Path, cluster: Cluster, as_json: bool, C: str, class_weight: str | None, **options: Any) -> None:
+    """Fit a soft margin to DATA, a support vector machine, and write hyperplane, result and trace to the folder OUT.
+
+    It minimises |w|^2/2 + C times the sum of the losses of the points as they are stored, with the intercept, if asked for, in
+    |w| (as LIBLINEAR), until objective and lower bound are as near as --gap. dfeas predict OUT applies it.
+    """
+    values = _numbers(C, "--C")
+    classes = class_weight if class_weight in (None, "balanced") else _numbers(str(class_weight), "--class-weight")
+    with asked_to_stop() as stop, cluster.client() as client:
+        more = {"out": out, "client": client, "progress": True, "stop": stop, **options}
+        found = run_soft_margin(data, C=values, class_weight=classes, **more)
+    end(found, out, as_json)
+
+
+def _numbers(text: str, option: str) -> list[float]:
+    try:
+        return [float(value) for value in text.split(",")]
+    except ValueError:
+        raise click.UsageError(f"{option} {text}: expected numbers with commas between them") from None
+
+
+@click.command("in-hull", cls=Command, epilog=METHOD_HELP, context_settings={"ignore_unknown_options": True})
+@click.argument("point")
+@hull_options
+@click.option("--eps", default=EPS, show_default=True, help="Stop undecided when no hyperplane leaves a margin above it.")
+@click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", *METHODS]), metavar="NAME")
+def in_hull(point: str, data: str, out: Path, cluster: Cluster, as_json: bool, **options: Any) -> None:
+    """Decide whether POINT is in the convex hull of the points of DATA, and write the evidence to the folder OUT.
+
+    POINT is a .npy file, or numbers with commas between them. Labels of DATA do not matter.
+    """
+    try:
+        where: Any = point if point.endswith(".npy") else [float(v) for v in point.split(",")]
+    except ValueError:
+        raise click.UsageError(f"POINT {point}: expected a .npy file, or numbers with commas between them") from None
+    with asked_to_stop() as stop, cluster.client() as client:
+        found = find_in_hull(where, data, out=out, client=client, progress=True, stop=stop, **options)
+    show_hull(found, out, as_json)
+    leave(found.result, out, found.inside is not None)
+
+
+@click.command(cls=Command, epilog=KERNEL_HELP)
+@run_options
+@kernel_options
+@click.option("--methods", required=True, metavar="A,B,..", help="Names of methods, see below.")
+@click.option("--all", "to_the_end", is_flag=True, help="Go on until each method has its own verdict, or a limit.")
+def race(data: str, out: Path, cluster: Cluster, as_json: bool, methods: str, **options: Any) -> None:
+    """Run several methods on the same reads of DATA, and write a run of each to the folder OUT. The first verdict ends all.
+
+    Limits of passes hold for each method; reads are counted once. dfeas compare OUT and dfeas report OUT show them again.
+    """
+    names = [name.strip() for name in methods.split(",") if name.strip()]
+    with asked_to_stop() as stop, cluster.client() as client:
+        found = run_race(data, methods=names, out=out, client=client, progress=True, stop=stop, **options)
+    end(found, out, as_json)
+
+
+@click.command(cls=Command)
+@click.argument("run", type=LOCAL)
+@click.option("--data", default=None, type=DATA, help="The data, if it has been moved.")
+@click.option("--labels", default=None, help="Its label array, when it is a zarr array.")
+@click.option("--max-passes", type=int, default=None, help="A new limit, counted from the beginning of the run.")
+@click.option("--time-limit", type=float, default=None, metavar="SECONDS", help="A new limit, counted likewise.")
+@resume_options
+def resume(run: Path, data: str | None, labels: str | None, cluster: Cluster, as_json: bool, **options: Any) -> None:
+    """Go on with a run of solve, svm or race that was interrupted or reached a limit, from its last checkpoint.
+
+    The cluster may be another one, or none. The answer has the same bits as that of a run that was never interrupted.
+    """
+    if finished(run):
+        click.echo(
+            (run / (RESULT if (run / RESULT).is_file() else RACE)).read_text().strip() if as_json else f"{run} is finished"
+        )
+        return
+    with asked_to_stop() as stop, cluster.client() as client:
+        found = run_resume(run, data, labels, client=client, progress=True, stop=stop, **options)
+    end(found, run, as_json)

@@ -1,0 +1,23 @@
+"""The checker: proves a certificate from the stored points and labels alone, rounding errors included."""
+
+from dfeas.verify.checker import Maps, check, check_all, check_range, require_evidence
+from dfeas.verify.found import WRONG, Check, Found, Node, joined
+from dfeas.verify.rounding import U
+from dfeas.verify.stored import PIECE_BYTES, compare, crc
+
+__all__ = [
+    "PIECE_BYTES",
+    "WRONG",
+    "Check",
+    "Found",
+    "Maps",
+    "Node",
+    "U",
+    "check",
+    "check_all",
+    "check_range",
+    "compare",
+    "crc",
+    "joined",
+    "require_evidence",
+]

@@ -1,0 +1,14 @@
+"""Units, least numbers and bounds of floating-point arithmetic, as the checker uses them."""
+
+from __future__ import annotations
+
+U, U32 = 2.0**-53, 2.0**-24
+TINY = 2.0**-1074
+UP = 1 + 2.0**-48  # enough to cover the handful of roundings in a bound itself
+NORMS = (1e-140, 1e140)
+"""Norms of points for which squares neither underflow nor overflow to any effect."""
+
+
+def gamma(terms: int) -> float:
+    """Bound of the relative error of ``terms`` roundings."""
+    return terms * U / (1 - terms * U)

@@ -1,0 +1,81 @@
+"""Products in float32 first: which points they prove to be on the positive side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.verify.rounding import U32, UP
+from dfeas.verify.stored import PIECE_BYTES, Stored
+
+TINY32 = 2.0**-149
+SQUARES = (1e-20, 1e30)
+"""Squares of norms in float32 that underflow leaves alone, as it does the products of such points."""
+EXACT32 = ("int8", "uint8", "int16", "uint16", "float16", "float32")
+"""Types whose numbers are numbers of float32: integers below 2**24 are."""
+SINGLE = 10_000
+"""Features up to which products in float32 tell anything."""
+PACKED_BYTES = 64 << 10
+"""Of points in a product with several vectors: OpenBLAS copies larger ones first."""
+
+
+@dataclass(frozen=True)
+class Fast:
+    """Of one separator, in float32."""
+
+    y: NDArray[np.float64]  # (d,) entries below 1
+    score: NDArray[np.float32]  # (b,) of the points as stored, without the intercept
+    inverse: NDArray[np.float64]  # (b,) 1 / norm, with the intercept
+    measured: NDArray[np.bool_]  # (b,) where squares neither under- nor overflow
+
+
+def by_float32(points: Any, separators: list[NDArray[np.float64]], intercept: bool) -> list[Fast]:
+    """Products with all separators, where products in float32 tell something."""
+    b, m = points.shape
+    exact = isinstance(points, np.ndarray) and points.dtype.name in EXACT32
+    if not separators or not exact or m + intercept >= SINGLE:
+        return []
+    scaled = [np.ldexp(y, -int(np.frexp(np.abs(y).max())[1])) for y in separators]
+    single = np.column_stack(scaled)[:m].astype(np.float32)
+    score, square = np.empty((b, len(scaled)), np.float32), np.empty(b, np.float32)
+    size = max(1, (PIECE_BYTES if len(scaled) == 1 else PACKED_BYTES) // (4 * m))
+    with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
+        for piece in range(0, b, size):  # each in cache for both
+            part = points[piece : piece + size].astype(np.float32, copy=False)
+            np.dot(part, single, out=score[piece : piece + size])
+            np.einsum("ij,ij->i", part, part, out=square[piece : piece + size])
+        wide = square.astype(np.float64)
+        measured = (wide > SQUARES[0]) & (wide < SQUARES[1])
+        inverse = 1 / np.sqrt(wide + intercept)
+    columns = np.ascontiguousarray(score.T)
+    return [Fast(y, column, inverse, measured) for y, column in zip(scaled, columns, strict=True)]
+
+
+def not_by_float32(known: float, block: Stored, fast: Fast) -> NDArray[np.int64]:
+    """Points that products in float32 do not prove to be on the positive side with a margin above the least of all.
+
+    ``known`` is one that is proved of other points.
+
+    The bounds are those of float64 with another unit: with y rounded, |fl(x'y) - x'y| <= (gamma_m + u) |x| |y|, and so for the
+    squares of the norm; 2 gamma_(m+5) covers each. What under- or overflows is left to float64.
+    """
+    m, y = block.points.shape[1], fast.y
+    with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
+        if block.intercept:
+            cosine = fast.score + np.float64(y[m])
+            cosine *= fast.inverse
+        else:
+            cosine = fast.score * fast.inverse  # but for the length of y
+        cosine *= block.label
+    terms = (m + 5) * U32
+    rate = 2 * terms / (1 - terms) * UP
+    size_of_y = float(np.linalg.norm(y)) * UP
+    error = (rate * (1 + rate) * size_of_y + 4 * m * TINY32 * (1 + SQUARES[0] ** -0.5)) * UP
+    proved = fast.measured & (cosine > error)
+    # a point that is certainly beyond another one, or beyond what was found, is not where the margin is
+    least = float(cosine[proved].min(initial=np.inf))
+    bar = min(known, (least + error) / ((1 - rate) * size_of_y) * UP**2)
+    return np.flatnonzero(~(proved & (cosine > (bar * (1 + rate) * size_of_y + error) * UP**2)))
