@@ -289,13 +289,20 @@ def test_the_command(dataset: Callable[..., Any], tmp_path: Path) -> None:
     found = dfeas.predict(out, str(data))
     assert found.accuracy == pytest.approx(1 - result["error"])
     assert dfeas.resuming.finished(out)
-    for command in ("verify", "report"):
-        refused = runner.invoke(commands, [command, str(out)])
-        assert refused.exit_code == 4
-        assert "soft margin" in refused.stderr
+    refused = runner.invoke(commands, ["verify", str(out)])
+    assert refused.exit_code == 4
+    assert "soft margin" in refused.stderr
+    assert runner.invoke(commands, ["report", str(out)]).exit_code == 0
+    page = (out / "report.html").read_text()
+    assert page.count("data:image/svg+xml") == 2
+    assert page.count("<tr>") == 1 + len(result["fits"])
+    assert f"{result['objective']:.6g}" in page
     assert "gap" in runner.invoke(commands, ["status", str(out)]).stdout
     short = runner.invoke(commands, ["svm", str(data), "--max-passes", "1", "--gap", "1e-9", "--out", str(tmp_path / "short")])
     assert short.exit_code == 3
     assert "not known yet" in short.stdout
     assert runner.invoke(commands, ["resume", str(tmp_path / "short"), "--max-passes", "20"]).exit_code == 0
     assert runner.invoke(commands, ["svm", str(data), "--C", "x", "--out", str(tmp_path / "bad")]).exit_code == 2
+    (out / "trace.jsonl").write_text('{"event": "pass", "passes": "x", "objective": 1, "lower": 0}\n')
+    damaged = runner.invoke(commands, ["report", str(out)])
+    assert (damaged.exit_code, "line 1 is damaged" in damaged.stderr) == (5, True)
