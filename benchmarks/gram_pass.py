@@ -26,7 +26,6 @@ from dfeas.engine.pairs import runs
 from dfeas.engine.shelf import Shelf
 from dfeas.kernels import kernel_of, usual_gamma
 from dfeas.kernels.gram import GramProduct
-from dfeas.kernels.labellings import apart, one_against_rest, together
 from dfeas.kernels.tiles import Run
 from dfeas.passes import Block
 from dfeas.passes.block import norms
@@ -55,10 +54,10 @@ def prepared(dataset: Dataset, run: Run) -> list[list[tuple[np.ndarray, np.ndarr
     return [part.tiles(True) for part in found]
 
 
-def classes(engine: LocalEngine, question: GramProduct, signs: np.ndarray) -> list[np.ndarray]:
+def classes(engine: LocalEngine, question: GramProduct, count: int) -> tuple[np.ndarray, ...]:
     """The products of all classes, from one."""
-    questions = [question] * len(signs)
-    return apart(questions, signs, engine.run(together(questions, signs)))
+    answers: tuple[np.ndarray, ...] = engine.run(question.joined([question.of_class(code) for code in range(count)]))
+    return answers
 
 
 def peak(action: Callable[[], object]) -> float:
@@ -86,18 +85,18 @@ def main(words: list[str] | None = None) -> None:
     dataset = from_arrays(X, labels)
     V = rng.standard_normal((n, MIRROR_PROX))
     one, six = GramProduct(kernel, V[:, :1].copy()), GramProduct(kernel, V)
-    signs = one_against_rest(np.arange(n) % options.classes)[1]
     tiles = prepared(dataset, Run.of(kernel, Block.of(0, X, labels, norms(X))))
     narrow = (labels * V[:, 0]).astype(np.float32)
     engine, keeping = LocalEngine(dataset, 1), LocalEngine(dataset, 1)
+    every = LocalEngine(from_arrays(X, np.arange(n) % options.classes, many=True), 1)
     keeping.shelf = Shelf(4 * n * (n + 512) // 2)
     keeping.run(one)
     names = [f"{options.classes} classes, {columns} each" for columns in ("one column", "six columns")]
     actions: dict[str, Callable[[], object]] = {
         "Gram pass, one column": lambda: engine.run(one),
-        names[0]: lambda: classes(engine, one, signs),
+        names[0]: lambda: classes(every, one, options.classes),
         "Gram pass, six columns": lambda: engine.run(six),
-        names[1]: lambda: classes(engine, six, signs),
+        names[1]: lambda: classes(every, six, options.classes),
         "Gram pass, tiles kept": lambda: keeping.run(one),
         "bare products of the same tiles": lambda: bare(tiles),
         "rbf_kernel, then a product": lambda: labels * (rbf_kernel(X, gamma=kernel.gamma) @ narrow),

@@ -29,7 +29,6 @@ import dfeas
 from dfeas.engine import LocalEngine
 from dfeas.engine.shelf import Shelf
 from dfeas.kernels import Kernel, kernel_of, usual_gamma
-from dfeas.kernels.labellings import apart, one_against_rest, together
 from dfeas.kernels.methods import KERNEL_METHODS
 from dfeas.kernels.methods.combination import Combination
 from dfeas.kernels.methods.perceptron import KernelPerceptron
@@ -107,13 +106,14 @@ def images(options: argparse.Namespace) -> Images:
     return Images.divided(X / 16, classes, options.train or 1000, options.seed)
 
 
-def states(method: Any, engine: LocalEngine, signs: np.ndarray) -> Iterator[list[Any]]:
+def states(method: Any, engine: LocalEngine) -> Iterator[list[Any]]:
     """The states of all classifiers after each product."""
     m, n = engine.shape
-    current = [method.init(Facts(m, n)) for _ in signs]
+    codes = engine.dataset.codes
+    current = [method.init(Facts(m, n)) for _ in codes]
     while True:
-        asked = [method.ask(state) for state in current]
-        answers = apart(asked, signs, engine.run(together(asked, signs)))
+        asked = [method.ask(state).of_class(code) for code, state in zip(codes, current, strict=True)]
+        answers = engine.run(asked[0].joined(asked))
         current = [method.tell(state, answer) for state, answer in zip(current, answers, strict=True)]
         yield current
 
@@ -132,12 +132,11 @@ def wrong(kernel: Kernel, found: Images, classes: np.ndarray, y: np.ndarray) -> 
 def working_set(kernel: Kernel, found: Images, classes: np.ndarray, signs: np.ndarray) -> str:
     """What it does, in words."""
     began, y = perf_counter(), np.zeros((len(found.train), len(classes)))
-    results = []
-    for column, sign in enumerate(signs):
-        result = dfeas.solve(found.train, sign, kernel=kernel.name, gamma=kernel.gamma)
+    all_classes = dfeas.solve(found.train, found.train_class, one_vs_rest=True, kernel=kernel.name, gamma=kernel.gamma)
+    results = list(all_classes.results.values())
+    for column, (sign, result) in enumerate(zip(signs, results, strict=True)):
         if result.verdict == "feasible" and result.support is not None and result.weights is not None:
             y[result.support, column] = sign[result.support] * result.weights
-        results.append(result)
     seconds, separated = perf_counter() - began, sum(result.verdict == "feasible" for result in results)
     reads = f"{min(result.passes for result in results):.3g} to {max(result.passes for result in results):.3g} passes"
     error = 100 * wrong(kernel, found, classes, y)
@@ -158,16 +157,17 @@ def main(words: list[str] | None = None) -> None:
     found = images(options)
     gamma = options.gamma or usual_gamma(kernel_of("exponential")[0], found.train[:2000])
     kernel = kernel_of("exponential", gamma)[0]
-    classes, signs = one_against_rest(found.train_class)
+    classes = np.unique(found.train_class)
+    signs = np.where(classes[:, None] == found.train_class, 1.0, -1.0)
     looks = [int(word) for word in options.iterations.split(",")]
     print(f"{len(found.train)} images to train on, {len(found.test)} to test, {found.train.shape[1]} pixels, {kernel}\n")
     errors: dict[str, list[float]] = {}
     seconds: dict[str, float] = {}
     for name, (make, solution) in METHODS.items():
-        engine, seconds[name] = LocalEngine(from_arrays(found.train)), 0.0
+        engine, seconds[name] = LocalEngine(from_arrays(found.train, found.train_class, many=True)), 0.0
         engine.shelf = Shelf(options.tiles_mb * 10**6)
         errors[name], began = [], perf_counter()
-        for count, current in enumerate(states(make(kernel), engine, signs), 1):
+        for count, current in enumerate(states(make(kernel), engine), 1):
             if count in looks:
                 seconds[name] += perf_counter() - began
                 y = np.column_stack([sign * _unit(solution(state)) for sign, state in zip(signs, current, strict=True)])

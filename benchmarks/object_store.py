@@ -110,7 +110,7 @@ def measure(mb: int, m: int, latencies: list[float], requests: list[int], turns:
             for every in (0, 10) if most == max(requests) else (0,):
                 urllib.request.urlopen(f"{server}/-/{latency / 1000}/{every}").close()
                 ahead.REQUESTS = most
-                ahead._pool.cache_clear()
+                ahead.pool.cache_clear()
                 engine = LocalEngine(open_source(Source(URL)), 2)
                 both = [(plain(names, most), passes(engine, m)) for _ in range(turns + 1)][1:]
                 engine.close()

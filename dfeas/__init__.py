@@ -8,6 +8,7 @@ from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, Dfea
 from dfeas.estimate import Plan
 from dfeas.hard_margin import HardMargin, hard_margin
 from dfeas.hull import Hull, in_hull
+from dfeas.ingesting import ingest
 from dfeas.instances import Instance, generate
 from dfeas.kernelled import KERNEL_METHODS
 from dfeas.kernels import NAMES as KERNELS
@@ -25,7 +26,6 @@ from dfeas.soft_margin import soft_margin
 from dfeas.soft_margin_result import SoftMarginResult
 from dfeas.solving import solve
 from dfeas.store.append import append
-from dfeas.store.ingest import ingest
 from dfeas.verify import Check
 from dfeas.version import __version__
 

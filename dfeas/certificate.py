@@ -52,6 +52,11 @@ class Certificate:
     kernel: str = ""  # name and parameters, if there is one
     view: str = ""  # how the data is seen, if not as it is stored
 
+    @property
+    def checking_reads(self) -> int:
+        """Reads of the checker: with a kernel it gathers the points of an expansion first."""
+        return 2 if self.kernel and self.kind == "separator" else 1
+
     def save(self, path: Path) -> None:
         """Write the file whole or not at all."""
         with placed(path) as file:

@@ -11,15 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.blas import processors
-from dfeas.certificate import direction, load
+from dfeas.certificate import Certificate, direction, load
 from dfeas.engine import LocalEngine
 from dfeas.errors import BadInputError
+from dfeas.expansions import Expansions
+from dfeas.kernels.kernel import Function
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
+from dfeas.passes.points import row_slice
 from dfeas.result import CERTIFICATE, load_result
 from dfeas.setting import open_data
 from dfeas.store import Dataset
 from dfeas.store.placing import placed
 from dfeas.store.reading import Cost, Stop, unless_stopped
+from dfeas.training import trained_on
 
 Floats = NDArray[np.float64]
 
@@ -59,16 +63,18 @@ def predict_classes(
     *,
     out: str | Path | None,
     memory: str | int = DEFAULT_MEMORY,
+    kernel: Function | None = None,
 ) -> ClassPrediction:
     """Give each point of X the class whose separator of unit length scores it highest, the first one of equal scores.
 
-    ``folders`` are those of the run's classes. Raises BadInputError when a class has no separator, or the points have other
-    features, or are not finite.
+    ``folders`` are those of the run's classes, ``kernel`` is a function of Python that was the kernel.
+
+    Raises BadInputError when a class has no separator, or the points have other features, or are not finite.
     """
-    values = load_result(run)
-    m = int(values["m"])
-    Y = _separators(run, folders, m + bool(values["intercept"]))
+    values, certificates = load_result(run), _certificates(run, folders)
+    Y = _separators(run, values, folders, certificates, kernel)
     dataset = open_data(X, labels, None, False, many=True)[1]
+    m = int(values["m"])
     if dataset.m != m:
         raise BadInputError(f"{dataset.where}: points of {dataset.m} features, the run {run} had {m}")
     with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
@@ -89,36 +95,50 @@ def predict_classes(
     return ClassPrediction(predicted, score, classes, dataset.classes, right / len(predicted), confusion.tolist())
 
 
-def _separators(run: Path, folders: dict[str, Path], d: int) -> Floats:
-    """Separators (d, K) of unit length."""
-    found, without = [], []
+def _certificates(run: Path, folders: dict[str, Path]) -> dict[str, Certificate]:
+    """Separators of all classes."""
+    found, without = {}, []
     for name, folder in folders.items():
         certificate = load(folder / CERTIFICATE) if (folder / CERTIFICATE).exists() else None
         if certificate is None or certificate.kind != "separator":
             without.append(name)
             continue
-        y = direction(folder / CERTIFICATE, certificate, d)
-        found.append(y / np.linalg.norm(y))
+        found[name] = certificate
     if without:
         shown = ", ".join(without[:6]) + (", ..." if len(without) > 6 else "")
         raise BadInputError(
             f"{run}: {len(without)} of {len(folders)} classes have no separator ({shown}); each class needs one to predict"
         )
-    return np.column_stack(found)
+    return found
+
+
+def _separators(
+    run: Path, values: dict[str, Any], folders: dict[str, Path], certificates: dict[str, Certificate], kernel: Function | None
+) -> Floats | Expansions:
+    """Separators (d, K) of unit length, or the expansions of a kernel, which are."""
+    if not next(iter(certificates.values())).kernel:
+        entries = int(values["m"]) + bool(values["intercept"])
+        found = [direction(folders[name] / CERTIFICATE, certificate, entries) for name, certificate in certificates.items()]
+        return np.column_stack([y / np.linalg.norm(y) for y in found])
+    trained = trained_on(values, True, run)
+    assert trained is not None, "it is needed"
+    codes = [trained.codes[trained.classes.index(name)] for name in certificates]
+    return Expansions.of(trained, list(certificates.values()), codes, kernel)
 
 
 def scored(
-    dataset: Dataset, first: int, stop: int, Y: Floats, stopped: Stop | None = None
+    dataset: Dataset, first: int, stop: int, Y: Floats | Expansions, stopped: Stop | None = None
 ) -> tuple[NDArray[np.int16], Floats, NDArray[Any]]:
     """Class with the largest score, that score, and label, of the points of some blocks, in order."""
     best: list[NDArray[np.int16]] = []
     most: list[Floats] = []
     labels: list[NDArray[Any]] = []
-    rows = max(1, SCORES_BYTES // (8 * max(Y.shape)))
+    rows = max(1, SCORES_BYTES // (8 * max(Y.amounts.shape if isinstance(Y, Expansions) else Y.shape)))
     for block in unless_stopped(dataset.read_blocks(range(first, stop), Cost()), stopped):
         m = block.points.shape[1]
         for start in range(0, block.size, rows):
-            score = block.points[start : start + rows].astype(np.float64) @ Y[:m] + Y[m:].sum(axis=0)
+            points = row_slice(block.points, slice(start, start + rows))
+            score = Y.scores(points) if isinstance(Y, Expansions) else points.astype(np.float64) @ Y[:m] + Y[m:].sum(axis=0)
             place = score.argmax(axis=1)
             best.append(place.astype(np.int16))
             most.append(np.take_along_axis(score, place[:, None], axis=1)[:, 0])

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
+DENSE_WORK = 400
+"""A multiplication of stored entries takes so many times as long as one of arrays."""
+DENSE_BYTES = 32 << 20
+"""Of an array that is made of sparse rows for it."""
 FEW = 16
 """Less than one row in so many is picked without SciPy."""
 
@@ -90,6 +94,30 @@ def row_sums(points: csr_array, values: Floats) -> Floats:
     return np.asarray(with_data(points, values) @ np.ones(points.shape[1]))
 
 
+def products(points: csr_array, others: csr_array) -> NDArray[Any]:
+    """All products (b, c) of the rows of both. Where many entries are stored those of arrays are faster."""
+    (b, m), c = points.shape, others.shape[0]
+    dense = DENSE_WORK * points.nnz * others.nnz > b * c * m * m
+    if dense and max(b, c) * m * points.dtype.itemsize <= DENSE_BYTES:
+        return np.asarray(points.toarray() @ others.toarray().T)
+    return np.asarray((points @ others.T).toarray())
+
+
+def with_columns(points: csr_array, columns: NDArray[Any]) -> csr_array:
+    """With more features (b, k), behind the others."""
+    b, m = points.shape
+    k = columns.shape[1]
+    ends = np.repeat(points.indptr[1:], k)
+    data = np.insert(points.data, ends, columns.astype(points.dtype).reshape(-1))
+    indices = np.insert(points.indices, ends, np.tile(np.arange(m, m + k), b))
+    return csr(data, indices, points.indptr + k * np.arange(b + 1, dtype=points.indptr.dtype), m + k)
+
+
+def scaled_rows(points: csr_array, factors: Floats) -> csr_array:
+    """Each row times its factor (b,)."""
+    return with_data(points, points.data * np.repeat(factors, np.diff(points.indptr)))
+
+
 def row_numbers(points: csr_array) -> Indices:
     """The row (nnz,) of each entry."""
     return np.repeat(np.arange(points.shape[0]), np.diff(points.indptr))
@@ -107,11 +135,7 @@ def nbytes(points: csr_array) -> int:
 
 def with_ones(points: csr_array) -> csr_array:
     """With one more feature, equal to 1."""
-    b, m = points.shape
-    ends = points.indptr[1:]
-    data = np.insert(points.data, ends, 1)
-    indices = np.insert(points.indices, ends, m)
-    return csr(data, indices, points.indptr + np.arange(b + 1, dtype=points.indptr.dtype), m + 1)
+    return with_columns(points, np.ones((points.shape[0], 1)))
 
 
 def stacked(parts: list[csr_array]) -> csr_array:

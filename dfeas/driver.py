@@ -14,7 +14,7 @@ from dfeas.certificate import Certificate
 from dfeas.engine import Engine
 from dfeas.errors import ClusterLostError
 from dfeas.lane import Verify
-from dfeas.passes import Alone, AnyPass, OnPairs, Partial, Question, of_class, together
+from dfeas.passes import Alone, AnyPass, InCompany, Partial, Question, of_class, together
 from dfeas.runner import Between, E, Runner
 from dfeas.termination import Limits
 
@@ -141,31 +141,32 @@ def _settle(lanes: Sequence[Runner[Any]], engine: Engine, limits: Limits, finger
 
 def _judged(batch: Sequence[tuple[Runner[Any], Certificate]], limits: Limits, verify: Verify) -> int:
     """Have some certificates checked in one read; the reads that this saved."""
-    checks = verify([certificate for _, certificate in batch])
-    for (lane, certificate), check in zip(batch, checks, strict=True):
+    certificates = [certificate for _, certificate in batch]
+    for (lane, certificate), check in zip(batch, verify(certificates), strict=True):
         lane.judge(certificate, check, limits)
-    return len(batch) - 1
+    reads = [certificate.checking_reads for certificate in certificates]
+    return sum(reads) - max(reads)
 
 
 def entries(certificate: Certificate, engine: Engine) -> int:
-    """What the checker may keep of the points of a certificate; one with a kernel shares no read."""
-    return CHECKED_ENTRIES + 1 if certificate.kernel else len(certificate.support) * engine.shape[0]
+    """What the checker may keep of the points of a certificate."""
+    return len(certificate.support) * engine.shape[0]
 
 
 def _groups(lanes: Sequence[Runner[E]]) -> list[tuple[list[Runner[E]], Question]]:
-    """Who reads together, and what: all plain passes, those on the same blocks, each company of pairs, and each question that
-    reads in another way.
+    """Who reads together, and what: all plain passes, those on the same blocks, each company, and each question that reads in
+    another way.
     """
     groups: list[tuple[list[Runner[E]], Question]] = []
     riders: dict[tuple[int, ...] | None, list[tuple[Runner[E], AnyPass]]] = {}
-    companies: dict[Hashable, list[tuple[Runner[E], OnPairs]]] = {}
+    companies: dict[Hashable, list[tuple[Runner[E], Any]]] = {}
     for lane in lanes:
         question = lane.method.ask(lane.state)
         if lane.code is not None:
             question = of_class(question, lane.code)
         if isinstance(question, Partial):
             riders.setdefault(question.blocks, []).append((lane, question.pass_))
-        elif isinstance(question, OnPairs):
+        elif isinstance(question, InCompany):
             companies.setdefault(question.company, []).append((lane, question))
         elif isinstance(question, Alone):
             groups.append(([lane], question))

@@ -5,26 +5,46 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import ceil
+from pathlib import Path
 
 from dfeas.blas import processors
 from dfeas.engine import Engine
 from dfeas.errors import UsageError
 from dfeas.kernels import Kernel, kernel_of, usual_gamma
 from dfeas.kernels.kernel import Function, seen
+from dfeas.kernels.matrix import Matrix
 from dfeas.kernels.methods import KERNEL_METHODS as ON_ALL
 from dfeas.kernels.sizes import vector_bytes
-from dfeas.kernels.working_set import KernelWorkingSet
+from dfeas.kernels.working_set import KernelWorkingSet, capacity
 from dfeas.methods import AnyMethod, Facts
 from dfeas.passes import Columns, sample
+from dfeas.request import facts_of
 from dfeas.store import Dataset
 
-KERNEL_METHODS: dict[str, Callable[[Kernel], AnyMethod]] = {"working-set": KernelWorkingSet, **ON_ALL}
+KERNEL_METHODS: dict[str, Callable[[Kernel], AnyMethod]] = {"working-set": KernelWorkingSet.of, **ON_ALL}
 """Methods that work with a kernel."""
 
 SAMPLE = 1000
 """Points from which gamma is found."""
+MOST_THREADS = 64
+"""More would need no more memory."""
 BLOCKS = 8
 """Blocks that they are drawn from, at least, where there are so many."""
+
+
+@dataclass(frozen=True)
+class AskedKernel:
+    """Options of a kernel; None for one that was not given."""
+
+    name: str | Function
+    gamma: float | None = None
+    degree: int | None = None
+    coef0: float | None = None
+
+    @property
+    def function(self) -> Function | None:
+        """Of Python, that is the kernel."""
+        return None if isinstance(self.name, str) else self.name
 
 
 @dataclass(frozen=True)
@@ -36,10 +56,16 @@ class Kernelled:
 
 
 def asked_kernel(
-    kernel: str | Function | None, gamma: float | None, degree: int | None, coef0: float | None
+    kernel: str | Function | None,
+    gamma: float | None,
+    degree: int | None,
+    coef0: float | None,
+    scratch: str | Path | None = None,
 ) -> Function | None:
     """The function of Python that is the kernel, if one is. Raises UsageError for options that make no sense without data."""
     if kernel is None:
+        if scratch is not None:
+            raise UsageError("a scratch folder is for tiles of a kernel, and none is given")
         if (gamma, degree, coef0) != (None, None, None):
             raise UsageError("gamma, degree and coef0 are those of a kernel, and none is given")
         return None
@@ -47,23 +73,17 @@ def asked_kernel(
     return None if isinstance(kernel, str) else kernel
 
 
-def kernelled(
-    engine: Engine,
-    dataset: Dataset,
-    name: str | Function,
-    gamma: float | None,
-    degree: int | None,
-    coef0: float | None,
-) -> Kernelled:
+def kernelled(engine: Engine, dataset: Dataset, asked: AskedKernel) -> Kernelled:
     """The kernel that was asked for; a sample of the points says what gamma is, if nobody does.
 
     Raises UsageError for options that make no sense.
     """
-    kernel, free = kernel_of(name, gamma, degree, coef0)
+    kernel, free = kernel_of(asked.name, asked.gamma, asked.degree, asked.coef0)
     if dataset.intercept:
         raise UsageError("a kernel takes no intercept: leave it out; the polynomial kernel has coef0")
-    if dataset.entries is not None:
-        raise UsageError("kernels take dense points only, these are sparse: ingest them with --dense, or leave the kernel out")
+    if dataset.entries is not None and not kernel.takes_sparse:
+        what = "a kernel function" if kernel.name == "callable" else f"the {kernel.name} kernel"
+        raise UsageError(f"{what} takes dense points only, these are sparse: ingest them with --dense, or take another")
     if not free:
         return Kernelled(kernel, f"{kernel}, as asked for")
     question = sample(dataset.m, SAMPLE, dataset.n, dataset.blocks, min(BLOCKS, dataset.blocks), 0, unit=False)
@@ -96,6 +116,30 @@ def choose_kernel_method(method: str, facts: Facts, threads: int) -> tuple[str, 
             f"{4 * facts.memory / 1e6:.0f} MB are for it: raise --memory; working-set keeps some of the points only"
         )
     return method, "asked for"
+
+
+def kernels_abreast(method: str, classes: int, dataset: Dataset, memory: int) -> int:
+    """How many classes can share the memory side by side; the same on any number of threads.
+
+    Working sets keep the points of each class, and the Gram matrix of one at a time.
+    """
+    whole = facts_of(dataset, memory)
+    for count in dict.fromkeys(-(-classes // turns) for turns in range(1, classes + 1)):
+        if method in ON_ALL:
+            fits = not missing(method, facts_of(dataset, memory // count), MOST_THREADS)
+        else:
+            fits = 2 * capacity(whole, count) >= capacity(whole)
+        if fits:
+            return count
+    return 1
+
+
+def kernel_methods(kernel: Kernel, dataset: Dataset, memory: int, classes: int | None) -> Callable[[str], AnyMethod]:
+    """Makes methods by name; for one of some classes that share the memory, where these are given."""
+    if classes is None:
+        return lambda name: KERNEL_METHODS[name](kernel)
+    matrix, cap = Matrix(kernel), capacity(facts_of(dataset, memory), classes)
+    return lambda name: ON_ALL[name](kernel) if name in ON_ALL else KernelWorkingSet(matrix, cap)
 
 
 def missing(method: str, facts: Facts, threads: int) -> int:

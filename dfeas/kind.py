@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,11 @@ from dfeas.closed import check_closed
 from dfeas.engine import LocalEngine
 from dfeas.errors import CheckFailedError
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
+from dfeas.passes.nonzero import Nonzero
 from dfeas.result import CERTIFICATE, load_result
-from dfeas.separation import COMPLETE, OVERLAP, QUASI, SEPARATION, spans_and_balances
-from dfeas.store import Dataset, for_checker, open_source, source_of
+from dfeas.separation import COMPLETE, OVERLAP, QUASI, SEPARATION, complement, positive, spans_and_balances
+from dfeas.solving import CONFLICTING
+from dfeas.store import Dataset, Source, View, for_checker, open_source, source_of
 from dfeas.store.rows import signed_rows
 from dfeas.termination import FEASIBLE
 from dfeas.verify import Check
@@ -30,7 +32,7 @@ class Kind:
     """What was proved."""
 
     kind: str  # "complete" | "quasi-complete" | "overlap"
-    proof: str  # "exact" | "rigorous" | "floating_point"
+    proof: str  # "exact" | "rigorous" | "floating_point" | "none": nothing that could be looked at is in the file
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,8 @@ def verify_separation(run: str | Path, proved: Check, memory: str | int = DEFAUL
         elif claim.kind == QUASI:
             proof = _quasi(dataset, claim, proved, memory)
         else:
-            proof = _overlap(dataset, claim, Path(run))
-        if claim.proof != proof:
+            proof = _overlap(dataset, source_of(values["data"]), claim, Path(run), memory)
+        if claim.proof != ("floating_point" if proof == "none" else proof):
             raise CheckFailedError(f"it says that {claim.kind} is proved {claim.proof}; the proof is {proof}")
     except CheckFailedError as error:
         raise CheckFailedError(f"{where}: {error}") from None
@@ -87,7 +89,7 @@ def _claim(where: Path) -> _Claim:
 def _quasi(dataset: Dataset, claim: _Claim, proved: Check, memory: str | int) -> str:
     """The level of proof: every point is looked at."""
     if claim.y is None:
-        return "floating_point"
+        return "none"
     if claim.y.shape != (dataset.dimension,) or not claim.y.any():
         raise CheckFailedError(f"y is zero, or has not {dataset.dimension} entries")
     with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
@@ -97,14 +99,28 @@ def _quasi(dataset: Dataset, claim: _Claim, proved: Check, memory: str | int) ->
     return "exact" if proved.proof == "exact" else "floating_point"
 
 
-def _overlap(dataset: Dataset, claim: _Claim, run: Path) -> str:
-    """The level of proof: of the points that conflict, whose blocks ``verify_run`` has compared with the fingerprint."""
+def _overlap(dataset: Dataset, source: Source, claim: _Claim, run: Path, memory: str | int) -> str:
+    """The level of proof: of the points that conflict, whose blocks ``verify_run`` has compared with the fingerprint.
+
+    Where they do not span the space every point is looked at, whether it lies in what they span.
+    """
     support = claim.support
     if support is None:
-        return "floating_point"
+        raise CheckFailedError("it names no points that conflict")
     ascending = support.ndim == 1 and len(support) > 0 and bool((np.diff(support) > 0).all())
     if not ascending or support[0] < 0 or support[-1] >= dataset.n:
         raise CheckFailedError(f"the support is not an ascending list of points below {dataset.n}")
     points = signed_rows(dataset, support)
-    exact = spans_and_balances(points[points.any(axis=1)], load(run / CERTIFICATE).weights)
-    return "exact" if exact else "floating_point"
+    points = points[points.any(axis=1)]
+    if len(points) and spans_and_balances(points, load(run / CERTIFICATE).weights):
+        return "exact"
+    if len(points) and positive(points)[1] > CONFLICTING:
+        raise CheckFailedError("no positive weights on the points that it names make their sum zero, as far as float64 tells")
+    across = complement(points)
+    if across.shape[1]:
+        seen = open_source(replace(for_checker(source), view=View.of(across)))
+        with closing(LocalEngine(seen, threads_that_fit(seen, parse_bytes(memory), processors()))) as engine:
+            beyond = engine.run(Nonzero()).index
+        if beyond >= 0:
+            raise CheckFailedError(f"point {beyond} is not in the space that the points span which it names")
+    return "floating_point"

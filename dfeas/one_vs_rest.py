@@ -1,7 +1,8 @@
 """``dfeas.solve(one_vs_rest=True)``: each class against the rest, on the same reads of the data.
 
-Classes differ in signs only, so a block is read once for all that are still open, and their questions are one product. Each
-class has a run folder of its own, which is one like any other. Where memory cannot hold what all of them keep, some wait.
+Classes differ in signs only, so a block is read once for all that are still open, and their questions are one product; with a
+kernel its values are those of all of them. Each class has a run folder of its own, which is one like any other. Where memory
+cannot hold what all of them keep, some wait.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from urllib.parse import quote
 
 from dfeas.errors import BadInputError, UsageError
 from dfeas.keeping import Checkpoint, Job, keeping, where
+from dfeas.kernelled import AskedKernel, choose_kernel_method, kernelled, kernels_abreast
 from dfeas.request import Request, abreast, choose, facts_of
 from dfeas.result import CLASSES, RESULT, Result, versions
 from dfeas.running import ran
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 NOT_HERE = ("online-perceptron", "ispvn")
-"""Methods that read points in their order, or n-vectors beside them: no two of them share a read."""
+"""Linear methods that read points in their order, or n-vectors beside them: no two of them share a read."""
 
 NAME_LENGTH = 80
 """Of a class in the name of its folder."""
@@ -101,17 +103,27 @@ def one_vs_rest(
     method: str,
     out: str | Path | None,
     client: Client | None,
+    kernel: AskedKernel | None = None,
+    scratch: str | Path | None = None,
 ) -> OneVsRest:
     """Solve each class of opened data against the rest; arguments and errors are those of ``dfeas.solve``."""
-    if method in NOT_HERE:
+    if kernel is None and method in NOT_HERE:
         raise UsageError(f"{method} reads the data in a way of its own, and classes share their reads; choose another method")
     classes = data[1].classes
     if not classes:
         raise BadInputError(f"{data[1].where}: no labels, so there are no classes to set against the rest")
     with ExitStack() as stack:
-        setting = set_up(stack, data, asked.memory, client, out)
-        count = abreast(method, len(classes), setting.dataset, asked.memory)
-        name, why = choose(method, facts_of(setting.dataset, asked.memory // count))
+        function = None if kernel is None else kernel.function
+        setting = set_up(stack, data, asked.memory, client, out, function, scratch)
+        if kernel is None:
+            count, text = abreast(method, len(classes), setting.dataset, asked.memory), ""
+            name, why = choose(method, facts_of(setting.dataset, asked.memory // count))
+        else:
+            count = kernels_abreast(method, len(classes), setting.dataset, asked.memory)
+            threads = setting.threads * max(1, setting.workers)
+            name, why = choose_kernel_method(method, facts_of(setting.dataset, asked.memory // count), threads)
+            space = kernelled(setting.engine, setting.dataset, kernel)
+            text, why = space.kernel.to_text(), f"{why}; {space.why}"
         waiting = f", {count} at a time for want of memory" if count < len(classes) else ""
         folder = None if out is None else stack.enter_context(run_folder(local(out, "--out")))
         job = Job(
@@ -123,6 +135,7 @@ def one_vs_rest(
             positive=None,
             intercept=data[1].intercept,
             classes=classes,
+            kernel=text,
             **where(setting),
         )
         return classes_solved(setting, job, folder, how)

@@ -15,7 +15,7 @@ from dfeas.csr import csr
 from dfeas.engine import LocalEngine
 from dfeas.errors import UsageError
 from dfeas.estimate import Estimate, Plan
-from dfeas.kernelled import asked_kernel, kernelled
+from dfeas.kernelled import AskedKernel, asked_kernel, kernelled
 from dfeas.kernels.kernel import Function
 from dfeas.memory import DEFAULT_MEMORY, WEIGHING, parse_bytes, threads_that_fit
 from dfeas.methods import METHODS, Facts, working_set_size
@@ -67,7 +67,7 @@ def plan(
     speed = read_seconds(dataset, threads)
     if kernel is not None:
         with closing(LocalEngine(dataset, threads)) as engine:
-            found = kernelled(engine, dataset, kernel, gamma, degree, coef0).kernel
+            found = kernelled(engine, dataset, AskedKernel(kernel, gamma, degree, coef0)).kernel
         return kernel_plan(dataset, found, method, margin, budget, threads, speed)
     auto = choose("auto", facts_of(dataset, budget))[0]
     names = list(METHODS) if method is None else [method]

@@ -100,14 +100,15 @@ def value_seconds(dataset: Dataset, kernel: Kernel) -> tuple[float, float]:
     """
     block = next(iter(dataset.read_blocks(range(1), Cost())))
     points = seen(block.points[:TILE_ROWS]).copy()
+    count = points.shape[0]
     run = Run(kernel, 0, points, block.label[:TILE_ROWS].astype(np.float64))
     with one_thread():
         ((left, right),) = run.tiles(run.safe)
-        column = np.ones((len(points), 1), left.dtype)
+        column = np.ones((count, 1), left.dtype)
         kept = kernel.tile(left, right)
         computing = min(_elapsed(lambda: _multiplied(kernel.tile(left, right), column)) for _ in range(TURNS))
         multiplying = min(_elapsed(lambda: _multiplied(kept, column)) for _ in range(TURNS))
-    return computing / len(points) ** 2, multiplying / len(points) ** 2
+    return computing / count**2, multiplying / count**2
 
 
 def _multiplied(tile: Array, column: Array) -> tuple[Array, Array]:

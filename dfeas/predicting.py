@@ -11,21 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.blas import processors
-from dfeas.certificate import Certificate, load
 from dfeas.certificate import direction as direction_of
+from dfeas.certificate import load
 from dfeas.class_prediction import ClassPrediction, predict_classes
 from dfeas.engine import LocalEngine
-from dfeas.errors import BadInputError, CorruptDataError, UsageError
-from dfeas.kernels import Kernel
-from dfeas.kernels.kernel import Function, seen
-from dfeas.kernels.select import scores
+from dfeas.errors import BadInputError, UsageError
+from dfeas.expansions import Expansions
+from dfeas.kernels.kernel import Function
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
 from dfeas.result import CERTIFICATE, classes_of, load_result
 from dfeas.setting import open_data
-from dfeas.store import Dataset, open_source, source_of
+from dfeas.store import Dataset
 from dfeas.store.placing import placed
 from dfeas.store.reading import Cost, Stop, unless_stopped
-from dfeas.store.rows import rows_of
+from dfeas.training import trained_on
 
 Floats = NDArray[np.float64]
 
@@ -48,16 +47,6 @@ class Prediction:
             "accuracy": self.accuracy,
             "confusion": self.confusion,
         }
-
-
-@dataclass(frozen=True)
-class _Direction:
-    """What gives a point its score."""
-
-    y: Floats  # (m,) or (m+1,); empty with a kernel
-    kernel: Kernel | None = None
-    points: Floats | None = None  # (s, m) of the expansion
-    amount: Floats | None = None  # (s,) times the labels
 
 
 def predict(
@@ -88,7 +77,7 @@ def predict(
     if folders is not None:
         if positive is not None:
             raise UsageError(f"{run}: a run of all classes; leave out positive")
-        return predict_classes(Path(run), folders, X, labels, out=out, memory=memory)
+        return predict_classes(Path(run), folders, X, labels, out=out, memory=memory, kernel=kernel)
     values, certificate = load_result(Path(run), soft=True), load(Path(run) / CERTIFICATE)
     if certificate.kind == "gordan":
         raise BadInputError(f"{run}: the run ended {values['verdict']} and left no direction that could predict")
@@ -96,12 +85,13 @@ def predict(
         raise BadInputError(
             f"{run}: a run of a hull: its hyperplane goes through the point that was asked about, there are no classes"
         )
-    trained = _trained(values, bool(certificate.kernel), run)
+    trained = trained_on(values, bool(certificate.kernel), run)
+    direction: Floats | Expansions
     if certificate.kernel:
-        direction = _expansion(certificate, trained, kernel)
+        assert trained is not None, "a kernel needs its points"
+        direction = Expansions.of(trained, [certificate], [None], kernel)
     else:
-        entries = int(values["m"]) + bool(values["intercept"])
-        direction = _Direction(direction_of(Path(run) / CERTIFICATE, certificate, entries))
+        direction = direction_of(Path(run) / CERTIFICATE, certificate, int(values["m"]) + bool(values["intercept"]))
     dataset = open_data(X, labels, positive, False)[1]
     if dataset.m != values["m"]:
         raise BadInputError(f"{dataset.where}: points of {dataset.m} features, the run {run} had {values['m']}")
@@ -124,47 +114,19 @@ def predict(
     return Prediction(score, (negative, name), (confusion[0][0] + confusion[1][1]) / len(score), confusion)
 
 
-def _trained(values: dict[str, Any], needed: bool, run: str | Path) -> Dataset | None:
-    """The data of the run; None when it is gone and not ``needed``."""
-    if values["data"] is None:
-        if needed:
-            raise BadInputError(f"{run}: the data was in memory, and the points of the expansion went with it")
-        return None
-    try:
-        found = open_source(source_of(values["data"]))
-    except (BadInputError, CorruptDataError):
-        if needed:
-            raise
-        return None
-    if found.header is not None and found.fingerprint != values["fingerprint"]:
-        if needed:
-            raise CorruptDataError(f"{found.where}: no longer the data of the run {run} (fingerprints differ)")
-        return None
-    return found
-
-
-def _expansion(certificate: Certificate, trained: Dataset | None, function: Function | None) -> _Direction:
-    assert trained is not None, "a kernel needs its points"
-    kernel = Kernel.from_text(certificate.kernel, function)
-    points, labels = rows_of(trained, certificate.support)
-    return _Direction(np.empty(0), kernel, points, certificate.weights * labels)
-
-
 def scored(
-    dataset: Dataset, first: int, stop: int, direction: _Direction, stopped: Stop | None = None
+    dataset: Dataset, first: int, stop: int, direction: Floats | Expansions, stopped: Stop | None = None
 ) -> tuple[Floats, NDArray[np.int8]]:
     """Scores and labels of some blocks, in order."""
     found, labels, cost = [], [], Cost()
     for block in unless_stopped(dataset.read_blocks(range(first, stop), cost), stopped):
-        if direction.kernel is None:
+        if isinstance(direction, Expansions):
+            score = direction.scores(block.points)[:, 0]
+        else:
             m, score = block.points.shape[1], np.empty(block.size)
             for rows in block.tiles():
-                score[rows] = block.tile(rows, False) @ direction.y[:m]
-            score += float(direction.y[m:].sum())
-        else:
-            assert direction.points is not None, "a kernel has its points"
-            assert direction.amount is not None, "a kernel has its points"
-            score = scores(direction.kernel, direction.points, direction.amount, seen(block.points), False)
+                score[rows] = block.tile(rows, False) @ direction[:m]
+            score += float(direction[m:].sum())
         found.append(score)
         labels.append(block.label.copy())
     return np.concatenate(found), np.concatenate(labels)

@@ -7,7 +7,7 @@ from math import sqrt
 
 import numpy as np
 
-from dfeas.engine.pairs import reads, runs
+from dfeas.engine.pairs import reads, runs_of
 from dfeas.kernels import Kernel
 from dfeas.kernels.select import TILE_BYTES
 from dfeas.kernels.sizes import points_bytes, product_columns, vector_bytes
@@ -45,41 +45,60 @@ EXPANSION = 30.0
 
 
 def project_kernel(
-    dataset: Dataset, kernel: Kernel, methods: Sequence[str], memory: int, *, workers: int = 0, threads: int = 1
+    dataset: Dataset,
+    kernel: Kernel,
+    methods: Sequence[str],
+    memory: int,
+    *,
+    workers: int = 0,
+    threads: int = 1,
+    classes: int = 1,
 ) -> Projection:
-    """Project a run of methods side by side in a kernel's space, with a budget for each process.
+    """Project a run of methods side by side in a kernel's space, with a budget for each process; or one for some classes.
 
     ``threads`` are those of each process that reads, ``workers`` worker processes. Raises UsageError when the budget is too
     small for a block.
     """
-    own, worker_own = own_bytes(dataset, methods, memory, workers, threads)
+    own, worker_own = own_bytes(dataset, methods, memory, workers, threads, classes)
     kept = cache_bytes(dataset, memory, threads, worker=workers > 0)
     first, later = read_bytes(dataset, kept, workers)
     if later and any(name != "working-set" for name in methods):
         later = int(reads(dataset) * later)
         first = max(first, later)
     scanning = PROCESS_BYTES + threads * (thread_bytes(dataset) + scan_bytes(dataset, methods))
-    reading = scanning + kept + tile_bytes(dataset, kernel, methods, memory, workers=workers, threads=threads)
+    reading = scanning + kept + tile_bytes(dataset, kernel, methods, memory, workers=workers, threads=threads, classes=classes)
     if not workers:
         return Projection(int(reading + own), 0, kept, first, later)
     return Projection(int(PROCESS_BYTES + CLIENT_BYTES + own), int(reading + worker_own), kept, first, later)
 
 
-def own_bytes(dataset: Dataset, methods: Sequence[str], memory: int, workers: int, threads: int) -> tuple[int, int]:
+def own_bytes(
+    dataset: Dataset, methods: Sequence[str], memory: int, workers: int, threads: int, classes: int = 1
+) -> tuple[int, int]:
     """What methods and their questions take: where they live, and in each worker, which has questions and answers only."""
     facts, total = facts_of(dataset, memory // len(methods)), threads * max(1, workers)
-    own = sum(points_bytes(facts) if name == "working-set" else vector_bytes(name, facts, total) for name in methods)
-    columns = sum(product_columns(name, facts) for name in methods if name != "working-set")
+    share = facts_of(dataset, memory // len(methods) // classes)  # of each class, where methods keep n-vectors
+    own = 0
+    for name in methods:
+        own += points_bytes(facts, classes) if name == "working-set" else classes * vector_bytes(name, share, total)
+    columns = sum(classes * product_columns(name, share) for name in methods if name != "working-set")
     return own, min(own, 8 * dataset.n * columns * 4)
 
 
 def tile_bytes(
-    dataset: Dataset, kernel: Kernel, methods: Sequence[str], memory: int, *, workers: int = 0, threads: int = 1
+    dataset: Dataset,
+    kernel: Kernel,
+    methods: Sequence[str],
+    memory: int,
+    *,
+    workers: int = 0,
+    threads: int = 1,
+    classes: int = 1,
 ) -> int:
     """What the budget of a process that reads leaves for tiles, from one product to the next; at most all of them."""
     if not set(methods) & set(WHOLE):
         return 0
-    own = own_bytes(dataset, methods, memory, workers, threads)[workers > 0]
+    own = own_bytes(dataset, methods, memory, workers, threads, classes)[workers > 0]
     scanning = threads * (thread_bytes(dataset) + scan_bytes(dataset, methods))
     left = memory - own - scanning - cache_bytes(dataset, memory, threads, worker=workers > 0)
     return max(0, min(left, all_tile_bytes(dataset, kernel)))
@@ -93,9 +112,11 @@ def all_tile_bytes(dataset: Dataset, kernel: Kernel) -> int:
 
 def scan_bytes(dataset: Dataset, methods: Sequence[str]) -> int:
     """What a thread holds beside blocks: two prepared runs; or kernel values of some points with those of an expansion."""
-    longest = max(len(run) for run in runs(dataset.n, dataset.m, dataset.block_rows))
-    pairs = 2 * longest * dataset.m * PREPARED
-    scores = 2 * TILE_BYTES + PREPARED * dataset.m * dataset.block_rows
+    longest = max(len(run) for run in runs_of(dataset))
+    entries = dataset.entries
+    width = dataset.m if entries is None else min(dataset.m, 2 * entries.count // dataset.n + 2)
+    pairs = 2 * longest * width * PREPARED
+    scores = 2 * TILE_BYTES + PREPARED * width * dataset.block_rows
     return max(scores if name == "working-set" else pairs for name in methods)
 
 

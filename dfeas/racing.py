@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dfeas.driver import never
 from dfeas.errors import UsageError
 from dfeas.keeping import EVERY, Checkpoint, Job, keeping, where
-from dfeas.kernelled import asked_kernel, choose_kernel_method, kernelled, known_kernel_method
+from dfeas.kernelled import AskedKernel, asked_kernel, choose_kernel_method, kernelled, known_kernel_method
 from dfeas.kernels.kernel import Function
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.request import choose, facts_of, known, request
@@ -70,6 +70,7 @@ def race(
     memory: str | int = DEFAULT_MEMORY,
     out: str | Path | None = None,
     cache_dir: str | Path | None = None,
+    scratch: str | Path | None = None,
     checkpoint_every: float = EVERY,
     client: Client | None = None,
     progress: bool = False,
@@ -89,21 +90,21 @@ def race(
     share a read. Points in order and n-vectors are read on reads of their own. With a kernel all products with the Gram matrix
     are one.
     """
-    function = asked_kernel(kernel, gamma, degree, coef0)
+    function = asked_kernel(kernel, gamma, degree, coef0, scratch)
     names = [known(method) if kernel is None else known_kernel_method(method) for method in methods]
     if len(names) < 2 or len(set(names)) < len(names):
         raise UsageError(f"methods {','.join(names)}: expected at least two, each once")
     asked = request(eps, margin_tolerance, max_passes, time_limit, memory)
     data = open_data(X, labels, positive, intercept, cache_dir=cache_dir)
     with ExitStack() as stack:
-        setting = set_up(stack, data, asked.memory, client, out, function)
+        setting = set_up(stack, data, asked.memory, client, out, function, scratch)
         facts, text = facts_of(setting.dataset, asked.memory // len(names)), ""
         if kernel is None:
             whys = {name: f"{choose(name, facts)[1]}, in a race of {len(names)}" for name in names}
         else:
             threads = setting.threads * max(1, setting.workers)
             whys = {name: choose_kernel_method(name, facts, threads)[1] for name in names}
-            found = kernelled(setting.engine, setting.dataset, kernel, gamma, degree, coef0)
+            found = kernelled(setting.engine, setting.dataset, AskedKernel(kernel, gamma, degree, coef0))
             text = found.kernel.to_text()
             whys = {name: f"{why}, in a race of {len(names)}; {found.why}" for name, why in whys.items()}
         folder = None if out is None else stack.enter_context(run_folder(local(out, "--out"), RACE))

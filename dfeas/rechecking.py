@@ -23,7 +23,8 @@ from dfeas.engine import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
 from dfeas.one_vs_rest import OneVsRest, save
-from dfeas.result import CERTIFICATE, TRACE, Result, classes_of, load_result, versions
+from dfeas.report.runs import load_values
+from dfeas.result import CERTIFICATE, TRACE, Result, classes_of, versions
 from dfeas.setting import run_folder
 from dfeas.store import Dataset, Source, open_source
 from dfeas.store.layout import fingerprint, seen_fingerprint
@@ -117,7 +118,7 @@ def recheck(
 
 
 def _load(folder: Path) -> _Old:
-    values = load_result(folder)
+    values = load_values(folder)
     if values["verdict"] == UNDECIDED or not isinstance(values["data"], dict):
         raise BadInputError(f"{folder}: no verdict on data by path that could hold; solve again")
     if values.get("kernel") or values["data"].get("point"):
@@ -200,6 +201,9 @@ def _renewed(
     values, certificate = old.values, old.certificate
     mark = seen_fingerprint(dataset.fingerprint, certificate.view)
     text = "the old points conflict as before" if margin is None else f"the margin of all points is at least {margin:.6g}"
+    tolerance = values.get("margin_tolerance")
+    if margin is not None and tolerance is not None and margin < (1 - tolerance) * values["margin_upper"]:
+        text += ", no longer within the margin tolerance: solve again for the maximum"
     renewed: dict[str, Any] = {
         "n": dataset.n,
         "margin_lower": -1.0 if margin is None else margin,
@@ -213,7 +217,7 @@ def _renewed(
         "fingerprint": mark,
         "versions": versions(),
         "data": {**values["data"], "path": source.path, "labels": source.labels},
-        "detail": text if values["verdict"] == FEASIBLE else f"{text}: {values['detail']}",
+        "detail": text if values["verdict"] == FEASIBLE else f"{text}: {values['message']}",
     }
     kept = {field.name: values[field.name] for field in fields(Result) if field.name in values and field.name not in renewed}
     return Result(**kept, **renewed, evidence=replace(certificate, fingerprint=mark))

@@ -30,8 +30,8 @@ def recover(
     """The certificate for a verdict, and the number of reads that it takes beside one of the checker (0 or 1)."""
     if verdict == FEASIBLE:
         assert evidence.bracket.y is not None
-        # with a kernel the checker gathers the points of the expansion first
-        return separator(evidence.bracket.y, fingerprint, kernel), int(bool(kernel))
+        found = separator(evidence.bracket.y, fingerprint, kernel)
+        return found, found.checking_reads - 1
     assert evidence.gordan is not None
     gordan = evidence.gordan()
     n = engine.shape[1]
@@ -42,8 +42,8 @@ def recover(
         return Certificate("gordan", fingerprint, support=gordan.index, weights=gordan.weight, kernel=kernel), 0
     short = shorten(gordan)
     # what is left out weighs at most SLACK eps / 2 in all, so |Ax| grows by no more than that
-    found = engine.run(Recover(short.Y, short.mu, short.lse, short.share, SLACK * eps / 2 / n))
-    return _certificate(found, fingerprint), 1
+    weights = engine.run(Recover(short.Y, short.mu, short.lse, short.share, SLACK * eps / 2 / n))
+    return _certificate(weights, fingerprint), 1
 
 
 def separator(y: Floats | Expansion, fingerprint: str, kernel: str = "") -> Certificate:

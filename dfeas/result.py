@@ -149,6 +149,19 @@ def classes_of(run: Path) -> dict[str, Path] | None:
     return folders
 
 
+def _is_place(data: dict[str, Any]) -> bool:
+    """Whether the keys are there that say where data is, and how it is seen."""
+    point = data.get("point")
+    return (
+        isinstance(data["path"], str)
+        and isinstance(data["intercept"], bool)
+        and isinstance(data.get("many", False), bool)
+        and all(isinstance(value, str | None) for value in (data["labels"], data["positive"], data.get("mask")))
+        and all(isinstance(path, str) for path in data.get("also", ()))
+        and (point is None or all(isinstance(entry, int | float) for entry in point))
+    )
+
+
 def load_result(run: Path, soft: bool = False) -> dict[str, Any]:
     """The keys of a finished run, of a soft margin only where that will do.
 
@@ -161,11 +174,14 @@ def load_result(run: Path, soft: bool = False) -> dict[str, Any]:
     try:
         values: dict[str, Any] = json.loads((run / RESULT).read_text())
         data = values["data"]
-        if data is not None and not {"path", "labels", "positive", "intercept"} <= set(data):
-            raise ValueError("keys of data are missing")
+        if data is not None and not _is_place(data):
+            raise ValueError("keys of data are missing or of another type")
+        values["fingerprint"] = str(values["fingerprint"])
+        values["m"], values["n"], values["intercept"] = int(values["m"]), int(values["n"]), bool(values["intercept"])
         if values.get("kind") != SOFT_MARGIN:
             values["verdict"], values["eps"] = str(values["verdict"]), float(values["eps"])
-    except (LookupError, TypeError, ValueError, OSError) as error:
+            values.setdefault("margin_tolerance", None)
+    except (LookupError, TypeError, ValueError, OSError, OverflowError) as error:
         raise CorruptDataError(f"{run / RESULT}: not a readable result: {error}") from None
     if values.get("kind") == SOFT_MARGIN and not soft:
         raise BadInputError(f"{run}: the run of a soft margin, which has no verdict; expected one of solve")

@@ -40,6 +40,7 @@ def resume(
     max_passes: int | None = None,
     time_limit: float | None = None,
     cache_dir: str | Path | None = None,
+    scratch: str | Path | None = None,
     checkpoint_every: float = EVERY,
     client: Client | None = None,
     progress: bool = False,
@@ -56,7 +57,7 @@ def resume(
     client : a Dask client, or None for threads of this process, whatever it was before.
     kernel : the function of Python that was the kernel, if one was.
 
-    ``cache_dir``, ``checkpoint_every``, ``progress`` and ``stop`` are those of ``dfeas.solve``.
+    ``cache_dir``, ``scratch``, ``checkpoint_every``, ``progress`` and ``stop`` are those of ``dfeas.solve``.
 
     Raises
     ------
@@ -71,8 +72,7 @@ def resume(
         raise BadInputError(f"{path}: the run is finished, nothing to resume")
     with ExitStack() as stack:
         folder = stack.enter_context(run_folder_again(path))
-        scratch = Scratch(folder / "scratch")
-        found = Checkpoints(folder / CHECKPOINT).load(scratch)
+        found = Checkpoints(folder / CHECKPOINT).load(Scratch(folder / "scratch"))
         if not isinstance(found, Checkpoint):
             raise CorruptDataError(f"{folder / CHECKPOINT}: not a checkpoint of a run")
         job, here = found.job, versions()
@@ -94,7 +94,7 @@ def resume(
         data = open_data(X, labels, job.positive, job.intercept, job.point, bool(job.classes), job.also, mask, cache_dir)
         if job.classes and data[1].classes != job.classes:
             raise CorruptDataError(f"{data[1].where}: its classes are not those that this run began with")
-        setting = set_up(stack, data, asked.memory, client, folder, kernel)
+        setting = set_up(stack, data, asked.memory, client, folder, kernel, scratch)
         job = replace(job, asked=replace(asked, began=asked.began - found.seconds), **where(setting))
         how = How(checkpoint_every, progress, stop)
         if job.soft is not None:

@@ -11,13 +11,14 @@ from dfeas.certificate import Certificate
 from dfeas.driver import never, run
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.keeping import Checkpoint, Job, Keeper, Sinks
-from dfeas.kernelled import KERNEL_METHODS
+from dfeas.kernelled import kernel_methods, kernels_abreast
 from dfeas.kernels import Kernel
 from dfeas.lane import Kept, Lane, Outcome, without_a_pass
 from dfeas.methods import METHODS
 from dfeas.projection_kernel import tile_bytes
 from dfeas.request import abreast, facts_of
 from dfeas.setting import Setting, Surveyed, survey
+from dfeas.store import Dataset
 from dfeas.termination import Goal, Limits
 
 
@@ -63,16 +64,16 @@ def ran(
     if found.zero is not None and not dataset.intercept and (kernel is None or kernel.zero_at_zero):
         return zero_point(setting, job, found)
     asked = job.asked
+    count = lanes_abreast(setting.dataset, job)
     if kernel is not None:
-        setting.engine.keep_pairs(
-            tile_bytes(dataset, kernel, job.methods, asked.memory, workers=setting.workers, threads=setting.threads)
-        )
-    count = abreast(job.methods[0], len(job.lanes), dataset, asked.memory) if job.classes else len(job.lanes)
+        sizes = {"workers": setting.workers, "threads": setting.threads, "classes": count if job.classes else 1}
+        make = kernel_methods(kernel, dataset, asked.memory, count if job.classes else None)
+        setting.engine.keep_pairs(tile_bytes(dataset, kernel, job.methods, asked.memory, **sizes), setting.tiles)
     facts = facts_of(dataset, asked.memory // count, asked.margin_tolerance, found.radius)
     lanes = []
     for name in job.lanes:
         method_name = job.methods[0] if job.classes else name
-        method = METHODS[method_name]() if kernel is None else KERNEL_METHODS[method_name](kernel)
+        method = METHODS[method_name]() if kernel is None else make(method_name)
         lane = Lane(method, method.init(facts), Goal(asked.eps, asked.margin_tolerance), sinks[name], job.kernel)
         if job.classes:
             seen = dataset.against_rest(name)
@@ -99,6 +100,14 @@ def ran(
         began=asked.began,
     )
     return Ran(dict(zip(job.lanes, ended, strict=True)), found.reads, reads)
+
+
+def lanes_abreast(dataset: Dataset, job: Job) -> int:
+    """How many lanes of a job share the memory side by side; others wait, and only classes do."""
+    if not job.classes:
+        return len(job.lanes)
+    fit = kernels_abreast if job.kernel else abreast
+    return fit(job.methods[0], len(job.classes), dataset, job.asked.memory)
 
 
 def zero_point(setting: Setting, job: Job, found: Surveyed) -> Ran:

@@ -130,26 +130,26 @@ class _Face:
         while True:
             points = signed_rows(self.setting.dataset, support)
             points = points[points.any(axis=1)]
-            complement = _complement(points)
-            rank = points.shape[1] - complement.shape[1]
-            if not complement.shape[1]:
+            across = complement(points)
+            rank = points.shape[1] - across.shape[1]
+            if not across.shape[1]:
                 return self._overlaps(support, points)
             if rank == before:
                 text = f"not decided: a conflict beyond the {rank} dimensions of another one was lost in rounding"
                 return self._said(None, "none", 0, rank, None, support, text)
             before = rank
-            others = self._looked(complement)
+            others = self._looked(across)
             if others.row is None:
                 text = f"the points overlap in the {rank} dimensions that they span: the likelihood has maxima, on a flat"
                 return self._said(OVERLAP, "floating_point", 0, rank, None, support, text)
-            found = self._asked(complement, others)
+            found = self._asked(across, others)
             if found.verdict == FEASIBLE and found.y is not None:
-                return self._quasi(support, points, rank, complement @ found.y)
+                return self._quasi(support, points, rank, across @ found.y)
             if found.support is None or found.verdict == UNDECIDED or found.margin_upper > CONFLICTING:
                 text = f"not decided: the question across the {rank} dimensions of a conflict ended {found.verdict}"
                 return self._said(None, "none", 0, rank, None, support, text)
             # what was replaced by the reference point is it
-            seen = signed_rows(self._viewed(View.of(complement))[1], found.support)
+            seen = signed_rows(self._viewed(View.of(across))[1], found.support)
             support = np.union1d(support, np.where(seen.any(axis=1), found.support, others.index))
 
     def _viewed(self, view: View) -> tuple[Source | None, Dataset]:
@@ -159,10 +159,10 @@ class _Face:
         source = replace(source, view=view)
         return source, open_source(source)
 
-    def _looked(self, complement: Floats) -> FirstPoint:
+    def _looked(self, across: Floats) -> FirstPoint:
         """The first point that is not in the span, if there is one."""
         with ExitStack() as stack:
-            setting = set_up(stack, self._viewed(View.of(complement)), self.asked.memory, self.client, None)
+            setting = set_up(stack, self._viewed(View.of(across)), self.asked.memory, self.client, None)
             blocks = range(setting.dataset.blocks)
             found, looked, some = FirstPoint(), 0, max(1, len(blocks) // SHARE)
             while looked < len(blocks) and found.row is None:
@@ -170,10 +170,10 @@ class _Face:
                 looked, some = looked + some, 2 * some
             return found
 
-    def _asked(self, complement: Floats, others: FirstPoint) -> Result:
+    def _asked(self, across: Floats, others: FirstPoint) -> Result:
         """The question about the others, as they are seen across the span."""
         with ExitStack() as stack:
-            view = View.of(complement, others.row)
+            view = View.of(across, others.row)
             setting = set_up(stack, self._viewed(view), self.asked.memory, self.client, None)
             name, why = choose("auto", facts_of(setting.dataset, self.asked.memory))
             job = Job(self.asked, (name,), (why,), False, False, positive=None, intercept=False, **where(setting))
@@ -213,14 +213,23 @@ def spans_and_balances(points: Floats, weights: Floats | None) -> bool:
     ``weights`` (s,) are such ones of their unit vectors, as near as is known; of another length they are none.
     """
     lengths = np.linalg.norm(points, axis=1)
-    if weights is None or len(weights) != len(points):  # x = 1 + z > 0 on all of them
-        columns = (points / lengths[:, None]).T
-        weights = 1 + scipy.optimize.nnls(columns, -columns.sum(axis=1), maxiter=30 * columns.shape[1])[0]
+    if weights is None or len(weights) != len(points):
+        weights = positive(points)[0]
     found = balance(points, weights / lengths)
     return found is not None and found.spans
 
 
-def _complement(points: Floats) -> Floats:
+def positive(points: Floats) -> tuple[Floats, float]:
+    """Weights (s,) of 1 and above on the unit vectors of points (s, d) whose sum is as short as can be, and its length as a
+    share of the weights.
+    """
+    columns = (points / np.linalg.norm(points, axis=1)[:, None]).T
+    more, length = scipy.optimize.nnls(columns, -columns.sum(axis=1), maxiter=30 * columns.shape[1])
+    weights = 1 + more
+    return weights, float(length / weights.sum())
+
+
+def complement(points: Floats) -> Floats:
     """An orthonormal basis (d, k) of what is orthogonal to points (s, d)."""
     if not len(points):
         return np.eye(points.shape[1])

@@ -32,7 +32,7 @@ from dfeas.store.scratch import Scratch
 from dfeas.store.writing import claim, reclaim, refuse_unusable, release
 from dfeas.trace import Sink
 from dfeas.verify import Check, check_all
-from dfeas.verify_kernel import check_any
+from dfeas.verify_kernel import check_kernels
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -47,16 +47,10 @@ class Checking:
     function: Function | None = None  # of Python, that is the kernel
 
     def __call__(self, certificates: Sequence[Certificate]) -> list[Check | CheckFailedError]:
-        """Check certificates: one read for all of them, or two for each with a kernel."""
-        if not any(certificate.kernel for certificate in certificates):
-            return check_all(self.engine, self.dataset, certificates)
-        return [self._alone(certificate) for certificate in certificates]
-
-    def _alone(self, certificate: Certificate) -> Check | CheckFailedError:
-        try:
-            return check_any(self.engine, self.dataset, certificate, self.function)
-        except CheckFailedError as error:
-            return error
+        """Check certificates: one read for all of them, or two with a kernel."""
+        if any(certificate.kernel for certificate in certificates):
+            return check_kernels(self.engine, self.dataset, certificates, self.function)
+        return check_all(self.engine, self.dataset, certificates)
 
 
 @dataclass(frozen=True)
@@ -71,6 +65,7 @@ class Setting:
     threads: int  # of each process that reads
     workers: int = 0  # processes of a cluster that read
     log: Sink | None = None  # of the cluster
+    tiles: Path | None = None  # a folder of each machine for tiles of a kernel that memory does not hold
 
     @property
     def place(self) -> dict[str, Any] | None:
@@ -145,13 +140,15 @@ def set_up(
     client: Client | None,
     out: str | Path | None,
     function: Function | None = None,
+    tiles: str | Path | None = None,
 ) -> Setting:
     """The engine of the passes, and the checker's, which reads in its own way. The stack closes them.
 
     n-vectors of a method will lie in ``out``, or where temporary files do; nothing is written yet. A ``function``
-    is the kernel.
+    is the kernel, ``tiles`` a folder for what is computed with one.
     """
     source, dataset = data
+    folder = None if tiles is None else _made(local(tiles, "--scratch").absolute())
     plain = None if source is None else for_checker(source)
     other = dataset.apart() if plain is None else open_source(plain)
     temporary = Path(tempfile.gettempdir()) / f"dfeas-{uuid.uuid4().hex}"
@@ -179,7 +176,16 @@ def set_up(
         stack.callback(log.close)
     stack.callback(engine.close)
     stack.callback(second.close)
-    return Setting(source, dataset, engine, Checking(second, other, function), scratch, threads, workers, log)
+    return Setting(source, dataset, engine, Checking(second, other, function), scratch, threads, workers, log, folder)
+
+
+def _made(folder: Path) -> Path:
+    """The folder, which is made if need be. Raises UsageError when it cannot be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--scratch {folder}: no folder can be made there: {error.strerror}; choose another") from None
+    return folder
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from dfeas.conflicts import conflicts
 from dfeas.driver import never
 from dfeas.errors import UsageError
 from dfeas.keeping import EVERY, Checkpoint, Job, keeping, where
-from dfeas.kernelled import asked_kernel, choose_kernel_method, kernelled
+from dfeas.kernelled import AskedKernel, asked_kernel, choose_kernel_method, kernelled
 from dfeas.kernels import Kernel
 from dfeas.kernels.kernel import Function
 from dfeas.lane import Outcome
@@ -22,9 +22,9 @@ from dfeas.memory import DEFAULT_MEMORY
 from dfeas.methods import Sparse
 from dfeas.projection import PROBED_SHARE, Projection, probe, probed, project
 from dfeas.projection_kernel import project_kernel
-from dfeas.request import abreast, choose, facts_of, known, request
+from dfeas.request import choose, facts_of, known, request
 from dfeas.result import Result, versions
-from dfeas.running import ran
+from dfeas.running import lanes_abreast, ran
 from dfeas.setting import Setting, open_data, run_folder, set_up
 from dfeas.showing import How, announce, run_sinks, tell
 from dfeas.store.places import local
@@ -59,6 +59,7 @@ def solve(
     memory: str | int = DEFAULT_MEMORY,
     out: str | Path | None = None,
     cache_dir: str | Path | None = None,
+    scratch: str | Path | None = None,
     checkpoint_every: float = EVERY,
     client: Client | None = None,
     progress: bool = False,
@@ -78,7 +79,7 @@ def solve(
     intercept : add a feature equal to 1: any hyperplane, not only those through the origin.
     positive : the class that counts as +1, against all others.
     one_vs_rest : solve each class against the rest, on the same reads; limits of passes hold for each. Memory is shared, and
-        ``out`` gets a run folder for each class. Returns a ``OneVsRest``. Not with ``positive``, ``kernel`` or ``point``.
+        ``out`` gets a run folder for each class. Returns a ``OneVsRest``. Not with ``positive`` or ``point``.
     also : paths of datasets whose points follow those of X: all of them as one.
     mask : (n,) booleans, or the path of a .npy file of them: only these points count.
     point : (m,) ask about the points x_j - point, without labels: see ``dfeas.in_hull``, which says what the answer means.
@@ -90,6 +91,8 @@ def solve(
     memory : budget in bytes, per process, for blocks, answers and columns in memory.
     out : folder for result.json, certificate.npz and trace.jsonl, and for checkpoints, from which ``dfeas.resume`` goes on.
     cache_dir : folder of each machine that keeps what was read of object stores, for later runs, too; nothing is ever removed.
+    scratch : folder of each machine for what methods with a kernel compute again and again and memory does not hold; removed at
+        the end. Workers use the temporary-directory of Dask's configuration, where there is one and no other folder is given.
     checkpoint_every : seconds between checkpoints, at least; they never take more than a twentieth of the time.
     client : a Dask client, whose workers see the data under the same path; without one, threads of this process.
     progress : show a line of progress on stderr.
@@ -101,27 +104,28 @@ def solve(
     """
     if kernel is None:
         known(method, ("auto",))
-    function = asked_kernel(kernel, gamma, degree, coef0)
+    function = asked_kernel(kernel, gamma, degree, coef0, scratch)
     if one_vs_rest:
         from dfeas.one_vs_rest import one_vs_rest as solve_classes
 
-        if (positive, point, kernel) != (None, None, None):
-            raise UsageError("one_vs_rest asks about every class, linearly: leave out positive, point and kernel")
+        if (positive, point) != (None, None):
+            raise UsageError("one_vs_rest asks about every class: leave out positive and point")
         every = request(eps, margin_tolerance, max_passes, time_limit, memory)
         how = How(checkpoint_every, progress, stop)
         opened = open_data(X, labels, None, intercept, None, True, also, mask, cache_dir)
-        return solve_classes(opened, every, how, method=method, out=out, client=client)
+        space = None if kernel is None else AskedKernel(kernel, gamma, degree, coef0)
+        return solve_classes(opened, every, how, method=method, out=out, client=client, kernel=space, scratch=scratch)
     asked = request(eps, margin_tolerance, max_passes, time_limit, memory)
     data = open_data(X, labels, positive, intercept, point, also=also, mask=mask, cache_dir=cache_dir)
     with ExitStack() as stack:
-        setting = set_up(stack, data, asked.memory, client, out, function)
+        setting = set_up(stack, data, asked.memory, client, out, function, scratch)
         text = ""
         if kernel is None:
             name, why = choose(method, facts_of(setting.dataset, asked.memory))
         else:
             facts = facts_of(setting.dataset, asked.memory)
             name, why = choose_kernel_method(method, facts, setting.threads * max(1, setting.workers))
-            found = kernelled(setting.engine, setting.dataset, kernel, gamma, degree, coef0)
+            found = kernelled(setting.engine, setting.dataset, AskedKernel(kernel, gamma, degree, coef0))
             text, why = found.kernel.to_text(), f"{why}; {found.why}"
         folder = None if out is None else stack.enter_context(run_folder(local(out, "--out")))
         seen = None if point is None else tuple(float(v) for v in point)
@@ -160,10 +164,12 @@ def projected(setting: Setting, job: Job) -> Projection:
     """What the run will take. The speed is measured on large data, whose first pass is long."""
     dataset, asked = setting.dataset, job.asked
     sizes = {"workers": setting.workers, "threads": setting.threads}
+    count = lanes_abreast(dataset, job) if job.classes else 1
     if job.kernel:
         kernel = Kernel.from_text(job.kernel, setting.checking.function)
+        sizes["classes"] = count
         return project_kernel(dataset, kernel, job.methods, asked.memory, **sizes)
-    side_by_side = job.methods * (abreast(job.methods[0], len(job.classes), dataset, asked.memory) if job.classes else 1)
+    side_by_side = job.methods * count
     found = project(dataset, side_by_side, asked.memory, asked.eps, **sizes)
     blocks = probed(dataset, setting.engine.parallel)
     if dataset.header is None or len(blocks) > PROBED_SHARE * dataset.blocks:

@@ -53,7 +53,7 @@ def submit(client: Client, X: str | Path, *, out: str | Path, **options: Any) ->
     another one goes on from the last checkpoint. Raises UsageError for options that make no sense.
     """
     method, kernel = options.get("method", "auto"), options.get("kernel")
-    asked_kernel(kernel, options.get("gamma"), options.get("degree"), options.get("coef0"))
+    asked_kernel(kernel, *(options.get(name) for name in ("gamma", "degree", "coef0", "scratch")))
     known(method, ("auto",)) if kernel is None else known_kernel_method(method, ("auto",))
     asked = {name: options.get(name) for name in ("margin_tolerance", "max_passes", "time_limit")}
     request(options.get("eps", 1e-3), memory=options.get("memory", "2GB"), **asked)
@@ -108,9 +108,9 @@ def _drive(X: str, out: str, options: dict[str, Any]) -> str:
             return "finished"
         found: Result | Race | OneVsRest | SoftMarginResult
         if resumable(Path(out)):
-            every = {"checkpoint_every": options["checkpoint_every"]} if "checkpoint_every" in options else {}
+            more: dict[str, Any] = {name: options[name] for name in ("checkpoint_every", "scratch") if name in options}
             kernel = options.get("kernel")
-            found = resume(out, client=client, kernel=kernel if callable(kernel) else None, **every)
+            found = resume(out, client=client, kernel=kernel if callable(kernel) else None, **more)
         else:
             found = solve(X, out=out, client=client, **options)
     return found.verdict if isinstance(found, Result) else "finished"

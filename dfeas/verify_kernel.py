@@ -5,12 +5,16 @@ a_j'y = l_j sum_i w_i l_i K(x_j, x_i) / sqrt(K_jj K_ii); each must exceed the bo
 and the least of them over an upper bound of |y| is the margin. Of a Gordan certificate |sum_i w_i a_i| is bounded in the same
 way. That is rigorous in the model of these bounds; with a function of Python the values are believed, and the proof is in
 floating point. Two equal points of the support with opposite labels need no arithmetic: no kernel separates them.
+
+Several certificates with one kernel, as those of classes, are checked in two reads: one gathers the points of all of them, one
+evaluates the kernel for all points with these.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,25 +22,31 @@ from numpy.typing import NDArray
 
 from dfeas.certificate import Certificate
 from dfeas.errors import CheckFailedError
-from dfeas.kernels.bounds import UP, bounded, gamma_
+from dfeas.kernels.bounds import UP, gamma_
 from dfeas.kernels.kernel import Function, Kernel, opposite
+from dfeas.passes.points import Points, in_type, nonfinite, row_slice, stacked
 from dfeas.store import Dataset
 from dfeas.store.reading import Buffers, Stop, unless_stopped
-from dfeas.verify import WRONG, Check, Maps, check, compare, crc
+from dfeas.verify import WRONG, Check, Maps, check, code_of, compare, crc
+from dfeas.verify_sums import SHARP, TILE_BYTES, Expansions, lengths, of_itself, proved
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
-TILE_BYTES = 8 << 20
-"""Kernel values at a time."""
+ENTRIES = 40_000_000
+"""Entries of the points of all certificates that are checked in one read."""
+SHARP_GORDAN = 1e-6
+"""The same for the length of a sum that is to be small, which depends on nothing else."""
 
 
-@dataclass(frozen=True)
-class _Expansion:
-    """Points that a certificate weighs."""
+@dataclass
+class _Scored:
+    """What some blocks showed of each sum."""
 
-    kernel: Kernel
-    points: Floats  # (s, m)
-    amount: Floats  # (s,) weights times labels
+    least: Floats  # (k,) least proved score
+    wrong: list[list[int]]  # (k) points whose score is not proved to be positive
+    checksums: list[tuple[int, int]]
+    support: list[tuple[Floats, Floats]]  # of points of the support, in order: scores (r, k) without signs, bounds of errors
 
 
 def check_any(engine: Maps, dataset: Dataset, certificate: Certificate, function: Function | None = None) -> Check:
@@ -47,23 +57,52 @@ def check_any(engine: Maps, dataset: Dataset, certificate: Certificate, function
     """
     if not certificate.kernel:
         return check(engine, dataset, certificate)
-    kernel = Kernel.from_text(certificate.kernel, function)
-    _check_shape(certificate, dataset)
-    parts = [part for each in engine.map(gathered, certificate.support) for part in each]
-    compare(dataset, [checksums for checksums, _, _ in parts], certificate.fingerprint, dataset.view)
-    points, labels = np.concatenate([rows for _, rows, _ in parts]), np.concatenate([label for _, _, label in parts])
-    if not np.isfinite(points).all():
-        raise CheckFailedError(f"{dataset.where}: a point of the support is not finite; nothing can be proved")
-    expansion = _Expansion(kernel, points, certificate.weights * labels)
-    if certificate.kind == "gordan":
-        return _gordan(dataset, certificate, expansion, labels)
-    return _separator(engine, dataset, certificate, expansion)
+    (found,) = check_kernels(engine, dataset, [certificate], function)
+    if isinstance(found, CheckFailedError):
+        raise found
+    return found
 
 
-def _check_shape(certificate: Certificate, dataset: Dataset) -> None:
+def check_kernels(
+    engine: Maps, dataset: Dataset, certificates: Sequence[Certificate], function: Function | None = None
+) -> list[Check | CheckFailedError]:
+    """Prove several certificates with kernels: what is proved of each, or why it proves nothing.
+
+    Raises CorruptDataError and BadInputError as ``check_any``.
+    """
+    several = len(certificates) > 1
+    if several and (
+        len({certificate.kernel for certificate in certificates}) > 1
+        or sum(len(certificate.support) for certificate in certificates) * _width(dataset) > ENTRIES
+    ):
+        return _one_by_one(engine, dataset, certificates, function)
+    kernel = Kernel.from_text(certificates[0].kernel, function)
+    try:
+        codes = []
+        for certificate in certificates:
+            _check_shape(certificate, dataset, kernel)
+            codes.append(code_of(dataset, certificate))
+        return _checked(engine, dataset, certificates, kernel, tuple(codes))
+    except CheckFailedError as error:
+        # which one it is shows when each is looked at alone
+        return _one_by_one(engine, dataset, certificates, function) if several else [error]
+
+
+def _one_by_one(
+    engine: Maps, dataset: Dataset, certificates: Sequence[Certificate], function: Function | None
+) -> list[Check | CheckFailedError]:
+    return [found for each in certificates for found in check_kernels(engine, dataset, [each], function)]
+
+
+def _width(dataset: Dataset) -> float:
+    """Entries of a point."""
+    return dataset.m if dataset.entries is None else dataset.entries.count / dataset.n + 1
+
+
+def _check_shape(certificate: Certificate, dataset: Dataset, kernel: Kernel) -> None:
     support, weights = certificate.support, certificate.weights
-    if dataset.entries is not None:
-        raise CheckFailedError("a certificate with a kernel is one of dense points, these are sparse")
+    if dataset.entries is not None and not kernel.takes_sparse:
+        raise CheckFailedError(f"a certificate with the {kernel.name} kernel is one of dense points, these are sparse")
     if dataset.intercept or certificate.y.size:
         raise CheckFailedError("a certificate with a kernel has neither an intercept nor y")
     if not len(support) or (support[1:] <= support[:-1]).any() or support[0] < 0 or support[-1] >= dataset.n:
@@ -74,47 +113,67 @@ def _check_shape(certificate: Certificate, dataset: Dataset) -> None:
         raise CheckFailedError("the weights are not on the simplex")
 
 
+def _checked(
+    engine: Maps, dataset: Dataset, certificates: Sequence[Certificate], kernel: Kernel, codes: tuple[int | None, ...]
+) -> list[Check | CheckFailedError]:
+    """Two reads, or one where none is a separator."""
+    index = np.unique(np.concatenate([certificate.support for certificate in certificates]))
+    parts = [part for each in engine.map(gathered, index) for part in each]
+    for certificate in certificates:
+        compare(dataset, [checksums for checksums, _, _ in parts], certificate.fingerprint, certificate.view)
+    points, labels = stacked([rows for _, rows, _ in parts]), np.concatenate([label for _, _, label in parts])
+    if len(nonfinite(points)[0]):
+        raise CheckFailedError(f"{dataset.where}: a point of the support is not finite; nothing can be proved")
+    amounts = np.zeros((len(index), len(certificates)))
+    for column, (certificate, code) in enumerate(zip(certificates, codes, strict=True)):
+        rows = np.searchsorted(index, certificate.support)
+        amounts[rows, column] = certificate.weights * _signs(labels[rows], code)
+    all_of_them = Expansions(kernel, index, points, amounts, codes)
+    columns = [column for column, certificate in enumerate(certificates) if certificate.kind != "gordan"]
+    answers = dict(zip(columns, _separators(engine, dataset, certificates, all_of_them, columns), strict=True))
+    for column, certificate in enumerate(certificates):
+        if column not in answers:
+            answers[column] = _gordan(dataset, certificate, all_of_them, column)
+    return [answers[column] for column in range(len(certificates))]
+
+
+def _signs(label: NDArray[Any], code: int | None) -> NDArray[np.int8]:
+    return label if code is None else np.where(label == code, 1, -1).astype(np.int8)
+
+
 def gathered(
-    dataset: Dataset, first: int, stop: int, support: NDArray[np.int64], stopped: Stop | None = None
-) -> list[tuple[tuple[int, int], Floats, NDArray[np.int8]]]:
-    """Of each block its checksums, and points and labels of the support in it."""
+    dataset: Dataset, first: int, stop: int, support: Indices, stopped: Stop | None = None
+) -> list[tuple[tuple[int, int], Points, NDArray[Any]]]:
+    """Of each block its checksums, and points and stored labels of the support in it."""
     found, buffers = [], Buffers()
-    for index in unless_stopped(range(first, stop), stopped):
-        stored: Any = dataset.points.read(index, buffers)
-        label = dataset.labels.read(index, buffers)
-        start = index * dataset.block_rows
-        low, high = np.searchsorted(support, [start, start + len(stored)])
+    for number in unless_stopped(range(first, stop), stopped):
+        stored: Points = dataset.points.read(number, buffers)
+        label = dataset.labels.read(number, buffers)
+        start = number * dataset.block_rows
+        low, high = np.searchsorted(support, [start, start + stored.shape[0]])
         rows = support[low:high] - start
-        found.append(((crc(stored), crc(label)), stored[rows].astype(np.float64), dataset.signs(label[rows]).astype(np.int8)))
+        chosen = in_type(stored[rows], np.float64)
+        found.append(((crc(stored), crc(label)), chosen, label[rows]))
     return found
 
 
-def _length(expansion: _Expansion) -> float:
-    """An upper bound of |y|."""
-    amount, total, error = expansion.amount, 0.0, 0.0
-    size = max(1, TILE_BYTES // (8 * len(amount)))
-    for first in range(0, len(amount), size):
-        value, off = bounded(expansion.kernel, expansion.points[first : first + size], expansion.points)
-        some = amount[first : first + size]
-        total += float(some @ (value @ amount))
-        error += float(np.abs(some) @ ((off + 2 * gamma_(2 * len(amount) + 4) * (np.abs(value) + off)) @ np.abs(amount)))
-    return math.sqrt(max(0.0, total) * UP + error * UP**2) * UP
-
-
-def _gordan(dataset: Dataset, certificate: Certificate, expansion: _Expansion, labels: NDArray[np.int8]) -> Check:
-    n = dataset.n
-    pair = opposite(expansion.points, labels)
+def _gordan(dataset: Dataset, certificate: Certificate, all_of_them: Expansions, column: int) -> Check | CheckFailedError:
+    n, expansion = dataset.n, all_of_them.of(column)
+    pair = opposite(expansion.points, expansion.amounts[:, 0])
     if pair is not None:
-        i, j = (int(certificate.support[row]) for row in pair)
+        i, j = (int(expansion.index[row]) for row in pair)
         text = f"points {i} and {j} are equal and have opposite labels: no function separates them"
         return Check("infeasible", "exact", -1.0, 0.0, n, 0, text)
     if (expansion.kernel.diagonal(expansion.points) == 0).any():
-        return Check(
-            "infeasible", "exact", -1.0, 0.0, n, 0, "K(x, x) = 0 for a point of the support: no score of it is positive"
-        )
+        text = "K(x, x) = 0 for a point of the support: no score of it is positive"
+        return Check("infeasible", "exact", -1.0, 0.0, n, 0, text)
     weight = float(certificate.weights.sum()) * (1 - gamma_(len(certificate.weights) + 1))
-    upper = _length(expansion) / weight * UP
-    text = f"no unit vector of the kernel's space has a margin above {upper:.6g} (weights on {len(labels)} of {n} points)"
+    try:
+        upper = float(lengths(expansion, *of_itself(expansion), SHARP_GORDAN)[0]) / weight * UP
+    except CheckFailedError as error:
+        return error
+    count = len(certificate.support)
+    text = f"no unit vector of the kernel's space has a margin above {upper:.6g} (weights on {count} of {n} points)"
     return Check("eps-infeasible", _level(expansion.kernel), -1.0, min(1.0, upper), n, 0, text)
 
 
@@ -122,39 +181,57 @@ def _level(kernel: Kernel) -> str:
     return "floating_point" if kernel.name == "callable" else "rigorous"
 
 
-def _separator(engine: Maps, dataset: Dataset, certificate: Certificate, expansion: _Expansion) -> Check:
-    parts = engine.map(scored, expansion)
-    checksums = [pair for _, _, part in parts for pair in part]
-    compare(dataset, checksums, certificate.fingerprint, dataset.view)
-    wrong = [point for _, points, _ in parts for point in points]
-    if wrong:
-        raise CheckFailedError(f"not a separator: the score of point {wrong[0]} is not above its rounding error")
-    length = _length(expansion)
-    margin = min(least for least, _, _ in parts) / length / UP if length > 0 else 0.0
-    text = f"all {dataset.n} points are on the positive side; the margin is at least {margin:.6g} in the kernel's space"
-    return Check("feasible", _level(expansion.kernel), margin, 1.0, dataset.n, 0, text)
+def _separators(
+    engine: Maps, dataset: Dataset, certificates: Sequence[Certificate], all_of_them: Expansions, columns: list[int]
+) -> list[Check | CheckFailedError]:
+    """Of the sums in these columns."""
+    if not columns:
+        return []
+    rows = np.flatnonzero(all_of_them.amounts[:, columns].any(axis=1))
+    expansions = replace(
+        all_of_them,
+        index=all_of_them.index[rows],
+        points=all_of_them.points[rows],
+        amounts=all_of_them.amounts[rows][:, columns],
+        codes=tuple(all_of_them.codes[column] for column in columns),
+    )
+    parts: list[_Scored] = engine.map(scored, expansions)
+    checksums = [pair for part in parts for pair in part.checksums]
+    scores, errors = (np.concatenate([some[i] for part in parts for some in part.support]) for i in (0, 1))
+    longest = lengths(expansions, scores, errors, SHARP)
+    answers: list[Check | CheckFailedError] = []
+    for place, column in enumerate(columns):
+        certificate = certificates[column]
+        compare(dataset, checksums, certificate.fingerprint, certificate.view)
+        wrong = [point for part in parts for point in part.wrong[place]]
+        if wrong:
+            text = f"not a separator: the score of point {wrong[0]} is not above its rounding error"
+            answers.append(CheckFailedError(text))
+            continue
+        margin = min(float(part.least[place]) for part in parts) / float(longest[place]) / UP
+        text = f"all {dataset.n} points are on the positive side; the margin is at least {margin:.6g} in the kernel's space"
+        answers.append(Check("feasible", _level(expansions.kernel), margin, 1.0, dataset.n, 0, text))
+    return answers
 
 
-def scored(
-    dataset: Dataset, first: int, stop: int, expansion: _Expansion, stopped: Stop | None = None
-) -> tuple[float, list[int], list[tuple[int, int]]]:
-    """The least proved score, points whose score is not proved to be positive, and checksums, of some blocks."""
-    least, buffers = math.inf, Buffers()
-    wrong: list[int] = []
-    checksums: list[tuple[int, int]] = []
-    amount = expansion.amount
-    size = max(1, TILE_BYTES // (8 * len(amount)))
-    for index in unless_stopped(range(first, stop), stopped):
-        stored: Any = dataset.points.read(index, buffers)
-        label = dataset.labels.read(index, buffers)
-        checksums.append((crc(stored), crc(label)))
-        label = dataset.signs(label)
-        for start in range(0, len(stored), size):
-            value, error = bounded(expansion.kernel, stored[start : start + size].astype(np.float64), expansion.points)
-            score = (value @ amount) * label[start : start + size]
-            error += gamma_(len(amount) + 2) * (np.abs(value) + error)
-            proved = score - (error @ np.abs(amount)) * UP
-            here = np.flatnonzero(~(proved > 0))
-            wrong = (wrong + (index * dataset.block_rows + start + here).tolist())[:WRONG]
-            least = min(least, float(proved.min()))
-    return least, wrong, checksums
+def scored(dataset: Dataset, first: int, stop: int, expansions: Expansions, stopped: Stop | None = None) -> _Scored:
+    """What some blocks show: the kernel is evaluated once for all sums."""
+    columns = expansions.amounts.shape[1]
+    found = _Scored(np.full(columns, math.inf), [[] for _ in range(columns)], [], [])
+    buffers = Buffers()
+    size = max(1, TILE_BYTES // (8 * len(expansions.amounts)))
+    for number in unless_stopped(range(first, stop), stopped):
+        stored: Points = dataset.points.read(number, buffers)
+        label = dataset.labels.read(number, buffers)
+        found.checksums.append((crc(stored), crc(label)))
+        signs = np.column_stack([_signs(dataset.signs(label) if code is None else label, code) for code in expansions.codes])
+        for begin in range(0, stored.shape[0], size):
+            rows = slice(begin, begin + size)
+            start = number * dataset.block_rows + begin
+            shown, support = proved(expansions, in_type(row_slice(stored, rows), np.float64), signs[rows], start)
+            found.support.append(support)
+            np.minimum(found.least, shown.min(axis=0), out=found.least)
+            for row, column in np.argwhere(~(shown > 0)):
+                if len(found.wrong[column]) < WRONG:
+                    found.wrong[column].append(start + int(row))
+    return found

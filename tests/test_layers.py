@@ -17,12 +17,13 @@ ALLOWED = {
     "workingset": {"workingset", "blas", "csr"},
     "methods": {"methods", "passes", "workingset"},
     "store": {"csr", "store", "passes", "errors"},
-    "engine": {"engine", "blas", "store", "passes", "errors", "signals", "termination"},
+    "engine": {"engine", "blas", "csr", "store", "passes", "errors", "signals", "termination"},
     "certificate": {"store", "errors"},
     "proof": {"proof"},
-    "kernels": {"kernels", "blas", "errors", "methods", "passes", "store", "workingset"},
+    "kernels": {"kernels", "blas", "csr", "errors", "methods", "passes", "store", "workingset"},
     "verify": {"verify", "certificate", "errors", "proof", "store"},
-    "verify_kernel": {"certificate", "errors", "kernels", "store", "verify"},
+    "verify_sums": {"kernels", "passes"},
+    "verify_kernel": {"certificate", "errors", "kernels", "passes", "store", "verify", "verify_sums"},
     "closed": {"errors", "proof", "store", "verify"},
     "termination": set(),
     "trace": {"termination"},
@@ -69,6 +70,7 @@ FRONTS = {
     "class_prediction",
     "rechecking",
     "resuming",
+    "ingesting",
     "looking",
     "submitting",
     "estimate",
@@ -86,6 +88,8 @@ FRONTS = {
     "check_separation",
     "soft_margin_result",
     "predicting",
+    "expansions",
+    "training",
     "printing",
     "checking",
     "commands",
@@ -93,7 +97,7 @@ FRONTS = {
     "__init__",
 }
 MATPLOTLIB_ONLY_IN = {"report/drawing.py", "report/plots.py", "report/distributions.py", "report/soft_path.py"}
-DASK_ONLY_IN = {"engine/cluster.py", "engine/clusters.py", "engine/watching.py", "engine/work.py"}
+DASK_ONLY_IN = {"engine/cluster.py", "engine/clusters.py", "engine/spreading.py", "engine/watching.py", "engine/work.py"}
 METHODS_MAY_NOT = {"os", "sys", "time", "random", "logging", "pathlib", "dask", "distributed", "zarr", "io", "threading"}
 
 

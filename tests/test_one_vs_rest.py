@@ -191,7 +191,7 @@ def test_what_cannot_be_asked_is_said(data: Path, tmp_path: Path) -> None:
         dfeas.solve(data, positive="cow")
     with pytest.raises(BadInputError, match="label of point 3 is not a finite number"):
         dfeas.solve(np.eye(5), np.array([0, 1, 2, np.nan, 1]), one_vs_rest=True)
-    with pytest.raises(UsageError, match="leave out positive, point and kernel"):
+    with pytest.raises(UsageError, match="leave out positive and point"):
         dfeas.solve(data, one_vs_rest=True, positive="cat")
     with pytest.raises(UsageError, match="ispvn reads the data in a way of its own"):
         dfeas.solve(data, one_vs_rest=True, method="ispvn")

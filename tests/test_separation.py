@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import dfeas
 from dfeas.errors import CheckFailedError
-from dfeas.kind import verify_separation
+from dfeas.kind import Kind, verify_separation
 from tests.exact import conflicts, small_instance
 
 
@@ -192,6 +192,9 @@ def test_it_is_proved_again_from_the_file_and_the_data(kind: str, tmp_path: Path
         ("overlap", {"support": [[0, 1]]}),
         ("overlap", {"support": [5, 10**9]}),
         ("overlap", {"support": None}),
+        ("overlap", {"support": None, "proof": "floating_point"}),
+        ("quasi-complete", {"kind": "overlap", "proof": "floating_point"}),
+        ("overlap", {"support": [0], "proof": "floating_point"}),
         ("overlap", {"proof": "rigorous"}),
         ("overlap", {"kind": "nothing"}),
         ("overlap", {"kind": "quasi-complete", "y": [0, 1, 0, 0, 0, 0], "proof": "exact"}),
@@ -203,3 +206,10 @@ def test_what_it_says_and_does_not_follow_is_refused(kind: str, change: dict[str
     file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
     with pytest.raises(CheckFailedError):
         verify_separation(run, dfeas.verify_run(run))
+
+
+def test_what_the_file_has_no_evidence_for_is_not_called_proved(tmp_path: Path) -> None:
+    run = _run("quasi-complete", tmp_path)
+    file = run / "separation.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "proof": "floating_point", "y": None}))
+    assert verify_separation(run, dfeas.verify_run(run)) == Kind("quasi-complete", "none")

@@ -17,6 +17,7 @@ from dfeas.commands.options import (
     kernel_options,
     method_option,
     run_options,
+    scratch_option,
 )
 from dfeas.looking import look
 from dfeas.printing.looks import show_looks, show_submitted
@@ -29,6 +30,7 @@ from dfeas.submitting import submit as run_submit
 @run_options
 @method_option
 @kernel_options
+@scratch_option
 def submit(data: str, out: Path, cluster: Cluster, as_json: bool, **options: Any) -> None:
     """Have the cluster itself drive a solve of DATA, print the id of the run, and return at once.
 

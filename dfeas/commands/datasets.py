@@ -10,14 +10,16 @@ import click
 from dfeas.commands.base import Command
 from dfeas.commands.options import (
     DATA,
+    Cluster,
+    spread_options,
 )
+from dfeas.ingesting import ingest as write_dataset
 from dfeas.instances import KINDS, Instance
 from dfeas.instances import generate as write_instance
 from dfeas.printing.dataset import show_header
 from dfeas.store import Source, open_source
 from dfeas.store.append import append as append_points
 from dfeas.store.formats import FORMATS
-from dfeas.store.ingest import ingest as write_dataset
 from dfeas.store.layout import DTYPES
 from dfeas.texts import Texts, generate_texts
 from dfeas.written import Written
@@ -70,8 +72,8 @@ def generate(kind: str, out: str, density: float | None, as_json: bool, **option
 @click.option("--dtype", default=None, type=click.Choice(["float32", "float64"]), help="Round tables and svmlight to it.")
 @click.option("--zero-based", is_flag=True, help="Indices of svmlight begin with 0, not 1.")
 @click.option("--sparse/--dense", default=None, help="How svmlight and arrays are stored.  [default: as suits their zeros]")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def ingest(src: str, out: str, as_json: bool, **options: Any) -> None:
+@spread_options
+def ingest(src: str, out: str, as_json: bool, cluster: Cluster, **options: Any) -> None:
     """Write the dataset OUT from SRC.
 
     \b
@@ -79,9 +81,12 @@ def ingest(src: str, out: str, as_json: bool, **options: Any) -> None:
     tables      .csv and .tsv (also .gz), .parquet or a folder of it; needs pip install "dfeas[formats]"
     svmlight    .svmlight, .svm, .libsvm (also .gz, .bz2)
     sparse      CSR in .npz of SciPy, .h5ad and HDF5
+
+    Workers of a cluster read and write .npy, zarr, dense HDF5 and Parquet; they see SRC and OUT under the same paths.
     """
     notes: list[str] = []
-    header = write_dataset(src, out, progress=Written(sys.stderr), note=notes.append, **options)
+    with cluster.client() as client:
+        header = write_dataset(src, out, client=client, progress=Written(sys.stderr), note=notes.append, **options)
     show_header(out, {**header.to_json(), "notes": notes}, as_json)
 
 

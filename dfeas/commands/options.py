@@ -120,6 +120,11 @@ _KERNEL = [
     click.option("--coef0", type=float, default=None, help="Of the polynomial kernel.  [default: 1]"),
 ]
 
+scratch_option = click.option(
+    "--scratch", default=None, type=LOCAL, metavar="DIR", help="Folder for tiles of a kernel that memory does not hold."
+)
+"""Of commands that work in the space of a kernel; on each machine."""
+
 
 @dataclass(frozen=True)
 class Cluster:
@@ -197,6 +202,11 @@ def hull_options(command: Callable[..., None]) -> Callable[..., None]:
 def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
     """Options of a command that asks a running cluster."""
     return _with(_GO_ON[2:4] + _GO_ON[-1:], command)
+
+
+def spread_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Options of a command that may spread its work over a cluster."""
+    return _with([*_GO_ON[2:5], _GO_ON[-1]], command)
 
 
 def resume_options(command: Callable[..., None]) -> Callable[..., None]:

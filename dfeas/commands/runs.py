@@ -21,6 +21,7 @@ from dfeas.commands.options import (
     method_option,
     resume_options,
     run_options,
+    scratch_option,
 )
 from dfeas.hard_margin import TOLERANCE
 from dfeas.hard_margin import hard_margin as find_hard_margin
@@ -43,6 +44,7 @@ from dfeas.solving import solve as run_solve
 @method_option
 @click.option("--away-steps", is_flag=True, help="Of von-neumann: the same as --method von-neumann-away.")
 @kernel_options
+@scratch_option
 @click.option("--separation", is_flag=True, help="Go on to say complete, quasi-complete or overlap.")
 @click.option("--hard-margin", is_flag=True, help="Go on to the maximum margin, and say what follows from it.")
 @click.option("--one-vs-rest", is_flag=True, help="Each class against the rest, on the same reads.")
@@ -56,6 +58,7 @@ def solve(
     away_steps: bool,
     separation: bool,
     hard_margin: bool,
+    scratch: Path | None,
     **options: Any,
 ) -> None:
     """Decide whether DATA is separable, and write verdict, certificate and trace to the folder OUT.
@@ -84,7 +87,7 @@ def solve(
             show_separation(found, out, as_json)
             leave(found.result, out, found.kind is not None)
             return
-        result = run_solve(data, **more)
+        result = run_solve(data, scratch=scratch, **more)
     end(result, out, as_json)
 
 
@@ -134,6 +137,7 @@ def in_hull(point: str, data: str, out: Path, cluster: Cluster, as_json: bool, *
 @click.command(cls=Command, epilog=KERNEL_HELP)
 @run_options
 @kernel_options
+@scratch_option
 @click.option("--methods", required=True, metavar="A,B,..", help="Names of methods, see below.")
 @click.option("--all", "to_the_end", is_flag=True, help="Go on until each method has its own verdict, or a limit.")
 def race(data: str, out: Path, cluster: Cluster, as_json: bool, methods: str, **options: Any) -> None:
@@ -153,6 +157,7 @@ def race(data: str, out: Path, cluster: Cluster, as_json: bool, methods: str, **
 @click.option("--labels", default=None, help="Its label array, when it is a zarr array.")
 @click.option("--max-passes", type=int, default=None, help="A new limit, counted from the beginning of the run.")
 @click.option("--time-limit", type=float, default=None, metavar="SECONDS", help="A new limit, counted likewise.")
+@scratch_option
 @resume_options
 def resume(run: Path, data: str | None, labels: str | None, cluster: Cluster, as_json: bool, **options: Any) -> None:
     """Go on with a run of solve, svm or race that was interrupted or reached a limit, from its last checkpoint.

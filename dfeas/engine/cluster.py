@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -65,6 +66,8 @@ class DaskEngine:
         self._watch = Watch(client)
         self._homes, self._pair_homes = Homes(), Homes()  # of blocks, and of all pairs
         self._pair_bytes = 0
+        self._pair_scratch: str | None = None
+        self._pairs_kept = False
         self._workers: dict[str, int] = {}  # threads of each, when somebody looked last
         self._looked = 0.0
         self._answers: list[Future] = []  # of the last pass
@@ -89,7 +92,7 @@ class DaskEngine:
             self._compare(None)
         elif isinstance(question, OnPairs):
             pairs = len(pairs_of(self.dataset, question))
-            args = (question, self.source.run, self._pair_bytes)
+            args = (question, self.source.run, self._pair_bytes, self._pair_scratch)
             homes = self._pair_homes if pairs == all_pairs(self.dataset) else None
             scanned = self._persist(lambda: self._attempt(scan_kept, args, pairs, homes))
             answer, self.cost, reads = join_pairs(question, scanned)
@@ -251,14 +254,17 @@ class DaskEngine:
             return value
         return self._watch.scattered(value, self._workers)
 
-    def keep_pairs(self, budget: int) -> None:
-        """Let each worker process keep so many bytes of what questions to pairs can use again."""
-        self._pair_bytes = budget
+    def keep_pairs(self, budget: int, scratch: Path | None = None) -> None:
+        """Let each worker process keep so many bytes of what questions to pairs can use again, and more in a ``scratch`` folder
+        of its machine: without one in Dask's temporary-directory there, if that is configured.
+        """
+        self._pair_bytes, self._pair_scratch = budget, None if scratch is None else str(scratch)
+        self._pairs_kept = True
 
     def close(self) -> None:
         """Let the workers forget the blocks of this run; one that does not answer soon is left alone."""
         self._answers = []
-        if self.client.status != "running" or not (self.source.cache_bytes or self._pair_bytes):
+        if self.client.status != "running" or not (self.source.cache_bytes or self._pairs_kept):
             return
         asked = [self._submit(f"forget-{worker}", worker, forget_run, self.source.run) for worker in self._workers]
         self._watch.settled_within(asked, FORGET_SECONDS)

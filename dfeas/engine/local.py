@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from pathlib import Path
 from threading import Event
 from time import perf_counter
 from typing import Any, TypeVar
@@ -93,11 +94,13 @@ class LocalEngine:
                 wait(futures)
                 raise
 
-    def keep_pairs(self, budget: int) -> None:
-        """Keep so many bytes of what questions to pairs can use again."""
-        self.shelf = Shelf(budget)
+    def keep_pairs(self, budget: int, scratch: Path | None = None) -> None:
+        """Keep so many bytes of what questions to pairs can use again, and more in a ``scratch`` folder."""
+        self.shelf = Shelf(budget, scratch)
 
     def close(self) -> None:
         """End the threads."""
         self._stop.set()
         self._pool.shutdown(cancel_futures=True)
+        if self.shelf is not None:
+            self.shelf.close()

@@ -16,7 +16,8 @@ import numpy as np
 from dfeas.engine.shelf import Shelf
 from dfeas.engine.tree import Tree
 from dfeas.passes import OnPairs
-from dfeas.passes.block import Block
+from dfeas.passes.block import Block, Points
+from dfeas.passes.points import row_slice, stacked
 from dfeas.store import Dataset
 from dfeas.store.reading import Buffers, Cost, Stop, unless_stopped
 
@@ -26,6 +27,15 @@ MOST_RUNS = 32
 """They are longer where there are more of them: 528 pairs are enough to share out."""
 RUN_BYTES = 32 << 20
 """Of a run in float64. A thread holds two, and what was prepared of them."""
+ENTRY_WIDTH = 2
+"""A sparse entry with its index takes as much as so many features."""
+
+
+def runs_of(dataset: Dataset) -> list[range]:
+    """Those of a dataset. Of sparse points entries with their indices count."""
+    entries = dataset.entries
+    m = dataset.m if entries is None else max(1, ENTRY_WIDTH * entries.count // dataset.n)
+    return runs(dataset.n, m, dataset.block_rows)
 
 
 def runs(n: int, m: int, block_rows: int) -> list[range]:
@@ -45,7 +55,7 @@ def runs(n: int, m: int, block_rows: int) -> list[range]:
 
 def pairs_of(dataset: Dataset, question: OnPairs) -> list[tuple[range, range]]:
     """The pairs that are read, in order; the first run with itself if nothing counts."""
-    all_runs = runs(dataset.n, dataset.m, dataset.block_rows)
+    all_runs = runs_of(dataset)
     touched = [question.touches(run) for run in all_runs]
     found = [
         (all_runs[i], all_runs[j]) for i in range(len(all_runs)) for j in range(i, len(all_runs)) if touched[i] or touched[j]
@@ -57,13 +67,13 @@ def pairs_of(dataset: Dataset, question: OnPairs) -> list[tuple[range, range]]:
 
 def all_pairs(dataset: Dataset) -> int:
     """How many pairs there are."""
-    count = len(runs(dataset.n, dataset.m, dataset.block_rows))
+    count = len(runs_of(dataset))
     return count * (count + 1) // 2
 
 
 def reads(dataset: Dataset) -> float:
     """Reads of the data that let all pairs meet, at most, in one thread: each run, or block, comes again for all before it."""
-    apart = min(len(runs(dataset.n, dataset.m, dataset.block_rows)), dataset.blocks)
+    apart = min(len(runs_of(dataset)), dataset.blocks)
     return (apart + 1) / 2
 
 
@@ -87,14 +97,16 @@ class _Held:
     def _rows(self, run: range) -> Block:
         """A copy of the rows of a run."""
         dataset = self._dataset
-        points = np.empty((len(run), dataset.m), dataset.dtype)
-        label, norm = np.empty(len(run), np.int8), np.empty(len(run))
+        points: list[Points] = []
+        labels, norms = [], []
         for index in range(run.start // dataset.block_rows, (run.stop - 1) // dataset.block_rows + 1):
             block = self._read(index)
-            first, stop = max(run.start, block.start), min(run.stop, block.start + block.size)
-            here, there = slice(first - run.start, stop - run.start), slice(first - block.start, stop - block.start)
-            points[here], label[here], norm[here] = block.points[there], block.label[there], block.norm[there]
-        return Block.of(run.start, points, label, norm, dataset.intercept)
+            rows = slice(max(run.start - block.start, 0), min(run.stop - block.start, block.size))
+            points.append(row_slice(block.points, rows).copy())  # before the buffer is used again
+            labels.append(block.label[rows].copy())
+            norms.append(block.norm[rows].copy())
+        whole = points[0] if len(points) == 1 else stacked(points)
+        return Block.of(run.start, whole, np.concatenate(labels), np.concatenate(norms), dataset.intercept)
 
     def _read(self, index: int) -> Block:
         place = next((i for i, (known, _, _) in enumerate(self._blocks) if known == index), None)

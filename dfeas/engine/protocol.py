@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from dfeas.passes import Question
@@ -32,8 +33,10 @@ class Engine(Protocol):
     def map(self, function: Callable[..., R], *args: Any, count: int | None = None) -> list[R]:
         """``function(dataset, first, stop, *args)`` over ranges that cover all blocks, or ``count`` of them, in order."""
 
-    def keep_pairs(self, budget: int) -> None:
-        """Let each process that reads keep so many bytes of what questions to pairs can use again."""
+    def keep_pairs(self, budget: int, scratch: Path | None = None) -> None:
+        """Let each process that reads keep so many bytes of what questions to pairs can use again, and more in a ``scratch``
+        folder of its machine.
+        """
 
     def close(self) -> None:
         """Release workers and buffers."""

@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
 
+import dask
 from distributed import get_worker
 
 from dfeas.blas import controller
+from dfeas.csr import is_csr, nbytes
 from dfeas.engine.clusters import line
 from dfeas.engine.pairs import scan_pairs
 from dfeas.engine.ranges import fold_blocks
@@ -68,24 +71,34 @@ class Held:
         return sum(block.nbytes for block in self.blocks)
 
 
-def scan_kept(dataset: Dataset, first: int, stop: int, question: OnPairs, run: str, budget: int) -> tuple[Any, Cost, list[int]]:
+def scan_kept(
+    dataset: Dataset, first: int, stop: int, question: OnPairs, run: str, budget: int, scratch: str | None
+) -> tuple[Any, Cost, list[int]]:
     """``scan_pairs`` with the shelf of a run."""
-    return scan_pairs(dataset, first, stop, question, _shelf_of(run, budget))
+    return scan_pairs(dataset, first, stop, question, _shelf_of(run, budget, scratch))
 
 
-def _shelf_of(run: str, budget: int) -> Shelf:
+def _shelf_of(run: str, budget: int, scratch: str | None) -> Shelf:
     """One run of a process has a shelf: the last one that asked."""
     with _shelving:
         if run not in _shelves:
-            _shelves.clear()
-            _shelves[run] = Shelf(budget)
+            _forget_shelves(list(_shelves))
+            folder = scratch or dask.config.get("temporary-directory", None)
+            _shelves[run] = Shelf(budget, None if folder is None else Path(folder))
         return _shelves[run]
+
+
+def _forget_shelves(runs: list[str]) -> None:
+    for run in runs:
+        shelf = _shelves.pop(run, None)
+        if shelf is not None:
+            shelf.close()
 
 
 def forget_run(run: str) -> None:
     """A run is over: what this process keeps of its data goes."""
     with _shelving:
-        _shelves.pop(run, None)
+        _forget_shelves([run])
     forget(run)
 
 
@@ -119,6 +132,8 @@ def fold_range(source: Source, fold: Fold[Any, Any], link: tuple[Any, Cost], hel
 
 def size(value: Any) -> int:
     """Bytes of the arrays in a pass or an argument, near enough."""
+    if is_csr(value):
+        return nbytes(value)
     if hasattr(value, "nbytes"):
         return int(value.nbytes)
     if isinstance(value, tuple | list):

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from dfeas.estimators.classifier import Classifier, value_errors
 from dfeas.estimators.collections import Floats, filled
 from dfeas.kernels import Kernel
+from dfeas.kernels.matrix import Matrix
 from dfeas.kernels.select import scores
-from dfeas.kernels.working_set import signed_gram
 from dfeas.solving import solve
 from dfeas.svm.rows import Rows
 from dfeas.svm.squared_hinge import newton
@@ -94,7 +94,7 @@ class KernelSeparator(Classifier):
         n = len(labels)
         support = np.sort(np.random.default_rng(0).choice(n, min(n, SOFT), replace=False))
         chosen = np.ascontiguousarray(points[support], np.float64)
-        gram = signed_gram(self._kernel, chosen, labels[support].astype(np.float64))
+        gram = Matrix(self._kernel).signed(chosen, labels[support].astype(np.float64))
         gram[np.diag_indices_from(gram)] += RIDGE
         rows, cost = Rows(np.asarray(np.linalg.cholesky(gram), np.float64)), np.ones(len(support))
         w = newton(rows, cost, np.zeros(len(support)))[0]

@@ -2,18 +2,26 @@
 
 The model: with u = 2**-53, sums of k products have relative errors of at most gamma_k = k u / (1 - k u) of the sum of absolute
 values, in any order; square roots are rounded correctly; ``exp`` and ``pow`` have relative errors of at most 4 u, which the
-libraries in use promise and no theorem does. Distances are sums of squares of differences, without cancellation.
+libraries in use promise and no theorem does.
+
+``bounded`` takes distances as sums of squares of differences, without cancellation. ``by_products`` takes them from one product
+of matrices, |x|^2 + |z|^2 - 2 x'z with an error of at most gamma_(k+8) (|x| + |z|)^2, and bounds all errors of a row at once:
+where e bounds that of t, exp(-t) is off by exp(-t) (exp(e) - 1), and where it is r t by r / (1 - r) / e (Euler's), for
+t exp(-t) <= 1 / e. Sparse points have products only; k is then the entries of the longest row.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 
+from dfeas.csr import products, row_sums
 from dfeas.errors import CheckFailedError
 from dfeas.kernels.kernel import Floats, Kernel
+from dfeas.passes.points import Indices, Points, any_entry, is_dense, longest
 
 U = 2.0**-53
 UP = 1 + 2.0**-45
@@ -23,24 +31,66 @@ SIZES = (1e-130, 1e130)
 """Lengths of points for which squares neither underflow nor overflow to any effect."""
 TINY = 2.0**-1000
 """More than underflow takes from a value."""
+LOST = 2.0**-1070
+"""More than underflow takes from a product."""
 
 
-def bounded(kernel: Kernel, points: Floats, others: Floats) -> tuple[Floats, Floats]:
+Same = tuple[Indices, Indices]
+"""Rows and columns of some values."""
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """Normalised kernel values (b, s), each off by at most ``relative`` times itself and ``absolute``."""
+
+    value: Floats  # (b, s)
+    relative: Floats  # (b, 1)
+    absolute: Floats  # (b, 1)
+
+    @property
+    def error(self) -> Floats:
+        """Bounds (b, s)."""
+        return np.asarray((self.relative * np.abs(self.value) + self.absolute) * UP)
+
+    def errors(self, amounts: Floats) -> Floats:
+        """Bounds (b, k) of the errors of sums of values times amounts (s, k), that of the sums included."""
+        sizes = np.abs(amounts)
+        total = np.abs(self.value) @ sizes
+        rounding = 2 * gamma_(len(amounts) + 2)
+        found = (self.relative + rounding) * total * UP + self.absolute * (1 + rounding) * sizes.sum(axis=0) * UP
+        return np.asarray(found * UP)
+
+
+def bounded(kernel: Kernel, points: Points, others: Points) -> tuple[Floats, Floats]:
     """Normalised kernel (b, s) of points (b, m) and others (s, m), and how far each value is off at most.
 
     For a function of Python nothing bounds its own errors; zeros are returned for them. Raises CheckFailedError for points
     whose squares are lost.
     """
-    m = points.shape[1]
-    if kernel.name in ("rbf", "exponential", "laplacian"):
-        return _of_distance(kernel, points, others, m)
+    if kernel.of_distance and is_dense(points) and is_dense(others):
+        return _of_differences(kernel, points, others)
+    found = by_products(kernel, points, others)
+    return found.value, found.error
+
+
+def by_products(kernel: Kernel, points: Points, others: Points, same: Same | None = None) -> Bounded:
+    """The same in the time of one product of matrices, a little less sharp where distances are small beside lengths.
+
+    ``same`` says where both are one point.
+    """
+    count = points.shape[0]
     if kernel.name == "callable":
-        value = kernel.tile(points, others)
-        return np.asarray(value, np.float64), np.zeros(value.shape)
-    return _of_product(kernel, points, others, m)
+        value = np.asarray(kernel.tile(points, others), np.float64)
+        return Bounded(value, np.zeros((count, 1)), np.zeros((count, 1)))
+    if kernel.name == "laplacian":
+        value, error = _of_differences(kernel, points, others)
+        return Bounded(value, np.zeros((count, 1)), error.max(axis=1, initial=0.0)[:, None])
+    if kernel.of_distance:
+        return _of_distance(kernel, points, others, same)
+    return _of_product(kernel, points, others)
 
 
-def _of_distance(kernel: Kernel, points: Floats, others: Floats, m: int) -> tuple[Floats, Floats]:
+def _of_differences(kernel: Kernel, points: Any, others: Any) -> tuple[Floats, Floats]:
     metric: Any = "cityblock" if kernel.name == "laplacian" else "sqeuclidean"
     exponent = scipy.spatial.distance.cdist(points, others, metric)
     if kernel.name == "exponential":
@@ -48,27 +98,76 @@ def _of_distance(kernel: Kernel, points: Floats, others: Floats, m: int) -> tupl
     exponent *= kernel.gamma
     value = np.asarray(np.exp(-exponent))
     with np.errstate(over="ignore", invalid="ignore"):
-        error = value * (np.expm1(exponent * gamma_(m + 6)) + ELEMENTARY + 2 * U) * UP + TINY
+        error = value * (np.expm1(exponent * gamma_(points.shape[1] + 6)) + ELEMENTARY + 2 * U) * UP + TINY
     error[value == 0] = TINY  # an exponent above 700 is one, rounding or not
     return value, error
 
 
-def _of_product(kernel: Kernel, points: Floats, others: Floats, m: int) -> tuple[Floats, Floats]:
+def _of_distance(kernel: Kernel, points: Points, others: Points, same: Same | None) -> Bounded:
+    ours, theirs = _squares(points), _squares(others)
+    terms = _terms(points, others)
+    with np.errstate(over="ignore", invalid="ignore"):
+        square = _products(points, others)
+        square *= -2
+        square += ours[:, None]
+        square += theirs
+        np.maximum(square, 0, out=square)
+        if same is not None:
+            square[same] = np.inf
+        reach = np.sqrt(ours) + np.sqrt(theirs.max(initial=0.0))
+        off = (gamma_(terms + 8) * reach**2 * UP + terms * LOST)[:, None]  # of the square
+        if kernel.name == "exponential":
+            # |sqrt(a) - sqrt(b)| is at most sqrt(|a - b|), and at most |a - b| / sqrt(a)
+            nearest = np.sqrt(square.min(axis=1, initial=np.inf))[:, None]
+            root = np.sqrt(off)
+            off = np.where(nearest > root, off / np.maximum(nearest, root), root) * UP
+            np.sqrt(square, out=square)
+        square *= -kernel.gamma
+        value = np.exp(square, out=square)
+        if same is not None:
+            value[same] = 1
+        relative = np.expm1(kernel.gamma * off * UP) * UP + ELEMENTARY + 2 * U
+    # the rounding of the root and of the product with gamma
+    return Bounded(value, relative * UP, np.full((points.shape[0], 1), 3 * gamma_(4) / np.e + TINY))
+
+
+def _of_product(kernel: Kernel, points: Points, others: Points) -> Bounded:
     polynomial = kernel.name == "polynomial"
     scale, shift = (kernel.gamma, kernel.coef0) if polynomial else (1.0, 0.0)
-    sizes = [np.sqrt(scale * np.einsum("ij,ij->i", some, some) + shift) for some in (points, others)]
+    sizes = [np.sqrt(scale * _squares(some) + shift) for some in (points, others)]
     for some, size in zip((points, others), sizes, strict=True):
-        if ((size < SIZES[0]) & (some.any(axis=1) | (shift > 0)) | ~(size < SIZES[1])).any():
+        if ((size < SIZES[0]) & (any_entry(some) | (shift > 0)) | ~(size < SIZES[1])).any():
             raise CheckFailedError(f"a point has a length in the kernel's space outside {SIZES[0]:g} .. {SIZES[1]:g}")
     length = np.outer(*sizes)
     with np.errstate(invalid="ignore", divide="ignore"):
-        cosine = np.where(length > 0, (scale * (points @ others.T) + shift) / length, 0.0)
-    error = 3 * gamma_(m + 10) * UP  # of a product of lengths at most ``length``, of both lengths, and of the quotient
+        cosine = np.where(length > 0, (scale * _products(points, others) + shift) / length, 0.0)
+    error = 3 * gamma_(_terms(points, others) + 10) * UP  # of a product of lengths at most ``length``, of both lengths, and of
+    # the quotient
+    nothing = np.zeros((points.shape[0], 1))
     if not polynomial:
-        return cosine, np.full(cosine.shape, error)
+        return Bounded(cosine, nothing, nothing + error)
     degree = kernel.degree
-    value = cosine**degree
-    return value, np.full(cosine.shape, degree * error * (1 + error) ** (degree + 1) + ELEMENTARY * (1 + error) ** degree) * UP
+    error = (degree * error * (1 + error) ** (degree + 1) + ELEMENTARY * (1 + error) ** degree) * UP
+    return Bounded(cosine**degree, nothing, nothing + error)
+
+
+def _squares(points: Points) -> Floats:
+    """|x|^2 (b,)."""
+    if is_dense(points):
+        return np.asarray(np.einsum("ij,ij->i", points, points))
+    return row_sums(points, points.data * points.data)
+
+
+def _products(points: Points, others: Points) -> Floats:
+    """x'z (b, s)."""
+    if not is_dense(points) and not is_dense(others):
+        return np.asarray(products(points, others), np.float64)
+    return np.asarray(points @ others.T)
+
+
+def _terms(points: Points, others: Points) -> int:
+    """Of sums of products, at most."""
+    return max(longest(points), longest(others), 1)
 
 
 def gamma_(terms: int) -> float:

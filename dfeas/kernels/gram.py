@@ -11,7 +11,7 @@ Reference: Ramdas and Pena 2014, section 3.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,7 +20,7 @@ import numpy as np
 from dfeas.kernels.kernel import Array, Floats, Kernel
 from dfeas.kernels.tiles import Run, Tiles, cuts
 from dfeas.passes import Keeps, OnPairs
-from dfeas.passes.block import Block, Indices
+from dfeas.passes.block import Block, Indices, against
 
 NOTHING = 2.0**-100
 """A coefficient below this share of the greatest of its run is none: far below rounding, and slow where float32 has no digits
@@ -60,6 +60,7 @@ class GramProduct(OnPairs):
     V: Floats  # (n, k)
     signed: bool | tuple[bool, ...] = True  # of all columns, or of each
     widths: tuple[int, ...] = ()  # columns of each question, where it answers several
+    codes: tuple[int | None, ...] = (None,)  # of the class that is +1, of each question; None: labels are signs
 
     @property
     def company(self) -> Kernel:
@@ -70,7 +71,12 @@ class GramProduct(OnPairs):
         """All their columns in one product: a tile is computed once for all of them."""
         widths = tuple(question.V.shape[1] for question in questions)
         signed = [part for question in questions for part in np.broadcast_to(question.signed, question.V.shape[1]).tolist()]
-        return GramProduct(self.kernel, np.hstack([question.V for question in questions]), tuple(signed), widths)
+        codes = tuple(question.codes[0] for question in questions)
+        return GramProduct(self.kernel, np.hstack([question.V for question in questions]), tuple(signed), widths, codes)
+
+    def of_class(self, code: int) -> GramProduct:
+        """The same with the signs of one class against the rest; the tiles are those of all classes."""
+        return replace(self, codes=(code,))
 
     def touches(self, rows: range) -> bool:
         """Whether V is anything but zero there."""
@@ -85,7 +91,7 @@ class GramProduct(OnPairs):
         kept = None if shelf is None else shelf.get((self.kernel, left.start, right.start))
         single = left.safe and right.safe if kept is None else kept.single
         ours, theirs = self._coefficients(left, single), self._coefficients(right, single)
-        rows, others = len(left.points), len(right.points)
+        rows, others = left.points.shape[0], right.points.shape[0]
         few = rows * len(theirs.support) + others * len(ours.support) < rows * others
         answers: tuple[Floats, ...]
         if few and left is right:
@@ -101,7 +107,12 @@ class GramProduct(OnPairs):
         return Coefficients.of(self._with_sign(run, self.V[run.rows]), single)
 
     def _with_sign(self, run: Run, values: Floats) -> Floats:
-        return np.where(self.signed, values * run.label[:, None], values)
+        return np.where(self.signed, values * self._signs(run), values)
+
+    def _signs(self, run: Run) -> Floats:
+        """Labels (b, k), or (b, 1) where all columns have the same."""
+        signs = np.column_stack([run.label if code is None else against(run.label, code) for code in self.codes])
+        return np.asarray(np.repeat(signs, self.widths, axis=1) if self.widths else signs, np.float64)
 
     def _both(self, tiles: Tiles, ours: Coefficients, theirs: Coefficients) -> tuple[Floats, Floats]:
         """Each tile once, for the rows of both runs."""
@@ -126,7 +137,7 @@ class GramProduct(OnPairs):
 
     def _of_support(self, run: Run, other: Run, theirs: Coefficients, single: bool) -> Floats:
         """Rows of one run, columns of another that count."""
-        answer = np.zeros((len(run.points), self.V.shape[1]))
+        answer = np.zeros((run.points.shape[0], self.V.shape[1]))
         for some in cuts(len(theirs.support)):
             chosen = theirs.support[some]
             _, columns = self.kernel.prepared(other.points[chosen], single)

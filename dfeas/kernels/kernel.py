@@ -9,16 +9,18 @@ Reference: Schoelkopf and Smola 2002; Ramdas and Pena 2014, section 3.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
+from dfeas import csr
 from dfeas.errors import BadInputError, UsageError
-from dfeas.passes.points import Points, dense, is_dense, working
+from dfeas.passes.points import Points, in_type, is_dense, working
 
 Floats = NDArray[np.float64]
 Array = NDArray[np.float32] | NDArray[np.float64]
@@ -30,6 +32,8 @@ DISTANCES = ("rbf", "exponential", "laplacian")
 PRODUCTS = ("polynomial", "linear", "cosine")
 """Functions of x'z."""
 NAMES = (*DISTANCES, *PRODUCTS)
+CANCELLED = 1e-12
+"""A difference of numbers that is smaller than they are by so much is rounding."""
 DIAGONAL_ROWS = 64
 """Points at a time whose K(x, x) is asked of a function."""
 
@@ -50,40 +54,70 @@ class Kernel:
         return self.name not in ("laplacian", "callable")
 
     @property
+    def of_distance(self) -> bool:
+        """Whether it is a function of a distance."""
+        return self.name in DISTANCES
+
+    @property
+    def takes_sparse(self) -> bool:
+        """Whether sparse points need not be filled up for it."""
+        return self.name not in ("laplacian", "callable")
+
+    @property
     def zero_at_zero(self) -> bool:
         """Whether the point 0 is the origin of the kernel's space, too."""
         return self.name in ("linear", "cosine") or (self.name == "polynomial" and self.coef0 == 0)
 
-    def prepared(self, points: Array, single: bool) -> tuple[Array, Array]:
+    def prepared(self, points: Points, single: bool) -> tuple[Points, Points]:
         """Points (b, m) for the left and for the right of ``tile``, in float32 or float64."""
         dtype: Any = np.float32 if single else np.float64
         if self.name in ("rbf", "exponential"):
             scale, m = self.gamma if self.name == "rbf" else self.gamma**2, points.shape[1]
-            square = scale * np.einsum("ij,ij->i", points, points, dtype=np.float64)
-            left, right = np.empty((2, len(points), m + 2), dtype)  # filled in place: copies take longer than the sums
-            np.multiply(points, 2 * scale, out=left[:, :m], dtype=np.float64, casting="same_kind")
-            left[:, m], left[:, m + 1] = -square, 1
-            right[:, :m], right[:, m], right[:, m + 1] = points, 1, -square
-            return left, right
+            square = scale * squares(points)
+            if not is_dense(points):
+                one = np.ones(len(square))
+                wide = csr.astype(points, np.float64)
+                left = csr.with_columns(csr.with_data(wide, 2 * scale * wide.data), np.column_stack([-square, one]))
+                right = csr.with_columns(wide, np.column_stack([one, -square]))
+                return csr.astype(left, dtype), csr.astype(right, dtype)
+            ours, theirs = np.empty((2, len(points), m + 2), dtype)  # filled in place: copies take longer than the sums
+            np.multiply(points, 2 * scale, out=ours[:, :m], dtype=np.float64, casting="same_kind")
+            ours[:, m], ours[:, m + 1] = -square, 1
+            theirs[:, :m], theirs[:, m], theirs[:, m + 1] = points, 1, -square
+            return ours, theirs
         if self.name in PRODUCTS:
-            unit = self._unit(points.astype(np.float64, copy=False)).astype(dtype)
+            unit = in_type(self._unit(in_type(points, np.float64)), dtype)
             return unit, unit
         return points, points
 
-    def _unit(self, wide: Floats) -> Floats:
+    def _unit(self, wide: Points) -> Points:
         """Vectors whose inner products are the kernel, but for its power; zero where K(x, x) is."""
         if self.name == "polynomial":
-            wide = np.column_stack([np.sqrt(self.gamma) * wide, np.full(len(wide), np.sqrt(self.coef0))])
-        norm = np.sqrt(np.einsum("ij,ij->i", wide, wide))
+            root, more = np.sqrt(self.gamma), np.full((wide.shape[0], 1), np.sqrt(self.coef0))
+            if is_dense(wide):
+                wide = np.hstack([root * wide, more])
+            else:
+                wide = csr.with_columns(csr.with_data(wide, root * wide.data), more)
+        norm = np.sqrt(squares(wide))
+        factor = np.divide(1.0, norm, out=np.zeros_like(norm), where=norm > 0)
+        if not is_dense(wide):
+            return csr.scaled_rows(wide, factor)
         return np.asarray(np.divide(wide, norm[:, None], out=np.zeros_like(wide), where=norm[:, None] > 0))
 
-    def tile(self, left: Array, right: Array) -> Array:
+    def tile(self, left: Points, right: Points) -> Array:
         """The kernel (b, c) of prepared points. Raises BadInputError for what a function must not return."""
+        if not is_dense(left) and not is_dense(right):
+            return self._of_products(csr.products(left, right))
+        assert is_dense(left), "points are all dense or all sparse"
+        assert is_dense(right), "points are all dense or all sparse"
         if self.name == "callable":
             return self._called(left, right)
         if self.name == "laplacian":
             return np.asarray(np.exp(-self.gamma * scipy.spatial.distance.cdist(left, right, "cityblock")))
-        tile: Array = left @ right.T
+        return self._of_products(left @ right.T)
+
+    def _of_products(self, tile: Array) -> Array:
+        """The kernel from products of prepared points, in place."""
         if self.name == "polynomial":
             return _power(tile, self.degree)
         if self.name in PRODUCTS:
@@ -94,12 +128,12 @@ class Kernel:
             np.negative(tile, out=tile)
         return np.asarray(np.exp(tile, out=tile))
 
-    def diagonal(self, points: Array) -> Floats:
+    def diagonal(self, points: Points) -> Floats:
         """K(x, x) (b,) before it is normalised. Raises BadInputError when a function gives anything but a number >= 0."""
-        wide = points.astype(np.float64, copy=False)
         if self.name in DISTANCES:
-            return np.ones(len(points))
+            return np.ones(points.shape[0])
         if self.name == "callable":
+            assert is_dense(points), "a function takes arrays"
             found = np.empty(len(points))
             for first in range(0, len(points), DIAGONAL_ROWS):
                 some = points[first : first + DIAGONAL_ROWS]
@@ -107,7 +141,7 @@ class Kernel:
             if not (found >= 0).all():
                 raise BadInputError(f"the kernel function is not positive: K(x, x) = {found.min():g} for some point x")
             return found
-        square = np.einsum("ij,ij->i", wide, wide)
+        square = squares(points)
         if self.name == "cosine":
             square = (square > 0).astype(np.float64)
         return np.asarray(square if self.name != "polynomial" else (self.gamma * square + self.coef0) ** self.degree)
@@ -204,31 +238,56 @@ def kernel_of(
     return found, gamma is None and "gamma" in takes
 
 
-def seen(points: Points) -> Array:
-    """Points as kernels see them, in an array: integers would overflow in a function of Python."""
-    return points.astype(working(points.dtype), copy=False) if is_dense(points) else dense(points)
+def squares(points: Points) -> Floats:
+    """|x|^2 (b,), summed in float64."""
+    if is_dense(points):
+        return np.asarray(np.einsum("ij,ij->i", points, points, dtype=np.float64))
+    wide = points.data.astype(np.float64, copy=False)
+    return csr.row_sums(points, wide * wide)
 
 
-def usual_gamma(kernel: Kernel, sample: Array) -> float:
+def seen(points: Points) -> Points:
+    """Points as kernels see them: integers would overflow in a function of Python."""
+    return in_type(points, working(points.dtype).type)
+
+
+def usual_gamma(kernel: Kernel, sample: Points) -> float:
     """Gamma for a sample (s, m) of the points: one over the median of what it multiplies, 1 / m for a polynomial's x'z of
     features of variance one.
     """
-    wide = sample.astype(np.float64, copy=False)
+    wide = in_type(sample, np.float64)
     if kernel.name == "polynomial":
-        spread = float(wide.var()) * wide.shape[1]
+        entries, count = wide if is_dense(wide) else wide.data, wide.shape[0] * wide.shape[1]
+        spread = max(0.0, float((entries**2).sum() / count - (entries.sum() / count) ** 2)) * wide.shape[1]
         return 1 / spread if spread > 0 else 1.0
-    metric: Any = {"rbf": "sqeuclidean", "exponential": "euclidean", "laplacian": "cityblock"}[kernel.name]
-    distances = np.asarray(scipy.spatial.distance.pdist(wide, metric))
+    if is_dense(wide):
+        metric: Any = {"rbf": "sqeuclidean", "exponential": "euclidean", "laplacian": "cityblock"}[kernel.name]
+        distances = np.asarray(scipy.spatial.distance.pdist(wide, metric))
+    else:
+        size = squares(wide)
+        both = size[:, None] + size
+        square = both - 2 * csr.products(wide, wide)
+        distances = np.where(square > CANCELLED * both, square, 0)[np.triu_indices(len(size), 1)]
+        distances = distances if kernel.name == "rbf" else np.sqrt(distances)
     distances = distances[distances > 0]
     return 1 / float(np.median(distances)) if distances.size else 1.0
 
 
-def opposite(points: Array, labels: NDArray[Any]) -> tuple[int, int] | None:
+def opposite(points: Points, labels: NDArray[Any]) -> tuple[int, int] | None:
     """Rows of two equal points (s, m) with opposite labels (s,), whatever the kernel; None when there are none."""
-    _, group = np.unique(points, axis=0, return_inverse=True)
-    group = group.reshape(-1)
-    both = np.intersect1d(group[labels > 0], group[labels < 0])
-    if not both.size:
-        return None
-    same = np.flatnonzero(group == both[0])
-    return int(same[labels[same] > 0][0]), int(same[labels[same] < 0][0])
+    first: dict[bytes, int] = {}
+    found: list[tuple[int, int]] = []
+    for row, key in enumerate(_keys(points)):
+        other = first.setdefault(key, row)
+        if labels[row] * labels[other] < 0:
+            found.append((row, other) if labels[row] > 0 else (other, row))
+    return min(found, key=lambda pair: (min(pair), max(pair)), default=None)
+
+
+def _keys(points: Points) -> Iterator[bytes]:
+    """The same for equal points, which may differ in the sign of their zeros."""
+    if is_dense(points):
+        return (row.tobytes() for row in points + points.dtype.type(0))
+    tidy = csr.tidied(points)
+    edges = pairwise(tidy.indptr.tolist())
+    return (tidy.indices[a:b].astype(np.int64).tobytes() + tidy.data[a:b].tobytes() for a, b in edges)

@@ -9,6 +9,8 @@ bracket meet. Where nothing separates, alpha grows until delta stops it, and |x|
 delta goes down in steps, each from where the last one ended: far from the optimum a Gram matrix without a ridge is all
 rounding. It ends where rounding makes the pivots go round in circles: products of rows have half the digits of the rows.
 
+It begins where coordinate ascent ends (``dfeas.kernels.ascent``), and often need not.
+
 Reference: Judice and Pires 1994; Kim and Park, Fast nonnegative matrix factorization, SIAM J. Sci. Comput. 2011, section 4: all
 entries that are infeasible change sides at once, and one at a time when that makes no progress three times.
 """
@@ -23,6 +25,7 @@ from numpy.typing import NDArray
 
 from dfeas.blas import one_thread
 from dfeas.errors import BadInputError
+from dfeas.kernels.ascent import ascended
 
 Floats = NDArray[np.float64]
 
@@ -53,14 +56,18 @@ class Nearest:
         return self.low > 0
 
 
-def nearest(gram: Floats, start: NDArray[np.bool_] | None = None, tolerance: float = 0.05) -> Nearest:
+def nearest(gram: Floats, start: Floats | None = None, tolerance: float = 0.05) -> Nearest:
     """The widest separator of points with a Gram matrix (s, s) whose diagonal is 1, up to ``tolerance``, or a conflict.
 
-    ``start`` (s,) are likely to weigh.
+    ``start`` (s,) is alpha of what was known of some of them.
     """
-    active = np.ones(len(gram), bool) if start is None or not start.any() else start.copy()
-    found: Nearest | None = None
-    steps = 0
+    begun = ascended(gram, RIDGES[0], tolerance, start)
+    active, steps = begun.alpha > 0, 1
+    if not active.any():
+        active[:] = True
+    found = _better(None, gram, begun.alpha / begun.alpha.sum(), steps) if begun.near else None
+    if found is not None and found.low >= (1 - tolerance) * found.upper:
+        return found
     with one_thread(of_scipy=True):
         for delta in RIDGES:
             alpha, active, taken = _pivoted(gram, delta, active)
@@ -88,6 +95,13 @@ def indefinite(gram: Floats) -> BadInputError:
     return BadInputError(f"the kernel is not positive definite: its least eigenvalue on {len(gram)} points is {least:.3g}")
 
 
+def require_definite(gram: Floats) -> None:
+    """Raise BadInputError for a matrix (s, s) with an eigenvalue that is negative by more than the first ridge."""
+    with one_thread(of_scipy=True):
+        if scipy.linalg.lapack.dpotrf(gram + RIDGES[0] * np.eye(len(gram)), overwrite_a=1)[1]:
+            raise indefinite(gram)
+
+
 def length_of(gram: Floats, x: Floats) -> float:
     """|x|_G of amounts (s,). Raises BadInputError when the square is negative by more than rounding."""
     square = float(x @ (gram @ x))
@@ -110,7 +124,7 @@ def _pivoted(gram: Floats, delta: float, active: NDArray[np.bool_]) -> tuple[Flo
         rows = np.flatnonzero(active)
         alpha[:] = 0
         alpha[rows] = _solved(gram, rows, delta)
-        slope = gram @ alpha - 1
+        slope = alpha[rows] @ gram[rows] - 1 if 2 * len(rows) < len(gram) else gram @ alpha - 1
         wrong = np.where(active, alpha < -ROUNDING * np.abs(alpha).max(), slope < -ROUNDING)
         count = int(wrong.sum())
         if not count or step == STEPS:

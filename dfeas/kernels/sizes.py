@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dfeas.kernels.methods.perceptron import KernelPerceptron
-from dfeas.kernels.working_set import FIRST, capacity
+from dfeas.kernels.working_set import FIRST, capacity, point_bytes
 from dfeas.methods import Facts
 
 STATE = 40
@@ -30,7 +30,7 @@ def vector_bytes(method: str, facts: Facts, threads: int) -> int:
     return int(facts.n * (STATE + 8 * copies * product_columns(method, facts)))
 
 
-def points_bytes(facts: Facts) -> int:
-    """Bytes of a working set that fills the memory it may have, or holds all points."""
-    cap = min(facts.n, max(capacity(facts), 2 * FIRST))
-    return 8 * cap * (MATRICES * cap + 2 * facts.m)
+def points_bytes(facts: Facts, classes: int = 1) -> int:
+    """Bytes of the working sets of some classes that fill the memory they may have, or hold all points."""
+    cap = min(facts.n, max(capacity(facts, classes), 2 * FIRST))
+    return cap * (8 * MATRICES * cap + 2 * classes * point_bytes(facts))

@@ -1,16 +1,21 @@
-"""Runs of points, prepared, and the tiles of their kernel; tiles may be kept from one product to the next."""
+"""Runs of points, prepared, and the tiles of their kernel; tiles may be kept from one product to the next.
+
+They are kept in the type in which they were computed, float32 where that is safe: the bits of a product are always the same.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from dfeas.kernels.kernel import Array, Floats, Kernel, seen
-from dfeas.passes import Keeps
+from dfeas.kernels.kernel import Array, Floats, Kernel, seen, squares
+from dfeas.passes import Keeps, Spills
 from dfeas.passes.block import Block
+from dfeas.passes.points import Points, row_slice, with_ones
 
 TILE_ROWS = 512
 """Of both sides: a tile is 1 MB in float32, and stays in cache until it has been used."""
@@ -24,26 +29,26 @@ class Run:
 
     kernel: Kernel
     start: int
-    points: Array  # (b, m), or (b, m + 1) with the intercept
-    label: Floats  # (b,) -1 or +1
+    points: Points  # (b, m), or (b, m + 1) with the intercept
+    label: Floats  # (b,) -1 or +1, or codes of classes
 
     @classmethod
     def of(cls, kernel: Kernel, block: Block) -> Run:
         """Views of a block, but for the intercept."""
         points = seen(block.points)
         if block.intercept:
-            points = np.column_stack([points, np.ones(block.size, points.dtype)])
+            points = with_ones(points)
         return cls(kernel, block.start, points, block.label.astype(np.float64))
 
     @property
     def rows(self) -> slice:
         """Of the data."""
-        return slice(self.start, self.start + len(self.points))
+        return slice(self.start, self.start + self.points.shape[0])
 
     @cached_property
     def cuts(self) -> list[slice]:
         """Rows of each tile, of about equal length."""
-        return cuts(len(self.points))
+        return cuts(self.points.shape[0])
 
     @cached_property
     def safe(self) -> bool:
@@ -52,20 +57,19 @@ class Run:
             return False
         if self.kernel.name != "rbf":
             return True  # products of unit vectors
-        square = np.einsum("ij,ij->i", self.points, self.points, dtype=np.float64)
-        return bool(self.kernel.gamma * square.max() <= SINGLE_SQUARE)
+        return bool(self.kernel.gamma * squares(self.points).max() <= SINGLE_SQUARE)
 
     @cached_property
-    def narrow(self) -> list[tuple[Array, Array]]:
+    def narrow(self) -> list[tuple[Points, Points]]:
         """Prepared tiles in float32."""
-        return [self.kernel.prepared(self.points[cut], True) for cut in self.cuts]
+        return [self.kernel.prepared(row_slice(self.points, cut), True) for cut in self.cuts]
 
     @cached_property
-    def wide(self) -> list[tuple[Array, Array]]:
+    def wide(self) -> list[tuple[Points, Points]]:
         """Prepared tiles in float64."""
-        return [self.kernel.prepared(self.points[cut], False) for cut in self.cuts]
+        return [self.kernel.prepared(row_slice(self.points, cut), False) for cut in self.cuts]
 
-    def tiles(self, single: bool) -> list[tuple[Array, Array]]:
+    def tiles(self, single: bool) -> list[tuple[Points, Points]]:
         """For the left and for the right of ``Kernel.tile``, cut by cut."""
         return self.narrow if single else self.wide
 
@@ -74,6 +78,31 @@ def cuts(rows: int) -> list[slice]:
     """Rows of tiles of about equal length, at most ``TILE_ROWS``."""
     count = -(-rows // TILE_ROWS)
     return [slice(rows * i // count, rows * (i + 1) // count) for i in range(count)]
+
+
+@dataclass(frozen=True)
+class Spilled:
+    """Tiles on the disk, one behind the other."""
+
+    spill: Spills
+    name: str
+    dtype: np.dtype[Any]
+    places: dict[tuple[int, int], tuple[int, tuple[int, int]]]  # byte, and shape, of each
+
+    @classmethod
+    def of(cls, spill: Spills, name: str, tiles: Tiles) -> Spilled:
+        """In the order of the places."""
+        places, byte = {}, 0
+        for i, j, here, there in tiles.places:
+            shape = here.stop - here.start, there.stop - there.start
+            places[i, j] = byte, shape
+            byte += shape[0] * shape[1] * tiles.dtype.itemsize
+        return cls(spill, name, tiles.dtype, places)
+
+    def read(self, i: int, j: int) -> Array:
+        """One of them."""
+        byte, shape = self.places[i, j]
+        return self.spill.read(self.name, byte, shape, self.dtype)
 
 
 @dataclass(frozen=True)
@@ -86,17 +115,32 @@ class Tiles:
     single: bool
     runs: tuple[Run, Run] | None  # None where all are kept
     kept: dict[tuple[int, int], Array] = field(default_factory=dict)
+    spilled: Spilled | None = None
 
     @classmethod
     def of(cls, left: Run, right: Run, single: bool, shelf: Keeps | None) -> Tiles:
-        """Those of two runs; all are computed and put on the shelf if it has room."""
+        """Those of two runs; all are computed and kept if the shelf has room, in memory or on the disk."""
         open_tiles = cls(tuple(left.cuts), tuple(right.cuts), left is right, single, (left, right))
-        if shelf is None or not shelf.take(open_tiles.bytes):
+        if shelf is None:
             return open_tiles
-        kept = {(i, j): open_tiles.tile(i, j) for i, j, _, _ in open_tiles.places}
-        found = cls(open_tiles.left, open_tiles.right, left is right, single, None, kept)
-        shelf.put((left.kernel, left.start, right.start), found)
+        key = left.kernel, left.start, right.start
+        if shelf.take(open_tiles.bytes):
+            found = replace(open_tiles, runs=None, kept={(i, j): open_tiles.tile(i, j) for i, j, _, _ in open_tiles.places})
+        elif shelf.spill is not None:
+            name = f"{left.start}-{right.start}"
+            tiles = (np.asarray(open_tiles.tile(i, j), open_tiles.dtype) for i, j, _, _ in open_tiles.places)
+            if not shelf.spill.write(name, tiles, open_tiles.bytes):
+                return open_tiles
+            found = replace(open_tiles, runs=None, spilled=Spilled.of(shelf.spill, name, open_tiles))
+        else:
+            return open_tiles
+        shelf.put(key, found)
         return found
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of all tiles; a kernel of distances between cells, and a function, give float64 for any points."""
+        return np.dtype(np.float32 if self.single else np.float64)
 
     @property
     def places(self) -> Iterator[tuple[int, int, slice, slice]]:
@@ -107,12 +151,15 @@ class Tiles:
 
     @property
     def bytes(self) -> int:
-        """Of all tiles; a kernel of distances between cells, and a function, give float64 for any points."""
-        size = 4 if self.single else 8
-        return sum(size * (here.stop - here.start) * (there.stop - there.start) for _, _, here, there in self.places)
+        """Of all tiles."""
+        return sum(
+            self.dtype.itemsize * (here.stop - here.start) * (there.stop - there.start) for _, _, here, there in self.places
+        )
 
     def tile(self, i: int, j: int) -> Array:
         """The kernel (b, c) of some rows of both."""
+        if self.spilled is not None:
+            return self.spilled.read(i, j)
         if self.runs is None:
             return self.kept[i, j]
         left, right = self.runs

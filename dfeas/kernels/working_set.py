@@ -25,11 +25,10 @@ from math import isqrt
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 
-from dfeas.errors import BadInputError
-from dfeas.kernels.kernel import Array, Floats, Kernel, opposite, seen
+from dfeas.kernels.kernel import Floats, Kernel, opposite, seen
+from dfeas.kernels.matrix import Matrix
 from dfeas.kernels.nearest import Nearest, least_score, length_of, nearest
 from dfeas.kernels.select import KernelSelect
-from dfeas.kernels.tiles import cuts
 from dfeas.methods import Bracket, Evidence, Expansion, Facts, Sparse
 from dfeas.passes import Columns, Partial, Selection, sample
 from dfeas.passes.block import Indices
@@ -45,8 +44,6 @@ HALF = 0.5
 """A separator of a smaller share of the upper end is looked for in coordinates, which have all digits."""
 RESIDUAL = 1e-13
 """Cholesky stops where what is left of every K(x, x) = 1 is below this."""
-SYMMETRIC = 1e-6
-"""K(x, z) and K(z, x) differ by no more."""
 NEARLY = 1e-3
 """|Ax| above which points that are not separated are no conflict."""
 BLOCKS = 16
@@ -72,12 +69,22 @@ class KernelWorkingSetState:
 
 @dataclass(frozen=True)
 class KernelWorkingSet:
-    """``cap`` limits W below what memory allows; ``seed`` draws the sample."""
+    """``cap`` limits W below what memory allows; ``seed`` draws the sample; several may have one ``matrix``, in one thread."""
 
-    kernel: Kernel
+    matrix: Matrix
     cap: int = 0
     seed: int = 0
     name: str = "working-set"
+
+    @classmethod
+    def of(cls, kernel: Kernel) -> KernelWorkingSet:
+        """With a matrix of its own."""
+        return cls(Matrix(kernel))
+
+    @property
+    def kernel(self) -> Kernel:
+        """Of all products."""
+        return self.matrix.kernel
 
     def init(self, facts: Facts) -> KernelWorkingSetState:
         """Nothing is known."""
@@ -109,7 +116,8 @@ class KernelWorkingSet:
         share = 2.0 if state.bracket.lower > 0 else 0.5
         threshold = max(0.0, share * state.margin)
         quota = -(-4 * cap // facts.blocks)
-        return KernelSelect(self.kernel, seen(chosen.points), state.amount[used] * chosen.scale, threshold, cap, quota)
+        amount = state.amount[used] * chosen.scale
+        return KernelSelect(self.kernel, chosen.index, seen(chosen.points), amount, threshold, cap, quota)
 
     def tell(self, state: KernelWorkingSetState, answer: Columns | Selection) -> KernelWorkingSetState:
         """Add the points, and separate W again unless y has separated all."""
@@ -138,13 +146,13 @@ class KernelWorkingSet:
         """Separate W."""
         points = state.points
         assert points is not None
-        gram = signed_gram(self.kernel, seen(points.points), points.scale)
+        gram = self.matrix.signed(seen(points.points), points.scale)
         if not (np.diagonal(gram) > 0).all():
             return _conflict(state, points.index[[int(np.diagonal(gram).argmin())]])
         pair = opposite(seen(points.points), points.scale)
         if pair is not None:
             return _conflict(state, np.sort(points.index[list(pair)]))
-        start = state.amount > 0 if len(state.amount) else None
+        start = state.amount / state.margin if state.margin > 0 else None
         found = nearest(gram, start, CLOSE if state.facts.tolerance is None else min(CLOSE, state.facts.tolerance / 4))
         if found.low < HALF * found.upper:
             found = by_rows(gram, found, state.facts.tolerance)
@@ -176,28 +184,17 @@ class KernelWorkingSet:
         )
 
 
-def capacity(facts: Facts) -> int:
-    """Points that W may hold: four matrices of kernel values, and the points."""
-    room = facts.memory - 8 * facts.m * MOST
-    return max(2, min(facts.n, MOST, isqrt(max(64, room) // 32)))
+def capacity(facts: Facts, classes: int = 1) -> int:
+    """Points that W may hold: four matrices of kernel values, of one class at a time, and the points of each class."""
+    of_points = point_bytes(facts) * classes
+    # 32 c^2 + of_points c = memory
+    found = (isqrt(of_points**2 + 128 * facts.memory) - of_points) // 64
+    return max(2, min(facts.n, MOST, found))
 
 
-def signed_gram(kernel: Kernel, points: Array, labels: Floats) -> Floats:
-    """G (s, s) of points (s, m) in float64. Raises BadInputError when the kernel is not symmetric."""
-    gram = np.asarray(kernel.tile(*kernel.prepared(points, False)), np.float64)
-    parts = cuts(len(gram))
-    for i, here in enumerate(parts):
-        for there in parts[i:]:  # in place and in cache: transposing the whole takes longer than computing it
-            one, other = gram[here, there], gram[there, here].T
-            apart = np.abs(one - other)
-            if apart.max() > SYMMETRIC:
-                place = np.unravel_index(int(apart.argmax()), apart.shape)
-                raise BadInputError(
-                    f"the kernel is not symmetric: K(x, z) = {one[place]:.6g} and K(z, x) = {other[place]:.6g} for two points"
-                )
-            mean = (one + other) / 2 * np.outer(labels[here], labels[there])
-            gram[here, there], gram[there, here] = mean, mean.T
-    return gram
+def point_bytes(facts: Facts) -> int:
+    """Bytes of a point in memory, as it is stored or in float64."""
+    return int(20 * facts.entries) + 8 if facts.entries else 8 * facts.m
 
 
 def by_rows(gram: Floats, known: Nearest, tolerance: float | None) -> Nearest:

@@ -7,7 +7,21 @@ from dfeas.passes.gram import Gram, GramAnswer
 from dfeas.passes.histogram import Counts, Histogram
 from dfeas.passes.online import Online, OnlineAnswer
 from dfeas.passes.project import Combine, CombineAnswer, Excess, ExcessAnswer, Positive, Shift, ShiftAnswer
-from dfeas.passes.protocol import Alone, AnyPass, Fold, Keeps, OnPairs, OnVectors, Ordered, Partial, Pass, Question, VectorPass
+from dfeas.passes.protocol import (
+    Alone,
+    AnyPass,
+    Fold,
+    InCompany,
+    Keeps,
+    OnPairs,
+    OnVectors,
+    Ordered,
+    Partial,
+    Pass,
+    Question,
+    Spills,
+    VectorPass,
+)
 from dfeas.passes.recover import Recover, SparseWeights
 from dfeas.passes.sample import Sample, sample
 from dfeas.passes.select import Select, Selection
@@ -29,6 +43,7 @@ __all__ = [
     "Gram",
     "GramAnswer",
     "Histogram",
+    "InCompany",
     "Keeps",
     "OfClass",
     "OfClasses",
@@ -50,6 +65,7 @@ __all__ = [
     "Softmin",
     "SoftminAnswer",
     "SparseWeights",
+    "Spills",
     "Summary",
     "Survey",
     "Together",

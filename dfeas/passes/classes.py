@@ -14,7 +14,7 @@ import numpy as np
 
 from dfeas.passes.block import Array, Block, Floats, in_precision
 from dfeas.passes.points import UNPACKED, is_dense
-from dfeas.passes.protocol import Alone, AnyPass, Partial, Question
+from dfeas.passes.protocol import Alone, AnyPass, InCompany, Partial, Question
 from dfeas.passes.select import Select
 from dfeas.passes.together import Together
 
@@ -71,9 +71,12 @@ class OfClasses:
 
 
 def of_class(question: Question, code: int) -> Question:
-    """A question as it is asked of one class. Raises TypeError for one that reads points in order, pairs, or n-vectors."""
+    """A question as it is asked of one class. Raises TypeError for one that reads points in order, or n-vectors."""
     if isinstance(question, Partial):
         return Partial(OfClass(question.pass_, code), question.blocks)
+    if isinstance(question, InCompany):
+        found: Question = question.of_class(code)
+        return found
     if isinstance(question, Alone):
         raise TypeError("one class against the rest asks passes over blocks")
     return OfClass(question, code)

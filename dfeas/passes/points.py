@@ -134,6 +134,11 @@ def _product_rows(points: Array, k: int) -> list[slice]:
     return [slice(first, first + rows) for first in range(0, t, rows)]
 
 
+def row_slice(points: Points, rows: slice) -> Points:
+    """Consecutive rows, as views."""
+    return points[rows] if is_dense(points) else csr.rows_of(points, rows)
+
+
 def picked(points: Points, rows: Indices) -> Points:
     """Some points, in the order given."""
     return points[rows] if is_dense(points) else csr.picked(points, rows)
@@ -225,7 +230,7 @@ def placed_in(memory: NDArray[np.uint8], points: Points) -> Points:
 def times_rows(points: Points, factors: Floats) -> Tile:
     """Each sparse point times its factor (b,), in float64."""
     assert not is_dense(points), "an array is multiplied by NumPy"
-    return csr.with_data(points, points.data * np.repeat(factors, np.diff(points.indptr)))
+    return csr.scaled_rows(points, factors)
 
 
 def largest(points: Tile) -> Floats:

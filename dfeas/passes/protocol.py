@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dfeas.passes.block import Block, Floats
 
@@ -85,8 +88,22 @@ class OnVectors:
     keeps: tuple[str, ...] | None  # all others may be forgotten when this pass is done; None: nothing may
 
 
+class Spills(Protocol):
+    """Keeps arrays on the disk."""
+
+    def write(self, name: str, arrays: Iterable[NDArray[Any]], size: int) -> bool:
+        """Keep arrays one behind the other, ``size`` bytes in all; whether there is room for them."""
+
+    def read(self, name: str, offset: int, shape: tuple[int, int], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """One of the arrays, from a byte on."""
+
+
 class Keeps(Protocol):
     """Keeps what a question can use again, as long as there is room."""
+
+    @property
+    def spill(self) -> Spills | None:
+        """For arrays that memory has no room for."""
 
     def get(self, key: Hashable) -> Any:
         """The value, or None."""
@@ -95,14 +112,11 @@ class Keeps(Protocol):
         """Whether there is room for so many bytes more; they are taken then."""
 
     def put(self, key: Hashable, value: Any) -> None:
-        """Keep a value whose bytes were taken."""
+        """Keep a value whose bytes were taken, or that is in ``spill``."""
 
 
-class OnPairs(ABC):
-    """A question to all pairs of points, asked of two runs of rows at a time; every two runs, and each with itself, meet once.
-
-    Picklable. The runs, their order and the tree in which partials are merged follow from the shape of the data only.
-    """
+class InCompany(ABC):
+    """A question that shares what it computes with others of its company, and knows how; the engine is asked once for all."""
 
     __slots__ = ()
 
@@ -112,8 +126,21 @@ class OnPairs(ABC):
         """Questions of one company can be asked as one."""
 
     @abstractmethod
-    def joined(self, questions: Sequence[Any]) -> OnPairs:
+    def joined(self, questions: Sequence[Any]) -> Any:
         """Questions of this company, itself among them, as one; its answer is a tuple in their order."""
+
+    @abstractmethod
+    def of_class(self, code: int) -> Any:
+        """The same asked of one class, whose label is ``code``, against the rest."""
+
+
+class OnPairs(InCompany):
+    """A question to all pairs of points, asked of two runs of rows at a time; every two runs, and each with itself, meet once.
+
+    Picklable. The runs, their order and the tree in which partials are merged follow from the shape of the data only.
+    """
+
+    __slots__ = ()
 
     @abstractmethod
     def touches(self, rows: range) -> bool:

@@ -30,6 +30,11 @@ class Changed:
         self.notes = stream.notes + ([] if self.dtype == stream.dtype else [f"rounded to {self.dtype}, as asked"])
 
     @property
+    def labels(self) -> Any:
+        """Those of the other source (n,) or (n, 1), which can be used; None without one."""
+        return self._labels
+
+    @property
     def names(self) -> Sequence[str] | None:
         """Of the features; see Stream."""
         return self._stream.names
@@ -44,7 +49,7 @@ class Changed:
         with closing(self._stream.batches()) as batches:
             for batch in batches:
                 stop = done + len(batch.points)
-                yield Batch(self._rounded(batch.points, done), self._labels_of(done, stop) or batch.labels)
+                yield Batch(rounded(batch.points, self.dtype, done, self.where), self._labels_of(done, stop) or batch.labels)
                 done = stop
         if self._labels is not None and len(self._labels) != done:
             raise self._other_length(f"{done}")
@@ -60,16 +65,16 @@ class Changed:
         assert self._labels is not None
         return BadInputError(f"labels of {self.where}: {len(self._labels)} labels for {points} points; give one a point")
 
-    def _rounded(self, points: Points, first: int) -> Points:
-        """Rounded entries. Raises BadInputError for one that would be infinite."""
-        if points.dtype == self.dtype:
-            return points
-        with np.errstate(over="ignore"):
-            found = points.astype(self.dtype)
-        large = np.argwhere(np.isinf(found if is_dense(found) else found.data))
-        if len(large):
-            values = points if is_dense(points) else points.data
-            place = f"point {first + large[0][0]}" if is_dense(points) else f"from point {first} on"
-            value = values[tuple(large[0])]
-            raise BadInputError(f"{self.where}: {place}: {value:g} is too large for {self.dtype}; store float64")
-        return found
+
+def rounded(points: Points, dtype: np.dtype[Any], first: int, where: str) -> Points:
+    """Points from ``first`` on in another type. Raises BadInputError for an entry that would be infinite."""
+    if points.dtype == dtype:
+        return points
+    with np.errstate(over="ignore"):
+        found = points.astype(dtype)
+    large = np.argwhere(np.isinf(found if is_dense(found) else found.data))
+    if len(large):
+        values = points if is_dense(points) else points.data
+        at = f"point {first + large[0][0]}" if is_dense(points) else f"from point {first} on"
+        raise BadInputError(f"{where}: {at}: {values[tuple(large[0])]:g} is too large for {dtype}; store float64")
+    return found

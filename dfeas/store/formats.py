@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dfeas.errors import BadInputError, UsageError
+from dfeas.store.frames import is_lazy
 from dfeas.store.places import place
 from dfeas.store.sources import is_array
 from dfeas.store.streams import Stream
+
+if TYPE_CHECKING:
+    from dfeas.store.tables import Parquet
 
 FORMATS = ("csv", "tsv", "parquet", "svmlight")
 _SUFFIXES = {
@@ -30,7 +34,7 @@ def format_of(src: Any, named: str | None = None) -> str:
     Raises UsageError for a format that does not exist, BadInputError when there is nothing at the path.
     """
     if not isinstance(src, str | Path):
-        if hasattr(src, "__arrow_c_stream__"):
+        if hasattr(src, "__arrow_c_stream__") or is_lazy(src):
             return "frame"
         if is_array(src):
             return "arrays"
@@ -68,11 +72,20 @@ def open_stream(
         return Svmlight(place(src), features, zero_based, sparse)
     try:
         from dfeas.store.delimited import Delimited
-        from dfeas.store.tables import Frame, Parquet
+        from dfeas.store.tables import Frame, LazyFrame, Parquet
     except ImportError:
         raise UsageError(f'{kind} is read by pyarrow, which is not installed: pip install "dfeas[formats]"') from None
     if kind == "frame":
-        return Frame(src, label_column, labelled)
+        return (LazyFrame if is_lazy(src) else Frame)(src, label_column, labelled)
     if kind == "parquet":
         return Parquet(place(src), label_column, labelled)
     return Delimited(place(src), _DELIMITERS[kind], label_column, header, labelled)
+
+
+def open_parquet(src: Any, label_column: str | None, labelled: bool) -> Parquet:
+    """Parquet files at a place. Raises UsageError when pyarrow is not installed."""
+    found = open_stream(src, "parquet", label_column, None, None, False, None, labelled)
+    from dfeas.store.tables import Parquet
+
+    assert isinstance(found, Parquet), "the stream of Parquet"
+    return found

@@ -11,14 +11,16 @@ from dfeas.errors import UsageError
 from dfeas.store.array_points import ArrayPoints, LabelsBeside
 from dfeas.store.changed import Changed
 from dfeas.store.filling import Progress, fill, fill_in_order
-from dfeas.store.formats import format_of, open_stream
+from dfeas.store.formats import format_of, open_parquet, open_stream
 from dfeas.store.labels import KnownLabels
 from dfeas.store.layout import Header
 from dfeas.store.opening import open_labels
 from dfeas.store.places import place
 from dfeas.store.sources import is_array, open_rows
 from dfeas.store.sparse_writing import SparseWriter
+from dfeas.store.spread import Spread
 from dfeas.store.streaming import Streaming
+from dfeas.store.whole import Whole, in_order_only
 from dfeas.store.writing import output
 
 Note = Callable[[str], None]
@@ -42,6 +44,7 @@ def ingest(
     classes: tuple[str, ...] | None = None,
     progress: Progress | None = None,
     note: Note | None = None,
+    spread: Spread | None = None,
 ) -> Header:
     """Write the dataset OUT from a file, a folder or a data frame, and return its header.
 
@@ -58,8 +61,9 @@ def ingest(
     ``format`` (csv, tsv, parquet, svmlight) is for names that do not tell.
 
     Labels of two values become signs, of more codes; ``classes`` are those of a dataset to which the points will be appended.
-    ``note`` is told what was cast or dropped. Raises BadInputError or CorruptDataError for what cannot be used, UsageError when
-    OUT exists or an option does not apply; nothing is left of OUT then.
+    ``note`` is told what was cast or dropped. ``spread`` does the work elsewhere, of sources that can be split. Raises
+    BadInputError or CorruptDataError for what cannot be used, UsageError when OUT exists or an option does not apply; nothing
+    is left of OUT then.
     """
     if block_rows is not None and block_rows < 1:
         raise UsageError(f"block_rows {block_rows}: expected at least 1")
@@ -68,8 +72,12 @@ def ingest(
     say = note or (lambda text: None)
     if kind == "arrays":
         beside = LabelsBeside(labels, label_column, positive, classes)
-        return _from_arrays(src, out, points, beside, sparse, block_rows, progress, say)
+        return _from_arrays(src, out, points, beside, sparse, block_rows, progress, say, spread)
     _refuse_labels(kind, labels, label_column)
+    if spread is not None:
+        if kind != "parquet":
+            raise in_order_only(str(src) if isinstance(src, str | Path) else "the data frame")
+        return _spread_table(src, out, labels, label_column, dtype, positive, block_rows, progress, say, spread)
     with output(out) as make:
         stream = open_stream(src, kind, label_column, header, features, zero_based, sparse, labels is None)
         if labels is not None or dtype is not None:
@@ -115,6 +123,7 @@ def _from_arrays(
     block_rows: int | None,
     progress: Progress | None,
     note: Note,
+    spread: Spread | None,
 ) -> Header:
     """From arrays whose shape is known, with labels that fit in memory."""
     path = src if is_array(src) else place(src)
@@ -122,8 +131,31 @@ def _from_arrays(
         found = ArrayPoints.of(path, rows, labels, sparse, block_rows)
         for text in found.notes:
             note(text)
+        if spread is not None:
+            return Whole.of_array(src, points, found).write(out, spread, progress)
         with output(out) as make:
             made = partial(SparseWriter, place(out)) if found.sparse else make
             target = made(found.n, found.m, found.dtype, found.block_rows, label=found.mapping.dtype)
             (fill if found.parallel else fill_in_order)(target, found, progress)
             return target.finish(found.mapping.classes, known=labels.classes is not None)
+
+
+def _spread_table(
+    src: Any,
+    out: str | Path,
+    labels: Any,
+    label_column: str | None,
+    dtype: str | None,
+    positive: str | None,
+    block_rows: int | None,
+    progress: Progress | None,
+    note: Note,
+    spread: Spread,
+) -> Header:
+    """From Parquet files that workers read."""
+    table = open_parquet(src, label_column, labels is None)
+    changed = Changed(table, None if labels is None else open_labels(place(labels))[:], dtype)
+    for text in changed.notes:
+        note(text)
+    whole = Whole.of_table(table, changed.labels, changed.dtype, positive, block_rows)
+    return whole.write(out, spread, progress)

@@ -19,6 +19,7 @@ from dfeas.passes.survey import checksum
 from dfeas.store.across import Across, View
 from dfeas.store.chunks import check_codecs, direct_reader, files_of, rows_of_whole_chunks, slice_reader
 from dfeas.store.dataset import Dataset
+from dfeas.store.frames import without_labels
 from dfeas.store.labels import LabelMap, map_labels
 from dfeas.store.layout import (
     ATTRIBUTE,
@@ -361,6 +362,7 @@ def from_arrays(
 
     Points are not copied. Labels of ``many`` classes become codes. Raises BadInputError for a wrong shape, type or labels.
     """
+    X, labels = without_labels(X, labels)
     if hasattr(X, "tocsr"):
         if labels is not None:
             labels = open_labels(place(labels)) if isinstance(labels, str | Path) else _as_array(labels, "labels")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.passes.points import dense
+from dfeas.passes.points import Points, dense, stacked
 from dfeas.store.dataset import Dataset
 from dfeas.store.reading import Buffers
 
@@ -21,6 +21,19 @@ def rows_of(dataset: Dataset, points: NDArray[np.int64]) -> tuple[NDArray[np.flo
         found[here, : dataset.m] = dense(dataset.points.read(int(index), buffers)[rows])
         labels[here] = dataset.signs(dataset.labels.read(int(index), buffers)[rows])
     return found, labels
+
+
+def stored_rows(dataset: Dataset, points: NDArray[np.int64]) -> tuple[Points, NDArray[np.generic]]:
+    """Some points (s, m), ascending, and their labels (s,), as stored; reads their blocks."""
+    found: list[Points] = []
+    labels = []
+    buffers = Buffers()
+    block = points // dataset.block_rows
+    for index in np.unique(block):
+        rows = points[block == index] - index * dataset.block_rows
+        found.append(dataset.points.read(int(index), buffers)[rows])
+        labels.append(dataset.labels.read(int(index), buffers)[rows])
+    return stacked(found), np.concatenate(labels)
 
 
 def signed_rows(dataset: Dataset, points: NDArray[np.int64]) -> NDArray[np.float64]:

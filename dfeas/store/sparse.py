@@ -42,6 +42,11 @@ class Entries:
         most = int(np.diff(offsets).max())
         return cls(offsets, int(offsets[-1]) * entry + n * pointer, most * entry + block_rows * pointer)
 
+    @property
+    def count(self) -> int:
+        """Of all points."""
+        return int(self.offsets[-1])
+
 
 def pieces(chunk: int, first: int, stop: int) -> Iterator[tuple[int, int, int]]:
     """(chunk, first entry in it, entries) of the chunks, of ``chunk`` entries each, with the entries first .. stop-1."""

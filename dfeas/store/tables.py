@@ -29,7 +29,7 @@ class Table:
     sparse = False
 
     def __init__(self, schemas: Sequence[Any], n: int, label_column: str | None, where: str, labelled: bool = True) -> None:
-        self.where, self._n = where, n
+        self.where, self.n = where, n
         columns = list(schemas[0].names)
         if not columns:
             raise BadInputError(f"{where}: no columns")
@@ -49,7 +49,7 @@ class Table:
 
     def total(self, done: int) -> int:
         """Points in all; see Stream."""
-        return self._n
+        return self.n
 
     def _batches(self, parts: Iterator[tuple[int, Any]]) -> Generator[Batch, None, None]:
         """From record batches, each with the number of its first row."""
@@ -77,31 +77,58 @@ class Parquet(Table):
 
     def __init__(self, path: Place, label_column: str | None, labelled: bool = True) -> None:
         self._paths = parquet_files(path) if path.is_dir() else [path]
-        schemas, n = [], 0
+        schemas, self._counts, self.group_rows = [], [], 1
         for each in self._paths:
             with _open(each) as file:
+                about = file.metadata
                 schemas.append(file.schema_arrow)
-                n += file.metadata.num_rows
+                self._counts.append(about.num_rows)
+                groups = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
+                self.group_rows = max(self.group_rows, *groups, 1)  # of the largest group, which is read as a whole
         for each, schema in zip(self._paths, schemas, strict=True):
             if sorted(schema.names) != sorted(schemas[0].names):
                 odd = sorted(set(schema.names) ^ set(schemas[0].names)) or schema.names
                 raise BadInputError(f"{each}: other columns than {self._paths[0].name} ({', '.join(odd[:5])})")
-        super().__init__(schemas, n, label_column, str(path), labelled)
+        super().__init__(schemas, sum(self._counts), label_column, str(path), labelled)
 
-    def batches(self) -> Generator[Batch, None, None]:
-        """All points; see Stream."""
-        return self._batches(self._parts())
+    def batches(self, first: int = 0, stop: int | None = None) -> Generator[Batch, None, None]:
+        """All points, or first .. stop-1; see Stream."""
+        return self._batches(self._parts(first, self.n if stop is None else stop, self._wanted))
 
-    def _parts(self) -> Iterator[tuple[int, Any]]:
-        first = 0
-        for path in self._paths:
-            try:
-                with _open(path) as file:
-                    for part in file.iter_batches(self._batch_rows(), columns=self._wanted):
-                        yield first, part
-                        first += part.num_rows
-            except (pyarrow.ArrowException, OSError) as error:
-                raise CorruptDataError(f"{path}: damaged from point {first}: {_line(error)}") from None
+    def labels(self) -> Iterator[Coded]:
+        """Those of all points, without reading anything else."""
+        assert self._label is not None, "there is a column of labels"
+        for first, part in self._parts(0, self.n, [self._label]):
+            yield labels_of(part.column(0), first, self.where, self._label)
+
+    def _parts(self, first: int, stop: int, columns: list[str]) -> Iterator[tuple[int, Any]]:
+        """Record batches of points first .. stop-1, each with the number of its first point."""
+        begin = 0
+        for path, count in zip(self._paths, self._counts, strict=True):
+            if begin < stop and begin + count > first:
+                try:
+                    with _open(path) as file:
+                        for at, part in self._of_file(file, first - begin, stop - begin, columns):
+                            yield begin + at, part
+                except (pyarrow.ArrowException, OSError) as error:
+                    raise CorruptDataError(f"{path}: damaged from point {max(first, begin)}: {_line(error)}") from None
+            begin += count
+
+    def _of_file(self, file: Any, first: int, stop: int, columns: list[str]) -> Iterator[tuple[int, Any]]:
+        """The same of one file; row groups without such points are not read."""
+        groups: list[int] = []
+        at = begin = 0
+        for group in range(file.metadata.num_row_groups):
+            count = file.metadata.row_group(group).num_rows
+            if begin < stop and begin + count > first:
+                at = at if groups else begin
+                groups.append(group)
+            begin += count
+        for part in file.iter_batches(self._batch_rows(), row_groups=groups, columns=columns):
+            low, high = max(first - at, 0), min(stop - at, part.num_rows)
+            if low < high:
+                yield at + low, part.slice(low, high - low)
+            at += part.num_rows
 
 
 class Frame(Table):
@@ -120,6 +147,33 @@ class Frame(Table):
         for part in self._table.to_batches(self._batch_rows()):
             yield first, part
             first += part.num_rows
+
+
+class LazyFrame(Table):
+    """A Dask data frame: one partition after the other is computed."""
+
+    def __init__(self, frame: Any, label_column: str | None, labelled: bool = True) -> None:
+        self._partitions = frame.partitions
+        self._done = 0  # partitions
+        schema = pyarrow.Schema.from_pandas(frame._meta, preserve_index=False)
+        super().__init__([schema], 0, label_column, "the data frame", labelled)
+
+    def total(self, done: int) -> int:
+        """Points in all, as far as the partitions that were computed tell; see Stream."""
+        return int(done * self._partitions.npartitions / max(1, self._done))
+
+    def batches(self) -> Generator[Batch, None, None]:
+        """All points; see Stream. Raises BadInputError for a partition with columns of other types."""
+        return self._batches(self._parts())
+
+    def _parts(self) -> Iterator[tuple[int, Any]]:
+        first = 0
+        for partition in self._partitions:
+            table = pyarrow.Table.from_pandas(partition.compute(), preserve_index=False)
+            self._done += 1
+            for part in table.to_batches(self._batch_rows()):
+                yield first, part
+                first += part.num_rows
 
 
 def parquet_files(folder: Place) -> Sequence[Place]:

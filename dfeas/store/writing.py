@@ -8,7 +8,8 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,14 @@ from dfeas.store.places import Place, place, put, put_whole, remove, zarr_store
 _SURVEY = Survey()
 CODES = "code"
 """The array of provisional labels."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """What is known of some blocks that were written."""
+
+    summaries: dict[int, Summary]
+    checksums: dict[int, tuple[int, int, int]]  # of points, labels and norms
 
 
 class DatasetWriter:
@@ -50,6 +59,7 @@ class DatasetWriter:
     ) -> None:
         self.path, self.n, self.m, self.dtype, self.block_rows = path, n, m, np.dtype(dtype), block_rows
         self._names = names
+        self.where = str(path)  # how messages call it
         self._summaries: dict[int, Summary] = {}
         self._checksums: dict[int, tuple[int, int, int]] = {}
         self._group = zarr.create_group(zarr_store(path, read_only=False), zarr_format=3)
@@ -88,12 +98,28 @@ class DatasetWriter:
         self._check(index, points)
         norm = norms(points)
         self._summaries[index] = _SURVEY.scan(Block.of(index * self.block_rows, points, label, norm))
-        refuse_unusable(self._summaries[index], str(self.path), self._names)
+        refuse_unusable(self._summaries[index], self.where, self._names)
         of_points, of_label = self._summaries[index].checksums[0][1:]
         self._checksums[index] = of_points, of_label, checksum(norm)
         self._store_points(index, points, of_points)
         self._store(self._arrays["label"], index, label, of_label)
         self._store(self._arrays["norm"], index, norm, self._checksums[index][2])
+
+    def apart(self) -> DatasetWriter:
+        """The same, to write some of the blocks in another process."""
+        found = copy(self)
+        found._summaries, found._checksums = {}, {}
+        return found
+
+    @property
+    def written(self) -> Written:
+        """What this one wrote, for ``adopt``."""
+        return Written(self._summaries, self._checksums)
+
+    def adopt(self, written: Written) -> None:
+        """Count blocks that another one wrote."""
+        self._summaries.update(written.summaries)
+        self._checksums.update(written.checksums)
 
     def _check(self, index: int, points: Any) -> None:
         """Raise BadInputError when a block is none; an array always is one."""
@@ -152,7 +178,7 @@ class DatasetWriter:
             summary = _SURVEY.merge(summary, self._summaries[index])
         coded = len(classes) > 2
         if classes and not coded and not known and summary.positive in (0, self.n):
-            raise BadInputError(f"{self.path}: all {self.n} labels are the same; two classes are needed")
+            raise BadInputError(f"{self.where}: all {self.n} labels are the same; two classes are needed")
         checksums = self.checksums()
         mark = fingerprint(self.n, self.m, self.dtype.name, self.block_rows, checksums)
         more = self._finish_points()

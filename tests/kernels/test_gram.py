@@ -3,6 +3,7 @@
 import tracemalloc
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from dfeas.engine import LocalEngine, pairs, work
 from dfeas.engine.cluster import DaskEngine
 from dfeas.engine.pairs import runs
 from dfeas.engine.shelf import Shelf
+from dfeas.errors import CorruptDataError, UsageError
 from dfeas.kernels import Kernel, kernel_of
 from dfeas.kernels.gram import GramProduct
 from dfeas.store import Source, from_arrays, open_source
@@ -177,7 +179,7 @@ def shelved(run: str) -> int:
 
 @pytest.mark.usefixtures("short_runs")
 def test_the_same_bits_from_threads_and_workers(
-    dataset: Callable[..., Any], client: Any, monkeypatch: pytest.MonkeyPatch
+    dataset: Callable[..., Any], client: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(pairs, "LEAST_ROWS", 2048)  # workers do not see what tests patch
     monkeypatch.setattr(pairs, "MOST_RUNS", 32)
@@ -205,12 +207,21 @@ def test_the_same_bits_from_threads_and_workers(
     assert sum(client.run(shelved, keeping.source.run).values()) >= 4 * 9_000**2 // 2  # all of it, in float32
     keeping.close()
     assert not any(client.run(shelved, keeping.source.run).values())
+    spilling = DaskEngine(client, source, open_source(source))
+    spilling.keep_pairs(0, tmp_path / "tiles")
+    for _ in range(2):
+        found.add(digest(*[spilling.run(question) for question in questions]))
+    assert sum(file.stat().st_size for file in tmp_path.glob("tiles/*/*")) >= 4 * 9_000**2 // 2
+    spilling.close()
+    assert not list((tmp_path / "tiles").iterdir())
     assert len(found) == 1
 
 
 @pytest.mark.usefixtures("short_runs")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_tiles_that_are_kept_change_no_bit_and_are_not_computed_again(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tiles_that_are_kept_change_no_bit_and_are_not_computed_again(
+    dtype: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     X, labels = points(200, 4, dtype=dtype)
     kernel = kernel_of("rbf", 0.2)[0]
     rng = np.random.default_rng(1)
@@ -227,18 +238,54 @@ def test_tiles_that_are_kept_change_no_bit_and_are_not_computed_again(dtype: str
     monkeypatch.setattr(Kernel, "tile", counted)
     size = 4 if dtype == "float32" else 8
     whole = size * 200 * (200 + 16) // 2
-    for budget in (0, 10, 20_000, whole):
+    for budget, scratch in ((0, None), (10, None), (20_000, None), (whole, None), (20_000, tmp_path)):
         engine = LocalEngine(in_blocks(X, labels, 30), 2)
-        engine.shelf = Shelf(budget)
+        engine.shelf = Shelf(budget, scratch)
         assert [digest(engine.run(question)) for question in (*full, few)] == expected
         assert engine.shelf.bytes <= budget
         computed.clear()
         engine.run(full[0])
-        left_out = (200 * 201 // 2 - engine.shelf.bytes // size) if budget < whole else 0
-        assert (sum(computed) == 0) == (budget == whole)
+        all_kept = budget == whole or scratch is not None
+        left_out = 0 if all_kept else 200 * 201 // 2 - engine.shelf.bytes // size
+        assert (sum(computed) == 0) == all_kept
         assert sum(computed) >= left_out
         assert engine.cost.points >= 200  # blocks are looked at, and would be found to have changed
         computed.clear()
         engine.run(few)
         assert sum(computed) == 400
         engine.close()
+    assert not list(tmp_path.iterdir())
+
+
+def full(path: Path, mode: str = "r") -> Any:
+    raise OSError(28, "No space left on device")
+
+
+def test_tiles_on_the_disk_come_and_go(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    X, labels = points(60, 3)
+    question = GramProduct(kernel_of("rbf", 0.2)[0], np.ones((60, 1)))
+    killed = tmp_path / "dfeas-tiles-of-a-killed-run"
+    killed.mkdir()
+    (killed / "lock").touch()
+    (tmp_path / "dfeas-tiles-of-mine").mkdir()  # no lock: not ours
+    engines = [LocalEngine(in_blocks(X, labels, 60), 1) for _ in range(3)]
+    for engine in engines:
+        engine.keep_pairs(0, tmp_path)
+    assert len(list(tmp_path.iterdir())) == 4
+    expected = digest(engines[0].run(question))
+    for file in tmp_path.glob("dfeas-tiles-*/0-0"):
+        file.unlink()
+    with pytest.raises(CorruptDataError, match="gone from the scratch folder"):
+        engines[0].run(question)
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: type("Usage", (), {"total": 1000, "free": 40}))
+    assert digest(engines[1].run(question)) == digest(engines[1].run(question)) == expected
+    monkeypatch.undo()
+    monkeypatch.setattr("pathlib.Path.open", full)
+    assert digest(engines[2].run(question)) == expected
+    monkeypatch.undo()
+    for engine in engines:
+        engine.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["dfeas-tiles-of-mine"]
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="no scratch folder can be made there"):
+        Shelf(0, tmp_path / "file")

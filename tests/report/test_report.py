@@ -24,6 +24,7 @@ from dfeas.instances import Instance
 from dfeas.report import compare, report
 from dfeas.report.margins import Margins, margins
 from dfeas.report.runs import load_run
+from dfeas.result import load_result
 from dfeas.termination import STOPPED
 
 COURSE = ["Bracket against passes", "Bracket against seconds", "Time of each read"]
@@ -342,6 +343,12 @@ def test_missing_and_damaged_results_are_one_line(copy: Callable[..., Path], tmp
     with pytest.raises(CorruptDataError, match="another type"):
         compare([run])
     shutil.rmtree(run)
+    place = {"path": "data", "labels": None, "positive": None, "intercept": False}
+    for broken in ({"m": float("inf")}, {"data": {**place, "path": None}}, {"data": {**place, "intercept": "no"}}, {"n": None}):
+        run = copy("separator", **broken)
+        with pytest.raises(CorruptDataError, match="not a readable result"):
+            load_result(run)
+        shutil.rmtree(run)
     run = copy("separator", fingerprint="0" * 64)
     with pytest.raises(CorruptDataError, match="of different data"):
         report([run])

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import dask.array
+import dask.dataframe
 import h5py
 import numpy as np
+import pandas
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -493,6 +495,28 @@ def test_arrays_of_python_are_ingested_as_files_are(tmp_path: Path, data: tuple[
         ingest(lazy[lazy[:, 0] > 0], tmp_path / "out", labels=y)
     with pytest.raises(UsageError, match="give labels, an array or a path"):
         ingest(X, tmp_path / "out")
+
+
+def test_data_frames_of_dask_are_read_by_partitions(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((300, 3)).astype(np.float32), np.where(np.arange(300) % 3, "in", "out")
+    X[:, 0] = np.where(y == "out", 1, -1)
+    frame = pandas.DataFrame({"a": X[:, 0], "b": X[:, 1], "kind": y, "c": X[:, 2]})
+    lazy = dask.dataframe.from_pandas(frame, npartitions=4)
+    expected = ingest(X, tmp_path / "expected", labels=y, block_rows=64)
+    for index, each in enumerate((frame, lazy[lazy["b"] > -99])):
+        assert ingest(each, tmp_path / f"{index}", label_column="kind", block_rows=64) == expected
+        solved = dfeas.solve(each, "kind")
+        assert (solved.verdict, solved.n) == ("feasible", 300)
+        assert solved.margin_lower == dfeas.solve(X, y).margin_lower
+        with pytest.raises(BadInputError, match="columns kind are no numbers; drop them, or name the one of labels"):
+            dfeas.solve(each, y)
+        with pytest.raises(BadInputError, match="no column x; the columns are a, b, kind, c"):
+            ingest(each, tmp_path / "out", label_column="x")
+    frame.loc[250, "b"] = np.nan
+    with pytest.raises(BadInputError, match="point 250, column b: a value is missing"):
+        ingest(dask.dataframe.from_pandas(frame, npartitions=4), tmp_path / "out", label_column="kind")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_damaged_chunk_of_zarr_3_is_corrupt_and_leaves_nothing(tmp_path: Path, data: tuple[np.ndarray, np.ndarray]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import obstore
 
@@ -40,6 +40,9 @@ class ObjectPath:
     def of(cls, url: str) -> ObjectPath:
         """From a URL; raises what ``parse`` does."""
         return cls(*parse(url))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ObjectPath.of, (str(self),)
 
     def __str__(self) -> str:
         return f"{self.bucket.url}/{self.key}"

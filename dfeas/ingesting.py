@@ -1,0 +1,27 @@
+"""Ingest in this process, or on the workers of a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dfeas.store.ingest import ingest as ingest_here
+from dfeas.store.layout import Header
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+def ingest(src: Any, out: str | Path, *, client: Client | None = None, **options: Any) -> Header:
+    """Write the dataset OUT from a file, a folder, an array or a data frame, and return its header.
+
+    ``options`` are those of ``dfeas.store.ingest.ingest``. With ``client`` the workers of its cluster read and write, of a .npy
+    file, a zarr array, a dense array in HDF5, or Parquet; they see SRC and OUT under the same paths. The bytes are the same.
+
+    Raises what that one does, and ClusterLostError when the cluster goes away; nothing is left of OUT then.
+    """
+    if client is None:
+        return ingest_here(src, out, **options)
+    from dfeas.engine.spreading import Spreading
+
+    return ingest_here(src, out, spread=Spreading(client), **options)
