@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import dfeas
 from dfeas.certificate import Certificate, load
 from dfeas.engine import LocalEngine
-from dfeas.errors import CheckFailedError, UsageError
+from dfeas.errors import CheckFailedError
 from dfeas.store import Source, open_source
 from dfeas.texts import Texts, generate_texts
 from dfeas.verify import check, crc
@@ -110,11 +110,6 @@ def test_a_run_goes_on_from_its_checkpoint_with_the_same_bits(tmp_path: Path) ->
     found = dfeas.resume(tmp_path / "part", max_passes=100)
     assert found.verdict == "feasible"
     assert np.array_equal(load(tmp_path / "part" / "certificate.npz").y, load(tmp_path / "whole" / "certificate.npz").y)
-
-
-def test_what_needs_dense_points_says_so() -> None:
-    with pytest.raises(UsageError, match="kernels take dense points only"):
-        dfeas.solve(points(0), np.resize([0, 1], 400), kernel="rbf")
 
 
 def test_crc_tells_where_entries_are() -> None:
