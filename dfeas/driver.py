@@ -15,7 +15,7 @@ from dfeas.engine import Engine
 from dfeas.errors import ClusterLostError
 from dfeas.lane import Verify
 from dfeas.passes import Alone, AnyPass, InCompany, Partial, Question, of_class, together
-from dfeas.runner import Between, O, Runner
+from dfeas.runner import Between, E, Runner
 from dfeas.termination import Limits
 
 CHECKED_ENTRIES = 40_000_000
@@ -48,7 +48,7 @@ def never() -> bool:
 
 def run(
     engine: Engine,
-    lanes: Sequence[Runner[O]],
+    lanes: Sequence[Runner[E]],
     limits: Limits,
     *,
     fingerprint: str,
@@ -60,7 +60,7 @@ def run(
     stop: Callable[[], bool] = never,
     began: float | None = None,
     clock: Callable[[], float] = time.monotonic,
-) -> tuple[list[O], float]:
+) -> tuple[list[E], float]:
     """Run several methods on the same reads until the first has a verdict, or each has ended; and the reads in all.
 
     Limits of passes hold for each method; seconds count from ``began`` on the clock. Questions that read in a way of their own
@@ -182,13 +182,13 @@ def entries(certificate: Certificate, engine: Engine) -> int:
     return len(certificate.support) * engine.shape[0]
 
 
-def _groups(lanes: Sequence[Runner[O]]) -> list[tuple[list[Runner[O]], Question]]:
+def _groups(lanes: Sequence[Runner[E]]) -> list[tuple[list[Runner[E]], Question]]:
     """Who reads together, and what: all plain passes, those on the same blocks, each company, and each question that reads in
     another way.
     """
-    groups: list[tuple[list[Runner[O]], Question]] = []
-    riders: dict[tuple[int, ...] | None, list[tuple[Runner[O], AnyPass]]] = {}
-    companies: dict[Hashable, list[tuple[Runner[O], Any]]] = {}
+    groups: list[tuple[list[Runner[E]], Question]] = []
+    riders: dict[tuple[int, ...] | None, list[tuple[Runner[E], AnyPass]]] = {}
+    companies: dict[Hashable, list[tuple[Runner[E], Any]]] = {}
     for lane in lanes:
         question = lane.method.ask(lane.state)
         if lane.code is not None:

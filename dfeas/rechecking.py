@@ -237,7 +237,6 @@ def _write(out: Path, found: Recheck, folders: dict[str, Path] | None, dataset: 
             trace = TraceFile(place / TRACE)
             trace.note("recheck", result.message, n=result.n, reads=result.reads)
             trace.close()
-            saved[name] = replace(result, certificate=str(place / CERTIFICATE))
-            saved[name].save(place)
+            saved[name] = result.save(place)
         if folders is not None:
             save(OneVsRest(saved, found.reads, seconds, dataset.fingerprint), folder)

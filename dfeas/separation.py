@@ -37,7 +37,8 @@ from dfeas.proof.orthogonal import orthogonal
 from dfeas.request import Request, choose, facts_of, request
 from dfeas.result import Result
 from dfeas.setting import Setting, open_data, set_up
-from dfeas.solving import CONFLICTING, How, solve, solved
+from dfeas.showing import How
+from dfeas.solving import CONFLICTING, solve, solved
 from dfeas.store import Dataset, Source, View, open_source, seen_across
 from dfeas.store.across import WITHIN
 from dfeas.store.placing import placed

@@ -68,6 +68,11 @@ class Setting:
     log: Sink | None = None  # of the cluster
     tiles: Path | None = None  # a folder of each machine for tiles of a kernel that memory does not hold
 
+    @property
+    def place(self) -> dict[str, Any] | None:
+        """Where the data is, as a result keeps it; None for arrays in memory."""
+        return None if self.source is None else self.source.place
+
 
 @dataclass(frozen=True)
 class Surveyed:

@@ -63,6 +63,7 @@ FRONTS = {
     "setting",
     "keeping",
     "running",
+    "showing",
     "solving",
     "racing",
     "one_vs_rest",

@@ -158,10 +158,24 @@ def dots(points: Points, y: Floats) -> Floats:
 
 
 def combined(weights: Floats, points: Points) -> Floats:
-    """sum_j weights_j x_j (m,), in float64."""
+    """sum_j weights_j x_j (m,), or (k, m) of weights (k, b), in float64."""
     if is_dense(points):
         return np.asarray(weights @ points)
-    return np.asarray(csr.transposed(csr.astype(points, np.float64)) @ weights)
+    return np.asarray((csr.transposed(csr.astype(points, np.float64)) @ weights.T).T)
+
+
+def moments(points: Tile, weights: Floats) -> Floats:
+    """sum_j weights_j x_j x_j' (m, m), in the precision of the points."""
+    if isinstance(points, np.ndarray):
+        return np.asarray(points.T @ (points * weights[:, None]))
+    return csr.product(csr.transposed(points), times_rows(points, weights))
+
+
+def products(points: Tile) -> Floats:
+    """x_i'x_j (t, t) of all pairs, in the precision of the points."""
+    if isinstance(points, np.ndarray):
+        return np.asarray(points @ points.T)
+    return csr.product(points, csr.transposed(points))
 
 
 def dense(points: Points) -> Floats:

@@ -65,6 +65,13 @@ class Source:
     view: View | None = None  # the points are seen across a subspace
     transform: Transform | None = None  # of features and lengths
 
+    @property
+    def place(self) -> dict[str, Any]:
+        """What a result keeps of it; ``source_of`` makes it again."""
+        names = ("path", "labels", "positive", "intercept", "point", "many", "also", "mask")
+        transform = None if self.transform is None else self.transform.to_json()
+        return {**{name: getattr(self, name) for name in names}, "transform": transform}
+
 
 def source_of(values: dict[str, Any]) -> Source:
     """The data of a finished run, from ``data`` of its result."""
