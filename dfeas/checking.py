@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from dfeas.blas import processors
-from dfeas.certificate import Certificate, load
+from dfeas.certificate import load
 from dfeas.engine import LocalEngine
-from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
+from dfeas.errors import BadInputError, CheckFailedError, UsageError
 from dfeas.kernels.kernel import Function
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
 from dfeas.result import CERTIFICATE, CLASSES, RESULT, classes_of, load_result
-from dfeas.store import Source, for_checker, open_source, source_of
+from dfeas.store import Source, Transform, for_checker, open_source, source_of
+from dfeas.store.transform import seen_as
 from dfeas.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE
+from dfeas.transforming import asked_transform
 from dfeas.verify import Check
 from dfeas.verify_any import check_any, check_each
 
@@ -74,7 +76,7 @@ def verify_classes(
     for name, certificate, check in zip(decided, evidence, checks, strict=True):
         if isinstance(check, CheckFailedError):
             raise CheckFailedError(f"{folders[name]}: {check}")
-        if certificate.view != dataset.against_rest(name).view:
+        if seen_as(certificate.view) != seen_as(dataset.against_rest(name).view):
             raise CheckFailedError(f"{folders[name]}: the certificate is about another class")
         facts = {"m": dataset.m, "n": dataset.n, "fingerprint": certificate.fingerprint}
         _judge(folders[name], values[name], check, facts)
@@ -115,32 +117,34 @@ def verify_certificate(
     labels: str | Path | None = None,
     positive: str | None = None,
     intercept: bool = False,
+    also: Sequence[str | Path] = (),
+    mask: str | Path | None = None,
+    scale: str | None = None,
+    center: bool = False,
+    normalize: bool = True,
     memory: str | int = DEFAULT_MEMORY,
     kernel: Function | None = None,
 ) -> Check:
     """Check a certificate file against data by path, in one read. Raises CheckFailedError when it proves nothing.
 
-    A ``kernel`` that is a function of Python is not kept in a file, and is needed again.
+    A certificate says itself how features are scaled and centred, and its numbers are compared with the data; when ``scale``,
+    ``center`` or ``normalize`` say something, it must be about that. A ``kernel`` that is a function of Python is not kept in a
+    file, and is needed again.
     """
-    seen = positive_of(load(Path(certificate)))
+    asked = asked_transform(scale, center, normalize)
+    seen, transform = seen_as(load(Path(certificate)).view)
     if seen is not None and positive not in (None, seen):
         raise CheckFailedError(f"{certificate}: it is about class {seen} against the rest, not {positive}")
+    told = Transform() if transform is None else Transform(transform.scale, transform.center, transform.normalize)
+    if asked and asked != told:
+        raise CheckFailedError(f"{certificate}: it is about points {told.words}, not {asked.words}")
+    if also and labels is not None:
+        raise UsageError("also is for datasets with labels of their own: leave out labels")
     many = labels is not None and seen is not None
-    source = Source(str(path), None if labels is None else str(labels), seen or positive, intercept, many, cones=True)
-    return _checked(source, Path(certificate), memory, kernel)[0]
-
-
-def positive_of(certificate: Certificate) -> str | None:
-    """The class that a certificate sets against the rest; None when it takes labels as they are.
-
-    Raises CorruptDataError when that cannot be read.
-    """
-    if not certificate.view:
-        return None
-    try:
-        return str(json.loads(certificate.view)["positive"])
-    except (ValueError, LookupError, TypeError) as error:
-        raise CorruptDataError(f"not a readable certificate: its view {certificate.view!r}: {error}") from None
+    place = str(path), None if labels is None else str(labels), seen or positive, intercept, many
+    picked = tuple(str(each) for each in also), None if mask is None else str(mask)
+    cones = not (also or mask is not None or transform is not None)
+    return _checked(Source(*place, *picked, cones=cones, transform=transform), Path(certificate), memory, kernel)[0]
 
 
 def _checked(

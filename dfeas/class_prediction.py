@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +13,17 @@ from numpy.typing import NDArray
 from dfeas.blas import processors
 from dfeas.certificate import Certificate, direction, load
 from dfeas.engine import LocalEngine
-from dfeas.errors import BadInputError
+from dfeas.errors import BadInputError, UsageError
 from dfeas.expansions import Expansions
 from dfeas.kernels.kernel import Function
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
 from dfeas.passes.points import row_slice
 from dfeas.result import CERTIFICATE, load_result
 from dfeas.setting import open_data
-from dfeas.store import Dataset
+from dfeas.store import Dataset, transformed
 from dfeas.store.placing import placed
 from dfeas.store.reading import Cost, Stop, unless_stopped
+from dfeas.store.transform import seen_as
 from dfeas.training import trained_on
 
 Floats = NDArray[np.float64]
@@ -77,6 +78,7 @@ def predict_classes(
     m = int(values["m"])
     if dataset.m != m:
         raise BadInputError(f"{dataset.where}: points of {dataset.m} features, the run {run} had {m}")
+    dataset = as_in_run(dataset, load(next(iter(folders.values())) / CERTIFICATE))
     with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
         parts = engine.map(scored, Y)
     predicted, score, label = (np.concatenate([part[i] for part in parts]) for i in range(3))
@@ -93,6 +95,16 @@ def predict_classes(
         confusion[row] = np.bincount(predicted[label == code], minlength=len(classes))
     right = sum(int(confusion[row, classes.index(name)]) for row, name in enumerate(dataset.classes) if name in classes)
     return ClassPrediction(predicted, score, classes, dataset.classes, right / len(predicted), confusion.tolist())
+
+
+def as_in_run(dataset: Dataset, certificate: Certificate) -> Dataset:
+    """Points as those of the run were seen, with the numbers of the run. Raises UsageError where that cannot be."""
+    transform = seen_as(certificate.view)[1]
+    if transform is None or not transform.features:
+        return dataset
+    if transform.center and dataset.entries is not None:
+        raise UsageError(f"{dataset.where}: sparse points cannot be centred as those of the run were; ingest them with --dense")
+    return transformed(dataset, replace(transform, points=dataset.n))
 
 
 def _certificates(run: Path, folders: dict[str, Path]) -> dict[str, Certificate]:

@@ -15,7 +15,7 @@ from dfeas.engine import Engine
 from dfeas.errors import ClusterLostError
 from dfeas.lane import Verify
 from dfeas.passes import Alone, AnyPass, InCompany, Partial, Question, of_class, together
-from dfeas.runner import Between, O, Runner
+from dfeas.runner import Between, E, Runner
 from dfeas.termination import Limits
 
 CHECKED_ENTRIES = 40_000_000
@@ -48,7 +48,7 @@ def never() -> bool:
 
 def run(
     engine: Engine,
-    lanes: Sequence[Runner[O]],
+    lanes: Sequence[Runner[E]],
     limits: Limits,
     *,
     fingerprint: str,
@@ -60,7 +60,7 @@ def run(
     stop: Callable[[], bool] = never,
     began: float | None = None,
     clock: Callable[[], float] = time.monotonic,
-) -> tuple[list[O], float]:
+) -> tuple[list[E], float]:
     """Run several methods on the same reads until the first has a verdict, or each has ended; and the reads in all.
 
     Limits of passes hold for each method; seconds count from ``began`` on the clock. Questions that read in a way of their own
@@ -76,36 +76,65 @@ def run(
     for lane in lanes:
         if not lane.over:
             lane.begin(limits)
-    moment = _moment(lanes, shared)
+    moment, outrun = _moment(lanes, shared), False
     try:
         shared += _settle(lanes, engine, limits, fingerprint, verify)
         while going := [lane for lane in lanes if not lane.over]:
             if stop():
                 _give_up(lanes, "interrupted", now(), "asked to stop")
                 break
-            if abreast is not None and limits.seconds is not None and now() >= limits.seconds:
+            if abreast is not None and _late(limits, now):
                 _give_up(going[abreast:], "time_limit", now())
             for group, question in _groups(going[:abreast]):
                 answer = engine.run(question)
                 answers = answer if len(group) > 1 else (answer,)
-                shared += (len(group) - 1) * engine.cost.points / engine.shape[1]
-                for lane, part in zip(group, answers, strict=True):
-                    lane.tell(part, engine, limits, now)
-                shared += _settle(group, engine, limits, fingerprint, verify)
-                for lane in group:
+                share = engine.cost.points / engine.shape[1]
+                told = _told(group, answers, engine, limits, now, stop)
+                shared += (told - 1) * share + _settle(group[:told], engine, limits, fingerprint, verify)
+                for lane in group[:told]:
                     lane.ended = now() if lane.over else None
-                if not to_the_end and any(lane.proved for lane in group):
-                    _give_up(lanes, "outrun", now())
+                outrun = not to_the_end and any(lane.proved for lane in group)
+                if outrun or told < len(group):
                     break
-            else:
-                moment = _moment(lanes, shared)
-                keep(moment, False)
+            if outrun:
+                _give_up(lanes, "outrun", now())
+                break
+            if _late(limits, now):
+                late = [lane for lane in going[:abreast] if not lane.over]
+                for lane in late:
+                    lane.expire(limits, now())
+                shared += _settle(late, engine, limits, fingerprint, verify)
+                for lane in late:
+                    lane.ended = now()
+            moment = _moment(lanes, shared)
+            keep(moment, False)
     except (KeyboardInterrupt, ClusterLostError) as error:
         _give_up(lanes, "interrupted", now(), str(error) or "interrupted")
     if not all(lane.proved for lane in lanes):
         keep(moment, True)
     outcomes = [lane.outcome(fingerprint) for lane in lanes]
     return outcomes, sum(outcome.reads for outcome in outcomes) - shared
+
+
+def _told(
+    lanes: Sequence[Runner[Any]],
+    answers: Sequence[Any],
+    engine: Engine,
+    limits: Limits,
+    now: Callable[[], float],
+    stop: Callable[[], bool],
+) -> int:
+    """Tell lanes their answers, one at least, until time is up or somebody asks to stop; how many were told."""
+    for place, (lane, answer) in enumerate(zip(lanes, answers, strict=True)):
+        if place and (stop() or _late(limits, now)):
+            return place
+        lane.tell(answer, engine, limits, now)
+    return len(lanes)
+
+
+def _late(limits: Limits, now: Callable[[], float]) -> bool:
+    """Whether time is up."""
+    return limits.seconds is not None and now() >= limits.seconds
 
 
 def _moment(lanes: Sequence[Runner[Any]], shared: float) -> Moment:
@@ -153,13 +182,13 @@ def entries(certificate: Certificate, engine: Engine) -> int:
     return len(certificate.support) * engine.shape[0]
 
 
-def _groups(lanes: Sequence[Runner[O]]) -> list[tuple[list[Runner[O]], Question]]:
+def _groups(lanes: Sequence[Runner[E]]) -> list[tuple[list[Runner[E]], Question]]:
     """Who reads together, and what: all plain passes, those on the same blocks, each company, and each question that reads in
     another way.
     """
-    groups: list[tuple[list[Runner[O]], Question]] = []
-    riders: dict[tuple[int, ...] | None, list[tuple[Runner[O], AnyPass]]] = {}
-    companies: dict[Hashable, list[tuple[Runner[O], Any]]] = {}
+    groups: list[tuple[list[Runner[E]], Question]] = []
+    riders: dict[tuple[int, ...] | None, list[tuple[Runner[E], AnyPass]]] = {}
+    companies: dict[Hashable, list[tuple[Runner[E], Any]]] = {}
     for lane in lanes:
         question = lane.method.ask(lane.state)
         if lane.code is not None:

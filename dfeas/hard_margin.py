@@ -24,8 +24,11 @@ from dfeas.passes import Select
 from dfeas.result import Result
 from dfeas.setting import open_data, set_up, survey
 from dfeas.solving import solve
+from dfeas.store import Transform
 from dfeas.store.placing import placed
+from dfeas.store.transform import seen_as
 from dfeas.termination import FEASIBLE
+from dfeas.transforming import with_transform
 
 MARGIN = "margin.json"
 TOLERANCE = 1e-3
@@ -40,9 +43,9 @@ class HardMargin:
     result: Result  # of the solve; margin_lower and margin_upper are those of unit points
     tolerance: float
     w: Floats | None = None  # (m,) canonical: the least l_j (x_j'w + bias) of the stored points is 1
-    bias: float | None = None  # 0 without an intercept
+    bias: float | None = None  # 0 without an intercept, unless points are centred
     margin: float | None = None  # of the stored points: 1 / |w|, their least distance from the hyperplane
-    radius: float | None = None  # length of the longest point, with its intercept
+    radius: float | None = None  # length of the longest point, centred and scaled as asked, with its intercept
     support: NDArray[np.int64] | None = None  # points whose unit columns make the upper end of the bracket
     weights: Floats | None = None  # theirs, on the simplex; None with methods that weigh all points
     corrections: float | None = None  # of a perceptron on unit points, at most: 1 / margin_lower^2
@@ -83,22 +86,27 @@ def _described(result: Result, tolerance: float, X: Any, labels: Any, options: d
     """Of a separator."""
     y, m = result.y, result.m
     assert y is not None, "a separator has a direction"
-    data = open_data(
-        X, labels, options.get("positive"), result.intercept, options.get("point"), cache_dir=options.get("cache_dir")
-    )
+    picked = {name: options[name] for name in ("also", "mask", "cache_dir") if name in options}
+    data = open_data(X, labels, options.get("positive"), result.intercept, options.get("point"), **picked)
+    transform = seen_as(result.evidence.view)[1] if result.evidence is not None else None
+    memory, client = parse_bytes(options.get("memory", "2GB")), options.get("client")
+    data = with_transform(data, transform or Transform(), memory, client)
     with ExitStack() as stack:
-        setting = set_up(stack, data, parse_bytes(options.get("memory", "2GB")), options.get("client"), None)
+        setting = set_up(stack, data, memory, client, None)
         radius = survey(setting).radius
         least = setting.engine.run(Select(y, math.inf, 1, 1, raw=True))
     canonical = y / float(least.score[0])
+    w, bias = canonical[:m], float(canonical[m:].sum())
+    if transform is not None:
+        w, bias = transform.folded(canonical, m)
     weighed: Sparse | None = result.weighed
     corrections = 1 / result.margin_lower**2
     return HardMargin(
         result,
         tolerance,
-        w=canonical[:m],
-        bias=float(canonical[m:].sum()),
-        margin=1 / float(np.linalg.norm(canonical[:m])),
+        w=w,
+        bias=bias,
+        margin=1 / float(np.linalg.norm(w)),
         radius=radius,
         support=None if weighed is None else weighed.index,
         weights=None if weighed is None else weighed.weight,

@@ -15,6 +15,7 @@ from dfeas.errors import ClusterLostError, CorruptDataError, DfeasError
 from dfeas.request import Request, SoftMarginOptions
 from dfeas.result import CHECKPOINT, versions
 from dfeas.setting import Setting, Surveyed
+from dfeas.store import Transform
 from dfeas.store.scratch import Scratch
 from dfeas.trace import Sink, TraceFile
 
@@ -46,6 +47,7 @@ class Job:
     soft: SoftMarginOptions | None = None  # of a soft margin
     also: tuple[str, ...] = ()
     mask: str | None = None
+    transform: Transform | None = None  # of the points, with its numbers
     classes: tuple[str, ...] = ()  # each against the rest, with one method; none: the labels as they are
 
     @property
@@ -56,10 +58,10 @@ class Job:
 
 def where(setting: Setting) -> dict[str, Any]:
     """Fields of a job that say where its data is."""
-    source = setting.source
+    source, transform = setting.source, setting.dataset.transform
     if source is None:
-        return {"path": None, "labels": None}
-    return {name: getattr(source, name) for name in ("path", "labels", "also", "mask")}
+        return {"path": None, "labels": None, "transform": transform}
+    return {"transform": transform, **{name: getattr(source, name) for name in ("path", "labels", "also", "mask")}}
 
 
 @dataclass(frozen=True)

@@ -95,6 +95,11 @@ class Lane:
         """Decide before the first read."""
         self.decision = decide(self.record, self.goal, limits)
 
+    def expire(self, limits: Limits, seconds: float) -> None:
+        """Decide without an answer, as time has passed."""
+        self.record = replace(self.record, seconds=seconds)
+        self.begin(limits)
+
     def tell(self, answer: Any, engine: Engine, limits: Limits, now: Callable[[], float]) -> None:
         """Take the answer to what the method asked; ``engine.cost`` is what it took, ``now`` seconds since the start."""
         share = 1 if engine.cost.points == engine.shape[1] else engine.cost.points / engine.shape[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -101,6 +101,11 @@ class MarginLane:
     def begin(self, limits: Limits) -> None:
         """Decide before the first read."""
         self.decision = decide(self.record, self.gap, limits)
+
+    def expire(self, limits: Limits, seconds: float) -> None:
+        """Decide without an answer, as time has passed."""
+        self.record = replace(self.record, seconds=seconds)
+        self.begin(limits)
 
     def tell(self, answer: Any, engine: Engine, limits: Limits, now: Callable[[], float]) -> None:
         """Take an answer; ``engine.cost`` is what it took."""

@@ -35,10 +35,12 @@ def thread_bytes(dataset: Dataset) -> int:
     """What one scanning thread needs: its buffers of a block, and the temporaries of a tile in float64."""
     # the checker reads through zarr: one block is scanned, one is read, one is being decoded
     # and over a network some are coming
-    blocks = 1 if dataset.in_memory else 3 + AHEAD * dataset.points.distant
+    stored = dataset.stored or dataset
+    blocks = 1 if stored.in_memory else 3 + AHEAD * stored.points.distant
+    seen = 2 * dataset.block_bytes if dataset.stored is not None else 0  # one is scanned, one is formed
     # of dense points a block holds many points, and a vector is small beside it
     vectors = 0 if dataset.entries is None else 6 * 8 * dataset.dimension
-    return blocks * dataset.block_bytes + 4 * TILE_BYTES + vectors
+    return blocks * stored.block_bytes + seen + 4 * TILE_BYTES + vectors
 
 
 def threads_that_fit(dataset: Dataset, memory: int, wanted: int) -> int:

@@ -23,7 +23,8 @@ from dfeas.result import CLASSES, RESULT, Result, versions
 from dfeas.running import ran
 from dfeas.scoreboard import Scoreboard
 from dfeas.setting import Setting, run_folder, set_up
-from dfeas.solving import How, announce, lane_sinks, projected, result_of, saved, tell
+from dfeas.showing import How, announce, lane_sinks, tell
+from dfeas.solving import projected, result_of
 from dfeas.store import Dataset, Source
 from dfeas.store.places import local
 from dfeas.store.placing import placed
@@ -146,10 +147,7 @@ def classes_solved(setting: Setting, job: Job, folder: Path | None, how: How, ea
     folders = {name: None if folder is None else folder / folder_of(name, place) for place, name in enumerate(job.classes)}
     with ExitStack() as stack:
         board = Scoreboard(sys.stderr, "class") if how.progress and sys.stderr is not None else None
-        sizes = {} if earlier is None else earlier.traces
-        sinks = {name: lane_sinks(stack, name, path, board, sizes.get(name, 0)) for name, path in folders.items()}
-        if setting.log is not None:
-            sinks = {name: [*own, setting.log] for name, own in sinks.items()}
+        sinks = lane_sinks(stack, setting, folders, board, earlier)
         keeper = stack.enter_context(keeping(setting, job, sinks, folder, how.checkpoint_every, earlier))
         for name, own in sinks.items():
             announce(own, setting.dataset, method, f"{name} against the rest: {why}", earlier, name)
@@ -164,7 +162,8 @@ def classes_solved(setting: Setting, job: Job, folder: Path | None, how: How, ea
             source = None if setting.source is None else replace(setting.source, positive=name)
             seen = replace(setting, dataset=setting.dataset.against_rest(name), source=source)
             result = result_of(seen, job, outcome, why, done.survey_reads + outcome.reads)
-            results[name] = saved(result, folders[name])
+            place = folders[name]
+            results[name] = result if place is None else result.save(place)
         seconds = max(result.seconds for result in results.values())
         found = OneVsRest(results, done.survey_reads + done.reads, seconds, setting.dataset.fingerprint)
         if folder is not None:

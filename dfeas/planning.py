@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from dfeas.request import LEAST_EPS, choose, facts_of, known
 from dfeas.setting import open_data
 from dfeas.store import Dataset
 from dfeas.store.writing import refuse_unusable
+from dfeas.transforming import as_planned, asked_transform
 
 PROBED_FEATURES = 1000
 """Products are timed with at most so many features."""
@@ -43,6 +45,11 @@ def plan(
     *,
     method: str | None = None,
     positive: str | None = None,
+    also: Sequence[str | Path] = (),
+    mask: Any = None,
+    scale: str | None = None,
+    center: bool = False,
+    normalize: bool = True,
     margin: float = 1e-3,
     intercept: bool = False,
     kernel: str | Function | None = None,
@@ -62,7 +69,10 @@ def plan(
     if not LEAST_EPS <= margin < 1:
         raise UsageError(f"margin {margin}: expected a number from {LEAST_EPS:g} to below 1")
     budget = parse_bytes(memory)
-    dataset = open_data(X, labels, positive, intercept)[1]
+    seen_as = asked_transform(scale, center, normalize)
+    if seen_as and kernel is not None:
+        raise UsageError("scale, center and normalize are for the points themselves: leave them out with a kernel")
+    dataset = as_planned(open_data(X, labels, positive, intercept, also=also, mask=mask)[1], seen_as)
     threads = threads_that_fit(dataset, budget, processors())
     speed = read_seconds(dataset, threads)
     if kernel is not None:
@@ -73,7 +83,7 @@ def plan(
     names = list(METHODS) if method is None else [method]
     estimates = tuple(_estimate(dataset, name, name == auto, margin, budget, speed) for name in names)
     later = project(dataset, [auto], budget, margin).later_bytes
-    return Plan(dataset.n, dataset.m, dataset.bytes, later, threads, *speed, margin, estimates)
+    return Plan(dataset.n, dataset.m, dataset.stored_bytes, later, threads, *speed, margin, estimates)
 
 
 def _estimate(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dfeas.blas import processors
 from dfeas.certificate import direction as direction_of
 from dfeas.certificate import load
-from dfeas.class_prediction import ClassPrediction, predict_classes
+from dfeas.class_prediction import ClassPrediction, as_in_run, predict_classes
 from dfeas.engine import LocalEngine
 from dfeas.errors import BadInputError, UsageError
 from dfeas.expansions import Expansions
@@ -95,6 +95,7 @@ def predict(
     dataset = open_data(X, labels, positive, False)[1]
     if dataset.m != values["m"]:
         raise BadInputError(f"{dataset.where}: points of {dataset.m} features, the run {run} had {values['m']}")
+    dataset = as_in_run(dataset, certificate)
     with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
         parts = engine.map(scored, direction)
     score, label = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])

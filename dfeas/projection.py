@@ -121,8 +121,8 @@ def read_bytes(dataset: Dataset, kept: int, workers: int) -> tuple[int, int]:
     """Bytes that the first and a later read of everything take from storage, when each process keeps so many."""
     whole, block = dataset.bytes + dataset.n * SIDES_WIDTH, dataset.block_bytes + dataset.block_rows * SIDES_WIDTH
     blocks = dataset.blocks if kept >= whole else max(1, workers) * (dataset.divide(kept)[0] // block)
-    first = 0 if dataset.in_memory else dataset.bytes
-    return first, max(0, first - blocks * dataset.block_bytes)
+    first = 0 if dataset.in_memory else dataset.stored_bytes
+    return first, max(0, first - blocks * dataset.block_bytes * first // dataset.bytes)
 
 
 def probed(dataset: Dataset, parallel: int) -> tuple[int, ...]:

@@ -21,11 +21,13 @@ from dfeas.request import choose, facts_of, known, request
 from dfeas.result import RACE, Result
 from dfeas.running import ran
 from dfeas.scoreboard import Scoreboard
-from dfeas.setting import Setting, open_data, run_folder, set_up
-from dfeas.solving import How, announce, lane_sinks, projected, result_of, saved, tell
+from dfeas.setting import Setting, open_data, require_free, run_folder, set_up
+from dfeas.showing import How, announce, lane_sinks, tell
+from dfeas.solving import projected, result_of
 from dfeas.store.places import local
 from dfeas.store.placing import placed
 from dfeas.termination import RESUMABLE
+from dfeas.transforming import asked_transform, with_transform
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -61,6 +63,11 @@ def race(
     margin_tolerance: float | None = None,
     intercept: bool = False,
     positive: str | None = None,
+    also: Sequence[str | Path] = (),
+    mask: Any = None,
+    scale: str | None = None,
+    center: bool = False,
+    normalize: bool = True,
     kernel: str | Function | None = None,
     gamma: float | None = None,
     degree: int | None = None,
@@ -86,17 +93,23 @@ def race(
     memory : budget in bytes, per process, for all of them together.
     out : folder with a run folder for each method, as ``dfeas.solve`` writes it, and race.json.
 
-    The others are those of ``dfeas.solve``, which also says what is raised. Questions that read in a way of their own (samples
-    of a working set, points in order, n-vectors) are asked on reads of their own. With a kernel all products with the Gram
-    matrix are one.
+    The others are those of ``dfeas.solve``, which also says what is raised. Samples of working sets are of the same blocks, and
+    share a read. Points in order and n-vectors are read on reads of their own. With a kernel all products with the Gram matrix
+    are one.
     """
     function = asked_kernel(kernel, gamma, degree, coef0, scratch)
     names = [known(method, tuple(CONE_METHODS)) if kernel is None else known_kernel_method(method) for method in methods]
     if len(names) < 2 or len(set(names)) < len(names):
         raise UsageError(f"methods {','.join(names)}: expected at least two, each once")
     asked = request(eps, margin_tolerance, max_passes, time_limit, memory)
-    data = open_data(X, labels, positive, intercept, cache_dir=cache_dir, cones=True)
-    require_plain(data[1], kernel=kernel)
+    seen_as = asked_transform(scale, center, normalize)
+    if seen_as and out is not None:  # its numbers take reads
+        require_free(local(out, "--out"), RACE)
+    if seen_as and kernel is not None:
+        raise UsageError("scale, center and normalize are for the points themselves: leave them out with a kernel")
+    data = open_data(X, labels, positive, intercept, also=also, mask=mask, cache_dir=cache_dir, cones=True)
+    require_plain(data[1], kernel=kernel, transform=seen_as)
+    data = with_transform(data, seen_as, asked.memory, client)
     with ExitStack() as stack:
         setting = set_up(stack, data, asked.memory, client, out, function, scratch)
         facts, text = facts_of(setting.dataset, asked.memory // len(names)), ""
@@ -129,13 +142,8 @@ def raced(setting: Setting, job: Job, folder: Path | None, how: How, earlier: Ch
     """Carry out the job of a race, from its beginning or from a checkpoint."""
     with ExitStack() as stack:
         board = Scoreboard(sys.stderr) if how.progress and sys.stderr is not None else None
-        sizes = {} if earlier is None else earlier.traces
-        sinks = {
-            name: lane_sinks(stack, name, None if folder is None else folder / name, board, sizes.get(name, 0))
-            for name in job.methods
-        }
-        if setting.log is not None:
-            sinks = {name: [*own, setting.log] for name, own in sinks.items()}
+        folders = {name: None if folder is None else folder / name for name in job.methods}
+        sinks = lane_sinks(stack, setting, folders, board, earlier)
         keeper = stack.enter_context(keeping(setting, job, sinks, folder, how.checkpoint_every, earlier))
         whys = dict(zip(job.methods, job.whys, strict=True))
         for name, why in whys.items():
@@ -149,7 +157,8 @@ def raced(setting: Setting, job: Job, folder: Path | None, how: How, earlier: Ch
         results = {}
         for name, outcome in done.outcomes.items():
             result = result_of(setting, job, outcome, whys[name], done.survey_reads + outcome.reads)
-            results[name] = saved(result, None if folder is None else folder / name)
+            place = folders[name]
+            results[name] = result if place is None else result.save(place)
         found = Race(results, done.survey_reads + done.reads)
         if folder is not None:
             with placed(folder / RACE) as file:

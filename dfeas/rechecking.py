@@ -26,10 +26,11 @@ from dfeas.one_vs_rest import OneVsRest, save
 from dfeas.report.runs import load_values
 from dfeas.result import CERTIFICATE, TRACE, Result, classes_of, versions
 from dfeas.setting import run_folder
-from dfeas.store import Dataset, Source, open_source
+from dfeas.store import Dataset, Source, open_source, transformed
 from dfeas.store.layout import fingerprint, seen_fingerprint
 from dfeas.store.places import absolute, local
 from dfeas.store.reading import Buffers, Cost, Stop, unless_stopped
+from dfeas.store.transform import seen_as
 from dfeas.termination import FEASIBLE, UNDECIDED
 from dfeas.trace import TraceFile
 from dfeas.verify import Found, Node, check_range, crc, joined, require_evidence
@@ -95,14 +96,16 @@ def recheck(
         many=True,
     )
     dataset = open_source(source)
+    transform = seen_as(next(iter(old.values())).certificate.view)[1]
     if dataset.header is None:
         raise BadInputError(f"{dataset.where}: not a dfeas dataset, so nothing tells old points from new ones; solve again")
     n = int(first["n"])
     _require_prefix(path, dataset, int(first["m"]), n, [each.certificate for each in old.values()])
+    seen = dataset if transform is None else transformed(dataset, transform)
     for name, each in old.items():
-        _require_evidence(path if folders is None else folders[name], name, each, dataset)
+        _require_evidence(path if folders is None else folders[name], name, each, seen)
     separators = {name: each.certificate for name, each in old.items() if each.certificate.kind == "separator"}
-    found, points = _on_new_points(dataset, n, list(separators.values()), memory)
+    found, points = _on_new_points(dataset, seen, n, list(separators.values()), memory)
     refuted = {name: each.wrong for name, each in zip(separators, found, strict=True) if each.wrong}
     margins = dict(zip(separators, (each.margin for each in found), strict=True))
     reads = points / dataset.n
@@ -162,7 +165,9 @@ def _require_prefix(run: Path, dataset: Dataset, m: int, n: int, certificates: S
             )
 
 
-def _on_new_points(dataset: Dataset, n: int, separators: list[Certificate], memory: str | int) -> tuple[list[Found], int]:
+def _on_new_points(
+    dataset: Dataset, seen: Dataset, n: int, separators: list[Certificate], memory: str | int
+) -> tuple[list[Found], int]:
     """What separators show on the blocks that hold new points, and how many points were read."""
     assert dataset.expected is not None, "a dataset has checksums"
     first = n // dataset.block_rows
@@ -170,7 +175,7 @@ def _on_new_points(dataset: Dataset, n: int, separators: list[Certificate], memo
     if not separators or not count:
         return [Found() for _ in separators], 0
     nodes: list[Node] = []
-    with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
+    with closing(LocalEngine(seen, threads_that_fit(seen, parse_bytes(memory), processors()))) as engine:
         parts = engine.map(_later_range, first, tuple(separators), count=count)
     for node in (node for part in parts for node in part):
         joined(nodes, node)
@@ -232,7 +237,6 @@ def _write(out: Path, found: Recheck, folders: dict[str, Path] | None, dataset: 
             trace = TraceFile(place / TRACE)
             trace.note("recheck", result.message, n=result.n, reads=result.reads)
             trace.close()
-            saved[name] = replace(result, certificate=str(place / CERTIFICATE))
-            saved[name].save(place)
+            saved[name] = result.save(place)
         if folders is not None:
             save(OneVsRest(saved, found.reads, seconds, dataset.fingerprint), folder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -121,12 +121,15 @@ class Result:
         values = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in ("evidence", "weighed")}
         return {**values, "success": self.success, "status": self.status, "message": self.message}
 
-    def save(self, run: Path) -> None:
-        """Write certificate and result, the result last: a run without it did not end."""
+    def save(self, run: Path) -> Result:
+        """Write certificate and result, the result last: a run without it did not end. Returns what was written."""
+        written = self
         if self.evidence is not None:
             self.evidence.save(run / CERTIFICATE)
+            written = replace(self, certificate=str(run / CERTIFICATE))
         with placed(run / RESULT) as file:
-            file.write((json.dumps(self.to_json(), indent=2) + "\n").encode())
+            file.write((json.dumps(written.to_json(), indent=2) + "\n").encode())
+        return written
 
 
 def classes_of(run: Path) -> dict[str, Path] | None:

@@ -19,10 +19,13 @@ from dfeas.racing import Race, raced
 from dfeas.request import request
 from dfeas.result import CHECKPOINT, RACE, RESULT, Result, versions
 from dfeas.setting import open_data, run_folder_again, set_up
+from dfeas.showing import How
 from dfeas.soft_margin import fitted
 from dfeas.soft_margin_result import SoftMarginResult
-from dfeas.solving import How, solved
+from dfeas.solving import solved
+from dfeas.store import Transform
 from dfeas.store.scratch import Scratch
+from dfeas.transforming import with_transform
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -50,11 +53,10 @@ def resume(
 
     Parameters
     ----------
-    run : folder of a run of ``dfeas.solve`` or ``dfeas.race``; it may have been moved.
+    run : folder of a run of ``dfeas.solve``, ``dfeas.race`` or ``dfeas.soft_margin``; it may have been moved.
     X, labels, mask : the data, if it was in memory or has been moved; it must be the same data.
     max_passes, time_limit : new limits, counted from the beginning of the run; None keeps those it had.
     client : a Dask client, or None for threads of this process, whatever it was before.
-
     kernel : the function of Python that was the kernel, if one was.
 
     ``cache_dir``, ``scratch``, ``checkpoint_every``, ``progress`` and ``stop`` are those of ``dfeas.solve``.
@@ -92,6 +94,7 @@ def resume(
         )
         mask = job.mask if mask is None else mask
         data = open_data(X, labels, job.positive, job.intercept, job.point, bool(job.classes), job.also, mask, cache_dir, True)
+        data = with_transform(data, job.transform or Transform(), asked.memory, client)
         if job.classes and data[1].classes != job.classes:
             raise CorruptDataError(f"{data[1].where}: its classes are not those that this run began with")
         setting = set_up(stack, data, asked.memory, client, folder, kernel, scratch)

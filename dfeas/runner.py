@@ -12,8 +12,8 @@ from dfeas.passes import Question
 from dfeas.termination import Decision, Limits, Told
 from dfeas.verify import Check
 
-O = TypeVar("O", bound="Ended")  # noqa: E741 - an outcome
-O_co = TypeVar("O_co", bound="Ended", covariant=True)
+E = TypeVar("E", bound="Ended")
+E_co = TypeVar("E_co", bound="Ended", covariant=True)
 
 
 class Ended(Protocol):
@@ -36,7 +36,7 @@ class Between(Protocol):
         """Of the last pass."""
 
 
-class Runner(Protocol[O_co]):
+class Runner(Protocol[E_co]):
     """A method on its way, as the loop knows it: a lane of ``dfeas.lane``, or one of a soft margin."""
 
     ended: float | None
@@ -55,6 +55,9 @@ class Runner(Protocol[O_co]):
 
     def begin(self, limits: Limits) -> None:
         """Decide before the first read."""
+
+    def expire(self, limits: Limits, seconds: float) -> None:
+        """Decide without an answer, as time has passed."""
 
     def tell(self, answer: Any, engine: Engine, limits: Limits, now: Callable[[], float]) -> None:
         """Take an answer, and decide."""
@@ -78,7 +81,7 @@ class Runner(Protocol[O_co]):
     def kept(self) -> Between:
         """What there is now."""
 
-    def outcome(self, fingerprint: str) -> O_co:
+    def outcome(self, fingerprint: str) -> E_co:
         """How it ended."""
 
 

@@ -38,12 +38,14 @@ from dfeas.proof.orthogonal import orthogonal
 from dfeas.request import Request, choose, facts_of, request
 from dfeas.result import Result
 from dfeas.setting import Setting, open_data, set_up
-from dfeas.solving import CONFLICTING, How, solve, solved
+from dfeas.showing import How
+from dfeas.solving import CONFLICTING, solve, solved
 from dfeas.store import Dataset, Source, View, open_source, seen_across
 from dfeas.store.across import WITHIN
 from dfeas.store.placing import placed
 from dfeas.store.rows import signed_rows
 from dfeas.termination import FEASIBLE, UNDECIDED
+from dfeas.transforming import asked_transform
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -87,6 +89,8 @@ def separation(X: Any, labels: Any = None, *, out: str | Path | None = None, **o
         raise UsageError("separation asks about the points as they are: leave out the kernel")
     if options.get("also") or options.get("mask") is not None or options.get("one_vs_rest"):
         raise UsageError("separation asks about two classes of one dataset: leave out also, mask and one_vs_rest")
+    if asked_transform(options.get("scale"), bool(options.get("center")), bool(options.get("normalize", True))):
+        raise UsageError("separation asks about the points as they are stored: leave out scale, center and normalize")
     require_points(X, "separation")
     result = solve(X, labels, out=out, **{**options, "eps": EPS})
     found = _classified(result, X, labels, options)

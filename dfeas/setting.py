@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dfeas.blas import processors
 from dfeas.certificate import Certificate
@@ -23,11 +24,11 @@ from dfeas.engine import Engine, LocalEngine
 from dfeas.errors import CheckFailedError, UsageError
 from dfeas.kernels.kernel import Function
 from dfeas.memory import cache_bytes, require, threads_that_fit
-from dfeas.passes import Survey
+from dfeas.passes import Summary, Survey
 from dfeas.result import CHECKPOINT, RESULT
 from dfeas.store import Dataset, Source, for_checker, from_arrays, open_source, seen_from
 from dfeas.store.labels import too_many
-from dfeas.store.layout import fingerprint, seen_fingerprint
+from dfeas.store.layout import LOCK, fingerprint, seen_fingerprint
 from dfeas.store.picked import open_mask, picked
 from dfeas.store.places import absolute, local
 from dfeas.store.scratch import Scratch
@@ -66,6 +67,11 @@ class Setting:
     workers: int = 0  # processes of a cluster that read
     log: Sink | None = None  # of the cluster
     tiles: Path | None = None  # a folder of each machine for tiles of a kernel that memory does not hold
+
+    @property
+    def place(self) -> dict[str, Any] | None:
+        """Where the data is, as a result keeps it; None for arrays in memory."""
+        return None if self.source is None else self.source.place
 
 
 @dataclass(frozen=True)
@@ -194,14 +200,23 @@ def _made(folder: Path) -> Path:
     return folder
 
 
+def require_free(path: Path, last: str = RESULT) -> None:
+    """Raise UsageError for an output that ``run_folder`` would refuse, before anything is read; nothing is written."""
+    if Checkpoints(path / CHECKPOINT).numbers:
+        raise UsageError(f"{path}: holds a run that can go on: dfeas resume {path}; or choose another output or remove it")
+    if (path / last).exists() or (path.exists() and not (path / LOCK).exists()):
+        raise UsageError(f"{path}: exists already; choose another output or remove it")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"{path.parent}: no such folder to write to")
+
+
 @contextmanager
 def run_folder(path: Path, last: str = RESULT) -> Iterator[Path]:
     """A folder for a result, locked while it is worked on.
 
     Raises UsageError when it holds ``last``, which is written last, or a run that can be resumed.
     """
-    if Checkpoints(path / CHECKPOINT).numbers:
-        raise UsageError(f"{path}: holds a run that can go on: dfeas resume {path}; or choose another output or remove it")
+    require_free(path, last)
     with _locked(path, claim(path, last)) as folder:
         yield folder
 
@@ -232,15 +247,26 @@ def survey(setting: Setting) -> Surveyed:
     header = dataset.header
     if header is not None:
         return Surveyed(header.first_zero[0] if header.zero else None, _radius(dataset, header.norm_max), 0, header.positive)
-    found = setting.engine.run(Survey())
+    found, reads = dataset.surveyed or (setting.engine.run(Survey()), 1)
     if dataset.cones is not None:  # looked at when they were given; rows of zeros are none of the zero points
         found = replace(found, zero=0, positive=0)
     refuse_unusable(found, dataset.where)
-    checksums = np.array([c[1:] for c in found.checksums], np.uint32)
-    mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.block_rows, checksums)
-    dataset.fingerprint = setting.checking.dataset.fingerprint = seen_fingerprint(mark, dataset.view)
-    dataset.expected = checksums  # what is read from now on is compared with what was surveyed
-    return Surveyed(found.first_zero[0] if found.zero else None, _radius(dataset, found.norm_max), 1, found.positive)
+    checksums = checksums_of(found)
+    if dataset.stored is None:  # otherwise what is stored has them, and compares
+        dataset.fingerprint = seen_fingerprint(mark_of(dataset, checksums), dataset.view)
+        dataset.expected = checksums  # what is read from now on is compared with what was surveyed
+    setting.checking.dataset.fingerprint = dataset.fingerprint
+    return Surveyed(found.first_zero[0] if found.zero else None, _radius(dataset, found.norm_max), reads, found.positive)
+
+
+def checksums_of(found: Summary) -> NDArray[np.uint32]:
+    """Checksums (blocks, 2) of points and labels."""
+    return np.array([c[1:] for c in found.checksums], np.uint32)
+
+
+def mark_of(dataset: Dataset, checksums: NDArray[np.uint32]) -> str:
+    """The fingerprint of points and labels as they are stored."""
+    return fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.block_rows, checksums)
 
 
 def _radius(dataset: Dataset, norm_max: float) -> float:

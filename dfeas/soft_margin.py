@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,15 +18,15 @@ from dfeas.margin_lane import MarginKept, MarginLane, MarginOutcome, ending
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.passes.block import Floats
 from dfeas.request import LEAST_EPS, SoftMarginOptions, facts_of, request
-from dfeas.result import CERTIFICATE, TRACE, versions
+from dfeas.result import versions
 from dfeas.running import surveyed
 from dfeas.setting import Setting, Surveyed, open_data, run_folder, set_up
+from dfeas.showing import How, announce, run_sinks
 from dfeas.soft_margin_result import Fit, SoftMarginResult, Validation
-from dfeas.solving import How
+from dfeas.store import Dataset
 from dfeas.store.places import local
-from dfeas.svm import HingeMargin, SoftMargin, SquaredHingeMargin, StochasticMargin, counted
+from dfeas.svm import HingeMargin, SoftMargin, SquaredHingeMargin, StochasticMargin, counted, least_memory
 from dfeas.termination import RESUMABLE, Limits
-from dfeas.trace import Sink, Terminal, TraceFile
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -57,6 +55,8 @@ def soft_margin(
     weights: Any = None,
     intercept: bool = False,
     positive: str | None = None,
+    also: Sequence[str | Path] = (),
+    mask: Any = None,
     max_passes: int | None = None,
     time_limit: float | None = None,
     memory: str | int = DEFAULT_MEMORY,
@@ -73,7 +73,7 @@ def soft_margin(
 
     Parameters
     ----------
-    X, labels, positive, memory, out, cache_dir, checkpoint_every, client, progress, stop : as for ``dfeas.solve``.
+    X, labels, positive, also, mask, memory, out, cache_dir, checkpoint_every, client, progress, stop : as for ``dfeas.solve``.
     C : > 0; of several, all are found on the same reads. With folds the one of least error on the points that were left out is
         chosen, of equals the smallest; without folds the greatest.
     loss : ``hinge``, max(0, z), or ``squared_hinge``, its square; as LIBLINEAR, without a factor of one half.
@@ -81,7 +81,7 @@ def soft_margin(
     gap : (objective - lower bound of the minimum) / objective at which it ends.
     folds : of cross-validation, at least 2; each point is in one, by its index and ``seed``. 0: none.
     class_weight : weights of the classes -1 and +1, or ``balanced``: n / (2 n_class).
-    weights : (n,) of the points, >= 0, or the path of a .npy file.
+    weights : (n,) of the points that count, >= 0, or the path of a .npy file.
     intercept : a feature equal to 1; its weight is in |w| like the others, as LIBLINEAR has it.
     start : (m,) or (m+1,) a hyperplane to begin from, as a result has it in y.
     max_passes, time_limit : when to give up, in reads of the data and in seconds.
@@ -93,11 +93,9 @@ def soft_margin(
     if not (isinstance(gap, int | float | np.number) and LEAST_EPS <= gap < 1):
         raise UsageError(f"gap {gap}: expected a number from {LEAST_EPS:g} to below 1")
     asked = request(gap, None, max_passes, time_limit, memory)
-    data = open_data(X, labels, positive, intercept, cache_dir=cache_dir)
+    data = open_data(X, labels, positive, intercept, also=also, mask=mask, cache_dir=cache_dir)
     if len(data[1].classes) > 2:
         raise UsageError(f"{data[1].where} has {len(data[1].classes)} classes: set one against the rest with positive")
-    if data[1].entries is not None:
-        raise UsageError("soft margins take dense points only, these are sparse: ingest them with --dense")
     options = SoftMarginOptions(
         _values(C),
         _one_of(loss, LOSSES, "loss"),
@@ -108,8 +106,7 @@ def soft_margin(
         _start(start, data[1].dimension),
     )
     name, why = _method(method, options)
-    if 8 * data[1].n > asked.memory // 4 and options.weight is not None:
-        raise UsageError(f"weights of {data[1].n} points need {32 * data[1].n / 1e6:.0f} MB of memory: raise --memory")
+    require(data[1], options, asked.memory)
     with ExitStack() as stack:
         setting = set_up(stack, data, asked.memory, client, out)
         folder = None if out is None else stack.enter_context(run_folder(local(out, "--out")))
@@ -131,20 +128,9 @@ def fitted(setting: Setting, job: Job, folder: Path | None, how: How, earlier: C
     """Carry out the job of a soft margin, from its beginning or from a checkpoint."""
     (name,), (why,), asked, dataset = job.methods, job.whys, job.asked, setting.dataset
     with ExitStack() as stack:
-        sinks: list[Sink] = []
-        if folder is not None:
-            sinks.append(TraceFile(folder / TRACE, 0 if earlier is None else earlier.traces.get(name, 0)))
-        if how.progress and sys.stderr is not None:
-            sinks.append(Terminal(sys.stderr, asked.eps))
-        for sink in sinks:
-            stack.callback(sink.close)
-        if setting.log is not None:
-            sinks.append(setting.log)
+        sinks = run_sinks(stack, setting, job, folder, how, earlier)
         keeper = stack.enter_context(keeping(setting, job, {name: sinks}, folder, how.checkpoint_every, earlier))
-        features = f"{dataset.m} features{' and an intercept' if dataset.intercept else ''}"
-        for sink in sinks:
-            text = f"{dataset.where}: {dataset.n} points, {features}, soft margin, {name}: {why}"
-            sink.note("start", text, n=dataset.n, m=dataset.m, method=name)
+        announce(sinks, dataset, name, why, earlier)
         found = surveyed(setting, keeper, earlier)
         method = method_of(job, dataset.n, found)
         lane = MarginLane(method, method.init(facts_of(dataset, asked.memory, None, found.radius)), asked.eps, sinks)
@@ -165,14 +151,26 @@ def fitted(setting: Setting, job: Job, folder: Path | None, how: How, earlier: C
         )
         result = result_of(setting, job, outcome, found.reads + reads)
         if folder is not None:
-            result = replace(result, certificate=str(folder / CERTIFICATE))
-            result.save(folder)
+            result = result.save(folder)
             if len({fit.C for fit in result.fits}) > 1 and find_spec("matplotlib") is not None:
                 from dfeas.report.soft_path import draw_path
 
                 draw_path(result.to_json(), folder / PATH)
         keeper.finished = result.stopped not in RESUMABLE
         return result
+
+
+def require(dataset: Dataset, options: SoftMarginOptions, memory: int) -> None:
+    """Raise UsageError when the budget is too small, with what is needed."""
+    if 8 * dataset.n > memory // 4 and options.weight is not None:
+        raise UsageError(f"weights of {dataset.n} points need {32 * dataset.n / 1e6:.0f} MB of memory: raise --memory")
+    count = len(options.C) * (1 + options.folds)
+    need = least_memory(facts_of(dataset, memory), count)
+    if need > memory // 4:
+        raise UsageError(
+            f"memory {memory / 1e6:.0f} MB is too little for {dataset.m} features and {count} values of C and folds: "
+            f"at least {4 * need / 1e6:.0f} MB are needed"
+        )
 
 
 def method_of(job: Job, n: int, found: Surveyed) -> SoftMargin:
@@ -193,7 +191,7 @@ def method_of(job: Job, n: int, found: Surveyed) -> SoftMargin:
 
 def result_of(setting: Setting, job: Job, outcome: MarginOutcome, reads: float) -> SoftMarginResult:
     """What is returned of an outcome."""
-    dataset, source, options, best = setting.dataset, setting.source, job.soft, outcome.progress.best
+    dataset, options, best = setting.dataset, job.soft, outcome.progress.best
     assert options is not None, "a soft margin has its options"
     folds = options.folds
     each = range(len(options.C) * (1 + folds))
@@ -215,9 +213,6 @@ def result_of(setting: Setting, job: Job, outcome: MarginOutcome, reads: float) 
     chosen = int(np.argmin([entry.error for entry in validation])) if folds else len(options.C) - 1
     fit, y = fits[chosen * (1 + folds)], best.Y[:, chosen * (1 + folds)].copy()
     length = float(np.linalg.norm(y))
-    place = None
-    if source is not None:
-        place = {name: getattr(source, name) for name in ("path", "labels", "positive", "intercept", "point")}
     return SoftMarginResult(
         stopped=outcome.stopped,
         message=ending(outcome.stopped, outcome.record),
@@ -243,7 +238,7 @@ def result_of(setting: Setting, job: Job, outcome: MarginOutcome, reads: float) 
         seconds=time.monotonic() - job.asked.began if outcome.ended is None else outcome.ended,
         fingerprint=dataset.fingerprint,
         versions=versions(),
-        data=place,
+        data=setting.place,
         y=y,
         path=best.Y.T.copy(),
     )
@@ -259,10 +254,10 @@ def _method(method: str, options: SoftMarginOptions) -> tuple[str, str]:
     if _one_of(method, METHODS, "method") == "sgd":
         if options.loss != "hinge" or options.folds or len(options.C) > 1:
             raise UsageError("method sgd is for the hinge loss, one C and no folds")
-        return "sgd", "asked for"
+        return "sgd", "a soft margin by stochastic steps, asked for"
     if options.loss == "hinge":
-        return "hinge", "points near the margin are kept in memory"
-    return "squared-hinge", "Newton steps"
+        return "hinge", "a soft margin, whose nearest points are kept in memory"
+    return "squared-hinge", "a soft margin by Newton steps"
 
 
 def _one_of(value: str, names: tuple[str, ...], what: str) -> str:

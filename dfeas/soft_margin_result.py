@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -96,11 +96,13 @@ class SoftMarginResult:
         found: dict[str, Any] = _plain(plain)
         return found
 
-    def save(self, run: Path) -> None:
-        """Write the hyperplane and the result, the result last: a run without it did not end."""
+    def save(self, run: Path) -> SoftMarginResult:
+        """Write the hyperplane and the result, the result last: a run without it did not end. Returns what was written."""
         Certificate(HYPERPLANE, self.fingerprint, y=self.y).save(run / CERTIFICATE)
+        written = replace(self, certificate=str(run / CERTIFICATE))
         with placed(run / RESULT) as file:
-            file.write((json.dumps(self.to_json(), indent=2) + "\n").encode())
+            file.write((json.dumps(written.to_json(), indent=2) + "\n").encode())
+        return written
 
 
 def _plain(value: Any) -> Any:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,14 +24,13 @@ from dfeas.methods import Sparse
 from dfeas.projection import PROBED_SHARE, Projection, probe, probed, project
 from dfeas.projection_kernel import project_kernel
 from dfeas.request import choose, facts_of, known, request
-from dfeas.result import CERTIFICATE, TRACE, Result, versions
+from dfeas.result import Result, versions
 from dfeas.running import lanes_abreast, ran
-from dfeas.scoreboard import Scoreboard
-from dfeas.setting import Setting, open_data, run_folder, set_up
-from dfeas.store import Dataset
+from dfeas.setting import Setting, open_data, require_free, run_folder, set_up
+from dfeas.showing import How, announce, run_sinks, tell
 from dfeas.store.places import local
 from dfeas.termination import FEASIBLE, RESUMABLE, UNDECIDED, ending
-from dfeas.trace import Sink, Terminal, TraceFile
+from dfeas.transforming import asked_transform, with_transform
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -53,6 +51,9 @@ def solve(
     one_vs_rest: bool = False,
     also: Sequence[str | Path] = (),
     mask: Any = None,
+    scale: str | None = None,
+    center: bool = False,
+    normalize: bool = True,
     point: Sequence[float] | None = None,
     kernel: str | Function | None = None,
     gamma: float | None = None,
@@ -87,6 +88,12 @@ def solve(
         ``out`` gets a run folder for each class. Returns a ``OneVsRest``. Not with ``positive`` or ``point``.
     also : paths of datasets whose points follow those of X: all of them as one.
     mask : (n,) booleans, or the path of a .npy file of them: only these points count.
+    scale : multiply each feature by one over its standard deviation, ``std``, or over its greatest magnitude, ``maxabs``, after
+        centring. Nothing is written. It changes margins and the work, not which points can be separated.
+    center : subtract the mean of each feature. With an intercept that changes nothing but margins and the work; without one the
+        hyperplane goes through the mean of the points. Not for sparse points.
+    normalize : columns are points over their own length; False: over the length of the longest point, so that margins are
+        distances of the points from the hyperplane, as a share of that length.
     point : (m,) ask about the points x_j - point, without labels: see ``dfeas.in_hull``, which says what the answer means.
     kernel : ask about the points in the space of a kernel: a name of ``dfeas.KERNELS``, or a function of two blocks of points,
         (b, m) and (c, m), that returns (b, c), symmetric and positive definite. It is normalised, K(x, x) = 1.
@@ -110,6 +117,11 @@ def solve(
     if kernel is None:
         known(method, ("auto", *CONE_METHODS))
     function = asked_kernel(kernel, gamma, degree, coef0, scratch)
+    seen_as = asked_transform(scale, center, normalize)
+    if seen_as and (kernel is not None or point is not None):
+        raise UsageError("scale, center and normalize are for the points themselves: leave them out with a kernel or a point")
+    if seen_as and out is not None:  # its numbers take reads
+        require_free(local(out, "--out"))
     if one_vs_rest:
         from dfeas.one_vs_rest import one_vs_rest as solve_classes
 
@@ -118,11 +130,13 @@ def solve(
         every = request(eps, margin_tolerance, max_passes, time_limit, memory)
         how = How(checkpoint_every, progress, stop)
         opened = open_data(X, labels, None, intercept, None, True, also, mask, cache_dir)
+        opened = with_transform(opened, seen_as, every.memory, client)
         space = None if kernel is None else AskedKernel(kernel, gamma, degree, coef0)
         return solve_classes(opened, every, how, method=method, out=out, client=client, kernel=space, scratch=scratch)
     asked = request(eps, margin_tolerance, max_passes, time_limit, memory)
     data = open_data(X, labels, positive, intercept, point, also=also, mask=mask, cache_dir=cache_dir, cones=True)
-    require_plain(data[1], kernel=kernel)
+    require_plain(data[1], kernel=kernel, transform=seen_as)
+    data = with_transform(data, seen_as, asked.memory, client)
     with ExitStack() as stack:
         setting = set_up(stack, data, asked.memory, client, out, function, scratch)
         text = ""
@@ -152,61 +166,20 @@ def solve(
         return solved(setting, job, folder, How(checkpoint_every, progress, stop))
 
 
-@dataclass(frozen=True)
-class How:
-    """How a run is kept and shown; the result does not depend on it."""
-
-    checkpoint_every: float  # seconds
-    progress: bool
-    stop: Callable[[], bool]
-
-
 def solved(setting: Setting, job: Job, folder: Path | None, how: How, earlier: Checkpoint | None = None) -> Result:
     """Carry out the job of a solve, from its beginning or from a checkpoint."""
     (name,), (why,) = job.methods, job.whys
     with ExitStack() as stack:
-        sinks: list[Sink] = []
-        if folder is not None:
-            sinks.append(TraceFile(folder / TRACE, 0 if earlier is None else earlier.traces.get(name, 0)))
-        if how.progress and sys.stderr is not None:
-            sinks.append(Terminal(sys.stderr, job.asked.eps))
-        for sink in sinks:
-            stack.callback(sink.close)
-        if setting.log is not None:
-            sinks.append(setting.log)
+        sinks = run_sinks(stack, setting, job, folder, how, earlier)
         keeper = stack.enter_context(keeping(setting, job, {name: sinks}, folder, how.checkpoint_every, earlier))
         announce(sinks, setting.dataset, name, why, earlier)
         tell(sinks, projected(setting, job))
         found = ran(setting, job, {name: sinks}, keeper, earlier, how.stop)
         outcome = found.outcomes[name]
-        result = saved(result_of(setting, job, outcome, why, found.survey_reads + outcome.reads), folder)
+        result = result_of(setting, job, outcome, why, found.survey_reads + outcome.reads)
+        result = result if folder is None else result.save(folder)
         keeper.finished = result.stopped not in RESUMABLE
         return result
-
-
-def saved(result: Result, folder: Path | None) -> Result:
-    """The result, written to the folder of its run."""
-    if folder is None:
-        return result
-    if result.evidence is not None:
-        result = replace(result, certificate=str(folder / CERTIFICATE))
-    result.save(folder)
-    return result
-
-
-def announce(
-    sinks: Sequence[Sink], dataset: Dataset, method: str, why: str, earlier: Checkpoint | None, lane: str = ""
-) -> None:
-    """Say what begins, or goes on; ``lane`` is its name in the job, if that is not the method's."""
-    features = f"{dataset.m} features{' and an intercept' if dataset.intercept else ''}"
-    what = f"{dataset.n} points" if dataset.cones is None else f"{dataset.n} rows of cones ({dataset.cones})"
-    for sink in sinks:
-        text = f"{dataset.where}: {what}, {features}, {method}"
-        sink.note("start", text, n=dataset.n, m=dataset.m, method=method)
-        sink.note("method", f"{method}: {why}", method=method, why=why)
-        if earlier is not None:
-            done = earlier.passes(lane or method)
-            sink.note("resume", f"going on after pass {done:.4g} and {earlier.seconds:.1f} s", passes=done)
 
 
 def projected(setting: Setting, job: Job) -> Projection:
@@ -227,28 +200,9 @@ def projected(setting: Setting, job: Job) -> Projection:
     return replace(found, seconds=probe(setting.engine, dataset, blocks))
 
 
-def tell(sinks: Sequence[Sink], found: Projection) -> None:
-    """Say what the run will take."""
-    for sink in sinks:
-        sink.note("projection", str(found), **found.to_json())
-
-
-def lane_sinks(stack: ExitStack, name: str, folder: Path | None, board: Scoreboard | None, size: int) -> list[Sink]:
-    """The trace in a folder, and the row of a table, of one of several that run side by side; the stack closes them."""
-    sinks: list[Sink] = []
-    if folder is not None:
-        folder.mkdir(exist_ok=True)
-        sinks.append(TraceFile(folder / TRACE, size))
-    if board is not None:
-        sinks.append(board.row(name))
-    for sink in sinks:
-        stack.callback(sink.close)
-    return sinks
-
-
 def result_of(setting: Setting, job: Job, outcome: Outcome, why: str, reads: float) -> Result:
     """What is returned of an outcome; ``reads`` in all."""
-    dataset, source, record, proved = setting.dataset, setting.source, outcome.record, outcome.check
+    dataset, record, proved = setting.dataset, outcome.record, outcome.check
     asked = job.asked
     lower, upper = record.margin_lower, record.margin_upper
     if proved is not None:
@@ -264,11 +218,6 @@ def result_of(setting: Setting, job: Job, outcome: Outcome, why: str, reads: flo
         and outcome.certificate is not None
     ):
         named = conflicts(dataset, outcome.certificate, outcome.evidence)
-    place = None
-    if source is not None:
-        place = {
-            name: getattr(source, name) for name in ("path", "labels", "positive", "intercept", "point", "many", "also", "mask")
-        }
     return Result(
         verdict=UNDECIDED if proved is None else proved.verdict,
         stopped=outcome.decision.stopped,
@@ -285,12 +234,12 @@ def result_of(setting: Setting, job: Job, outcome: Outcome, why: str, reads: flo
         passes=record.passes,
         reads=reads,
         iterations=record.iterations,
-        bytes_read=round(reads * dataset.bytes),
+        bytes_read=round(reads * dataset.stored_bytes),
         seconds=time.monotonic() - asked.began if outcome.ended is None else outcome.ended,
         certificate=None,
         fingerprint=dataset.fingerprint,
         versions=versions(),
-        data=place,
+        data=setting.place,
         conflicts=named,
         detail=ending(outcome.decision, record) if proved is None else proved.message,
         kernel=json.loads(job.kernel) if job.kernel else None,

@@ -21,6 +21,7 @@ from dfeas.soft_margin_result import SoftMarginResult
 from dfeas.solving import solve
 from dfeas.store.places import absolute, local
 from dfeas.store.placing import placed
+from dfeas.transforming import asked_transform
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -54,15 +55,29 @@ def submit(client: Client, X: str | Path, *, out: str | Path, **options: Any) ->
     """
     method, kernel = options.get("method", "auto"), options.get("kernel")
     asked_kernel(kernel, *(options.get(name) for name in ("gamma", "degree", "coef0", "scratch")))
+    asked_transform(options.get("scale"), bool(options.get("center")), bool(options.get("normalize", True)))
     known(method, ("auto",)) if kernel is None else known_kernel_method(method, ("auto",))
     asked = {name: options.get(name) for name in ("margin_tolerance", "max_passes", "time_limit")}
     request(options.get("eps", 1e-3), memory=options.get("memory", "2GB"), **asked)
     run = secrets.token_hex(4)
     data, folder = absolute(X), str(local(out, "--out").absolute())
+    options = {**options, **_found_by_workers(options)}
     future = client.submit(_drive, data, folder, options, key=f"dfeas-run-{run}", pure=False)
     client.publish_dataset(future, name=f"dfeas-run-{run}")
     client.set_metadata([RUNS, run], {"out": folder, "data": data, "submitted": time.time()})
     return run
+
+
+def _found_by_workers(options: dict[str, Any]) -> dict[str, Any]:
+    """Paths among the options, as workers in other folders find them."""
+    found: dict[str, Any] = {}
+    if options.get("labels") is not None:
+        found["labels"] = absolute(options["labels"])
+    if options.get("also"):
+        found["also"] = tuple(absolute(each) for each in options["also"])
+    if options.get("mask") is not None:
+        found["mask"] = str(local(options["mask"], "--mask").absolute())
+    return found
 
 
 def status(client: Client, run: str | None = None) -> list[Submitted]:

@@ -21,7 +21,7 @@ def trained_on(values: dict[str, Any], needed: bool, run: str | Path) -> Dataset
         if needed:
             raise
         return None
-    if found.header is not None and found.fingerprint != values["fingerprint"]:
+    if (found.stored or found).header is not None and found.fingerprint != values["fingerprint"]:
         if needed:
             raise CorruptDataError(f"{found.where}: no longer the data of the run {run} (fingerprints differ)")
         return None

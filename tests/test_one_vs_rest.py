@@ -2,6 +2,8 @@
 
 import json
 import shutil
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +15,17 @@ from click.testing import CliRunner
 import dfeas
 from dfeas.certificate import load
 from dfeas.cli import commands
+from dfeas.driver import run
+from dfeas.engine import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, UsageError
+from dfeas.lane import Lane
+from dfeas.methods import METHODS
 from dfeas.passes import Sample, Select, Softmin, of_class, together
 from dfeas.passes.block import Block, norms
-from dfeas.request import abreast
-from dfeas.store import from_arrays
+from dfeas.request import abreast, facts_of
+from dfeas.store import Source, from_arrays, open_source
+from dfeas.termination import Goal, Limits
+from dfeas.verify import check_all
 from tests.test_resume import after
 
 NAMES = ("a/b", "cat", "dog", "eel")
@@ -242,3 +250,45 @@ def test_other_labels_are_those_of_another_ingest(data: Path, tmp_path: Path) ->
     assert here.fingerprint == header.fingerprint
     assert (here.verdict, here.margin_lower, here.margin_upper) == (there.verdict, there.margin_lower, there.margin_upper)
     assert dfeas.verify_run(tmp_path / "run").verdict == here.verdict
+
+
+def test_time_is_looked_at_between_the_classes_of_a_wave(data: Path) -> None:
+    dataset = open_source(Source(str(data), many=True))
+    engine = LocalEngine(dataset)
+
+    def lanes() -> list[Lane]:
+        method = METHODS["mirror-prox-one-pass"]()
+        found = []
+        for name, code in zip(NAMES, dataset.codes, strict=True):
+            seen = dataset.against_rest(name)
+            lane = Lane(method, method.init(facts_of(dataset, 10**8)), Goal(1e-2), code=code)
+            lane.view, lane.fingerprint = seen.view, seen.fingerprint
+            found.append(lane)
+        return found
+
+    def carried_out(some: list[Lane], **options: Any) -> tuple[list[Any], float]:
+        checks = partial(check_all, engine, dataset)
+        return run(engine, some, fingerprint=dataset.fingerprint, verify=checks, to_the_end=True, abreast=4, **options)
+
+    cut, kept = lanes(), []
+    told, reads = carried_out(
+        cut, limits=Limits(seconds=30), clock=count().__next__, keep=lambda moment, last: kept.append(moment)
+    )
+    passes = [outcome.record.passes for outcome in told]
+    assert [outcome.decision.stopped for outcome in told] == ["time_limit"] * 4
+    assert passes[0] == passes[-1] + 1  # the first ones were told one answer more, and then time was up for all
+    assert reads == passes[0]
+    again = lanes()
+    for lane, before in zip(again, kept[-1].lanes, strict=True):
+        lane.restore(before)
+    gone_on, _ = carried_out(again, limits=Limits(passes=5))
+    whole, _ = carried_out(lanes(), limits=Limits(passes=5))
+    for one, other in zip(gone_on, whole, strict=True):
+        assert (one.decision, one.record.passes) == (other.decision, other.record.passes)
+        assert (one.certificate.y == other.certificate.y).all()
+    asked = [False] * 6 + [True] * 9
+    stopped, _ = carried_out(lanes(), limits=Limits(), stop=lambda: asked.pop(0))
+    passes = [outcome.record.passes for outcome in stopped]
+    assert [outcome.decision.stopped for outcome in stopped] == ["interrupted"] * 4
+    assert passes == sorted(passes, reverse=True)
+    assert passes[0] == passes[-1] + 1

@@ -16,6 +16,7 @@ from dfeas.commands.options import (
     cluster_options,
     kernel_options,
     method_option,
+    points_options,
     run_options,
     scratch_option,
 )
@@ -29,6 +30,7 @@ from dfeas.submitting import submit as run_submit
 @click.command(cls=Command, epilog=KERNEL_HELP)
 @run_options
 @method_option
+@points_options
 @kernel_options
 @scratch_option
 def submit(data: str, out: Path, cluster: Cluster, as_json: bool, **options: Any) -> None:

@@ -15,6 +15,7 @@ from dfeas.commands.options import (
     DATA,
     LOCAL,
     kernel_options,
+    points_options,
 )
 from dfeas.kind import verify_separation
 from dfeas.memory import DEFAULT_MEMORY
@@ -32,6 +33,7 @@ from dfeas.result import classes_of
 @click.option("--method", default=None, type=click.Choice(ALL_METHODS), metavar="NAME", help="Only this one.  [default: all]")
 @kernel_options
 @click.option("--positive", default=None, metavar="CLASS", help="As it will be solved.")
+@points_options
 @click.option("--margin", default=1e-3, show_default=True, help="Margin, or eps, for which theorems bound the passes.")
 @click.option("--intercept", is_flag=True, help="As it will be solved.")
 @click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of a process for blocks and answers.")
@@ -51,18 +53,21 @@ def plan(data: str, labels: str | None, as_json: bool, **options: Any) -> None:
 @click.option("--labels", default=None, help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA.")
 @click.option("--positive", default=None, metavar="CLASS", help="As it was solved.")
 @click.option("--intercept", is_flag=True, help="As it was solved.")
+@points_options
 @click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of the process.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def verify(
     target: str,
     certificate: Path | None,
-    labels: str | None,
-    positive: str | None,
-    intercept: bool,
     memory: str,
     as_json: bool,
+    **options: Any,
 ) -> None:
-    """Check a certificate against the stored data: dfeas verify RUN, or dfeas verify DATA CERTIFICATE."""
+    """Check a certificate against the stored data: dfeas verify RUN, or dfeas verify DATA CERTIFICATE.
+
+    RUN says itself what it was about. A certificate says how its points were scaled and centred: the numbers for it are
+    compared with the data. Where --scale, --center or --no-normalize are given it must be about that.
+    """
     kind = None
     if certificate is None and classes_of(Path(target)) is not None:
         checks = verify_classes(target, memory)
@@ -74,7 +79,7 @@ def verify(
         proved = verify_run(target, memory)
         kind = verify_separation(target, proved, memory)
     else:
-        proved = verify_certificate(target, certificate, labels=labels, positive=positive, intercept=intercept, memory=memory)
+        proved = verify_certificate(target, certificate, memory=memory, **options)
     show_check(proved, kind, as_json)
 
 

@@ -19,6 +19,7 @@ from dfeas.kernelled import KERNEL_METHODS
 from dfeas.kernels import NAMES
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.methods import METHODS, SUMMARY
+from dfeas.store import SCALES
 from dfeas.store.places import is_url, local
 
 if TYPE_CHECKING:
@@ -114,6 +115,19 @@ _RUN = [
 ]
 
 
+_PICKED = [
+    click.option("--also", multiple=True, type=DATA, metavar="DATA", help="A dataset whose points follow; any number of them."),
+    click.option("--mask", default=None, type=LOCAL, metavar="FILE", help="Booleans (.npy), one a point: only these count."),
+]
+
+_SEEN = [
+    click.option("--scale", default=None, type=click.Choice(SCALES), help="Scale each feature, without writing anything."),
+    click.option("--center", is_flag=True, help="Subtract the mean of each feature, likewise."),
+    click.option(
+        "--normalize/--no-normalize", default=True, help="Points over their own lengths, or over the greatest.  [default: own]"
+    ),
+]
+
 _KERNEL = [
     click.option("--kernel", type=click.Choice(NAMES), default=None, metavar="NAME", help=f"{', '.join(NAMES)}."),
     click.option("--gamma", type=float, default=None, help="Of the kernel.  [default: one over the median (squared) distance]"),
@@ -190,9 +204,16 @@ def kernel_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+def points_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Options that say which points of the data count, and how they are seen."""
+    for option in reversed([*_PICKED, *_SEEN]):
+        command = option(command)
+    return command
+
+
 def margin_options(command: Callable[..., None]) -> Callable[..., None]:
     """Options of a command that fits a soft margin."""
-    return _with([*_PLACE, *_LABELLED, *_MARGIN, *_LIMITS, *_GO_ON], command)
+    return _with([*_PLACE, *_LABELLED, *_PICKED, *_MARGIN, *_LIMITS, *_GO_ON], command)
 
 
 def hull_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -19,6 +19,7 @@ from dfeas.commands.options import (
     kernel_options,
     margin_options,
     method_option,
+    points_options,
     resume_options,
     run_options,
     scratch_option,
@@ -48,8 +49,7 @@ from dfeas.solving import solve as run_solve
 @click.option("--separation", is_flag=True, help="Go on to say complete, quasi-complete or overlap.")
 @click.option("--hard-margin", is_flag=True, help="Go on to the maximum margin, and say what follows from it.")
 @click.option("--one-vs-rest", is_flag=True, help="Each class against the rest, on the same reads.")
-@click.option("--also", multiple=True, type=DATA, metavar="DATA", help="A dataset whose points follow; any number of them.")
-@click.option("--mask", default=None, type=LOCAL, metavar="FILE", help="Booleans (.npy), one a point: only these points count.")
+@points_options
 def solve(
     data: str,
     out: Path,
@@ -136,6 +136,7 @@ def in_hull(point: str, data: str, out: Path, cluster: Cluster, as_json: bool, *
 
 @click.command(cls=Command, epilog=KERNEL_HELP)
 @run_options
+@points_options
 @kernel_options
 @scratch_option
 @click.option("--methods", required=True, metavar="A,B,..", help="Names of methods, see below.")

@@ -60,7 +60,8 @@ class DaskEngine:
         self.client = client
         self.dataset = dataset
         self.scratch = scratch
-        mark = "" if dataset.header is None else dataset.header.fingerprint
+        header = (dataset.stored or dataset).header
+        mark = "" if header is None else header.fingerprint
         self.source = replace(source, run=uuid.uuid4().hex, fingerprint=mark)
         self.cost = Cost()
         self._watch = Watch(client)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -10,11 +12,30 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from dfeas.errors import DfeasError
 from dfeas.estimators.collections import Floats, applied, is_dask, points_of, values_of
+from dfeas.result import Result
+
+
+@contextmanager
+def value_errors() -> Iterator[None]:
+    """What dfeas cannot take is a ValueError, as scikit-learn has it."""
+    try:
+        yield
+    except DfeasError as error:
+        raise ValueError(str(error)) from None
 
 
 class Classifier(ClassifierMixin, BaseEstimator):
     """A classifier of dfeas, by problems of two classes; where there are more, each is set against the rest."""
+
+    results_: Sequence[Any]  # what dfeas says of each problem
+
+    def __sklearn_tags__(self) -> Any:
+        """It takes sparse points."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def _labelled(self, X: Any, y: Any) -> tuple[Any, NDArray[np.int64]]:
         """Points, and the class (n,) of each as an index of ``classes_``. Raises ValueError for what is no classification."""
@@ -32,20 +53,32 @@ class Classifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"{type(self).__name__} needs two classes, the data has one class: {self.classes_[0]!r}")
         return points, index
 
+    @property
+    def _positive(self) -> Sequence[int]:
+        """The class that is set against the rest in each problem, as an index of ``classes_``."""
+        return range(len(self.classes_)) if len(self.classes_) > 2 else [1]
+
     def _problems(self, index: NDArray[np.int64]) -> list[NDArray[np.int8]]:
         """Labels (n,), -1 and +1, of each problem of two classes."""
-        positive = range(len(self.classes_)) if len(self.classes_) > 2 else [1]
-        return [np.where(index == k, 1, -1).astype(np.int8) for k in positive]
+        return [np.where(index == k, 1, -1).astype(np.int8) for k in self._positive]
 
-    def _scores(self, points: NDArray[Any]) -> Floats:
+    def _decided(self, results: Sequence[Result]) -> None:
+        """Take the results of all problems."""
+        self.results_ = results
+        self.verdicts_ = [found.verdict for found in results]
+        self.separable_ = all(verdict == "feasible" for verdict in self.verdicts_)
+        self.margin_ = np.array([found.margin_lower for found in results])
+        self.n_iter_ = max([1, *(found.iterations for found in results)])
+
+    def _scores(self, points: Any) -> Floats:
         """Scores (b, problems) of points (b, m)."""
         raise NotImplementedError
 
-    def _flat(self, points: NDArray[Any]) -> Floats:
-        scores = self._scores(np.asarray(points))
+    def _flat(self, points: Any) -> Floats:
+        scores = self._scores(points)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def _chosen(self, points: NDArray[Any]) -> NDArray[Any]:
+    def _chosen(self, points: Any) -> NDArray[Any]:
         scores = self._flat(points)
         index = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[index])
@@ -83,5 +116,5 @@ class LinearClassifier(Classifier):
         self.coef_, self.intercept_ = W[:, :m].copy(), W[:, m].copy() if intercept else np.zeros(len(W))
         return self
 
-    def _scores(self, points: NDArray[Any]) -> Floats:
+    def _scores(self, points: Any) -> Floats:
         return np.asarray(points @ self.coef_.T + self.intercept_)

@@ -1,4 +1,4 @@
-"""Points and labels as users have them: NumPy and pandas through scikit-learn's own checks, Dask as it is, without a copy.
+"""Points and labels as users have them: NumPy, pandas and SciPy sparse through scikit-learn's own checks, Dask as it is.
 
 Dask arrays and data frames are known by what they offer: nothing of Dask is imported here.
 """
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse, vstack
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
@@ -21,6 +22,18 @@ def is_dask(X: Any) -> bool:
     return hasattr(X, "__dask_graph__")
 
 
+def below(first: Any, second: Any) -> Any:
+    """Points with others below them; sparse if either is."""
+    if issparse(first) or issparse(second):
+        return vstack([csr_array(first), csr_array(second)], format="csr")
+    return np.vstack([first, second])
+
+
+def filled(points: Any) -> Any:
+    """Sparse points as an array, others as they are."""
+    return points.toarray() if hasattr(points, "toarray") else points
+
+
 def is_frame(X: Any) -> bool:
     """Whether X, of Dask, has partitions of pandas."""
     return hasattr(X, "map_partitions")
@@ -29,7 +42,7 @@ def is_frame(X: Any) -> bool:
 def points_of(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
     """X as something that ``dfeas.solve`` takes; the number of features is checked, or remembered with ``reset``."""
     if not is_dask(X):
-        return validate_data(estimator, X, dtype=[np.float64, np.float32], reset=reset)
+        return validate_data(estimator, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
     columns = list(X.columns) if is_frame(X) else None
     array = X.to_dask_array(lengths=True) if is_frame(X) else X
     if array.ndim != 2:

@@ -8,9 +8,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.errors import DfeasError
-from dfeas.estimators.classifier import Classifier
-from dfeas.estimators.collections import Floats
+from dfeas.estimators.classifier import Classifier, value_errors
+from dfeas.estimators.collections import Floats, filled
 from dfeas.kernels import Kernel
 from dfeas.kernels.matrix import Matrix
 from dfeas.kernels.select import scores
@@ -70,20 +69,15 @@ class KernelSeparator(Classifier):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Decide for points (n, m) of NumPy, pandas or Dask, and labels (n,)."""
+        """Decide for points (n, m) of NumPy, pandas or Dask, or of SciPy sparse, which are made dense, and labels (n,)."""
         points, index = self._labelled(X, y)
+        points = filled(points)
         problems = self._problems(index)
         options = {name: value for name, value in self.get_params().items() if name != "verbose"}
-        try:
-            self.results_ = [solve(points, labels, progress=self.verbose, **options) for labels in problems]
-        except DfeasError as error:
-            raise ValueError(str(error)) from None
+        with value_errors():
+            self._decided([solve(points, labels, progress=self.verbose, **options) for labels in problems])
         function = self.kernel if callable(self.kernel) else None
         self._kernel = Kernel.from_text(json.dumps(self.results_[0].kernel), function)
-        self.verdicts_ = [found.verdict for found in self.results_]
-        self.separable_ = all(verdict == "feasible" for verdict in self.verdicts_)
-        self.margin_ = np.array([found.margin_lower for found in self.results_])
-        self.n_iter_ = max(1, *(found.iterations for found in self.results_))
         self.support_, self.dual_coef_, self.support_vectors_ = [], [], []
         for found, labels in zip(self.results_, problems, strict=True):
             support, weights = found.support, found.weights
@@ -107,9 +101,9 @@ class KernelSeparator(Classifier):
         weights = 2 * np.maximum(0.0, 1 - rows.scores(w))
         return support[weights > 0], weights[weights > 0]
 
-    def _scores(self, points: NDArray[Any]) -> Floats:
-        found = np.zeros((len(points), len(self.results_)))
-        wide = np.ascontiguousarray(points, np.float64)
+    def _scores(self, points: Any) -> Floats:
+        wide = np.ascontiguousarray(filled(points), np.float64)
+        found = np.zeros((len(wide), len(self.results_)))
         for i, (amount, rows) in enumerate(zip(self.dual_coef_, self.support_vectors_, strict=True)):
             found[:, i] = scores(self._kernel, rows, amount, wide, False)
         return found

@@ -11,8 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
-from dfeas.errors import DfeasError
-from dfeas.estimators.classifier import LinearClassifier
+from dfeas.estimators.classifier import LinearClassifier, value_errors
 from dfeas.estimators.collections import Floats, values_of
 from dfeas.soft_margin import soft_margin
 from dfeas.soft_margin_result import SoftMarginResult
@@ -23,7 +22,7 @@ class SoftMarginClassifier(LinearClassifier):
 
     def _fitted(self, X: Any, labels: NDArray[Any], **options: Any) -> SoftMarginResult:
         """One problem of two classes. Raises ValueError for what dfeas cannot take; warns when the gap is not reached."""
-        try:
+        with value_errors():
             found = soft_margin(
                 X,
                 labels,
@@ -36,11 +35,17 @@ class SoftMarginClassifier(LinearClassifier):
                 progress=self.verbose,
                 **options,
             )
-        except DfeasError as error:
-            raise ValueError(str(error)) from None
         if not found.success:
             warnings.warn(f"{type(self).__name__}: {found.message}", ConvergenceWarning, stacklevel=3)
         return found
+
+    def _taken(self, results: list[SoftMarginResult], fit: int = 0) -> Self:
+        """Take the results of all problems, and of each the fit at this place."""
+        self.results_ = results
+        self.n_iter_ = max([1, *(found.iterations for found in results)])
+        self.gap_ = np.array([found.fits[fit].gap for found in results])
+        self.objective_ = np.array([found.fits[fit].objective for found in results])
+        return self._set([found.path[fit] for found in results], self.fit_intercept)
 
     def _point_weights(self, index: NDArray[np.int64], sample_weight: Any) -> Floats | None:
         """(n,) of class times point; None when all are 1."""
@@ -101,20 +106,18 @@ class LinearSVC(SoftMarginClassifier):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to points (n, m) of NumPy, pandas or Dask, and labels (n,); weights (n,) multiply losses."""
+        """Fit to points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,); weights (n,) multiply losses."""
         starts = self._starts()
         points, index = self._labelled(X, y)
         weight, problems = self._point_weights(index, sample_weight), self._problems(index)
         width = self.n_features_in_ + bool(self.fit_intercept)
         known = len(starts) == len(problems) and starts[0].shape == (width,)
-        self.results_ = [
-            self._fitted(points, labels, C=self.C, weights=weight, start=start)
-            for labels, start in zip(problems, starts if known else [None] * len(problems), strict=True)
-        ]
-        self.n_iter_ = max(1, *(found.iterations for found in self.results_))
-        self.gap_ = np.array([found.gap for found in self.results_])
-        self.objective_ = np.array([found.objective for found in self.results_])
-        return self._set([found.y for found in self.results_], self.fit_intercept)
+        return self._taken(
+            [
+                self._fitted(points, labels, C=self.C, weights=weight, start=start)
+                for labels, start in zip(problems, starts if known else [None] * len(problems), strict=True)
+            ]
+        )
 
     def _starts(self) -> list[Floats]:
         """The hyperplanes of the last fit, if this one goes on from there."""

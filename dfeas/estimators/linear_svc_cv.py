@@ -53,16 +53,12 @@ class LinearSVCCV(SoftMarginClassifier):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Choose C, and fit with it to points (n, m) of NumPy, pandas or Dask, and labels (n,)."""
+        """Choose C, and fit with it to points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,)."""
         points, index = self._labelled(X, y)
         weight, folds = self._point_weights(index, sample_weight), min(self.folds, len(index))
         options = {"C": list(self.Cs), "folds": folds, "weights": weight, "seed": self.seed}
-        self.results_ = [self._fitted(points, labels, **options) for labels in self._problems(index)]
-        self.errors_ = np.mean([[entry.error for entry in found.validation] for found in self.results_], axis=0)
+        results = [self._fitted(points, labels, **options) for labels in self._problems(index)]
+        self.errors_ = np.mean([[entry.error for entry in found.validation] for found in results], axis=0)
         chosen = int(np.argmin(self.errors_))
-        self.C_ = self.results_[0].validation[chosen].C
-        self.n_iter_ = max(1, *(found.iterations for found in self.results_))
-        place = chosen * (1 + folds)
-        self.gap_ = np.array([found.fits[place].gap for found in self.results_])
-        self.objective_ = np.array([found.fits[place].objective for found in self.results_])
-        return self._set([found.path[place] for found in self.results_], self.fit_intercept)
+        self.C_ = results[0].validation[chosen].C
+        return self._taken(results, chosen * (1 + folds))

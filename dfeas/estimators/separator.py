@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from dfeas.errors import DfeasError
-from dfeas.estimators.classifier import LinearClassifier
-from dfeas.estimators.collections import Floats
+from dfeas.estimators.classifier import LinearClassifier, value_errors
+from dfeas.estimators.collections import Floats, below
+from dfeas.one_vs_rest import OneVsRest
 from dfeas.result import Result
 from dfeas.soft_margin import soft_margin
 from dfeas.solving import solve
@@ -31,7 +31,8 @@ class Separator(LinearClassifier):
     ----------
     separable_ : whether all classes are separated, each from the rest (two: from each other).
     verdicts_, margin_ (k,) lower ends of the best margins, coef_ (k, m), intercept_ (k,), classes_, n_iter_,
-    results_ (k) of ``dfeas.solve``, with certificates in ``evidence`` and points in ``conflicts``.
+    results_ (k) of ``dfeas.solve``, with certificates in ``evidence`` and points in ``conflicts``; after ``partial_fit``
+    verdicts, margins and results are those of the classes that it has seen. More than two classes share the reads.
     """
 
     def __init__(
@@ -56,16 +57,16 @@ class Separator(LinearClassifier):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Decide for points (n, m) of NumPy, pandas or Dask, and labels (n,)."""
+        """Decide for points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,)."""
         points, index = self._labelled(X, y)
-        self._seen: tuple[NDArray[Any], NDArray[Any]] | None = None
-        return self._decided(points, index)
+        self._seen: tuple[Any, NDArray[Any]] | None = None
+        return self._separated(points, index)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Append points in memory to those of earlier calls; solve again only if one is on the wrong side of its hyperplane."""
         before = getattr(self, "_seen", None)
         first = before is None
-        points = validate_data(self, X, dtype=np.float64, reset=first)
+        points = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=first)
         labels = column_or_1d(y)
         if first:
             self.classes_ = np.unique(labels if classes is None else classes)
@@ -75,58 +76,43 @@ class Separator(LinearClassifier):
         if (index == len(self.classes_)).any() or (self.classes_[index] != labels).any():
             raise ValueError(f"y has classes that are not among {self.classes_}")
         if before is not None:
-            points, index = np.vstack([before[0], points]), np.append(before[1], index)
+            points, index = below(before[0], points), np.append(before[1], index)
         self._seen = points, index
-        if len(np.unique(index)) < 2:
-            return self._of_one_class(int(index[0]))
         if before is not None and self.results_ and self.separable_:
             scores = self._scores(points[len(before[0]) :])
             signs = np.stack([signed[-len(scores) :] for signed in self._problems(index)], axis=1)
             if (scores * signs > 0).all():
                 return self
-        return self._decided(points, index)
+        return self._separated(points, index)
 
-    def _of_one_class(self, only: int) -> Self:
-        """Nothing is to be separated yet: everything is of the class with this index."""
-        self.separable_, self.verdicts_, self.n_iter_ = True, list[str](), 1
-        self.results_ = list[Result]()
-        rows = []
-        for k in [1] if len(self.classes_) == 2 else range(len(self.classes_)):
-            y = np.zeros(self.n_features_in_ + 1)
-            y[-1] = 1.0 if k == only else -1.0
-            rows.append(y)
-        self.margin_ = np.zeros(len(rows))
-        return self._set(rows, True)
+    def _separated(self, points: Any, index: NDArray[np.int64]) -> Self:
+        found = self._solved(points, index)
+        self._decided(list(found.values()))
+        Y = [self._direction(found.get(k), points, index, k) for k in self._positive]
+        return self._set(Y, True)
 
-    def _decided(self, points: Any, index: NDArray[np.int64]) -> Self:
-        problems = self._problems(index)
-        self.results_ = [self._solved(points, labels) for labels in problems]
-        self.verdicts_ = [found.verdict for found in self.results_]
-        self.separable_ = all(verdict == "feasible" for verdict in self.verdicts_)
-        self.margin_ = np.array([found.margin_lower for found in self.results_])
-        self.n_iter_ = max(1, *(found.iterations for found in self.results_))
-        both = zip(self.results_, problems, strict=True)
-        return self._set([self._direction(found, points, labels) for found, labels in both], self.fit_intercept)
+    def _solved(self, points: Any, index: NDArray[np.int64]) -> dict[int, Result]:
+        """The results of all classes that there are, of two of the positive one; none where all points are of one class."""
+        if (index == index[0]).all():
+            return {}
+        options = {name: value for name, value in self.get_params().items() if name not in ("fit_intercept", "verbose")}
+        options |= {"intercept": self.fit_intercept, "progress": self.verbose}
+        with value_errors():
+            if len(self.classes_) == 2:
+                return {1: solve(points, self._problems(index)[0], **options)}
+            found = solve(points, index, one_vs_rest=True, **options)
+        assert isinstance(found, OneVsRest), "what one_vs_rest returns"
+        return {int(name): result for name, result in found.results.items()}
 
-    def _solved(self, points: Any, labels: NDArray[Any]) -> Result:
-        try:
-            return solve(
-                points,
-                labels,
-                method=self.method,
-                eps=self.eps,
-                margin_tolerance=self.margin_tolerance,
-                intercept=self.fit_intercept,
-                memory=self.memory,
-                max_passes=self.max_passes,
-                time_limit=self.time_limit,
-                progress=self.verbose,
-            )
-        except DfeasError as error:
-            raise ValueError(str(error)) from None
-
-    def _direction(self, found: Result, points: Any, labels: NDArray[Any]) -> Floats:
-        """The separator, or a soft margin."""
-        if found.verdict == "feasible" and found.y is not None:
-            return found.y
-        return soft_margin(points, labels, loss="squared_hinge", intercept=self.fit_intercept, memory=self.memory).y
+    def _direction(self, found: Result | None, points: Any, index: NDArray[np.int64], k: int) -> Floats:
+        """The separator (m+1,) of class k, or a soft margin; where there is nothing to separate, what all points are."""
+        y = np.zeros(self.n_features_in_ + 1)
+        width = self.n_features_in_ + bool(self.fit_intercept)
+        if found is None:
+            y[-1] = 1.0 if index[0] == k else -1.0 if len(self.classes_) == 2 else -np.inf  # of many it is not chosen yet
+        elif found.verdict == "feasible" and found.y is not None:
+            y[:width] = found.y
+        else:
+            labels = np.where(index == k, 1, -1)
+            y[:width] = soft_margin(points, labels, loss="squared_hinge", intercept=self.fit_intercept, memory=self.memory).y
+        return y

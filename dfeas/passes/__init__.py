@@ -5,6 +5,7 @@ from dfeas.passes.classes import OfClass, OfClasses, of_class, together
 from dfeas.passes.columns import Columns
 from dfeas.passes.gram import Gram, GramAnswer
 from dfeas.passes.histogram import Counts, Histogram
+from dfeas.passes.moments import Moments, MomentsAnswer
 from dfeas.passes.online import Online, OnlineAnswer
 from dfeas.passes.project import Combine, CombineAnswer, Excess, ExcessAnswer, Positive, Shift, ShiftAnswer
 from dfeas.passes.protocol import (
@@ -45,6 +46,8 @@ __all__ = [
     "Histogram",
     "InCompany",
     "Keeps",
+    "Moments",
+    "MomentsAnswer",
     "OfClass",
     "OfClasses",
     "OnPairs",

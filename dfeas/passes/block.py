@@ -1,6 +1,7 @@
 """A block: consecutive points with their labels and norms, seen as signed unit columns.
 
-Row j of ``points`` is point x_j. The column of the mathematics is a_j = l_j x_j / |x_j|; it is never stored.
+Row j of ``points`` is point x_j. The column of the mathematics is a_j = l_j x_j / |x_j|; it is never stored. Where points are
+not normalised it is l_j x_j / max |x|: no column is longer than 1, which is all that methods need.
 With ``intercept`` every point has one more feature, equal to 1, which is never stored either.
 """
 
@@ -58,10 +59,13 @@ class Sides:
     label: NDArray[Any]  # (b,) -1 or +1; of several classes codes, and ``against`` makes signs of them; of cones codes, too
     norm: Floats  # (b,) Euclidean norms of the stored points, without the intercept
     intercept: bool = False
+    length: float | None = None  # what all points are divided by; None: each by its own length
 
     def lengths(self, rows: Indices | slice = slice(None)) -> Floats:
-        """|x_j| (r,) of the given rows, with the intercept."""
+        """What the given rows (r,) are divided by: |x_j| with the intercept, or one length for all."""
         norm = self.norm[rows]
+        if self.length is not None:
+            return np.full(len(norm), self.length)
         return np.hypot(norm, 1.0) if self.intercept else norm
 
     def scale(self, rows: Indices | slice = slice(None)) -> Floats:
@@ -81,17 +85,19 @@ class Sides:
     def moderate(self) -> bool:
         """Whether products in float32 with entries of at most 1 neither overflow nor underflow."""
         least, greatest = _SINGLE_NORMS
+        if self.length is not None and not least <= self.length <= greatest:
+            return False
         return bool(self.norm.min(initial=least) >= least and self.norm.max(initial=greatest) <= greatest)
 
     def against(self, code: int) -> Sides:
         """One class, whose label is ``code``, against the rest."""
-        found = Sides(against(self.label, code), self.norm, self.intercept)
+        found = Sides(against(self.label, code), self.norm, self.intercept, self.length)
         vars(found)["moderate"] = self.moderate  # norms are the same
         return found
 
     def copy(self) -> Sides:
         """The same in memory of its own."""
-        return Sides(self.label.copy(), self.norm.copy(), self.intercept)
+        return Sides(self.label.copy(), self.norm.copy(), self.intercept, self.length)
 
     @property
     def nbytes(self) -> int:
@@ -197,7 +203,9 @@ class Block:
         wide: Floats = dense(self.points[row : row + 1])[0]
         if self.intercept:
             wide = np.append(wide, 1.0)
-        length = hypot(self.norm[row], 1.0) if self.intercept else float(self.norm[row])
+        length = self.sides.length
+        if length is None:
+            length = hypot(self.norm[row], 1.0) if self.intercept else float(self.norm[row])
         wide *= self.label[row] / length if length > 0 else 0.0
         return wide
 

@@ -16,18 +16,20 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dfeas.passes.block import Block, Floats, Indices
 from dfeas.passes.columns import Columns
 from dfeas.passes.counted import Counted
-from dfeas.passes.seen import Seen
+from dfeas.passes.points import add_combinations, in_type
+from dfeas.passes.seen import Directions, Seen
 
 
 class Kept(NamedTuple):
     """Points near a margin."""
 
     distance: Floats  # (r,) to the nearest margin, |1 - s_j| / |x_j|
-    score: Floats  # (r, near) s_j
+    short: NDArray[np.bool_]  # (near, r) s_j < 1
     columns: Columns  # with labels for factors
 
 
@@ -69,29 +71,34 @@ class Hinge:
 
     def scan(self, block: Block) -> HingePartial:
         """Sums of one block, tile by tile; each tile keeps its share of the quota."""
-        (m, k), near = self.Y.shape, self.near
-        sums = HingePartial(
-            np.zeros(k), np.zeros(k, np.int64), np.zeros(k), np.zeros(k), np.zeros((near, m)), np.zeros(near), ()
-        )
-        kept, total = [], sums.total
-        for tile in block.tiles():
-            seen = Seen.of(block, tile, self.Y, self.counted)
-            seen.add(sums.loss, sums.support, sums.tested, sums.wrong, np.maximum(seen.slack, 0.0))
+        (m, k), near, C = self.Y.shape, self.near, self.counted.C
+        directions = Directions.of(self.Y, self.counted)
+        loss, support, tested, wrong = np.zeros(k), np.zeros(k, np.int64), np.zeros(k), np.zeros(k)
+        rest, total, kept = np.zeros((near, m)), np.zeros(near), []
+        for run in directions.runs(block):
+            seen = Seen.of(block, run, directions)
+            loss += C * seen.sums(np.maximum(seen.slack, 0.0))
+            support += seen.support()
+            tests, missed = seen.tested()
+            tested += tests
+            wrong += missed
             if not near:
                 continue
-            slack, size = seen.slack[:, :near], tile.stop - tile.start
-            amount = (slack > 0) * seen.weight[:, None] * self.counted.C[:near]
-            if seen.out is not None:
-                amount[seen.out[:, :near]] = 0.0
-            distance = seen.distance(near, block.sides.lengths(tile))
+            size = run.stop - run.start
+            distance = seen.distance(near, block.sides.lengths(run))
             rows = _nearest(distance, min(self.cap, -(-self.quota * size // block.size)))
+            short = seen.slack > 0
             if len(rows):
-                amount[rows] = 0.0
-                columns = Columns.of(block, tile.start + rows, unit=False)
-                kept.append(Kept(distance[rows], 1 - slack[rows], columns))
-            total += amount.sum(axis=0)
-            sums.rest[:] += (amount * seen.label[:, None]).T @ seen.points
-        return self._within(HingePartial(sums.loss, sums.support, sums.tested, sums.wrong, sums.rest, total, tuple(kept)))
+                columns = Columns.of(block, run.start + rows, unit=False)
+                kept.append(Kept(distance[rows], short[directions.which[:near]][:, rows], columns))
+            if len(rows) < size:
+                amount = seen.amounts(short, near)
+                amount[:, rows] = 0.0
+                total += amount.sum(axis=1)
+                seen.add_pull(rest, amount)
+        total *= C[:near]
+        rest *= C[:near, None]
+        return self._within(HingePartial(loss, support, tested, wrong, rest, total, tuple(kept)))
 
     def merge(self, first: HingePartial, second: HingePartial) -> HingePartial:
         """Add, and keep the ``cap`` nearest of both."""
@@ -127,14 +134,13 @@ class Hinge:
         for part, mask in zip(kept, np.split(stays, edges), strict=True):
             gone = part.columns.take(~mask)
             if len(gone):
-                cost = self.counted.costs(gone.index, gone.scale)[:, : self.near]
-                amount = np.where(part.score[~mask] < 1, cost, 0.0)
-                total += amount.sum(axis=0)
-                rest += (amount * gone.scale[:, None]).T @ gone.points.astype(np.float64)
+                amount = self.counted.costs(gone.index, gone.scale)[:, : self.near].T * part.short[:, ~mask]
+                total += amount.sum(axis=1)
+                add_combinations(rest, amount * gone.scale, in_type(gone.points, np.float64))
             if mask.all():
                 left.append(part)
             elif mask.any():
-                left.append(Kept(part.distance[mask], part.score[mask], part.columns.take(mask)))
+                left.append(Kept(part.distance[mask], part.short[:, mask], part.columns.take(mask)))
         return HingePartial(partial.loss, partial.support, partial.tested, partial.wrong, rest, total, tuple(left))
 
 

@@ -37,7 +37,7 @@ CONVERTED = 1 << 20
 """Entries that are converted at a time, at most."""
 
 SQUARED = 1 << 14
-"""Entries whose float64 stay in cache until they are squared: half the time of a whole block."""
+"""Entries whose float64 stay in cache until they are squared or summed: half the time of a whole block, or less."""
 
 _converted = local()  # a buffer for each thread: fresh memory for each tile would cost as much as the product
 
@@ -148,14 +148,34 @@ def dots(points: Points, y: Floats) -> Floats:
     """Products (b,) with y (m,) in float64, each by one fixed order of summation."""
     if not is_dense(points):
         return np.asarray(csr.astype(points, np.float64) @ y)
-    return np.asarray((points.astype(np.float64) * y).sum(axis=1))
+    rows = max(1, SQUARED // points.shape[1])
+    found, held = np.empty(len(points)), np.empty((min(rows, len(points)), points.shape[1]))
+    for first in range(0, len(points), rows):
+        some = points[first : first + rows]
+        products = np.multiply(some, y, out=held[: len(some)], dtype=np.float64)
+        products.sum(axis=1, out=found[first : first + rows])
+    return found
 
 
 def combined(weights: Floats, points: Points) -> Floats:
-    """sum_j weights_j x_j (m,), in float64."""
+    """sum_j weights_j x_j (m,), or (k, m) of weights (k, b), in float64."""
     if is_dense(points):
         return np.asarray(weights @ points)
-    return np.asarray(csr.transposed(csr.astype(points, np.float64)) @ weights)
+    return np.asarray((csr.transposed(csr.astype(points, np.float64)) @ weights.T).T)
+
+
+def moments(points: Tile, weights: Floats) -> Floats:
+    """sum_j weights_j x_j x_j' (m, m), in the precision of the points."""
+    if isinstance(points, np.ndarray):
+        return np.asarray(points.T @ (points * weights[:, None]))
+    return csr.product(csr.transposed(points), times_rows(points, weights))
+
+
+def products(points: Tile) -> Floats:
+    """x_i'x_j (t, t) of all pairs, in the precision of the points."""
+    if isinstance(points, np.ndarray):
+        return np.asarray(points @ points.T)
+    return csr.product(points, csr.transposed(points))
 
 
 def dense(points: Points) -> Floats:

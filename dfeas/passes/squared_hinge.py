@@ -12,7 +12,7 @@ import numpy as np
 
 from dfeas.passes.block import Block, Floats, Indices
 from dfeas.passes.counted import Counted
-from dfeas.passes.seen import Seen
+from dfeas.passes.seen import Directions, Seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +45,27 @@ class SquaredHinge:
         found = SquaredHingeAnswer(
             np.zeros(k), np.zeros(k, np.int64), np.zeros(k), np.zeros(k), np.zeros(near), np.zeros((near, m)), np.zeros(shape)
         )
-        for tile in block.tiles():
-            seen = Seen.of(block, tile, self.Y, self.counted)
+        directions, C = Directions.of(self.Y, self.counted), self.counted.C
+        for run in directions.runs(block):
+            seen = Seen.of(block, run, directions)
             short = np.maximum(seen.slack, 0.0)
-            seen.add(found.loss, found.support, found.tested, found.wrong, short * short)
-            short = short[:, :near] * seen.weight[:, None] * self.counted.C[:near]
-            if seen.out is not None:
-                short[seen.out[:, :near]] = 0.0
-            found.total[:] += short.sum(axis=0)
-            found.pull[:] += (short * seen.label[:, None]).T @ seen.points
-            for i in range(near if self.matrix else 0):
-                rows = np.flatnonzero(short[:, i])
-                points = seen.points[rows]
-                found.curvature[i] += points.T @ (points * (self.counted.C[i] * seen.weight[rows, None]))
-            if self.along is not None:
-                inner = (seen.points @ self.along) * (short > 0) * seen.weight[:, None] * self.counted.C[:near]
-                found.curvature[:] += inner.T @ seen.points
+            found.loss[:] += C * seen.sums(short * short)
+            found.support[:] += seen.support()
+            tested, wrong = seen.tested()
+            found.tested[:] += tested
+            found.wrong[:] += wrong
+            if self.matrix:
+                seen.add_curvature(found.curvature)
+            elif self.along is not None:
+                active = seen.amounts(short > 0, near)
+                seen.add_pull(found.curvature, active * seen.along(self.along) * seen.label)  # the label twice: none
+            amount = seen.amounts(short, near)
+            found.total[:] += amount.sum(axis=1)
+            seen.add_pull(found.pull, amount)
+        found.total[:] *= C[:near]
+        found.pull[:] *= C[:near, None]
+        if found.curvature.size:
+            found.curvature[:] = (found.curvature.T * C[:near]).T
         return found
 
     def merge(self, first: SquaredHingeAnswer, second: SquaredHingeAnswer) -> SquaredHingeAnswer:

@@ -8,7 +8,8 @@ import numpy as np
 
 from dfeas.passes.block import Block, Floats
 from dfeas.passes.counted import Counted
-from dfeas.passes.points import dense
+from dfeas.passes.points import combined, tile
+from dfeas.passes.seen import seen_along
 
 BATCH = 64
 """Points of a step."""
@@ -40,21 +41,21 @@ class Stochastic:
     def step(self, carry: StochasticCarry, block: Block) -> StochasticCarry:
         """One block: w <- (1 - b/T) w + (n/T) sum c_j l_j x_j over those of b points that are short of the margin at w."""
         pull, total, seen, mean = carry.pull.copy(), carry.total, carry.seen, carry.mean.copy()
-        for tile in block.tiles():
-            points = dense(block.points[tile])
-            if block.intercept:
-                points = np.hstack([points, np.ones((len(points), 1))])
-            points *= block.label[tile][:, None]
-            index = np.arange(block.start + tile.start, block.start + tile.stop)
-            cost = self.counted.costs(index, block.label[tile])[:, 0]
-            for first in range(0, len(points), BATCH):
-                rows = points[first : first + BATCH]
+        m = block.points.shape[1]
+        for rows in block.tiles():
+            points, label = block.tile(rows, False), block.label[rows].astype(np.float64)
+            cost = self.counted.costs(np.arange(block.start + rows.start, block.start + rows.stop), label)[:, 0]
+            for first in range(0, len(label), BATCH):
+                some = slice(first, first + BATCH)
+                batch, sign = tile(points, some, False), label[some]
                 scale = self.n / seen if seen else 0.0
-                short = cost[first : first + BATCH] * (rows @ pull * scale < 1)
-                pull += short @ rows
+                score = sign * seen_along(batch, pull[:, None], block.intercept)[0]
+                short = cost[some] * (score * scale < 1)
+                pull[:m] += combined(short * sign, batch)
+                pull[m:] += short @ sign
                 total += float(short.sum())
-                seen += len(rows)
-                mean += pull * (len(rows) * self.n / seen)
+                seen += len(sign)
+                mean += pull * (len(sign) * self.n / seen)
         return StochasticCarry(pull, total, seen, mean)
 
     def finish(self, carry: StochasticCarry) -> StochasticCarry:

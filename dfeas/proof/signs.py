@@ -19,6 +19,8 @@ UP = 1 + 2.0**-45
 SPLIT = 2.0**27 + 1
 LARGE = 1e140
 """Magnitudes below this are split and multiplied without overflow."""
+SMALL = 2.0**-900
+"""Products above this have errors that do not underflow."""
 PIECE = 100_000
 """Entries that are integers at a time."""
 
@@ -62,6 +64,18 @@ def compensated(points: Floats, y: Floats) -> tuple[Floats, Floats]:
     sizes = np.abs(points).max(axis=1, initial=0.0)
     safe = (sizes < LARGE) & (np.abs(y).max() < LARGE) & np.isfinite(score)
     return score, np.where(safe, bound, np.inf)
+
+
+def products(first: Floats, second: Floats) -> tuple[Floats, Floats] | None:
+    """Products (m,) as pairs of floats whose sums they are exactly; None where one under- or overflows."""
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        product = first * second
+        (high, low), (other, lower) = _halves(first), _halves(second)
+        error = low * lower - (((product - high * other) - low * other) - high * lower)
+    sizes = np.abs(product)
+    zero = (first == 0) | (second == 0)
+    safe = zero | ((sizes > SMALL) & (np.abs(first) < LARGE) & (np.abs(second) < LARGE))
+    return (product, np.where(zero, 0.0, error)) if safe.all() else None
 
 
 def _halves(values: Any) -> tuple[Any, Any]:

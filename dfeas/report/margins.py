@@ -15,7 +15,7 @@ from dfeas.memory import parse_bytes, threads_that_fit
 from dfeas.passes import Counts, Histogram, Survey, Together
 from dfeas.report.runs import Run
 from dfeas.store import Dataset, open_source, source_of
-from dfeas.store.layout import fingerprint
+from dfeas.store.layout import fingerprint, seen_fingerprint
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,9 @@ def _read(runs: Sequence[Run], memory: str | int) -> dict[str, Margins | str]:
     """Margins of runs on one source."""
     data = runs[0].values["data"]
     dataset = open_source(source_of(data))
+    stored = dataset.stored or dataset
+    if stored.header is None and dataset.stored is not None:
+        return {run.name: "The distances of the points are not shown: the run was on features of an array." for run in runs}
     fitting = [run for run in runs if _may_be_of(run, dataset)]
     found: dict[str, Margins | str] = {run.name: _other(dataset) for run in runs}
     if not fitting:
@@ -69,7 +72,7 @@ def _read(runs: Sequence[Run], memory: str | int) -> dict[str, Margins | str]:
     engine = LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))
     questions = tuple(Histogram(run.certificate.y) for run in fitting if run.certificate is not None)
     # checksums of a dataset of ours are compared as it is read; those of a foreign array are taken on the same read
-    surveys = (Survey(),) if dataset.header is None else ()
+    surveys = (Survey(),) if stored.header is None else ()
     try:
         answers = engine.run(Together((*questions, *surveys)))
     finally:
@@ -78,6 +81,7 @@ def _read(runs: Sequence[Run], memory: str | int) -> dict[str, Margins | str]:
     if surveys:
         checksums = np.array([c[1:] for c in answers[-1].checksums], np.uint32)
         mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.block_rows, checksums)
+        mark = seen_fingerprint(mark, dataset.view)
     negative, positive = dataset.classes or ("-1", "+1")
     for run, counts in zip(fitting, answers, strict=False):
         if run.values["fingerprint"] == mark:
@@ -88,7 +92,7 @@ def _read(runs: Sequence[Run], memory: str | int) -> dict[str, Margins | str]:
 def _may_be_of(run: Run, dataset: Dataset) -> bool:
     """Whether the data can be that of the run, before it is read."""
     y = run.certificate.y if run.certificate is not None else np.empty(0)
-    same = dataset.header is None or dataset.fingerprint == run.values["fingerprint"]
+    same = (dataset.stored or dataset).header is None or dataset.fingerprint == run.values["fingerprint"]
     return y.shape == (dataset.dimension,) and same and dataset.n == run.values["n"]
 
 

@@ -1,23 +1,17 @@
-"""The page: one HTML file that loads nothing, neither scripts nor fonts nor pictures."""
+"""The page about runs that look for a verdict."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 
 from dfeas.report import plots
 from dfeas.report.compare import COLUMNS, WORDS, cells, row, warning
+from dfeas.report.document import document
 from dfeas.report.drawing import FLOOR, data_uri, style
 from dfeas.report.margins import Margins
 from dfeas.report.markup import Html, element, joined
 from dfeas.report.runs import Run
 from dfeas.report.section import picture, section
-from dfeas.version import __version__
-
-GENERATOR = "dfeas report"
-"""Content of the generator tag, by which a page of ours is known."""
-
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
 def page(runs: Sequence[Run], margins: Mapping[str, Margins | str]) -> str:
@@ -27,18 +21,7 @@ def page(runs: Sequence[Run], margins: Mapping[str, Margins | str]) -> str:
     with style():
         parts = [_comparison(runs)] if many else []
         parts += [section(run, margins.get(run.name), f"run-{i}") for i, run in enumerate(runs, 1)]
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", name="generator", content=GENERATOR),
-        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("title", f"dfeas: {title}"),
-        element("style", Html(files("dfeas.report").joinpath("page.css").read_text())),
-    )
-    footer = element("footer", f"Written by dfeas {__version__}.")
-    main = element("main", element("h1", f"dfeas report: {title}"), joined(*parts), footer)
-    return f"<!DOCTYPE html>\n{element('html', head, element('body', main), lang='en')}\n"
+    return document(title, *parts)
 
 
 def _comparison(runs: Sequence[Run]) -> Html:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dfeas.certificate import Certificate
 from dfeas.certificate import load as load_certificate
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.result import CERTIFICATE, RESULT, TRACE, classes_of, load_result
 from dfeas.termination import Record
+
+R = TypeVar("R")
 
 _NUMBERS = ("m", "n", "margin_lower", "margin_upper", "eps", "passes", "reads", "iterations", "bytes_read", "seconds")
 _TEXTS = ("verdict", "stopped", "proof", "method", "why", "fingerprint", "message")
@@ -73,7 +75,7 @@ def load_values(folder: Path) -> dict[str, Any]:
 def load_run(name: str, folder: Path) -> Run:
     """A run with all of its files; raises CorruptDataError when one is missing or damaged."""
     values = load_values(folder)
-    records, notes = _read_trace(folder / TRACE)
+    records, notes = read_trace(folder / TRACE, _record)
     certificate = load_certificate(folder / CERTIFICATE) if (folder / CERTIFICATE).exists() else None
     if certificate is not None and certificate.fingerprint != values["fingerprint"]:
         raise CorruptDataError(f"{folder}: {CERTIFICATE} and {RESULT} are of different data")
@@ -82,12 +84,15 @@ def load_run(name: str, folder: Path) -> Run:
     return Run(folder, name, values, records, notes, certificate)
 
 
-def _read_trace(path: Path) -> tuple[tuple[Record, ...], tuple[dict[str, Any], ...]]:
-    """Passes and notes. The last line may be torn, as a killed process leaves it."""
+def read_trace(path: Path, told: Callable[[dict[str, Any]], R]) -> tuple[tuple[R, ...], tuple[dict[str, Any], ...]]:
+    """Passes, as ``told`` reads them, and notes. The last line may be torn, as a killed process leaves it.
+
+    Raises CorruptDataError for a damaged line; ``told`` raises ValueError, LookupError or TypeError for it.
+    """
     if not path.is_file():
         raise CorruptDataError(f"{path}: missing")
     lines = path.read_bytes().split(b"\n")
-    records: list[Record] = []
+    records: list[R] = []
     notes: list[dict[str, Any]] = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -97,7 +102,7 @@ def _read_trace(path: Path) -> tuple[tuple[Record, ...], tuple[dict[str, Any], .
             if not isinstance(event["event"], str):
                 raise TypeError("event is not a text")
             if event["event"] == "pass":
-                records.append(_record(event))
+                records.append(told(event))
             else:
                 notes.append({**event, "text": str(event["text"])})
         except (ValueError, LookupError, TypeError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from dfeas.report import distributions, plots
@@ -31,9 +32,13 @@ _PROOFS = {
 def section(run: Run, margins: Margins | str | None, anchor: str) -> Html:
     """All about a run; ``margins`` are None when it did not end with a separator or a direction."""
     parts = [_headline(run), element("h3", "Key figures"), _facts(run), *_course(run), *_evidence(run, margins)]
-    entries = [element("li", element("span", note["event"]), element("span", note["text"])) for note in run.notes]
-    parts += [element("h3", "Log"), element("ul", *entries, class_="log") if entries else _soft("The trace has no notes.")]
-    return element("section", *parts, id=anchor)
+    return element("section", *parts, *log(run.notes), id=anchor)
+
+
+def log(notes: Sequence[dict[str, Any]]) -> list[Html]:
+    """What was noted between the passes."""
+    entries = [element("li", element("span", note["event"]), element("span", note["text"])) for note in notes]
+    return [element("h3", "Log"), element("ul", *entries, class_="log") if entries else _soft("The trace has no notes.")]
 
 
 def picture(uri: str, title: str, alt: str, caption: str = "") -> Html:
@@ -72,7 +77,7 @@ def _facts(run: Run) -> Html:
     data, tolerance = values["data"], values["margin_tolerance"]
     facts: dict[str, Any] = {
         "method": f"{values['method']} ({values['why']})",
-        "data": "arrays in memory" if data is None else _place(data),
+        "data": "arrays in memory" if data is None else place(data),
         "points": f"{values['n']:,}",
         "features": f"{values['m']:,}{' and an intercept' if values.get('intercept') else ''}",
         "margin bracket": f"{values['margin_lower']:.6g} .. {values['margin_upper']:.6g}",
@@ -92,7 +97,7 @@ def _facts(run: Run) -> Html:
     return element("dl", *rows, class_="facts")
 
 
-def _place(data: dict[str, Any]) -> str:
+def place(data: dict[str, Any]) -> str:
     """Where the data is, and how it was read."""
     more = [f"{name} {data[name]}" for name in ("labels", "positive") if data[name] is not None]
     return ", ".join([str(data["path"]), *more])

@@ -10,6 +10,7 @@ from dfeas.errors import UsageError
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes
 from dfeas.report.margins import NOT_READ, Margins, margins
 from dfeas.report.runs import find_runs, load_run
+from dfeas.result import SOFT_MARGIN, load_result
 from dfeas.store.placing import placed
 
 _TAG = b'<meta name="generator" content="dfeas report">'
@@ -23,7 +24,7 @@ def report(
 
     Parameters
     ----------
-    runs : folders of runs; one that holds runs in its direct subfolders stands for all of them.
+    runs : folders of runs; one that holds runs in its direct subfolders stands for all of them. That of a soft margin alone.
     out : the page; by default ``report.html`` in the folder, when a single one is given. A page of ours is replaced.
     memory : budget in bytes for reading the data.
     data : whether to read the data once for the distances of the points from the final hyperplane.
@@ -37,12 +38,23 @@ def report(
     if find_spec("matplotlib") is None:
         raise UsageError("dfeas report needs matplotlib: pip install 'dfeas[report]'")
     budget = parse_bytes(memory)
-    found = [load_run(name, folder) for name, folder in find_runs(runs).items()]
+    folders = find_runs(runs)
+    if len(folders) == 1:
+        (folder,) = folders.values()
+        values = load_result(folder, soft=True)
+        if values.get("kind") == SOFT_MARGIN:
+            from dfeas.report.soft_page import soft_page
+
+            return _written(_target(runs, out), soft_page(folder, values))
+    found = [load_run(name, folder) for name, folder in folders.items()]
     target = _target(runs, out)
     distances: dict[str, Margins | str] = margins(found, budget) if data else {run.name: NOT_READ for run in found}
     from dfeas.report.page import page
 
-    text = page(found, distances)
+    return _written(target, page(found, distances))
+
+
+def _written(target: Path, text: str) -> Path:
     with placed(target) as file:
         file.write(text.encode())
     return target

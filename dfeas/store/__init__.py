@@ -3,5 +3,20 @@
 from dfeas.store.across import View
 from dfeas.store.dataset import Dataset
 from dfeas.store.opening import Source, for_checker, from_arrays, open_source, seen_across, seen_from, source_of
+from dfeas.store.transform import SCALES, Transform
+from dfeas.store.transformed import transformed
 
-__all__ = ["Dataset", "Source", "View", "for_checker", "from_arrays", "open_source", "seen_across", "seen_from", "source_of"]
+__all__ = [
+    "SCALES",
+    "Dataset",
+    "Source",
+    "Transform",
+    "View",
+    "for_checker",
+    "from_arrays",
+    "open_source",
+    "seen_across",
+    "seen_from",
+    "source_of",
+    "transformed",
+]

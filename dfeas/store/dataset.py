@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,13 +16,14 @@ from numpy.typing import NDArray
 from dfeas.errors import CorruptDataError
 from dfeas.passes.block import Block, Points, Sides, against, norms
 from dfeas.passes.points import is_dense, nbytes, placed_in
-from dfeas.passes.survey import checksum
+from dfeas.passes.survey import Summary, checksum
 from dfeas.store.cache import BlockCache
 from dfeas.store.cone_table import ConeTable
 from dfeas.store.labels import place_of
 from dfeas.store.layout import Header, seen_fingerprint
 from dfeas.store.reading import Buffers, Cost, PointReader, RowReader, SliceReader
 from dfeas.store.sparse import CsrRows, Entries
+from dfeas.store.transform import Transform, said
 
 AHEAD = 8
 """Blocks that the kernel is asked to read ahead."""
@@ -54,6 +54,10 @@ class Dataset:
     classes: tuple[str, ...] = ()  # (negative, positive), or all in the order of their codes; empty without labels
     positive: int | None = None  # the label that counts as +1, all others as -1; None: as they are
     view: str = ""  # what certificates say of it
+    mark: str = ""  # fingerprint of what is stored, where it is seen in another way
+    transform: Transform | None = None  # of the points, if there is one
+    stored: Dataset | None = None  # the points as they are stored, where features are transformed
+    surveyed: tuple[Summary, int] | None = None  # a survey that was made already, and the reads that it took
     numbers: NDArray[np.int64] | None = None  # (n,) of its points in the stores that they were picked from
     intercept: bool = False
     expected: NDArray[np.uint32] | None = None  # (blocks, 3) checksums of X, label, norm; of a survey (blocks, 2), without norm
@@ -84,8 +88,9 @@ class Dataset:
         found = self.apart()
         rest = self.classes[1] if len(self.classes) == 2 else "rest"
         found.positive = self.codes[place]
-        found.view = json.dumps({"positive": self.classes[place]})
-        found.fingerprint = seen_fingerprint(self.fingerprint, found.view) if self.fingerprint else ""
+        found.view = said(self.classes[place], self.transform)
+        found.mark = self.mark or self.fingerprint
+        found.fingerprint = seen_fingerprint(found.mark, found.view) if found.mark else ""
         found.classes = (rest, self.classes[place])
         return found
 
@@ -122,8 +127,13 @@ class Dataset:
 
     @property
     def bytes(self) -> int:
-        """Bytes of all points: what one pass reads."""
+        """Bytes of all points, as passes work on them."""
         return self.n * self.m * self.dtype.itemsize if self.entries is None else self.entries.bytes
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of all points, as they are stored: what one pass reads."""
+        return self.bytes if self.stored is None else self.stored.bytes
 
     @property
     def in_memory(self) -> bool:
@@ -168,9 +178,12 @@ class Dataset:
         else:
             block = self._fetch(index, buffers, None if verified else stamp, keep)
             cost.bytes_read += block.nbytes
+            if self.stored is not None:
+                cost.bytes_read -= block.points.size * (self.dtype.itemsize - self.stored.dtype.itemsize)
         cost.points += block.size
-        if index in self._first:
-            cost.seen = (cost.seen + mark(index, self._first[index])) % 2**64
+        first = (self.stored or self)._first
+        if index in first:
+            cost.seen = (cost.seen + mark(index, first[index])) % 2**64
         return block
 
     def _stamp(self, index: int) -> int:
@@ -197,7 +210,8 @@ class Dataset:
             if unverified is not None:
                 self._verify(index, points, label, norm)
                 self._stamps[index] = unverified
-            sides = Sides(self.signs(label), norm, self.intercept)
+            length = None if self.transform is None else self.transform.length
+            sides = Sides(self.signs(label), norm, self.intercept, length)
             stays = memory is None and self._sides_bytes + sides.nbytes <= self.sides_budget
             if stays or memory is not None:
                 sides = sides.copy()
@@ -221,7 +235,7 @@ class Dataset:
 
     def _verify(self, index: int, points: Points, label: NDArray[Any], norm: NDArray[Any]) -> None:
         """Compare with the checksums of the ingest or of the survey, or else with those of the first touch."""
-        if self.expected is None and self.points.stamp(index) is None:
+        if self.stored is not None or (self.expected is None and self.points.stamp(index) is None):
             return
         arrays = (points, label) if self.header is None else (points, label, norm)
         found = tuple(checksum(array) for array in arrays)
@@ -240,6 +254,8 @@ class Dataset:
 
     def seen(self, blocks: Sequence[int] | None) -> int | None:
         """``Cost.seen`` of a read of some blocks, or of all, as the survey saw them; None where nothing is compared."""
+        if self.stored is not None:
+            return self.stored.seen(blocks)
         if self.header is not None or self.expected is None:
             return None
         if blocks is None:

@@ -40,6 +40,8 @@ from dfeas.store.seen_from import SeenFrom
 from dfeas.store.sparse import CsrRows, Entries, index_size
 from dfeas.store.sparse_opening import ARRAYS as SPARSE_ARRAYS
 from dfeas.store.sparse_opening import open_sparse
+from dfeas.store.transform import Transform
+from dfeas.store.transformed import transformed
 from dfeas.store.zarr2 import is_zarr2, open_zarr2
 
 
@@ -62,6 +64,14 @@ class Source:
     point: tuple[float, ...] | None = None  # the points are seen from there, without labels
     cones: bool = False  # whoever opens it knows what to do with cones
     view: View | None = None  # the points are seen across a subspace
+    transform: Transform | None = None  # of features and lengths
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """What a result keeps of it; ``source_of`` makes it again."""
+        names = ("path", "labels", "positive", "intercept", "point", "many", "also", "mask")
+        transform = None if self.transform is None else self.transform.to_json()
+        return {**{name: getattr(self, name) for name in names}, "transform": transform}
 
 
 def source_of(values: dict[str, Any], cones: bool = False) -> Source:
@@ -69,7 +79,8 @@ def source_of(values: dict[str, Any], cones: bool = False) -> Source:
     point = None if values.get("point") is None else tuple(map(float, values["point"]))
     many, also = bool(values.get("many", False)), tuple(map(str, values.get("also") or ()))
     place = values["path"], values["labels"], values["positive"], values["intercept"]
-    return Source(*place, many, also, values.get("mask"), point=point, cones=cones)
+    transform = None if values.get("transform") is None else Transform.from_json(values["transform"])
+    return Source(*place, many, also, values.get("mask"), point=point, cones=cones, transform=transform)
 
 
 def for_checker(source: Source) -> Source:
@@ -99,7 +110,10 @@ def open_source(source: Source) -> Dataset:
             if source.labels is not None:
                 dataset = _relabelled(dataset, open_labels(place(source.labels)), source)
             _require_same(dataset, source.fingerprint)
-    if source.positive is not None and (source.many or (dataset.header is not None and source.labels is None)):
+    chosen = source.many or (dataset.header is not None and source.labels is None)
+    if source.transform is not None:
+        dataset = transformed(dataset, source.transform)
+    if source.positive is not None and chosen:
         dataset = dataset.against_rest(source.positive)
     if source.point is not None:
         return seen_from(dataset, source.point)
@@ -112,8 +126,9 @@ def _require_plain(source: Source) -> None:
         raise UsageError(
             f"{source.path}: a dataset of cones; solve, resume, verify, race, status and info work on it, this does not"
         )
-    if source.labels is not None or source.positive is not None or source.intercept or source.point is not None:
-        raise UsageError(f"{source.path}: cones have no labels, classes, intercept or hull; leave them out")
+    asked = source.labels, source.positive, source.point, source.transform
+    if source.intercept or any(each is not None for each in asked):
+        raise UsageError(f"{source.path}: cones have no labels, classes, intercept, transform or hull; leave them out")
 
 
 def _picked(source: Source) -> Dataset:
@@ -122,6 +137,8 @@ def _picked(source: Source) -> Dataset:
     plain = Source("", source.labels, chosen, source.intercept, source.many, direct=source.direct, cache_dir=source.cache_dir)
     parts = [open_source(replace(plain, path=path)) for path in (source.path, *source.also)]
     found = picked(parts, None if source.mask is None else open_mask(Path(source.mask)))
+    if source.transform is not None:
+        found = transformed(found, source.transform)
     return found.against_rest(source.positive) if source.many and source.positive is not None else found
 
 

@@ -1,6 +1,7 @@
 """Soft margins: the hyperplane that trades the width of the margin for points on its wrong side. Same protocol as methods."""
 
 from dfeas.svm.hinge import HingeMargin
+from dfeas.svm.memory import least_memory
 from dfeas.svm.problem import Best, Progress, SoftMargin, counted, problems
 from dfeas.svm.sgd import StochasticMargin
 from dfeas.svm.squared_hinge import SquaredHingeMargin
@@ -13,5 +14,6 @@ __all__ = [
     "SquaredHingeMargin",
     "StochasticMargin",
     "counted",
+    "least_memory",
     "problems",
 ]

@@ -25,6 +25,9 @@ from dfeas.workingset.matrix import Floats, Indices
 DIRECT = 4000
 """Largest system that is factorised; beyond it conjugate gradients, by products with the points only."""
 
+DIRECT_SPARSE = 500
+"""The same where points are sparse, and products cost little beside a factorisation."""
+
 COLD, WARM = 0.5, 0.05
 """The first 1/tau is four times this quantile of |1 - b_j'w|: about as many points are not clipped. Fewer with multipliers."""
 NARROWER = 4.0
@@ -37,6 +40,8 @@ SHORTER = 1e-2
 """Factor of the step while none is known that is short enough: where nothing but w itself curves, it may be far too long."""
 STEPS = 200
 """Newton steps in all."""
+WARM_STEPS = 30
+"""The same with multipliers that may be far off; then it begins again at w = 0, where no width is too small."""
 INNER = 12
 """Newton steps for one set of multipliers; none of them need be exact."""
 
@@ -66,12 +71,13 @@ class Band:
             return self._minimised(w, multiplier, gap)
 
     def _minimised(self, w: Floats, multiplier: Floats | None, gap: float) -> BandSolution:
-        run = _Run(self, w, self.cost / 2 if multiplier is None else multiplier, COLD if multiplier is None else WARM)
-        run.inner(gap)
-        while run.best.value - run.best.lower > gap and run.best.steps < STEPS and run.tau * NARROWEST < 1:
-            run.next()
-            run.inner(gap)
-        return run.best
+        if multiplier is None:
+            return _Run(self, w, self.cost / 2, COLD).until(gap, STEPS)
+        warm = _Run(self, w, multiplier, WARM).until(gap, WARM_STEPS)
+        if warm.value - warm.lower <= gap:
+            return warm
+        cold = _Run(self, np.zeros_like(w), self.cost / 2, COLD).until(gap, STEPS)
+        return replace(better(cold, warm), steps=warm.steps + cold.steps)
 
     def value(self, w: Floats, score: Floats) -> float:
         """The function at w, from the scores (r,) there."""
@@ -88,6 +94,14 @@ class _Run:
         self.tau = 1 / max(width, 4 * NARROWEST)
         self.alpha = multiplier
         self.best = BandSolution(w, multiplier, band.value(w, self.score), -np.inf, 0)
+
+    def until(self, gap: float, steps: int) -> BandSolution:
+        """Narrower and narrower, until the gap is small enough, or so many steps were taken."""
+        self.inner(gap)
+        while self.best.value - self.best.lower > gap and self.best.steps < steps and self.tau * NARROWEST < 1:
+            self.next()
+            self.inner(gap)
+        return self.best
 
     def _lower(self, alpha: Floats) -> tuple[float, Floats]:
         """The lower bound of alpha, and g + sum alpha_j b_j."""
@@ -132,19 +146,19 @@ class _Run:
         k, m = len(free), len(residual)
         if not k:
             return residual
-        if min(k, m) > DIRECT:
+        if min(k, m) > (DIRECT_SPARSE if self.band.rows.sparse else DIRECT):
             return self._conjugate_gradients(free, residual)
         if k < m:
-            rows = self.band.rows.some(free) * np.sqrt(self.band.cost[free])[:, None]
-            system = rows @ rows.T
+            rows = self.band.rows.part(free).scaled(np.sqrt(self.band.cost[free]))
+            system = rows.products()
             system[np.diag_indices(k)] += 1 / self.tau
-            return np.asarray(residual - rows.T @ positive_solve(system, rows @ residual))
+            return np.asarray(residual - rows.combine(positive_solve(system, rows.scores(residual))))
         system = self.tau * self.band.rows.gram(free, self.band.cost[free])
         system[np.diag_indices(m)] += 1
         return positive_solve(system, residual)
 
     def _conjugate_gradients(self, free: Indices, residual: Floats) -> Floats:
-        part, amount = Rows(self.band.rows.some(free)), self.tau * self.band.cost[free]
+        part, amount = self.band.rows.part(free), self.tau * self.band.cost[free]
 
         def product(v: Floats) -> Floats:
             return np.asarray(v.reshape(-1) + part.combine(amount * part.scores(v.reshape(-1))))
@@ -182,6 +196,12 @@ class _Run:
                 return middle
             low, high = (middle, high) if here < 0 else (low, middle)
         return low
+
+
+def better(one: BandSolution, other: BandSolution) -> BandSolution:
+    """The better ends of both."""
+    upper, lower = min(one, other, key=lambda each: each.value), max(one, other, key=lambda each: each.lower)
+    return replace(upper, multiplier=lower.multiplier, lower=lower.lower)
 
 
 def positive_solve(system: Floats, wanted: Floats) -> Floats:

@@ -29,7 +29,9 @@ from dfeas.passes import Columns, Partial
 from dfeas.passes.block import Floats, Indices
 from dfeas.passes.counted import Counted
 from dfeas.passes.hinge import Hinge, HingeAnswer
-from dfeas.svm.band import DIRECT, Band, BandSolution
+from dfeas.svm.band import Band, BandSolution
+from dfeas.svm.bands import minimise_alike
+from dfeas.svm.memory import capacity
 from dfeas.svm.problem import STILL, TRIALS, Best, Progress, error_of, looks, sample_costs, sample_of
 from dfeas.svm.rows import Rows
 
@@ -135,15 +137,21 @@ class HingeMargin:
         rows = Rows.of(columns)
         costs = self.counted.costs(columns.index, columns.scale)[:, : len(self.counted.C)]
         known, same = self._known(state, columns.index)
-        for i in map(int, np.flatnonzero(best.gap > self.gap)):
-            cost, w = costs[:, i], state.asked[:, i]
-            multiplier = None
-            if same.any():
-                # points that the model before did not have begin with their side
-                multiplier = np.where(same, known[:, i], cost * (rows.scores(w) < 1))
-            elif found:
-                multiplier = self._alike(found[max(found)].multiplier, costs[:, max(found)], cost)
-            found[i] = Band(rows, cost, answer.rest[i]).minimise(w, multiplier, SHARE * self.gap * best.objective[i])
+        targets = SHARE * self.gap * best.objective
+        for C in np.unique(self.counted.C):
+            alike = np.flatnonzero((best.gap > self.gap) & (self.counted.C == C))
+            for i in map(int, alike if same.any() else alike[:1]):
+                cost, w, multiplier = costs[:, i], state.asked[:, i], None
+                if same.any():
+                    # points that the model before did not have begin with their side
+                    multiplier = np.where(same, known[:, i], cost * (rows.scores(w) < 1))
+                elif found:
+                    multiplier = self._alike(found[max(found)].multiplier, costs[:, max(found)], cost)
+                found[i] = Band(rows, cost, answer.rest[i]).minimise(w, multiplier, targets[i])
+            if len(alike) > 1 and not same.any():
+                others, first = alike[1:], found[int(alike[0])]
+                bands = [Band(rows, costs[:, i], answer.rest[i]) for i in others]
+                found |= dict(zip(map(int, others), minimise_alike(bands, first, targets[others]), strict=True))
         return found
 
     def _alike(self, multiplier: Floats, cost: Floats, wanted: Floats) -> Floats:
@@ -178,12 +186,6 @@ class HingeMargin:
         """Both ends of all minima."""
         why = "float64 tells the minimum no better" if state.still >= STILL else ""
         return Progress(state.best, state.steps, len(state.index), why)
-
-
-def capacity(facts: Facts, k: int) -> int:
-    """Points that memory holds: up to three copies as they are stored, in float64 with some of them twice; at least m + 2."""
-    systems = 5 * 8 * min(facts.m, DIRECT) ** 2
-    return max(facts.m + 2, (facts.memory - systems) // (facts.m * (3 * facts.itemsize + 12) + 8 * (12 + 4 * k)))
 
 
 def wanted(facts: Facts) -> int:

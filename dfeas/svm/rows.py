@@ -1,4 +1,6 @@
-"""Signed points in memory, b_j = l_j x_j as rows in float64, with the products that solvers need; cut alike on any machine."""
+"""Signed points in memory, b_j = l_j x_j as rows in float64, dense or sparse, with the products that solvers need.
+
+Products are cut into pieces alike on any machine."""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ import numpy as np
 
 from dfeas.blas import side_by_side
 from dfeas.passes import Columns
+from dfeas.passes.points import Tile, combined, is_dense, moments, products, tile, times_rows
 from dfeas.workingset.matrix import Floats, Indices
 
 PIECES = 4
@@ -21,42 +24,66 @@ WORTH = 1 << 19
 class Rows:
     """r points of m features."""
 
-    values: Floats  # (r, m) C order
+    values: Tile  # (r, m) float64, C order or CSR
 
     @classmethod
     def of(cls, columns: Columns) -> Rows:
         """Of points whose factors are their labels."""
-        return cls(columns.unit())
+        return cls(columns.scaled(np.ones(len(columns))))
+
+    def __len__(self) -> int:
+        return int(self.values.shape[0])
+
+    @property
+    def sparse(self) -> bool:
+        """Whether only entries that are not zero are stored."""
+        return not is_dense(self.values)
 
     def _cuts(self, count: int) -> list[slice]:
-        pieces = PIECES if count * self.values.shape[1] >= WORTH else 1
+        pieces = PIECES if count * self.values.size >= WORTH * max(1, len(self)) else 1
         return [slice(first, stop) for first, stop in pairwise(count * i // pieces for i in range(pieces + 1))]
 
+    def _pieces(self) -> list[tuple[slice, Tile]]:
+        return [(cut, tile(self.values, cut, False)) for cut in self._cuts(len(self))]
+
     def scores(self, w: Floats) -> Floats:
-        """(r,) b_j'w."""
-        found, cuts = np.empty(len(self.values)), self._cuts(len(self.values))
+        """(r,) b_j'w, or (r, k) of w (m, k)."""
+        found, pieces = np.empty((len(self), *w.shape[1:])), self._pieces()
 
         def multiply(i: int) -> None:
-            found[cuts[i]] = self.values[cuts[i]] @ w
+            cut, part = pieces[i]
+            found[cut] = part @ w
 
-        side_by_side(multiply, len(cuts))
+        side_by_side(multiply, len(pieces))
         return found
 
     def combine(self, x: Floats) -> Floats:
-        """(m,) sum_j x_j b_j."""
-        cuts = self._cuts(len(self.values))
-        return np.asarray(np.sum(side_by_side(lambda i: x[cuts[i]] @ self.values[cuts[i]], len(cuts)), axis=0))
+        """(m,) sum_j x_j b_j, or (k, m) of x (r, k)."""
+        pieces = self._pieces()
 
-    def some(self, rows: Indices) -> Floats:
-        """A copy of some of them."""
-        return self.values[rows]
+        def multiply(i: int) -> Floats:
+            cut, part = pieces[i]
+            return combined(x[cut].T, part)
+
+        return np.asarray(np.sum(side_by_side(multiply, len(pieces)), axis=0))
+
+    def part(self, rows: Indices) -> Rows:
+        """Some of them."""
+        return Rows(self.values[rows])
+
+    def scaled(self, factors: Floats) -> Rows:
+        """Each times a factor (r,)."""
+        return Rows(self.values * factors[:, None] if isinstance(self.values, np.ndarray) else times_rows(self.values, factors))
+
+    def products(self) -> Floats:
+        """(r, r) b_i'b_j."""
+        return products(self.values)
 
     def gram(self, rows: Indices, cost: Floats) -> Floats:
         """(m, m) sum_j c_j b_j b_j' over some rows, with costs (len(rows),)."""
         cuts = self._cuts(len(rows))
 
         def multiply(i: int) -> Floats:
-            part = self.values[rows[cuts[i]]]
-            return part.T @ (part * cost[cuts[i], None])
+            return moments(self.values[rows[cuts[i]]], cost[cuts[i]])
 
         return np.asarray(np.sum(side_by_side(multiply, len(cuts)), axis=0))

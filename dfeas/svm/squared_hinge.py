@@ -25,6 +25,7 @@ from dfeas.passes.block import Floats
 from dfeas.passes.counted import Counted
 from dfeas.passes.squared_hinge import SquaredHinge, SquaredHingeAnswer
 from dfeas.svm.band import positive_solve
+from dfeas.svm.memory import capacity
 from dfeas.svm.problem import STILL, TRIALS, Best, Progress, error_of, looks, sample_costs, sample_of
 from dfeas.svm.rows import Rows
 
@@ -111,8 +112,7 @@ class SquaredHingeMargin:
         """A sample; a product with the curvature; or f with gradient and curvature."""
         facts, k = state.facts, len(self.counted.C)
         if state.asked is None:
-            count = min(facts.n, SAMPLE, max(1, facts.memory // (2 * facts.m * (facts.itemsize + 8))))
-            return sample_of(facts, count, self.seed)
+            return sample_of(facts, min(facts.n, SAMPLE, capacity(facts, k)), self.seed)
         if state.conjugate is not None:
             return SquaredHinge(state.best.Y, self.counted, k, along=state.conjugate.along)
         asked = looks(state.asked, state.best, state.short)
@@ -182,7 +182,8 @@ def newton(rows: Rows, cost: Floats, w: Floats, most: int = 30) -> tuple[Floats,
         if gradient @ gradient / 2 <= 1e-4 * value:
             return w, step
         if len(w) > DIRECT:
-            direction = -gradient / (1 + 2 * float(cost[active] @ (rows.some(active) @ gradient) ** 2) / (gradient @ gradient))
+            curved = 2 * float(cost[active] @ rows.part(active).scores(gradient) ** 2) / float(gradient @ gradient)
+            direction = -gradient / (1 + curved)
         else:
             system = 2 * rows.gram(active, cost[active])
             system[np.diag_indices_from(system)] += 1

@@ -13,12 +13,12 @@ underflow adds at most m 2**-1074 (Higham, Accuracy and Stability, section 3.1).
   weights near these, on the same points, make the sum exactly zero (``dfeas.proof.balance``).
 
 Points seen from another one, p, are differences x_j - p with one more rounding. What is decided exactly is decided from
-x_j and p themselves: the score is [x_j, p]'[y, -y], and sum w_j (x_j - p) = 0 is sum w_j (x_j, 1) + (sum w_j) (-p, -1) = 0.
+x_j and p themselves: the score is [x_j, p]'[y, -y], and sum w_j (x_j - p) = 0 is sum w_j (x_j, 1) + (sum w_j) (-p, -1) = 0. For
+features that are centred and scaled see ``dfeas.verify.transform``.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -26,16 +26,20 @@ from typing import Any, Protocol
 import numpy as np
 
 from dfeas.certificate import HYPERPLANE, Certificate
-from dfeas.errors import CheckFailedError
+from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.store import Dataset
 from dfeas.store.reading import Buffers, Stop, unless_stopped
 from dfeas.store.seen_from import SeenFrom
+from dfeas.store.transform import seen_as
 from dfeas.verify.found import Check, Found, Looked, Node, joined
 from dfeas.verify.scores import look_at_scores, separator
 from dfeas.verify.single import by_float32
 from dfeas.verify.stored import Stored, compare, crc
+from dfeas.verify.transform import Numbers, Seen
 from dfeas.verify.weights import gordan, look_at_weights
 
+SHOWN = 120
+"""Characters of a view in a message."""
 AHEAD = 8
 """Blocks that the kernel is asked to read ahead."""
 
@@ -95,8 +99,11 @@ def _looked(engine: Maps, dataset: Dataset, certificates: tuple[Certificate, ...
     for _, _, rest in nodes[1:]:
         looked.add(rest)
     answers: list[Check | CheckFailedError] = []
-    for certificate, found in zip(certificates, looked.found, strict=True):
+    for certificate in certificates:
         compare(dataset, looked.checksums, certificate.fingerprint, certificate.view)
+    if dataset.transform is not None and looked.numbers is not None:
+        looked.numbers.refuse(dataset.transform, dataset.where)
+    for certificate, found in zip(certificates, looked.found, strict=True):
         try:
             answers.append(separator(found) if certificate.kind == "separator" else gordan(found, certificate))
         except CheckFailedError as error:
@@ -111,12 +118,12 @@ def code_of(dataset: Dataset, certificate: Certificate) -> int | None:
             raise CheckFailedError(f"{dataset.where}: it has {len(dataset.classes)} classes, the certificate names none")
         return dataset.positive
     try:
-        name = str(json.loads(certificate.view)["positive"])
-        if dataset.view:
+        name, transform = seen_as(certificate.view)
+        if name is None or dataset.positive is not None or transform != dataset.transform:
             raise LookupError
         return dataset.codes[dataset.classes.index(name)]
-    except (ValueError, LookupError, TypeError):
-        seen, meant = dataset.view or "nothing but its labels", certificate.view or "nothing but the labels"
+    except (ValueError, LookupError, CorruptDataError):
+        seen, meant = (view[:SHOWN] or "nothing but its labels" for view in (dataset.view, certificate.view))
         raise CheckFailedError(f"{dataset.where}: it is seen with {seen}, the certificate with {meant}") from None
 
 
@@ -151,21 +158,26 @@ def check_range(
     codes = [code_of(dataset, certificate) for certificate in certificates]
     known = [math.inf] * len(certificates)  # the least margins so far
     separators = [certificate.y for certificate in certificates if certificate.kind == "separator"]
+    base, transform = dataset.stored or dataset, dataset.transform
+    applied, length = Seen.of(transform), None if transform is None else transform.length
     seen = dataset.points if isinstance(dataset.points, SeenFrom) else None
     for index in unless_stopped(range(first, stop), stopped):
         if index + AHEAD < stop:
             dataset.points.advise(index + AHEAD)
         plain = None if seen is None else seen.stored(index, buffers)
-        stored = dataset.points.read(index, buffers) if seen is None or plain is None else seen.differences(plain, buffers)
+        stored = base.points.read(index, buffers) if seen is None or plain is None else seen.differences(plain, buffers)
         label = dataset.labels.read(index, buffers)
         origin = None if seen is None or plain is None else (plain, seen.point)
+        start = index * dataset.block_rows
         looked = Looked([(crc(stored), crc(label))], [])
-        fast = iter(by_float32(stored, separators, dataset.intercept))
+        if transform is not None and start < transform.points:
+            looked.numbers = Numbers.of(stored[: transform.points - start], applied, dataset.intercept)
+        fast = iter(by_float32(stored, separators if length is None else [], dataset.intercept, applied))
         for place, (certificate, code) in enumerate(zip(certificates, codes, strict=True)):
             found = Found(points=stored.shape[0])
             looked.found.append(found)
             sign = label if code is None else (label == code).view(np.int8) * np.int8(2) - np.int8(1)
-            block = Stored(dataset.where, index * dataset.block_rows, stored, sign, dataset.intercept, origin)
+            block = Stored(dataset.where, start, stored, sign, dataset.intercept, origin, applied, length)
             if certificate.kind == "separator":
                 look_at_scores(found, block, certificate.y, next(fast, None), known[place])
                 known[place] = min(known[place], found.margin)

@@ -9,6 +9,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.verify.transform import Numbers
+
 WRONG = 5
 """So many points on the wrong side are enough."""
 
@@ -67,12 +69,17 @@ class Looked:
 
     checksums: list[tuple[int, int]]  # of points and labels of each block, as stored
     found: list[Found]  # of each certificate
+    numbers: Numbers | None = None  # that a transform is made of
 
     def add(self, other: Looked) -> None:
         """What the blocks that follow showed."""
         self.checksums += other.checksums
         for mine, others in zip(self.found, other.found, strict=True):
             mine.add(others)
+        if self.numbers is None or other.numbers is None:
+            self.numbers = self.numbers or other.numbers
+        else:
+            self.numbers.add(other.numbers)
 
 
 Node = tuple[int, int, Looked]

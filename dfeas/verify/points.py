@@ -21,6 +21,10 @@ class Checked(Protocol):
     """Some points (r, d)."""
 
     @property
+    def size(self) -> int:
+        """Number of points."""
+
+    @property
     def terms(self) -> int:
         """Terms of a product with one, at most."""
 
@@ -51,6 +55,11 @@ class DensePoints:
     """An array."""
 
     points: Floats  # (r, d)
+
+    @property
+    def size(self) -> int:
+        """See Checked."""
+        return len(self.points)
 
     @property
     def terms(self) -> int:
@@ -91,6 +100,11 @@ class SparsePoints:
     """A CSR matrix; what it does not store is zero and adds nothing to a sum, rounding neither."""
 
     points: Any  # (r, m) float64
+
+    @property
+    def size(self) -> int:
+        """See Checked."""
+        return int(self.points.shape[0])
 
     @property
     def terms(self) -> int:

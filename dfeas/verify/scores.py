@@ -23,25 +23,30 @@ def look_at_scores(found: Found, block: Stored, y: NDArray[np.float64], fast: Fa
 
 def _look_in_float64(found: Found, block: Stored, rows: NDArray[np.int64], y: NDArray[np.float64]) -> None:
     points, signs = block.wide(rows), block.label[rows].astype(np.float64)
-    m = points.terms + 1  # a difference has one rounding more
+    m = points.terms + block.roundings
+    size_of_y = float(np.linalg.norm(y)) * (1 + gamma(len(y) + 5))
+    lost = 4 * m * TINY * (1 if block.seen is None else 1 + float(np.abs(y).max()))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         score = points.score(y) * signs
         norm = points.norm()
-        length = norm * (1 + gamma(m + 4)) * float(np.linalg.norm(y)) * (1 + gamma(len(y) + 5))
+        length = norm * (1 + gamma(m + 4)) * size_of_y
+        unit = length if block.length is None else np.full(len(rows), block.length * size_of_y)
         measured = (norm > NORMS[0]) & (norm < NORMS[1])  # squares that underflow or overflow do not matter there
         # |x|'|y| <= |x| |y|; where that does not do, |x|'|y| itself
         rate = UP * gamma(m) / (1 - 2 * gamma(m))
-        bound = rate * length * UP + 4 * m * TINY
+        bound = rate * length * UP + lost
         near = np.flatnonzero(~(measured & (score > 2 * bound)))
-        bound[near] = rate * points.magnitude(near, y) + 4 * m * TINY
-        least = (score - bound) / (length * UP)
+        bound[near] = rate * points.magnitude(near, y) + lost
+        least = (score - bound) / (unit * UP)
     proved = np.isfinite(score) & np.isfinite(bound) & (score > bound) & measured
     if proved.any():
         found.margin = min(found.margin, float(least[proved].min()) / UP)
     left = np.flatnonzero(~proved)
     if not left.size or len(found.wrong) >= WRONG:
         return
-    if block.origin is None:
+    if block.seen is not None:
+        sign, magnitude = block.seen.signs(block.plain(rows[left]), y)
+    elif block.origin is None:
         parts = [signs_of(some, part) for _, some, part in points.narrow(left, y)]
         sign, magnitude = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
     else:
@@ -52,7 +57,7 @@ def _look_in_float64(found: Found, block: Stored, rows: NDArray[np.int64], y: ND
     found.wrong = (found.wrong + (block.start + rows[left[~positive]]).tolist())[:WRONG]
     if positive.any():
         proper = measured[left] & positive
-        least = np.where(proper, magnitude / np.where(proper, length[left], 1.0) / UP**2, 0.0)
+        least = np.where(proper, magnitude / np.where(proper, unit[left], 1.0) / UP**2, 0.0)
         found.margin = min(found.margin, float(least[positive].min()))
 
 

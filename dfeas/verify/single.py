@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dfeas.verify.rounding import U32, UP
 from dfeas.verify.stored import PIECE_BYTES, Stored
+from dfeas.verify.transform import Seen
 
 TINY32 = 2.0**-149
 SQUARES = (1e-20, 1e30)
@@ -32,10 +33,13 @@ class Fast:
     measured: NDArray[np.bool_]  # (b,) where squares neither under- nor overflow
 
 
-def by_float32(points: Any, separators: list[NDArray[np.float64]], intercept: bool) -> list[Fast]:
-    """Products with all separators, where products in float32 tell something."""
+def by_float32(points: Any, separators: list[NDArray[np.float64]], intercept: bool, seen: Seen | None = None) -> list[Fast]:
+    """Products with all separators, where products in float32 tell something.
+
+    Points that are ``seen`` transformed are rounded to float32, which the bounds below have room for.
+    """
     b, m = points.shape
-    exact = isinstance(points, np.ndarray) and points.dtype.name in EXACT32
+    exact = isinstance(points, np.ndarray) and (points.dtype.name in EXACT32 or seen is not None)
     if not separators or not exact or m + intercept >= SINGLE:
         return []
     scaled = [np.ldexp(y, -int(np.frexp(np.abs(y).max())[1])) for y in separators]
@@ -44,7 +48,8 @@ def by_float32(points: Any, separators: list[NDArray[np.float64]], intercept: bo
     size = max(1, (PIECE_BYTES if len(scaled) == 1 else PACKED_BYTES) // (4 * m))
     with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
         for piece in range(0, b, size):  # each in cache for both
-            part = points[piece : piece + size].astype(np.float32, copy=False)
+            part = points[piece : piece + size]
+            part = (part if seen is None else seen(part)).astype(np.float32, copy=False)
             np.dot(part, single, out=score[piece : piece + size])
             np.einsum("ij,ij->i", part, part, out=square[piece : piece + size])
         wide = square.astype(np.float64)
@@ -59,8 +64,8 @@ def not_by_float32(known: float, block: Stored, fast: Fast) -> NDArray[np.int64]
 
     ``known`` is one that is proved of other points.
 
-    The bounds are those of float64 with another unit: with y rounded, |fl(x'y) - x'y| <= (gamma_m + u) |x| |y|, and so for the
-    squares of the norm; 2 gamma_(m+5) covers each. What under- or overflows is left to float64.
+    The bounds are those of float64 with another unit: with x and y rounded, |fl(x'y) - x'y| <= (gamma_m + 3 u) |x| |y|, and so
+    for the squares of the norm; 2 gamma_(m+5) covers each. What under- or overflows is left to float64.
     """
     m, y = block.points.shape[1], fast.y
     with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.store import Dataset
 from dfeas.verify.points import Checked, DensePoints, SparsePoints
+from dfeas.verify.transform import Seen
 
 PIECE_BYTES = 2 << 20
 
@@ -29,6 +30,8 @@ class Stored:
     label: NDArray[Any]  # (b,)
     intercept: bool
     origin: tuple[NDArray[Any], NDArray[np.float64]] | None  # points (b, m) as stored, and the one (m,) that they are seen from
+    seen: Seen | None = None  # what is applied to the points
+    length: float | None = None  # what all points are divided by; None: each by its own length
 
     @property
     def dense(self) -> bool:
@@ -44,17 +47,36 @@ class Stored:
         """Points that are looked at at a time."""
         return max(1, PIECE_BYTES // (8 * dimension)) if self.dense else max(1, self.size)
 
+    @property
+    def roundings(self) -> int:
+        """Of an entry: that of a difference, and with a transform of a product, too."""
+        return 1 if self.seen is None else 2
+
+    def nonzero(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of some points are not zero."""
+        if self.seen is None or self.intercept:
+            return self.wide(rows).nonzero()
+        return self.seen.nonzero(self.points[rows])
+
     def wide(self, rows: NDArray[np.int64]) -> Checked:
         """Some points in float64, with the intercept. Raises CheckFailedError when one is not finite."""
+        return self._checked(self.points[rows] if self.seen is None else self.seen(self.points[rows]))
+
+    def plain(self, rows: NDArray[np.int64]) -> Checked:
+        """The same without the transform."""
+        return self._checked(self.points[rows])
+
+    def _checked(self, points: Any) -> Checked:
+        rows = range(points.shape[0])
         if not self.dense:
-            points = self.points[rows].astype(np.float64)
+            points = points.astype(np.float64)
             if not np.isfinite(points.data).all():
                 raise CheckFailedError(f"{self.where}: a point from {self.start} on is not finite; nothing can be proved")
             if self.intercept:
                 points = scipy.sparse.hstack([points, scipy.sparse.csr_array(np.ones((len(rows), 1)))], format="csr")
             return SparsePoints(points)
-        points = np.ones((len(rows), self.points.shape[1] + self.intercept))
-        points[:, : self.points.shape[1]] = self.points[rows]
+        stored, points = points, np.ones((len(rows), self.points.shape[1] + self.intercept))
+        points[:, : self.points.shape[1]] = stored
         with np.errstate(over="ignore", invalid="ignore"):
             suspect = not np.isfinite(points.sum())  # as it is with any entry that is not finite
         if suspect and not np.isfinite(points).all():
@@ -72,7 +94,8 @@ def crc(points: Any) -> int:
 
 def compare(dataset: Dataset, checksums: list[tuple[int, int]], fingerprint: str, view: str = "") -> None:
     """Raise CorruptDataError when the checksums of all blocks do not make the fingerprint of the data as it is seen."""
-    head = {"format": 1, "n": dataset.n, "m": dataset.m, "dtype": dataset.dtype.name, "block_rows": dataset.block_rows}
+    dtype = (dataset.stored or dataset).dtype.name
+    head = {"format": 1, "n": dataset.n, "m": dataset.m, "dtype": dtype, "block_rows": dataset.block_rows}
     digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
     for pair in checksums:
         for each in pair:

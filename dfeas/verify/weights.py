@@ -18,6 +18,8 @@ LOST = 2.0**-500
 """More than a quotient weight / norm that underflows takes from a sum: TINY times the largest norm."""
 SUPPORT_ENTRIES = 10_000_000
 """Largest support, in entries of its points, that is kept for a proof that it balances exactly."""
+LEVEL = 1e-12
+"""A share of all weights that may be rounding of zero."""
 NEARLY = 1e-6
 """|Ax| up to which such a proof is tried."""
 
@@ -44,10 +46,11 @@ def _weigh(
     chosen, signs = block.wide(rows), block.label[rows].astype(np.float64)
     with np.errstate(over="ignore", under="ignore"):
         norm = chosen.norm()
-    zero = ~chosen.nonzero()
+    zero = ~block.nonzero(rows)
     if (~zero & ((norm < NORMS[0]) | (norm > NORMS[1]))).any():
         raise CheckFailedError(f"a point of the support has a norm outside {NORMS[0]:g} .. {NORMS[1]:g}; nothing can be proved")
-    factor = np.divide(weights, norm, out=np.zeros(len(rows)), where=~zero) * signs
+    size = norm if block.length is None else np.full(len(rows), block.length)
+    factor = np.divide(weights, size, out=np.zeros(len(rows)), where=~zero) * signs
     total, spread = chosen.sums(factor)
     found.total += total
     found.spread += spread
@@ -59,6 +62,11 @@ def _weigh(
     if block.origin is not None:  # (x_j, 1), and the same for p below
         chosen = DensePoints(np.hstack([block.origin[0][rows].astype(np.float64), np.ones((len(rows), 1))]))
         found.origin = -np.append(block.origin[1], 1.0)
+    elif block.seen is not None:
+        chosen = block.plain(rows)
+        if block.seen.shift is not None and not block.intercept:  # the same; with an intercept the shift makes no difference
+            chosen = DensePoints(np.hstack([block.points[rows].astype(np.float64), np.ones((len(rows), 1))]))
+            found.origin = -np.append(block.seen.shift, 1.0)
     found.support.append((chosen.scaled(signs), np.abs(factor)))
 
 
@@ -66,7 +74,7 @@ def gordan(found: Found, certificate: Certificate) -> Check:
     """What the sum of all weighted points shows: that it is exactly zero, or how small it is at most."""
     assert found.total is not None, "every block adds to the sum"
     assert found.spread is not None, "every block adds to the sum"
-    terms = found.terms + len(found.total) + 10  # sums, and difference, norm, quotient, product of each
+    terms = found.terms + len(found.total) + 12  # sums, and difference, products, norm, quotient of each
     residual = np.abs(found.total) + gamma(terms) / (1 - 2 * gamma(terms)) * found.spread * UP + terms * LOST
     size = float(np.linalg.norm(residual)) * (1 + gamma(len(residual) + 4)) * UP
     weight = float(certificate.weights.sum()) * (1 - gamma(len(certificate.weights) + 1))
@@ -93,11 +101,15 @@ def _exactly(found: Found, upper: float) -> str | None:
     if points is None:
         return None
     factors = np.concatenate([factors for _, factors in found.support])
+    more = 0
     if found.origin is not None:
-        points, factors = np.vstack([points, found.origin]), np.append(factors, factors.sum())
+        signed = float(factors @ points[:, -1])  # weights of points less those of opposite ones
+        more = int(abs(signed) > LEVEL * float(factors.sum()))
+    if more and found.origin is not None:
+        points, factors = np.vstack([points, np.copysign(1.0, signed) * found.origin]), np.append(factors, abs(signed))
     proved = balance(points, factors)
     if proved is None:
         return None
-    count = proved.support - (found.origin is not None)
+    count = proved.support - more
     near = f" (those given are off by {proved.off:.1g})" if proved.off else ""
     return f"{count} points conflict: some weights on them make their sum exactly zero{near}, no hyperplane separates them"

@@ -14,8 +14,8 @@ from dfeas.workingset.matrix import Floats, Indices
 DEPENDENT = 1e-10
 """What is below this share of the largest is zero, in a triangular factor and among singular values."""
 
-BATCH = 128
-"""Further columns that are taken up at a time, at least; a quarter of the features where they are many."""
+BATCH = (32, 128)
+"""Further columns that are taken up at a time: as many as there are features, within; a quarter of them where they are many."""
 
 
 def basic(columns: Callable[[Indices], Floats], dimension: int, x: Floats) -> tuple[Indices, Floats]:
@@ -24,7 +24,7 @@ def basic(columns: Callable[[Indices], Floats], dimension: int, x: Floats) -> tu
     ``columns`` gives columns (r, d) by their positions (r,), one a row: few are looked at at a time. ``x`` (c,) is >= 0.
     Returns positions, ascending, and entries.
     """
-    most, batch = dimension + 1, max(BATCH, dimension // 4)
+    most, batch = dimension + 1, max(min(max(dimension, BATCH[0]), BATCH[1]), dimension // 4)
     x = x.copy()
     active = np.arange(0)
     waiting = np.flatnonzero(x > 0)
@@ -69,17 +69,21 @@ def _null_space(system: Floats) -> Floats:
 
 def eliminate(x: Floats, directions: Floats) -> Floats:
     """Follow each direction (s, k) from x (s,) >= 0 until an entry is zero: k entries, at least, are zero in the end."""
-    x, directions = x.copy(), np.array(directions, order="F")
-    for d in range(directions.shape[1]):
-        v = directions[:, d]
-        if not (v > 0).any():
-            v = -v
-        steps = np.divide(x, v, out=np.full(len(x), np.inf), where=v > 1e-13 * np.abs(v).max())
-        out = int(steps.argmin())
-        x = np.maximum(x - steps[out] * v, 0.0)
+    x, rows = x.copy(), np.array(directions.T, order="C")
+    changes = np.empty_like(rows)
+    for d, row in enumerate(rows):
+        most = row.max()
+        size, v = max(most, -row.min()), row if most > 0 else -row
+        falling = (v > 1e-13 * size).nonzero()[0]
+        steps = x[falling] / v[falling]
+        first = int(steps.argmin())
+        out = int(falling[first])
+        x -= steps[first] * v
+        np.maximum(x, 0.0, out=x)
         x[out] = 0.0
         # the other directions leave the entry that is now zero alone
-        rest = directions[:, d + 1 :]
-        rest -= np.outer(v / v[out], rest[out])
-        rest[out] = 0.0
+        rest, change = rows[d + 1 :], changes[d + 1 :]
+        np.multiply(rest[:, out, None], v / v[out], out=change)
+        rest -= change
+        rest[:, out] = 0.0
     return x

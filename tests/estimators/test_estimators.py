@@ -9,6 +9,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 from sklearn import svm
 from sklearn.datasets import load_iris, make_blobs, make_circles
 from sklearn.exceptions import ConvergenceWarning
@@ -22,7 +23,8 @@ from dfeas.estimators import KernelSeparator, LinearSVC, LinearSVCCV, Separator
 
 EXPECTED = {
     "LinearSVCCV": {
-        "check_sample_weight_equivalence_on_dense_data": "folds are drawn by the index of a point: copies fall into several"
+        f"check_sample_weight_equivalence_on_{kind}_data": "folds are drawn by the index of a point: copies fall into several"
+        for kind in ("dense", "sparse")
     }
 }
 """Checks that cannot be passed, and why."""
@@ -91,6 +93,16 @@ def test_dask_in_and_dask_out(estimator: Any, classes: int) -> None:
         estimator.predict(array[:, :1])
 
 
+@pytest.mark.parametrize("estimator", [LinearSVC(loss="hinge", tol=1e-8), Separator(), KernelSeparator(gamma=1.0)], ids=str)
+def test_sparse_points_are_what_dense_ones_are(estimator: Any) -> None:
+    X, y = make_blobs(60, centers=3, n_features=4, random_state=3)
+    X[np.random.default_rng(0).random(X.shape) < 0.5] = 0
+    dense = estimator.fit(X, y).decision_function(X)
+    sparse = estimator.fit(csr_array(X), y)
+    np.testing.assert_allclose(sparse.decision_function(csr_array(X)), dense, rtol=1e-3, atol=1e-4)
+    assert (sparse.predict(csr_array(X)) == sparse.predict(X)).all()
+
+
 def test_warm_start_goes_on_and_a_limit_is_a_warning() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((3000, 5))
@@ -133,12 +145,27 @@ def test_a_separator_says_what_is_separable_and_takes_more_points() -> None:
     for rows in (slice(0, 30), slice(30, 60), slice(60, 100)):
         growing.partial_fit(X[rows], y[rows], classes=[0, 1])
     assert growing.separable_
-    assert growing.score(X[:100], y[:100]) == 1
+    assert growing.score(csr_array(X[:100]), y[:100]) == 1
     before = growing.results_[0]
     assert growing.partial_fit(X[:3], y[:3]).results_[0] is before  # on the right side: not solved again
-    assert not growing.partial_fit(X[:1], [1]).separable_
+    assert not growing.partial_fit(csr_array(X[:1]), [1]).separable_
     with pytest.raises(ValueError, match="not among"):
         growing.partial_fit(X[:1], [7])
+
+
+def test_every_class_is_separated_as_alone_and_one_that_is_not_there_yet_is_not_chosen() -> None:
+    X, y = make_blobs(200, centers=[[0, 9], [9, 0], [-9, -9]], random_state=0)
+    found = Separator().fit(X, y)
+    for k, result in enumerate(found.results_):
+        alone = dfeas.solve(X, np.where(y == k, 1, -1), intercept=True)
+        assert (result.verdict, result.data) == (alone.verdict, None)
+        assert result.y is not None
+        assert ((X @ result.y[:2] + result.y[2] > 0) == (y == k)).all()
+    growing = Separator()
+    for k in range(3):
+        growing.partial_fit(X[y == k], y[y == k], classes=[0, 1, 2])
+        assert growing.score(X[y <= k], y[y <= k]) == 1
+        assert len(growing.results_) == (k + 1 if k else 0)
 
 
 def test_a_kernel_separates_circles_and_has_a_way_out() -> None:

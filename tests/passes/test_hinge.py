@@ -55,14 +55,12 @@ def test_a_model_of_kept_points_is_nowhere_above_the_loss_and_equal_where_it_was
     rng = np.random.default_rng(seed)
     kept = found.columns.points * found.columns.scale[:, None]
     for i in range(2):
-        loss = lambda w: c[:, i] @ np.maximum(0, 1 - b @ w)  # noqa: B023, E731
-        of_kept = lambda w: c[found.columns.index, i] @ np.maximum(0, 1 - kept @ w)  # noqa: B023, E731
-        model = lambda w: found.total[i] - found.rest[i] @ w + of_kept(w)  # noqa: B023, E731
-        assert found.loss[i] == pytest.approx(loss(Y[:, i]), rel=1e-12, abs=1e-12)
-        assert model(Y[:, i]) == pytest.approx(loss(Y[:, i]), rel=1e-12, abs=1e-10)
-        for size in (0.1, 1.0, 100.0):
-            w = Y[:, i] + size * rng.standard_normal(m)
-            assert model(w) <= loss(w) + 1e-9 * (1 + loss(w))
+        W = np.column_stack([Y[:, i], *(Y[:, i] + size * rng.standard_normal(m) for size in (0.1, 1.0, 100.0))])
+        loss = c[:, i] @ np.maximum(0, 1 - b @ W)
+        model = found.total[i] - found.rest[i] @ W + c[found.columns.index, i] @ np.maximum(0, 1 - kept @ W)
+        assert found.loss[i] == pytest.approx(loss[0], rel=1e-12, abs=1e-12)
+        assert model[0] == pytest.approx(loss[0], rel=1e-12, abs=1e-10)
+        assert (model <= loss + 1e-9 * (1 + loss)).all()
         score = b @ Y[:, i]
         assert found.support[i] == int(((score <= 1) & (c[:, i] > 0)).sum())
         assert counted.weight is not None

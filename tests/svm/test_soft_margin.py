@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from dfeas.passes.counted import fold_of
 from dfeas.store import from_arrays
 from dfeas.svm import HingeMargin, SoftMargin, SquaredHingeMargin, StochasticMargin, counted
 from dfeas.svm.band import Band
+from dfeas.svm.bands import minimise_alike
 from dfeas.svm.rows import Rows
 
 
@@ -62,6 +64,23 @@ def run(method: SoftMargin, X: np.ndarray, y: np.ndarray, passes: int, gap: floa
         found.append(method.evidence(state))
     engine.close()
     return found
+
+
+@pytest.mark.parametrize("left_out", ["a fifth", "a class"])
+def test_bands_that_are_almost_alike_and_hardly_so_have_both_ends(small: tuple[Any, ...], left_out: str) -> None:
+    X, y, minimum = small
+    rows, fifth = Rows(X * y[:, None]), np.arange(2000) % 5
+    first = Band(rows, np.ones(2000), np.zeros(8)).minimise(np.zeros(8), None, 1e-6 * minimum)
+    costs = [np.where(fifth == f, 0.0, 1.0) if left_out == "a fifth" else np.where(y == 1, 0.1 * f, 1.0) for f in range(3)]
+    bands = [Band(rows, cost, np.full(8, 0.5)) for cost in costs]
+    for band, found in zip(bands, minimise_alike(bands, first, np.full(3, 1e-5 * minimum)), strict=True):
+        exact = band.minimise(np.zeros(8), None, 1e-9 * minimum)
+        assert found.value == pytest.approx(band.value(found.w, rows.scores(found.w)))
+        assert found.value - found.lower <= 1e-5 * minimum
+        assert found.lower <= exact.value
+        made = band.linear + rows.combine(found.multiplier)
+        assert ((found.multiplier >= 0) & (found.multiplier <= band.cost)).all()
+        assert found.lower == pytest.approx(found.multiplier.sum() - made @ made / 2)
 
 
 @pytest.mark.parametrize("cap", [40, 200, 2000])
@@ -159,8 +178,7 @@ def test_both_engines_and_a_resumed_run_have_the_same_bits(client: Any, tmp_path
         assert [fit.lower for fit in here.fits] == [fit.lower for fit in there.fits]
         if "max_passes" not in options:
             out = tmp_path / f"run-{loss}"
-            stopped = iter([False, False])
-            dfeas.soft_margin(data, out=out, stop=lambda left=stopped: next(left, True), **more)  # type: ignore[misc]
+            dfeas.soft_margin(data, out=out, stop=partial(next, iter([False, False]), True), **more)
             resumed = dfeas.resume(out)
             assert isinstance(resumed, dfeas.SoftMarginResult)
             assert resumed.path.tobytes() == here.path.tobytes()
@@ -226,9 +244,34 @@ def test_options_that_make_no_sense(options: dict[str, Any], said: str) -> None:
         dfeas.soft_margin(*overlapping(50, 3), **options)
 
 
-def test_sparse_points_are_refused() -> None:
-    with pytest.raises(dfeas.UsageError, match="dense points only"):
-        dfeas.soft_margin(scipy.sparse.csr_array(np.eye(4)), [1, -1, 1, -1])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_sparse_points_are_what_dense_ones_are(loss: str, intercept: bool) -> None:
+    X, y = overlapping(700, 6)
+    X[np.random.default_rng(0).random(X.shape) < 0.6] = 0
+    more = {"loss": loss, "intercept": intercept, "C": [0.1, 1.0], "folds": 2, "gap": 1e-8}
+    dense, sparse = dfeas.soft_margin(X, y, **more), dfeas.soft_margin(scipy.sparse.csr_array(X), y, **more)
+    assert [fit.support for fit in sparse.fits] == [fit.support for fit in dense.fits]
+    np.testing.assert_allclose([fit.objective for fit in sparse.fits], [fit.objective for fit in dense.fits], rtol=1e-7)
+    if loss == "hinge":
+        steps = [dfeas.soft_margin(Z, y, method="sgd", max_passes=4).objective for Z in (X, scipy.sparse.csr_array(X))]
+        assert steps[0] == pytest.approx(steps[1], rel=1e-9)
+
+
+def test_sparse_points_of_more_features_than_points() -> None:
+    X = scipy.sparse.random(600, 1500, 0.01, "csr", random_state=0)
+    y = np.where(X @ np.random.default_rng(0).standard_normal(1500) > 0, 1, -1)
+    found = dfeas.soft_margin(X, y, C=[0.1, 1.0], gap=1e-4)
+    peer = LinearSVC(loss="hinge", C=1, fit_intercept=False, tol=1e-7, max_iter=100_000).fit(X, y)
+    assert found.success
+    assert found.lower <= objective(peer.coef_[0], X.toarray(), y)
+    assert found.objective <= (1 + 1e-4) * objective(peer.coef_[0], X.toarray(), y)
+
+
+def test_a_budget_that_is_too_small_is_refused_with_what_is_needed() -> None:
+    X = scipy.sparse.csr_array(([1.0, -1.0], ([0, 1], [7, 999_999])), shape=(2, 1_000_000))
+    with pytest.raises(dfeas.UsageError, match=r"12 values of C and folds: at least 38\d\d MB"):
+        dfeas.soft_margin(X, [1, -1], C=[0.01, 0.1, 1, 10], folds=2, memory="1GB")
 
 
 def test_the_command(dataset: Callable[..., Any], tmp_path: Path) -> None:
@@ -246,13 +289,20 @@ def test_the_command(dataset: Callable[..., Any], tmp_path: Path) -> None:
     found = dfeas.predict(out, str(data))
     assert found.accuracy == pytest.approx(1 - result["error"])
     assert dfeas.resuming.finished(out)
-    for command in ("verify", "report"):
-        refused = runner.invoke(commands, [command, str(out)])
-        assert refused.exit_code == 4
-        assert "soft margin" in refused.stderr
+    refused = runner.invoke(commands, ["verify", str(out)])
+    assert refused.exit_code == 4
+    assert "soft margin" in refused.stderr
+    assert runner.invoke(commands, ["report", str(out)]).exit_code == 0
+    page = (out / "report.html").read_text()
+    assert page.count("data:image/svg+xml") == 2
+    assert page.count("<tr>") == 1 + len(result["fits"])
+    assert f"{result['objective']:.6g}" in page
     assert "gap" in runner.invoke(commands, ["status", str(out)]).stdout
     short = runner.invoke(commands, ["svm", str(data), "--max-passes", "1", "--gap", "1e-9", "--out", str(tmp_path / "short")])
     assert short.exit_code == 3
     assert "not known yet" in short.stdout
     assert runner.invoke(commands, ["resume", str(tmp_path / "short"), "--max-passes", "20"]).exit_code == 0
     assert runner.invoke(commands, ["svm", str(data), "--C", "x", "--out", str(tmp_path / "bad")]).exit_code == 2
+    (out / "trace.jsonl").write_text('{"event": "pass", "passes": "x", "objective": 1, "lower": 0}\n')
+    damaged = runner.invoke(commands, ["report", str(out)])
+    assert (damaged.exit_code, "line 1 is damaged" in damaged.stderr) == (5, True)

@@ -1,0 +1,85 @@
+"""How a run is kept and shown: its trace, its line or table of progress, the log of the cluster, and what they say first."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from dfeas.keeping import Checkpoint, Job
+from dfeas.projection import Projection
+from dfeas.result import TRACE
+from dfeas.scoreboard import Scoreboard
+from dfeas.setting import Setting
+from dfeas.store import Dataset
+from dfeas.trace import Sink, Terminal, TraceFile
+
+
+@dataclass(frozen=True)
+class How:
+    """How a run is kept and shown; the result does not depend on it."""
+
+    checkpoint_every: float  # seconds
+    progress: bool
+    stop: Callable[[], bool]
+
+
+def run_sinks(
+    stack: ExitStack, setting: Setting, job: Job, folder: Path | None, how: How, earlier: Checkpoint | None
+) -> list[Sink]:
+    """Those of a job that is one method; the stack closes them."""
+    shown = Terminal(sys.stderr, job.asked.eps) if how.progress and sys.stderr is not None else None
+    return _sinks(stack, setting, folder, shown, 0 if earlier is None else earlier.traces.get(job.methods[0], 0))
+
+
+def lane_sinks(
+    stack: ExitStack,
+    setting: Setting,
+    folders: Mapping[str, Path | None],
+    board: Scoreboard | None,
+    earlier: Checkpoint | None,
+) -> dict[str, list[Sink]]:
+    """Those of each of several methods, or classes, that run side by side, with their folders; the stack closes them."""
+    sizes = {} if earlier is None else earlier.traces
+    return {
+        name: _sinks(stack, setting, folder, None if board is None else board.row(name), sizes.get(name, 0))
+        for name, folder in folders.items()
+    }
+
+
+def _sinks(stack: ExitStack, setting: Setting, folder: Path | None, shown: Sink | None, size: int) -> list[Sink]:
+    """The trace in a folder, which goes on after ``size`` bytes, what is shown, and the log of the cluster."""
+    sinks: list[Sink] = []
+    if folder is not None:
+        folder.mkdir(exist_ok=True)
+        sinks.append(TraceFile(folder / TRACE, size))
+    if shown is not None:
+        sinks.append(shown)
+    for sink in sinks:
+        stack.callback(sink.close)
+    return sinks if setting.log is None else [*sinks, setting.log]
+
+
+def announce(
+    sinks: Sequence[Sink], dataset: Dataset, method: str, why: str, earlier: Checkpoint | None, lane: str = ""
+) -> None:
+    """Say what begins, or goes on; ``lane`` is its name in the job, if that is not the method's."""
+    features = f"{dataset.m} features{' and an intercept' if dataset.intercept else ''}"
+    if dataset.transform is not None:
+        features += f", {dataset.transform.words}"
+    what = f"{dataset.n} points" if dataset.cones is None else f"{dataset.n} rows of cones ({dataset.cones})"
+    for sink in sinks:
+        text = f"{dataset.where}: {what}, {features}, {method}"
+        sink.note("start", text, n=dataset.n, m=dataset.m, method=method)
+        sink.note("method", f"{method}: {why}", method=method, why=why)
+        if earlier is not None:
+            done = earlier.passes(lane or method)
+            sink.note("resume", f"going on after pass {done:.4g} and {earlier.seconds:.1f} s", passes=done)
+
+
+def tell(sinks: Sequence[Sink], found: Projection) -> None:
+    """Say what the run will take."""
+    for sink in sinks:
+        sink.note("projection", str(found), **found.to_json())

@@ -1,0 +1,163 @@
+"""Points with features centred and scaled, as the checker computes with them; and whether the numbers are what they are called.
+
+z = (x - c) s has two roundings more than x: |fl(z) - z| <= gamma_2 |z|, and TINY where a product underflows. What is decided
+exactly is decided from x, c and s themselves. The score is [x, x, c, c]'[p, q, -p, -q] with p + q = s y, exactly (Dekker 1971).
+And sum w_j (x_j - c) s = 0 is sum w_j (x_j - c) = 0, whatever the positive s.
+
+Means and spreads of the points are computed again, and may differ in the last bits: sums run in another order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy  # loads its parts when they are used: every command would wait for them
+from numpy.typing import NDArray
+
+from dfeas.errors import CheckFailedError
+from dfeas.proof.signs import products
+from dfeas.proof.signs import signs as signs_of
+from dfeas.store import Transform
+from dfeas.verify.points import Checked
+
+Floats = NDArray[np.float64]
+
+SAME = 1e-9
+"""Relative difference of a mean, from the greatest magnitude, or of a length that is rounding."""
+SPREAD = (1e-6, 1e-12)
+"""The same of a standard deviation: as a share of itself, and of the greatest magnitude."""
+LIMITS = (1e-130, 1e130)
+"""Factors are within."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is applied to stored points."""
+
+    shift: Floats | None  # (m,)
+    factor: Floats | None  # (m,) positive
+
+    @classmethod
+    def of(cls, transform: Transform | None) -> Seen | None:
+        """Of features; None when they are taken as they are stored."""
+        if transform is None or not transform.features:
+            return None
+        shift = np.array(transform.shift) if transform.shift else None
+        return cls(shift, np.array(transform.factor) if transform.factor else None)
+
+    def __call__(self, points: Any) -> Any:
+        """Points (r, m) in float64: an array, or a CSR matrix of the same pattern."""
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            if not isinstance(points, np.ndarray):
+                assert self.shift is None, "sparse points are not centred"
+                factor = 1.0 if self.factor is None else self.factor[points.indices]
+                data = points.data.astype(np.float64) * factor
+                return scipy.sparse.csr_array((data, points.indices, points.indptr), shape=points.shape)
+            found = points.astype(np.float64)
+            if self.shift is not None:
+                found -= self.shift
+            if self.factor is not None:
+                found *= self.factor
+            return found
+
+    def signs(self, plain: Checked, y: Floats) -> tuple[NDArray[np.int8], Floats]:
+        """Signs (r,) of exact scores, and lower bounds (r,) of their magnitudes, of points as stored, with their intercept.
+
+        Raises CheckFailedError when a product of a factor with an entry of y underflows.
+        """
+        m = len(self.factor if self.factor is not None else self.shift if self.shift is not None else y)
+        high, low = y.copy(), np.zeros(len(y))
+        if self.factor is not None:
+            exact = products(self.factor, y[:m])
+            if exact is None:
+                raise CheckFailedError("an entry of the separator is so small that scaling it loses bits; set it to zero")
+            high[:m], low[:m] = exact
+        rows, found = np.arange(plain.size), []
+        for (_, some, p), (_, _, q) in zip(plain.narrow(rows, high), plain.narrow(rows, low), strict=True):
+            parts, vector = [some, some], [p, q]
+            if self.shift is not None:
+                center = np.broadcast_to(self.shift, (len(some), m))
+                parts, vector = [*parts, center, center], [*vector, -p[:m], -q[:m]]
+            found.append(signs_of(np.hstack(parts), np.concatenate(vector)))
+        return np.concatenate([part[0] for part in found]), np.concatenate([part[1] for part in found])
+
+    def nonzero(self, points: Any) -> NDArray[np.bool_]:
+        """Which points (r, m), as stored, are not zero: a difference never underflows to zero."""
+        if isinstance(points, np.ndarray):
+            wide = points.astype(np.float64)
+            return np.asarray((wide != (0.0 if self.shift is None else self.shift)).any(axis=1))
+        return np.asarray(np.bincount(points.nonzero()[0], minlength=points.shape[0]) > 0)
+
+
+@dataclass
+class Numbers:
+    """What the points say that a transform is made of."""
+
+    points: int
+    least: Floats  # (m,)
+    greatest: Floats  # (m,)
+    mean: Floats  # (m,)
+    squares: Floats  # (m,) sums of squared differences from the mean
+    longest: float  # of the transformed points, with the intercept
+
+    @classmethod
+    def of(cls, points: Any, seen: Seen | None, intercept: bool) -> Numbers:
+        """Of some points (r, m) as they are stored, r > 0."""
+        count = points.shape[0]
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            z = points.astype(np.float64) if seen is None else seen(points)
+            if isinstance(points, np.ndarray):
+                wide = points.astype(np.float64)
+                mean, squares = wide.mean(axis=0), wide.var(axis=0) * count
+                longest = float(np.sqrt(np.einsum("ij,ij->i", z, z).max()))
+                return cls(count, wide.min(axis=0), wide.max(axis=0), mean, squares, float(np.hypot(longest, intercept)))
+            wide = points.astype(np.float64)
+            mean = np.asarray(wide.sum(axis=0)).reshape(-1) / count
+            rest = count - np.bincount(wide.indices, minlength=wide.shape[1])
+            apart = (wide.data - mean[wide.indices]) ** 2
+            squares = np.bincount(wide.indices, apart, minlength=wide.shape[1]) + rest * mean**2
+            least, greatest = (np.asarray(end(axis=0).toarray()).reshape(-1) for end in (wide.min, wide.max))
+            longest = float(np.sqrt(np.asarray(z.multiply(z).sum(axis=1)).max()))
+        return cls(count, least, greatest, mean, squares, float(np.hypot(longest, intercept)))
+
+    def add(self, other: Numbers) -> None:
+        """Those of more points."""
+        points = self.points + other.points
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            apart = other.mean - self.mean
+            self.squares = self.squares + other.squares + apart**2 * (self.points * (other.points / points))
+            self.mean = self.mean + apart * (other.points / points)
+        self.least, self.greatest = np.minimum(self.least, other.least), np.maximum(self.greatest, other.greatest)
+        self.points, self.longest = points, max(self.longest, other.longest)
+
+    def refuse(self, said: Transform, where: str) -> None:
+        """Raise CheckFailedError when a transform is not made of these numbers."""
+        whole = np.maximum(np.abs(self.least), np.abs(self.greatest))
+        same = self.least == self.greatest
+        shift = np.array(said.shift) if said.center else np.zeros(len(whole))
+        if said.center:
+            off = np.abs(shift - np.where(same, self.least, self.mean)) > SAME * whole
+            self._refuse(where, off, "centred at", shift, self.mean)
+        if said.scale is not None:
+            std = said.scale == "std"
+            around = np.maximum(self.greatest - shift, shift - self.least)
+            spread = np.sqrt(self.squares / self.points) if std else around
+            plain = same if std or said.center else spread == 0
+            slack = SPREAD[0] * spread + SPREAD[1] * whole
+            with np.errstate(divide="ignore", over="ignore"):
+                low = np.clip(1 / (spread + slack), *LIMITS) * (1 - SAME)
+                high = np.clip(1 / np.maximum(spread - slack, 0.0), *LIMITS) * (1 + SAME)
+            factor = np.array(said.factor)
+            off = np.where(plain, factor != 1.0, (factor < low) | (factor > high))
+            self._refuse(where, off, f"scaled by 1 / {said.scale} =", factor, np.where(plain, 1.0, low))
+        longest = self.longest or 1.0
+        if said.length is not None and not abs(said.length - longest) <= SAME * longest:
+            raise CheckFailedError(f"{where}: the longest point is said to be {said.length:g} long, it is {longest:g}")
+
+    @staticmethod
+    def _refuse(where: str, off: NDArray[np.bool_], what: str, said: Floats, found: Floats) -> None:
+        if off.any():
+            i = int(off.argmax())
+            raise CheckFailedError(f"{where}: feature {i} is said to be {what} {said[i]:g}, the points say {found[i]:g}")
