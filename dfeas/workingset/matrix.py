@@ -47,7 +47,7 @@ _UNEVEN = 30.0
 class ColumnMatrix:
     """c columns of dimension d, one a row."""
 
-    points: Array  # (c, d), C order
+    points: Any  # (c, d), an array in C order; a CSR matrix in a SparseMatrix
     scale: Floats  # (c,)
     feature: Floats  # (d,) D, factors of features, > 0
     exact: bool = False  # all products in float64
@@ -112,7 +112,7 @@ class ColumnMatrix:
 
     def gather(self, rows: Indices | slice) -> Floats:
         """Columns D a_j (r, d) of some rows in float64."""
-        chosen = self.points[rows].astype(np.float64)
+        chosen: Floats = self.points[rows].astype(np.float64)
         chosen *= self.scale[rows, None]
         if (self.feature != 1).any():
             chosen *= self.feature

@@ -28,7 +28,7 @@ DIRECT = 1000
 class SparseMatrix(ColumnMatrix):
     """c columns of dimension d, one a row of a CSR matrix."""
 
-    points: csr_array  # type: ignore[assignment]  # (c, d)
+    points: csr_array  # (c, d)
 
     @property
     def direct(self) -> int:

@@ -129,10 +129,10 @@ def test_a_run_is_kept_verified_and_the_same_on_a_cluster(room: Path, client: An
     there = dfeas.solve(room / "ring", kernel="rbf", out=room / "there", client=client)
     assert (here.verdict, here.why) == ("feasible", there.why)
     assert "gamma one over the median of the distances squared of 1000 points" in here.why
-    assert here.support is not None
-    assert there.support is not None
-    assert np.array_equal(here.support, there.support)
-    assert np.array_equal(here.weights, there.weights)  # type: ignore[arg-type]
+    for found, other in ((here.support, there.support), (here.weights, there.weights)):
+        assert found is not None
+        assert other is not None
+        assert np.array_equal(found, other)
     proved = dfeas.verify_run(room / "here")
     assert (proved.verdict, proved.proof) == ("feasible", "rigorous")
     assert json.loads((room / "here" / "result.json").read_text())["kernel"]["name"] == "rbf"
