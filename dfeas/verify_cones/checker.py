@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.certificate import Certificate
-from dfeas.errors import CheckFailedError
+from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.store import Dataset
 from dfeas.store.cone_table import PADDING, kind_of, rows_of
 from dfeas.store.reading import Buffers, Stop, unless_stopped
@@ -98,7 +98,7 @@ def check_range(
 
 
 def _cones(label: NDArray[Any], where: str) -> list[tuple[str, int, NDArray[np.int64]]]:
-    """Kind, size and first rows of the cones of a block. Raises CheckFailedError when codes do not cover its rows."""
+    """Kind, size and first rows of the cones of a block. Raises CorruptDataError when codes do not cover its rows."""
     firsts = np.flatnonzero(label > 0)
     covered, found = np.full(len(label), PADDING, np.int64), []
     for value in np.unique(label[firsts]):
@@ -106,15 +106,15 @@ def _cones(label: NDArray[Any], where: str) -> list[tuple[str, int, NDArray[np.i
         try:
             kind, size = kind_of(int(value))
         except ValueError as error:
-            raise CheckFailedError(f"{where}: {error}") from None
+            raise CorruptDataError(f"{where} is damaged: {error}; restore or ingest again") from None
         rows = rows_of(kind, size)
         if starts[-1] + rows > len(label):
-            raise CheckFailedError(f"{where}: a cone reaches out of its block")
+            raise CorruptDataError(f"{where} is damaged: a cone reaches out of it; restore or ingest again")
         covered[(starts[:, None] + np.arange(rows)).reshape(-1)] = 0
         covered[starts] = value
         found.append((kind, size, starts))
     if not np.array_equal(covered, label):
-        raise CheckFailedError(f"{where}: the codes of its rows do not make cones")
+        raise CorruptDataError(f"{where} is damaged: the codes of its rows do not make cones; restore or ingest again")
     return found
 
 

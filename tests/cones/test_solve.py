@@ -187,6 +187,12 @@ def test_the_checker_refuses_what_proves_nothing(tmp_path: Path) -> None:
             check(engine, dataset, replace(good, y=y))
     with pytest.raises(dfeas.CorruptDataError):
         check(engine, dataset, replace(good, fingerprint="0" * 64))
+    for code in (0, 4 * 3, 2 + 4 * 100, -1):  # codes that make no cones
+        label = dataset.labels.array.copy()
+        label[3] = code
+        with pytest.raises(dfeas.CorruptDataError, match="damaged"):
+            damaged = replace(dataset, labels=replace(dataset.labels, array=label))
+            check(LocalEngine(damaged, 1), damaged, good)
     # an x whose image is zero, outside of the cones by more or less: what is moved into them has an image again
     free = np.linalg.svd(scaled(X, CONE).T)[2][4:]
     e = np.concatenate([unit(kind, size) for kind, size, _ in cones_of(CONE)])
