@@ -190,8 +190,8 @@ def test_the_checker_refuses_what_proves_nothing(tmp_path: Path) -> None:
     for code in (0, 4 * 3, 2 + 4 * 100, -1):  # codes that make no cones
         label = dataset.labels.array.copy()
         label[3] = code
+        damaged = replace(dataset, labels=replace(dataset.labels, array=label))
         with pytest.raises(dfeas.CorruptDataError, match="damaged"):
-            damaged = replace(dataset, labels=replace(dataset.labels, array=label))
             check(LocalEngine(damaged, 1), damaged, good)
     # an x whose image is zero, outside of the cones by more or less: what is moved into them has an image again
     free = np.linalg.svd(scaled(X, CONE).T)[2][4:]
