@@ -20,8 +20,8 @@ from dfeas.store.cone_table import CODE
 from dfeas.store.dataset import Dataset
 from dfeas.store.filling import Progress, fill
 from dfeas.store.layout import Header
+from dfeas.store.nodes import check_shape
 from dfeas.store.numbers import cast, stored_dtype
-from dfeas.store.opening import check_shape
 from dfeas.store.reading import SliceReader
 from dfeas.store.writing import DatasetWriter, output_place, refuse_unusable
 

@@ -26,9 +26,10 @@ from dfeas.store.formats import format_of
 from dfeas.store.ingest import Note, ingest
 from dfeas.store.layout import APPENDED, MARKER, Header, fingerprint, looks_like_dataset
 from dfeas.store.new_points import blocks_of, tail_of
-from dfeas.store.opening import Source, open_source
+from dfeas.store.opening import open_source
 from dfeas.store.places import is_url
 from dfeas.store.placing import sync
+from dfeas.store.source import Source
 from dfeas.store.sparse_writing import Before, SparseWriter
 from dfeas.store.stage import Stage
 from dfeas.store.writing import DatasetWriter, reclaim, release

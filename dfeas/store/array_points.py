@@ -16,8 +16,8 @@ from dfeas.store.annotated import obs_labels
 from dfeas.store.filling import Labelled
 from dfeas.store.labels import KnownLabels, LabelMap, map_labels
 from dfeas.store.layout import SPARSE_BELOW, default_block_rows, sparse_block_rows
+from dfeas.store.nodes import check_shape, open_labels
 from dfeas.store.numbers import cast, stored_dtype
-from dfeas.store.opening import check_shape, open_labels
 from dfeas.store.places import place
 from dfeas.store.sources import is_array, open_rows
 

@@ -14,7 +14,7 @@ from dfeas.store.filling import Progress, fill, fill_in_order
 from dfeas.store.formats import format_of, open_parquet, open_stream
 from dfeas.store.labels import KnownLabels
 from dfeas.store.layout import Header
-from dfeas.store.opening import open_labels
+from dfeas.store.nodes import open_labels
 from dfeas.store.places import place
 from dfeas.store.sources import is_array, open_rows
 from dfeas.store.sparse_writing import SparseWriter

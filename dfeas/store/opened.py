@@ -5,7 +5,8 @@ from __future__ import annotations
 from threading import Lock
 
 from dfeas.store.dataset import Dataset
-from dfeas.store.opening import Source, open_source
+from dfeas.store.opening import open_source
+from dfeas.store.source import Source
 
 _OPEN_RUNS = 8
 _opened: dict[Source, Dataset] = {}

@@ -19,7 +19,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError, CorruptDataError
-from dfeas.store.opening import _open_array
+from dfeas.store.nodes import open_array
 from dfeas.store.places import Place, seekable
 from dfeas.store.reading import Buffers
 from dfeas.store.sparse_sources import PARTS, SparseRows, in_memory, kind_and_shape, of_scipy, require_csr
@@ -145,7 +145,7 @@ def open_rows(path: Any, name: str) -> Iterator[Any]:
         raise BadInputError(f"{path}: no such file or folder")
     with ExitStack() as stack:
         if path.is_dir():
-            array = open_zarr2(path) if is_zarr2(path) else _open_array(path, name)
+            array = open_zarr2(path) if is_zarr2(path) else open_array(path, name)
             yield _StoredRows(array, str(path))
         elif path.suffix == ".npy":
             file = stack.enter_context(path.open("rb"))
