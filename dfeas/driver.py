@@ -94,7 +94,8 @@ def run(
                 for lane in group[:told]:
                     lane.ended = now() if lane.over else None
                 outrun = not to_the_end and any(lane.proved for lane in group)
-                if outrun or told < len(group):
+                cut = told < len(group)
+                if outrun or cut:
                     break
             if outrun:
                 _give_up(lanes, "outrun", now())
@@ -106,8 +107,12 @@ def run(
                 shared += _settle(late, engine, limits, fingerprint, verify)
                 for lane in late:
                     lane.ended = now()
-            moment = _moment(lanes, shared)
-            keep(moment, False)
+            elif cut:
+                _give_up(lanes, "interrupted", now(), "asked to stop")
+                break
+            if not cut:  # lanes that are out of step would ask in other company, and get other bits
+                moment = _moment(lanes, shared)
+                keep(moment, False)
     except (KeyboardInterrupt, ClusterLostError) as error:
         _give_up(lanes, "interrupted", now(), str(error) or "interrupted")
     if not all(lane.proved for lane in lanes):
