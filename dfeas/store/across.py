@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.store.dataset import Dataset
 from dfeas.store.reading import AnyArray, Buffers, Cost
+from dfeas.store.view import OfDataset
 
 WITHIN = 1e-11
 """What is below such a share of a length is rounding of zero."""
@@ -32,22 +32,11 @@ class View:
 
 
 @dataclass(frozen=True)
-class Across:
+class Across(OfDataset):
     """A reader of coordinates (b, k) in float64 of signed points."""
 
-    inner: Dataset  # which verifies what it reads
     basis: NDArray[np.float64]  # (d, k) orthonormal; with an intercept its row is the last
     reference: NDArray[np.float64] | None = None  # (k,); None leaves points of the subspace as zeros
-
-    @property
-    def overlaps(self) -> bool:
-        """As they are stored."""
-        return self.inner.points.overlaps
-
-    @property
-    def distant(self) -> bool:
-        """As they are stored."""
-        return self.inner.points.distant
 
     def read(self, index: int, buffers: Buffers) -> AnyArray:
         """Coordinates of a block."""
@@ -63,10 +52,10 @@ class Across:
 
     def advise(self, index: int) -> None:
         """As they are stored."""
-        self.inner.points.advise(index)
+        super().advise(index)
         self.inner.labels.advise(index)
 
     def stamp(self, index: int) -> int | None:
         """As they are stored."""
-        points, labels = self.inner.points.stamp(index), self.inner.labels.stamp(index)
+        points, labels = super().stamp(index), self.inner.labels.stamp(index)
         return None if points is None and labels is None else hash((points, labels))

@@ -8,26 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.passes.points import dense, is_dense
-from dfeas.store.dataset import Dataset
 from dfeas.store.reading import AnyArray, Buffers, Cost
+from dfeas.store.view import OfDataset
 
 
 @dataclass(frozen=True)
-class SeenFrom:
+class SeenFrom(OfDataset):
     """A reader of x_j - p, in float64: each entry is the exact difference with a relative error of at most 2**-53."""
 
-    inner: Dataset  # which verifies what it reads
     point: NDArray[np.float64]  # (m,)
-
-    @property
-    def overlaps(self) -> bool:
-        """As it is stored."""
-        return self.inner.points.overlaps
-
-    @property
-    def distant(self) -> bool:
-        """As it is stored."""
-        return self.inner.points.distant
 
     def stored(self, index: int, buffers: Buffers) -> AnyArray:
         """Rows as they are stored."""
@@ -42,11 +31,3 @@ class SeenFrom:
     def read(self, index: int, buffers: Buffers) -> AnyArray:
         """Differences of a block."""
         return self.differences(self.stored(index, buffers), buffers)
-
-    def advise(self, index: int) -> None:
-        """As it is stored."""
-        self.inner.points.advise(index)
-
-    def stamp(self, index: int) -> int | None:
-        """As it is stored."""
-        return self.inner.points.stamp(index)

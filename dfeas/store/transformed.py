@@ -19,27 +19,17 @@ from dfeas.store.layout import seen_fingerprint
 from dfeas.store.reading import Buffers, Cost
 from dfeas.store.sparse import Entries
 from dfeas.store.transform import Transform, said, seen_as
+from dfeas.store.view import OfDataset
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Transformed:
+class Transformed(OfDataset):
     """A reader of z, in float64."""
 
-    inner: Dataset  # which verifies what it reads
     shift: Floats | None  # (m,)
     factor: Floats | None  # (m,)
-
-    @property
-    def overlaps(self) -> bool:
-        """As it is stored."""
-        return self.inner.points.overlaps
-
-    @property
-    def distant(self) -> bool:
-        """As it is stored."""
-        return self.inner.points.distant
 
     def read(self, index: int, buffers: Buffers) -> Points:
         """Transformed points of a block."""
@@ -54,14 +44,6 @@ class Transformed:
                 return seen if self.factor is None else np.multiply(seen, self.factor, out=seen)
             assert self.factor is not None, "something changes"
             return np.multiply(stored, self.factor, out=seen, dtype=np.float64)
-
-    def advise(self, index: int) -> None:
-        """As it is stored."""
-        self.inner.points.advise(index)
-
-    def stamp(self, index: int) -> int | None:
-        """As it is stored."""
-        return self.inner.points.stamp(index)
 
 
 def transformed(dataset: Dataset, transform: Transform) -> Dataset:
