@@ -127,7 +127,7 @@ def test_a_run_that_was_interrupted_in_its_check_has_no_pass_twice_in_its_trace(
 
     dfeas.solve(X, labels, out=tmp_path / "whole")
     with monkeypatch.context() as patched:
-        patched.setattr("dfeas.setting.check_all", interrupted)
+        patched.setattr("dfeas.setting.check_each", interrupted)
         assert dfeas.solve(X, labels, out=tmp_path / "run").stopped == "interrupted"
     assert isinstance(found := dfeas.resume(tmp_path / "run", X, labels), Result)
     assert found.verdict == "feasible"

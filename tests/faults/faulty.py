@@ -155,8 +155,8 @@ class Meddling(WorkerPlugin):
     def setup(self, worker: Any) -> None:
         self.read_blocks = read_blocks = Dataset.read_blocks
 
-        def meddled(dataset: Dataset, indices: Any, cost: Any, *how: Any) -> Iterator[Any]:
-            for block in read_blocks(dataset, indices, cost, *how):
+        def meddled(dataset: Dataset, indices: Any, cost: Any, *how: Any, **named: Any) -> Iterator[Any]:
+            for block in read_blocks(dataset, indices, cost, *how, **named):
                 if dataset.where == self.path:
                     self.meddle(block)
                 yield block
