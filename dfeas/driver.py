@@ -83,8 +83,6 @@ def run(
             if stop():
                 _give_up(lanes, "interrupted", now(), "asked to stop")
                 break
-            if abreast is not None and _late(limits, now):
-                _give_up(going[abreast:], "time_limit", now())
             for group, question in _groups(going[:abreast]):
                 answer = engine.run(question)
                 answers = answer if len(group) > 1 else (answer,)
@@ -107,6 +105,8 @@ def run(
                 shared += _settle(late, engine, limits, fingerprint, verify)
                 for lane in late:
                     lane.ended = now()
+                if abreast is not None:
+                    _give_up(going[abreast:], "time_limit", now())
             elif cut:
                 _give_up(lanes, "interrupted", now(), "asked to stop")
                 break

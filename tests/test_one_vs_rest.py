@@ -266,9 +266,14 @@ def test_time_is_looked_at_between_the_classes_of_a_wave(data: Path) -> None:
             found.append(lane)
         return found
 
-    def carried_out(some: list[Lane], **options: Any) -> tuple[list[Any], float]:
+    def carried_out(some: list[Lane], abreast: int = 4, **options: Any) -> tuple[list[Any], float]:
         checks = partial(check_all, engine, dataset)
-        return run(engine, some, fingerprint=dataset.fingerprint, verify=checks, to_the_end=True, abreast=4, **options)
+        return run(engine, some, fingerprint=dataset.fingerprint, verify=checks, to_the_end=True, abreast=abreast, **options)
+
+    waited, reads = carried_out(lanes(), 2, limits=Limits(seconds=4), clock=count().__next__)
+    assert [outcome.decision.stopped for outcome in waited] == ["time_limit"] * 4
+    assert [outcome.record.passes for outcome in waited][2:] == [0, 0]  # those that waited are not asked when time is up
+    assert reads == 1
 
     cut, kept = lanes(), []
     told, reads = carried_out(
