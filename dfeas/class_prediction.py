@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.blas import processors
 from dfeas.certificate import Certificate, direction, load
-from dfeas.engine import LocalEngine
-from dfeas.errors import BadInputError, UsageError
+from dfeas.errors import BadInputError
 from dfeas.expansions import Expansions
 from dfeas.kernels.kernel import Function
-from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
+from dfeas.memory import DEFAULT_MEMORY
 from dfeas.passes.points import row_slice
 from dfeas.result import CERTIFICATE, load_result
+from dfeas.scoring import as_in_run, read_once
 from dfeas.setting import open_data
-from dfeas.store import Dataset, transformed
-from dfeas.store.placing import placed
+from dfeas.store import Dataset
 from dfeas.store.reading import Cost, Stop, unless_stopped
-from dfeas.store.transform import seen_as
 from dfeas.training import trained_on
 
 Floats = NDArray[np.float64]
@@ -75,18 +71,8 @@ def predict_classes(
     values, certificates = load_result(run), _certificates(run, folders)
     Y = _separators(run, values, folders, certificates, kernel)
     dataset = open_data(X, labels, None, False, many=True)[1]
-    m = int(values["m"])
-    if dataset.m != m:
-        raise BadInputError(f"{dataset.where}: points of {dataset.m} features, the run {run} had {m}")
-    dataset = as_in_run(dataset, load(next(iter(folders.values())) / CERTIFICATE))
-    with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
-        parts = engine.map(scored, Y)
-    predicted, score, label = (np.concatenate([part[i] for part in parts]) for i in range(3))
-    if not np.isfinite(score).all():
-        raise BadInputError(f"{dataset.where}: point {int((~np.isfinite(score)).argmax())} has entries that are not finite")
-    if out is not None:
-        with placed(Path(out)) as file:
-            np.save(file, predicted)
+    seen = as_in_run(dataset, next(iter(certificates.values())), int(values["m"]), run)
+    predicted, score, label = read_once(seen, scored, Y, memory, out)
     classes = tuple(folders)
     if not dataset.classes:
         return ClassPrediction(predicted, score, classes, (), None, None)
@@ -95,16 +81,6 @@ def predict_classes(
         confusion[row] = np.bincount(predicted[label == code], minlength=len(classes))
     right = sum(int(confusion[row, classes.index(name)]) for row, name in enumerate(dataset.classes) if name in classes)
     return ClassPrediction(predicted, score, classes, dataset.classes, right / len(predicted), confusion.tolist())
-
-
-def as_in_run(dataset: Dataset, certificate: Certificate) -> Dataset:
-    """Points as those of the run were seen, with the numbers of the run. Raises UsageError where that cannot be."""
-    transform = seen_as(certificate.view)[1]
-    if transform is None or not transform.features:
-        return dataset
-    if transform.center and dataset.entries is not None:
-        raise UsageError(f"{dataset.where}: sparse points cannot be centred as those of the run were; ingest them with --dense")
-    return transformed(dataset, replace(transform, points=dataset.n))
 
 
 def _certificates(run: Path, folders: dict[str, Path]) -> dict[str, Certificate]:

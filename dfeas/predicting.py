@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,19 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.blas import processors
 from dfeas.certificate import direction as direction_of
 from dfeas.certificate import load
-from dfeas.class_prediction import ClassPrediction, as_in_run, predict_classes
-from dfeas.engine import LocalEngine
+from dfeas.class_prediction import ClassPrediction, predict_classes
 from dfeas.errors import BadInputError, UsageError
 from dfeas.expansions import Expansions
 from dfeas.kernels.kernel import Function
-from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
+from dfeas.memory import DEFAULT_MEMORY
 from dfeas.result import CERTIFICATE, classes_of, load_result
+from dfeas.scoring import as_in_run, read_once
 from dfeas.setting import open_data
 from dfeas.store import Dataset
-from dfeas.store.placing import placed
 from dfeas.store.reading import Cost, Stop, unless_stopped
 from dfeas.training import trained_on
 
@@ -93,22 +90,12 @@ def predict(
     else:
         direction = direction_of(Path(run) / CERTIFICATE, certificate, int(values["m"]) + bool(values["intercept"]))
     dataset = open_data(X, labels, positive, False)[1]
-    if dataset.m != values["m"]:
-        raise BadInputError(f"{dataset.where}: points of {dataset.m} features, the run {run} had {values['m']}")
-    dataset = as_in_run(dataset, certificate)
-    with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
-        parts = engine.map(scored, direction)
-    score, label = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
-    if not np.isfinite(score).all():
-        raise BadInputError(f"{dataset.where}: point {int((~np.isfinite(score)).argmax())} has entries that are not finite")
     if trained is not None and trained.classes and dataset.classes and trained.classes != dataset.classes:
         here, there = (" and ".join(names) for names in (dataset.classes, trained.classes))
         raise BadInputError(f"{dataset.where}: its classes are {here}, those of the run {there}")
     classes = trained.classes if trained is not None and trained.classes else ("-1", "+1")
     negative, name = classes
-    if out is not None:
-        with placed(Path(out)) as file:
-            np.save(file, score)
+    score, label = read_once(as_in_run(dataset, certificate, int(values["m"]), run), scored, direction, memory, out)
     if not dataset.classes:
         return Prediction(score, (negative, name), None, None)
     confusion = [[int(((label == row) & ((score > 0) == column)).sum()) for column in (False, True)] for row in (-1, 1)]

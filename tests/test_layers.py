@@ -93,6 +93,7 @@ FRONTS = {
     "check_separation",
     "soft_margin_result",
     "predicting",
+    "scoring",
     "expansions",
     "training",
     "printing",
