@@ -7,20 +7,19 @@ libraries in use promise and no theorem does.
 ``bounded`` takes distances as sums of squares of differences, without cancellation. ``by_products`` takes them from one product
 of matrices, |x|^2 + |z|^2 - 2 x'z with an error of at most gamma_(k+8) (|x| + |z|)^2, and bounds all errors of a row at once:
 where e bounds that of t, exp(-t) is off by exp(-t) (exp(e) - 1), and where it is r t by r / (1 - r) / e (Euler's), for
-t exp(-t) <= 1 / e. Sparse points have products only; k is then the entries of the longest row.
+t exp(-t) <= 1 / e. Of sparse points only the laplacian has sums of differences; k is then the entries of the longest row.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 
 from dfeas.csr import products, row_sums
 from dfeas.errors import CheckFailedError
-from dfeas.kernels.kernel import Floats, Kernel
+from dfeas.kernels.kernel import Floats, Kernel, cityblock
 from dfeas.passes.points import Indices, Points, any_entry, is_dense, longest
 
 U = 2.0**-53
@@ -90,15 +89,18 @@ def by_products(kernel: Kernel, points: Points, others: Points, same: Same | Non
     return _of_product(kernel, points, others)
 
 
-def _of_differences(kernel: Kernel, points: Any, others: Any) -> tuple[Floats, Floats]:
-    metric: Any = "cityblock" if kernel.name == "laplacian" else "sqeuclidean"
-    exponent = scipy.spatial.distance.cdist(points, others, metric)
+def _of_differences(kernel: Kernel, points: Points, others: Points) -> tuple[Floats, Floats]:
+    """All of arrays; of sparse points the laplacian."""
+    if is_dense(points) and is_dense(others) and kernel.name != "laplacian":
+        exponent = scipy.spatial.distance.cdist(points, others, "sqeuclidean")
+    else:
+        exponent = cityblock(points, others)
     if kernel.name == "exponential":
         np.sqrt(exponent, out=exponent)
     exponent *= kernel.gamma
     value = np.asarray(np.exp(-exponent))
     with np.errstate(over="ignore", invalid="ignore"):
-        error = value * (np.expm1(exponent * gamma_(points.shape[1] + 6)) + ELEMENTARY + 2 * U) * UP + TINY
+        error = value * (np.expm1(exponent * gamma_(_differences(points, others) + 6)) + ELEMENTARY + 2 * U) * UP + TINY
     error[value == 0] = TINY  # an exponent above 700 is one, rounding or not
     return value, error
 
@@ -168,6 +170,11 @@ def _products(points: Points, others: Points) -> Floats:
 def _terms(points: Points, others: Points) -> int:
     """Of sums of products, at most."""
     return max(longest(points), longest(others), 1)
+
+
+def _differences(points: Points, others: Points) -> int:
+    """Of sums of differences that are not zero, at most."""
+    return min(int(points.shape[1]), longest(points) + longest(others))
 
 
 def gamma_(terms: int) -> float:

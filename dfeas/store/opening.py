@@ -17,6 +17,7 @@ from dfeas.passes.survey import checksum
 from dfeas.store.assembling import assemble, mapped, seen_across, seen_from
 from dfeas.store.chunks import check_codecs, direct_reader, rows_of_whole_chunks, slice_reader
 from dfeas.store.dataset import Dataset
+from dfeas.store.labels import stored_type
 from dfeas.store.layout import (
     ATTRIBUTE,
     Header,
@@ -122,6 +123,11 @@ def _open_dataset(path: Place, source: Source) -> Dataset:
         if arrays[name].shape != shape:
             raise CorruptDataError(f"{path}: {name} has shape {arrays[name].shape}, expected {shape}; ingest it again")
         check_codecs(arrays[name], path / name)
+    if header.cones is None and arrays["label"].dtype != stored_type(header.classes):
+        raise CorruptDataError(
+            f"{path}: labels of {len(header.classes)} classes have type {arrays['label'].dtype}, expected "
+            f"{stored_type(header.classes)}; ingest it again"
+        )
     try:
         expected = np.asarray(arrays["checksum"][:], np.uint32)
     except (ValueError, RuntimeError, OSError) as error:
