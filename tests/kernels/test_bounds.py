@@ -83,6 +83,9 @@ def test_far_points_have_a_kernel_of_zero() -> None:
     value, error = bounded(kernel_of("rbf", 1e30)[0], np.zeros((1, 2)), np.ones((1, 2)))
     assert value.item() == 0
     assert 0 < error.item() < 1e-300
+    far, near = (scipy.sparse.csr_array([[1e17, shift]]) for shift in (0.0, 1000.0))
+    value, error = bounded(kernel_of("laplacian", 1.0)[0], far, near)
+    assert abs(value.item() - np.exp(-1000)) <= error.item()
 
 
 def test_points_whose_squares_are_lost_are_refused() -> None:

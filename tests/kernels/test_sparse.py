@@ -108,11 +108,12 @@ def test_a_function_is_given_the_blocks_as_they_are() -> None:
 
 
 def test_distances_of_sparse_points_do_not_depend_on_their_company(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dfeas.csr.WIDE", 8)
+    monkeypatch.setattr("dfeas.csr.PAIRS", 100)
     X = texts(60)[0].astype(np.float64)
     sparse = scipy.sparse.csr_array(X)
     whole = csr.cityblock(sparse, sparse)
-    assert np.allclose(whole, np.abs(X[:, None] - X).sum(axis=2), rtol=1e-15)
+    assert np.allclose(whole, np.abs(X[:, None] - X).sum(axis=2), rtol=1e-14, atol=1e-14)
     assert (csr.cityblock(sparse[3:9], sparse[20:21]) == whole[3:9, 20:21]).all()
+    assert (csr.cityblock(sparse[:, ::-1], sparse[:, ::-1]) == 0).diagonal().all()
     nothing = scipy.sparse.csr_array((2, 40))
     assert (csr.cityblock(nothing, nothing) == 0).all()
