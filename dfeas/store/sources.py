@@ -182,7 +182,8 @@ def _npz_sparse(stack: ExitStack, path: Place) -> SparseRows:
     except DAMAGE as error:
         raise CorruptDataError(f"{path}: not a readable sparse matrix: {error}") from None
     require_csr(kind, str(path))
-    parts = {part: NpyRows(stack.enter_context(_npz_member(path, part)), f"{path}:{part}") for part in PARTS}
+    parts: dict[str, Any] = {part: NpyRows(stack.enter_context(_npz_member(path, part)), f"{path}:{part}") for part in PARTS}
+    parts["indptr"] = parts["indptr"][0 : parts["indptr"].shape[0]]
     return SparseRows(parts, shape, str(path))
 
 
