@@ -19,7 +19,7 @@ def ingest(src: Any, out: str | Path, *, client: Client | None = None, **options
     zarr, HDF5, Parquet, and CSV, TSV and svmlight that are not compressed; they see SRC and OUT under the same paths. The bytes
     are the same.
 
-    Raises what that one does, UsageError for another source, ClusterLostError when the cluster goes away, and leaves nothing then.
+    Raises what that one does, UsageError for another source, and ClusterLostError when the cluster goes away; OUT is gone then.
     """
     if client is None:
         return ingest_here(src, out, **options)
