@@ -70,7 +70,7 @@ def norms(points: Points) -> Floats:
             wide = points.data.astype(np.float64, copy=False)
             return np.sqrt(csr.row_sums(points, wide * wide))
         if points.dtype == np.float64:
-            return np.sqrt(np.einsum("ij,ij->i", points, points))
+            return np.asarray(np.sqrt(np.einsum("ij,ij->i", points, points)))
         rows = max(1, min(len(points), SQUARED // points.shape[1]))
         found, held = np.empty(len(points)), np.empty((rows, points.shape[1]))  # fresh memory for each tile takes a third more
         for first in range(0, len(points), rows):
@@ -78,7 +78,8 @@ def norms(points: Points) -> Floats:
             some = held[: len(tile)]
             np.copyto(some, tile)
             np.einsum("ij,ij->i", some, some, out=found[first : first + rows])
-        return np.sqrt(found, out=found)
+        np.sqrt(found, out=found)
+        return found
 
 
 def tile(points: Points, rows: slice, single: bool) -> Tile:

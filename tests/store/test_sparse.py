@@ -196,6 +196,16 @@ def test_damage_is_seen_before_anything_is_computed(stored: Callable[..., Path],
             read_all(open_source(Source(str(path))))
 
 
+def test_indices_of_a_row_that_changed_places_are_damage_to_the_checker_too(stored: Callable[..., Path]) -> None:
+    path = stored()  # with zero points: nothing but the checker reads it
+    first = int(matrix().indptr[1])
+    group = zarr.open_group(path, mode="r+")
+    group["X/indices"][first : first + 2] = group["X/indices"][first : first + 2][::-1]
+    for options in ({}, {"intercept": True}):
+        with pytest.raises(CorruptDataError, match=r"chunk 0 of X is damaged .*; restore or ingest again"):
+            dfeas.solve(path, **options)
+
+
 def test_the_checker_reads_damaged_indices_without_harm(stored: Callable[..., Path]) -> None:
     X = matrix()
     X = X[np.flatnonzero(np.diff(X.indptr))]
