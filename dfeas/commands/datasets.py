@@ -96,7 +96,7 @@ def ingest(src: str, out: str, cones: str | None, as_json: bool, cluster: Cluste
     arrays      .npy, .npz, HDF5, .h5ad, zarr (n, m); labels beside them
     tables      .csv and .tsv (also .gz), .parquet or a folder of it; needs pip install "dfeas[formats]"
     svmlight    .svmlight, .svm, .libsvm (also .gz, .bz2)
-    sparse      CSR in .npz of SciPy, .h5ad and HDF5
+    sparse      CSR and CSC in .npz of SciPy, .h5ad and HDF5
     cones       .npy, .npz with --cones, in the order of SCS; SDPA sparse files (.dat-s, .dat-s.gz)
 
     Workers of a cluster read and write .npy, zarr, HDF5, Parquet, and text that is not compressed; they see SRC and OUT under

@@ -39,17 +39,18 @@ def require_split(src: Any, out: Any, format: str | None = None) -> None:
     folder_of(out)
     kind = format_of(src, format)
     if not isinstance(src, str | Path):
-        raise _in_order("the data frame" if kind == "frame" else "the array", "in the memory of this process")
+        raise in_order("the data frame" if kind == "frame" else "the array", "in the memory of this process")
     path = place(src)
     if kind in TEXT and (path.suffix in PACKED or not path.is_file()):
-        raise _in_order(str(path), "compressed" if path.suffix in PACKED else "no file")
+        raise in_order(str(path), "compressed" if path.suffix in PACKED else "no file")
     if kind == "arrays" and path.suffix == ".npz":
-        raise _in_order(str(path), "an archive")
+        raise in_order(str(path), "an archive")
     if kind == "arrays" and path.suffix == ".npy" and is_url(str(src)):
-        raise _in_order(str(path), "in an object store")
+        raise in_order(str(path), "in an object store")
 
 
-def _in_order(where: str, why: str) -> UsageError:
+def in_order(where: str, why: str) -> UsageError:
+    """The error for a source that only one process can read."""
     return UsageError(
         f"{where}: {why}, so one process reads it in order; workers read .npy, zarr, HDF5, Parquet, and CSV, TSV and svmlight "
         "that are not compressed: leave out --local and --scheduler"

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dfeas.errors import UsageError
-from dfeas.store.apart import require_split, whole_array, whole_table, whole_text
+from dfeas.store.apart import in_order, require_split, whole_array, whole_table, whole_text
 from dfeas.store.array_points import ArrayPoints, LabelsBeside
 from dfeas.store.changed import Changed
+from dfeas.store.csc import CscRows
 from dfeas.store.filling import Progress, fill, fill_in_order
 from dfeas.store.formats import format_of, open_parquet, open_stream
 from dfeas.store.labels import KnownLabels
@@ -56,9 +57,9 @@ def ingest(
     (default ``y`` in .npz and HDF5), ``label_column`` a column of obs in .h5ad. Tables: CSV and TSV (also .gz), Parquet, and
     frames that speak Arrow (pyarrow, pandas 2.2, polars); ``label_column`` is a name or an index, all others are features;
     with ``labels`` all columns are; ``header`` says whether CSV has names. svmlight (also .gz, .bz2) has ``features``
-    features, or as many as its indices say; they begin at 1, or at 0 with ``zero_based``. CSR matrices: ``X`` of .h5ad and of
-    HDF5 in the same layout, and .npz files that SciPy wrote. Arrays of Python (NumPy, zarr, HDF5, Dask) come with ``labels``
-    that are an array or a path.
+    features, or as many as its indices say; they begin at 1, or at 0 with ``zero_based``. CSR and CSC matrices: ``X`` of
+    .h5ad and of HDF5 in the same layout, and .npz files that SciPy wrote. Arrays of Python (NumPy, zarr, HDF5, Dask)
+    come with ``labels`` that are an array or a path.
 
     ``sparse`` says how svmlight and arrays are stored; without it what is sparse in SRC, or svmlight, is stored sparse when
     less than ``SPARSE_BELOW`` of its entries are not zero. ``dtype`` (float32 or float64) rounds tables and svmlight to it.
@@ -138,6 +139,8 @@ def _from_arrays(
     """From arrays whose shape is known, with labels that fit in memory."""
     path = src if is_array(src) else place(src)
     with open_rows(path, points) as rows:
+        if spread is not None and isinstance(rows, CscRows):
+            raise in_order(str(src), "CSC")
         found = ArrayPoints.of(path, rows, labels, sparse, block_rows)
         for text in found.notes:
             note(text)

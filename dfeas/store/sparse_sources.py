@@ -68,10 +68,10 @@ def of_scipy(members: list[str]) -> bool:
     return {"format", "shape"} <= set(members)
 
 
-def require_csr(kind: str, where: str) -> None:
-    """Raise BadInputError for another layout."""
-    if kind not in ("csr", "csr_matrix"):
-        raise BadInputError(f"{where}: a sparse matrix of kind {kind}; only CSR is read by rows: save X.tocsr()")
+def require_rows(kind: str, where: str) -> None:
+    """Raise BadInputError for a layout that is not read by rows."""
+    if kind not in ("csr", "csc"):
+        raise BadInputError(f"{where}: a sparse matrix of kind {kind}; CSR and CSC are read: save X.tocsr()")
 
 
 def kind_and_shape(archive: Any) -> tuple[str, NDArray[Any]]:

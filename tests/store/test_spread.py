@@ -3,7 +3,6 @@
 import gzip
 import json
 import pickle
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -16,10 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 import zarr
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dfeas
+from dfeas.cli import commands
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError
 from dfeas.store import Source, open_source
 from dfeas.store.ingest import ingest
@@ -161,7 +162,9 @@ def test_what_a_killed_one_left_is_no_part_of_the_next(
     assert not list((tmp_path / "out").glob("part-*"))
 
 
-def test_what_cannot_be_split_is_said(sources: dict[str, tuple[Path, dict[str, Any]]], tmp_path: Path) -> None:
+def test_what_cannot_be_split_is_said(
+    sources: dict[str, tuple[Path, dict[str, Any]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     src, options = sources["npy"]
     X = np.load(src)
     np.savez(tmp_path / "X.npz", X=X, y=np.load(tmp_path / "y.npy"))
@@ -177,12 +180,9 @@ def test_what_cannot_be_split_is_said(sources: dict[str, tuple[Path, dict[str, A
     for given_, more, words in refused:
         with pytest.raises(UsageError, match=rf"{words}.*, so one process reads it in order; workers read .npy, zarr"):
             ingest(given_, tmp_path / "out", spread=spread, **more)
-    code = (
-        "import sys; sys.modules['dfeas.engine.clusters'] = None; from dfeas.cli import main; main()"  # no cluster is started
-    )
-    words = ["ingest", str(tmp_path / "X.csv.gz"), str(tmp_path / "out"), "--local", "2"]
-    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
-    assert (done.returncode, "compressed, so one process reads it" in done.stderr) == (2, True), done.stderr
+    monkeypatch.setitem(sys.modules, "dfeas.engine.clusters", None)  # it is refused before anything is started
+    done = CliRunner().invoke(commands, ["ingest", str(tmp_path / "X.csv.gz"), str(tmp_path / "out"), "--local", "2"])
+    assert (done.exit_code, "compressed, so one process reads it" in done.stderr) == (2, True), done.stderr
     with pytest.raises(UsageError, match="workers write to a folder that all of them see"):
         ingest(src, "s3://bucket/out", spread=spread, **options)
     for labels in (np.arange(N - 1) % 2, np.arange(N + 1) % 2):
