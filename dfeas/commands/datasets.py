@@ -110,7 +110,7 @@ def ingest(src: str, out: str, cones: str | None, as_json: bool, cluster: Cluste
         show_header(out, ingest_cones(src, out, cones, options["points"], Written(sys.stderr)).to_json(), as_json)
         return
     if cluster != Cluster(None, None, None):
-        require_split(src, out, options["format"])
+        require_split(src, out, options["format"], options["points"])
     with cluster.client() as client:
         header = write_dataset(src, out, client=client, progress=Written(sys.stderr), note=notes.append, **options)
     show_header(out, {**header.to_json(), "notes": notes}, as_json)

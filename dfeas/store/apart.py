@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from dfeas.errors import BadInputError, UsageError
 from dfeas.store.array_points import ArrayPoints
 from dfeas.store.changed import Changed
+from dfeas.store.csc import CscRows
 from dfeas.store.formats import format_of
 from dfeas.store.layout import default_block_rows
 from dfeas.store.lines import PACKED
 from dfeas.store.marks import Marks, marks_of
 from dfeas.store.places import absolute, is_url, place
 from dfeas.store.signs import Coded, Codes
+from dfeas.store.sources import open_rows
 from dfeas.store.splitting import SplitArray, SplitTable, SplitText
 from dfeas.store.spread import Spread
 from dfeas.store.streaming import usual_rows
@@ -34,23 +36,26 @@ LABELS = 1 << 20
 TEXT = ("csv", "tsv", "svmlight")
 
 
-def require_split(src: Any, out: Any, format: str | None = None) -> None:
+def require_split(src: Any, out: Any, format: str | None = None, points: str = "X") -> None:
     """Raise UsageError for what workers cannot read or write: to be asked before they are started."""
     folder_of(out)
     kind = format_of(src, format)
     if not isinstance(src, str | Path):
-        raise in_order("the data frame" if kind == "frame" else "the array", "in the memory of this process")
+        raise _in_order("the data frame" if kind == "frame" else "the array", "in the memory of this process")
     path = place(src)
     if kind in TEXT and (path.suffix in PACKED or not path.is_file()):
-        raise in_order(str(path), "compressed" if path.suffix in PACKED else "no file")
+        raise _in_order(str(path), "compressed" if path.suffix in PACKED else "no file")
     if kind == "arrays" and path.suffix == ".npz":
-        raise in_order(str(path), "an archive")
+        raise _in_order(str(path), "an archive")
     if kind == "arrays" and path.suffix == ".npy" and is_url(str(src)):
-        raise in_order(str(path), "in an object store")
+        raise _in_order(str(path), "in an object store")
+    if kind == "arrays":
+        with open_rows(path, points) as rows:
+            if isinstance(rows, CscRows):
+                raise _in_order(str(path), "CSC")
 
 
-def in_order(where: str, why: str) -> UsageError:
-    """The error for a source that only one process can read."""
+def _in_order(where: str, why: str) -> UsageError:
     return UsageError(
         f"{where}: {why}, so one process reads it in order; workers read .npy, zarr, HDF5, Parquet, and CSV, TSV and svmlight "
         "that are not compressed: leave out --local and --scheduler"

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dfeas.errors import UsageError
-from dfeas.store.apart import in_order, require_split, whole_array, whole_table, whole_text
+from dfeas.store.apart import require_split, whole_array, whole_table, whole_text
 from dfeas.store.array_points import ArrayPoints, LabelsBeside
 from dfeas.store.changed import Changed
-from dfeas.store.csc import CscRows
 from dfeas.store.filling import Progress, fill, fill_in_order
 from dfeas.store.formats import format_of, open_parquet, open_stream
 from dfeas.store.labels import KnownLabels
@@ -73,7 +72,7 @@ def ingest(
     if block_rows is not None and block_rows < 1:
         raise UsageError(f"block_rows {block_rows}: expected at least 1")
     if spread is not None:
-        require_split(src, out, format)
+        require_split(src, out, format, points)
     kind = format_of(src, format)
     _refuse_idle(kind, header=header, features=features, zero_based=zero_based or None, sparse=sparse, dtype=dtype)
     say = note or (lambda text: None)
@@ -139,8 +138,6 @@ def _from_arrays(
     """From arrays whose shape is known, with labels that fit in memory."""
     path = src if is_array(src) else place(src)
     with open_rows(path, points) as rows:
-        if spread is not None and isinstance(rows, CscRows):
-            raise in_order(str(src), "CSC")
         found = ArrayPoints.of(path, rows, labels, sparse, block_rows)
         for text in found.notes:
             note(text)
