@@ -20,6 +20,7 @@ from time import perf_counter, process_time
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 from sklearn.datasets import load_svmlight_file
@@ -53,10 +54,18 @@ def write(folder: Path, points: int, m: int, formats: set[str]) -> None:
             batch = pa.table([*X.T, y], schema=schema)
             text.write_table(batch)
             table.write_table(batch)
-            for row, label in zip(X, y, strict=True) if "svm" in formats else ():
-                sparse.write(f"{label} " + " ".join(f"{j + 1}:{v}" for j, v in enumerate(row)) + "\n")
+            if "svm" in formats:
+                sparse.writelines(f"{line}\n" for line in lines(X, y))
     stored.flush()
     np.save(folder / "y.npy", np.arange(MORE * points) % 2)
+
+
+def lines(X: np.ndarray, y: np.ndarray) -> list[str]:
+    """svmlight: LABEL INDEX:VALUE .."""
+    words = [
+        pc.binary_join_element_wise(f"{j + 1}", pc.cast(pa.array(column), pa.string()), ":") for j, column in enumerate(X.T)
+    ]
+    return pc.binary_join_element_wise(pc.cast(pa.array(y), pa.string()), *words, " ").to_pylist()
 
 
 def clocked(action: Callable[[], object]) -> tuple[float, float]:
@@ -68,53 +77,56 @@ def clocked(action: Callable[[], object]) -> tuple[float, float]:
 
 def measure(folder: Path, turns: int, formats: set[str]) -> None:
     out = folder / "out"
-    cases: dict[str, tuple[Callable[[], object], Callable[[], object], str]] = {
+    m = np.load(folder / "a.npy", mmap_mode="r").shape[1]
+    cases: dict[str, tuple[dict[str, Callable[[], object]], Callable[[], object], str]] = {
         "csv": (
-            lambda: ingest(folder / "a.csv", out, label_column="y"),
+            {"csv": lambda: ingest(folder / "a.csv", out, label_column="y")},
             lambda: pyarrow.csv.read_csv(folder / "a.csv"),
             "pyarrow.csv.read_csv",
         ),
         "parquet": (
-            lambda: ingest(folder / "a.parquet", out, label_column="y"),
+            {"parquet": lambda: ingest(folder / "a.parquet", out, label_column="y")},
             lambda: pyarrow.parquet.read_table(folder / "a.parquet"),
             "pyarrow.parquet.read_table",
         ),
         "svm": (
-            lambda: ingest(folder / "a.svm", out),
-            lambda: load_svmlight_file(str(folder / "a.svm")),
-            "sklearn load_svmlight_file",
-        ),
-        "svm, --features": (
-            lambda: ingest(folder / "a.svm", out, features=len(np.load(folder / "a.npy", mmap_mode="r")[0])),
+            {
+                "svm": lambda: ingest(folder / "a.svm", out),
+                "svm, --features": lambda: ingest(folder / "a.svm", out, features=m),
+            },
             lambda: load_svmlight_file(str(folder / "a.svm")),
             "sklearn load_svmlight_file",
         ),
         "npy": (
-            lambda: ingest(folder / "a.npy", out, labels=str(folder / "y.npy")),
+            {"npy": lambda: ingest(folder / "a.npy", out, labels=str(folder / "y.npy"))},
             lambda: shutil.copyfile(folder / "a.npy", out),
             "shutil.copyfile",
         ),
     }
     print("| format | file MB | ingest s | MB/s | against | s | speed | speed per processor second |")
     print("|---|---|---|---|---|---|---|---|")
-    for name, (ours, theirs, other) in cases.items():
-        suffix = name.split(",")[0]
+    for suffix, (ours, theirs, other) in cases.items():
         if suffix not in formats:
             continue
-        found = []
+        found: dict[str, list[tuple[float, ...]]] = {name: [] for name in ours}
         for _ in range(turns + 1):
-            mine = clocked(ours)
-            shutil.rmtree(out)
-            found.append((*mine, *clocked(theirs)))
+            mine = {}
+            for name, action in ours.items():
+                mine[name] = clocked(action)
+                shutil.rmtree(out)
+            their = clocked(theirs)
             out.unlink(missing_ok=True)
-        wall, used, other_wall, other_used = np.array(found[min(1, turns - 1) :]).T
+            for name, times in mine.items():
+                found[name].append((*times, *their))
         size = os.path.getsize(folder / f"a.{suffix}") / 1e6
-        shares = median(other_wall / wall), median(other_used / used)
-        print(
-            f"| {name} | {size:.1f} | {median(wall):.3f} | {size / median(wall):.0f} | {other} | {median(other_wall):.3f} "
-            f"| {shares[0]:.2f} | {shares[1]:.2f} |",
-            flush=True,
-        )
+        for name, times in found.items():
+            wall, used, other_wall, other_used = np.array(times[min(1, turns - 1) :]).T
+            shares = median(other_wall / wall), median(other_used / used)
+            print(
+                f"| {name} | {size:.1f} | {median(wall):.3f} | {size / median(wall):.0f} | {other} | {median(other_wall):.3f} "
+                f"| {shares[0]:.2f} | {shares[1]:.2f} |",
+                flush=True,
+            )
 
 
 def main(words: list[str] | None = None) -> None:
@@ -122,7 +134,7 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--points", type=int, default=400_000)
     parser.add_argument("--features", type=int, default=50)
     parser.add_argument("--formats", default="csv,parquet,svm,npy")
-    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--dir", default=None, help="where the data is made")
     options = parser.parse_args(words)
     formats = set(options.formats.split(","))

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 def ingest(src: Any, out: str | Path, *, client: Client | None = None, **options: Any) -> Header:
     """Write the dataset OUT from a file, a folder, an array or a data frame, and return its header.
 
-    ``options`` are those of ``dfeas.store.ingest.ingest``. With ``client`` the workers of its cluster read and write, of a .npy
-    file, a zarr array, a dense array in HDF5, or Parquet; they see SRC and OUT under the same paths. The bytes are the same.
+    ``options`` are those of ``dfeas.store.ingest.ingest``. With ``client`` the workers of its cluster read and write, of .npy,
+    zarr, HDF5, Parquet, and CSV, TSV and svmlight that are not compressed; they see SRC and OUT under the same paths. The bytes
+    are the same.
 
-    Raises what that one does, and ClusterLostError when the cluster goes away; nothing is left of OUT then.
+    Raises what that one does, UsageError for another source, and ClusterLostError when the cluster goes away; OUT is gone then.
     """
     if client is None:
         return ingest_here(src, out, **options)

@@ -109,7 +109,7 @@ def race(
         raise UsageError("scale, center and normalize are for the points themselves: leave them out with a kernel")
     data = open_data(X, labels, positive, intercept, also=also, mask=mask, cache_dir=cache_dir, cones=True)
     require_plain(data[1], kernel=kernel, transform=seen_as)
-    data = with_transform(data, seen_as, asked.memory, client)
+    data = with_transform(data, seen_as, asked.memory, client, progress)
     with ExitStack() as stack:
         setting = set_up(stack, data, asked.memory, client, out, function, scratch)
         facts, text = facts_of(setting.dataset, asked.memory // len(names)), ""

@@ -94,7 +94,7 @@ def resume(
         )
         mask = job.mask if mask is None else mask
         data = open_data(X, labels, job.positive, job.intercept, job.point, bool(job.classes), job.also, mask, cache_dir, True)
-        data = with_transform(data, job.transform or Transform(), asked.memory, client)
+        data = with_transform(data, job.transform or Transform(), asked.memory, client, progress)
         if job.classes and data[1].classes != job.classes:
             raise CorruptDataError(f"{data[1].where}: its classes are not those that this run began with")
         setting = set_up(stack, data, asked.memory, client, folder, kernel, scratch)

@@ -14,7 +14,7 @@ from dfeas.result import TRACE
 from dfeas.scoreboard import Scoreboard
 from dfeas.setting import Setting
 from dfeas.store import Dataset
-from dfeas.trace import Sink, Terminal, TraceFile
+from dfeas.trace import Output, Sink, Terminal, TraceFile
 
 
 @dataclass(frozen=True)
@@ -83,3 +83,9 @@ def tell(sinks: Sequence[Sink], found: Projection) -> None:
     """Say what the run will take."""
     for sink in sinks:
         sink.note("projection", str(found), **found.to_json())
+
+
+def say(progress: bool, text: str) -> None:
+    """A line on stderr, where progress is shown: of what comes before a run has sinks."""
+    if progress and sys.stderr is not None:
+        Output(sys.stderr).write(f"{text}\n")

@@ -130,13 +130,13 @@ def solve(
         every = request(eps, margin_tolerance, max_passes, time_limit, memory)
         how = How(checkpoint_every, progress, stop)
         opened = open_data(X, labels, None, intercept, None, True, also, mask, cache_dir)
-        opened = with_transform(opened, seen_as, every.memory, client)
+        opened = with_transform(opened, seen_as, every.memory, client, progress)
         space = None if kernel is None else AskedKernel(kernel, gamma, degree, coef0)
         return solve_classes(opened, every, how, method=method, out=out, client=client, kernel=space, scratch=scratch)
     asked = request(eps, margin_tolerance, max_passes, time_limit, memory)
     data = open_data(X, labels, positive, intercept, point, also=also, mask=mask, cache_dir=cache_dir, cones=True)
     require_plain(data[1], kernel=kernel, transform=seen_as)
-    data = with_transform(data, seen_as, asked.memory, client)
+    data = with_transform(data, seen_as, asked.memory, client, progress)
     with ExitStack() as stack:
         setting = set_up(stack, data, asked.memory, client, out, function, scratch)
         text = ""

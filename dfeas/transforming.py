@@ -20,6 +20,7 @@ from dfeas.errors import UsageError
 from dfeas.memory import threads_that_fit
 from dfeas.passes import Moments, MomentsAnswer, Summary, Survey, Together
 from dfeas.setting import checksums_of, mark_of
+from dfeas.showing import say
 from dfeas.store import SCALES, Dataset, Source, Transform, transformed
 from dfeas.store.transform import FACTORS
 from dfeas.store.writing import refuse_unusable
@@ -37,8 +38,9 @@ def asked_transform(scale: str | None, center: bool, normalize: bool) -> Transfo
     return Transform(scale, bool(center), bool(normalize))
 
 
-def with_transform(data: Data, asked: Transform, memory: int, client: Client | None = None) -> Data:
+def with_transform(data: Data, asked: Transform, memory: int, client: Client | None = None, progress: bool = False) -> Data:
     """Opened data as it is asked for; with ``points`` in ``asked`` its numbers are known already, and are used.
+    Reads are said on stderr where ``progress`` is shown.
 
     Raises UsageError for sparse points that are to be centred, and what the survey of points raises.
     """
@@ -49,7 +51,7 @@ def with_transform(data: Data, asked: Transform, memory: int, client: Client | N
     reads, known = 0, asked.points > 0
     summary: Summary | None = None
     if (asked.features or not known) if dataset.header is None else (asked.features and not known):
-        summary, moments = _look(data, memory, client, moments=asked.features and not known)
+        summary, moments = _look(data, memory, client, progress, moments=asked.features and not known)
         reads += 1
         if moments is not None:
             asked = _numbers(asked, moments)
@@ -62,7 +64,7 @@ def with_transform(data: Data, asked: Transform, memory: int, client: Client | N
     surveyed = (summary, reads) if summary is not None and not asked.features else None
     if asked.features:
         seen = _seen((source, dataset), replace(asked, length=None, normalize=True))
-        summary, reads = _look(seen, memory, client, moments=False)[0], reads + 1
+        summary, reads = _look(seen, memory, client, progress, moments=False)[0], reads + 1
         assert summary is not None, "a survey was asked for"
         surveyed = (summary, reads)
     if not asked.normalize:
@@ -96,7 +98,9 @@ def _seen(data: Data, transform: Transform) -> Data:
     return None if source is None else replace(source, transform=transform), transformed(dataset, transform)
 
 
-def _look(data: Data, memory: int, client: Client | None, *, moments: bool) -> tuple[Summary | None, MomentsAnswer | None]:
+def _look(
+    data: Data, memory: int, client: Client | None, progress: bool, *, moments: bool
+) -> tuple[Summary | None, MomentsAnswer | None]:
     """One read: a survey of what was not surveyed by an ingest, and moments if they are asked for.
 
     Raises BadInputError for points that cannot be used.
@@ -104,6 +108,8 @@ def _look(data: Data, memory: int, client: Client | None, *, moments: bool) -> t
     dataset = data[1]
     summary: Summary | None = None
     found: MomentsAnswer | None = None
+    what = "means and spreads of features" if moments else "lengths of points"
+    say(progress, f"{dataset.where}: one read for {what}")
     with closing(_engine(data, memory, client)) as engine:
         if dataset.header is not None:
             found = engine.run(Moments())
@@ -111,6 +117,8 @@ def _look(data: Data, memory: int, client: Client | None, *, moments: bool) -> t
             summary, found = engine.run(Together((Survey(), Moments())))
         else:
             summary = engine.run(Survey())
+        cost = engine.cost
+    say(progress, f"{what}: {cost.bytes_read / max(cost.wall_seconds, 1e-9) / 1e9:.2f} GB/s  {cost.wall_seconds:.1f} s")
     if summary is not None:
         refuse_unusable(summary, dataset.where)
     return summary, found

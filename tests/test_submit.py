@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import dfeas
@@ -39,8 +40,10 @@ def awaited(client: Any, run: str, good: Callable[[Submitted], bool]) -> Submitt
 def test_a_submitted_run_goes_on_when_its_driver_is_killed_and_is_fetched_from_elsewhere(
     cluster: Any, dataset: Callable[..., Any], tmp_path: Path
 ) -> None:
-    path, _ = dataset("halfspace", 60, 20_000)
-    options: dict[str, Any] = {"method": "mirror-prox-fixed", "max_passes": 90}
+    path, _ = dataset("halfspace", 60, 40_000)
+    np.save(tmp_path / "mask.npy", np.arange(40_000) % 2 == 0)
+    seen: dict[str, Any] = {"mask": tmp_path / "mask.npy", "scale": "std", "center": True}
+    options: dict[str, Any] = {"method": "mirror-prox-fixed", "max_passes": 90, **seen}
     dfeas.solve(str(path), out=tmp_path / "whole", **options)
     run = submit(cluster, path, out=tmp_path / "run", checkpoint_every=0, **options)
     found = awaited(cluster, run, lambda s: s.look is not None and (s.look.passes or 0) >= 5)
@@ -59,6 +62,7 @@ def test_a_submitted_run_goes_on_when_its_driver_is_killed_and_is_fetched_from_e
     assert fetch(cluster, run, tmp_path / "got") == tmp_path / "got"
     assert sorted(p.name for p in (tmp_path / "got").iterdir()) == ["certificate.npz", "result.json", "trace.jsonl"]
     assert digest(tmp_path / "got") == digest(tmp_path / "whole")
+    assert json.loads((tmp_path / "got" / "result.json").read_text())["n"] == 20_000
     with pytest.raises(UsageError, match="exists already"):
         fetch(cluster, run, tmp_path / "got")
 

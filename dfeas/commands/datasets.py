@@ -20,6 +20,7 @@ from dfeas.instances import KINDS, Instance
 from dfeas.instances import generate as write_instance
 from dfeas.printing.dataset import show_header
 from dfeas.store import Source, open_source
+from dfeas.store.apart import require_split
 from dfeas.store.append import append as append_points
 from dfeas.store.formats import FORMATS
 from dfeas.store.layout import DTYPES
@@ -95,10 +96,11 @@ def ingest(src: str, out: str, cones: str | None, as_json: bool, cluster: Cluste
     arrays      .npy, .npz, HDF5, .h5ad, zarr (n, m); labels beside them
     tables      .csv and .tsv (also .gz), .parquet or a folder of it; needs pip install "dfeas[formats]"
     svmlight    .svmlight, .svm, .libsvm (also .gz, .bz2)
-    sparse      CSR in .npz of SciPy, .h5ad and HDF5
+    sparse      CSR and CSC in .npz of SciPy, .h5ad and HDF5
     cones       .npy, .npz with --cones, in the order of SCS; SDPA sparse files (.dat-s, .dat-s.gz)
 
-    Workers of a cluster read and write .npy, zarr, dense HDF5 and Parquet; they see SRC and OUT under the same paths.
+    Workers of a cluster read and write .npy, zarr, HDF5, Parquet, and text that is not compressed; they see SRC and OUT under
+    the same paths.
     """
     notes: list[str] = []
     if cones is not None or src.endswith((".dat-s", ".dat-s.gz")):
@@ -107,6 +109,8 @@ def ingest(src: str, out: str, cones: str | None, as_json: bool, cluster: Cluste
             raise click.UsageError(f"{[*given, 'a cluster'][0]} is for points, not for cones")
         show_header(out, ingest_cones(src, out, cones, options["points"], Written(sys.stderr)).to_json(), as_json)
         return
+    if cluster != Cluster(None, None, None):
+        require_split(src, out, options["format"], options["points"])
     with cluster.client() as client:
         header = write_dataset(src, out, client=client, progress=Written(sys.stderr), note=notes.append, **options)
     show_header(out, {**header.to_json(), "notes": notes}, as_json)

@@ -9,7 +9,7 @@ from typing import TypeVar
 from distributed import Client, Future, as_completed
 
 from dfeas.engine.clusters import LOST, line
-from dfeas.errors import ClusterLostError, CorruptDataError
+from dfeas.errors import ClusterLostError, CorruptDataError, DfeasError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -39,8 +39,10 @@ class Spreading:
             for item in islice(waiting, AHEAD * max(1, threads)):
                 sent.add(self._submit(work, item))
             for future in sent:
-                found: R = future.result()
+                found = future.result()
                 future.release()
+                if isinstance(found, DfeasError):
+                    raise found
                 yield found
                 for item in islice(waiting, 1):
                     sent.add(self._submit(work, item))
@@ -54,9 +56,14 @@ class Spreading:
         return self._client.submit(_on_worker, work, item, pure=False)
 
 
-def _on_worker(work: Callable[[T], R], item: T) -> R:
-    """What storage raises on a worker is no loss of the cluster."""
+def _on_worker(work: Callable[[T], R], item: T) -> R | DfeasError:
+    """What it gives, or why it failed: a worker would write the traceback of what is raised.
+
+    What storage raises there is no loss of the cluster.
+    """
     try:
         return work(item)
     except OSError as error:
-        raise CorruptDataError(f"on a worker: {line(error)}; let all workers see source and output under their paths") from None
+        return CorruptDataError(f"on a worker: {line(error)}; let all workers see source and output under their paths")
+    except DfeasError as error:
+        return error

@@ -69,11 +69,16 @@ def norms(points: Points) -> Floats:
         if not is_dense(points):
             wide = points.data.astype(np.float64, copy=False)
             return np.sqrt(csr.row_sums(points, wide * wide))
-        rows = max(1, SQUARED // points.shape[1]) if points.dtype.itemsize < 8 else max(1, len(points))
-        found = np.empty(len(points))
+        if points.dtype == np.float64:
+            return np.asarray(np.sqrt(np.einsum("ij,ij->i", points, points)))
+        rows = max(1, min(len(points), SQUARED // points.shape[1]))
+        found, held = np.empty(len(points)), np.empty((rows, points.shape[1]))  # fresh memory for each tile takes a third more
         for first in range(0, len(points), rows):
-            some = points[first : first + rows].astype(np.float64, copy=False)
-            found[first : first + rows] = np.sqrt(np.einsum("ij,ij->i", some, some))
+            tile = points[first : first + rows]
+            some = held[: len(tile)]
+            np.copyto(some, tile)
+            np.einsum("ij,ij->i", some, some, out=found[first : first + rows])
+        np.sqrt(found, out=found)
         return found
 
 

@@ -13,6 +13,7 @@ from dfeas.csr import tidied, with_data
 from dfeas.errors import BadInputError, UsageError
 from dfeas.passes.points import Points
 from dfeas.store.annotated import obs_labels
+from dfeas.store.csc import CscRows
 from dfeas.store.filling import Labelled
 from dfeas.store.labels import KnownLabels, LabelMap, map_labels
 from dfeas.store.layout import SPARSE_BELOW, default_block_rows, sparse_block_rows
@@ -102,7 +103,10 @@ class ArrayPoints:
         notes = [f"{rows.dtype} cast to {dtype}"] if rows.dtype != dtype else []
         if (entries is not None) != sparse:
             notes.append(f"stored {'sparse' if sparse else 'dense'}, as {dtype}")
-        return cls(rows, values, mapping, n, m, dtype, sparse, min(n, block_rows or usual), tuple(notes))
+        size = min(n, block_rows or usual)
+        if isinstance(rows, CscRows):
+            notes.append(f"CSC, entries by columns: read {rows.reads(size)} times; CSR would be read once")
+        return cls(rows, values, mapping, n, m, dtype, sparse, size, tuple(notes))
 
     @property
     def parallel(self) -> bool:

@@ -48,7 +48,7 @@ class Changed:
         done = 0
         with closing(self._stream.batches()) as batches:
             for batch in batches:
-                stop = done + len(batch.points)
+                stop = done + batch.points.shape[0]
                 yield Batch(rounded(batch.points, self.dtype, done, self.where), self._labels_of(done, stop) or batch.labels)
                 done = stop
         if self._labels is not None and len(self._labels) != done:

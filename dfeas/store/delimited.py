@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 
 import numpy as np
 import pyarrow
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dfeas.errors import BadInputError, UsageError
 from dfeas.store.columns import place_of, rows_of
 from dfeas.store.lines import Lines, TextFile
+from dfeas.store.marks import Tally
 from dfeas.store.numerals import NUMBER
 from dfeas.store.places import Place
 from dfeas.store.signs import Coded
@@ -40,27 +41,31 @@ class Delimited:
         self.where, self.dtype = str(path), np.dtype(np.float64)
         self._file, self._delimiter = TextFile(path), delimiter
         self._quoted = re.compile(rb'(?<![^%b\r\n])"[^"\r\n]*"(?![^%b\r\n])' % ((delimiter.encode(),) * 2))
-        number, cells = self._first()
-        self._head = _is_header(cells, label_column, labelled, self.where) if header is None else header
-        if self._head and "" in cells:
+        number, cells, behind = self._first()
+        head = _is_header(cells, label_column, labelled, self.where) if header is None else header
+        if head and "" in cells:
             raise BadInputError(
                 f"{path}: line {number}: column {cells.index('')} has no name; leave it out (in pandas: to_csv(index=False))"
             )
-        columns = cells if self._head else [str(i) for i in range(len(cells))]
+        self.body = (behind, number + 1) if head else (0, 1)  # byte and number of the line where points begin
+        columns = cells if head else [str(i) for i in range(len(cells))]
         self._label = place_of(label_column, columns, self.where) if labelled else None
         self._columns = columns
         self.names: Sequence[str] = [name for i, name in enumerate(columns) if i != self._label]
         self.m = len(self.names)
-        self.notes = ["text read as float64"] + ([] if self._head else ["no header"])
+        self.notes = ["text read as float64"] + ([] if head else ["no header"])
         if not self.m:
             raise BadInputError(f"{path}: one column only; expected features and labels with {delimiter!r} between them")
 
-    def _first(self) -> tuple[int, list[str]]:
-        """Number and cells of the first line that is not empty."""
+    def _first(self) -> tuple[int, list[str], int]:
+        """Number and cells of the first line that is not empty, and the byte behind it."""
         for run in self._file.runs():
-            for offset, line in enumerate(run.text.splitlines()):
-                if line:
-                    return run.first + offset, self._cells(line, f"{self.where}: line {run.first + offset}")
+            at = run.stop - len(run.text)
+            for offset, line in enumerate(run.text.splitlines(keepends=True)):
+                at += len(line)
+                content = line.rstrip(b"\r\n")
+                if content:
+                    return run.first + offset, self._cells(content, f"{self.where}: line {run.first + offset}"), at
         raise BadInputError(f"{self.where}: no points, the file is empty")
 
     def _cells(self, line: bytes, at: str) -> list[str]:
@@ -73,27 +78,17 @@ class Delimited:
 
     def batches(self) -> Generator[Batch, None, None]:
         """All points; see Stream."""
-        for batch in in_order(self._parse, self._without_header()):
+        begin, number = self.body
+        for batch in in_order(self.parse, self._file.runs(begin, number=number)):
             if batch.points.shape[0]:
                 yield batch
-
-    def _without_header(self) -> Iterator[Lines]:
-        head = self._head
-        for run in self._file.runs():
-            if head:
-                body = run.text.lstrip(b"\r\n")
-                _, _, rest = body.partition(b"\n")
-                head = not body
-                skipped = run.text[: len(run.text) - len(rest)].count(b"\n")
-                run = Lines(run.first + skipped, rest)
-            if run.text:
-                yield run
 
     def total(self, done: int) -> int:
         """Points in all, as far as the share of the file that was read tells; see Stream."""
         return round(done / max(self._file.share, 1e-9))
 
-    def _parse(self, run: Lines) -> Batch:
+    def parse(self, run: Lines) -> Batch:
+        """The points of some lines. Raises BadInputError with the number of the first bad one."""
         return self._parse_run(run.text) or self._parse_lines(run)
 
     def _parse_run(self, text: bytes) -> Batch | None:
@@ -137,6 +132,14 @@ class Delimited:
                 rows.append([_number(cell, f"{at}, column {name}") for cell, name in zip(cells, self.names, strict=True)])
         coded = Coded.none(len(rows)) if self._label is None else Coded.of_text(labels)
         return Batch(np.array(rows, np.float64).reshape(-1, self.m), coded)
+
+
+def tally(text: bytes) -> Tally:
+    """How many points whole lines hold: all but the empty ones."""
+    content = np.frombuffer(text, np.uint8)
+    begins = (content != ord("\n")) & (content != ord("\r"))
+    begins[1:] &= ~begins[:-1]
+    return Tally(int(np.count_nonzero(begins)), bytes=len(text))
 
 
 def _is_header(cells: list[str], label_column: str | None, labelled: bool, where: str) -> bool:

@@ -12,6 +12,7 @@ from dfeas.store.sources import is_array
 from dfeas.store.streams import Stream
 
 if TYPE_CHECKING:
+    from dfeas.store.marks import Tally
     from dfeas.store.tables import Parquet
 
 FORMATS = ("csv", "tsv", "parquet", "svmlight")
@@ -61,15 +62,16 @@ def open_stream(
     zero_based: bool,
     sparse: bool | None,
     labelled: bool,
+    looked: Tally | None = None,
 ) -> Stream:
     """The stream of a format. Raises UsageError when what it needs is not installed.
 
-    ``labelled`` says whether a table has a column of labels.
+    ``labelled`` says whether a table has a column of labels, ``looked`` what is known of svmlight already.
     """
     if kind == "svmlight":
         from dfeas.store.svmlight import Svmlight
 
-        return Svmlight(place(src), features, zero_based, sparse)
+        return Svmlight(place(src), features, zero_based, sparse, looked)
     try:
         from dfeas.store.delimited import Delimited
         from dfeas.store.tables import Frame, LazyFrame, Parquet

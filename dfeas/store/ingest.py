@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dfeas.errors import UsageError
+from dfeas.store.apart import require_split, whole_array, whole_table, whole_text
 from dfeas.store.array_points import ArrayPoints, LabelsBeside
 from dfeas.store.changed import Changed
 from dfeas.store.filling import Progress, fill, fill_in_order
@@ -20,8 +21,11 @@ from dfeas.store.sources import is_array, open_rows
 from dfeas.store.sparse_writing import SparseWriter
 from dfeas.store.spread import Spread
 from dfeas.store.streaming import Streaming
-from dfeas.store.whole import Whole, in_order_only
+from dfeas.store.whole import Whole
 from dfeas.store.writing import output
+
+if TYPE_CHECKING:
+    from dfeas.store.tables import Parquet
 
 Note = Callable[[str], None]
 
@@ -52,9 +56,9 @@ def ingest(
     (default ``y`` in .npz and HDF5), ``label_column`` a column of obs in .h5ad. Tables: CSV and TSV (also .gz), Parquet, and
     frames that speak Arrow (pyarrow, pandas 2.2, polars); ``label_column`` is a name or an index, all others are features;
     with ``labels`` all columns are; ``header`` says whether CSV has names. svmlight (also .gz, .bz2) has ``features``
-    features, or as many as its indices say; they begin at 1, or at 0 with ``zero_based``. CSR matrices: ``X`` of .h5ad and of
-    HDF5 in the same layout, and .npz files that SciPy wrote. Arrays of Python (NumPy, zarr, HDF5, Dask) come with ``labels``
-    that are an array or a path.
+    features, or as many as its indices say; they begin at 1, or at 0 with ``zero_based``. CSR and CSC matrices: ``X`` of
+    .h5ad and of HDF5 in the same layout, and .npz files that SciPy wrote. Arrays of Python (NumPy, zarr, HDF5, Dask)
+    come with ``labels`` that are an array or a path.
 
     ``sparse`` says how svmlight and arrays are stored; without it what is sparse in SRC, or svmlight, is stored sparse when
     less than ``SPARSE_BELOW`` of its entries are not zero. ``dtype`` (float32 or float64) rounds tables and svmlight to it.
@@ -67,6 +71,8 @@ def ingest(
     """
     if block_rows is not None and block_rows < 1:
         raise UsageError(f"block_rows {block_rows}: expected at least 1")
+    if spread is not None:
+        require_split(src, out, format, points)
     kind = format_of(src, format)
     _refuse_idle(kind, header=header, features=features, zero_based=zero_based or None, sparse=sparse, dtype=dtype)
     say = note or (lambda text: None)
@@ -74,14 +80,18 @@ def ingest(
         beside = LabelsBeside(labels, label_column, positive, classes)
         return _from_arrays(src, out, points, beside, sparse, block_rows, progress, say, spread)
     _refuse_labels(kind, labels, label_column)
+    opened = partial(open_stream, src, kind, label_column, header, features, zero_based, sparse, labels is None)
+    others = None if labels is None else open_labels(place(labels))[:]
     if spread is not None:
-        if kind != "parquet":
-            raise in_order_only(str(src) if isinstance(src, str | Path) else "the data frame")
-        return _spread_table(src, out, labels, label_column, dtype, positive, block_rows, progress, say, spread)
+        if kind == "parquet":
+            whole = _table(open_parquet(src, label_column, labels is None), others, dtype, positive, block_rows, say)
+        else:
+            whole = whole_text(src, kind, opened, others, dtype, positive, block_rows, spread, say)
+        return whole.write(out, spread, progress)
     with output(out) as make:
-        stream = open_stream(src, kind, label_column, header, features, zero_based, sparse, labels is None)
+        stream = opened()
         if labels is not None or dtype is not None:
-            stream = Changed(stream, None if labels is None else open_labels(place(labels))[:], dtype)
+            stream = Changed(stream, others, dtype)
         for text in stream.notes:
             say(text)
         known = None if classes is None else KnownLabels(classes, f"labels of {stream.where}")
@@ -132,7 +142,7 @@ def _from_arrays(
         for text in found.notes:
             note(text)
         if spread is not None:
-            return Whole.of_array(src, points, found).write(out, spread, progress)
+            return whole_array(src, points, found).write(out, spread, progress)
         with output(out) as make:
             made = partial(SparseWriter, place(out)) if found.sparse else make
             target = made(found.n, found.m, found.dtype, found.block_rows, label=found.mapping.dtype)
@@ -140,22 +150,9 @@ def _from_arrays(
             return target.finish(found.mapping.classes, known=labels.classes is not None)
 
 
-def _spread_table(
-    src: Any,
-    out: str | Path,
-    labels: Any,
-    label_column: str | None,
-    dtype: str | None,
-    positive: str | None,
-    block_rows: int | None,
-    progress: Progress | None,
-    note: Note,
-    spread: Spread,
-) -> Header:
-    """From Parquet files that workers read."""
-    table = open_parquet(src, label_column, labels is None)
-    changed = Changed(table, None if labels is None else open_labels(place(labels))[:], dtype)
+def _table(table: Parquet, labels: Any, dtype: str | None, positive: str | None, block_rows: int | None, note: Note) -> Whole:
+    """Parquet files that workers read."""
+    changed = Changed(table, labels, dtype)
     for text in changed.notes:
         note(text)
-    whole = Whole.of_table(table, changed.labels, changed.dtype, positive, block_rows)
-    return whole.write(out, spread, progress)
+    return whole_table(table, changed.labels, changed.dtype, positive, block_rows)

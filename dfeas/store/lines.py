@@ -18,6 +18,12 @@ from dfeas.store.sources import DAMAGE
 RUN_BYTES = 2 << 20
 """Small enough that what parsing makes of it stays in cache."""
 LONGEST_LINE = 1 << 28
+PEEK_BYTES = 1 << 16
+"""In which the end of a line is looked for at a time."""
+
+PACKED = (".gz", ".bz2")
+"""Names of compressed text end so."""
+
 _MARK = b"\xef\xbb\xbf"
 
 
@@ -27,6 +33,7 @@ class Lines:
 
     first: int  # number of the first line, counted from 1
     text: bytes
+    stop: int = 0  # bytes of the file, unpacked, up to their end
 
 
 class TextFile:
@@ -35,36 +42,55 @@ class TextFile:
     def __init__(self, path: Place) -> None:
         self.path, self.share, self.length = path, 0.0, 0
 
-    def runs(self) -> Iterator[Lines]:
-        """All lines, in runs of about ``RUN_BYTES``. Raises CorruptDataError for a damaged or truncated compressed file."""
-        number, rest = 1, b""
+    def runs(self, first: int = 0, stop: int | None = None, number: int = 1) -> Iterator[Lines]:
+        """All lines, or those in the bytes first .. stop-1, which are whole lines from ``number`` on, in runs of about
+        ``RUN_BYTES``. Raises CorruptDataError for a damaged or truncated compressed file.
+        """
+        at, rest = first, b""
         self.share, self.length = 0.0, 0
         size = max(1, self.path.stat().st_size)
         with self.path.open("rb") as raw, _text(raw, self.path.suffix) as stream:
+            if first:
+                stream.seek(first)
             while True:
                 try:
-                    content = stream.read(RUN_BYTES)
+                    content = stream.read(RUN_BYTES if stop is None else min(RUN_BYTES, stop - at))
                 except DAMAGE as error:
                     raise CorruptDataError(f"{self.path}: damaged or truncated after line {number}: {error}") from None
                 self.share = min(1.0, raw.tell() / size)
                 self.length += len(content)
-                if number == 1 and not rest:
+                begins, at = at == 0, at + len(content)
+                if begins:
                     content = content.removeprefix(_MARK)
                 cut = content.rfind(b"\n") + 1
                 if content and not cut:
                     rest += content
-                    self._refuse_long(number, rest)
+                    self._refuse_long(f"line {number}", len(rest))
                     continue
                 text, rest = (b"".join((rest, memoryview(content)[:cut])), content[cut:]) if content else (rest, b"")
                 if text:
-                    yield Lines(number, text)
+                    yield Lines(number, text, at - len(rest))
                     number += int(np.count_nonzero(np.frombuffer(text, np.uint8) == ord("\n")))
                 if not content:
                     return
 
-    def _refuse_long(self, number: int, rest: bytes) -> None:
-        if len(rest) > LONGEST_LINE:
-            raise BadInputError(f"{self.path}: line {number} has no end within {len(rest) >> 20} MiB; is this a text file?")
+    def line_from(self, at: int) -> int:
+        """The first byte at ``at`` or behind it where a line begins, or else the end of a file that is not compressed."""
+        if at == 0:
+            return 0
+        with self.path.open("rb") as file:
+            place = file.seek(at - 1)
+            while content := file.read(PEEK_BYTES):
+                found = content.find(b"\n")
+                if found >= 0:
+                    return place + found + 1
+                place += len(content)
+                self._refuse_long(f"the line at byte {at}", place - at)
+        return place
+
+    def _refuse_long(self, line: str, length: int) -> None:
+        if length > LONGEST_LINE:
+            raise BadInputError(f"{self.path}: {line} has no end within {length >> 20} MiB; is this a text file?")
 
 
 @contextmanager

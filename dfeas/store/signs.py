@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,6 +89,11 @@ class Codes:
             return self._seen[key]
         return 1 if plain(key) == plain(_key(self._positive)) else -1
 
+    @property
+    def values(self) -> list[Any]:
+        """The label of each code, while there is neither a positive class nor known ones."""
+        return list(self._seen)
+
     def settle(self, n: int) -> tuple[LabelMap, NDArray[Any] | None]:
         """The classes of all n labels, and the label for each code that was given; None when these were signs.
 
@@ -103,6 +109,15 @@ class Codes:
             return found, np.where([key == found.positive for key in seen], 1, -1).astype(np.int8)
         places = {value: place for place, value in enumerate(found.values)}
         return found, np.array([places[key] for key in seen], CODE)
+
+
+def coded(codes: Codes, labels: Iterable[Coded], first: int) -> NDArray[Any]:
+    """Codes (b,) of labels that come in parts, for points from ``first`` on."""
+    parts = []
+    for part in labels:
+        parts.append(codes(part, first))
+        first += len(part.codes)
+    return np.concatenate(parts)
 
 
 def _key(value: Any) -> Any:

@@ -9,7 +9,7 @@ import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,10 +19,11 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.store.csc import CscRows
 from dfeas.store.nodes import open_array
 from dfeas.store.places import Place, seekable
 from dfeas.store.reading import Buffers
-from dfeas.store.sparse_sources import PARTS, SparseRows, in_memory, kind_and_shape, of_scipy, require_csr
+from dfeas.store.sparse_sources import PARTS, SparseRows, in_memory, kind_and_shape, of_scipy, require_rows
 from dfeas.store.zarr2 import is_zarr2, open_zarr2
 
 # what zipfile, zlib and NumPy raise on archives with damaged bytes
@@ -157,7 +158,7 @@ def open_rows(path: Any, name: str) -> Iterator[Any]:
         elif path.suffix in _HDF5:
             found = _hdf5_node(stack, path, name)
             where = f"{path}:{name}"
-            yield found if isinstance(found, SparseRows) else _StoredRows(found, where)
+            yield found if isinstance(found, SparseRows | CscRows) else _StoredRows(found, where)
         else:
             raise BadInputError(
                 f"{path}: unknown format; expected .npy, .npz, .h5, .h5ad, .csv, .tsv, .parquet, .svmlight or a zarr array "
@@ -174,16 +175,26 @@ def _members(path: Place) -> list[str]:
         raise CorruptDataError(f"{path}: not a readable .npz file: {error}") from None
 
 
-def _npz_sparse(stack: ExitStack, path: Place) -> SparseRows:
+def _npz_sparse(stack: ExitStack, path: Place) -> SparseRows | CscRows:
     """A sparse matrix that SciPy saved."""
     try:
         with zipfile.ZipFile(seekable(path)) as archive:
             kind, shape = kind_and_shape(archive)
     except DAMAGE as error:
         raise CorruptDataError(f"{path}: not a readable sparse matrix: {error}") from None
-    require_csr(kind, str(path))
-    parts = {part: NpyRows(stack.enter_context(_npz_member(path, part)), f"{path}:{part}") for part in PARTS}
+    require_rows(kind, str(path))
+    if kind == "csc":
+        return CscRows(lambda: _npz_parts(path), shape, str(path))
+    parts = stack.enter_context(_npz_parts(path))
+    parts["indptr"] = parts["indptr"][0 : parts["indptr"].shape[0]]
     return SparseRows(parts, shape, str(path))
+
+
+@contextmanager
+def _npz_parts(path: Place) -> Iterator[dict[str, Any]]:
+    """The arrays of a sparse matrix, each from its beginning on."""
+    with ExitStack() as stack:
+        yield {part: NpyRows(stack.enter_context(_npz_member(path, part)), f"{path}:{part}") for part in PARTS}
 
 
 @contextmanager
@@ -212,10 +223,11 @@ def _hdf5_node(stack: ExitStack, path: Place, name: str) -> Any:
     found = file.get(name)
     kind = "" if found is None else str(found.attrs.get("encoding-type", ""))
     if kind in ("csr_matrix", "csc_matrix"):
-        require_csr(kind, f"{path}:{name}")
         parts = {part: _StoredRows(found[part], f"{path}:{name}/{part}") for part in PARTS if part in found}
         if len(parts) < len(PARTS) or "shape" not in found.attrs:
             raise CorruptDataError(f"{path}:{name}: a part of the sparse matrix is missing")
+        if kind == "csc_matrix":
+            return CscRows(lambda: nullcontext(parts), found.attrs["shape"], f"{path}:{name}")
         return SparseRows(parts, found.attrs["shape"], f"{path}:{name}")
     if not isinstance(found, h5py.Dataset):
         names = [key for key in file if isinstance(file.get(key), h5py.Dataset)]

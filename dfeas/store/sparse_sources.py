@@ -19,7 +19,7 @@ PARTS = ("data", "indices", "indptr")
 
 
 class SparseRows:
-    """Rows of a CSR matrix by slices; ``indptr``, 8 bytes a point, is in memory."""
+    """Rows of a CSR matrix by slices; of ``indptr`` what a slice needs is read with it, if any part of it can be."""
 
     parallel = False
 
@@ -30,22 +30,22 @@ class SparseRows:
         except (TypeError, ValueError):
             raise CorruptDataError(f"{where}: the shape of the sparse matrix cannot be read") from None
         self.shape, self.dtype = (n, m), parts["data"].dtype
-        indptr = np.asarray(parts["indptr"][0 : parts["indptr"].shape[0]])
-        self._indptr = indptr.astype(np.int64) if indptr.dtype.kind in "iu" else np.empty(0, np.int64)
-        self.entries = int(self._indptr[-1]) if len(self._indptr) else 0
-        lengths = (self._data.shape, self._indices.shape)
-        if (
-            len(self._indptr) != n + 1
-            or self._indptr[0] != 0
-            or (np.diff(self._indptr) < 0).any()
-            or lengths != ((self.entries,), (self.entries,))
-            or self._indices.dtype.kind not in "iu"
-        ):
-            raise CorruptDataError(f"{where}: not a CSR matrix of shape {n} x {m}: indptr, indices and data do not fit")
+        self._indptr = parts["indptr"]
+        if self._indptr.shape != (n + 1,) or {self._indptr.dtype.kind, self._indices.dtype.kind} - {"i", "u"}:
+            raise self._unfit()
+        self.entries = int(self._indptr[n : n + 1][0])
+        if self._indptr[0:1][0] != 0 or (self._data.shape, self._indices.shape) != ((self.entries,), (self.entries,)):
+            raise self._unfit()
+
+    def _unfit(self) -> CorruptDataError:
+        n, m = self.shape
+        return CorruptDataError(f"{self._where}: not a CSR matrix of shape {n} x {m}: indptr, indices and data do not fit")
 
     def __getitem__(self, rows: slice) -> csr_array:
         first, stop, _ = rows.indices(self.shape[0])
-        indptr = self._indptr[first : stop + 1]
+        indptr = np.asarray(self._indptr[first : stop + 1]).astype(np.int64)
+        if (np.diff(indptr) < 0).any() or indptr[0] < 0 or indptr[-1] > self.entries:
+            raise self._unfit()
         here = slice(int(indptr[0]), int(indptr[-1]))
         data, indices = np.asarray(self._data[here]), np.asarray(self._indices[here])
         bad = np.flatnonzero((indices < 0) | (indices >= self.shape[1]))
@@ -68,10 +68,10 @@ def of_scipy(members: list[str]) -> bool:
     return {"format", "shape"} <= set(members)
 
 
-def require_csr(kind: str, where: str) -> None:
-    """Raise BadInputError for another layout."""
-    if kind not in ("csr", "csr_matrix"):
-        raise BadInputError(f"{where}: a sparse matrix of kind {kind}; only CSR is read by rows: save X.tocsr()")
+def require_rows(kind: str, where: str) -> None:
+    """Raise BadInputError for a layout that is not read by rows."""
+    if kind not in ("csr", "csc"):
+        raise BadInputError(f"{where}: a sparse matrix of kind {kind}; CSR and CSC are read: save X.tocsr()")
 
 
 def kind_and_shape(archive: Any) -> tuple[str, NDArray[Any]]:

@@ -31,14 +31,12 @@ if TYPE_CHECKING:
 ENCODING = {"encoding-type": "csr_matrix", "encoding-version": "0.1.0"}
 
 
-class _Appended:
+class Appended:
     """An array that is written chunk by chunk from its first entry on, with running checksums; one chunk is in memory."""
 
-    def __init__(self, folder: Place, dtype: np.dtype[Any]) -> None:
-        if isinstance(folder, Path):
-            folder.mkdir(parents=True)
+    def __init__(self, folder: Place, dtype: np.dtype[Any], count: int = 0) -> None:
         self.folder, self.dtype, self.chunk = folder, dtype, CHUNK_ENTRIES
-        self.count = 0
+        self.count = count  # of entries that are written, here or, of whole chunks, by others
         self._parts: list[NDArray[Any]] = []  # of the chunk that has begun
         self._crc = 0
 
@@ -93,15 +91,19 @@ class SparseWriter(DatasetWriter):
 
     def _create_points(self) -> None:
         """Chunks are written as they fill; the metadata of X is made at the end, when lengths are known."""
-        index = np.dtype(np.int32 if self.m < 2**31 else np.int64)
-        self._data = _Appended(self.path / "X" / "data", self.dtype)
-        self._indices = _Appended(self.path / "X" / "indices", index)
+        self._data, self._indices = self._appended(0)
         if isinstance(self.path, Path):
-            (self.path / "X" / "indptr").mkdir()
+            for name in ("data", "indices", "indptr"):
+                (self.path / "X" / name).mkdir(parents=True)
         self._offsets = [0]
         self._short: NDArray[np.int64] = np.empty(0, np.int64)  # where rows begin in a last block that is not full
         self._waiting: dict[int, csr_array] = {}
         self._lock = Lock()
+
+    def _appended(self, count: int) -> tuple[Appended, Appended]:
+        """Data and indices behind the first ``count`` entries."""
+        index = np.dtype(np.int32 if self.m < 2**31 else np.int64)
+        return Appended(self.path / "X" / "data", self.dtype, count), Appended(self.path / "X" / "indices", index, count)
 
     def follow(self, before: Before) -> None:
         """Go on behind other entries: chunks are numbered as if these had been written, too."""
@@ -133,7 +135,10 @@ class SparseWriter(DatasetWriter):
         self._data.append(points.data)
         self._indices.append(points.indices)
         self._offsets.append(first + len(points.indices))
-        starts = points.indptr[:-1].astype(np.int64) + first
+        self._put_starts(index, points.indptr[:-1].astype(np.int64) + first)
+
+    def _put_starts(self, index: int, starts: NDArray[np.int64]) -> None:
+        """Where the rows of a block begin in X. Those of a last one that is not full wait for the end."""
         if len(starts) == self.block_rows:
             self._put_indptr(index, starts)
         else:
@@ -147,14 +152,18 @@ class SparseWriter(DatasetWriter):
         put(self.path / "X" / "indptr" / f"c.{index}", filled.data, crc)
 
     def _finish_points(self) -> dict[str, Any]:
-        """Make the metadata beside the chunks; what the header says of them."""
+        """End the chunks, and make the metadata beside them; what the header says of them."""
+        self._indices.finish()
+        return self._described(self._data.finish())
+
+    def _described(self, chunk: int) -> dict[str, Any]:
+        """Metadata, beside chunks of so many entries."""
         self._put_indptr(self.n // self.block_rows, np.append(self._short, self._offsets[-1]))
         group = self._group.create_group("X", attributes={**ENCODING, "shape": [self.n, self.m]})
-        for name, appended in (("data", self._data), ("indices", self._indices)):
-            chunk = appended.finish()
-            self._create(name, (self._offsets[-1],), (chunk,), appended.dtype, 0, group)
+        offsets = self.offsets
+        for appended in self._appended(0):
+            self._create(appended.folder.name, (int(offsets[-1]),), (chunk,), appended.dtype, 0, group)
         self._create("indptr", (self.n + 1,), (self.block_rows,), np.dtype(np.int64), 0, group)
-        offsets = np.asarray(self._offsets)
         create_offsets(self._group, offsets)
         return {"entries": int(offsets[-1]), "block_entries": int(np.diff(offsets).max())}
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from numpy.typing import NDArray
 
-from dfeas.store.splitting import Splitting
+from dfeas.store.signs import Codes, coded
 from dfeas.store.writing import DatasetWriter, Written
+
+if TYPE_CHECKING:
+    from dfeas.store.splitting import Splitting
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -23,19 +26,32 @@ class Spread(Protocol):
 
 
 @dataclass(frozen=True)
+class Done:
+    """What became of a piece."""
+
+    block: int  # its first one
+    points: int
+    written: Written
+    labels: list[Any]  # the label of each code that it wrote, where labels came with the points
+
+
+@dataclass(frozen=True)
 class Piece:
     """Blocks that are read and written in one go."""
 
     source: Splitting
     target: DatasetWriter
     blocks: range
-    label: NDArray[Any]  # of their points
+    label: NDArray[Any] | None  # of their points; None where labels come with them
+    where: str  # the source, for messages
 
-    def write(self) -> tuple[int, Written]:
-        """How many points were written, and what is known of them."""
-        rows, first = self.target.block_rows, self.blocks.start * self.target.block_rows
-        points = self.source.blocks(first, first + len(self.label), rows)
-        for index, some in zip(self.blocks, points, strict=True):
-            at = index * rows - first
-            self.target.write(index, some, self.label[at : at + rows])
-        return len(self.label), self.target.written
+    def write(self) -> Done:
+        """Read and write them; labels that come with the points become codes of this piece."""
+        rows, begin = self.target.block_rows, self.blocks.start * self.target.block_rows
+        stop = min(self.target.n, self.blocks.stop * rows)
+        codes = Codes(None, f"labels of {self.where}")
+        for index, (points, labels) in zip(self.blocks, self.source.blocks(begin, stop, rows), strict=True):
+            first = index * rows
+            known = self.label[first - begin : first - begin + rows] if self.label is not None else coded(codes, labels, first)
+            self.target.write(index, points, known)
+        return Done(self.blocks.start, stop - begin, self.target.written, codes.values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from dfeas.passes.points import Points, is_dense
 from dfeas.store.filling import Labelled, Progress, write_in_order
 from dfeas.store.labels import KnownLabels
 from dfeas.store.layout import Header, default_block_rows, sparse_block_rows
-from dfeas.store.signs import Coded, Codes
+from dfeas.store.signs import Coded, Codes, coded
 from dfeas.store.streams import Stream, blocks
 from dfeas.store.writing import DatasetWriter
 
@@ -40,7 +41,7 @@ class Streaming:
             begin = next(batches, None)
             if begin is None:
                 raise BadInputError(f"{stream.where}: no points")
-            pieces = blocks(chain([begin], batches), block_rows or self._usual_rows(begin.points))
+            pieces = blocks(chain([begin], batches), block_rows or usual_rows(begin.points, stream.dtype))
             first = next(pieces)
             size = first[0].shape[0]  # less than ``rows`` when it is the only block
             target = make(size, stream.m, stream.dtype, size, stream.names, self._codes.dtype, provisional=self._provisional)
@@ -53,13 +54,11 @@ class Streaming:
     def _labelled(self, target: DatasetWriter, pieces: Iterable[tuple[Points, list[Coded]]]) -> Iterator[Labelled]:
         """Blocks with their codes; the dataset grows before they are written."""
         for points, labels in pieces:
-            parts = []
-            for part in labels:
-                parts.append(self._codes(part, self._n))
-                self._n += len(part.codes)
+            codes = coded(self._codes, labels, self._n)
+            self._n += len(codes)
             if self._n > target.n:
                 target.resize(self._n + target.block_rows * max(GROWTH, target.blocks // 4))
-            yield points, np.concatenate(parts)
+            yield points, codes
 
     def _finished(self, target: DatasetWriter) -> Header:
         """Labels become what they are to be, now that all classes are known."""
@@ -67,7 +66,7 @@ class Streaming:
             return target.finish(self._known.classes, known=True)
         classes, table = self._codes.settle(self._n)
         if table is not None:
-            target.relabel(table)
+            target.relabel(lambda index: table)
         return target.finish(classes.classes)
 
     def _telling(self, progress: Progress | None) -> Callable[[int], None]:
@@ -79,9 +78,9 @@ class Streaming:
 
         return told
 
-    def _usual_rows(self, points: Points) -> int:
-        """Rows of a block; of sparse points as many as suit the first of them."""
-        itemsize = self._stream.dtype.itemsize
-        if is_dense(points):
-            return default_block_rows(self._stream.m, itemsize, MANY)
-        return sparse_block_rows(points.nnz / points.shape[0], itemsize + 4, MANY)
+
+def usual_rows(points: Points, dtype: np.dtype[Any]) -> int:
+    """Rows of a block in this type; of sparse points as many as suit the first of them."""
+    if is_dense(points):
+        return default_block_rows(points.shape[1], dtype.itemsize, MANY)
+    return sparse_block_rows(points.nnz / points.shape[0], dtype.itemsize + 4, MANY)

@@ -18,6 +18,7 @@ from dfeas.csr import tidied
 from dfeas.errors import BadInputError, UsageError
 from dfeas.store.layout import SPARSE_BELOW
 from dfeas.store.lines import Lines, TextFile
+from dfeas.store.marks import Tally
 from dfeas.store.numerals import NUMBER, numbers
 from dfeas.store.places import Place
 from dfeas.store.signs import Coded
@@ -52,15 +53,23 @@ class Svmlight:
 
     names: Sequence[str] | None = None
 
-    def __init__(self, path: Place, features: int | None = None, zero_based: bool = False, sparse: bool | None = None) -> None:
+    def __init__(
+        self,
+        path: Place,
+        features: int | None = None,
+        zero_based: bool = False,
+        sparse: bool | None = None,
+        looked: Tally | None = None,
+    ) -> None:
         self.where, self.dtype = str(path), np.dtype(np.float64)
         self._base = 0 if zero_based else 1
         self._given = features is not None
         self._file = TextFile(path)
         self._points: int | None = None
         if features is None:
-            self._points, features, entries = self._look()
-            some = self._points
+            looked = looked or sum((tally(run.text) for run in self._file.runs()), Tally())
+            self._points, features = looked.points, self._features(looked)
+            some, entries = looked.points, looked.entries
         elif features < 1:
             raise UsageError(f"--features {features}: expected at least 1")
         else:
@@ -68,49 +77,40 @@ class Svmlight:
             some, entries = max(1, first.count(b"\n")), first.count(b":")
         self.m = features
         self.sparse = entries < SPARSE_BELOW * some * features if sparse is None else sparse
-        if self._points is not None and not self.sparse:
-            self._refuse_growth(self._points, features)
+        if looked is not None and not self.sparse:
+            self._refuse_growth(looked.points, looked.bytes)
         self.notes = [f"text stored {'sparse' if self.sparse else 'dense'}, as float64"]
 
-    def _look(self) -> tuple[int, int, int]:
-        """(n, m) from the last index of each line, and entries; ``batches`` finds out whether the lines are in order."""
-        count, most, entries = 0, -1, 0
-        for run in self._file.runs():
-            for line in run.text.split(b"\n"):
-                body = line.partition(b"#")[0]
-                if body and not body.isspace():
-                    count += 1
-                    entries += body.count(b":")
-                    index = body.rpartition(b":")[0].rsplit(None, 1)[-1:]
-                    if index and _INDEX.fullmatch(index[0]):
-                        most = max(most, int(index[0]))
-        if most < self._base:
-            raise BadInputError(f"{self.where}: no features in {count} points; is it svmlight (LABEL INDEX:VALUE ...)?")
-        return count, most + 1 - self._base, entries
+    def _features(self, looked: Tally) -> int:
+        """From the last index of each line; ``batches`` finds out whether the lines are in order."""
+        if looked.last < self._base:
+            raise BadInputError(f"{self.where}: no features in {looked.points} points; is it svmlight (LABEL INDEX:VALUE ...)?")
+        return looked.last + 1 - self._base
 
-    def _refuse_growth(self, n: int, m: int) -> None:
-        dense = 8 * n * m
-        if dense > max(SMALL_BYTES, MOST_GROWTH * self._file.length):
+    def _refuse_growth(self, n: int, length: int) -> None:
+        dense = 8 * n * self.m
+        if dense > max(SMALL_BYTES, MOST_GROWTH * length):
             raise BadInputError(
-                f"{self.where}: {n} points of {m} features take {dense / 1e9:.3g} GB dense, {dense // self._file.length} times "
+                f"{self.where}: {n} points of {self.m} features take {dense / 1e9:.3g} GB dense, {dense // length} times "
                 f"their text (at most {MOST_GROWTH} times is taken); store them sparse: leave out --dense"
             )
 
     def batches(self) -> Generator[Batch, None, None]:
         """All points; see Stream."""
         done = 0
-        for batch in in_order(self._parse, self._file.runs()):
+        for batch in in_order(self.parse, self._file.runs()):
             if batch.points.shape[0]:
                 done += batch.points.shape[0]
                 if self._given and not self.sparse:
-                    self._refuse_growth(done, self.m)
+                    self._refuse_growth(done, self._file.length)
                 yield batch
 
     def total(self, done: int) -> int:
         """Points in all; see Stream."""
         return round(done / max(self._file.share, 1e-9)) if self._points is None else self._points
 
-    def _parse(self, run: Lines) -> Batch:
+    def parse(self, run: Lines) -> Batch:
+        """The points of some lines. Raises BadInputError with the number of the first bad one."""
         found = _parse_run(run.text, self.m, self._base)
         labels, points = self._parse_lines(run) if found is None else found
         return Batch(points.sparse(self.m) if self.sparse else points.dense(self.m), Coded.of(labels))
@@ -151,6 +151,19 @@ class Svmlight:
                 raise BadInputError(f"{at}: index {place} is beyond the {self.m} features; give a larger --features")
             yield place - self._base, _number(value, f"{at}: index {place}")
             last = place
+
+
+def tally(text: bytes) -> Tally:
+    """Points and entries of whole lines, and the greatest of their last indices."""
+    points, last, body = 0, -1, _COMMENT.sub(b"", text) if b"#" in text else text
+    for line in body.split(b"\n"):
+        if line and not line.isspace():
+            points += 1
+            index = line[: max(0, line.rfind(b":"))].rsplit(None, 1)[-1:]
+            if index and _INDEX.fullmatch(index[0]):
+                last = max(last, int(index[0]))
+    entries = np.count_nonzero(np.frombuffer(body, np.uint8) == ord(":"))  # a third of the time of body.count
+    return Tally(points, int(entries), last, len(text))
 
 
 def _number(word: bytes, at: str) -> float:

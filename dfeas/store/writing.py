@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ class Written:
 
     summaries: dict[int, Summary]
     checksums: dict[int, tuple[int, int, int]]  # of points, labels and norms
+    entries: dict[int, int] = field(default_factory=dict)  # of sparse blocks
 
 
 class DatasetWriter:
@@ -147,13 +148,13 @@ class DatasetWriter:
         key = array.metadata.encode_chunk_key((index, *(0,) * (values.ndim - 1)))
         put(self.path / array.path / key, *parts, crc.to_bytes(4, "little"))
 
-    def relabel(self, table: NDArray[Any]) -> None:
-        """Write the labels ``table[code]`` of all provisional codes: a stream tells only at its end which classes it has."""
+    def relabel(self, table: Callable[[int], NDArray[Any]]) -> None:
+        """Write the labels ``table(block)[code]`` of all provisional codes: at the end it is known which classes there are."""
         codes = self._arrays["label"]
-        self._arrays["label"] = self._create("label", (self.n,), (self.block_rows,), table.dtype, 0)
+        self._arrays["label"] = self._create("label", (self.n,), (self.block_rows,), table(0).dtype, 0)
         for index in range(self.blocks):
             rows = slice(index * self.block_rows, min(self.n, (index + 1) * self.block_rows))
-            label = table[np.asarray(codes[rows])]
+            label = table(index)[np.asarray(codes[rows])]
             points, _, norm = self._checksums[index]
             self._checksums[index] = points, checksum(label), norm
             self._store(self._arrays["label"], index, label, self._checksums[index][1])

@@ -93,7 +93,10 @@ def crc(points: Any) -> int:
 
 
 def compare(dataset: Dataset, checksums: list[tuple[int, int]], fingerprint: str, view: str = "") -> None:
-    """Raise CorruptDataError when the checksums of all blocks do not make the fingerprint of the data as it is seen."""
+    """Raise CorruptDataError when the checksums of all blocks do not make the fingerprint of the data as it is seen.
+
+    Which block is not what its ingest wrote is said where that is known.
+    """
     dtype = (dataset.stored or dataset).dtype.name
     head = {"format": 1, "n": dataset.n, "m": dataset.m, "dtype": dtype, "block_rows": dataset.block_rows}
     digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
@@ -104,7 +107,18 @@ def compare(dataset: Dataset, checksums: list[tuple[int, int]], fingerprint: str
     if view:
         mark = hashlib.sha256(f"{mark} {view}".encode()).hexdigest()
     if mark != fingerprint:
+        if dataset.header is not None and dataset.expected is not None:
+            _refuse_damaged(dataset.where, checksums, dataset.expected.tolist())
         raise CorruptDataError(
             f"{dataset.where}: the data is not what the certificate was made for "
             f"(fingerprint {mark[:12]}, certificate {fingerprint[:12]})"
         )
+
+
+def _refuse_damaged(where: str, checksums: list[tuple[int, int]], expected: list[list[int]]) -> None:
+    """Raise CorruptDataError for the first chunk whose checksum is another one."""
+    for index, (found, wanted) in enumerate(zip(checksums, expected, strict=True)):
+        for name, now, was in zip(("X", "label"), found, wanted, strict=False):
+            if now != was:
+                sums = f"crc32c {now:08x}, expected {was:08x}"
+                raise CorruptDataError(f"{where}: chunk {index} of {name} is damaged ({sums}); restore or ingest again")

@@ -14,6 +14,7 @@ import zarr
 import dfeas
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.store import Source, from_arrays, open_source
+from dfeas.store.ingest import ingest as ingest_here
 from dfeas.store.reading import Buffers, Cost, DirectReader
 from dfeas.store.sparse import CHUNK_ENTRIES, CsrChunks, EntryFiles
 from dfeas.store.sparse_writing import SparseWriter
@@ -117,6 +118,28 @@ def test_every_source_gives_the_same_dataset(tmp_path: Path, stored: Callable[..
     assert (dense.entries, open_source(Source(str(tmp_path / "dense"))).bytes) == (None, X.shape[0] * X.shape[1] * 8)
 
 
+def test_columns_are_turned_into_rows_in_bounded_memory(
+    tmp_path: Path, stored: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = matrix()
+    wanted = open_source(Source(str(stored(X)))).fingerprint
+    monkeypatch.setattr("dfeas.store.csc.READ_ENTRIES", 37)
+    sp.save_npz(tmp_path / "csc.npz", X.tocsc())
+    with h5py.File(tmp_path / "csc.h5ad", "w") as file:
+        group, columns = file.create_group("X"), X.tocsc()
+        group.attrs.update({"encoding-type": "csc_matrix", "encoding-version": "0.1.0", "shape": X.shape})
+        group["indices"], group["data"], group["indptr"] = columns.indices, columns.data, columns.indptr
+    for index, (name, most, reads) in enumerate((("csc.npz", 600, 4), ("csc.h5ad", 1, 6), ("csc.h5ad", 10**6, 2))):
+        monkeypatch.setattr("dfeas.store.csc.GATHERED_ENTRIES", most)
+        notes: list[str] = []
+        options: dict[str, Any] = {"labels": str(tmp_path / "y.npy"), "block_rows": 64}
+        found = dfeas.ingest(tmp_path / name, tmp_path / f"{index}", note=notes.append, **options)
+        assert found.fingerprint == wanted
+        assert notes == [f"CSC, entries by columns: read {reads} times; CSR would be read once"]
+    with pytest.raises(UsageError, match=r"csc.h5ad: CSC, so one process reads it in order"):
+        ingest_here(tmp_path / "csc.h5ad", tmp_path / "out", spread=map, **options)
+
+
 def test_sparse_points_are_appended_and_picked_as_dense_ones_are(tmp_path: Path) -> None:
     X, y = matrix(700), np.resize([0, 1, 1], 700)
     old, new = slice(0, 450), slice(450, 700)
@@ -172,8 +195,16 @@ def test_what_is_no_csr_matrix_is_refused(tmp_path: Path) -> None:
         ingest(indptr=X.indptr[::-1])
     with pytest.raises(CorruptDataError, match="do not fit"):
         ingest(data=X.data[:-1])
-    with pytest.raises(BadInputError, match="kind csc; only CSR"):
+    with pytest.raises(BadInputError, match="kind coo; CSR and CSC are read"):
+        ingest(format=b"coo")
+    with pytest.raises(CorruptDataError, match="not a CSC matrix of shape 300 x 50"):
         ingest(format=b"csc")
+    by_column = X.tocsc()
+    far = by_column.indices.copy()
+    far[9] = 300
+    feature = int(np.searchsorted(by_column.indptr, 9, side="right")) - 1
+    with pytest.raises(BadInputError, match=rf"feature {feature} has an entry in point 300, expected 0 .. 299"):
+        ingest(format=b"csc", data=by_column.data, indices=far, indptr=by_column.indptr)
     assert not (tmp_path / "out").exists()
     (tmp_path / "a.csv").write_text("a,b\n1,2\n")
     with pytest.raises(UsageError, match="--sparse is for svmlight and arrays; this is csv"):
@@ -194,6 +225,16 @@ def test_damage_is_seen_before_anything_is_computed(stored: Callable[..., Path],
             file.write_bytes(content)
         with pytest.raises(CorruptDataError, match=r"damaged|missing|bytes, expected|match|cannot be read|sealed"):
             read_all(open_source(Source(str(path))))
+
+
+def test_indices_of_a_row_that_changed_places_are_damage_to_the_checker_too(stored: Callable[..., Path]) -> None:
+    path = stored()  # with zero points: nothing but the checker reads it
+    first = int(matrix().indptr[1])
+    group = zarr.open_group(path, mode="r+")
+    group["X/indices"][first : first + 2] = group["X/indices"][first : first + 2][::-1]
+    for options in ({}, {"intercept": True}):
+        with pytest.raises(CorruptDataError, match=r"chunk 0 of X is damaged .*; restore or ingest again"):
+            dfeas.solve(path, **options)
 
 
 def test_the_checker_reads_damaged_indices_without_harm(stored: Callable[..., Path]) -> None:

@@ -1,0 +1,121 @@
+"""CSC matrices in files: rows by consecutive slices.
+
+Entries lie by columns, so that all are read for some rows: as many rows are gathered in one read as memory takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas import csr
+from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.store.sparse import block_of
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+GATHERED_ENTRIES = 6_000_000
+"""Entries of the rows that are gathered at a time: with their places and their order they take half a GB."""
+
+READ_ENTRIES = 1 << 20
+"""Entries that are read at a time."""
+
+
+class CscRows:
+    """Rows of a CSC matrix by slices that follow each other; how many entries each has, 8 bytes a point, is in memory.
+
+    ``opened`` gives its arrays from their beginning on, as often as it is asked.
+    """
+
+    parallel = False
+
+    def __init__(self, opened: Callable[[], AbstractContextManager[dict[str, Any]]], shape: Any, where: str) -> None:
+        self._opened, self._where = opened, where
+        try:
+            n, m = (int(size) for size in np.asarray(shape).reshape(-1))
+        except (TypeError, ValueError):
+            raise CorruptDataError(f"{where}: the shape of the sparse matrix cannot be read") from None
+        self.shape = (n, m)
+        with opened() as parts:
+            indptr, data, indices = parts["indptr"], parts["data"], parts["indices"]
+            self.dtype = data.dtype
+            self._column = np.asarray(indptr[0 : indptr.shape[0]])
+            whole = {indptr.dtype.kind, indices.dtype.kind} <= {"i", "u"}
+            self._column = self._column.astype(np.int64) if whole else np.empty(0, np.int64)
+            self.entries = int(self._column[-1]) if len(self._column) else 0
+            fits = (data.shape, indices.shape) == ((self.entries,), (self.entries,))
+        if len(self._column) != m + 1 or self._column[0] != 0 or (np.diff(self._column) < 0).any() or not fits:
+            raise CorruptDataError(f"{where}: not a CSC matrix of shape {n} x {m}: indptr, indices and data do not fit")
+        self._starts: NDArray[np.int64] | None = None  # (n + 1,) where rows would begin
+        self._held: tuple[int, csr_array] | None = None  # rows that were gathered, from a first one on
+
+    def reads(self, size: int) -> int:
+        """How often all entries are read for slices of ``size`` rows: once to count those of each row, and to gather them."""
+        count, first = 1, 0
+        while first < self.shape[0]:
+            count, first = count + 1, self._end(first, size)
+        return count
+
+    def __getitem__(self, rows: slice) -> csr_array:
+        first, stop, _ = rows.indices(self.shape[0])
+        if self._held is None or not self._held[0] <= first <= stop <= self._held[0] + self._held[1].shape[0]:
+            self._held = None
+            self._held = first, self._gathered(first, self._end(first, stop - first))
+        begin, held = self._held
+        return csr.rows_of(held, slice(first - begin, stop - begin))
+
+    def _end(self, first: int, size: int) -> int:
+        """Behind the rows from ``first`` on that are gathered together: whole slices of ``size`` rows, one at least."""
+        most = self._counted[first] + GATHERED_ENTRIES
+        rows = int(np.searchsorted(self._counted, most, "right")) - 1 - first
+        if first + rows == self.shape[0]:
+            return self.shape[0]
+        return min(self.shape[0], first + max(1, rows // size) * size)
+
+    @property
+    def _counted(self) -> NDArray[np.int64]:
+        if self._starts is None:
+            counts = np.zeros(self.shape[0] + 1, np.int64)
+            for begin, indices, _ in self._chunks(values=False):
+                bad = np.flatnonzero((indices < 0) | (indices >= self.shape[0]))
+                if len(bad):
+                    raise BadInputError(
+                        f"{self._where}: feature {self._features(begin, len(indices))[bad[0]]} has an entry in point "
+                        f"{indices[bad[0]]}, expected 0 .. {self.shape[0] - 1}"
+                    )
+                counts[1:] += np.bincount(indices, minlength=self.shape[0])
+            self._starts = np.cumsum(counts)
+        return self._starts
+
+    def _chunks(self, values: bool) -> Iterator[tuple[int, NDArray[np.int64], NDArray[Any] | None]]:
+        """The number of a first entry, points of entries, and what they are."""
+        with self._opened() as parts:
+            for begin in range(0, self.entries, READ_ENTRIES):
+                here = slice(begin, min(self.entries, begin + READ_ENTRIES))
+                indices = np.asarray(parts["indices"][here]).astype(np.int64)
+                yield begin, indices, np.asarray(parts["data"][here]) if values else None
+
+    def _features(self, begin: int, count: int) -> NDArray[np.int64]:
+        """Of consecutive entries."""
+        low, high = np.searchsorted(self._column, [begin, begin + count - 1], "right") - 1
+        edges = np.clip(self._column[low : high + 2], begin, begin + count)
+        return np.repeat(np.arange(low, high + 1), np.diff(edges))
+
+    def _gathered(self, first: int, stop: int) -> csr_array:
+        """Rows first .. stop-1, in one read of all entries."""
+        found: list[tuple[NDArray[Any], ...]] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, self.dtype))]
+        for begin, indices, data in self._chunks(values=True):
+            assert data is not None, "values were asked for"
+            at = np.flatnonzero((indices >= first) & (indices < stop))
+            found.append((indices[at], self._features(begin, len(indices))[at], data[at]))
+        row, feature, value = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        order = np.argsort(row, kind="stable")  # features of a row ascend already
+        starts = self._counted[first : stop + 1] - self._counted[first]
+        if len(order) != starts[-1]:
+            raise CorruptDataError(f"{self._where}: it changed while it was read; let nobody write to it, and run again")
+        return block_of(value[order], feature[order], starts, self.shape[1])
