@@ -41,6 +41,7 @@ class SoftMarginOptions:
     weight: Floats | None  # (n,) of points
     seed: int
     start: Floats | None = None  # (m,) where to begin, instead of at the minimum of a sample
+    dual: str | None = None  # a .npy file for the dual variables
 
 
 def request(

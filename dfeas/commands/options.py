@@ -100,6 +100,7 @@ _MARGIN = [
     click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", "sgd"])),
     click.option("--intercept", is_flag=True, help="Any hyperplane, not only those through the origin."),
     click.option("--seed", default=0, help="Draws the folds."),
+    click.option("--dual", default=None, type=LOCAL, metavar="FILE", help="Write the dual variables to this .npy file."),
 ]
 
 _RUN = [

@@ -1,5 +1,6 @@
 """Soft margins: the hyperplane that trades the width of the margin for points on its wrong side. Same protocol as methods."""
 
+from dfeas.svm.dual import Dual
 from dfeas.svm.hinge import HingeMargin
 from dfeas.svm.memory import least_memory
 from dfeas.svm.problem import Best, Progress, SoftMargin, counted, problems
@@ -8,6 +9,7 @@ from dfeas.svm.squared_hinge import SquaredHingeMargin
 
 __all__ = [
     "Best",
+    "Dual",
     "HingeMargin",
     "Progress",
     "SoftMargin",

@@ -31,6 +31,7 @@ from dfeas.passes.counted import Counted
 from dfeas.passes.hinge import Hinge, HingeAnswer
 from dfeas.svm.band import Band, BandSolution
 from dfeas.svm.bands import minimise_alike
+from dfeas.svm.dual import Dual
 from dfeas.svm.memory import capacity
 from dfeas.svm.problem import STILL, TRIALS, Best, Progress, error_of, looks, sample_costs, sample_of
 from dfeas.svm.rows import Rows
@@ -61,6 +62,7 @@ class HingeState:
     multiplier: Floats  # (r, k) theirs
     steps: int
     still: int  # passes since the widest gap became narrower
+    duals: tuple[Dual, ...]  # (k) whose values are the lower ends
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,8 @@ class HingeMargin:
         """Nothing is known."""
         k = len(self.counted.C)
         cap = min(facts.n, self.cap or wanted(facts), capacity(facts, k))
-        best = Best.nothing(facts.m, k)
-        return HingeState(facts, cap, self.start, best, np.ones(k), np.empty(0, np.int64), np.empty((0, k)), 0, 0)
+        best, none = Best.nothing(facts.m, k), np.empty(0, np.int64)
+        return HingeState(facts, cap, self.start, best, np.ones(k), none, np.empty((0, k)), 0, 0, (Dual.nothing(False),) * k)
 
     def ask(self, state: HingeState) -> Partial | Hinge:
         """A sample; or f, and the points near the margin."""
@@ -101,10 +103,12 @@ class HingeMargin:
         error = error_of(answer.wrong, answer.tested)
         best = before.seen(seen.problem, seen.Y, objective, answer.support, error)
         following, lower, reach, steps = best.Y.copy(), best.lower.copy(), state.reach.copy(), state.steps
-        multiplier = self._known(state, answer.columns.index)[0]
+        multiplier, duals = self._known(state, answer.columns.index)[0], list(state.duals)
         for i, found in self._models(state, answer, best).items():
             multiplier[:, i], steps = found.multiplier, steps + found.steps
-            lower[i] = max(lower[i], found.lower + float(answer.total[i]))
+            told = found.lower + float(answer.total[i])
+            if told > lower[i]:
+                lower[i], duals[i] = told, Dual.of_model(asked[:, i], answer.columns.index, found.multiplier)
             if (asked[:, i] == best.Y[:, i]).all():
                 following[:, i] += reach[i] * (found.w - asked[:, i])
                 reach[i] = min(1.0, LONGER * reach[i])
@@ -128,6 +132,7 @@ class HingeMargin:
             multiplier=multiplier,
             steps=steps,
             still=0 if narrower else state.still + 1,
+            duals=tuple(duals),
         )
 
     def _models(self, state: HingeState, answer: HingeAnswer, best: Best) -> dict[int, BandSolution]:
@@ -185,7 +190,7 @@ class HingeMargin:
     def evidence(self, state: HingeState) -> Progress:
         """Both ends of all minima."""
         why = "float64 tells the minimum no better" if state.still >= STILL else ""
-        return Progress(state.best, state.steps, len(state.index), why)
+        return Progress(state.best, state.steps, len(state.index), why, state.duals)
 
 
 def wanted(facts: Facts) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dfeas.methods import Facts
 from dfeas.svm.band import DIRECT, DIRECT_SPARSE
 
-VECTORS = 10
+VECTORS = 11
 """m-vectors of each problem: in the state, in what a pass asks, and in the partials of its answer."""
 
 LEAST = 1000
@@ -29,4 +29,4 @@ def _fixed(facts: Facts, k: int) -> int:
 def _point_bytes(facts: Facts, k: int) -> float:
     """Of one point: up to three copies as it is stored, in float64 with some of them twice, and what problems know of it."""
     wide = facts.entries * (3 * facts.itemsize + 44) if facts.entries else facts.m * (3 * facts.itemsize + 12)
-    return wide + 8 * (12 + 4 * k)
+    return wide + 8 * (12 + 6 * k)
