@@ -33,7 +33,7 @@ def boxed(alpha: np.ndarray, cost: np.ndarray, squared: bool) -> bool:
     return bool((alpha >= 0).all() and (alpha[cost == 0] == 0).all() and (squared or (alpha <= cost).all()))
 
 
-@pytest.mark.parametrize(("squared", "cap"), [(False, 30), (False, 200), (False, 1200), (True, 0)])
+@pytest.mark.parametrize(("squared", "cap"), [(False, 60), (False, 200), (False, 1200), (True, 0)])
 def test_after_every_read_each_problem_has_those_that_are_worth_its_lower_end(squared: bool, cap: int) -> None:
     X, y = overlapping(1200, 6)
     X[3] = 0
