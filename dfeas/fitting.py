@@ -16,12 +16,15 @@ from dfeas.dual_variables import write_dual_variables
 from dfeas.errors import ClusterLostError
 from dfeas.keeping import Checkpoint, Job, Keeper, Sinks, keeping
 from dfeas.margin_lane import MarginKept, MarginLane, MarginOutcome, ending
+from dfeas.passes.block import Floats
 from dfeas.passes.counted import Counted
-from dfeas.request import facts_of
+from dfeas.projection import Projection
+from dfeas.projection_soft import project_soft
+from dfeas.request import SoftMarginOptions, facts_of
 from dfeas.result import versions
 from dfeas.running import surveyed
 from dfeas.setting import Setting, Surveyed
-from dfeas.showing import How, announce, run_sinks
+from dfeas.showing import How, announce, run_sinks, tell
 from dfeas.soft_margin_result import Fit, SoftMarginResult, Validation
 from dfeas.svm import HingeMargin, SoftMargin, SquaredHingeMargin, StochasticMargin, counted
 from dfeas.termination import RESUMABLE, Limits
@@ -47,6 +50,7 @@ def fitted(setting: Setting, job: Job, folder: Path | None, how: How, earlier: C
         sinks = run_sinks(stack, setting, job, folder, how, earlier)
         keeper = stack.enter_context(keeping(setting, job, {name: sinks}, folder, how.checkpoint_every, earlier))
         announce(sinks, setting.dataset, name, why, earlier)
+        tell(sinks, projected(setting, job))
         found = fit_lanes(setting, job, {name: sinks}, keeper, earlier, how.stop)
         result = result_of(setting, job, found.outcomes[name], found.survey_reads + found.reads)
         if job.soft is not None and job.soft.dual is not None and result.stopped != "interrupted":
@@ -55,6 +59,13 @@ def fitted(setting: Setting, job: Job, folder: Path | None, how: How, earlier: C
             result = saved(result, folder)
         keeper.finished = result.stopped not in RESUMABLE
         return result
+
+
+def projected(setting: Setting, job: Job) -> Projection:
+    """What the run will take."""
+    assert job.soft is not None, "a soft margin has its options"
+    sizes = {"workers": setting.workers, "threads": setting.threads}
+    return project_soft(setting.dataset, job.methods[0], job.soft, job.asked.memory, **sizes)
 
 
 def saved(result: SoftMarginResult, folder: Path) -> SoftMarginResult:
@@ -127,13 +138,18 @@ def method_of(job: Job, n: int, found: Surveyed) -> SoftMargin:
     classes = options.classes
     if classes is None:
         classes = n / (2 * max(1, n - found.positive)), n / (2 * max(1, found.positive))
+    return margin_method(job.methods[0], options, classes, job.asked.eps, options.start)
+
+
+def margin_method(
+    name: str, options: SoftMarginOptions, classes: tuple[float, float], gap: float, start: Floats | None
+) -> SoftMargin:
+    """A method of this name, with weights of the classes -1 and +1, that begins at ``start`` (m,) if there is one."""
     costs = counted(options.C, options.folds, classes, options.weight, options.seed)
-    if job.methods == ("sgd",):
+    if name == "sgd":
         return StochasticMargin(costs)
-    start = None if options.start is None else np.repeat(options.start[:, None], len(costs.C), axis=1)
-    if options.loss == "hinge":
-        return HingeMargin(costs, job.asked.eps, start=start)
-    return SquaredHingeMargin(costs, job.asked.eps, start=start)
+    begin = None if start is None else np.repeat(start[:, None], len(costs.C), axis=1)
+    return HingeMargin(costs, gap, start=begin) if name == "hinge" else SquaredHingeMargin(costs, gap, start=begin)
 
 
 def result_of(setting: Setting, job: Job, outcome: MarginOutcome, reads: float) -> SoftMarginResult:

@@ -16,15 +16,12 @@ from dfeas.memory import DEFAULT_MEMORY
 from dfeas.request import request
 from dfeas.setting import open_data, run_folder, set_up
 from dfeas.showing import How
-from dfeas.soft_margin_options import ClassWeight, method_for, options_of, require, require_gap
+from dfeas.soft_margin_options import GAP, ClassWeight, method_for, options_of, require, require_gap
 from dfeas.soft_margin_result import SoftMarginResult
 from dfeas.store.places import local
 
 if TYPE_CHECKING:
     from distributed import Client
-
-GAP = 1e-3
-"""Relative gap at which a run ends, if nothing else is asked for."""
 
 
 def soft_margin(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from dfeas.svm import least_memory
 
 LOSSES = ("hinge", "squared_hinge")
 METHODS = ("auto", "sgd")
+GAP = 1e-3
+"""Relative gap at which a run ends, if nothing else is asked for."""
 
 ClassWeight = str | Sequence[float] | None
 
@@ -43,6 +46,22 @@ def options_of(
         _start_of(start, dataset.dimension),
         None if dual is None else str(dual),
     )
+
+
+def require_sane(
+    *,
+    C: float | Sequence[float],
+    gap: float = GAP,
+    loss: str = "hinge",
+    folds: int = 0,
+    class_weight: ClassWeight = None,
+) -> None:
+    """Raise UsageError for options that make no sense for any data."""
+    require_gap(gap)
+    _values_of_c(C)
+    _one_of(loss, LOSSES, "loss")
+    _folds_of(folds, sys.maxsize)
+    _class_weights(class_weight)
 
 
 def require_gap(gap: float) -> float:

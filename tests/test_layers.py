@@ -96,6 +96,8 @@ FRONTS = {
     "scoring",
     "dual_variables",
     "fitting",
+    "planning_soft",
+    "projection_soft",
     "soft_margin_options",
     "expansions",
     "training",

@@ -2,7 +2,7 @@
 
 from dfeas.svm.dual import Dual
 from dfeas.svm.hinge import HingeMargin
-from dfeas.svm.memory import least_memory
+from dfeas.svm.memory import kept_bytes, kept_points, least_memory, matrix_bytes, wanted
 from dfeas.svm.problem import Best, Progress, SoftMargin, counted, problems
 from dfeas.svm.sgd import StochasticMargin
 from dfeas.svm.squared_hinge import SquaredHingeMargin
@@ -16,6 +16,10 @@ __all__ = [
     "SquaredHingeMargin",
     "StochasticMargin",
     "counted",
+    "kept_bytes",
+    "kept_points",
     "least_memory",
+    "matrix_bytes",
     "problems",
+    "wanted",
 ]

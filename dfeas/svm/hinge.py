@@ -18,7 +18,6 @@ passes."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,12 +31,9 @@ from dfeas.passes.hinge import Hinge, HingeAnswer
 from dfeas.svm.band import Band, BandSolution
 from dfeas.svm.bands import minimise_alike
 from dfeas.svm.dual import Dual
-from dfeas.svm.memory import capacity
+from dfeas.svm.memory import capacity, wanted
 from dfeas.svm.problem import STILL, TRIALS, Best, Progress, error_of, looks, sample_costs, sample_of
 from dfeas.svm.rows import Rows
-
-FEW = 20_000
-"""Up to so many points, all are kept."""
 
 LONGER = 8.0
 """Factor of the part of the way after a step that was not too long."""
@@ -191,8 +187,3 @@ class HingeMargin:
         """Both ends of all minima."""
         why = "float64 tells the minimum no better" if state.still >= STILL else ""
         return Progress(state.best, state.steps, len(state.index), why, state.duals)
-
-
-def wanted(facts: Facts) -> int:
-    """About 2 (n^2 m)^(1/3) points: the w of a sample of half as many is so near that those on the wrong side are kept."""
-    return max(FEW, round(2 * math.cbrt(facts.n**2 * facts.m)))

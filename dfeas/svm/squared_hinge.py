@@ -26,15 +26,12 @@ from dfeas.passes.counted import Counted
 from dfeas.passes.squared_hinge import SquaredHinge, SquaredHingeAnswer
 from dfeas.svm.band import positive_solve
 from dfeas.svm.dual import Dual
-from dfeas.svm.memory import capacity
+from dfeas.svm.memory import MATRICES, SAMPLE, capacity
 from dfeas.svm.problem import STILL, TRIALS, Best, Progress, error_of, looks, sample_costs, sample_of
 from dfeas.svm.rows import Rows
 
 DIRECT = 4000
 """Features up to which the curvature is read as a matrix, memory allowing."""
-
-SAMPLE = 20_000
-"""Points of the sample, at most."""
 
 PRODUCTS = 30
 """Reads of conjugate gradients for one step."""
@@ -108,7 +105,7 @@ class SquaredHingeMargin:
 
     def _matrix(self, facts: Facts) -> bool:
         """Whether memory holds the curvature of all problems, in a few partials."""
-        return facts.m <= self.direct and 8 * 8 * facts.m**2 * len(self.counted.C) <= facts.memory
+        return facts.m <= self.direct and 8 * MATRICES * facts.m**2 * len(self.counted.C) <= facts.memory
 
     def ask(self, state: SquaredHingeState) -> Partial | SquaredHinge:
         """A sample; a product with the curvature; or f with gradient and curvature."""
