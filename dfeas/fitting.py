@@ -19,13 +19,14 @@ from dfeas.margin_lane import MarginKept, MarginLane, MarginOutcome, ending
 from dfeas.passes.block import Floats
 from dfeas.passes.counted import Counted
 from dfeas.projection import Projection
-from dfeas.projection_soft import project_soft
+from dfeas.projection_soft import fits, holds_enough, project_soft
 from dfeas.request import SoftMarginOptions, facts_of
 from dfeas.result import versions
 from dfeas.running import surveyed
 from dfeas.setting import Setting, Surveyed
 from dfeas.showing import How, announce, run_sinks, tell
 from dfeas.soft_margin_result import Fit, SoftMarginResult, Validation
+from dfeas.store import Dataset
 from dfeas.svm import HingeMargin, SoftMargin, SquaredHingeMargin, StochasticMargin, counted
 from dfeas.termination import RESUMABLE, Limits
 
@@ -86,13 +87,16 @@ def fit_lanes(
     earlier: Checkpoint | None,
     stop: Callable[[], bool],
 ) -> Fitted:
-    """Run the method of a job, from an earlier moment if there is one."""
+    """Run the method of a job, from an earlier moment if there is one; of several classes each against the rest."""
     dataset, asked = setting.dataset, job.asked
     found = surveyed(setting, keeper, earlier)
-    facts, lanes = facts_of(dataset, asked.memory, None, found.radius), []
-    for name in job.lanes:
-        method = method_of(job, dataset.n, found)
+    count, lanes = lanes_abreast(dataset, job), []
+    facts = facts_of(dataset, asked.memory // count, None, found.radius)
+    for place, name in enumerate(job.lanes):
+        method = method_of(job, dataset.n, found, place)
         lanes.append(MarginLane(method, method.init(facts), asked.eps, sinks[name]))
+        if job.classes:
+            lanes[-1].code = dataset.codes[dataset.classes.index(name)]
     moment = None if earlier is None else earlier.moment
     if moment is not None:
         for lane, kept in zip(lanes, moment.lanes, strict=True):
@@ -104,11 +108,27 @@ def fit_lanes(
         Limits(asked.max_passes, asked.time_limit),
         fingerprint=dataset.fingerprint,
         verify=setting.checking,
+        to_the_end=True,
+        abreast=count,
+        shared=0 if moment is None else moment.shared,
         keep=keeper,
         stop=stop,
         began=asked.began,
     )
     return Fitted(dict(zip(job.lanes, outcomes, strict=True)), lanes[0].method.counted, found.reads, reads)
+
+
+def lanes_abreast(dataset: Dataset, job: Job) -> int:
+    """How many classes share the memory side by side, and the others wait: as many as leave each what it wants, or needs."""
+    options, lanes = job.soft, len(job.lanes)
+    assert options is not None, "a soft margin has its options"
+    k = len(options.C) * (1 + options.folds)
+    counts = list(dict.fromkeys(-(-lanes // turns) for turns in range(1, lanes + 1)))
+    for enough in (holds_enough, fits):
+        for count in counts:
+            if enough(facts_of(dataset, job.asked.memory // count), k, job.methods[0]):
+                return count
+    return 1
 
 
 def with_dual_variables(
@@ -131,14 +151,15 @@ def with_dual_variables(
     return replace(result, dual=dual, reads=reads, bytes_read=round(reads * dataset.bytes), seconds=seconds)
 
 
-def method_of(job: Job, n: int, found: Surveyed) -> SoftMargin:
-    """The method, with the costs of all problems."""
+def method_of(job: Job, n: int, found: Surveyed, place: int = 0) -> SoftMargin:
+    """The method, with the costs of all problems, of the class at this place where there are several."""
     options = job.soft
     assert options is not None, "a soft margin has its options"
     classes = options.classes
     if classes is None:
         classes = n / (2 * max(1, n - found.positive)), n / (2 * max(1, found.positive))
-    return margin_method(job.methods[0], options, classes, job.asked.eps, options.start)
+    start = options.start[place] if options.start is not None and options.start.ndim == 2 else options.start
+    return margin_method(job.methods[0], options, classes, job.asked.eps, start)
 
 
 def margin_method(

@@ -46,7 +46,7 @@ def soft_plan(
         kept = 0 if name == "sgd" else kept_points(facts, k, name)
         seconds = first + (reads - 1) * later + (SOLVES * len(options.C) * solver_seconds(kept, facts) if kept else 0.0)
         remark = "one core, in the order of the points" if name == "sgd" else ""
-        if name == "hinge" and not holds_enough(facts, k):
+        if name == "hinge" and not holds_enough(facts, k, name):
             remark = "fewer reads with more memory"
         memory_bytes = project_soft(dataset, name, options, budget, threads=threads).memory_bytes
         estimates.append(Estimate(name, name == names[0], memory_bytes, reads, None, seconds, remark))

@@ -8,7 +8,8 @@ from dfeas.methods import Facts
 from dfeas.projection import CLIENT_BYTES, PROCESS_BYTES, Projection, read_bytes
 from dfeas.request import SoftMarginOptions, facts_of
 from dfeas.store import Dataset
-from dfeas.svm import kept_bytes, kept_points, matrix_bytes, wanted
+from dfeas.svm import kept_bytes, kept_points, least_memory, matrix_bytes, wanted
+from dfeas.svm.band import DIRECT
 
 COPIES = 1.5
 """Of what a method keeps, at the peak, where a new answer comes while the last one is still there."""
@@ -59,9 +60,16 @@ def usual_reads(method: str, facts: Facts, k: int) -> float:
         return 100.0
     if method == "squared-hinge":
         return 5.0
-    return 4.0 if holds_enough(facts, k) else 12.0
+    return 4.0 if holds_enough(facts, k, method) else 12.0
 
 
-def holds_enough(facts: Facts, k: int) -> bool:
-    """Whether memory holds as many points as the hinge wants."""
-    return kept_points(facts, k, "hinge") >= min(facts.n, wanted(facts))
+def holds_enough(facts: Facts, k: int, method: str) -> bool:
+    """Whether memory holds as many points as the hinge wants, or the curvatures of the squared hinge."""
+    if method == "hinge":
+        return kept_points(facts, k, method) >= min(facts.n, wanted(facts))
+    return facts.m > DIRECT or matrix_bytes(facts, k) > 0
+
+
+def fits(facts: Facts, k: int, method: str) -> bool:
+    """Whether a method can work in this memory."""
+    return least_memory(facts, k) <= facts.memory

@@ -34,8 +34,9 @@ def options_of(
     seed: int = 0,
     start: Any = None,
     dual: Path | None = None,
+    many: bool = False,
 ) -> SoftMarginOptions:
-    """Those of ``dfeas.soft_margin`` for this data. Raises UsageError and BadInputError."""
+    """Those of ``dfeas.soft_margin`` for this data, or of ``many`` classes. Raises UsageError and BadInputError."""
     return SoftMarginOptions(
         _values_of_c(C),
         _one_of(loss, LOSSES, "loss"),
@@ -43,7 +44,7 @@ def options_of(
         _class_weights(class_weight),
         _point_weights(weights, dataset.n),
         seed,
-        _start_of(start, dataset.dimension),
+        _start_of(start, (len(dataset.classes), dataset.dimension) if many else (dataset.dimension,)),
         None if dual is None else str(dual),
     )
 
@@ -154,10 +155,12 @@ def _point_weights(weights: Any, n: int) -> Floats | None:
     return found
 
 
-def _start_of(start: Any, m: int) -> Floats | None:
+def _start_of(start: Any, shape: tuple[int, ...]) -> Floats | None:
     if start is None:
         return None
     found = np.asarray(start)
-    if found.shape != (m,) or found.dtype.kind not in "biuf" or not np.isfinite(found).all():
-        raise UsageError(f"start: expected {m} finite numbers, got {found.dtype} of shape {found.shape}")
+    if found.shape != shape or found.dtype.kind not in "biuf" or not np.isfinite(found).all():
+        raise UsageError(
+            f"start: expected {' x '.join(map(str, shape))} finite numbers, got {found.dtype} of shape {found.shape}"
+        )
     return found.astype(np.float64)

@@ -98,6 +98,7 @@ FRONTS = {
     "fitting",
     "planning_soft",
     "projection_soft",
+    "soft_margin_classes",
     "soft_margin_options",
     "expansions",
     "training",

@@ -29,6 +29,20 @@ from dfeas.submitting import fetch as run_fetch
 from dfeas.submitting import status as run_status
 from dfeas.submitting import submit as run_submit
 
+BOTH = (
+    "labels",
+    "positive",
+    "intercept",
+    "also",
+    "mask",
+    "max_passes",
+    "time_limit",
+    "memory",
+    "cache_dir",
+    "checkpoint_every",
+)
+"""Options of a solve and of a soft margin."""
+
 
 @click.command(cls=Command, epilog=KERNEL_HELP)
 @run_options
@@ -38,7 +52,7 @@ from dfeas.submitting import submit as run_submit
 @scratch_option
 @submitted_margin_options
 @click.pass_context
-def submit(context: click.Context, data: str, out: Path, cluster: Cluster, as_json: bool, **options: Any) -> None:
+def submit(context: click.Context, /, data: str, out: Path, cluster: Cluster, as_json: bool, **options: Any) -> None:
     """Have the cluster itself drive a solve of DATA, or with --C a svm, print the id of the run, and return at once.
 
     DATA and OUT are paths that all workers see. dfeas status ID and dfeas fetch ID ask for it later, from anywhere. Should the
@@ -54,19 +68,7 @@ def submit(context: click.Context, data: str, out: Path, cluster: Cluster, as_js
 def _asked(context: click.Context, options: dict[str, Any]) -> dict[str, Any]:
     """The options of a solve, or of a soft margin. Raises UsageError for those of the other one."""
     soft = options["C"] is not None
-    both = (
-        "labels",
-        "positive",
-        "intercept",
-        "also",
-        "mask",
-        "max_passes",
-        "time_limit",
-        "memory",
-        "cache_dir",
-        "checkpoint_every",
-    )
-    kept = {name: value for name, value in options.items() if name in both or (name in MARGIN_NAMES) == soft}
+    kept = {name: value for name, value in options.items() if name in BOTH or (name in MARGIN_NAMES) == soft}
     for name in options.keys() - kept.keys():
         if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
             here, there = ("a solve", "svm") if soft else ("svm", "a solve")

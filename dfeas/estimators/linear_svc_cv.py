@@ -56,8 +56,7 @@ class LinearSVCCV(SoftMarginClassifier):
         """Choose C, and fit with it to points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,)."""
         points, index = self._labelled(X, y)
         weight, folds = self._point_weights(index, sample_weight), min(self.folds, len(index))
-        options = {"C": list(self.Cs), "folds": folds, "weights": weight, "seed": self.seed}
-        results = [self._fitted(points, labels, **options) for labels in self._problems(index)]
+        results = self._fitted(points, index, C=list(self.Cs), folds=folds, weights=weight, seed=self.seed)
         self.errors_ = np.mean([[entry.error for entry in found.validation] for found in results], axis=0)
         chosen = int(np.argmin(self.errors_))
         self.C_ = results[0].validation[chosen].C
