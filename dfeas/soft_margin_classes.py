@@ -79,8 +79,18 @@ def soft_margin_classes(
     require(dataset, options, asked.memory)
     with ExitStack() as stack:
         setting = set_up(stack, data, asked.memory, client, None)
-        more = {"positive": None, "intercept": intercept, "soft": options, "classes": dataset.classes}
-        job = Job(asked, (name,), (why,), race=False, to_the_end=True, **more, **where(setting))
+        job = Job(
+            asked,
+            (name,),
+            (why,),
+            race=False,
+            to_the_end=True,
+            positive=None,
+            intercept=intercept,
+            soft=options,
+            classes=dataset.classes,
+            **where(setting),
+        )
         shown = Terminal(sys.stderr, asked.eps) if progress and sys.stderr is not None else None
         sinks: dict[str, list[Sink]] = {each: [shown] if shown is not None else [] for each in dataset.classes}
         if shown is not None:
