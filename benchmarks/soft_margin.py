@@ -11,9 +11,9 @@ one fit. Each row is a process of its own, whose memory is the most that it had 
 dask_ml has no soft margin: its ``linear_model`` has regressions only. The nearest is ``Incremental`` around
 ``SGDClassifier(loss="hinge")``, which has the objective of the others; it is called as often as it fits into the time of dfeas,
 once at least. Beside it is ``LogisticRegression`` with the same C by L-BFGS, whose loss is another one: what its column says is
-the hinge objective of its hyperplane. Both read a Dask array over the blocks of the same dataset, in threads of one process,
-computed again for each pass: nothing holds the points. The regression takes some ten to a hundred passes; ``--logistic-points``
-says up to how many points it is run. Without dask_ml a line says so.
+the hinge objective of its hyperplane. Both read a Dask array over the blocks of the same dataset, in threads of one process; the
+first streams, the second one holds the points, so ``--logistic-points`` says up to how many it is run. Without dask_ml a line
+says so.
 """
 
 from __future__ import annotations
@@ -58,9 +58,22 @@ def write(n: int, m: int, out: Path) -> None:
     dfeas.ingest(out.with_suffix(".npy"), out, labels=str(out.with_suffix(".labels.npy")))
 
 
-def objective(w: np.ndarray, n: int, m: int, power: int) -> float:
+def stored(path: str, m: int) -> Any:
+    """Runs of points (b, m) and labels, from the .npy files: a few of them in memory."""
+    labels, first = np.load(Path(path).with_suffix(".labels.npy")), 0
+    with Path(path).with_suffix(".npy").open("rb") as file:
+        np.lib.format.read_magic(file)
+        np.lib.format.read_array_header_1_0(file)
+        while first < len(labels):
+            X = np.fromfile(file, np.float32, min(ROWS, len(labels) - first) * m).reshape(-1, m)
+            yield X, labels[first : first + len(X)].astype(np.int64)
+            first += len(X)
+
+
+def objective(w: np.ndarray, path: str, power: int) -> float:
     """|w|^2/2 + sum of losses."""
-    return float(w @ w / 2 + sum((np.maximum(0, 1 - y * (X.astype(float) @ w)) ** power).sum() for X, y in blocks(n, m)))
+    slack = (np.maximum(0, 1 - y * (X.astype(float) @ w)) for X, y in stored(path, len(w)))
+    return float(w @ w / 2 + sum((each**power).sum() for each in slack))
 
 
 def peak() -> int:
@@ -87,7 +100,7 @@ def one(name: str, n: int, m: int, path: str, memory: str, limit: float) -> dict
         w = found.path[found.fits.index(fit)]
         return {
             "seconds": seconds,
-            "value": objective(w, n, m, power),
+            "value": objective(w, path, power),
             "lower": fit.lower,
             "gap": found.gap,
             "reads": found.passes,
@@ -96,19 +109,19 @@ def one(name: str, n: int, m: int, path: str, memory: str, limit: float) -> dict
     from sklearn.linear_model import SGDClassifier
 
     if name.startswith("dask_ml"):
-        return with_dask_ml(name, n, m, path, limit)
+        return with_dask_ml(name, n, path, limit)
     if name == "SGDClassifier.partial_fit":
         # its objective is a mean: alpha = 1 / (C n)
         model, epochs = SGDClassifier(alpha=1 / n, fit_intercept=False, average=True), 0
         began, seconds = perf_counter(), 0.0
         while epochs == 0 or (perf_counter() - began < limit and epochs < 100):
-            for X, y in blocks(n, m):
+            for X, y in stored(path, m):
                 at = perf_counter()
                 model.partial_fit(X, y, classes=[-1, 1])
                 seconds += perf_counter() - at
             epochs += 1
-        return {"seconds": seconds, "value": objective(model.coef_[0].astype(float), n, m, 1), "reads": epochs}
-    parts = list(blocks(n, m))
+        return {"seconds": seconds, "value": objective(model.coef_[0].astype(float), path, 1), "reads": epochs}
+    parts = list(stored(path, m))
     X, y = np.vstack([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
     kind = {"loss": "squared_hinge", "dual": False} if power == 2 else {"loss": "hinge"}
     with warnings.catch_warnings():
@@ -116,10 +129,10 @@ def one(name: str, n: int, m: int, path: str, memory: str, limit: float) -> dict
         began = perf_counter()
         model = svm.LinearSVC(fit_intercept=False, **kind).fit(X, y)
     seconds = perf_counter() - began
-    return {"seconds": seconds, "value": objective(model.coef_[0].astype(float), n, m, power), "reads": int(model.n_iter_)}
+    return {"seconds": seconds, "value": objective(model.coef_[0].astype(float), path, power), "reads": int(model.n_iter_)}
 
 
-def with_dask_ml(name: str, n: int, m: int, path: str, limit: float) -> dict[str, Any]:
+def with_dask_ml(name: str, n: int, path: str, limit: float) -> dict[str, Any]:
     """The nearest that dask_ml has, on a Dask array over the dataset."""
     import dask
     import dask.array as da
@@ -131,7 +144,9 @@ def with_dask_ml(name: str, n: int, m: int, path: str, limit: float) -> dict[str
     group = zarr.open_group(path, mode="r")
     X = da.from_array(group["X"], chunks=group["X"].chunks)
     y = da.from_array(group["label"], chunks=(X.chunks[0],))
-    with dask.config.set(scheduler="threads"), warnings.catch_warnings():
+    # its steps follow each other: a second thread would only read ahead, without a bound
+    threads = {"num_workers": 1} if "Incremental" in name else {}
+    with dask.config.set(scheduler="threads", **threads), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         began, epochs = perf_counter(), 0
         if "Incremental" in name:
@@ -143,9 +158,9 @@ def with_dask_ml(name: str, n: int, m: int, path: str, limit: float) -> dict[str
             w = model.estimator_.coef_[0]
         else:
             model = LogisticRegression(solver="lbfgs", C=1.0, fit_intercept=False).fit(X, (y + 1) // 2)
-            w, epochs = model.coef_.reshape(-1), int(np.max(model.n_iter_)) if hasattr(model, "n_iter_") else 0
+            w = model.coef_.reshape(-1)
         seconds = perf_counter() - began
-    return {"seconds": seconds, "value": objective(np.asarray(w, float), n, m, 1), "reads": epochs}
+    return {"seconds": seconds, "value": objective(np.asarray(w, float), path, 1), "reads": epochs or None}
 
 
 def measured(name: str, n: int, m: int, path: Path, memory: str, limit: float) -> dict[str, Any]:
@@ -200,8 +215,9 @@ def main(words: list[str] | None = None) -> None:
                 first = first or found
                 squared = "squared" in name
                 lower[squared] = max(lower.get(squared, 0.0), found.get("lower", 0.0))
+                reads = "-" if found["reads"] is None else f"{found['reads']:.4g}"  # its regression does not say
                 ratio, value = found["seconds"] / first["seconds"], found["value"] / lower[squared]
-                cells = [n, name, f"{found['seconds']:.2f}", f"{ratio:.2f}", f"{value:.6f}", f"{found['reads']:.4g}"]
+                cells = [n, name, f"{found['seconds']:.2f}", f"{ratio:.2f}", f"{value:.6f}", reads]
                 print(f"| {' | '.join(map(str, cells))} | {found['mb']:.0f} |", flush=True)
 
 
