@@ -11,9 +11,9 @@ one fit. Each row is a process of its own, whose memory is the most that it had 
 dask_ml has no soft margin: its ``linear_model`` has regressions only. The nearest is ``Incremental`` around
 ``SGDClassifier(loss="hinge")``, which has the objective of the others; it is called as often as it fits into the time of dfeas,
 once at least. Beside it is ``LogisticRegression`` with the same C by L-BFGS, whose loss is another one: what its column says is
-the hinge objective of its hyperplane. Both read a Dask array over the blocks of the same dataset, in threads of one process; the
-first streams, the second one holds the points, so ``--logistic-points`` says up to how many it is run. Without dask_ml a line
-says so.
+the hinge objective of its hyperplane. Both read a Dask array over the blocks of the same dataset, in threads of one process;
+the first streams, the second one holds the points, so ``--logistic-points`` says up to how many it is run. Without dask_ml a
+line says so.
 """
 
 from __future__ import annotations
