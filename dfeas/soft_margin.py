@@ -15,10 +15,11 @@ from dfeas.keeping import EVERY, Job, where
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.request import request
 from dfeas.setting import open_data, run_folder, set_up
-from dfeas.showing import How
+from dfeas.showing import how_of
 from dfeas.soft_margin_options import GAP, ClassWeight, method_for, options_of, require, require_gap
 from dfeas.soft_margin_result import SoftMarginResult
 from dfeas.store.places import local
+from dfeas.termination import Told
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -48,6 +49,7 @@ def soft_margin(
     checkpoint_every: float = EVERY,
     client: Client | None = None,
     progress: bool = False,
+    callback: Callable[[Told], object] | None = None,
     stop: Callable[[], bool] = never,
     seed: int = 0,
     start: Any = None,
@@ -56,7 +58,8 @@ def soft_margin(
 
     Parameters
     ----------
-    X, labels, positive, also, mask, memory, out, cache_dir, checkpoint_every, client, progress, stop : as for ``dfeas.solve``.
+    X, labels, positive, also, mask, memory, out, cache_dir, checkpoint_every, client, progress, callback, stop : as
+        for ``dfeas.solve``.
     C : > 0; of several, all are found on the same reads. With folds the one of least error on the points that were left out is
         chosen, of equals the smallest; without folds the greatest.
     loss : ``hinge``, max(0, z), or ``squared_hinge``, its square; as LIBLINEAR, without a factor of one half.
@@ -99,4 +102,4 @@ def soft_margin(
             soft=options,
             **where(setting),
         )
-        return fitted(setting, job, folder, How(checkpoint_every, progress, stop))
+        return fitted(setting, job, folder, how_of(checkpoint_every, progress, stop, callback))

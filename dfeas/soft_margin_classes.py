@@ -16,9 +16,10 @@ from dfeas.keeping import EVERY, Job, keeping, where
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.request import request
 from dfeas.setting import open_data, set_up
-from dfeas.showing import announce
+from dfeas.showing import announce, how_of
 from dfeas.soft_margin_options import GAP, ClassWeight, method_for, options_of, require, require_gap
 from dfeas.soft_margin_result import SoftMarginResult
+from dfeas.termination import Told
 from dfeas.trace import Sink, Terminal
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def soft_margin_classes(
     cache_dir: str | Path | None = None,
     client: Client | None = None,
     progress: bool = False,
+    callback: Callable[[Told], object] | None = None,
     stop: Callable[[], bool] = never,
     seed: int = 0,
     start: Any = None,
@@ -92,13 +94,14 @@ def soft_margin_classes(
             **where(setting),
         )
         shown = Terminal(sys.stderr, asked.eps) if progress and sys.stderr is not None else None
-        sinks: dict[str, list[Sink]] = {each: [shown] if shown is not None else [] for each in dataset.classes}
+        how = how_of(EVERY, progress, stop, callback)
+        sinks: dict[str, list[Sink]] = {each: [*([shown] if shown is not None else []), *how.more] for each in dataset.classes}
         if shown is not None:
             stack.callback(shown.close)
         keeper = stack.enter_context(keeping(setting, job, sinks, None, EVERY, None))
         for each, own in sinks.items():
             announce(own, dataset, name, f"{each} against the rest: {why}", None, each)
-        found = fit_lanes(setting, job, sinks, keeper, None, stop)
+        found = fit_lanes(setting, job, sinks, keeper, None, how.stop)
         results = {}
         for each, outcome in found.outcomes.items():
             seen = replace(setting, dataset=dataset.against_rest(each))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -38,6 +39,7 @@ class SoftMarginClassifier(LinearClassifier):
                 max_passes=self.max_passes,
                 time_limit=self.time_limit,
                 progress=self.verbose,
+                callback=self.callback,
                 **options,
             )
         short = [result for result in found if not result.success]
@@ -85,6 +87,7 @@ class LinearSVC(SoftMarginClassifier):
     warm_start : begin from the last ``coef_``.
     memory, max_passes, time_limit : as for ``dfeas.soft_margin``.
     verbose : show progress on stderr.
+    callback : called with the record of each read, as that of ``dfeas.soft_margin``: it may end the fit.
 
     Attributes
     ----------
@@ -105,6 +108,7 @@ class LinearSVC(SoftMarginClassifier):
         max_passes: int | None = None,
         time_limit: float | None = None,
         verbose: bool = False,
+        callback: Callable[[Any], object] | None = None,
     ) -> None:
         self.C = C
         self.loss = loss
@@ -116,6 +120,7 @@ class LinearSVC(SoftMarginClassifier):
         self.max_passes = max_passes
         self.time_limit = time_limit
         self.verbose = verbose
+        self.callback = callback
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,); weights (n,) multiply losses."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -39,6 +39,7 @@ class LinearSVCCV(SoftMarginClassifier):
         max_passes: int | None = None,
         time_limit: float | None = None,
         verbose: bool = False,
+        callback: Callable[[Any], object] | None = None,
     ) -> None:
         self.Cs = Cs
         self.folds = folds
@@ -51,6 +52,7 @@ class LinearSVCCV(SoftMarginClassifier):
         self.max_passes = max_passes
         self.time_limit = time_limit
         self.verbose = verbose
+        self.callback = callback
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose C, and fit with it to points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,)."""
