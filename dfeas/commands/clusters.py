@@ -9,19 +9,17 @@ from typing import Any
 import click
 
 from dfeas.commands.base import Command
+from dfeas.commands.margins import MARGIN_NAMES, margin_values, submitted_margin_options
 from dfeas.commands.options import (
     KERNEL_HELP,
     LOCAL,
-    MARGIN_NAMES,
     Cluster,
     cluster_options,
     kernel_options,
-    margin_values,
     method_option,
     points_options,
     run_options,
     scratch_option,
-    submitted_margin_options,
 )
 from dfeas.looking import look
 from dfeas.printing.looks import show_looks, show_submitted

@@ -19,8 +19,6 @@ from dfeas.kernelled import KERNEL_METHODS
 from dfeas.kernels import NAMES
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.methods import METHODS, SUMMARY
-from dfeas.soft_margin_options import LOSSES
-from dfeas.soft_margin_options import METHODS as SOFT_METHODS
 from dfeas.store import SCALES
 from dfeas.store.places import is_url, local
 
@@ -64,7 +62,7 @@ class _LocalPath(click.Path):
 
 DATA, LOCAL = _DataPlace(), _LocalPath()
 
-_GO_ON = [
+GO_ON = [
     click.option("--cache-dir", default=None, type=LOCAL, metavar="DIR", help="Keep blocks of object stores in this folder."),
     click.option("--checkpoint-every", default=EVERY, show_default=True, metavar="SECONDS", help="Between checkpoints."),
     click.option("--scheduler", default=None, metavar="ADDR", help="Run on this Dask cluster."),
@@ -74,58 +72,36 @@ _GO_ON = [
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
 ]
 
-_PLACE = [
+PLACE = [
     click.argument("data", type=DATA),
     click.option("--out", required=True, type=LOCAL, help="Folder for the result; must not exist."),
 ]
 
-_LIMITS = [
+LIMITS = [
     click.option("--max-passes", type=int, default=None, help="Stop after so many reads of the data."),
     click.option("--time-limit", type=float, default=None, metavar="SECONDS", help="Stop after a pass beyond this time."),
     click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of a process for blocks and answers."),
 ]
 
-_LABELLED = [
+LABELLED = [
     click.option("--labels", default=None, help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA."),
     click.option("--positive", default=None, metavar="CLASS", help="This class against all others."),
 ]
 
-_C = "Price of losses; several on the same reads."
-
-_COST = [click.option("--C", "C", default="1", show_default=True, metavar="C,..", help=_C)]
-
-_MARGIN = [
-    click.option("--loss", default="hinge", show_default=True, type=click.Choice(LOSSES)),
-    click.option("--gap", default=1e-3, show_default=True, help="Relative gap of objective and lower bound to end at."),
-    click.option("--folds", default=0, metavar="K", help="Choose C by cross-validation in K folds, on the same reads."),
-    click.option("--class-weight", default=None, metavar="A,B", help="Of the classes -1 and +1, or balanced."),
-    click.option("--weights", default=None, type=LOCAL, metavar="FILE", help="A .npy file with a weight for each point."),
-    click.option("--seed", default=0, help="Draws the folds."),
-    click.option("--dual", default=None, type=LOCAL, metavar="FILE", help="Write the dual variables to this .npy file."),
-]
-
-MARGIN_NAMES = ("C", "loss", "gap", "folds", "class_weight", "weights", "seed", "dual")
-"""Options of a soft margin that a solve has not."""
-
-_MARGIN_METHOD = [
-    click.option("--method", default="auto", show_default=True, type=click.Choice(SOFT_METHODS)),
-    click.option("--intercept", is_flag=True, help="Any hyperplane, not only those through the origin."),
-]
-
 _RUN = [
-    *_PLACE,
-    *_LABELLED,
+    *PLACE,
+    *LABELLED,
     click.option("--eps", default=1e-3, show_default=True, help="Stop with eps-infeasible when no margin above it exists."),
     click.option(
         "--margin-tolerance", type=float, default=None, metavar="T", help="Go on to the maximum margin, up to this share of it."
     ),
     click.option("--intercept", is_flag=True, help="Any hyperplane, not only those through the origin."),
-    *_LIMITS,
-    *_GO_ON,
+    *LIMITS,
+    *GO_ON,
 ]
 
 
-_PICKED = [
+PICKED = [
     click.option("--also", multiple=True, type=DATA, metavar="DATA", help="A dataset whose points follow; any number of them."),
     click.option("--mask", default=None, type=LOCAL, metavar="FILE", help="Booleans (.npy), one a point: only these count."),
 ]
@@ -212,7 +188,7 @@ def numbers(text: str, option: str) -> list[float]:
 
 def run_options(command: Callable[..., None]) -> Callable[..., None]:
     """Options of a command that begins a run; the three that name a cluster come as one, ``cluster``."""
-    return _with(_RUN, command)
+    return with_cluster(_RUN, command)
 
 
 def kernel_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -224,50 +200,34 @@ def kernel_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def points_options(command: Callable[..., None]) -> Callable[..., None]:
     """Options that say which points of the data count, and how they are seen."""
-    for option in reversed([*_PICKED, *_SEEN]):
+    for option in reversed([*PICKED, *_SEEN]):
         command = option(command)
     return command
-
-
-def margin_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Options of a command that fits a soft margin."""
-    return _with([*_PLACE, *_LABELLED, *_PICKED, *_COST, *_MARGIN, *_MARGIN_METHOD, *_LIMITS, *_GO_ON], command)
-
-
-def submitted_margin_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Those of a soft margin, for a command that fits one where ``--C`` is given."""
-    for option in reversed([click.option("--C", "C", default=None, metavar="C,..", help=f"Fit a soft margin. {_C}"), *_MARGIN]):
-        command = option(command)
-    return command
-
-
-def margin_values(C: str, class_weight: str | None) -> dict[str, Any]:
-    """C and weights of classes, as they were typed. Raises UsageError for what are no numbers."""
-    weights = class_weight if class_weight in (None, "balanced") else numbers(str(class_weight), "--class-weight")
-    return {"C": numbers(C, "--C"), "class_weight": weights}
 
 
 def hull_options(command: Callable[..., None]) -> Callable[..., None]:
     """Options of a command about all points of the data, without labels."""
-    return _with([*_PLACE, *_LIMITS, *_GO_ON], command)
+    return with_cluster([*PLACE, *LIMITS, *GO_ON], command)
 
 
 def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
     """Options of a command that asks a running cluster."""
-    return _with(_GO_ON[2:4] + _GO_ON[-1:], command)
+    return with_cluster(GO_ON[2:4] + GO_ON[-1:], command)
 
 
 def spread_options(command: Callable[..., None]) -> Callable[..., None]:
     """Options of a command that may spread its work over a cluster."""
-    return _with([*_GO_ON[2:5], _GO_ON[-1]], command)
+    return with_cluster([*GO_ON[2:5], GO_ON[-1]], command)
 
 
 def resume_options(command: Callable[..., None]) -> Callable[..., None]:
     """Options of a command that goes on with a run."""
-    return _with(_GO_ON, command)
+    return with_cluster(GO_ON, command)
 
 
-def _with(options: list[Callable[..., Any]], command: Callable[..., None]) -> Callable[..., None]:
+def with_cluster(options: list[Callable[..., Any]], command: Callable[..., None]) -> Callable[..., None]:
+    """Options, of which those that name a cluster come as one, ``cluster``."""
+
     @wraps(command)
     def called(**values: Any) -> None:
         named = {name: values.pop(name, None) for name in ("scheduler", "scheduler_file", "local")}

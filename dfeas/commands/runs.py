@@ -9,6 +9,7 @@ import click
 
 from dfeas.commands.base import Command
 from dfeas.commands.endings import end, leave
+from dfeas.commands.margins import margin_options, margin_values
 from dfeas.commands.options import (
     DATA,
     KERNEL_HELP,
@@ -17,8 +18,6 @@ from dfeas.commands.options import (
     Cluster,
     hull_options,
     kernel_options,
-    margin_options,
-    margin_values,
     method_option,
     points_options,
     resume_options,

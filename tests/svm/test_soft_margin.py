@@ -299,6 +299,20 @@ def test_the_command(dataset: Callable[..., Any], tmp_path: Path) -> None:
     assert page.count("<tr>") == 1 + len(result["fits"])
     assert f"{result['objective']:.6g}" in page
     assert "gap" in runner.invoke(commands, ["status", str(out)]).stdout
+    assert runner.invoke(commands, ["svm", str(data), "--loss", "squared_hinge", "--out", str(tmp_path / "two")]).exit_code == 0
+    both = [str(out), str(tmp_path / "two")]
+    lines = runner.invoke(commands, ["compare", *both]).stdout.splitlines()
+    assert [line.split()[:3] for line in lines] == [
+        ["run", "method", "loss"],
+        ["run", "hinge", "hinge"],
+        ["two", "squared-hinge", "squared_hinge"],
+    ]
+    assert f"{result['objective']:.6g}" in lines[1]
+    assert runner.invoke(commands, ["report", *both, "--out", str(tmp_path / "both.html")]).exit_code == 0
+    assert (tmp_path / "both.html").read_text().count("Why it stopped") == 2
+    dfeas.solve(str(data), out=tmp_path / "verdict")
+    mixed = runner.invoke(commands, ["compare", *both, str(tmp_path / "verdict")])
+    assert (mixed.exit_code, "run is a soft margin, and others are not" in mixed.stderr) == (2, True)
     short = runner.invoke(commands, ["svm", str(data), "--max-passes", "1", "--gap", "1e-9", "--out", str(tmp_path / "short")])
     assert short.exit_code == 3
     assert "not known yet" in short.stdout
