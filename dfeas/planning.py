@@ -80,6 +80,8 @@ def plan(
         known(method)
     if not LEAST_EPS <= margin < 1:
         raise UsageError(f"margin {margin}: expected a number from {LEAST_EPS:g} to below 1")
+    if C is None and (folds or loss != "hinge"):
+        raise UsageError("loss and folds are of a soft margin: give C, too")
     if C is not None and (method is not None or kernel is not None or scale is not None or center or not normalize):
         raise UsageError("C asks for a soft margin of the points as they are: leave out method, kernel, scale and the like")
     budget = parse_bytes(memory)

@@ -141,6 +141,8 @@ def test_a_plan_and_a_run_say_what_a_soft_margin_takes(tmp_path: Path) -> None:
     assert str(error.value) in refused.stderr
     mixed = runner.invoke(commands, ["plan", data, "--C", "1", "--kernel", "rbf"])
     assert (mixed.exit_code, "leave out method, kernel" in mixed.stderr) == (2, True)
+    mixed = runner.invoke(commands, ["plan", data, "--folds", "3"])
+    assert (mixed.exit_code, "give C, too" in mixed.stderr) == (2, True)
 
 
 def test_the_command_writes_them_and_refuses_what_makes_no_sense(tmp_path: Path) -> None:
