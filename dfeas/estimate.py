@@ -14,7 +14,7 @@ class Estimate:
     auto: bool  # whether ``auto`` takes it
     memory_bytes: int  # of this process, at the peak
     passes: float  # usual; with a kernel a product with the Gram matrix is one
-    most_passes: float  # by its theorem, for a margin, or |Ax|, of ``margin``
+    most_passes: float | None  # by its theorem, for a margin, or |Ax|, of ``margin``; None: there is none
     seconds: float  # usual
     remark: str
 
@@ -35,7 +35,7 @@ class Plan:
     threads: int
     first_seconds: float  # of a pass as the data is now, measured
     later_seconds: float  # of one after it
-    margin: float
+    margin: float | None  # None of a soft margin
     estimates: tuple[Estimate, ...]
     classes: int = 1  # that are set against the rest on the same reads
     kernel: str = ""  # with its parameters

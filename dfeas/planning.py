@@ -21,11 +21,13 @@ from dfeas.kernelled import AskedKernel, asked_kernel, kernelled
 from dfeas.kernels.kernel import Function
 from dfeas.memory import DEFAULT_MEMORY, WEIGHING, parse_bytes, threads_that_fit
 from dfeas.methods import METHODS, Facts, working_set_size
-from dfeas.passes import Partial, Survey
+from dfeas.passes import AnyPass, Partial, Survey
 from dfeas.planning_kernel import kernel_plan
+from dfeas.planning_soft import soft_plan
 from dfeas.projection import columns, drops, probe, probed, project, usual_passes
 from dfeas.request import ALONE, LEAST_EPS, abreast, choose, classes_to_share, facts_of, known
 from dfeas.setting import open_data
+from dfeas.soft_margin_options import options_of, require
 from dfeas.store import Dataset
 from dfeas.store.writing import refuse_unusable
 from dfeas.transforming import as_planned, asked_transform
@@ -58,9 +60,15 @@ def plan(
     gamma: float | None = None,
     degree: int | None = None,
     coef0: float | None = None,
+    C: float | Sequence[float] | None = None,
+    loss: str = "hinge",
+    folds: int = 0,
     memory: str | int = DEFAULT_MEMORY,
 ) -> Plan:
     """Estimate what ``dfeas.solve`` would cost in this process, for one method or for all. Reads some blocks.
+
+    With ``C`` what ``dfeas.soft_margin`` would, with ``loss`` and ``folds`` as there; passes are those that a relative gap of
+    1e-3 usually takes.
 
     ``margin`` is the margin, or the |Ax|, for which the theorems bound the passes. With a kernel a sample of the points is read
     that says what gamma is, if nobody does. Raises what ``dfeas.solve`` does.
@@ -72,6 +80,10 @@ def plan(
         known(method)
     if not LEAST_EPS <= margin < 1:
         raise UsageError(f"margin {margin}: expected a number from {LEAST_EPS:g} to below 1")
+    if C is None and (folds or loss != "hinge"):
+        raise UsageError("loss and folds are of a soft margin: give C, too")
+    if C is not None and (method is not None or kernel is not None or scale is not None or center or not normalize):
+        raise UsageError("C asks for a soft margin of the points as they are: leave out method, kernel, scale and the like")
     budget = parse_bytes(memory)
     seen_as = asked_transform(scale, center, normalize)
     if seen_as and kernel is not None:
@@ -80,6 +92,10 @@ def plan(
     classes = len(classes_to_share(opened, method, kernel is None)) if one_vs_rest else 1
     dataset = as_planned(opened, seen_as)
     threads = threads_that_fit(dataset, budget, processors())
+    if C is not None:
+        soft = options_of(dataset, C=C, loss=loss, folds=folds)
+        require(dataset, soft, budget)
+        return soft_plan(dataset, soft, budget, threads, read_seconds, _solver_seconds)
     speed = read_seconds(dataset, threads)
     if kernel is not None:
         with closing(LocalEngine(dataset, threads)) as engine:
@@ -123,8 +139,10 @@ def _remark(name: str, facts: Facts) -> str:
     return f"and {weights}, if there is no separator" if name in WEIGHING else ""
 
 
-def read_seconds(dataset: Dataset, threads: int) -> tuple[float, float]:
+def read_seconds(dataset: Dataset, threads: int, question: AnyPass | None = None) -> tuple[float, float]:
     """Seconds of a pass as the data is now, and of a later one, from some blocks that are read twice.
+
+    It asks the ``question`` of a method, or the central one.
 
     A later one is as slow as the first when the data does not fit in the memory that is free.
     """
@@ -136,8 +154,8 @@ def read_seconds(dataset: Dataset, threads: int) -> tuple[float, float]:
             refuse_unusable(engine.run(Partial(Survey(), blocks)), dataset.where)
             first = engine.cost.wall_seconds * dataset.n / engine.cost.points
         else:
-            first = probe(engine, dataset, blocks)
-        later = probe(engine, dataset, blocks)
+            first = probe(engine, dataset, blocks, question)
+        later = probe(engine, dataset, blocks, question)
     finally:
         engine.close()
     return first, later if dataset.bytes < psutil.virtual_memory().available / 2 else max(first, later)

@@ -12,7 +12,7 @@ from dfeas.blas import processors
 from dfeas.engine import Engine
 from dfeas.memory import POINT_BYTES, WEIGHING, cache_bytes, thread_bytes, threads_that_fit
 from dfeas.methods import METHODS, Facts, ispvn, working_set_size
-from dfeas.passes import Partial, Softmin
+from dfeas.passes import AnyPass, Partial, Softmin
 from dfeas.request import facts_of
 from dfeas.store import Dataset
 from dfeas.store.dataset import SIDES_WIDTH
@@ -132,10 +132,10 @@ def probed(dataset: Dataset, parallel: int) -> tuple[int, ...]:
     return tuple(range(first, first + count))
 
 
-def probe(engine: Engine, dataset: Dataset, blocks: tuple[int, ...]) -> float:
-    """Seconds of a pass with the central question, from some blocks."""
-    question = Softmin(np.full((dataset.dimension, 1), dataset.dimension**-0.5), np.ones(1))
-    engine.run(Partial(question, blocks))
+def probe(engine: Engine, dataset: Dataset, blocks: tuple[int, ...], question: AnyPass | None = None) -> float:
+    """Seconds of a pass with a question, or the central one, from some blocks."""
+    central = Softmin(np.full((dataset.dimension, 1), dataset.dimension**-0.5), np.ones(1))
+    engine.run(Partial(central if question is None else question, blocks))
     return engine.cost.wall_seconds * dataset.n / engine.cost.points
 
 
