@@ -8,7 +8,8 @@ Verdicts: random products of l, q and s with a planted y of margin 1e-7 .. 0.3, 
 the best margin: max t, X y - t e in K, |y| <= 1, by Clarabel at its tightest. A bracket that leaves it outside by more than the
 reference is accurate is wrong. SCS is asked the same.
 Speed: softmin over the eigenvalues of blocks in memory, one thread, beside a bare product X @ y and the bare eigenvalues
-(LAPACK's for s, t - |u| for q) of the same blocks; turns alternate, figures are medians.
+(LAPACK's for s, t - |u| for q) of the same blocks. With mu > 0 it multiplies twice: the last column has what all bare parts of
+that take, both products, eigenvalues and eigenvectors, exponentials and weights. Turns alternate, figures are medians.
 Large: generated with a known answer, solved out of core with the memory given, and verified again; the first ``--peers`` cones
 are given to SCS and Clarabel, too, as they need all of them in memory.
 """
@@ -37,7 +38,7 @@ from dfeas.cones.instances import ConeInstance, generate_cones
 from dfeas.cones.product import Placing, Product
 from dfeas.cones.scaling import cone_norms
 from dfeas.cones.softmin import SpectralSoftmin
-from dfeas.cones.spectrum import least, unit
+from dfeas.cones.spectrum import elements, least, matrices, unit
 from dfeas.passes import Block
 from dfeas.store.layout import BLOCK_BYTES
 
@@ -189,11 +190,11 @@ def verdicts(seeds: range) -> None:
 
 
 def speed(m: int, count: int, turns: int) -> None:
-    """A pass beside the bare product and the bare eigenvalues."""
-    print("| cones | type | mu | bare GB/s | pass GB/s | pass / bare |")
-    print("|---|---|---|---|---|---|")
+    """A pass beside the bare product and the bare eigenvalues, and beside all bare parts of its arithmetic."""
+    print("| cones | type | mu | bare GB/s | pass GB/s | pass / bare | bare / all parts |")
+    print("|---|---|---|---|---|---|---|")
     rng = np.random.default_rng(0)
-    for kind, size in (("l", 1), ("q", 5), ("s", 6), ("s", 20)):
+    for kind, size in (("l", 1), ("q", 5), ("s", 6), ("s", 20), ("s", 60)):
         for dtype in (np.float32, np.float64):
             d = size * (size + 1) // 2 if kind == "s" else size
             many = max(1, BLOCK_BYTES // (np.dtype(dtype).itemsize * m * d))
@@ -203,23 +204,54 @@ def speed(m: int, count: int, turns: int) -> None:
                 X = rng.standard_normal((many * d, m)).astype(dtype)
                 blocks.append(Block.of(0, X, placing.label, cone_norms(X, placing.label)))
             y = rng.standard_normal((m, 1)) / np.sqrt(m)
-            for mu in (0.3, 0.0):
+            factors = [(1 / block.norm).astype(dtype) for block in blocks]
+            for mu in (0.3, 0.02, 0.0):
                 question, narrow = SpectralSoftmin(y, np.array([mu])), y[:, 0].astype(dtype)
-                bare, own = [], []
+                bare, whole, own = [], [], []
                 for _ in range(turns):
                     began = perf_counter()
                     for block in blocks:
-                        s = (block.points @ narrow).reshape(many, d)
-                        least(kind, size, s)
+                        eigenvalues(kind, size, (block.points @ narrow).reshape(many, d))
                     bare.append(perf_counter() - began)
+                    began = perf_counter()
+                    for block, factor in zip(blocks, factors, strict=True):
+                        s = ((block.points @ narrow) * factor).reshape(many, d)
+                        if mu == 0:
+                            eigenvalues(kind, size, s)
+                        else:
+                            weighed(kind, size, s, mu).reshape(-1) * factor @ block.points
+                    whole.append(perf_counter() - began)
                     began = perf_counter()
                     for block in blocks:
                         question.scan(block)
                     own.append(perf_counter() - began)
-                ratio = median(a / b for a, b in zip(bare, own, strict=True))
+                ratio, of_parts = (median(a / b for a, b in zip(bare, each, strict=True)) for each in (own, whole))
                 gb = sum(block.nbytes for block in blocks) / 1e9
                 name, of = kind if kind == "l" else f"{kind} {size}", np.dtype(dtype).name
-                print(f"| {name} | {of} | {mu} | {gb / median(bare):.2f} | {gb / median(own):.2f} | {ratio:.2f} |")
+                rates = f"{gb / median(bare):.2f} | {gb / median(own):.2f}"
+                print(f"| {name} | {of} | {mu} | {rates} | {ratio:.2f} | {of_parts:.2f} |")
+
+
+def eigenvalues(kind: str, size: int, s: np.ndarray) -> np.ndarray:
+    """Bare: LAPACK's of all matrices (c, k, k), and t - |u|."""
+    if kind == "s":
+        return np.linalg.eigvalsh(matrices(s, size))
+    return s[:, 0] if kind == "l" else s[:, 0] - np.sqrt(np.einsum("ij,ij->i", s[:, 1:], s[:, 1:]))
+
+
+def weighed(kind: str, size: int, s: np.ndarray, mu: float) -> np.ndarray:
+    """Bare: exp((low - element) / mu) by eigenvectors (LAPACK's), as few calls as NumPy needs."""
+    if kind == "l":
+        return np.exp((s.min() - s) / mu)
+    if kind == "s":
+        value, V = np.linalg.eigh(matrices(s, size))
+        return elements((V * np.exp((value.min() - value) / mu)[:, None]) @ np.swapaxes(V, 1, 2)).astype(s.dtype)
+    u = s[:, 1:]
+    radius = np.sqrt(np.einsum("ij,ij->i", u, u))
+    low = s[:, 0] - radius
+    near = np.exp((low.min() - low) / mu)
+    far = near * np.exp(-2 / mu * radius)
+    return np.concatenate([(near + far)[:, None], ((far - near) / radius)[:, None] * u], axis=1)
 
 
 def large(options: argparse.Namespace) -> None:
