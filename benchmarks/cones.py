@@ -10,8 +10,9 @@ reference is accurate is wrong. SCS is asked the same.
 Speed: softmin over the eigenvalues of blocks in memory, one thread, beside a bare product X @ y and the bare eigenvalues
 (LAPACK's for s, t - |u| for q) of the same blocks. With mu > 0 it multiplies twice: the last column has what all bare parts of
 that take, both products, eigenvalues and eigenvectors, exponentials and weights. Turns alternate, figures are medians.
-Large: generated with a known answer, solved out of core with the memory given, and verified again; the first ``--peers`` cones
-are given to SCS and Clarabel, too, as they need all of them in memory.
+Large: generated with a known answer, solved out of core with the memory given, and verified again. ``--kinds
+cones-boundary,cones-scattered --eps 1e-7`` are the hard ones: no average of columns separates, and a conflict is spread over the
+data. The first ``--peers`` rows are given to SCS and Clarabel, too, as they need all of them in memory.
 """
 
 from __future__ import annotations
@@ -54,6 +55,11 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--blocks", type=int, default=8)
     parser.add_argument("--features", type=int, default=50)
     parser.add_argument("--large", default=None, help="cones of a problem larger than memory")
+    parser.add_argument("--kinds", default="cones,cones-infeasible", help="of dfeas generate")
+    parser.add_argument("--margin", type=float, default=0.01)
+    parser.add_argument("--eps", type=float, default=1e-3)
+    parser.add_argument("--max-passes", type=int, default=2000)
+    parser.add_argument("--time-limit", type=float, default=None, help="seconds of each run")
     parser.add_argument("--memory", default="1GB")
     parser.add_argument("--methods", default="auto,mirror-prox-one-pass")
     parser.add_argument("--peers", type=int, default=20_000, help="rows that SCS and Clarabel get")
@@ -260,15 +266,17 @@ def large(options: argparse.Namespace) -> None:
     print("| cones | answer | method | verdict (proof) | margin | passes | s | of it generation | verified again, s |")
     print("|---|---|---|---|---|---|---|---|---|")
     try:
-        for kind in ("cones", "cones-infeasible"):
+        for kind in options.kinds.split(","):
             data, began = folder / kind, perf_counter()
-            generate_cones(ConeInstance(kind, options.features, options.large, margin=0.01), data)
+            generate_cones(ConeInstance(kind, options.features, options.large, margin=options.margin), data)
             made = perf_counter() - began
             for method in options.methods.split(","):
                 run = folder / f"{kind}-{method}"
-                result = dfeas.solve(data, method=method, memory=options.memory, out=run)
+                asked = {"eps": options.eps, "max_passes": options.max_passes, "time_limit": options.time_limit}
+                result = dfeas.solve(data, method=method, memory=options.memory, out=run, **asked)
                 began = perf_counter()
-                dfeas.verify_run(run, options.memory)
+                if result.verdict != "undecided":
+                    dfeas.verify_run(run, options.memory)
                 again = perf_counter() - began
                 print(
                     f"| {options.large} | {kind} | {method} | {result.verdict} ({result.proof}) | {result.margin_lower:.4g} .. "

@@ -52,13 +52,15 @@ def generate(
     one-flip    planted, with one label wrong: infeasible
     cones       --cones with a planted y inside all of them, pairs exactly at margin R: feasible, best margin R
     cones-infeasible    the same, with a cone against the planted y: infeasible
+    cones-boundary      best margin R, hard to find: near the boundary, and no average of columns points there
+    cones-scattered     the same, and a conflict of more than m cones that are spread over the data: infeasible
 
     With --density they look like text, and planted ones have a margin of R or more.
     Integers and float16, for halfspace and gaussian, are rounded normal numbers, of integers over their whole range.
     """
     options["m"], options["n"] = options.pop("features"), points
     if (kind in CONE_KINDS) != (cones is not None) or (kind in CONE_KINDS) == (points is not None):
-        raise click.UsageError("give --cones for cones and cones-infeasible, and --points for all others")
+        raise click.UsageError("give --cones for kinds of cones, and --points for all others")
     if cones is not None:
         if density is not None:
             raise click.UsageError("--density is for points")

@@ -20,6 +20,7 @@ from dfeas.cones.instances import ConeInstance, generate_cones
 from dfeas.engine import LocalEngine
 from dfeas.engine.cluster import DaskEngine
 from dfeas.methods import Facts
+from dfeas.passes import Softmin
 from dfeas.store import Source, open_source
 from dfeas.verify_cones import check
 from tests.cones.plain import cones_of, element, matrix, problem, scaled, spectrum, unit
@@ -90,6 +91,35 @@ def test_theorems_hold_with_the_rank_in_place_of_the_points() -> None:
                 if evidence.bracket.lower <= 0:
                     assert evidence.bracket.upper <= 1 / sqrt(t) + 1e-9
                     assert margin is None or t <= 1 + 1 / best.margin_lower**2
+
+
+@pytest.mark.parametrize("margin", [0.05, 1e-5])
+def test_hard_kinds_are_what_they_are_called(margin: float, tmp_path: Path) -> None:
+    """Averages do not separate, the margin is the known one, and a conflict has a corner in every part of the data."""
+    sizes: dict[str, Any] = {"m": 8, "cones": "l:40,q:4x300,s:3x200", "margin": margin, "block_rows": 100}
+    instance = ConeInstance("cones-boundary", **sizes)
+    generate_cones(instance, tmp_path / "data")
+    dataset = open_source(Source(str(tmp_path / "data"), cones=True))
+    engine = ConeEngine(LocalEngine(dataset, 1))
+    at_zero = engine.run(Softmin(np.zeros((8, 1)), np.ones(1)))
+    averaged, planted = (
+        engine.run(Softmin(y / np.linalg.norm(y), np.zeros(1))).low[0] for y in (at_zero.mean, instance.planted()[:, None])
+    )
+    assert averaged < -0.1
+    assert planted == pytest.approx(margin, rel=1e-4)
+    result = dfeas.solve(tmp_path / "data", margin_tolerance=1e-2)
+    assert result.verdict == "feasible"
+    assert 0.99 * margin <= result.margin_lower <= margin * (1 + 1e-4) <= result.margin_upper * (1 + 2e-4)
+    instance = ConeInstance("cones-scattered", **sizes)
+    header = generate_cones(instance, tmp_path / "conflict")
+    result = dfeas.solve(tmp_path / "conflict", eps=1e-3 * margin)
+    assert result.verdict == "eps-infeasible"
+    x = np.zeros(header.n)
+    x[result.support] = result.weights
+    blocks = np.arange(header.n) // 100
+    heavy = {int(blocks[row]) for row in np.flatnonzero(x > 1e-3)}
+    assert len(heavy) >= 8
+    np.testing.assert_allclose(instance.corners.sum(axis=0), -0.25 * margin * instance.planted(), atol=1e-14)
 
 
 @pytest.mark.parametrize("margin", [0.05, 1e-6])
