@@ -21,7 +21,7 @@ import numpy as np
 
 import dfeas
 from dfeas.store.filling import fill
-from dfeas.store.labels import CODE
+from dfeas.store.labels import stored_type
 from dfeas.store.layout import default_block_rows
 from dfeas.store.writing import writer
 
@@ -38,11 +38,12 @@ def write(path: Path, classes: int, features: int, points: int, wrong: float, se
         X = centres[label] + random.standard_normal((size, features), np.float32)
         flip = random.random(size) < wrong
         label[flip] = random.integers(0, classes, int(flip.sum()))
-        return X, label.astype(CODE)
+        return X, (label if classes > 2 else 2 * label - 1).astype(stored_type(names))
 
-    with writer(path, points, features, np.dtype(np.float32), rows, CODE) as target:
+    names = tuple(f"c{i}" for i in range(classes))
+    with writer(path, points, features, np.dtype(np.float32), rows, stored_type(names)) as target:
         fill(target, block)
-        target.finish(tuple(f"c{i}" for i in range(classes)))
+        target.finish(names)
 
 
 def forget(path: Path) -> None:

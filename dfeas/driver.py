@@ -69,122 +69,126 @@ def run(
     ``stop`` is asked between reads, ``KeyboardInterrupt`` ends the run at once; both with the best evidence so far.
     """
     start = clock() if began is None else began
-
-    def now() -> float:
-        return clock() - start
-
+    loop = _Loop(engine, limits, fingerprint, verify, stop, lambda: clock() - start, shared)
     for lane in lanes:
         if not lane.over:
             lane.begin(limits)
-    moment, outrun = _moment(lanes, shared), False
+    moment = _moment(lanes, loop.shared)
     try:
-        shared += _settle(lanes, engine, limits, fingerprint, verify)
+        loop.settle(lanes)
         while going := [lane for lane in lanes if not lane.over]:
             if stop():
-                _give_up(lanes, "interrupted", now(), "asked to stop")
+                loop.give_up(lanes, "interrupted", "asked to stop")
                 break
-            for group, question in _groups(going[:abreast]):
-                answer = engine.run(question)
-                answers = answer if len(group) > 1 else (answer,)
-                share = engine.cost.points / engine.shape[1]
-                told = _told(group, answers, engine, limits, now, stop)
-                shared += (told - 1) * share + _settle(group[:told], engine, limits, fingerprint, verify)
-                for lane in group[:told]:
-                    lane.ended = now() if lane.over else None
-                outrun = not to_the_end and any(lane.proved for lane in group)
-                cut = told < len(group)
-                if outrun or cut:
-                    break
-            if outrun:
-                _give_up(lanes, "outrun", now())
+            asked = going[:abreast]
+            whole = loop.wave(asked, to_the_end)
+            if not to_the_end and any(lane.proved for lane in asked):
+                loop.give_up(lanes, "outrun")
                 break
-            if _late(limits, now):
-                late = [lane for lane in going[:abreast] if not lane.over]
-                for lane in late:
-                    lane.expire(limits, now())
-                shared += _settle(late, engine, limits, fingerprint, verify)
-                for lane in late:
-                    lane.ended = now()
-                if abreast is not None:
-                    _give_up(going[abreast:], "time_limit", now())
-            elif cut:
-                _give_up(lanes, "interrupted", now(), "asked to stop")
+            if loop.late:
+                loop.expire(asked)
+                loop.give_up(going[len(asked) :], "time_limit")
+            elif not whole:
+                loop.give_up(lanes, "interrupted", "asked to stop")
                 break
-            if not cut:  # lanes that are out of step would ask in other company, and get other bits
-                moment = _moment(lanes, shared)
+            if whole:  # lanes that are out of step would ask in other company, and get other bits
+                moment = _moment(lanes, loop.shared)
                 keep(moment, False)
     except (KeyboardInterrupt, ClusterLostError) as error:
-        _give_up(lanes, "interrupted", now(), str(error) or "interrupted")
+        loop.give_up(lanes, "interrupted", str(error) or "interrupted")
     if not all(lane.proved for lane in lanes):
         keep(moment, True)
     outcomes = [lane.outcome(fingerprint) for lane in lanes]
-    return outcomes, sum(outcome.reads for outcome in outcomes) - shared
+    return outcomes, sum(outcome.reads for outcome in outcomes) - loop.shared
 
 
-def _told(
-    lanes: Sequence[Runner[Any]],
-    answers: Sequence[Any],
-    engine: Engine,
-    limits: Limits,
-    now: Callable[[], float],
-    stop: Callable[[], bool],
-) -> int:
-    """Tell lanes their answers, one at least, until time is up or somebody asks to stop; how many were told."""
-    for place, (lane, answer) in enumerate(zip(lanes, answers, strict=True)):
-        if place and (stop() or _late(limits, now)):
-            return place
-        lane.tell(answer, engine, limits, now)
-    return len(lanes)
+@dataclass
+class _Loop:
+    """What lanes are asked, told and checked with, and the reads that they shared."""
 
+    engine: Engine
+    limits: Limits
+    fingerprint: str
+    verify: Verify
+    stop: Callable[[], bool]
+    now: Callable[[], float]  # seconds since the start
+    shared: float
 
-def _late(limits: Limits, now: Callable[[], float]) -> bool:
-    """Whether time is up."""
-    return limits.seconds is not None and now() >= limits.seconds
+    @property
+    def late(self) -> bool:
+        """Whether time is up."""
+        return self.limits.seconds is not None and self.now() >= self.limits.seconds
+
+    def wave(self, lanes: Sequence[Runner[Any]], to_the_end: bool) -> bool:
+        """Ask lanes and tell them their answers, group by group; whether all were told. It ends when time is up, somebody asks
+        to stop, or one has won.
+        """
+        for group, question in _groups(lanes):
+            answer = self.engine.run(question)
+            told = self._tell(group, answer if len(group) > 1 else (answer,))
+            self.shared += (told - 1) * self.engine.cost.points / self.engine.shape[1]
+            self.settle(group[:told])
+            for lane in group[:told]:
+                lane.ended = self.now() if lane.over else None
+            if told < len(group) or (not to_the_end and any(lane.proved for lane in group)):
+                return False
+        return True
+
+    def _tell(self, lanes: Sequence[Runner[Any]], answers: Sequence[Any]) -> int:
+        """Tell lanes their answers, one at least; how many were told."""
+        for place, (lane, answer) in enumerate(zip(lanes, answers, strict=True)):
+            if place and (self.stop() or self.late):
+                return place
+            lane.tell(answer, self.engine, self.limits, self.now)
+        return len(lanes)
+
+    def expire(self, lanes: Sequence[Runner[Any]]) -> None:
+        """Time is up for lanes that are not over."""
+        late = [lane for lane in lanes if not lane.over]
+        for lane in late:
+            lane.expire(self.limits, self.now())
+        self.settle(late)
+        for lane in late:
+            lane.ended = self.now()
+
+    def give_up(self, lanes: Sequence[Runner[Any]], stopped: str, why: str = "") -> None:
+        """End all lanes that are not over."""
+        for lane in lanes:
+            if not lane.over:
+                if why:
+                    lane.note(stopped, why)
+                lane.give_up(stopped)
+                lane.ended = self.now()
+
+    def settle(self, lanes: Sequence[Runner[Any]]) -> None:
+        """Check the evidence of all decisions until each stands or is gone."""
+        while claims := [(lane, verdict) for lane in lanes if (verdict := lane.claim) is not None]:
+            batch: list[tuple[Runner[Any], Certificate]] = []
+            for lane, verdict in claims:
+                certificate = lane.evidence(verdict, self.engine, self.fingerprint)
+                if batch and sum(self._entries(each) for _, each in batch) + self._entries(certificate) > CHECKED_ENTRIES:
+                    self._judge(batch)
+                    batch = []
+                batch.append((lane, certificate))
+            self._judge(batch)
+        for lane in lanes:
+            lane.over = lane.decision is not None
+
+    def _judge(self, batch: Sequence[tuple[Runner[Any], Certificate]]) -> None:
+        """Have some certificates checked in one read."""
+        certificates = [certificate for _, certificate in batch]
+        for (lane, certificate), check in zip(batch, self.verify(certificates), strict=True):
+            lane.judge(certificate, check, self.limits)
+        reads = [certificate.checking_reads for certificate in certificates]
+        self.shared += sum(reads) - max(reads)
+
+    def _entries(self, certificate: Certificate) -> int:
+        """What the checker may keep of the points of a certificate."""
+        return len(certificate.support) * self.engine.shape[0]
 
 
 def _moment(lanes: Sequence[Runner[Any]], shared: float) -> Moment:
     return Moment(tuple(lane.kept() for lane in lanes), shared)
-
-
-def _give_up(lanes: Sequence[Runner[Any]], stopped: str, now: float, why: str = "") -> None:
-    """End all lanes that are not over."""
-    for lane in lanes:
-        if not lane.over:
-            if why:
-                lane.note(stopped, why)
-            lane.give_up(stopped)
-            lane.ended = now
-
-
-def _settle(lanes: Sequence[Runner[Any]], engine: Engine, limits: Limits, fingerprint: str, verify: Verify) -> float:
-    """Check the evidence of all decisions until each stands or is gone; the reads that lanes shared."""
-    saved = 0
-    while claims := [(lane, verdict) for lane in lanes if (verdict := lane.claim) is not None]:
-        batch: list[tuple[Runner[Any], Certificate]] = []
-        for lane, verdict in claims:
-            certificate = lane.evidence(verdict, engine, fingerprint)
-            if batch and sum(entries(each, engine) for _, each in batch) + entries(certificate, engine) > CHECKED_ENTRIES:
-                saved += _judged(batch, limits, verify)
-                batch = []
-            batch.append((lane, certificate))
-        saved += _judged(batch, limits, verify)
-    for lane in lanes:
-        lane.over = lane.decision is not None
-    return saved
-
-
-def _judged(batch: Sequence[tuple[Runner[Any], Certificate]], limits: Limits, verify: Verify) -> int:
-    """Have some certificates checked in one read; the reads that this saved."""
-    certificates = [certificate for _, certificate in batch]
-    for (lane, certificate), check in zip(batch, verify(certificates), strict=True):
-        lane.judge(certificate, check, limits)
-    reads = [certificate.checking_reads for certificate in certificates]
-    return sum(reads) - max(reads)
-
-
-def entries(certificate: Certificate, engine: Engine) -> int:
-    """What the checker may keep of the points of a certificate."""
-    return len(certificate.support) * engine.shape[0]
 
 
 def _groups(lanes: Sequence[Runner[E]]) -> list[tuple[list[Runner[E]], Question]]:

@@ -19,6 +19,11 @@ class Estimate:
     remark: str
 
 
+def in_turns(together: int, classes: int) -> str:
+    """How classes share the memory, where they cannot all at once."""
+    return f"{together} of {classes} classes at a time" if together < classes else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Estimates for a dataset."""
@@ -32,6 +37,7 @@ class Plan:
     later_seconds: float  # of one after it
     margin: float
     estimates: tuple[Estimate, ...]
+    classes: int = 1  # that are set against the rest on the same reads
     kernel: str = ""  # with its parameters
     product_bytes: int = 0  # that a product with its Gram matrix reads from storage
     value_seconds: float = 0.0  # of one value of it, with all threads, measured

@@ -81,9 +81,6 @@ def kernelled(engine: Engine, dataset: Dataset, asked: AskedKernel) -> Kernelled
     kernel, free = kernel_of(asked.name, asked.gamma, asked.degree, asked.coef0)
     if dataset.intercept:
         raise UsageError("a kernel takes no intercept: leave it out; the polynomial kernel has coef0")
-    if dataset.entries is not None and not kernel.takes_sparse:
-        what = "a kernel function" if kernel.name == "callable" else f"the {kernel.name} kernel"
-        raise UsageError(f"{what} takes dense points only, these are sparse: ingest them with --dense, or take another")
     if not free:
         return Kernelled(kernel, f"{kernel}, as asked for")
     question = sample(dataset.m, SAMPLE, dataset.n, dataset.blocks, min(BLOCKS, dataset.blocks), 0, unit=False)

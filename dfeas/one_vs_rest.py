@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from dfeas.errors import BadInputError, UsageError
 from dfeas.keeping import Checkpoint, Job, keeping, where
 from dfeas.kernelled import AskedKernel, choose_kernel_method, kernelled, kernels_abreast
-from dfeas.request import Request, abreast, choose, facts_of
+from dfeas.request import Request, abreast, choose, classes_to_share, facts_of
 from dfeas.result import CLASSES, RESULT, Result, versions
 from dfeas.running import ran
 from dfeas.scoreboard import Scoreboard
@@ -32,9 +31,6 @@ from dfeas.termination import RESUMABLE, STOPPED, UNDECIDED
 
 if TYPE_CHECKING:
     from distributed import Client
-
-NOT_HERE = ("online-perceptron", "ispvn")
-"""Linear methods that read points in their order, or n-vectors beside them: no two of them share a read."""
 
 NAME_LENGTH = 80
 """Of a class in the name of its folder."""
@@ -107,11 +103,7 @@ def one_vs_rest(
     scratch: str | Path | None = None,
 ) -> OneVsRest:
     """Solve each class of opened data against the rest; arguments and errors are those of ``dfeas.solve``."""
-    if kernel is None and method in NOT_HERE:
-        raise UsageError(f"{method} reads the data in a way of its own, and classes share their reads; choose another method")
-    classes = data[1].classes
-    if not classes:
-        raise BadInputError(f"{data[1].where}: no labels, so there are no classes to set against the rest")
+    classes = classes_to_share(data[1], method, kernel is None)
     with ExitStack() as stack:
         function = None if kernel is None else kernel.function
         setting = set_up(stack, data, asked.memory, client, out, function, scratch)

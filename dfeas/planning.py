@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from dfeas.blas import processors
 from dfeas.csr import csr
 from dfeas.engine import LocalEngine
 from dfeas.errors import UsageError
-from dfeas.estimate import Estimate, Plan
+from dfeas.estimate import Estimate, Plan, in_turns
 from dfeas.kernelled import AskedKernel, asked_kernel, kernelled
 from dfeas.kernels.kernel import Function
 from dfeas.memory import DEFAULT_MEMORY, WEIGHING, parse_bytes, threads_that_fit
@@ -23,7 +24,7 @@ from dfeas.methods import METHODS, Facts, working_set_size
 from dfeas.passes import Partial, Survey
 from dfeas.planning_kernel import kernel_plan
 from dfeas.projection import columns, drops, probe, probed, project, usual_passes
-from dfeas.request import LEAST_EPS, choose, facts_of, known
+from dfeas.request import ALONE, LEAST_EPS, abreast, choose, classes_to_share, facts_of, known
 from dfeas.setting import open_data
 from dfeas.store import Dataset
 from dfeas.store.writing import refuse_unusable
@@ -45,6 +46,7 @@ def plan(
     *,
     method: str | None = None,
     positive: str | None = None,
+    one_vs_rest: bool = False,
     also: Sequence[str | Path] = (),
     mask: Any = None,
     scale: str | None = None,
@@ -64,6 +66,8 @@ def plan(
     that says what gamma is, if nobody does. Raises what ``dfeas.solve`` does.
     """
     asked_kernel(kernel, gamma, degree, coef0)
+    if one_vs_rest and positive is not None:
+        raise UsageError("one_vs_rest asks about every class: leave out positive")
     if method is not None and kernel is None:
         known(method)
     if not LEAST_EPS <= margin < 1:
@@ -72,32 +76,37 @@ def plan(
     seen_as = asked_transform(scale, center, normalize)
     if seen_as and kernel is not None:
         raise UsageError("scale, center and normalize are for the points themselves: leave them out with a kernel")
-    dataset = as_planned(open_data(X, labels, positive, intercept, also=also, mask=mask)[1], seen_as)
+    opened = open_data(X, labels, positive, intercept, many=one_vs_rest, also=also, mask=mask)[1]
+    classes = len(classes_to_share(opened, method, kernel is None)) if one_vs_rest else 1
+    dataset = as_planned(opened, seen_as)
     threads = threads_that_fit(dataset, budget, processors())
     speed = read_seconds(dataset, threads)
     if kernel is not None:
         with closing(LocalEngine(dataset, threads)) as engine:
             found = kernelled(engine, dataset, AskedKernel(kernel, gamma, degree, coef0)).kernel
-        return kernel_plan(dataset, found, method, margin, budget, threads, speed)
-    auto = choose("auto", facts_of(dataset, budget))[0]
-    names = list(METHODS) if method is None else [method]
-    estimates = tuple(_estimate(dataset, name, name == auto, margin, budget, speed) for name in names)
-    later = project(dataset, [auto], budget, margin).later_bytes
-    return Plan(dataset.n, dataset.m, dataset.stored_bytes, later, threads, *speed, margin, estimates)
+        return kernel_plan(dataset, found, method, margin, budget, threads, speed, classes)
+    auto = choose("auto", facts_of(dataset, budget // abreast("auto", classes, dataset, budget)))[0]
+    names = [name for name in METHODS if not (one_vs_rest and name in ALONE)] if method is None else [method]
+    estimates = tuple(_estimate(dataset, name, name == auto, margin, budget, speed, classes) for name in names)
+    later = project(dataset, [auto] * abreast(auto, classes, dataset, budget), budget, margin).later_bytes
+    return Plan(dataset.n, dataset.m, dataset.stored_bytes, later, threads, *speed, margin, estimates, classes)
 
 
 def _estimate(
-    dataset: Dataset, name: str, auto: bool, margin: float, budget: int, pass_seconds: tuple[float, float]
+    dataset: Dataset, name: str, auto: bool, margin: float, budget: int, pass_seconds: tuple[float, float], classes: int
 ) -> Estimate:
-    facts = facts_of(dataset, budget)
+    together = abreast(name, classes, dataset, budget)
+    rounds = ceil(classes / together)
+    facts = facts_of(dataset, budget // together)
     most = METHODS[name]().bound(facts, margin)
     passes, thinking = usual_passes(name, facts, margin), 0.0
     if name.startswith("working-set"):
         thinking = _solver_seconds(int(columns(facts)), facts)
     first, later = pass_seconds
-    seconds = first + (passes - 1) * later + thinking
-    memory = project(dataset, [name], budget, margin).memory_bytes
-    return Estimate(name, auto, memory, passes, most, seconds, _remark(name, facts))
+    seconds = first + (rounds * passes - 1) * later + classes * thinking
+    memory = project(dataset, [name] * together, budget, margin).memory_bytes
+    remark = "; ".join(text for text in (in_turns(together, classes), _remark(name, facts)) if text)
+    return Estimate(name, auto, memory, rounds * passes, rounds * most, seconds, remark)
 
 
 def _remark(name: str, facts: Facts) -> str:

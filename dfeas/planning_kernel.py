@@ -10,8 +10,8 @@ import numpy as np
 
 from dfeas.blas import one_thread
 from dfeas.engine.pairs import reads
-from dfeas.estimate import Estimate, Plan
-from dfeas.kernelled import KERNEL_METHODS, choose_kernel_method, missing
+from dfeas.estimate import Estimate, Plan, in_turns
+from dfeas.kernelled import KERNEL_METHODS, choose_kernel_method, kernels_abreast, missing
 from dfeas.kernels import Kernel
 from dfeas.kernels.kernel import Array, seen
 from dfeas.kernels.tiles import TILE_ROWS, Run
@@ -36,8 +36,11 @@ def kernel_plan(
     budget: int,
     threads: int,
     pass_seconds: tuple[float, float],
+    classes: int = 1,
 ) -> Plan:
-    """Estimates of one method or of all. Raises UsageError when the one asked for does not fit the budget."""
+    """Estimates of one method or of all, for some classes on the same reads. Raises UsageError when the one asked for does not
+    fit the budget.
+    """
     facts = facts_of(dataset, budget)
     auto = choose_kernel_method("auto", facts, threads)[0]
     if method is not None:
@@ -45,16 +48,19 @@ def kernel_plan(
     computed, kept = (seconds / threads for seconds in value_seconds(dataset, kernel))
     estimates = []
     for name in KERNEL_METHODS if method is None else [method]:
-        most = KERNEL_METHODS[name](kernel).bound(facts, margin)
-        products = usual_products(name, facts, most)
+        together = kernels_abreast(name, classes, dataset, budget)
+        rounds = ceil(classes / together)
+        most = rounds * KERNEL_METHODS[name](kernel).bound(facts, margin)
+        products = rounds * usual_products(name, facts, most / rounds)
         first, later = pass_seconds
         reading = first + (products - 1) * later if name == "working-set" else products * reads(dataset) * later
-        thinking = solver_seconds(facts) if name == "working-set" else 0.0
-        share = kept_share(dataset, kernel, name, budget, threads)
+        thinking = classes * solver_seconds(facts) if name == "working-set" else 0.0
+        share = kept_share(dataset, kernel, name, budget, threads, together)
         again = kept * share + computed * (1 - share)
         seconds = reading + values(name, facts) * (computed + (products - 1) * again) + thinking
-        memory = project_kernel(dataset, kernel, [name], budget, threads=threads).memory_bytes
-        estimates.append(Estimate(name, name == auto, memory, products, most, seconds, _remark(name, facts, threads)))
+        memory = project_kernel(dataset, kernel, [name], budget, threads=threads, classes=together).memory_bytes
+        remark = "; ".join(text for text in (in_turns(together, classes), _remark(name, facts, threads)) if text)
+        estimates.append(Estimate(name, name == auto, memory, products, most, seconds, remark))
     later_bytes = project_kernel(dataset, kernel, ["working-set"], budget, threads=threads).later_bytes
     product_bytes = project_kernel(dataset, kernel, ["mirror-prox"], budget, threads=threads).later_bytes
     return Plan(
@@ -66,6 +72,7 @@ def kernel_plan(
         *pass_seconds,
         margin,
         tuple(estimates),
+        classes,
         str(kernel),
         product_bytes,
         computed,
@@ -87,11 +94,11 @@ def solver_seconds(facts: Facts) -> float:
     return SOLVES * seconds / 6 * (expansion(facts) / TILE_ROWS) ** 3
 
 
-def kept_share(dataset: Dataset, kernel: Kernel, method: str, budget: int, threads: int) -> float:
+def kept_share(dataset: Dataset, kernel: Kernel, method: str, budget: int, threads: int, classes: int = 1) -> float:
     """Share of the tiles that a later product of all points finds in memory."""
     if method not in WHOLE:
         return 0.0
-    return tile_bytes(dataset, kernel, [method], budget, threads=threads) / all_tile_bytes(dataset, kernel)
+    return tile_bytes(dataset, kernel, [method], budget, threads=threads, classes=classes) / all_tile_bytes(dataset, kernel)
 
 
 def value_seconds(dataset: Dataset, kernel: Kernel) -> tuple[float, float]:

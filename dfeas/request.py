@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dfeas.errors import UsageError
+from dfeas.errors import BadInputError, UsageError
 from dfeas.memory import POINT_BYTES, WEIGHING, parse_bytes
 from dfeas.methods import METHODS, Facts, working_set_size
 from dfeas.passes.block import Floats
@@ -16,6 +16,9 @@ from dfeas.store import Dataset
 
 LEAST_EPS = 1e-12
 """The checker's own rounding bound must stay below eps."""
+
+ALONE = ("online-perceptron", "ispvn")
+"""Linear methods that read points in their order, or n-vectors beside them: no two of them share a read."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,17 @@ def known(method: object, more: tuple[str, ...] = ()) -> str:
     if not isinstance(method, str) or method not in (*more, *METHODS):
         raise UsageError(f"unknown method {method}; expected {', '.join((*more, *METHODS))}")
     return method
+
+
+def classes_to_share(dataset: Dataset, method: str | None, linear: bool) -> tuple[str, ...]:
+    """The classes that will be set against the rest on the same reads. Raises UsageError for a linear method that shares none,
+    and BadInputError when there are no classes.
+    """
+    if linear and method in ALONE:
+        raise UsageError(f"{method} reads the data in a way of its own, and classes share their reads; choose another method")
+    if not dataset.classes:
+        raise BadInputError(f"{dataset.where}: no labels, so there are no classes to set against the rest")
+    return dataset.classes
 
 
 def facts_of(dataset: Dataset, memory: int, tolerance: float | None = None, radius: float = 1.0) -> Facts:

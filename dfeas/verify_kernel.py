@@ -27,7 +27,7 @@ from dfeas.kernels.kernel import Function, Kernel, opposite
 from dfeas.passes.points import Points, in_type, nonfinite, row_slice, stacked
 from dfeas.store import Dataset
 from dfeas.store.reading import Buffers, Stop, unless_stopped
-from dfeas.verify import WRONG, Check, Maps, code_of, compare, crc
+from dfeas.verify import WRONG, Check, Maps, code_of, compare, crc, signs_of
 from dfeas.verify_sums import SHARP, TILE_BYTES, Expansions, lengths, of_itself, proved
 
 Floats = NDArray[np.float64]
@@ -67,7 +67,7 @@ def check_kernels(
     try:
         codes = []
         for certificate in certificates:
-            _check_shape(certificate, dataset, kernel)
+            _check_shape(certificate, dataset)
             codes.append(code_of(dataset, certificate))
         return _checked(engine, dataset, certificates, kernel, tuple(codes))
     except CheckFailedError as error:
@@ -86,10 +86,8 @@ def _width(dataset: Dataset) -> float:
     return dataset.m if dataset.entries is None else dataset.entries.count / dataset.n + 1
 
 
-def _check_shape(certificate: Certificate, dataset: Dataset, kernel: Kernel) -> None:
+def _check_shape(certificate: Certificate, dataset: Dataset) -> None:
     support, weights = certificate.support, certificate.weights
-    if dataset.entries is not None and not kernel.takes_sparse:
-        raise CheckFailedError(f"a certificate with the {kernel.name} kernel is one of dense points, these are sparse")
     if dataset.intercept or certificate.y.size:
         raise CheckFailedError("a certificate with a kernel has neither an intercept nor y")
     if not len(support) or (support[1:] <= support[:-1]).any() or support[0] < 0 or support[-1] >= dataset.n:
@@ -114,7 +112,7 @@ def _checked(
     amounts = np.zeros((len(index), len(certificates)))
     for column, (certificate, code) in enumerate(zip(certificates, codes, strict=True)):
         rows = np.searchsorted(index, certificate.support)
-        amounts[rows, column] = certificate.weights * _signs(labels[rows], code)
+        amounts[rows, column] = certificate.weights * signs_of(labels[rows], code, dataset.where)
     all_of_them = Expansions(kernel, index, points, amounts, codes)
     columns = [column for column, certificate in enumerate(certificates) if certificate.kind != "gordan"]
     answers = dict(zip(columns, _separators(engine, dataset, certificates, all_of_them, columns), strict=True))
@@ -122,10 +120,6 @@ def _checked(
         if column not in answers:
             answers[column] = _gordan(dataset, certificate, all_of_them, column)
     return [answers[column] for column in range(len(certificates))]
-
-
-def _signs(label: NDArray[Any], code: int | None) -> NDArray[np.int8]:
-    return label if code is None else np.where(label == code, 1, -1).astype(np.int8)
 
 
 def gathered(
@@ -211,7 +205,8 @@ def scored(dataset: Dataset, first: int, stop: int, expansions: Expansions, stop
         stored: Points = dataset.points.read(number, buffers)
         label = dataset.labels.read(number, buffers)
         found.checksums.append((crc(stored), crc(label)))
-        signs = np.column_stack([_signs(dataset.signs(label) if code is None else label, code) for code in expansions.codes])
+        plain = dataset.signs(label) if None in expansions.codes else label
+        signs = np.column_stack([signs_of(plain if code is None else label, code, dataset.where) for code in expansions.codes])
         for begin in range(0, stored.shape[0], size):
             rows = slice(begin, begin + size)
             start = number * dataset.block_rows + begin

@@ -165,6 +165,12 @@ def test_more_classes_than_memory_holds_take_turns(tmp_path: Path) -> None:
     found = dfeas.solve(X, code, one_vs_rest=True, memory="30MB", intercept=True, out=tmp_path / "run")
     assert found.success
     assert f"{count} at a time" in found.results["0"].why
+    plans = {memory: dfeas.plan(X, code, one_vs_rest=True, memory=memory, intercept=True) for memory in ("30MB", "2GB")}
+    (ours,), (roomy,) = ([each for each in some.estimates if each.auto] for some in plans.values())
+    assert (plans["30MB"].classes, ours.remark) == (30, f"{count} of 30 classes at a time")
+    assert roomy.remark == ""
+    assert ours.passes == -(-30 // count) * roomy.passes
+    assert ours.memory_bytes < roomy.memory_bytes
     alone = dfeas.solve(X, code, positive="29", intercept=True)
     assert found.results["29"].verdict == alone.verdict
     assert found.reads < 30 * alone.reads / 2

@@ -14,15 +14,22 @@ from dfeas.certificate import Certificate, load
 from dfeas.checking import verify_certificate
 from dfeas.engine import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
+from dfeas.kernels import kernel_of
 from dfeas.passes import Survey
 from dfeas.store import Dataset, Source, for_checker, from_arrays, open_source
 from dfeas.store.layout import fingerprint
+from dfeas.store.reading import SliceReader
 from dfeas.verify import Check, check
+from dfeas.verify_any import check_any
 
 
 def marked(X: np.ndarray, labels: np.ndarray | None = None, **options: Any) -> Dataset:
     """A dataset in memory with its fingerprint."""
-    dataset = from_arrays(X, labels, **options)
+    return mark(from_arrays(X, labels, **options))
+
+
+def mark(dataset: Dataset) -> Dataset:
+    """With the fingerprint of what it holds."""
     found = LocalEngine(dataset, 1).run(Survey())
     sums = np.array([c[1:] for c in found.checksums], np.uint32)
     dataset.fingerprint = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.block_rows, sums)
@@ -203,6 +210,21 @@ def test_other_data_is_told_from_a_failed_check(dataset: Callable[..., Any], tmp
         verify_certificate(path, tmp_path / "c.npz")
     with pytest.raises(CorruptDataError, match="not what the certificate was made for"):
         verify_certificate(other, tmp_path / "c.npz")
+
+
+@pytest.mark.parametrize("kernel", ["", "linear"])
+def test_labels_that_are_no_signs_prove_nothing(kernel: str) -> None:
+    dataset = from_arrays(np.array([[1.0, 0], [0, 1], [-1, -1]]), np.array([1, 1, -1]))
+    dataset.labels = SliceReader("label", np.array([1, 0, 0], np.int8), 3, dataset.block_rows, np.dtype(np.int8))
+    mark(dataset)
+    text = kernel_of(kernel)[0].to_text() if kernel else ""
+    positive = {"support": np.arange(3), "weights": np.ones(3)} if kernel else {"y": np.array([1.0, 2.0])}
+    for certificate in (
+        Certificate("gordan", dataset.fingerprint, support=np.array([1, 2]), weights=np.full(2, 0.5), kernel=text),
+        Certificate("separator", dataset.fingerprint, **positive, kernel=text),
+    ):
+        with pytest.raises(CheckFailedError, match="a label is neither -1 nor"):
+            check_any(LocalEngine(dataset, 1), dataset, certificate)
 
 
 def test_any_changed_byte_of_the_data_is_seen(dataset: Callable[..., Any], tmp_path: Path) -> None:

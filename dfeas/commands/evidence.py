@@ -33,6 +33,7 @@ from dfeas.result import classes_of
 @click.option("--method", default=None, type=click.Choice(ALL_METHODS), metavar="NAME", help="Only this one.  [default: all]")
 @kernel_options
 @click.option("--positive", default=None, metavar="CLASS", help="As it will be solved.")
+@click.option("--one-vs-rest", is_flag=True, help="Each class against the rest, on the same reads.")
 @points_options
 @click.option("--margin", default=1e-3, show_default=True, help="Margin, or eps, for which theorems bound the passes.")
 @click.option("--intercept", is_flag=True, help="As it will be solved.")

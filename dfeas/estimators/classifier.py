@@ -14,7 +14,9 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from dfeas.errors import DfeasError
 from dfeas.estimators.collections import Floats, applied, is_dask, points_of, values_of
+from dfeas.one_vs_rest import OneVsRest
 from dfeas.result import Result
+from dfeas.solving import solve
 
 
 @contextmanager
@@ -61,6 +63,15 @@ class Classifier(ClassifierMixin, BaseEstimator):
     def _problems(self, index: NDArray[np.int64]) -> list[NDArray[np.int8]]:
         """Labels (n,), -1 and +1, of each problem of two classes."""
         return [np.where(index == k, 1, -1).astype(np.int8) for k in self._positive]
+
+    def _solved(self, points: Any, index: NDArray[np.int64], **options: Any) -> dict[int, Result]:
+        """The results of all classes that there are, on the same reads; of two that of the positive one."""
+        with value_errors():
+            if len(self.classes_) == 2:
+                return {1: solve(points, self._problems(index)[0], **options)}
+            found = solve(points, index, one_vs_rest=True, **options)
+        assert isinstance(found, OneVsRest), "what one_vs_rest returns"
+        return {int(name): result for name, result in found.results.items()}
 
     def _decided(self, results: Sequence[Result]) -> None:
         """Take the results of all problems."""

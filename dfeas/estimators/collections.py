@@ -14,6 +14,8 @@ from scipy.sparse import csr_array, issparse, vstack
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from dfeas.passes.points import Points
+
 Floats = NDArray[np.float64]
 
 
@@ -29,9 +31,10 @@ def below(first: Any, second: Any) -> Any:
     return np.vstack([first, second])
 
 
-def filled(points: Any) -> Any:
-    """Sparse points as an array, others as they are."""
-    return points.toarray() if hasattr(points, "toarray") else points
+def rows_of(points: Any, rows: Any) -> Points:
+    """Some points in float64, sparse if they are."""
+    some = points[rows]
+    return csr_array(some, dtype=np.float64) if hasattr(some, "indptr") else np.ascontiguousarray(some, np.float64)
 
 
 def is_frame(X: Any) -> bool:

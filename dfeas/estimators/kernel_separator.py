@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.estimators.classifier import Classifier, value_errors
-from dfeas.estimators.collections import Floats, filled
+from dfeas.estimators.classifier import Classifier
+from dfeas.estimators.collections import Floats, rows_of
+from dfeas.expansions import Expansions
 from dfeas.kernels import Kernel
 from dfeas.kernels.matrix import Matrix
-from dfeas.kernels.select import scores
-from dfeas.solving import solve
+from dfeas.passes.points import picked, stacked
 from dfeas.svm.rows import Rows
 from dfeas.svm.squared_hinge import newton
 
@@ -38,7 +38,7 @@ class KernelSeparator(Classifier):
     ----------
     separable_ : whether all classes are separated, each from the rest (two: from each other).
     verdicts_, margin_ (k,), classes_, n_iter_, results_ (k) of ``dfeas.solve``; support_ (k) indices of points, dual_coef_ (k)
-    their signed weights, support_vectors_ (k) the points.
+    their signed weights, support_vectors_ (k) the points. More than two classes share the reads and the values of the kernel.
     """
 
     def __init__(
@@ -69,32 +69,27 @@ class KernelSeparator(Classifier):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Decide for points (n, m) of NumPy, pandas or Dask, or of SciPy sparse, which are made dense, and labels (n,)."""
+        """Decide for points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,)."""
         points, index = self._labelled(X, y)
-        points = filled(points)
-        problems = self._problems(index)
         options = {name: value for name, value in self.get_params().items() if name != "verbose"}
-        with value_errors():
-            self._decided([solve(points, labels, progress=self.verbose, **options) for labels in problems])
+        self._decided(list(self._solved(points, index, progress=self.verbose, **options).values()))
         function = self.kernel if callable(self.kernel) else None
         self._kernel = Kernel.from_text(json.dumps(self.results_[0].kernel), function)
         self.support_, self.dual_coef_, self.support_vectors_ = [], [], []
-        for found, labels in zip(self.results_, problems, strict=True):
+        for found, labels in zip(self.results_, self._problems(index), strict=True):
             support, weights = found.support, found.weights
             if found.verdict != "feasible" or support is None or weights is None:
                 support, weights = self._soft(points, labels)
             self.support_.append(support)
             self.dual_coef_.append(weights * labels[support])
-            chosen = points[support]
-            self.support_vectors_.append(np.asarray(chosen, np.float64))
+            self.support_vectors_.append(rows_of(points, support))
         return self
 
     def _soft(self, points: Any, labels: NDArray[Any]) -> tuple[NDArray[np.int64], Floats]:
         """Points and their weights in a soft margin: in coordinates of the span of a sample, by Cholesky."""
         n = len(labels)
         support = np.sort(np.random.default_rng(0).choice(n, min(n, SOFT), replace=False))
-        chosen = np.ascontiguousarray(points[support], np.float64)
-        gram = Matrix(self._kernel).signed(chosen, labels[support].astype(np.float64))
+        gram = Matrix(self._kernel).signed(rows_of(points, support), labels[support].astype(np.float64))
         gram[np.diag_indices_from(gram)] += RIDGE
         rows, cost = Rows(np.asarray(np.linalg.cholesky(gram), np.float64)), np.ones(len(support))
         w = newton(rows, cost, np.zeros(len(support)))[0]
@@ -102,8 +97,13 @@ class KernelSeparator(Classifier):
         return support[weights > 0], weights[weights > 0]
 
     def _scores(self, points: Any) -> Floats:
-        wide = np.ascontiguousarray(filled(points), np.float64)
-        found = np.zeros((len(wide), len(self.results_)))
-        for i, (amount, rows) in enumerate(zip(self.dual_coef_, self.support_vectors_, strict=True)):
-            found[:, i] = scores(self._kernel, rows, amount, wide, False)
-        return found
+        return self._expansions.scores(rows_of(points, slice(None)))
+
+    @property
+    def _expansions(self) -> Expansions:
+        """Those of all classes, of which each point is taken once."""
+        index, first = np.unique(np.concatenate(self.support_), return_index=True)
+        amounts = np.zeros((len(index), len(self.support_)))
+        for column, (support, amount) in enumerate(zip(self.support_, self.dual_coef_, strict=True)):
+            amounts[np.searchsorted(index, support), column] = amount
+        return Expansions(self._kernel, picked(stacked(self.support_vectors_), first), amounts)

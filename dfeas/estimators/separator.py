@@ -8,12 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from dfeas.estimators.classifier import LinearClassifier, value_errors
+from dfeas.estimators.classifier import LinearClassifier
 from dfeas.estimators.collections import Floats, below
-from dfeas.one_vs_rest import OneVsRest
 from dfeas.result import Result
 from dfeas.soft_margin import soft_margin
-from dfeas.solving import solve
 
 
 class Separator(LinearClassifier):
@@ -86,23 +84,17 @@ class Separator(LinearClassifier):
         return self._separated(points, index)
 
     def _separated(self, points: Any, index: NDArray[np.int64]) -> Self:
-        found = self._solved(points, index)
+        found = self._problems_solved(points, index)
         self._decided(list(found.values()))
         Y = [self._direction(found.get(k), points, index, k) for k in self._positive]
         return self._set(Y, True)
 
-    def _solved(self, points: Any, index: NDArray[np.int64]) -> dict[int, Result]:
-        """The results of all classes that there are, of two of the positive one; none where all points are of one class."""
+    def _problems_solved(self, points: Any, index: NDArray[np.int64]) -> dict[int, Result]:
+        """None where all points are of one class."""
         if (index == index[0]).all():
             return {}
         options = {name: value for name, value in self.get_params().items() if name not in ("fit_intercept", "verbose")}
-        options |= {"intercept": self.fit_intercept, "progress": self.verbose}
-        with value_errors():
-            if len(self.classes_) == 2:
-                return {1: solve(points, self._problems(index)[0], **options)}
-            found = solve(points, index, one_vs_rest=True, **options)
-        assert isinstance(found, OneVsRest), "what one_vs_rest returns"
-        return {int(name): result for name, result in found.results.items()}
+        return self._solved(points, index, intercept=self.fit_intercept, progress=self.verbose, **options)
 
     def _direction(self, found: Result | None, points: Any, index: NDArray[np.int64], k: int) -> Floats:
         """The separator (m+1,) of class k, or a soft margin; where there is nothing to separate, what all points are."""

@@ -7,21 +7,25 @@ libraries in use promise and no theorem does.
 ``bounded`` takes distances as sums of squares of differences, without cancellation. ``by_products`` takes them from one product
 of matrices, |x|^2 + |z|^2 - 2 x'z with an error of at most gamma_(k+8) (|x| + |z|)^2, and bounds all errors of a row at once:
 where e bounds that of t, exp(-t) is off by exp(-t) (exp(e) - 1), and where it is r t by r / (1 - r) / e (Euler's), for
-t exp(-t) <= 1 / e. Sparse points have products only; k is then the entries of the longest row.
+t exp(-t) <= 1 / e. Sparse points have products only, or |x| + |z| less what that is too much; k is then the
+entries of the longest row.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 
-from dfeas.csr import products, row_sums
+from dfeas.csr import magnitudes, products, row_sums
 from dfeas.errors import CheckFailedError
-from dfeas.kernels.kernel import Floats, Kernel
+from dfeas.kernels.kernel import Floats, Kernel, cityblock
 from dfeas.passes.points import Indices, Points, any_entry, is_dense, longest
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 U = 2.0**-53
 UP = 1 + 2.0**-45
@@ -31,6 +35,8 @@ SIZES = (1e-130, 1e130)
 """Lengths of points for which squares neither underflow nor overflow to any effect."""
 TINY = 2.0**-1000
 """More than underflow takes from a value."""
+GONE = 700.0
+"""An exponent of which nothing is left but what underflow takes."""
 LOST = 2.0**-1070
 """More than underflow takes from a product."""
 
@@ -90,9 +96,15 @@ def by_products(kernel: Kernel, points: Points, others: Points, same: Same | Non
     return _of_product(kernel, points, others)
 
 
-def _of_differences(kernel: Kernel, points: Any, others: Any) -> tuple[Floats, Floats]:
-    metric: Any = "cityblock" if kernel.name == "laplacian" else "sqeuclidean"
-    exponent = scipy.spatial.distance.cdist(points, others, metric)
+def _of_differences(kernel: Kernel, points: Points, others: Points) -> tuple[Floats, Floats]:
+    if not is_dense(points) and not is_dense(others):
+        return _of_magnitudes(kernel.gamma, points, others)
+    assert is_dense(points), "points are all dense or all sparse"
+    assert is_dense(others), "points are all dense or all sparse"
+    if kernel.name == "laplacian":
+        exponent = cityblock(points, others)
+    else:
+        exponent = np.asarray(scipy.spatial.distance.cdist(points, others, "sqeuclidean"))
     if kernel.name == "exponential":
         np.sqrt(exponent, out=exponent)
     exponent *= kernel.gamma
@@ -100,6 +112,18 @@ def _of_differences(kernel: Kernel, points: Any, others: Any) -> tuple[Floats, F
     with np.errstate(over="ignore", invalid="ignore"):
         error = value * (np.expm1(exponent * gamma_(points.shape[1] + 6)) + ELEMENTARY + 2 * U) * UP + TINY
     error[value == 0] = TINY  # an exponent above 700 is one, rounding or not
+    return value, error
+
+
+def _of_magnitudes(gamma: float, points: csr_array, others: csr_array) -> tuple[Floats, Floats]:
+    """The laplacian of sparse points, whose distances lose digits where they are small beside |x| + |z|."""
+    exponent = gamma * cityblock(points, others)
+    value = np.asarray(np.exp(-exponent))
+    with np.errstate(over="ignore", invalid="ignore"):
+        sizes = magnitudes(points)[:, None] + magnitudes(others)
+        off = 3 * gamma * gamma_(_terms(points, others) + 8) * sizes * UP
+        error = value * (np.expm1(off) + ELEMENTARY + 2 * U) * UP + TINY
+        error[(value == 0) & ~(exponent - off > GONE)] = 1
     return value, error
 
 
@@ -166,7 +190,7 @@ def _products(points: Points, others: Points) -> Floats:
 
 
 def _terms(points: Points, others: Points) -> int:
-    """Of sums of products, at most."""
+    """Of sums of products, or of magnitudes, at most."""
     return max(longest(points), longest(others), 1)
 
 

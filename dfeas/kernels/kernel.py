@@ -20,12 +20,14 @@ from numpy.typing import NDArray
 
 from dfeas import csr
 from dfeas.errors import BadInputError, UsageError
-from dfeas.passes.points import Points, in_type, is_dense, working
+from dfeas.passes.points import Points, in_type, is_dense, row_slice, working
 
 Floats = NDArray[np.float64]
 Array = NDArray[np.float32] | NDArray[np.float64]
 Function = Callable[[Any, Any], Any]
-"""Two blocks of points (b, m) and (c, m) to their kernel (b, c), symmetric and positive definite."""
+"""Two blocks of points (b, m) and (c, m) to their kernel (b, c), symmetric and positive definite. Blocks are arrays, or
+``scipy.sparse.csr_array`` where points are sparse; so may the answer be.
+"""
 
 DISTANCES = ("rbf", "exponential", "laplacian")
 """Functions of a distance: K(x, x) = 1, and they need gamma."""
@@ -57,11 +59,6 @@ class Kernel:
     def of_distance(self) -> bool:
         """Whether it is a function of a distance."""
         return self.name in DISTANCES
-
-    @property
-    def takes_sparse(self) -> bool:
-        """Whether sparse points need not be filled up for it."""
-        return self.name not in ("laplacian", "callable")
 
     @property
     def zero_at_zero(self) -> bool:
@@ -106,15 +103,13 @@ class Kernel:
 
     def tile(self, left: Points, right: Points) -> Array:
         """The kernel (b, c) of prepared points. Raises BadInputError for what a function must not return."""
-        if not is_dense(left) and not is_dense(right):
-            return self._of_products(csr.products(left, right))
-        assert is_dense(left), "points are all dense or all sparse"
-        assert is_dense(right), "points are all dense or all sparse"
         if self.name == "callable":
             return self._called(left, right)
         if self.name == "laplacian":
-            return np.asarray(np.exp(-self.gamma * scipy.spatial.distance.cdist(left, right, "cityblock")))
-        return self._of_products(left @ right.T)
+            return np.asarray(np.exp(-self.gamma * cityblock(left, right)))
+        if not is_dense(left) and not is_dense(right):
+            return self._of_products(csr.products(left, right))
+        return self._of_products(np.asarray(left @ right.T))
 
     def _of_products(self, tile: Array) -> Array:
         """The kernel from products of prepared points, in place."""
@@ -133,10 +128,9 @@ class Kernel:
         if self.name in DISTANCES:
             return np.ones(points.shape[0])
         if self.name == "callable":
-            assert is_dense(points), "a function takes arrays"
-            found = np.empty(len(points))
-            for first in range(0, len(points), DIAGONAL_ROWS):
-                some = points[first : first + DIAGONAL_ROWS]
+            found = np.empty(points.shape[0])
+            for first in range(0, len(found), DIAGONAL_ROWS):
+                some = row_slice(points, slice(first, first + DIAGONAL_ROWS))
                 found[first : first + DIAGONAL_ROWS] = np.diagonal(self._values(some, some))
             if not (found >= 0).all():
                 raise BadInputError(f"the kernel function is not positive: K(x, x) = {found.min():g} for some point x")
@@ -146,19 +140,21 @@ class Kernel:
             square = (square > 0).astype(np.float64)
         return np.asarray(square if self.name != "polynomial" else (self.gamma * square + self.coef0) ** self.degree)
 
-    def _values(self, left: Array, right: Array) -> Floats:
+    def _values(self, left: Points, right: Points) -> Floats:
         assert self.function is not None, "a callable kernel has its function"
-        found = np.asarray(self.function(left, right), np.float64)
-        if found.shape != (len(left), len(right)):
+        answer: Any = self.function(left, right)
+        expected = left.shape[0], right.shape[0]
+        found = np.asarray(answer.toarray() if hasattr(answer, "toarray") else answer, np.float64)
+        if found.shape != expected:
             raise BadInputError(
-                f"the kernel function returned shape {found.shape} for blocks of {len(left)} and {len(right)} points, "
-                f"expected {(len(left), len(right))}"
+                f"the kernel function returned shape {found.shape} for blocks of {expected[0]} and {expected[1]} points, "
+                f"expected {expected}"
             )
         if not np.isfinite(found).all():
             raise BadInputError("the kernel function returned numbers that are not finite")
         return found
 
-    def _called(self, left: Array, right: Array) -> Floats:
+    def _called(self, left: Points, right: Points) -> Floats:
         ends = np.sqrt(self.diagonal(left)), np.sqrt(self.diagonal(right))
         scale = np.outer(*ends)
         return np.asarray(np.divide(self._values(left, right), scale, out=np.zeros_like(scale), where=scale > 0))
@@ -238,6 +234,15 @@ def kernel_of(
     return found, gamma is None and "gamma" in takes
 
 
+def cityblock(points: Points, others: Points) -> Floats:
+    """sum_k |x_k - z_k| (b, c) in float64."""
+    if is_dense(points) and is_dense(others):
+        return np.asarray(scipy.spatial.distance.cdist(points, others, "cityblock"))
+    assert not is_dense(points), "points are all dense or all sparse"
+    assert not is_dense(others), "points are all dense or all sparse"
+    return csr.cityblock(points, others)
+
+
 def squares(points: Points) -> Floats:
     """|x|^2 (b,), summed in float64."""
     if is_dense(points):
@@ -263,6 +268,8 @@ def usual_gamma(kernel: Kernel, sample: Points) -> float:
     if is_dense(wide):
         metric: Any = {"rbf": "sqeuclidean", "exponential": "euclidean", "laplacian": "cityblock"}[kernel.name]
         distances = np.asarray(scipy.spatial.distance.pdist(wide, metric))
+    elif kernel.name == "laplacian":
+        distances = csr.cityblock(wide, wide)[np.triu_indices(wide.shape[0], 1)]
     else:
         size = squares(wide)
         both = size[:, None] + size

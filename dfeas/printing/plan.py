@@ -15,7 +15,8 @@ def show_plan(data: str, found: Plan, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(found.to_json()))
         return
-    click.echo(f"{data}: {found.n} points of {found.m} features, {found.bytes / 1e9:.3g} GB")
+    classes = f"; {found.classes} classes, each against the rest, on the same reads" if found.classes > 1 else ""
+    click.echo(f"{data}: {found.n} points of {found.m} features, {found.bytes / 1e9:.3g} GB{classes}")
     first, later = found.first_seconds, found.later_seconds
     click.echo(
         f"a pass takes {_time(first)} ({found.bytes / first / 1e9:.2g} GB/s), a later one {_time(later)} "

@@ -22,6 +22,11 @@ CODE = np.dtype(np.int16)
 """Of labels that are codes: positions of classes, where there are more than two."""
 
 
+def stored_type(classes: Sequence[str]) -> np.dtype[Any]:
+    """Of the labels of these classes: signs of at most two, codes of more."""
+    return CODE if len(classes) > 2 else np.dtype(np.int8)
+
+
 @dataclass(frozen=True)
 class LabelMap:
     """Which of the source's values is positive, or which values there are."""
@@ -126,7 +131,7 @@ class KnownLabels:
     @property
     def dtype(self) -> np.dtype[Any]:
         """Of the labels that come out."""
-        return CODE if len(self.classes) > 2 else np.dtype(np.int8)
+        return stored_type(self.classes)
 
     def label(self, value: Any) -> int:
         """Of one value. Raises BadInputError for a class that is not one of them."""

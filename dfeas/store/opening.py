@@ -11,12 +11,14 @@ import zarr
 import zarr.codecs
 import zarr.errors
 import zarr.storage
+from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.passes.survey import checksum
 from dfeas.store.assembling import assemble, mapped, seen_across, seen_from
 from dfeas.store.chunks import check_codecs, direct_reader, rows_of_whole_chunks, slice_reader
 from dfeas.store.dataset import Dataset
+from dfeas.store.labels import stored_type
 from dfeas.store.layout import (
     ATTRIBUTE,
     Header,
@@ -98,39 +100,11 @@ def _require_same(dataset: Dataset, fingerprint: str) -> None:
 
 def _open_dataset(path: Place, source: Source) -> Dataset:
     marked = require_complete(path)
-    group = open_node(path)
-    try:
-        header = Header.from_json(group.attrs[ATTRIBUTE], str(path))
-        sparse = header.entries is not None
-        names = SPARSE_ARRAYS if sparse else ("X",)
-        arrays = {name: group[name] for name in (*names, "label", "norm", "checksum")}
-    except (KeyError, ValueError, TypeError, AttributeError, zarr.errors.BaseZarrError):
-        raise CorruptDataError(f"{path}: the dataset's attributes or arrays are missing; ingest it again") from None
-    blocks = -(-header.n // header.block_rows)
-    shapes: dict[str, tuple[int, ...]] = {
-        "X": (header.n, header.m),
-        "X/data": (header.entries or 0,),
-        "X/indices": (header.entries or 0,),
-        "X/indptr": (header.n + 1,),
-        "offset": (blocks + 1,),
-        "label": (header.n,),
-        "norm": (header.n,),
-        "checksum": (blocks, 3),
-    }
-    for name in arrays:
-        shape = shapes[name]
-        if arrays[name].shape != shape:
-            raise CorruptDataError(f"{path}: {name} has shape {arrays[name].shape}, expected {shape}; ingest it again")
-        check_codecs(arrays[name], path / name)
-    try:
-        expected = np.asarray(arrays["checksum"][:], np.uint32)
-    except (ValueError, RuntimeError, OSError) as error:
-        raise CorruptDataError(f"{path}: the list of checksums cannot be read: {error}; ingest it again") from None
-    found = fingerprint(header.n, header.m, header.dtype, header.block_rows, expected)
-    if found != header.fingerprint:
-        raise CorruptDataError(f"{path}: the fingerprint does not match the list of checksums; ingest it again")
+    header, arrays = _arrays(path)
+    expected = _checksums(path, arrays["checksum"], header)
     if marked != seal(header):
         raise CorruptDataError(f"{path}: the dataset's attributes are not those that its ingest sealed; ingest it again")
+    sparse = header.entries is not None
 
     def reader(name: str) -> RowReader:
         array, rows, folder = arrays[name], header.block_rows, path / name
@@ -155,6 +129,51 @@ def _open_dataset(path: Place, source: Source) -> Dataset:
         entries=None if stored is None else stored.entries,
         cones=header.cones,
     )
+
+
+def _arrays(path: Place) -> tuple[Header, dict[str, Any]]:
+    """What a dataset says of itself, and its arrays, which are as it says."""
+    group = open_node(path)
+    try:
+        header = Header.from_json(group.attrs[ATTRIBUTE], str(path))
+        names = ("X",) if header.entries is None else SPARSE_ARRAYS
+        arrays = {name: group[name] for name in (*names, "label", "norm", "checksum")}
+    except (KeyError, ValueError, TypeError, AttributeError, zarr.errors.BaseZarrError):
+        raise CorruptDataError(f"{path}: the dataset's attributes or arrays are missing; ingest it again") from None
+    blocks = -(-header.n // header.block_rows)
+    shapes: dict[str, tuple[int, ...]] = {
+        "X": (header.n, header.m),
+        "X/data": (header.entries or 0,),
+        "X/indices": (header.entries or 0,),
+        "X/indptr": (header.n + 1,),
+        "offset": (blocks + 1,),
+        "label": (header.n,),
+        "norm": (header.n,),
+        "checksum": (blocks, 3),
+    }
+    for name, array in arrays.items():
+        if array.shape != shapes[name]:
+            raise CorruptDataError(f"{path}: {name} has shape {array.shape}, expected {shapes[name]}; ingest it again")
+        check_codecs(array, path / name)
+    kind = arrays["label"].dtype
+    if header.cones is None and kind != stored_type(header.classes):
+        raise CorruptDataError(
+            f"{path}: labels of {len(header.classes)} classes have type {kind}, expected {stored_type(header.classes)}; "
+            "ingest it again"
+        )
+    return header, arrays
+
+
+def _checksums(path: Place, array: Any, header: Header) -> NDArray[np.uint32]:
+    """Those of all blocks (blocks, 3), which make the fingerprint."""
+    try:
+        expected = np.asarray(array[:], np.uint32)
+    except (ValueError, RuntimeError, OSError) as error:
+        raise CorruptDataError(f"{path}: the list of checksums cannot be read: {error}; ingest it again") from None
+    found = fingerprint(header.n, header.m, header.dtype, header.block_rows, expected)
+    if found != header.fingerprint:
+        raise CorruptDataError(f"{path}: the fingerprint does not match the list of checksums; ingest it again")
+    return expected
 
 
 def _relabelled(dataset: Dataset, labels: Any, source: Source) -> Dataset:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.passes.block import Block, Points, norms
 from dfeas.passes.survey import EMPTY, NORM_RANGE, Summary, Survey, checksum
+from dfeas.store.labels import stored_type
 from dfeas.store.layout import APPENDED, ATTRIBUTE, FORMAT, LOCK, MARKER, Header, fingerprint, seal
 from dfeas.store.places import Place, place, put, put_whole, remove, zarr_store
 
@@ -182,6 +183,11 @@ class DatasetWriter:
         for index in range(self.blocks):
             summary = _SURVEY.merge(summary, self._summaries[index])
         coded = len(classes) > 2
+        if classes and self._arrays["label"].dtype != stored_type(classes):
+            raise BadInputError(
+                f"{self.where}: labels of {len(classes)} classes are of type {self._arrays['label'].dtype}, "
+                f"expected {stored_type(classes)}"
+            )
         if classes and not coded and not known and summary.positive in (0, self.n):
             raise BadInputError(f"{self.where}: all {self.n} labels are the same; two classes are needed")
         checksums = self.checksums()

@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dfeas.certificate import HYPERPLANE, Certificate
 from dfeas.errors import CheckFailedError, CorruptDataError
@@ -127,6 +128,15 @@ def code_of(dataset: Dataset, certificate: Certificate) -> int | None:
         raise CheckFailedError(f"{dataset.where}: it is seen with {seen}, the certificate with {meant}") from None
 
 
+def signs_of(label: NDArray[Any], code: int | None, where: str) -> NDArray[Any]:
+    """Labels (b,) as -1 and +1, the latter where they are the code. Raises CheckFailedError for labels that are no signs."""
+    if code is not None:
+        return np.asarray((label == code).view(np.int8) * np.int8(2) - np.int8(1))
+    if (np.abs(label) != 1).any():
+        raise CheckFailedError(f"{where}: a label is neither -1 nor +1; nothing can be proved")
+    return label
+
+
 def require_evidence(certificate: Certificate, dataset: Dataset) -> None:
     """Raise CheckFailedError when a certificate cannot be one of the data, whatever the points are."""
     if certificate.kind == HYPERPLANE:
@@ -176,7 +186,7 @@ def check_range(
         for place, (certificate, code) in enumerate(zip(certificates, codes, strict=True)):
             found = Found(points=stored.shape[0])
             looked.found.append(found)
-            sign = label if code is None else (label == code).view(np.int8) * np.int8(2) - np.int8(1)
+            sign = signs_of(label, code, dataset.where)
             block = Stored(dataset.where, start, stored, sign, dataset.intercept, origin, applied, length)
             if certificate.kind == "separator":
                 look_at_scores(found, block, certificate.y, next(fast, None), known[place])

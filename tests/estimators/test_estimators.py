@@ -9,10 +9,11 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, csr_matrix
 from sklearn import svm
-from sklearn.datasets import load_iris, make_blobs, make_circles
+from sklearn.datasets import load_digits, load_iris, make_blobs, make_circles
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -178,6 +179,29 @@ def test_a_kernel_separates_circles_and_has_a_way_out() -> None:
     soft = KernelSeparator().fit(twice, both)
     assert not soft.separable_
     assert soft.score(twice, both) > 0.6
+
+
+def test_classes_in_the_space_of_a_kernel_share_its_values_and_sparse_points_stay_so() -> None:
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:300], y[:300]
+    evaluated = 0
+
+    def counted(a: Any, b: Any) -> Any:
+        nonlocal evaluated
+        evaluated += a.shape[0] * b.shape[0]
+        return rbf_kernel(a, b, gamma=1e-3)
+
+    found = KernelSeparator(counted).fit(X, y)
+    together, evaluated = evaluated, 0
+    assert (found.predict(X) == y).all()
+    asked, evaluated = evaluated, 0
+    assert asked < 2 * len(X) * len(np.unique(np.concatenate(found.support_)))  # and K(x, x) of each
+    alone = [KernelSeparator(counted).fit(X, y == k) for k in range(10)]
+    assert found.verdicts_ == [each.verdicts_[0] for each in alone]
+    assert together < evaluated / 2
+    sparse = KernelSeparator(gamma=1e-3).fit(csr_matrix(X), y)
+    assert all(isinstance(points, csr_array) for points in sparse.support_vectors_)
+    assert np.allclose(sparse.decision_function(csr_matrix(X)), KernelSeparator(gamma=1e-3).fit(X, y).decision_function(X))
 
 
 def test_check_separation_names_columns_and_points() -> None:

@@ -55,10 +55,9 @@ def test_values_are_within_their_bounds_and_the_bounds_are_small(kernel: Kernel,
     same = (np.arange(8), np.arange(8))
     quick = by_products(kernel, points, points, same)
     found = [bounded(kernel, points, points), (quick.value, quick.error)]
-    if kernel.takes_sparse:
-        sparse = scipy.sparse.csr_array(points)
-        quick = by_products(kernel, sparse, sparse, same)
-        found.append((quick.value, quick.error))
+    sparse = scipy.sparse.csr_array(points)
+    quick = by_products(kernel, sparse, sparse, same)
+    found.append((quick.value, quick.error))
     for i, x in enumerate(points):
         for j, z in enumerate(points):
             true = exact(kernel, x, z)
@@ -84,6 +83,9 @@ def test_far_points_have_a_kernel_of_zero() -> None:
     value, error = bounded(kernel_of("rbf", 1e30)[0], np.zeros((1, 2)), np.ones((1, 2)))
     assert value.item() == 0
     assert 0 < error.item() < 1e-300
+    far, near = (scipy.sparse.csr_array([[1e17, shift]]) for shift in (0.0, 1000.0))
+    value, error = bounded(kernel_of("laplacian", 1.0)[0], far, near)
+    assert abs(value.item() - np.exp(-1000)) <= error.item()
 
 
 def test_points_whose_squares_are_lost_are_refused() -> None:

@@ -89,12 +89,16 @@ def test_what_does_not_fit_is_refused_with_the_number() -> None:
     remarks = {estimate.method: estimate.remark for estimate in found.estimates}
     assert list(remarks) == list(dfeas.KERNEL_METHODS)
     need = remarks["mirror-prox"].removeprefix("does not fit: --memory ").removesuffix(" is needed")
+    classes = dfeas.plan(X, np.arange(200_000) % 5, kernel="rbf", memory="200MB", one_vs_rest=True)
+    assert next(each.remark for each in classes.estimates if each.method == "mirror-prox") == "1 of 5 classes at a time"
     enough = dfeas.plan(X, labels, kernel="rbf", method="mirror-prox", memory=need)
     assert enough.estimates[0].remark == ""
     for options, words in [
         ({"kernel": "rbf", "method": "winnow"}, "does not work with a kernel"),
         ({"method": "snkpvn"}, "unknown method"),
         ({"gamma": 1.0}, "none is given"),
+        ({"one_vs_rest": True, "positive": "1"}, "asks about every class"),
+        ({"one_vs_rest": True, "method": "ispvn"}, "classes share their reads"),
     ]:
         with pytest.raises(UsageError, match=words):
             dfeas.plan(X, labels, **options)

@@ -8,16 +8,15 @@ import pytest
 import scipy
 
 import dfeas
+from dfeas import csr
 from dfeas.engine import LocalEngine, pairs
-from dfeas.errors import CheckFailedError, UsageError
+from dfeas.errors import BadInputError, CheckFailedError
 from dfeas.kernels import kernel_of
 from dfeas.kernels.gram import GramProduct
 from dfeas.kernels.kernel import opposite
 from dfeas.store import from_arrays
 from tests.kernels.dense import dense
 from tests.kernels.test_gram import KERNELS
-
-SPARSE = [name for name in KERNELS if name != "laplacian"]
 
 
 def texts(n: int, m: int = 40, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -30,7 +29,7 @@ def texts(n: int, m: int = 40, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("name", SPARSE)
+@pytest.mark.parametrize("name", KERNELS)
 def test_products_are_those_of_arrays(monkeypatch: pytest.MonkeyPatch, name: str, dtype: type) -> None:
     monkeypatch.setattr(pairs, "LEAST_ROWS", 40)
     monkeypatch.setattr("dfeas.kernels.tiles.TILE_ROWS", 16)
@@ -49,7 +48,7 @@ def test_products_are_those_of_arrays(monkeypatch: pytest.MonkeyPatch, name: str
     engine.close()
 
 
-@pytest.mark.parametrize(("kernel", "method"), [*((name, "auto") for name in SPARSE), ("rbf", "mirror-prox")])
+@pytest.mark.parametrize(("kernel", "method"), [*((name, "auto") for name in KERNELS), ("rbf", "mirror-prox")])
 def test_verdicts_are_those_of_arrays(kernel: str, method: str) -> None:
     X, labels = texts(400)
     options: dict[str, Any] = {"kernel": kernel, "method": method, "max_passes": 60}
@@ -77,10 +76,6 @@ def test_a_run_on_sparse_data(tmp_path: Path) -> None:
     np.savez(tmp_path / "c.npz", **{**kept, "weights": kept["weights"] * np.where(np.arange(len(kept["weights"])) % 2, 1, 3)})
     with pytest.raises(CheckFailedError, match="not a separator"):
         dfeas.verify_certificate(tmp_path / "data", tmp_path / "c.npz")
-    kernel = np.array('{"name": "laplacian", "gamma": 1, "degree": 0, "coef0": 0}')
-    np.savez(tmp_path / "c.npz", **{**kept, "kernel": kernel})
-    with pytest.raises(CheckFailedError, match="laplacian kernel is one of dense points"):
-        dfeas.verify_certificate(tmp_path / "data", tmp_path / "c.npz")
 
 
 def test_equal_points_are_found_whatever_is_stored_of_them() -> None:
@@ -94,8 +89,31 @@ def test_equal_points_are_found_whatever_is_stored_of_them() -> None:
     assert (result.verdict, result.proof) == ("infeasible", "exact")
 
 
-@pytest.mark.parametrize("kernel", ["laplacian", lambda a, b: a @ b.T])
-def test_what_needs_arrays_is_said(kernel: Any) -> None:
-    X, labels = texts(60)
-    with pytest.raises(UsageError, match="takes dense points only, these are sparse: ingest them with --dense"):
-        dfeas.solve(scipy.sparse.csr_array(X), labels, kernel=kernel)
+def test_a_function_is_given_the_blocks_as_they_are() -> None:
+    X, labels = texts(120)
+    X[7, 3] = 1
+    seen = set()
+
+    def cubic(a: Any, b: Any) -> Any:
+        seen.add(type(a))
+        product = a @ b.T
+        return product.power(3) if scipy.sparse.issparse(product) else product**3
+
+    ours, theirs = (dfeas.solve(points, labels, kernel=cubic) for points in (scipy.sparse.csr_array(X), X))
+    assert seen == {scipy.sparse.csr_array, np.ndarray}
+    assert (ours.verdict, ours.proof) == (theirs.verdict, theirs.proof)
+    assert ours.margin_lower == pytest.approx(theirs.margin_lower, abs=1e-7)
+    with pytest.raises(BadInputError, match="returned shape"):
+        dfeas.solve(scipy.sparse.csr_array(X), labels, kernel=lambda a, b: (a @ b.T)[:1])
+
+
+def test_distances_of_sparse_points_do_not_depend_on_their_company(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dfeas.csr.PAIRS", 100)
+    X = texts(60)[0].astype(np.float64)
+    sparse = scipy.sparse.csr_array(X)
+    whole = csr.cityblock(sparse, sparse)
+    assert np.allclose(whole, np.abs(X[:, None] - X).sum(axis=2), rtol=1e-14, atol=1e-14)
+    assert (csr.cityblock(sparse[3:9], sparse[20:21]) == whole[3:9, 20:21]).all()
+    assert (csr.cityblock(sparse[:, ::-1], sparse[:, ::-1]) == 0).diagonal().all()
+    nothing = scipy.sparse.csr_array((2, 40))
+    assert (csr.cityblock(nothing, nothing) == 0).all()

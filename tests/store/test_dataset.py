@@ -142,6 +142,19 @@ def test_two_chunks_that_were_swapped_are_seen(dataset: Callable[..., Any]) -> N
         read_all(open_source(Source(str(path))))
 
 
+def test_labels_of_another_type_are_no_signs(dataset: Callable[..., Any], tmp_path: Path) -> None:
+    with writer(tmp_path / "a", 5, 2, np.dtype("f4"), 5, np.dtype(np.int16)) as target:
+        target.write(0, np.ones((5, 2), np.float32), np.array([0, 1, 0, 1, 2], np.int16))
+        with pytest.raises(BadInputError, match="labels of 2 classes are of type int16, expected int8"):
+            target.finish(("a", "b"))
+        target.finish(("a", "b", "c"))
+    path, _ = dataset("gaussian", 5, 300, block_rows=64)
+    file = path / "label" / "zarr.json"
+    file.write_text(file.read_text().replace('"int8"', '"int16"'))
+    with pytest.raises(CorruptDataError, match="labels of 2 classes have type int16, expected int8; ingest it again"):
+        open_source(Source(str(path)))
+
+
 def test_damaged_metadata_is_one_error(dataset: Callable[..., Any]) -> None:
     path, _ = dataset("gaussian", 5, 300, block_rows=64)
     for file in ("zarr.json", "X/zarr.json", "checksum/zarr.json", "checksum/c.0.0", "dfeas.complete"):
