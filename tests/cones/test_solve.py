@@ -194,6 +194,41 @@ def test_an_extreme_point_whose_image_is_zero_ends_it(name: str) -> None:
     assert (result.verdict, result.proof) == ("eps-infeasible", "rigorous")
 
 
+def test_predict_names_the_cones_that_are_critical(tmp_path: Path) -> None:
+    generate_cones(ConeInstance("cones", 6, "l:30,q:5x40,s:3x30", 0.02, block_rows=60), tmp_path / "data")
+    result = dfeas.solve(tmp_path / "data", out=tmp_path / "run")
+    found = dfeas.predict(tmp_path / "run", tmp_path / "data", out=tmp_path / "least.npy")
+    assert found.least.min() == pytest.approx(result.margin_lower, rel=1e-9)
+    assert f"critical: {found.critical[0].kind}" in result.message
+    assert f"at row {found.critical[0].row})" in result.message
+    np.testing.assert_array_equal(np.load(tmp_path / "least.npy"), found.least)
+    X, cone = problem(np.random.default_rng(3), CONE, 6, None), CONE
+    found = dfeas.predict(tmp_path / "run", dfeas.from_scs(X, cone))
+    A, y = scaled(X, cone), result.y / np.linalg.norm(result.y)
+    plain = [(spectrum(kind, size, A[rows] @ y)[0].min(), rows.start) for kind, size, rows in cones_of(cone)]
+    np.testing.assert_allclose(found.least, [value for value, _ in plain], atol=1e-12)
+    assert found.outside == sum(value <= 0 for value, _ in plain)
+    assert [each.row for each in found.critical] == [row for _, row in sorted(plain)[:5]]
+    with pytest.raises(dfeas.BadInputError, match="3 features"):
+        dfeas.predict(tmp_path / "run", dfeas.from_scs(np.eye(3), {"l": 3}))
+
+
+def test_memory_is_kept_or_refused_with_the_number_needed() -> None:
+    dataset = dfeas.from_scs(np.random.default_rng(0).standard_normal((1600, 400)), {"q": [40] * 40})
+    with pytest.raises(dfeas.UsageError, match=r"at least .* MB are needed"):
+        dfeas.solve(dataset, memory="10MB")
+    with pytest.raises(dfeas.UsageError, match=r"working-set needs --memory 123MB .* or use mirror-prox-one-pass") as raised:
+        dfeas.solve(dataset, memory="25MB", method="working-set", max_passes=1)
+    assert "\n" not in str(raised.value)
+    result = dfeas.solve(dataset, memory="25MB", max_passes=2)
+    assert (result.method, "would need" in result.why) == ("mirror-prox-one-pass", True)
+    (enough,) = dfeas.plan(dataset, memory="123MB", method="working-set").estimates
+    assert (enough.auto, enough.remark) == (True, "")
+    names = {each.method: each.remark for each in dfeas.plan(dataset, memory="25MB").estimates}
+    assert set(names) == set(METHODS)
+    assert names["working-set"] == "does not fit: --memory 123MB is needed"
+
+
 def test_scales_of_cones_do_not_matter() -> None:
     X = problem(np.random.default_rng(9), {"q": [4, 4], "s": [3]}, 4, 0.5)
     found = []
@@ -331,11 +366,17 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert run("solve", data, "--out", out).exit_code == 0
     assert run("verify", out).exit_code == 0
     assert run("report", out).exit_code == 0
+    planned = run("plan", data).output
+    assert "rows of cones (5 of l, 20 of q 4, 10 of s 3)" in planned
+    assert "this is auto" in planned
+    assert "35 of 35 have A*y in their interior" in run("predict", out, data, tmp_path / "p.npy").output
     assert run("race", data, "--out", tmp_path / "race", "--methods", "mirror-prox,von-neumann").exit_code == 0
     np.save(tmp_path / "X.npy", np.ones((4, 2)))
     assert run("ingest", tmp_path / "X.npy", tmp_path / "ones", "--cones", "q:4").exit_code == 0
     refused: list[tuple[Any, ...]] = [
-        ("plan", data),
+        ("plan", data, "--method", "mirror-prox-euclidean"),
+        ("plan", data, "--kernel", "rbf"),
+        ("plan", data, "--memory", "1MB"),
         ("svm", data, "--out", tmp_path / "x"),
         ("solve", data, "--out", tmp_path / "x", "--intercept"),
         ("solve", data, "--out", tmp_path / "x", "--kernel", "rbf"),
@@ -346,7 +387,7 @@ def test_the_command_line(tmp_path: Path) -> None:
         ("solve", data, "--out", tmp_path / "x", "--also", data),
         ("in-hull", "0,0", data, "--out", tmp_path / "x"),
         ("append", data, tmp_path / "X.npy"),
-        ("predict", out, data, tmp_path / "p.npy"),
+        ("predict", out, data, tmp_path / "q.npy", "--positive", "1"),
         ("recheck", out, data),
         ("generate", "cones", tmp_path / "x", "--features", 5, "--points", 5),
     ]
