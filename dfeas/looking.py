@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from dfeas.errors import BadInputError
+from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.result import CHECKPOINT, RACE, RESULT, TRACE
 from dfeas.resuming import resumable
 from dfeas.store.writing import being_written
@@ -38,7 +38,9 @@ class Look:
 
 
 def look(run: str | Path) -> Look:
-    """Read what is there, without waiting for anybody. Raises BadInputError when it is no folder of a run."""
+    """Read what is there, without waiting for anybody. Raises BadInputError when it is no folder of a run, CorruptDataError
+    when its files are damaged.
+    """
     path = Path(run)
     if not path.is_dir() or not any((path / name).exists() for name in (TRACE, RESULT, RACE, CHECKPOINT)):
         raise BadInputError(f"{path}: no such run")
@@ -51,7 +53,7 @@ def look(run: str | Path) -> Look:
     else:
         state = "finished" if (path / RESULT).is_file() or (path / RACE).is_file() else "abandoned"
     if state != "running" and (path / RESULT).is_file():
-        ended = json.loads((path / RESULT).read_text())
+        ended = _object((path / RESULT).read_bytes(), path / RESULT)
     saved = max((file.stat().st_mtime for file in (path / CHECKPOINT).glob("*.zip")), default=None)
     return Look(
         str(path),
@@ -76,5 +78,17 @@ def _last_pass(trace: Path) -> dict[str, Any]:
         lines = file.read().split(b"\n")[:-1]
     for line in reversed(lines):
         if line.startswith(b'{"event": "pass"'):
-            return dict(json.loads(line))
+            last = _object(line, trace)
+            ends = ("gap",) if "gap" in last else ("margin_lower", "margin_upper")
+            if not all(isinstance(last.get(name), int | float) for name in ("passes", "seconds", *ends)):
+                raise CorruptDataError(f"{trace}: its last pass is damaged: a number is missing")
+            return last
     return {}
+
+
+def _object(text: bytes, file: Path) -> dict[str, Any]:
+    """A JSON object. Raises CorruptDataError when it is none."""
+    try:
+        return dict(json.loads(text))
+    except (ValueError, TypeError) as error:
+        raise CorruptDataError(f"{file}: damaged: {error}") from None

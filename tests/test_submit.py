@@ -12,7 +12,7 @@ import pytest
 
 import dfeas
 from dfeas.engine.clusters import local_cluster
-from dfeas.errors import BadInputError, UsageError
+from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.looking import look
 from dfeas.submitting import Submitted, fetch, status, submit
 from tests.test_resume import after, digest, finished
@@ -110,6 +110,15 @@ def test_a_folder_says_how_far_its_run_is(arrays: Callable[..., Any], tmp_path: 
     assert (found.state, found.verdict, found.checkpoint_age) == ("finished", "feasible", None)
     with pytest.raises(BadInputError, match="no such run"):
         look(tmp_path)
+    for file, damaged in (
+        ("trace.jsonl", '{"event": "pass", "passes": 3}\n'),
+        ("trace.jsonl", '{"event": "pass", \n'),
+        ("result.json", "["),
+    ):
+        (tmp_path / "run" / file).write_text(damaged)
+        with pytest.raises(CorruptDataError, match=f"{file}: .*damaged"):
+            look(tmp_path / "run")
+        (tmp_path / "run" / "trace.jsonl").unlink(missing_ok=True)
 
 
 def test_a_cluster_is_told_of_each_pass(cluster: Any, dataset: Callable[..., Any], tmp_path: Path) -> None:

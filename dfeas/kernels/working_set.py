@@ -133,7 +133,7 @@ class KernelWorkingSet:
         state = replace(state, full=state.full + 1, bracket=bracket, violated=answer.violated)
         if state.facts.tolerance is None and bracket.lower > 0 and not known:
             return state
-        fresh = answer.columns.take(~np.isin(answer.columns.index, points.index))
+        fresh = answer.columns.take(~np.isin(answer.index, points.index))
         if not len(fresh):
             return replace(state, stalled="all points that matter are in memory, and float64 tells their margin no better")
         if len(points) + len(fresh) > state.cap and int((state.amount != 0).sum()) >= state.cap:

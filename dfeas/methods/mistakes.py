@@ -133,14 +133,15 @@ class Mistakes:
             return state
         if length > 0:
             state = replace(state, reach=_reach(state, float(beyond.max()), len(beyond)))
-        shares = self.rule.shares(answer.columns)
-        vectors = answer.columns.scaled(shares)
+        columns = answer.columns
+        shares = self.rule.shares(columns)
+        vectors = columns.scaled(shares)
         left, worst = state.most, int(beyond.argmax())
         while left > 0:
             guess, more = state.guess, min(left, self._left(state))
             direction = partial(self.rule.direction, guess=guess)
             total, count = correct(state.total, vectors, more, direction, self.rule.bar(guess), worst)
-            state = self._corrected(state, total, answer.columns, shares, count)
+            state = self._corrected(state, total, columns, shares, count)
             left -= int(count.sum())
             if self._left(state) > 0:
                 break

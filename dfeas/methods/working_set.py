@@ -115,16 +115,16 @@ class WorkingSet:
         state = replace(state, full=state.full + 1, bracket=bracket, violated=answer.violated)
         columns = state.columns
         assert columns is not None
-        known = np.isin(columns.index, answer.columns.index)
-        fresh = len(answer.columns) - int(known.sum())
         closeness = state.closeness or state.facts.tolerance
         if state.facts.tolerance is None and bracket.lower > 0:
             if not known_separated:
                 return state
             # the checker has refused the separator: the next one is nearer to the widest margin
             closeness = 0.1 if closeness is None else max(CLOSEST, closeness / 10)
+        known = np.isin(columns.index, answer.index)
+        fresh = len(answer.index) - int(known.sum())
         full = state.z is not None or len(columns) + fresh > state.cap
-        if not (len(answer.columns) if full else fresh) and (full or closeness == state.closeness):
+        if not (len(answer.index) if full else fresh) and (full or closeness == state.closeness):
             if bracket.lower > 0 and not known_separated:
                 return state  # this pass asked for violated columns; those that bound the margin come with the next
             return replace(state, stalled="all columns that matter are in memory, and float64 tells their margin no better")
@@ -134,7 +134,7 @@ class WorkingSet:
             moved = fresh or (found.bracket.lower, found.bracket.upper) != known_ends
             return found if moved else replace(found, stalled="float64 tells the margin of the kept columns no better")
         others = columns.take(~known) if known.any() else columns
-        return self._solved(replace(state, columns=Columns.joined([others, answer.columns])))
+        return self._solved(replace(state, columns=Columns.joined([others, *answer.pieces])))
 
     def _solved(self, state: WorkingSetState) -> WorkingSetState:
         """Separate W from where the last separator stands, and more closely where that is wanted."""

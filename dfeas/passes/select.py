@@ -22,7 +22,17 @@ class Selection:
     low: float  # min_j a_j'y over all points
     arg: int  # the first index that attains it
     score: Floats  # (c,) a_j'y of the kept ones
-    columns: Columns  # in the order of the points
+    pieces: tuple[Columns, ...]  # in the order of the points; at least one
+
+    @property
+    def columns(self) -> Columns:
+        """All of them: a copy, where there are several pieces."""
+        return Columns.joined(self.pieces)
+
+    @property
+    def index(self) -> Indices:
+        """Indices (c,) of the points."""
+        return np.concatenate([piece.index for piece in self.pieces])
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +130,10 @@ def finished(partial: SelectPartial, cap: int, dimension: int) -> Selection:
     if sum(len(score) for score, _ in pieces) > cap:
         pieces = _lowest(pieces, cap)
     if not pieces:
-        return Selection(partial.violated, partial.low, partial.arg, np.empty(0), Columns.none(dimension))
+        return Selection(partial.violated, partial.low, partial.arg, np.empty(0), (Columns.none(dimension),))
     pieces = tuple(sorted(pieces, key=lambda piece: int(piece[1].index[0])))
     score = np.concatenate([piece[0] for piece in pieces])
-    return Selection(partial.violated, partial.low, partial.arg, score, Columns.joined([piece[1] for piece in pieces]))
+    return Selection(partial.violated, partial.low, partial.arg, score, tuple(piece[1] for piece in pieces))
 
 
 def _lowest(pieces: tuple[tuple[Floats, Columns], ...], cap: int) -> tuple[tuple[Floats, Columns], ...]:

@@ -14,6 +14,7 @@ from dfeas.passes.block import Block, norms
 from dfeas.passes.nonzero import Nonzero
 from dfeas.passes.project import Combine, Shift
 from dfeas.passes.recover import SparseWeights
+from dfeas.passes.select import Selection
 from dfeas.store import Source, open_source
 from dfeas.texts import Texts, generate_texts
 from dfeas.workingset import ColumnMatrix
@@ -43,6 +44,9 @@ def close(first: Any, second: Any, off: float) -> None:
     """Two answers, whatever they are made of."""
     if isinstance(first, Columns):
         close((first.index, first.unit(), first.scale), (second.index, second.unit(), second.scale), off)
+    elif isinstance(first, Selection):
+        close((first.violated, first.low, first.arg), (second.violated, second.low, second.arg), off)
+        close((first.score, first.columns), (second.score, second.columns), off)
     elif isinstance(first, SparseWeights):
         close((first.index(), first.weight()), (second.index(), second.weight()), off)
     elif hasattr(first, "__dataclass_fields__"):
