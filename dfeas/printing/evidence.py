@@ -50,8 +50,9 @@ def show_recheck(found: Recheck, out: Path | None, as_json: bool) -> None:
         click.echo(f"{name + ': ' if name else ''}{result.verdict} holds (proof: {result.proof}): {result.message}")
     for name, points in found.refuted.items():
         which = f"class {name}: " if name else ""
-        click.echo(f"{which}no longer separated: point {', '.join(map(str, points))} on the wrong side; solve again")
-    click.echo(f"read         {found.reads:.3g} of the data, for {found.new_points} new points")
+        click.echo(f"{which}no longer separated: {found.named} {', '.join(map(str, points))} on the wrong side; solve again")
+    rows = "points" if found.named == "point" else "rows"
+    click.echo(f"read         {found.reads:.3g} of the data, for {found.new_points} new {rows}")
     if out is not None:
         click.echo(f"results      {out if found.holds else 'none written'}")
 
