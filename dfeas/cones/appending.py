@@ -67,7 +67,10 @@ def _staged(path: Path, part: Path, old: Dataset, X: Any, product: Product, prog
     placing = Placing(product, size, len(label))
 
     def fitting(first: int, stop: int) -> NDArray[Any]:
-        found = exact(rows(first, stop), old.dtype, first)
+        some = rows(first, stop)
+        if not np.isfinite(some).all():
+            return some.astype(old.dtype)  # the writer refuses them
+        found = exact(some, old.dtype, first)
         assert is_dense(found), "cones are stored dense"
         return found
 

@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 
 from dfeas.cones.exponentials import exponentials
 from dfeas.cones.groups import Group
-from dfeas.cones.spectrum import squares, triangle
+from dfeas.cones.spectrum import Spectrum, squares, triangle
 from dfeas.passes.block import Array, Floats, Indices
 
 SIDE_BY_SIDE = 24
 """Order up to which matrices are factorised side by side; above it LAPACK's factorisations, one by one, are as fast."""
 TRIED = 16
 """Matrices whose least eigenvalues are a first guess of the least of all, at most, and one in eight."""
+STEEP = 2.0**20
+"""Spread of eigenvalues over mu above which they are decomposed: few cones have a weight then, and squares are many."""
 NEGLIGIBLE = 60.0
 """Weights below exp(-60) of the greatest add nothing that counts, and would leave the range of float32 soon."""
 
@@ -118,8 +120,12 @@ class Batch:
         whole = len(some) == len(mid)
         if not whole:
             rows, mid, radius = rows[:, some], mid[some], radius[some]
+        size = sqrt(k) * float(radius.max())
+        if size > STEEP * mu:
+            sums, element = Spectrum.of("s", k, rows.T).gibbs(low, mu)
+            return float(sums.sum()), some, element.T
         S = np.moveaxis(squares(rows, k), 2, 0).copy()
-        W = exponentials(S, mid.astype(np.float64), sqrt(k) * float(radius.max()), low, mu)
+        W = exponentials(S, mid.astype(np.float64), size, low, mu)
         i, j, factor = triangle(k)
         found: Array = W[:, i, j].T
         np.multiply(found, factor[:, None], out=found, casting="same_kind")

@@ -55,10 +55,12 @@ def append(
         raise BadInputError(f"{path}: not a dfeas dataset; points are appended to what dfeas ingest wrote")
     with locked(path):
         finish(path)
-        opened = open_source(Source(str(path), direct=False, cones=src is None))
+        opened = open_source(Source(str(path), direct=False, cones=True))
         assert opened.header is not None, "a dataset has a header"
         if src is None:
             return opened.header
+        if opened.cones is not None:
+            raise UsageError(f"{path}: a dataset of cones; say with --cones what the rows of SRC are, as l:3,q:5x10,s:6")
         with growing(path) as part:
             stored = _stored_as(src, options, opened.entries is not None)
             more: dict[str, Any] = {"classes": opened.header.classes, "block_rows": opened.block_rows, "sparse": stored}

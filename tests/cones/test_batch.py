@@ -14,8 +14,10 @@ def batch_of(kind: str, size: int, s: np.ndarray) -> Batch:
     return Batch.of(Group(kind, size, np.arange(0, s.size, s.shape[1])), s.reshape(-1))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("mu", [1e-3, 0.03, 1.0, 50.0])
+@pytest.mark.parametrize(
+    ("dtype", "mu"),
+    [(dtype, mu) for dtype in (np.float32, np.float64) for mu in (1e-3, 0.03, 1.0, 50.0)] + [(np.float64, 1e-9)],
+)
 @pytest.mark.parametrize("k", [2, 6])
 def test_weights_are_exponentials_of_matrices(k: int, mu: float, dtype: Any) -> None:
     rng = np.random.default_rng(k)

@@ -214,6 +214,8 @@ def test_predict_names_the_cones_that_are_critical(tmp_path: Path) -> None:
     assert [each.row for each in found.critical] == [row for _, row in sorted(plain)[:5]]
     with pytest.raises(dfeas.BadInputError, match="3 features"):
         dfeas.predict(tmp_path / "run", dfeas.from_scs(np.eye(3), {"l": 3}))
+    with pytest.raises(dfeas.BadInputError, match="a run on cones"):
+        dfeas.predict(tmp_path / "run", np.eye(6))
 
 
 def test_memory_is_kept_or_refused_with_the_number_needed() -> None:
@@ -268,7 +270,12 @@ def test_appended_cones_are_found_behind_the_old_ones(block_rows: int, tmp_path:
     assert refuted.reads < 1
     kept = dfeas.predict(tmp_path / "run", tmp_path / "data").least
     np.testing.assert_array_equal(kept[:-1], found)
-    for rows, table, text in ((np.eye(4), "q:4", "4 features"), (np.ones((300, 5)), "q:300", "does not lie in a block")):
+    nan = np.full((4, 5), np.nan)
+    for rows, table, text in (
+        (np.eye(4), "q:4", "4 features"),
+        (nan, "q:4", "not finite"),
+        (np.ones((300, 5)), "q:300", "does not lie in a block"),
+    ):
         np.save(tmp_path / "other.npy", rows)
         with pytest.raises(dfeas.BadInputError, match=text):
             append_cones(tmp_path / "data", tmp_path / "other.npy", table)
