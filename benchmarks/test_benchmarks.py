@@ -10,7 +10,7 @@ import pytest
 
 SMALL = {
     "cones": [
-        *("--instances", "6", "--turns", "1", "--blocks", "1", "--block-mb", "0.3", "--features", "10"),
+        *("--instances", "4", "--turns", "1", "--blocks", "1", "--block-mb", "0.1", "--features", "10"),
         *("--large", "s:3x60", "--memory", "60MB", "--peers", "60"),
     ],
     "sparse_pass": ["--points", "1000", "--features", "200", "--density", "0.03", "--turns", "1"],
