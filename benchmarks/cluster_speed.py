@@ -32,19 +32,18 @@ from dfeas.instances import Instance, generate
 from dfeas.passes import Softmin
 from dfeas.store import Source, open_source
 
-WORKERS = 2
 KINDS = ("in-process", "workers, shipped configuration", "workers, default configuration")
 
 
 @contextmanager
-def default_cluster() -> Iterator[Client]:
+def default_cluster(workers: int) -> Iterator[Client]:
     """As Dask starts it without any configuration of ours."""
-    options = {"n_workers": WORKERS, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+    options = {"n_workers": workers, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
     with LocalCluster(**options) as cluster, Client(cluster) as client:
         yield client
 
 
-def serve(kind: str, path: str, kept: int) -> None:
+def serve(kind: str, path: str, kept: int, workers: int) -> None:
     """Run a pass for each line that comes; print seconds, bytes read and bytes that had been kept."""
     source = replace(Source(path), cache_bytes=kept)
     dataset = open_source(source)
@@ -54,9 +53,9 @@ def serve(kind: str, path: str, kept: int) -> None:
     with ExitStack() as stack:
         if kind == KINDS[0]:
             dataset.keep(kept)
-            engine = LocalEngine(dataset, WORKERS)
+            engine = LocalEngine(dataset, workers)
         else:
-            cluster = local_cluster(WORKERS) if kind == KINDS[1] else default_cluster()
+            cluster = local_cluster(workers) if kind == KINDS[1] else default_cluster(workers)
             engine = DaskEngine(stack.enter_context(cluster), source, dataset)
         print("ready", flush=True)
         for _ in sys.stdin:
@@ -68,8 +67,8 @@ def serve(kind: str, path: str, kept: int) -> None:
 
 
 @contextmanager
-def served(kind: str, path: Path, kept: int) -> Iterator[subprocess.Popen[str]]:
-    words = [sys.executable, __file__, "--serve", kind, str(path), str(kept)]
+def served(kind: str, path: Path, kept: int, workers: int) -> Iterator[subprocess.Popen[str]]:
+    words = [sys.executable, __file__, "--workers", str(workers), "--serve", kind, str(path), str(kept)]
     clean = {name: value for name, value in os.environ.items() if "NUM_THREADS" not in name and "MALLOC" not in name}
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=clean) as child:
         assert child.stdout is not None
@@ -94,31 +93,32 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--gb", type=float, default=2.0)
     parser.add_argument("--features", type=int, default=100)
     parser.add_argument("--turns", type=int, default=9)
+    parser.add_argument("--workers", type=int, default=2, help="of one thread, and threads of the one process")
     parser.add_argument("--keeping", action=argparse.BooleanOptionalAction, default=True, help="also with caches of blocks")
     parser.add_argument("--dir", default=None, help="where the data is made")
     parser.add_argument("--serve", nargs=3, metavar=("KIND", "DATA", "KEPT"), help="be one of the engines")
     options = parser.parse_args(words)
     if options.serve:
         kind, path, kept = options.serve
-        serve(kind, path, int(kept))
+        serve(kind, path, int(kept), options.workers)
         return
     with tempfile.TemporaryDirectory(dir=options.dir) as made:
         data = Path(made) / "data"
         size = int(options.gb * 1e9)
         generate(Instance("halfspace", options.features, size // (4 * options.features)), data)
-        compare(data, size, options.turns, options.keeping)
+        compare(data, size, options.turns, options.keeping, options.workers)
 
 
-def compare(data: Path, size: int, turns: int, keeping: bool) -> None:
+def compare(data: Path, size: int, turns: int, keeping: bool, workers: int) -> None:
     """Turns of all engines; each worker may keep nothing, a quarter of the data, or all of it."""
     cases = [(kind, 0) for kind in KINDS]
     if keeping:
         cases += [(KINDS[1], size // 4), (KINDS[1], 2 * size), (KINDS[0], 2 * size)]
-    print(f"{size / 1e9:.2f} GB, {WORKERS} workers of one thread or {WORKERS} threads; medians of {turns} turns")
+    print(f"{size / 1e9:.2f} GB, {workers} workers of one thread or {workers} threads; medians of {turns} turns")
     print("| engine | a process keeps GB | pass s | speed / in-process | read in the first pass GB | in a later one GB |")
     print("|---|---|---|---|---|---|")
     with ExitStack() as stack:
-        children = [stack.enter_context(served(kind, data, kept)) for kind, kept in cases]
+        children = [stack.enter_context(served(kind, data, kept, workers)) for kind, kept in cases]
         first = [ask(child) for child in children]
         later = [[ask(child) for child in children] for _ in range(turns)]
         for number, (kind, kept) in enumerate(cases):

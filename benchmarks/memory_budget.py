@@ -45,6 +45,7 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--features", type=int, default=100)
     parser.add_argument("--passes", type=int, default=30)
     parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--workers", type=int, default=2, help="of the cluster")
     parser.add_argument("--instances", default="halfspace,gaussian")
     parser.add_argument("--dir", default=None, help="where the data is made")
     options = parser.parse_args(words)
@@ -59,7 +60,7 @@ def main(words: list[str] | None = None) -> None:
             path = Path(made) / kind
             generate(Instance(kind, options.features, 8 * budget // (4 * options.features)), path)
             for method in options.methods.split(","):
-                for workers in (0, 2):
+                for workers in (0, options.workers):
                     words = [str(path), method, str(budget), str(workers), "1e-3", str(options.passes)]
                     done = subprocess.run([sys.executable, str(script), *words], check=True, capture_output=True, text=True)
                     show(kind, method, workers, done.stdout, options.budget_mb)

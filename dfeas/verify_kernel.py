@@ -27,7 +27,7 @@ from dfeas.kernels.kernel import Function, Kernel, opposite
 from dfeas.passes.points import Points, in_type, nonfinite, row_slice, stacked
 from dfeas.store import Dataset
 from dfeas.store.reading import Buffers, Stop, unless_stopped
-from dfeas.verify import WRONG, Check, Maps, code_of, compare, crc, signs_of
+from dfeas.verify import WRONG, Check, Maps, code_of, compare, crc, require_signs, signs_of
 from dfeas.verify_sums import SHARP, TILE_BYTES, Expansions, lengths, of_itself, proved
 
 Floats = NDArray[np.float64]
@@ -112,7 +112,9 @@ def _checked(
     amounts = np.zeros((len(index), len(certificates)))
     for column, (certificate, code) in enumerate(zip(certificates, codes, strict=True)):
         rows = np.searchsorted(index, certificate.support)
-        amounts[rows, column] = certificate.weights * signs_of(labels[rows], code, dataset.where)
+        signs = signs_of(labels[rows], code)
+        require_signs(bool(signs.all()), dataset.where)
+        amounts[rows, column] = certificate.weights * signs
     all_of_them = Expansions(kernel, index, points, amounts, codes)
     columns = [column for column, certificate in enumerate(certificates) if certificate.kind != "gordan"]
     answers = dict(zip(columns, _separators(engine, dataset, certificates, all_of_them, columns), strict=True))
@@ -206,7 +208,7 @@ def scored(dataset: Dataset, first: int, stop: int, expansions: Expansions, stop
         label = dataset.labels.read(number, buffers)
         found.checksums.append((crc(stored), crc(label)))
         plain = dataset.signs(label) if None in expansions.codes else label
-        signs = np.column_stack([signs_of(plain if code is None else label, code, dataset.where) for code in expansions.codes])
+        signs = np.column_stack([signs_of(plain if code is None else label, code) for code in expansions.codes])
         for begin in range(0, stored.shape[0], size):
             rows = slice(begin, begin + size)
             start = number * dataset.block_rows + begin

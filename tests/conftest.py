@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import dask.config
 import numpy as np
 import pytest
+from distributed.utils import get_mp_context
 from hypothesis import HealthCheck, settings
 
 from dfeas.engine.clusters import local_cluster
@@ -15,6 +17,18 @@ from dfeas.store.layout import Header
 
 settings.register_profile("dfeas", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("dfeas")
+
+# Clusters in the process of the tests: workers, which die and start again by the hundred, are forked from a process that has
+# imported everything, and nobody looks at a cluster that waits a hundred times a second. Whole programs have Dask's own ways.
+dask.config.set(
+    {
+        "distributed.worker.multiprocessing-method": "forkserver",
+        "distributed.worker.profile.enabled": False,
+        "distributed.admin.tick.interval": "1s",
+        "distributed.admin.system-monitor.interval": "5s",
+    }
+)
+get_mp_context().set_forkserver_preload(["distributed.nanny", "dfeas.engine.work", "dfeas.engine.uninterrupted"])
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 Commands run in this process; in one of their own where kills, clusters of their own, pipes or the start of it are tested.
 """
 
-import io
 import json
 import os
 import shutil
@@ -12,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -24,27 +22,11 @@ import zarr
 from click.testing import CliRunner
 
 from dfeas.checking import verify_run
-from dfeas.cli import commands, main
+from dfeas.cli import commands
 from dfeas.instances import Instance
 from dfeas.methods import METHODS
 from dfeas.store.writing import claim, release
-
-DFEAS = [sys.executable, "-c", "from dfeas.cli import main; main()"]
-
-
-def dfeas(*words: Any, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    typed = ["dfeas", *map(str, words)]
-    out, err, code = io.StringIO(), io.StringIO(), None
-    with chdir(cwd or Path.cwd()), redirect_stdout(out), redirect_stderr(err), patch.object(sys, "argv", typed):
-        try:
-            main()
-        except SystemExit as ended:
-            code = ended.code
-    return subprocess.CompletedProcess(typed, 0 if code is None else int(code), out.getvalue(), err.getvalue())
-
-
-def apart(*words: Any, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*DFEAS, *map(str, words)], cwd=cwd, capture_output=True, text=True, timeout=100, check=False)
+from tests.typed import DFEAS, apart, dfeas
 
 
 def start(*words: Any, cwd: Path) -> subprocess.Popen[str]:

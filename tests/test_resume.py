@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +23,8 @@ from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.methods import METHODS
 from dfeas.result import Result
 from dfeas.store.scratch import Scratch
+from tests.typed import DFEAS
+from tests.typed import dfeas as typed
 
 
 def after(passes: int) -> Callable[[], bool]:
@@ -245,8 +246,9 @@ def test_checkpoints_are_seldom_when_they_are_slow(
 @contextmanager
 def running(*words: str | Path, cwd: Path | None = None) -> Iterator[subprocess.Popen[str]]:
     """dfeas in a process of its own, which does not outlive the test."""
-    command = [sys.executable, "-c", "from dfeas.cli import main; main()", *map(str, words)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd) as process:
+    with subprocess.Popen(
+        [*DFEAS, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd
+    ) as process:
         try:
             yield process
         finally:
@@ -254,10 +256,9 @@ def running(*words: str | Path, cwd: Path | None = None) -> Iterator[subprocess.
 
 
 def finished(*words: str | Path, cwd: Path | None = None) -> tuple[int, str, str]:
-    """Exit code, stdout and stderr."""
-    with running(*words, cwd=cwd) as process:
-        out, err = process.communicate(timeout=100)
-        return process.returncode, out, err
+    """Exit code, stdout and stderr of dfeas in this process."""
+    done = typed(*words, cwd=cwd)
+    return done.returncode, done.stdout, done.stderr
 
 
 def seen(run: Path, passes: int, process: subprocess.Popen[str]) -> None:

@@ -104,6 +104,7 @@ def _looked(engine: Maps, dataset: Dataset, certificates: tuple[Certificate, ...
         compare(dataset, looked.checksums, certificate.fingerprint, certificate.view)
     if dataset.transform is not None and looked.numbers is not None:
         looked.numbers.refuse(dataset.transform, dataset.where)
+    require_signs(looked.signs, dataset.where)
     for certificate, found in zip(certificates, looked.found, strict=True):
         try:
             answers.append(separator(found) if certificate.kind == "separator" else gordan(found, certificate))
@@ -128,13 +129,17 @@ def code_of(dataset: Dataset, certificate: Certificate) -> int | None:
         raise CheckFailedError(f"{dataset.where}: it is seen with {seen}, the certificate with {meant}") from None
 
 
-def signs_of(label: NDArray[Any], code: int | None, where: str) -> NDArray[Any]:
-    """Labels (b,) as -1 and +1, the latter where they are the code. Raises CheckFailedError for labels that are no signs."""
+def signs_of(label: NDArray[Any], code: int | None) -> NDArray[np.int8]:
+    """Labels (b,) as -1 and +1, the latter where they are the code; without one 0 where they are neither."""
     if code is not None:
         return np.asarray((label == code).view(np.int8) * np.int8(2) - np.int8(1))
-    if (np.abs(label) != 1).any():
+    return np.asarray(label * (np.abs(label) == 1), np.int8)
+
+
+def require_signs(signs: bool, where: str) -> None:
+    """Raise CheckFailedError when not all labels are signs."""
+    if not signs:
         raise CheckFailedError(f"{where}: a label is neither -1 nor +1; nothing can be proved")
-    return label
 
 
 def require_evidence(certificate: Certificate, dataset: Dataset) -> None:
@@ -186,7 +191,8 @@ def check_range(
         for place, (certificate, code) in enumerate(zip(certificates, codes, strict=True)):
             found = Found(points=stored.shape[0])
             looked.found.append(found)
-            sign = signs_of(label, code, dataset.where)
+            sign = signs_of(label, code)
+            looked.signs = looked.signs and bool(sign.all())
             block = Stored(dataset.where, start, stored, sign, dataset.intercept, origin, applied, length)
             if certificate.kind == "separator":
                 look_at_scores(found, block, certificate.y, next(fast, None), known[place])

@@ -70,10 +70,12 @@ class Looked:
     checksums: list[tuple[int, int]]  # of points and labels of each block, as stored
     found: list[Found]  # of each certificate
     numbers: Numbers | None = None  # that a transform is made of
+    signs: bool = True  # whether all labels are -1 or +1
 
     def add(self, other: Looked) -> None:
         """What the blocks that follow showed."""
         self.checksums += other.checksums
+        self.signs = self.signs and other.signs
         for mine, others in zip(self.found, other.found, strict=True):
             mine.add(others)
         if self.numbers is None or other.numbers is None:

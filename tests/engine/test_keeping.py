@@ -109,6 +109,7 @@ def until(path: str) -> None:
     deadline = time.monotonic() + 60
     while not os.path.exists(path):
         assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def users_array(folder: Path) -> Source:
