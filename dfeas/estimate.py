@@ -41,6 +41,7 @@ class Plan:
     kernel: str = ""  # with its parameters
     product_bytes: int = 0  # that a product with its Gram matrix reads from storage
     value_seconds: float = 0.0  # of one value of it, with all threads, measured
+    cones: str = ""  # which ones; n counts their rows
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""

@@ -13,8 +13,10 @@ import numpy as np
 import psutil
 
 from dfeas.blas import processors
+from dfeas.coned import CONE_METHODS, require_plain
+from dfeas.cones.engine import ConeEngine
 from dfeas.csr import csr
-from dfeas.engine import LocalEngine
+from dfeas.engine import Engine, LocalEngine
 from dfeas.errors import UsageError
 from dfeas.estimate import Estimate, Plan, in_turns
 from dfeas.kernelled import AskedKernel, asked_kernel, kernelled
@@ -22,6 +24,7 @@ from dfeas.kernels.kernel import Function
 from dfeas.memory import DEFAULT_MEMORY, WEIGHING, parse_bytes, threads_that_fit
 from dfeas.methods import METHODS, Facts, working_set_size
 from dfeas.passes import AnyPass, Partial, Survey
+from dfeas.planning_cones import cone_plan
 from dfeas.planning_kernel import kernel_plan
 from dfeas.planning_soft import soft_plan
 from dfeas.projection import columns, drops, probe, probed, project, usual_passes
@@ -77,18 +80,26 @@ def plan(
     if one_vs_rest and positive is not None:
         raise UsageError("one_vs_rest asks about every class: leave out positive")
     if method is not None and kernel is None:
-        known(method)
+        known(method, tuple(CONE_METHODS))
     if not LEAST_EPS <= margin < 1:
         raise UsageError(f"margin {margin}: expected a number from {LEAST_EPS:g} to below 1")
     if C is None and (folds or loss != "hinge"):
         raise UsageError("loss and folds are of a soft margin: give C, too")
-    if C is not None and (method is not None or kernel is not None or scale is not None or center or not normalize):
+    if C is not None and (
+        one_vs_rest or method is not None or kernel is not None or scale is not None or center or not normalize
+    ):
         raise UsageError("C asks for a soft margin of the points as they are: leave out method, kernel, scale and the like")
     budget = parse_bytes(memory)
     seen_as = asked_transform(scale, center, normalize)
     if seen_as and kernel is not None:
         raise UsageError("scale, center and normalize are for the points themselves: leave them out with a kernel")
-    opened = open_data(X, labels, positive, intercept, many=one_vs_rest, also=also, mask=mask)[1]
+    opened = open_data(X, labels, positive, intercept, many=one_vs_rest, also=also, mask=mask, cones=True)[1]
+    require_plain(opened, kernel=kernel, transform=seen_as)
+    if opened.cones is not None:
+        threads = threads_that_fit(opened, budget, processors())
+        return cone_plan(opened, method, margin, budget, threads, read_seconds(opened, threads))
+    if method is not None and kernel is None:
+        known(method)
     classes = len(classes_to_share(opened, method, kernel is None)) if one_vs_rest else 1
     dataset = as_planned(opened, seen_as)
     threads = threads_that_fit(dataset, budget, processors())
@@ -146,7 +157,8 @@ def read_seconds(dataset: Dataset, threads: int, question: AnyPass | None = None
 
     A later one is as slow as the first when the data does not fit in the memory that is free.
     """
-    engine = LocalEngine(dataset, threads)
+    engine: Engine = LocalEngine(dataset, threads)
+    engine = engine if dataset.cones is None else ConeEngine(engine)
     blocks = probed(dataset, engine.parallel)
     try:
         if dataset.header is None:

@@ -13,6 +13,7 @@ from dfeas.engine import Engine
 from dfeas.memory import POINT_BYTES, WEIGHING, cache_bytes, thread_bytes, threads_that_fit
 from dfeas.methods import METHODS, Facts, ispvn, working_set_size
 from dfeas.passes import AnyPass, Partial, Softmin
+from dfeas.projection_cones import own_cone_bytes, usual_cone_passes
 from dfeas.request import facts_of
 from dfeas.store import Dataset
 from dfeas.store.dataset import SIDES_WIDTH
@@ -103,9 +104,9 @@ def project(
     threads = threads or threads_that_fit(dataset, memory, processors())
     facts = facts_of(dataset, memory // len(methods))
     kept = cache_bytes(dataset, memory, threads, worker=workers > 0)
-    own = sum(own_bytes(method, facts, usual_passes(method, facts, margin)) for method in methods)
+    own = sum(_kept_bytes(method, dataset, facts, margin) for method in methods)
     # weights come when the cache is gone
-    weights = POINT_BYTES * facts.n if set(methods) & set(WEIGHING) else 0
+    weights = POINT_BYTES * dataset.n if set(methods) & set(WEIGHING) else 0
     reading = PROCESS_BYTES + threads * thread_bytes(dataset)
     first, later = read_bytes(dataset, kept, workers)
     if not workers:
@@ -115,6 +116,13 @@ def project(
     else:
         worker = reading + min(memory // 4, own) + max(kept, weights)
     return Projection(int(PROCESS_BYTES + CLIENT_BYTES + own + weights), int(worker), kept, first, later)
+
+
+def _kept_bytes(method: str, dataset: Dataset, facts: Facts, margin: float) -> float:
+    """Bytes that a method keeps until a margin, or |Ax|, of ``margin``."""
+    if dataset.cones is not None:
+        return own_cone_bytes(method, dataset, facts, usual_cone_passes(method, facts, margin))
+    return own_bytes(method, facts, usual_passes(method, facts, margin))
 
 
 def read_bytes(dataset: Dataset, kept: int, workers: int) -> tuple[int, int]:

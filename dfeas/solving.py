@@ -144,7 +144,7 @@ def solve(
         setting = set_up(stack, data, asked.memory, client, out, function, scratch)
         text = ""
         if setting.dataset.cones is not None:
-            name, why = choose_cone_method(method, setting.dataset)
+            name, why = choose_cone_method(method, setting.dataset, asked.memory)
         elif kernel is None:
             name, why = choose(known(method, ("auto",)), facts_of(setting.dataset, asked.memory))
         else:

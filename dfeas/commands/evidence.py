@@ -120,7 +120,8 @@ def predict(run: Path, data: str, out: Path, labels: str | None, positive: str |
     """Score the points of DATA by the direction of RUN, and write the scores to the .npy file OUT: above 0 is positive.
 
     Of a one-vs-rest run OUT gets the number of the class with the largest score, from 0 in the order that is printed.
-    Says how many points have the class of their label, where DATA has labels.
+    Says how many points have the class of their label, where DATA has labels. Of cones OUT gets the least eigenvalue of each,
+    over its norm, in their order, and the critical cones are named.
     """
     if out.exists():
         raise click.UsageError(f"{out} exists; choose another output or remove it")

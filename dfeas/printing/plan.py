@@ -16,7 +16,8 @@ def show_plan(data: str, found: Plan, as_json: bool) -> None:
         click.echo(json.dumps(found.to_json()))
         return
     classes = f"; {found.classes} classes, each against the rest, on the same reads" if found.classes > 1 else ""
-    click.echo(f"{data}: {found.n} points of {found.m} features, {found.bytes / 1e9:.3g} GB{classes}")
+    what = f"rows of cones ({found.cones})" if found.cones else "points"
+    click.echo(f"{data}: {found.n} {what} of {found.m} features, {found.bytes / 1e9:.3g} GB{classes}")
     first, later = found.first_seconds, found.later_seconds
     click.echo(
         f"a pass takes {_time(first)} ({found.bytes / first / 1e9:.2g} GB/s), a later one {_time(later)} "
