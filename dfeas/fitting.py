@@ -18,8 +18,8 @@ from dfeas.keeping import Checkpoint, Job, Keeper, Sinks, keeping
 from dfeas.margin_lane import MarginKept, MarginLane, MarginOutcome, ending
 from dfeas.passes.block import Floats
 from dfeas.passes.counted import Counted
-from dfeas.projection import Projection
-from dfeas.projection_soft import fits, holds_enough, project_soft
+from dfeas.projection.points import Projection
+from dfeas.projection.soft import fits, holds_enough, project_soft
 from dfeas.request import SoftMarginOptions, facts_of
 from dfeas.result import versions
 from dfeas.running import surveyed

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dfeas.keeping import Checkpoint, Job
-from dfeas.projection import Projection
+from dfeas.projection.points import Projection
 from dfeas.result import TRACE
 from dfeas.scoreboard import Scoreboard
 from dfeas.setting import Setting

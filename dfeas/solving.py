@@ -21,8 +21,8 @@ from dfeas.kernels.kernel import Function
 from dfeas.lane import Outcome
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.methods import Sparse
-from dfeas.projection import PROBED_SHARE, Projection, probe, probed, project
-from dfeas.projection_kernel import project_kernel
+from dfeas.projection.kernel import project_kernel
+from dfeas.projection.points import PROBED_SHARE, Projection, probe, probed, project
 from dfeas.request import choose, facts_of, known, request
 from dfeas.result import Result, versions
 from dfeas.running import lanes_abreast, ran

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from dfeas.estimate import Estimate, Plan
 from dfeas.fitting import margin_method
-from dfeas.methods import Facts
-from dfeas.passes import Alone, AnyPass
-from dfeas.projection_soft import holds_enough, project_soft, usual_reads
+from dfeas.passes import Alone
+from dfeas.planning.speed import read_seconds, solver_seconds
+from dfeas.projection.soft import holds_enough, project_soft, usual_reads
 from dfeas.request import SoftMarginOptions, facts_of
 from dfeas.soft_margin_options import method_for
 from dfeas.store import Dataset
@@ -25,19 +23,14 @@ def soft_plan(
     options: SoftMarginOptions,
     budget: int,
     threads: int,
-    speed: Callable[[Dataset, int, AnyPass], tuple[float, float]],
-    solver_seconds: Callable[[int, Facts], float],
 ) -> Plan:
-    """Estimate a soft margin on two classes, by each method that can.
-
-    ``speed`` tells seconds of a first and a later read, ``solver_seconds`` those of work on points in memory.
-    """
+    """Estimate a soft margin on two classes, by each method that can."""
     facts, k = facts_of(dataset, budget), len(options.C) * (1 + options.folds)
     names = [method_for("auto", options)[0]]
     method = margin_method(names[0], options, (1.0, 1.0), 1e-3, np.full(dataset.dimension, dataset.dimension**-0.5))
     question = method.ask(method.init(facts))
     assert not isinstance(question, Alone), "with a start it asks about all points at once"
-    first, later = speed(dataset, threads, question)
+    first, later = read_seconds(dataset, threads, question)
     if options.loss == "hinge" and k == 1:
         names.append("sgd")
     estimates = []

@@ -12,8 +12,8 @@ from dfeas.coned import CONE_METHODS, choose_cone_method, missing_for_cones, usa
 from dfeas.cones.working_set_size import Rows
 from dfeas.estimate import Estimate, Plan
 from dfeas.methods import Facts
-from dfeas.projection import project
-from dfeas.projection_cones import usual_cone_passes
+from dfeas.projection.cones import usual_cone_passes
+from dfeas.projection.points import project
 from dfeas.request import facts_of
 from dfeas.store import Dataset
 

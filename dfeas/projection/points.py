@@ -1,4 +1,4 @@
-"""What a run will take, before it begins: memory of each process, bytes and seconds of a pass."""
+"""What a run on points, or on cones, will take: memory of each process, bytes and seconds of a pass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dfeas.engine import Engine
 from dfeas.memory import POINT_BYTES, WEIGHING, cache_bytes, thread_bytes, threads_that_fit
 from dfeas.methods import METHODS, Facts, ispvn, working_set_size
 from dfeas.passes import AnyPass, Partial, Softmin
-from dfeas.projection_cones import own_cone_bytes, usual_cone_passes
+from dfeas.projection.cones import own_cone_bytes, usual_cone_passes
 from dfeas.request import facts_of
 from dfeas.store import Dataset
 from dfeas.store.dataset import SIDES_WIDTH

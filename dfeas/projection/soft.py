@@ -5,7 +5,7 @@ from __future__ import annotations
 from dfeas.blas import processors
 from dfeas.memory import cache_bytes, thread_bytes, threads_that_fit
 from dfeas.methods import Facts
-from dfeas.projection import CLIENT_BYTES, PROCESS_BYTES, Projection, read_bytes
+from dfeas.projection.points import CLIENT_BYTES, PROCESS_BYTES, Projection, read_bytes
 from dfeas.request import SoftMarginOptions, facts_of
 from dfeas.store import Dataset
 from dfeas.svm import kept_bytes, kept_points, least_memory, matrix_bytes, wanted
