@@ -75,7 +75,7 @@ def plan(
     if seen_as and kernel is not None:
         raise UsageError("scale, center and normalize are for the points themselves: leave them out with a kernel")
     opened = open_data(X, labels, positive, intercept, many=one_vs_rest, also=also, mask=mask, cones=True)[1]
-    require_plain(opened, kernel=kernel, transform=seen_as)
+    require_plain(opened, kernel=kernel, transform=seen_as, C=C is not None)
     if opened.cones is not None:
         threads = threads_that_fit(opened, budget, processors())
         return cone_plan(opened, method, margin, budget, threads, read_seconds(opened, threads))
