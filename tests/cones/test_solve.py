@@ -229,7 +229,7 @@ def test_memory_is_kept_or_refused_with_the_number_needed() -> None:
     assert (result.method, "would need" in result.why) == ("mirror-prox-one-pass", True)
     (enough,) = dfeas.plan(dataset, memory="123MB", method="working-set").estimates
     assert (enough.auto, enough.remark) == (True, "")
-    with pytest.raises(UsageError, match="cones have no C"):
+    with pytest.raises(dfeas.UsageError, match="cones have no C"):
         dfeas.plan(dataset, C=1)
     names = {each.method: each.remark for each in dfeas.plan(dataset, memory="25MB").estimates}
     assert set(names) == set(METHODS)
