@@ -302,7 +302,7 @@ def weighed(kind: str, size: int, s: np.ndarray, mu: float) -> np.ndarray:
 def large(options: argparse.Namespace) -> None:
     """Solve problems larger than memory, and what of them the peers can hold."""
     folder = Path(tempfile.mkdtemp(dir=options.folder))
-    print("| cones | answer | method | verdict (proof) | margin | passes | s | of it generation | verified again, s |")
+    print("| cones | answer | method | verdict (proof) | margin | passes | s | generation, s | verified again, s |")
     print("|---|---|---|---|---|---|---|---|---|")
     try:
         for kind in options.kinds.split(","):
