@@ -299,7 +299,7 @@ def claim(path: Path, marker: str) -> int:
 
     Returns the descriptor that holds the lock. Raises UsageError when the folder exists otherwise, or is being written.
     """
-    abandoned = path.is_dir() and (path / LOCK).exists() and not any((path / name).exists() for name in (marker, APPENDED))
+    abandoned = require_free(path, marker)
     try:
         if not abandoned:
             path.mkdir()
@@ -323,6 +323,14 @@ def claim(path: Path, marker: str) -> int:
         os.close(lock)
         raise UsageError(f"{path}: exists already; choose another output or remove it") from None
     return lock
+
+
+def require_free(path: Path, marker: str) -> bool:
+    """Whether an output folder is there without ``marker``, to be taken over. Raises UsageError when the path exists otherwise."""
+    abandoned = path.is_dir() and (path / LOCK).exists() and not any((path / name).exists() for name in (marker, APPENDED))
+    if os.path.lexists(path) and not abandoned:
+        raise UsageError(f"{path}: exists already; choose another output or remove it")
+    return abandoned
 
 
 def reclaim(path: Path) -> int:
