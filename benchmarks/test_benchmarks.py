@@ -10,7 +10,7 @@ import pytest
 
 SMALL = {
     "cones": [
-        *("--instances", "6", "--turns", "1", "--blocks", "1", "--features", "10"),
+        *("--instances", "4", "--turns", "1", "--blocks", "1", "--block-mb", "0.1", "--features", "10"),
         *("--large", "s:3x60", "--memory", "60MB", "--peers", "60"),
     ],
     "sparse_pass": ["--points", "1000", "--features", "200", "--density", "0.03", "--turns", "1"],
@@ -92,6 +92,18 @@ def test_a_benchmark_prints_its_table(name: str, capsys: pytest.CaptureFixture[s
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
     assert len(lines) > 1
     assert "nan" not in "".join(lines)
+
+
+def test_a_peer_is_asked_for_the_most_cones_it_holds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["--search", "Clarabel", "--large", "q:4x10", "--features", "5", "--peers", "40", "--most", "10"]
+    loaded("cones", monkeypatch).main([*words, "--peer-memory", "1GB", "--folder", str(tmp_path)])
+    row = [cell.strip() for cell in capsys.readouterr().out.splitlines()[-1].strip("|").split("|")]
+    assert row[1:3] == ["Clarabel", "10"]
+    assert float(row[4]) == pytest.approx(0.01, rel=1e-6)
+    assert 0.999 * 0.01 <= float(row[6]) <= 0.01 * (1 + 1e-6)
+    assert row[-1] == "not tried"
 
 
 def cifar(folder: Path, images: int) -> None:

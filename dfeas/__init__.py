@@ -4,6 +4,7 @@ from dfeas.certificate import Certificate
 from dfeas.check_separation import Separated, check_separation
 from dfeas.checking import verify_certificate, verify_classes, verify_run
 from dfeas.class_prediction import ClassPrediction
+from dfeas.cone_prediction import ConePrediction
 from dfeas.coned import CONE_METHODS
 from dfeas.cones.spectrum import svec
 from dfeas.cones.writing import from_scs, ingest_scs
@@ -42,6 +43,7 @@ __all__ = [
     "Check",
     "CheckFailedError",
     "ClassPrediction",
+    "ConePrediction",
     "CorruptDataError",
     "DfeasError",
     "HardMargin",

@@ -14,7 +14,7 @@ class Estimate:
     auto: bool  # whether ``auto`` takes it
     memory_bytes: int  # of this process, at the peak
     passes: float  # usual; with a kernel a product with the Gram matrix is one
-    most_passes: float  # by its theorem, for a margin, or |Ax|, of ``margin``
+    most_passes: float | None  # by its theorem, for a margin, or |Ax|, of ``margin``; None: there is none
     seconds: float  # usual
     remark: str
 
@@ -35,12 +35,13 @@ class Plan:
     threads: int
     first_seconds: float  # of a pass as the data is now, measured
     later_seconds: float  # of one after it
-    margin: float
+    margin: float | None  # None of a soft margin
     estimates: tuple[Estimate, ...]
     classes: int = 1  # that are set against the rest on the same reads
     kernel: str = ""  # with its parameters
     product_bytes: int = 0  # that a product with its Gram matrix reads from storage
     value_seconds: float = 0.0  # of one value of it, with all threads, measured
+    cones: str = ""  # which ones; n counts their rows
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""

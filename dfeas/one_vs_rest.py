@@ -139,7 +139,7 @@ def classes_solved(setting: Setting, job: Job, folder: Path | None, how: How, ea
     folders = {name: None if folder is None else folder / folder_of(name, place) for place, name in enumerate(job.classes)}
     with ExitStack() as stack:
         board = Scoreboard(sys.stderr, "class") if how.progress and sys.stderr is not None else None
-        sinks = lane_sinks(stack, setting, folders, board, earlier)
+        sinks = lane_sinks(stack, setting, folders, board, earlier, how.more)
         keeper = stack.enter_context(keeping(setting, job, sinks, folder, how.checkpoint_every, earlier))
         for name, own in sinks.items():
             announce(own, setting.dataset, method, f"{name} against the rest: {why}", earlier, name)

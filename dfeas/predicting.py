@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dfeas.certificate import direction as direction_of
 from dfeas.certificate import load
 from dfeas.class_prediction import ClassPrediction, predict_classes
+from dfeas.cone_prediction import ConePrediction, predict_cones
 from dfeas.errors import BadInputError, UsageError
 from dfeas.expansions import Expansions
 from dfeas.kernels.kernel import Function
@@ -55,8 +56,10 @@ def predict(
     positive: str | None = None,
     kernel: Function | None = None,
     memory: str | int = DEFAULT_MEMORY,
-) -> Prediction | ClassPrediction:
+) -> Prediction | ClassPrediction | ConePrediction:
     """Score points by the best direction of a finished run, in one read; of a one-vs-rest run by those of all classes.
+
+    Of cones it gives the least eigenvalue of each, over its norm, as a ``ConePrediction``.
 
     Parameters
     ----------
@@ -82,6 +85,11 @@ def predict(
         raise BadInputError(
             f"{run}: a run of a hull: its hyperplane goes through the point that was asked about, there are no classes"
         )
+    dataset = open_data(X, labels, positive, False, cones=True)[1]
+    if dataset.cones is not None:
+        if certificate.kernel or certificate.view or values["intercept"]:
+            raise BadInputError(f"{run}: a run of points, seen in a way of its own; {dataset.where} is a dataset of cones")
+        return predict_cones(dataset, direction_of(Path(run) / CERTIFICATE, certificate, int(values["m"])), memory, out, run)
     trained = trained_on(values, bool(certificate.kernel), run)
     direction: Floats | Expansions
     if certificate.kernel:
@@ -89,7 +97,6 @@ def predict(
         direction = Expansions.of(trained, [certificate], [None], kernel)
     else:
         direction = direction_of(Path(run) / CERTIFICATE, certificate, int(values["m"]) + bool(values["intercept"]))
-    dataset = open_data(X, labels, positive, False)[1]
     if trained is not None and trained.classes and dataset.classes and trained.classes != dataset.classes:
         here, there = (" and ".join(names) for names in (dataset.classes, trained.classes))
         raise BadInputError(f"{dataset.where}: its classes are {here}, those of the run {there}")

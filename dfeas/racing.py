@@ -114,7 +114,8 @@ def race(
         setting = set_up(stack, data, asked.memory, client, out, function, scratch)
         facts, text = facts_of(setting.dataset, asked.memory // len(names)), ""
         if setting.dataset.cones is not None:
-            whys = {name: f"{choose_cone_method(name, setting.dataset)[1]}, in a race of {len(names)}" for name in names}
+            share = asked.memory // len(names)
+            whys = {name: f"{choose_cone_method(name, setting.dataset, share)[1]}, in a race of {len(names)}" for name in names}
         elif kernel is None:
             whys = {name: f"{choose(known(name), facts)[1]}, in a race of {len(names)}" for name in names}
         else:

@@ -27,13 +27,16 @@ from dfeas.report.runs import load_values
 from dfeas.result import CERTIFICATE, TRACE, Result, classes_of, versions
 from dfeas.setting import run_folder
 from dfeas.store import Dataset, Source, open_source, transformed
-from dfeas.store.layout import fingerprint, seen_fingerprint
-from dfeas.store.places import absolute, local
+from dfeas.store.layout import fingerprint, looks_like_dataset, seen_fingerprint
+from dfeas.store.places import absolute, local, place
 from dfeas.store.reading import Buffers, Cost, Stop, unless_stopped
 from dfeas.store.transform import seen_as
 from dfeas.termination import FEASIBLE, UNDECIDED
 from dfeas.trace import TraceFile
 from dfeas.verify import Found, Node, check_range, crc, joined, require_evidence
+from dfeas.verify.found import Looked
+from dfeas.verify_cones import check_range as check_cones
+from dfeas.verify_cones import require_evidence as require_cones
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ class Recheck:
     refuted: dict[str, list[int]]  # the first new points on the wrong side, where a separator does not hold
     new_points: int
     reads: float  # share of the data that was read
+    named: str = "point"  # what is named by number
 
     @property
     def holds(self) -> bool:
@@ -89,12 +93,9 @@ def recheck(
     folders = classes_of(path)
     old = {name: _load(folder) for name, folder in (folders or {"": path}).items()}
     first = next(iter(old.values())).values
-    source = Source(
-        absolute(data),
-        None if labels is None else absolute(labels),
-        intercept=bool(first["intercept"]),
-        many=True,
-    )
+    source = Source(absolute(data), None if labels is None else absolute(labels), cones=True)
+    if not _of_cones(data):
+        source = replace(source, intercept=bool(first["intercept"]), many=True, cones=False)
     dataset = open_source(source)
     transform = seen_as(next(iter(old.values())).certificate.view)[1]
     if dataset.header is None:
@@ -114,10 +115,14 @@ def recheck(
         if name not in refuted:
             margin = min(margins[name], float(each.values["margin_lower"])) if name in margins else None
             results[name] = _renewed(each, dataset, source, margin, reads, began, run)
-    checked = Recheck(results, refuted, dataset.n - n, reads)
+    checked = Recheck(results, refuted, dataset.n - n, reads, "point" if dataset.cones is None else "cone at stored row")
     if out is not None and checked.holds:
         _write(local(out, "--out"), checked, folders, dataset, time.monotonic() - began)
     return checked
+
+
+def _of_cones(data: str | Path) -> bool:
+    return looks_like_dataset(place(data)) and open_source(Source(absolute(data), cones=True)).cones is not None
 
 
 def _load(folder: Path) -> _Old:
@@ -137,7 +142,7 @@ def _require_evidence(run: Path, name: str, old: _Old, dataset: Dataset) -> None
     if name and certificate.view != dataset.against_rest(name).view:
         raise CheckFailedError(f"{run}: the certificate is about another class; solve again")
     try:
-        require_evidence(certificate, dataset)
+        (require_evidence if dataset.cones is None else require_cones)(certificate, dataset)
     except CheckFailedError as error:
         raise CheckFailedError(f"{run}: {error}; solve again") from None
 
@@ -194,7 +199,12 @@ def _later_range(
     """The checker's look at some blocks behind the first ``offset`` ones."""
     nodes: list[Node] = []
     for index in unless_stopped(range(first, stop), stopped):
-        ((_, _, looked),) = check_range(dataset, offset + index, offset + index + 1, certificates)
+        here = offset + index, offset + index + 1
+        if dataset.cones is None:
+            ((_, _, looked),) = check_range(dataset, *here, certificates)
+        else:
+            shown = [check_cones(dataset, *here, certificate)[0][2] for certificate in certificates]
+            looked = Looked(shown[0].checksums, [Found(margin=each.margin, wrong=each.wrong) for each in shown])
         joined(nodes, (0, index, looked))
     return nodes
 
@@ -205,14 +215,15 @@ def _renewed(
     """The result of the larger data; ``margin`` that of its separator."""
     values, certificate = old.values, old.certificate
     mark = seen_fingerprint(dataset.fingerprint, certificate.view)
-    text = "the old points conflict as before" if margin is None else f"the margin of all points is at least {margin:.6g}"
+    what, rows = ("points", "points") if dataset.cones is None else ("cones", "rows")
+    text = f"the old {what} conflict as before" if margin is None else f"the margin of all {what} is at least {margin:.6g}"
     tolerance = values.get("margin_tolerance")
     if margin is not None and tolerance is not None and margin < (1 - tolerance) * values["margin_upper"]:
         text += ", no longer within the margin tolerance: solve again for the maximum"
     renewed: dict[str, Any] = {
         "n": dataset.n,
         "margin_lower": -1.0 if margin is None else margin,
-        "why": f"{values['why']}; rechecked after {dataset.n - int(values['n'])} points were appended to the data of {run}",
+        "why": f"{values['why']}; rechecked after {dataset.n - int(values['n'])} {rows} were appended to the data of {run}",
         "passes": 0.0,
         "reads": reads,
         "iterations": 0,

@@ -43,7 +43,8 @@ class SoftMarginOptions:
     classes: tuple[float, float] | None  # weights of the classes -1 and +1; None: n / (2 n_class)
     weight: Floats | None  # (n,) of points
     seed: int
-    start: Floats | None = None  # (m,) where to begin, instead of at the minimum of a sample
+    start: Floats | None = None  # (m,) where to begin, instead of at the minimum of a sample; (classes, m) of several
+    dual: str | None = None  # a .npy file for the dual variables
 
 
 def request(

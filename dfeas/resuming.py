@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dfeas.checkpoint import Checkpoints
 from dfeas.driver import never
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.fitting import fitted
 from dfeas.keeping import EVERY, Checkpoint, where
 from dfeas.kernels.kernel import Function
 from dfeas.one_vs_rest import OneVsRest, classes_solved
@@ -20,7 +21,6 @@ from dfeas.request import request
 from dfeas.result import CHECKPOINT, RACE, RESULT, Result, versions
 from dfeas.setting import open_data, run_folder_again, set_up
 from dfeas.showing import How
-from dfeas.soft_margin import fitted
 from dfeas.soft_margin_result import SoftMarginResult
 from dfeas.solving import solved
 from dfeas.store import Transform

@@ -16,7 +16,7 @@ from dfeas.kernelled import kernel_methods, kernels_abreast
 from dfeas.kernels import Kernel
 from dfeas.lane import Kept, Lane, Outcome, without_a_pass
 from dfeas.methods import METHODS
-from dfeas.projection_kernel import tile_bytes
+from dfeas.projection.kernel import tile_bytes
 from dfeas.request import abreast, facts_of
 from dfeas.setting import Setting, Surveyed, survey
 from dfeas.store import Dataset

@@ -111,7 +111,7 @@ def open_data(
         plain = {"labels": labels is not None, "positive": positive, "intercept": intercept, "point": point is not None}
         require_plain(X, **plain, mask=mask is not None, also=also, classes=many)
         if not cones:
-            raise UsageError("a product of cones: solve, race and resume work on it, this does not")
+            raise UsageError("a product of cones: solve, race, resume, plan and predict work on it, this does not")
         return None, X
     if not isinstance(X, str | Path):
         if also:

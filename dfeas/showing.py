@@ -7,13 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dfeas.keeping import Checkpoint, Job
-from dfeas.projection import Projection
+from dfeas.projection.points import Projection
 from dfeas.result import TRACE
 from dfeas.scoreboard import Scoreboard
 from dfeas.setting import Setting
 from dfeas.store import Dataset
+from dfeas.termination import Told
 from dfeas.trace import Output, Sink, Terminal, TraceFile
 
 
@@ -24,6 +26,36 @@ class How:
     checkpoint_every: float  # seconds
     progress: bool
     stop: Callable[[], bool]
+    more: tuple[Sink, ...] = ()  # sinks that the caller gave
+
+
+class Calls:
+    """A function of the caller that is given each record, and may end the run: it returns True, or raises StopIteration."""
+
+    def __init__(self, function: Callable[[Told], object]) -> None:
+        self.function = function
+        self.ends = False
+
+    def record(self, record: Told) -> None:
+        """Call it."""
+        try:
+            self.ends = self.function(record) is True or self.ends
+        except StopIteration:
+            self.ends = True
+
+    def note(self, event: str, text: str, **values: Any) -> None:
+        """It is told of reads only."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def how_of(checkpoint_every: float, progress: bool, stop: Callable[[], bool], callback: Callable[[Told], object] | None) -> How:
+    """With a ``callback`` of the caller, if there is one."""
+    if callback is None:
+        return How(checkpoint_every, progress, stop)
+    calls = Calls(callback)
+    return How(checkpoint_every, progress, lambda: calls.ends or stop(), (calls,))
 
 
 def run_sinks(
@@ -31,7 +63,8 @@ def run_sinks(
 ) -> list[Sink]:
     """Those of a job that is one method; the stack closes them."""
     shown = Terminal(sys.stderr, job.asked.eps) if how.progress and sys.stderr is not None else None
-    return _sinks(stack, setting, folder, shown, 0 if earlier is None else earlier.traces.get(job.methods[0], 0))
+    size = 0 if earlier is None else earlier.traces.get(job.methods[0], 0)
+    return [*_sinks(stack, setting, folder, shown, size), *how.more]
 
 
 def lane_sinks(
@@ -40,11 +73,12 @@ def lane_sinks(
     folders: Mapping[str, Path | None],
     board: Scoreboard | None,
     earlier: Checkpoint | None,
+    more: Sequence[Sink] = (),
 ) -> dict[str, list[Sink]]:
     """Those of each of several methods, or classes, that run side by side, with their folders; the stack closes them."""
     sizes = {} if earlier is None else earlier.traces
     return {
-        name: _sinks(stack, setting, folder, None if board is None else board.row(name), sizes.get(name, 0))
+        name: [*_sinks(stack, setting, folder, None if board is None else board.row(name), sizes.get(name, 0)), *more]
         for name, folder in folders.items()
     }
 

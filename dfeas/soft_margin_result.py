@@ -41,6 +41,18 @@ class Validation:
 
 
 @dataclass(frozen=True)
+class DualVariables:
+    """Those of all points, in a file: 0 <= alpha_j <= c_j for the hinge, 0 <= alpha_j for its square."""
+
+    path: str  # alpha (n,) float64, .npy
+    value: float  # of the other problem at alpha: a lower bound of the minimum, as ``lower``
+    residual: float  # |y - sum alpha_j l_j x_j|
+    most: float  # sqrt(2 (objective - value)): what the residual cannot exceed
+    support: int  # points with alpha_j > 0
+    full: int  # points with alpha_j = c_j > 0, of the hinge
+
+
+@dataclass(frozen=True)
 class SoftMarginResult:
     """The hyperplane of the chosen C, and both ends of what it minimises.
 
@@ -76,6 +88,7 @@ class SoftMarginResult:
     y: Floats = field(repr=False, compare=False)  # (m,) or (m+1,) with the intercept last
     path: Floats = field(repr=False, compare=False)  # (fits, m) or (fits, m+1)
     certificate: str | None = None  # path of the file with y
+    dual: DualVariables | None = None  # where they were asked for
 
     @property
     def success(self) -> bool:
@@ -92,7 +105,8 @@ class SoftMarginResult:
         hidden = ("y", "path")
         values = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in hidden}
         fits, validation = [asdict(fit) for fit in self.fits], [asdict(entry) for entry in self.validation]
-        plain = {"kind": SOFT_MARGIN, **values, "fits": fits, "validation": validation, "success": self.success}
+        dual = None if self.dual is None else asdict(self.dual)
+        plain = {"kind": SOFT_MARGIN, **values, "fits": fits, "validation": validation, "dual": dual, "success": self.success}
         found: dict[str, Any] = _plain(plain)
         return found
 

@@ -21,15 +21,15 @@ from dfeas.kernels.kernel import Function
 from dfeas.lane import Outcome
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.methods import Sparse
-from dfeas.projection import PROBED_SHARE, Projection, probe, probed, project
-from dfeas.projection_kernel import project_kernel
+from dfeas.projection.kernel import project_kernel
+from dfeas.projection.points import PROBED_SHARE, Projection, probe, probed, project
 from dfeas.request import choose, facts_of, known, request
 from dfeas.result import Result, versions
 from dfeas.running import lanes_abreast, ran
 from dfeas.setting import Setting, open_data, require_free, run_folder, set_up
-from dfeas.showing import How, announce, run_sinks, tell
+from dfeas.showing import How, announce, how_of, run_sinks, tell
 from dfeas.store.places import local
-from dfeas.termination import FEASIBLE, RESUMABLE, UNDECIDED, ending
+from dfeas.termination import FEASIBLE, RESUMABLE, UNDECIDED, Told, ending
 from dfeas.transforming import asked_transform, with_transform
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ def solve(
     checkpoint_every: float = EVERY,
     client: Client | None = None,
     progress: bool = False,
+    callback: Callable[[Told], object] | None = None,
     stop: Callable[[], bool] = never,
 ) -> Result | Any:  # a OneVsRest when that is asked
     """Decide whether a hyperplane through the origin separates labelled points, with checked evidence.
@@ -108,6 +109,8 @@ def solve(
     checkpoint_every : seconds between checkpoints, at least; they never take more than a twentieth of the time.
     client : a Dask client, whose workers see the data under the same path; without one, threads of this process.
     progress : show a line of progress on stderr.
+    callback : called with the record of each read, of each class; when it returns True or raises StopIteration, the run ends as
+        ``interrupted``, unless that read decided it.
     stop : asked between reads; when it returns True the run ends as ``interrupted``, with a checkpoint.
 
     Raises
@@ -128,7 +131,7 @@ def solve(
         if (positive, point) != (None, None):
             raise UsageError("one_vs_rest asks about every class: leave out positive and point")
         every = request(eps, margin_tolerance, max_passes, time_limit, memory)
-        how = How(checkpoint_every, progress, stop)
+        how = how_of(checkpoint_every, progress, stop, callback)
         opened = open_data(X, labels, None, intercept, None, True, also, mask, cache_dir)
         opened = with_transform(opened, seen_as, every.memory, client, progress)
         space = None if kernel is None else AskedKernel(kernel, gamma, degree, coef0)
@@ -141,7 +144,7 @@ def solve(
         setting = set_up(stack, data, asked.memory, client, out, function, scratch)
         text = ""
         if setting.dataset.cones is not None:
-            name, why = choose_cone_method(method, setting.dataset)
+            name, why = choose_cone_method(method, setting.dataset, asked.memory)
         elif kernel is None:
             name, why = choose(known(method, ("auto",)), facts_of(setting.dataset, asked.memory))
         else:
@@ -163,7 +166,7 @@ def solve(
             kernel=text,
             **where(setting),
         )
-        return solved(setting, job, folder, How(checkpoint_every, progress, stop))
+        return solved(setting, job, folder, how_of(checkpoint_every, progress, stop, callback))
 
 
 def solved(setting: Setting, job: Job, folder: Path | None, how: How, earlier: Checkpoint | None = None) -> Result:

@@ -17,6 +17,8 @@ from dfeas.racing import Race
 from dfeas.request import known, request
 from dfeas.result import CERTIFICATE, RESULT, TRACE, Result
 from dfeas.resuming import finished, resumable, resume
+from dfeas.soft_margin import soft_margin
+from dfeas.soft_margin_options import require_sane
 from dfeas.soft_margin_result import SoftMarginResult
 from dfeas.solving import solve
 from dfeas.store.places import absolute, local
@@ -50,15 +52,16 @@ class Submitted:
 def submit(client: Client, X: str | Path, *, out: str | Path, **options: Any) -> str:
     """Have a worker of the cluster drive ``dfeas.solve``, and return the id of the run at once.
 
-    ``X`` and ``out`` are paths that all workers see; ``options`` are those of ``dfeas.solve``. Should the driving worker die,
-    another one goes on from the last checkpoint. Raises UsageError for options that make no sense.
+    ``X`` and ``out`` are paths that all workers see; ``options`` are those of ``dfeas.solve``, or, with ``C`` among them, those
+    of ``dfeas.soft_margin``. Should the driving worker die, another one goes on from the last checkpoint. Raises UsageError for
+    options that make no sense.
     """
-    method, kernel = options.get("method", "auto"), options.get("kernel")
-    asked_kernel(kernel, *(options.get(name) for name in ("gamma", "degree", "coef0", "scratch")))
-    asked_transform(options.get("scale"), bool(options.get("center")), bool(options.get("normalize", True)))
-    known(method, ("auto",)) if kernel is None else known_kernel_method(method, ("auto",))
-    asked = {name: options.get(name) for name in ("margin_tolerance", "max_passes", "time_limit")}
-    request(options.get("eps", 1e-3), memory=options.get("memory", "2GB"), **asked)
+    if "C" in options:
+        require_sane(**{name: options[name] for name in ("C", "gap", "loss", "folds", "class_weight") if name in options})
+    else:
+        _require_solvable(options)
+    limits = {name: options.get(name) for name in ("margin_tolerance", "max_passes", "time_limit")}
+    request(options.get("eps", 1e-3), memory=options.get("memory", "2GB"), **limits)
     run = secrets.token_hex(4)
     data, folder = absolute(X), str(local(out, "--out").absolute())
     options = {**options, **_found_by_workers(options)}
@@ -68,6 +71,14 @@ def submit(client: Client, X: str | Path, *, out: str | Path, **options: Any) ->
     return run
 
 
+def _require_solvable(options: dict[str, Any]) -> None:
+    """Raise UsageError for options of a solve that make no sense."""
+    method, kernel = options.get("method", "auto"), options.get("kernel")
+    asked_kernel(kernel, *(options.get(name) for name in ("gamma", "degree", "coef0", "scratch")))
+    asked_transform(options.get("scale"), bool(options.get("center")), bool(options.get("normalize", True)))
+    known(method, ("auto",)) if kernel is None else known_kernel_method(method, ("auto",))
+
+
 def _found_by_workers(options: dict[str, Any]) -> dict[str, Any]:
     """Paths among the options, as workers in other folders find them."""
     found: dict[str, Any] = {}
@@ -75,8 +86,9 @@ def _found_by_workers(options: dict[str, Any]) -> dict[str, Any]:
         found["labels"] = absolute(options["labels"])
     if options.get("also"):
         found["also"] = tuple(absolute(each) for each in options["also"])
-    if options.get("mask") is not None:
-        found["mask"] = str(local(options["mask"], "--mask").absolute())
+    for name in ("mask", "weights", "dual"):
+        if isinstance(options.get(name), str | Path):
+            found[name] = str(local(options[name], f"--{name}").absolute())
     return found
 
 
@@ -127,7 +139,8 @@ def _drive(X: str, out: str, options: dict[str, Any]) -> str:
             kernel = options.get("kernel")
             found = resume(out, client=client, kernel=kernel if callable(kernel) else None, **more)
         else:
-            found = solve(X, out=out, client=client, **options)
+            begin = soft_margin if "C" in options else solve
+            found = begin(X, out=out, client=client, **options)
     return found.verdict if isinstance(found, Result) else "finished"
 
 

@@ -17,7 +17,7 @@ from dfeas.errors import UsageError
 from dfeas.instances import Instance, generate
 from dfeas.memory import cache_bytes, require, thread_bytes
 from dfeas.methods import METHODS, Facts
-from dfeas.projection import project
+from dfeas.projection.points import project
 from dfeas.request import choose
 from dfeas.setting import open_data
 from dfeas.store import Source, open_source
@@ -120,7 +120,7 @@ def test_a_run_says_what_it_will_take_before_it_begins(dataset: Callable[..., An
 def test_the_speed_of_large_data_is_measured_before_it_begins(
     large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dfeas.projection.PROBE_BYTES", 1)
+    monkeypatch.setattr("dfeas.projection.points.PROBE_BYTES", 1)
     monkeypatch.setattr("dfeas.solving.PROBED_SHARE", 0.1)
     began = time.perf_counter()
     result = dfeas.solve(large, method="perceptron", max_passes=1, out=tmp_path / "run")

@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import dfeas
+from dfeas.cli import commands
 from dfeas.engine.clusters import local_cluster
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.looking import look
@@ -81,6 +83,8 @@ def test_a_submitted_run_that_fails_says_why(cluster: Any, dataset: Callable[...
         submit(cluster, path, out=tmp_path / "other", eps=7)
     with pytest.raises(UsageError, match="winnow does not work with a kernel"):
         submit(cluster, path, out=tmp_path / "other", kernel="rbf", method="winnow")
+    with pytest.raises(UsageError, match="loss log"):
+        submit(cluster, path, out=tmp_path / "other", C=1, loss="log")
 
 
 def test_the_command_line_submits_watches_and_fetches(cluster: Any, dataset: Callable[..., Any], tmp_path: Path) -> None:
@@ -101,6 +105,18 @@ def test_the_command_line_submits_watches_and_fetches(cluster: Any, dataset: Cal
     assert json.loads((tmp_path / run / "result.json").read_text())["kernel"]["name"] == "rbf"
     code, out, err = finished("status", run)
     assert (code, "--scheduler" in err) == (2, True)
+    soft = ("submit", path, "--out", "soft", "--C", "0.1,1", "--folds", "2", *there)
+    for more, said in (("--eps", "0.1"), "--eps is for a solve"), (("--kernel", "rbf"), "--kernel is for a solve"):
+        refused = CliRunner().invoke(commands, [str(word) for word in (*soft, *more)])
+        assert (refused.exit_code, said in refused.stderr) == (2, True)
+    refused = CliRunner().invoke(commands, [str(word) for word in ("submit", path, "--out", "soft", "--folds", "2", *there)])
+    assert (refused.exit_code, "--folds is for svm, this is a solve: give --C, too" in refused.stderr) == (2, True)
+    run = submit(cluster, path, out=tmp_path / "soft", C=[0.1, 1], folds=2)
+    awaited(cluster, run, lambda s: s.task == "memory")
+    fetch(cluster, run, tmp_path / "fetched")
+    result = json.loads((tmp_path / "fetched" / "result.json").read_text())
+    alone = dfeas.soft_margin(path, C=[0.1, 1], folds=2)
+    assert [fit["objective"] for fit in result["fits"]] == [fit.objective for fit in alone.fits]
 
 
 def test_a_folder_says_how_far_its_run_is(arrays: Callable[..., Any], tmp_path: Path) -> None:

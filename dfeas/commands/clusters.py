@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from dfeas.commands.base import Command
+from dfeas.commands.margins import MARGIN_NAMES, margin_values, submitted_margin_options
 from dfeas.commands.options import (
     KERNEL_HELP,
     LOCAL,
@@ -26,6 +27,20 @@ from dfeas.submitting import fetch as run_fetch
 from dfeas.submitting import status as run_status
 from dfeas.submitting import submit as run_submit
 
+BOTH = (
+    "labels",
+    "positive",
+    "intercept",
+    "also",
+    "mask",
+    "max_passes",
+    "time_limit",
+    "memory",
+    "cache_dir",
+    "checkpoint_every",
+)
+"""Options of a solve and of a soft margin."""
+
 
 @click.command(cls=Command, epilog=KERNEL_HELP)
 @run_options
@@ -33,16 +48,31 @@ from dfeas.submitting import submit as run_submit
 @points_options
 @kernel_options
 @scratch_option
-def submit(data: str, out: Path, cluster: Cluster, as_json: bool, **options: Any) -> None:
-    """Have the cluster itself drive a solve of DATA, print the id of the run, and return at once.
+@submitted_margin_options
+@click.pass_context
+def submit(context: click.Context, /, data: str, out: Path, cluster: Cluster, as_json: bool, **options: Any) -> None:
+    """Have the cluster itself drive a solve of DATA, or with --C a svm, print the id of the run, and return at once.
 
     DATA and OUT are paths that all workers see. dfeas status ID and dfeas fetch ID ask for it later, from anywhere. Should the
     worker that drives die, another one goes on from the last checkpoint.
     """
+    options = _asked(context, options)
     with cluster.joined() as client:
         run = run_submit(client, data, out=out, **options)
     click.echo(json.dumps({"run": run, "out": str(out.absolute())}) if as_json else run)
     click.echo(f"the cluster works on it; ask with dfeas status {run}, get the result with dfeas fetch {run}", err=True)
+
+
+def _asked(context: click.Context, options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a solve, or of a soft margin. Raises UsageError for those of the other one."""
+    soft = options["C"] is not None
+    kept = {name: value for name, value in options.items() if name in BOTH or (name in MARGIN_NAMES) == soft}
+    for name in options.keys() - kept.keys():
+        if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
+            here, there = ("a solve", "svm") if soft else ("svm", "a solve")
+            more = "leave it out with --C" if soft else "give --C, too"
+            raise click.UsageError(f"--{name.replace('_', '-')} is for {here}, this is {there}: {more}")
+    return kept | margin_values(kept["C"], kept["class_weight"]) if soft else kept
 
 
 @click.command(cls=Command)

@@ -13,7 +13,8 @@ from dfeas.commands.options import (
     Cluster,
     spread_options,
 )
-from dfeas.cones.files import ingest_cones
+from dfeas.cones.appending import append_cones
+from dfeas.cones.files import SDPA, ingest_cones
 from dfeas.cones.instances import CONE_KINDS, ConeInstance, generate_cones
 from dfeas.ingesting import ingest as write_dataset
 from dfeas.instances import KINDS, Instance
@@ -26,6 +27,13 @@ from dfeas.store.formats import FORMATS
 from dfeas.store.layout import DTYPES
 from dfeas.texts import Texts, generate_texts
 from dfeas.written import Written
+
+
+def _refuse(options: dict[str, Any]) -> None:
+    """Raise UsageError for options of points that were given with cones."""
+    given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value not in (None, False, "X")]
+    if given:
+        raise click.UsageError(f"{given[0]} is for points, not for cones")
 
 
 @click.command(cls=Command)
@@ -53,13 +61,15 @@ def generate(
     one-flip    planted, with one label wrong: infeasible
     cones       --cones with a planted y inside all of them, pairs exactly at margin R: feasible, best margin R
     cones-infeasible    the same, with a cone against the planted y: infeasible
+    cones-boundary      best margin R, hard to find: near the boundary, and no average of columns points there
+    cones-scattered     the same, and a conflict of more than m cones that are spread over the data: infeasible
 
     With --density they look like text, and planted ones have a margin of R or more.
     Integers and float16, for halfspace and gaussian, are rounded normal numbers, of integers over their whole range.
     """
     options["m"], options["n"] = options.pop("features"), points
     if (kind in CONE_KINDS) != (cones is not None) or (kind in CONE_KINDS) == (points is not None):
-        raise click.UsageError("give --cones for cones and cones-infeasible, and --points for all others")
+        raise click.UsageError("give --cones for kinds of cones, and --points for all others")
     if cones is not None:
         if density is not None:
             raise click.UsageError("--density is for points")
@@ -103,10 +113,10 @@ def ingest(src: str, out: str, cones: str | None, as_json: bool, cluster: Cluste
     the same paths.
     """
     notes: list[str] = []
-    if cones is not None or src.endswith((".dat-s", ".dat-s.gz")):
-        given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value not in (None, False, "X")]
-        if given or cluster != Cluster(None, None, None):
-            raise click.UsageError(f"{[*given, 'a cluster'][0]} is for points, not for cones")
+    if cones is not None or src.endswith(SDPA):
+        _refuse(options)
+        if cluster != Cluster(None, None, None):
+            raise click.UsageError("a cluster is for points, not for cones")
         show_header(out, ingest_cones(src, out, cones, options["points"], Written(sys.stderr)).to_json(), as_json)
         return
     if cluster != Cluster(None, None, None):
@@ -127,14 +137,21 @@ def ingest(src: str, out: str, cones: str | None, as_json: bool, cluster: Cluste
 @click.option("--features", type=int, default=None, help="Features of svmlight.  [default: look]")
 @click.option("--dtype", default=None, type=click.Choice(["float32", "float64"]), help="Round tables and svmlight to it.")
 @click.option("--zero-based", is_flag=True, help="Indices of svmlight begin with 0, not 1.")
+@click.option("--cones", default=None, metavar="SPEC", help="The rows of the array X are cones: l:30,q:5x1000,s:6x200.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def append(data: str, src: str | None, as_json: bool, **options: Any) -> None:
+def append(data: str, src: str | None, cones: str | None, as_json: bool, **options: Any) -> None:
     """Append the points of SRC to the dataset DATA, on this machine; the formats are those of ingest.
 
     Labels are of the classes that DATA has. Until all new points are written DATA stays as it was. Without SRC an append that
-    was cut off at its end is finished.
+    was cut off at its end is finished. Cones are appended to cones.
     """
     notes: list[str] = []
+    if src is not None and (cones is not None or src.endswith(SDPA)):
+        _refuse(options)
+        show_header(data, append_cones(data, src, cones, options["points"], Written(sys.stderr)).to_json(), as_json)
+        return
+    if cones is not None:
+        raise click.UsageError("--cones says what the rows of SRC are; name SRC")
     header = append_points(data, src, progress=Written(sys.stderr), note=notes.append, **options)
     show_header(data, {**header.to_json(), "notes": notes}, as_json)
 

@@ -15,6 +15,7 @@ from dfeas.commands.options import (
     DATA,
     LOCAL,
     kernel_options,
+    numbers,
     points_options,
 )
 from dfeas.kind import verify_separation
@@ -25,6 +26,7 @@ from dfeas.printing.evidence import show_check, show_checks, show_prediction, sh
 from dfeas.printing.plan import show_plan
 from dfeas.rechecking import recheck as run_recheck
 from dfeas.result import classes_of
+from dfeas.soft_margin_options import LOSSES
 
 
 @click.command(cls=Command)
@@ -37,14 +39,18 @@ from dfeas.result import classes_of
 @points_options
 @click.option("--margin", default=1e-3, show_default=True, help="Margin, or eps, for which theorems bound the passes.")
 @click.option("--intercept", is_flag=True, help="As it will be solved.")
+@click.option("--C", "C", default=None, metavar="C,..", help="Of a soft margin: plan svm with these prices of losses.")
+@click.option("--loss", default="hinge", show_default=True, type=click.Choice(LOSSES), help="Of a soft margin.")
+@click.option("--folds", default=0, metavar="K", help="Of a soft margin.")
 @click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of a process for blocks and answers.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def plan(data: str, labels: str | None, as_json: bool, **options: Any) -> None:
+def plan(data: str, labels: str | None, as_json: bool, C: str | None, **options: Any) -> None:
     """Say what a run in this process would cost: memory, passes and time of each method. Reads a few blocks.
 
     With --kernel a pass is a product with the Gram matrix; a --method that does not fit the memory is refused with the number.
+    With --C it is about svm.
     """
-    found = make_plan(data, labels, **options)
+    found = make_plan(data, labels, C=None if C is None else numbers(C, "--C"), **options)
     show_plan(data, found, as_json)
 
 
@@ -114,7 +120,8 @@ def predict(run: Path, data: str, out: Path, labels: str | None, positive: str |
     """Score the points of DATA by the direction of RUN, and write the scores to the .npy file OUT: above 0 is positive.
 
     Of a one-vs-rest run OUT gets the number of the class with the largest score, from 0 in the order that is printed.
-    Says how many points have the class of their label, where DATA has labels.
+    Says how many points have the class of their label, where DATA has labels. Of cones OUT gets the least eigenvalue of each,
+    over its norm, in their order, and the critical cones are named.
     """
     if out.exists():
         raise click.UsageError(f"{out} exists; choose another output or remove it")

@@ -62,7 +62,7 @@ class _LocalPath(click.Path):
 
 DATA, LOCAL = _DataPlace(), _LocalPath()
 
-_GO_ON = [
+GO_ON = [
     click.option("--cache-dir", default=None, type=LOCAL, metavar="DIR", help="Keep blocks of object stores in this folder."),
     click.option("--checkpoint-every", default=EVERY, show_default=True, metavar="SECONDS", help="Between checkpoints."),
     click.option("--scheduler", default=None, metavar="ADDR", help="Run on this Dask cluster."),
@@ -72,50 +72,36 @@ _GO_ON = [
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
 ]
 
-_PLACE = [
+PLACE = [
     click.argument("data", type=DATA),
     click.option("--out", required=True, type=LOCAL, help="Folder for the result; must not exist."),
 ]
 
-_LIMITS = [
+LIMITS = [
     click.option("--max-passes", type=int, default=None, help="Stop after so many reads of the data."),
     click.option("--time-limit", type=float, default=None, metavar="SECONDS", help="Stop after a pass beyond this time."),
     click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of a process for blocks and answers."),
 ]
 
-_LABELLED = [
+LABELLED = [
     click.option("--labels", default=None, help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA."),
     click.option("--positive", default=None, metavar="CLASS", help="This class against all others."),
 ]
 
-_MARGIN = [
-    click.option(
-        "--C", "C", default="1", show_default=True, metavar="C,..", help="Price of losses; several on the same reads."
-    ),
-    click.option("--loss", default="hinge", show_default=True, type=click.Choice(["hinge", "squared_hinge"])),
-    click.option("--gap", default=1e-3, show_default=True, help="Relative gap of objective and lower bound to end at."),
-    click.option("--folds", default=0, metavar="K", help="Choose C by cross-validation in K folds, on the same reads."),
-    click.option("--class-weight", default=None, metavar="A,B", help="Of the classes -1 and +1, or balanced."),
-    click.option("--weights", default=None, type=LOCAL, metavar="FILE", help="A .npy file with a weight for each point."),
-    click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", "sgd"])),
-    click.option("--intercept", is_flag=True, help="Any hyperplane, not only those through the origin."),
-    click.option("--seed", default=0, help="Draws the folds."),
-]
-
 _RUN = [
-    *_PLACE,
-    *_LABELLED,
+    *PLACE,
+    *LABELLED,
     click.option("--eps", default=1e-3, show_default=True, help="Stop with eps-infeasible when no margin above it exists."),
     click.option(
         "--margin-tolerance", type=float, default=None, metavar="T", help="Go on to the maximum margin, up to this share of it."
     ),
     click.option("--intercept", is_flag=True, help="Any hyperplane, not only those through the origin."),
-    *_LIMITS,
-    *_GO_ON,
+    *LIMITS,
+    *GO_ON,
 ]
 
 
-_PICKED = [
+PICKED = [
     click.option("--also", multiple=True, type=DATA, metavar="DATA", help="A dataset whose points follow; any number of them."),
     click.option("--mask", default=None, type=LOCAL, metavar="FILE", help="Booleans (.npy), one a point: only these count."),
 ]
@@ -192,9 +178,17 @@ def _quiet_dask() -> Iterator[None]:
         log.setLevel(level)
 
 
+def numbers(text: str, option: str) -> list[float]:
+    """Numbers with commas between them. Raises UsageError for anything else."""
+    try:
+        return [float(value) for value in text.split(",")]
+    except ValueError:
+        raise click.UsageError(f"{option} {text}: expected numbers with commas between them") from None
+
+
 def run_options(command: Callable[..., None]) -> Callable[..., None]:
     """Options of a command that begins a run; the three that name a cluster come as one, ``cluster``."""
-    return _with(_RUN, command)
+    return with_cluster(_RUN, command)
 
 
 def kernel_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -206,37 +200,34 @@ def kernel_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def points_options(command: Callable[..., None]) -> Callable[..., None]:
     """Options that say which points of the data count, and how they are seen."""
-    for option in reversed([*_PICKED, *_SEEN]):
+    for option in reversed([*PICKED, *_SEEN]):
         command = option(command)
     return command
 
 
-def margin_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Options of a command that fits a soft margin."""
-    return _with([*_PLACE, *_LABELLED, *_PICKED, *_MARGIN, *_LIMITS, *_GO_ON], command)
-
-
 def hull_options(command: Callable[..., None]) -> Callable[..., None]:
     """Options of a command about all points of the data, without labels."""
-    return _with([*_PLACE, *_LIMITS, *_GO_ON], command)
+    return with_cluster([*PLACE, *LIMITS, *GO_ON], command)
 
 
 def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
     """Options of a command that asks a running cluster."""
-    return _with(_GO_ON[2:4] + _GO_ON[-1:], command)
+    return with_cluster(GO_ON[2:4] + GO_ON[-1:], command)
 
 
 def spread_options(command: Callable[..., None]) -> Callable[..., None]:
     """Options of a command that may spread its work over a cluster."""
-    return _with([*_GO_ON[2:5], _GO_ON[-1]], command)
+    return with_cluster([*GO_ON[2:5], GO_ON[-1]], command)
 
 
 def resume_options(command: Callable[..., None]) -> Callable[..., None]:
     """Options of a command that goes on with a run."""
-    return _with(_GO_ON, command)
+    return with_cluster(GO_ON, command)
 
 
-def _with(options: list[Callable[..., Any]], command: Callable[..., None]) -> Callable[..., None]:
+def with_cluster(options: list[Callable[..., Any]], command: Callable[..., None]) -> Callable[..., None]:
+    """Options, of which those that name a cluster come as one, ``cluster``."""
+
     @wraps(command)
     def called(**values: Any) -> None:
         named = {name: values.pop(name, None) for name in ("scheduler", "scheduler_file", "local")}

@@ -9,6 +9,7 @@ import click
 
 from dfeas.commands.base import Command
 from dfeas.commands.endings import end, leave
+from dfeas.commands.margins import margin_options, margin_values
 from dfeas.commands.options import (
     DATA,
     KERNEL_HELP,
@@ -17,7 +18,6 @@ from dfeas.commands.options import (
     Cluster,
     hull_options,
     kernel_options,
-    margin_options,
     method_option,
     points_options,
     resume_options,
@@ -99,19 +99,11 @@ def svm(data: str, out: Path, cluster: Cluster, as_json: bool, C: str, class_wei
     It minimises |w|^2/2 + C times the sum of the losses of the points as they are stored, with the intercept, if asked for, in
     |w| (as LIBLINEAR), until objective and lower bound are as near as --gap. dfeas predict OUT applies it.
     """
-    values = _numbers(C, "--C")
-    classes = class_weight if class_weight in (None, "balanced") else _numbers(str(class_weight), "--class-weight")
+    values = margin_values(C, class_weight)
     with asked_to_stop() as stop, cluster.client() as client:
         more = {"out": out, "client": client, "progress": True, "stop": stop, **options}
-        found = run_soft_margin(data, C=values, class_weight=classes, **more)
+        found = run_soft_margin(data, **values, **more)
     end(found, out, as_json)
-
-
-def _numbers(text: str, option: str) -> list[float]:
-    try:
-        return [float(value) for value in text.split(",")]
-    except ValueError:
-        raise click.UsageError(f"{option} {text}: expected numbers with commas between them") from None
 
 
 @click.command("in-hull", cls=Command, epilog=METHOD_HELP, context_settings={"ignore_unknown_options": True})

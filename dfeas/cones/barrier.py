@@ -1,11 +1,13 @@
 """The solver in memory: the widest y for some whole cones, by a path of Newton steps.
 
-    maximise t   such that   A*y - t e is in K,  |y| <= 1
+    maximise t - |y|^2 / 2   such that   A*y - t e is in K
 
-with the barriers -log det of the cones and -log(1 - |y|^2) of the ball (Nesterov and Nemirovskii 1994; Boyd and Vandenberghe
-2004, chapter 11). The inverses of the elements A*y - t e, moved by the Newton step, are an element x of K where that step is
-short (a decrement below 1), and |Ax| / <e, x> is then of the order of 1 / tau beside the margin: near the path every iterate
-has both ends of the bracket of these cones, the least eigenvalue of A*y over |y|, and |Ax|, about (rank + 1) / tau apart.
+with the barriers -log det of the cones (Nesterov and Nemirovskii 1994; Boyd and Vandenberghe 2004, chapter 11). For a best
+margin R that is t = R^2 and |y| = R: y shrinks with R, so that rounding does, too, and a sphere |y| = 1 that y would have to
+follow in short steps is none of the constraints. The inverses of the elements A*y - t e, moved by the Newton step, are an
+element x of K where that step is short (a decrement below 1), and y is near Ax / <e, x>: near the path every iterate has both
+ends of the bracket of these cones, the least eigenvalue of A*y over |y|, and |Ax| / <e, x>, whose squares are about
+rank / tau apart.
 """
 
 from __future__ import annotations
@@ -25,10 +27,12 @@ CENTRED = 0.1
 """Newton decrement, squared and halved, that is near enough to the path."""
 SHORT = 0.8
 """Decrement, squared, below which x is moved by the Newton step."""
-FARTHEST = 1e18
+FARTHEST = 1e24
 """Tau beyond which float64 tells nothing."""
 STEPS = 400
 """Newton steps at most."""
+AT_ONCE = 1 << 18
+"""Entries of cones whose curvature is found at a time."""
 SETTLED = 1e-9
 """|Ax| below which the cones have no separator, as far as float64 tells."""
 
@@ -96,18 +100,28 @@ class _Part:
     def curvature(self, s: Floats) -> Floats:
         """The Hessian of the barrier in (y, t), (m + 1, m + 1)."""
         count, d, width = self.D.shape
+        at_once = max(1, AT_ONCE // (d * width))
+        total = np.zeros((width, width))
+        for first in range(0, count, at_once):
+            some = slice(first, first + at_once)
+            total += self._curved(self.D[some], s[some])
+        return total
+
+    def _curved(self, D: Floats, s: Floats) -> Floats:
+        """Of some cones."""
+        count, d, width = D.shape
         if self.group.kind == "l":
-            half = (self.D / s[:, :, None]).reshape(count, width)
+            half = (D / s[:, :, None]).reshape(count, width)
             return np.asarray(half.T @ half)
         if self.group.kind == "q":
             inverse, radius = self.inverse(s), length(s[:, 1:])
-            turned = self.D * (2 / ((s[:, 0] - radius) * (s[:, 0] + radius)))[:, None, None]
+            turned = D * (2 / ((s[:, 0] - radius) * (s[:, 0] + radius)))[:, None, None]
             turned[:, 0] = -turned[:, 0]
-            turned += inverse[:, :, None] * (inverse[:, None, :] @ self.D)
-            return np.asarray(self.D.reshape(count * d, width).T @ turned.reshape(count * d, width))
+            turned += inverse[:, :, None] * (inverse[:, None, :] @ D)
+            return np.asarray(D.reshape(count * d, width).T @ turned.reshape(count * d, width))
         k = self.group.size
         below = np.linalg.inv(np.linalg.cholesky(matrices(s, k)))[:, None]
-        half = below @ matrices(np.swapaxes(self.D, 1, 2), k) @ np.swapaxes(below, 2, 3)
+        half = below @ matrices(np.swapaxes(D, 1, 2), k) @ np.swapaxes(below, 2, 3)
         half = np.swapaxes(half, 0, 1).reshape(width, count * k * k)
         return np.asarray(half @ half.T)
 
@@ -155,9 +169,8 @@ def _part(kept: Kept, group: Group) -> _Part:
 def _local(parts: list[_Part], z: Floats, tau: float, kept: Kept) -> tuple[Floats, Floats, Floats]:
     """Gradient, Hessian, and the inverses (r,) of all elements."""
     m = len(z) - 1
-    y, left = z[:m], 1 - float(z[:m] @ z[:m])
-    gradient, curvature = np.append(2 * y / left, -tau), np.zeros((m + 1, m + 1))
-    curvature[:m, :m] = 2 / left * np.eye(m) + 4 / left**2 * np.outer(y, y)
+    gradient = np.append(tau * z[:m], -tau)
+    curvature = np.diag(np.append(np.full(m, tau), 0.0))
     x = np.zeros(len(kept.index))
     for part in parts:
         s = part.element(z)
@@ -178,10 +191,7 @@ def _newton(gradient: Floats, curvature: Floats) -> Floats:
 
 
 def _objective(parts: list[_Part], z: Floats, tau: float) -> float:
-    left = 1 - float(z[:-1] @ z[:-1])
-    if left <= 0:
-        return np.inf
-    return -tau * float(z[-1]) - float(np.log(left)) + sum(part.value(part.element(z)) for part in parts)
+    return tau * (float(z[:-1] @ z[:-1]) / 2 - float(z[-1])) + sum(part.value(part.element(z)) for part in parts)
 
 
 def _searched(parts: list[_Part], z: Floats, step: Floats, tau: float, decrement: float) -> Floats | None:

@@ -10,12 +10,15 @@ import scipy
 
 from dfeas.cones.product import Product
 from dfeas.cones.sdpa import read_sdpa
-from dfeas.cones.writing import ingest_product, ingest_scs
+from dfeas.cones.writing import ingest_product
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.store.filling import Progress
 from dfeas.store.layout import Header
 from dfeas.store.places import local
 from dfeas.store.sources import DAMAGE
+
+SDPA = (".dat-s", ".dat-s.gz")
+"""How names of SDPA's files end."""
 
 
 def ingest_cones(
@@ -25,14 +28,20 @@ def ingest_cones(
 
     ``name`` is that of the array in ``.npz``; a ``.npz`` of SciPy holds a sparse matrix. Raises BadInputError for other files.
     """
+    return ingest_product(*product_of(src, cones, name), out, progress)
+
+
+def product_of(src: str | Path, cones: str | None, name: str) -> tuple[Any, Product]:
+    """Rows (N, m) and cones of a file; see ``ingest_cones``."""
     path = local(src, "SRC")
-    if path.name.endswith((".dat-s", ".dat-s.gz")):
+    if path.name.endswith(SDPA):
         if cones is not None:
             raise BadInputError(f"{path}: an SDPA file says what its cones are; leave out --cones")
-        return ingest_scs(*read_sdpa(path), out, progress)
+        rows, table = read_sdpa(path)
+        return rows, Product.from_scs(table)
     if cones is None:
         raise BadInputError(f"{path}: expected an SDPA sparse file (.dat-s), or an array with its cones")
-    return ingest_product(_array(path, name), Product.from_text(cones), out, progress)
+    return _array(path, name), Product.from_text(cones)
 
 
 def _array(path: Path, name: str) -> Any:

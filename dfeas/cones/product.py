@@ -101,15 +101,16 @@ def _whole(value: Any, kind: str, least: int) -> int:
 
 @dataclass(frozen=True)
 class Placing:
-    """Where the rows of a product lie in blocks of ``block_rows``."""
+    """Where the rows of a product lie in blocks of ``block_rows``, behind rows that are there already."""
 
     product: Product
     block_rows: int
+    first: int = 0  # rows of the first block that are taken
 
     @cached_property
     def starts(self) -> list[NDArray[np.int64]]:
         """First rows (many,) of the cones of each run."""
-        found, at, block = [], 0, self.block_rows
+        found, at, block = [], self.first, self.block_rows
         for kind, size, many in self.product.runs:
             rows = rows_of(kind, size)
             here = min(many, (-at % block) // rows)

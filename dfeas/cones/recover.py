@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dfeas.cones.batch import Batch
 from dfeas.cones.groups import groups_of
 from dfeas.cones.scores import factors, fast_scores
-from dfeas.cones.spectrum import Spectrum, bounds
+from dfeas.cones.spectrum import Spectrum
 from dfeas.passes.block import Block
 from dfeas.passes.recover import Recover, SparseWeights
 
@@ -49,7 +50,7 @@ class SpectralRecover(Recover):
         for s, shift in zip(scores, offset, strict=True):
             for group, sums in zip(groups, trace, strict=True):
                 mine = group.take(s)
-                above = np.exp(np.minimum(shift - bounds(group.kind, group.size, mine)[0], 700.0))
+                above = np.exp(np.minimum(shift - Batch.of(group, s).below, 700.0))
                 live = np.flatnonzero(above > self.floor / len(scores) / 2)
                 total, element = Spectrum.of(group.kind, group.size, mine[live]).gibbs(shift, 1.0)
                 x[group.rows(live)] += element

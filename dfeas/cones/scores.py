@@ -11,6 +11,8 @@ from dfeas.passes.points import dots, times
 def factors(block: Block) -> Floats:
     """One over the norm of its cone (b,) of each row; 0 for a cone of zeros."""
     norm = block.norm
+    if norm.min(initial=np.inf) > 0:
+        return np.asarray(1 / norm)
     return np.divide(1.0, norm, out=np.zeros(len(norm)), where=norm > 0)
 
 

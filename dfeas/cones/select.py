@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.cones.batch import Batch
 from dfeas.cones.groups import groups_of
 from dfeas.cones.scores import factors, fast_scores
-from dfeas.cones.spectrum import bounds, least
 from dfeas.passes.block import Block, Floats, Indices
 from dfeas.passes.points import dense
 
@@ -77,10 +77,11 @@ class SelectCones:
         (scores,) = fast_scores(block, self.y[:, None], factor, False)
         starts, values, sizes = [], [], []
         for group in groups_of(block.label):
-            s = group.take(scores)
-            low = bounds(group.kind, group.size, s)[0]
-            some = np.flatnonzero(low <= self.threshold)
-            value = least(group.kind, group.size, s[some])
+            some, value = np.arange(len(group.starts)), np.zeros(len(group.starts))
+            if self.y.any():
+                batch = Batch.of(group, scores)
+                some = batch.up_to(some, self.threshold)
+                value = batch.least(some)
             kept = value <= self.threshold
             starts.append(group.starts[some[kept]])
             values.append(value[kept])

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError
-from dfeas.passes.block import Floats, Indices
+from dfeas.passes.block import Array, Floats, Indices
 
 SYMMETRIC = 1e-12
 """Difference of entries across the diagonal, relative to the largest, that is rounding."""
@@ -42,6 +42,14 @@ def matrices(elements: NDArray[np.float64] | NDArray[np.float32], k: int) -> Flo
     """Symmetric matrices (..., k, k) in float64 of elements (..., k (k + 1) / 2)."""
     place, factor = _square(k)
     return np.asarray(np.asarray(elements, np.float64)[..., place] * factor)
+
+
+def squares(rows: Array, k: int) -> Array:
+    """Symmetric matrices (k, k, c) of c elements side by side, (k (k + 1) / 2, c), in their type."""
+    place, factor = _square(k)
+    found: Array = rows[place]
+    np.multiply(found, factor[:, :, None], out=found, casting="same_kind")
+    return found
 
 
 def svec(S: Floats) -> Floats:
@@ -80,24 +88,11 @@ def length(u: Floats) -> Floats:
     return np.asarray(np.sqrt((u * u).sum(axis=-1)))
 
 
-def bounds(kind: str, size: int, s: Floats) -> tuple[Floats, Floats]:
-    """Two numbers (...,) that the least eigenvalue lies between, equal but for semidefinite cones (Wolkowicz, Styan 1980)."""
-    if kind == "l":
-        return s[..., 0], s[..., 0]
-    if kind == "q":
-        found = s[..., 0] - length(s[..., 1:])
-        return found, found
-    rows, columns, _ = triangle(size)
-    mean = s[..., rows == columns].sum(axis=-1) / size
-    spread = np.sqrt(np.maximum(np.einsum("...i,...i->...", s, s) / size - mean * mean, 0.0))
-    return np.asarray(mean - spread * np.sqrt(size - 1)), np.asarray(mean - spread / np.sqrt(size - 1))
-
-
 def least(kind: str, size: int, s: Floats) -> Floats:
     """Least eigenvalues (...,) of elements (..., dimension)."""
     if kind == "s":
         return np.asarray(np.linalg.eigvalsh(matrices(s, size))[..., 0])
-    return bounds(kind, size, s)[0]
+    return np.asarray(s[..., 0] - length(s[..., 1:]) if kind == "q" else s[..., 0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,18 +17,13 @@ import numpy as np
 
 from dfeas.cones.barrier import SETTLED, widest
 from dfeas.cones.select import Kept, SelectCones, none
+from dfeas.cones.working_set_size import GATHERED, SAMPLED, Rows
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Sparse
 from dfeas.passes import Partial, Question, Softmin, together
 from dfeas.passes.block import Floats
 
-SAMPLED = 20
-"""Rows of the sample for each entry of y."""
-GATHERED = 60
-"""Rows that join after a pass, at most, for each entry of y."""
 SAMPLE_BLOCKS = 8
 """Blocks that the sample is drawn from, at most."""
-COPIES = 6
-"""Of the rows in memory, while the solver works."""
 SHARE = 0.5
 """Of the best margin on W that y must have."""
 
@@ -39,7 +34,7 @@ class ConeWorkingSetState:
 
     m: int
     blocks: int
-    most: int  # rows that memory holds
+    memory: int  # bytes for rows
     share: float  # of the best margin on W that y must have
     sampled: bool
     kept: Kept
@@ -61,21 +56,21 @@ class ConeWorkingSet:
 
     def init(self, facts: Facts) -> ConeWorkingSetState:
         """W is empty."""
-        most = max(1, facts.memory // (8 * facts.m * COPIES))
         share = SHARE if facts.tolerance is None else 1 - facts.tolerance / 2
         zero = np.zeros(facts.m)
         return ConeWorkingSetState(
-            facts.m, facts.blocks, most, share, False, none(facts.m), zero, -1.0, True, Bracket(), None, None, "", 0
+            facts.m, facts.blocks, facts.memory, share, False, none(facts.m), zero, -1.0, True, Bracket(), None, None, "", 0
         )
 
     def ask(self, state: ConeWorkingSetState) -> Question:
         """A sample, or what W lacks."""
+        rows = Rows(state.m, state.memory)
         if not state.sampled:
             count = min(state.blocks, SAMPLE_BLOCKS)
             blocks = tuple(sorted({state.blocks * i // count for i in range(count)}))
-            cap = min(state.most, SAMPLED * state.m)
+            cap = min(max(1, rows.most // 2), SAMPLED * state.m)
             return Partial(SelectCones(state.y, np.inf, cap, max(1, -(-cap // count))), blocks)
-        cap = max(1, min(state.most - len(state.kept.index), GATHERED * state.m))
+        cap = max(1, min(rows.most - len(state.kept.index), rows.answered))
         bar = state.low * (SHARE if state.share == SHARE else state.share)
         return together([Softmin(state.y[:, None], np.zeros(1)), SelectCones(state.y, bar, cap, cap)])
 
@@ -89,7 +84,7 @@ class ConeWorkingSet:
         more = selected.cones.without(state.kept)
         if not len(more.index):
             return replace(state, stalled="no cone that memory lacks is lower", hopeful=False)
-        if len(state.kept.index) + len(more.index) > state.most:
+        if len(state.kept.index) + len(more.index) > Rows(state.m, state.memory).most:
             return replace(state, stalled="memory holds no more cones; raise --memory, or use mirror-prox", hopeful=False)
         return _solved(replace(state, kept=state.kept.joined(more)))
 

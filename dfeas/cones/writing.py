@@ -70,7 +70,7 @@ def ingest_scs(X: Any, cone: Mapping[str, Any], out: str | Path, progress: Progr
 
 def ingest_product(X: Any, product: Product, out: str | Path, progress: Progress | None = None) -> Header:
     """The same, of cones that are known."""
-    rows, m, dtype = _read(X, product)
+    rows, m, dtype = read_product(X, product)
     placing = Placing(product, product.block_rows(m, dtype.itemsize))
     return write(placing, lambda index: block_of(placing, index, rows, m, dtype), m, dtype, out, progress=progress)
 
@@ -109,7 +109,7 @@ def from_scs(X: Any, cone: Mapping[str, Any]) -> Dataset:
     An array that needs no padding is not copied.
     """
     product = Product.from_scs(cone)
-    rows, m, dtype = _read(X, product)
+    rows, m, dtype = read_product(X, product)
     placing = Placing(product, product.block_rows(m, dtype.itemsize))
     n, block_rows = placing.n, placing.block_rows
     blocks = range(-(-n // block_rows))
@@ -135,7 +135,7 @@ def from_scs(X: Any, cone: Mapping[str, Any]) -> Dataset:
     )
 
 
-def _read(X: Any, product: Product) -> tuple[Rows, int, np.dtype[Any]]:
+def read_product(X: Any, product: Product) -> tuple[Rows, int, np.dtype[Any]]:
     """Rows of a product, their width and type. Raises BadInputError when the numbers do not add up."""
     source: Any = X.tocsr() if hasattr(X, "tocsr") else X
     if not hasattr(source, "dtype"):

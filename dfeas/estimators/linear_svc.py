@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -14,18 +15,23 @@ from sklearn.utils.validation import _check_sample_weight
 from dfeas.estimators.classifier import LinearClassifier, value_errors
 from dfeas.estimators.collections import Floats, values_of
 from dfeas.soft_margin import soft_margin
+from dfeas.soft_margin_classes import soft_margin_classes
 from dfeas.soft_margin_result import SoftMarginResult
 
 
 class SoftMarginClassifier(LinearClassifier):
     """What ``LinearSVC`` and ``LinearSVCCV`` share."""
 
-    def _fitted(self, X: Any, labels: NDArray[Any], **options: Any) -> SoftMarginResult:
-        """One problem of two classes. Raises ValueError for what dfeas cannot take; warns when the gap is not reached."""
+    def _fitted(self, X: Any, index: NDArray[np.int64], starts: Any = None, **options: Any) -> list[SoftMarginResult]:
+        """All problems of two classes, on the same reads; ``starts`` (problems, m) are hyperplanes to begin from.
+
+        Raises ValueError for what dfeas cannot take; warns when a gap is not reached.
+        """
         with value_errors():
-            found = soft_margin(
+            found = self._fit(
                 X,
-                labels,
+                index,
+                starts,
                 loss=self.loss,
                 gap=self.tol,
                 intercept=self.fit_intercept,
@@ -33,11 +39,19 @@ class SoftMarginClassifier(LinearClassifier):
                 max_passes=self.max_passes,
                 time_limit=self.time_limit,
                 progress=self.verbose,
+                callback=self.callback,
                 **options,
             )
-        if not found.success:
-            warnings.warn(f"{type(self).__name__}: {found.message}", ConvergenceWarning, stacklevel=3)
+        short = [result for result in found if not result.success]
+        if short:
+            warnings.warn(f"{type(self).__name__}: {short[0].message}", ConvergenceWarning, stacklevel=3)
         return found
+
+    def _fit(self, X: Any, index: NDArray[np.int64], starts: Any, **options: Any) -> list[SoftMarginResult]:
+        if len(self.classes_) == 2:
+            start = None if starts is None else starts[0]
+            return [soft_margin(X, self._problems(index)[0], start=start, **options)]
+        return list(soft_margin_classes(X, index, start=starts, **options).results.values())
 
     def _taken(self, results: list[SoftMarginResult], fit: int = 0) -> Self:
         """Take the results of all problems, and of each the fit at this place."""
@@ -73,6 +87,7 @@ class LinearSVC(SoftMarginClassifier):
     warm_start : begin from the last ``coef_``.
     memory, max_passes, time_limit : as for ``dfeas.soft_margin``.
     verbose : show progress on stderr.
+    callback : called with the record of each read, as that of ``dfeas.soft_margin``: it may end the fit.
 
     Attributes
     ----------
@@ -93,6 +108,7 @@ class LinearSVC(SoftMarginClassifier):
         max_passes: int | None = None,
         time_limit: float | None = None,
         verbose: bool = False,
+        callback: Callable[[Any], object] | None = None,
     ) -> None:
         self.C = C
         self.loss = loss
@@ -104,24 +120,23 @@ class LinearSVC(SoftMarginClassifier):
         self.max_passes = max_passes
         self.time_limit = time_limit
         self.verbose = verbose
+        self.callback = callback
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,); weights (n,) multiply losses."""
         starts = self._starts()
         points, index = self._labelled(X, y)
-        weight, problems = self._point_weights(index, sample_weight), self._problems(index)
-        width = self.n_features_in_ + bool(self.fit_intercept)
-        known = len(starts) == len(problems) and starts[0].shape == (width,)
-        return self._taken(
-            [
-                self._fitted(points, labels, C=self.C, weights=weight, start=start)
-                for labels, start in zip(problems, starts if known else [None] * len(problems), strict=True)
-            ]
-        )
+        weight, shape = self._point_weights(index, sample_weight), (len(self._positive), self._width)
+        known = starts is not None and starts.shape == shape
+        return self._taken(self._fitted(points, index, starts if known else None, C=self.C, weights=weight))
 
-    def _starts(self) -> list[Floats]:
+    @property
+    def _width(self) -> int:
+        """Of a hyperplane."""
+        return int(self.n_features_in_) + bool(self.fit_intercept)
+
+    def _starts(self) -> Floats | None:
         """The hyperplanes of the last fit, if this one goes on from there."""
         if not (self.warm_start and hasattr(self, "coef_")):
-            return []
-        both = np.hstack([self.coef_, self.intercept_[:, None]]) if self.fit_intercept else self.coef_
-        return list(both)
+            return None
+        return np.hstack([self.coef_, self.intercept_[:, None]]) if self.fit_intercept else np.asarray(self.coef_)

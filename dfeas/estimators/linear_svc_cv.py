@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -39,6 +39,7 @@ class LinearSVCCV(SoftMarginClassifier):
         max_passes: int | None = None,
         time_limit: float | None = None,
         verbose: bool = False,
+        callback: Callable[[Any], object] | None = None,
     ) -> None:
         self.Cs = Cs
         self.folds = folds
@@ -51,13 +52,13 @@ class LinearSVCCV(SoftMarginClassifier):
         self.max_passes = max_passes
         self.time_limit = time_limit
         self.verbose = verbose
+        self.callback = callback
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose C, and fit with it to points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,)."""
         points, index = self._labelled(X, y)
         weight, folds = self._point_weights(index, sample_weight), min(self.folds, len(index))
-        options = {"C": list(self.Cs), "folds": folds, "weights": weight, "seed": self.seed}
-        results = [self._fitted(points, labels, **options) for labels in self._problems(index)]
+        results = self._fitted(points, index, C=list(self.Cs), folds=folds, weights=weight, seed=self.seed)
         self.errors_ = np.mean([[entry.error for entry in found.validation] for found in results], axis=0)
         chosen = int(np.argmin(self.errors_))
         self.C_ = results[0].validation[chosen].C

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +25,7 @@ class Separator(LinearClassifier):
     eps, method, margin_tolerance, memory, max_passes, time_limit : as for ``dfeas.solve``.
     fit_intercept : any hyperplane, not only those through the origin.
     verbose : show progress on stderr.
+    callback : called with the record of each read, as that of ``dfeas.solve``: it may end the fit.
 
     Attributes
     ----------
@@ -44,6 +46,7 @@ class Separator(LinearClassifier):
         max_passes: int | None = None,
         time_limit: float | None = None,
         verbose: bool = False,
+        callback: Callable[[Any], object] | None = None,
     ) -> None:
         self.eps = eps
         self.method = method
@@ -53,6 +56,7 @@ class Separator(LinearClassifier):
         self.max_passes = max_passes
         self.time_limit = time_limit
         self.verbose = verbose
+        self.callback = callback
 
     def fit(self, X: Any, y: Any) -> Self:
         """Decide for points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,)."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from dfeas.class_prediction import ClassPrediction
+from dfeas.cone_prediction import ConePrediction
 from dfeas.kind import Kind
 from dfeas.predicting import Prediction
 from dfeas.rechecking import Recheck
@@ -49,17 +50,24 @@ def show_recheck(found: Recheck, out: Path | None, as_json: bool) -> None:
         click.echo(f"{name + ': ' if name else ''}{result.verdict} holds (proof: {result.proof}): {result.message}")
     for name, points in found.refuted.items():
         which = f"class {name}: " if name else ""
-        click.echo(f"{which}no longer separated: point {', '.join(map(str, points))} on the wrong side; solve again")
-    click.echo(f"read         {found.reads:.3g} of the data, for {found.new_points} new points")
+        click.echo(f"{which}no longer separated: {found.named} {', '.join(map(str, points))} on the wrong side; solve again")
+    rows = "points" if found.named == "point" else "rows"
+    click.echo(f"read         {found.reads:.3g} of the data, for {found.new_points} new {rows}")
     if out is not None:
         click.echo(f"results      {out if found.holds else 'none written'}")
 
 
-def show_prediction(found: Prediction | ClassPrediction, out: Path, as_json: bool) -> None:
-    """How many points are of which class, and how that compares with their labels."""
+def show_prediction(found: Prediction | ClassPrediction | ConePrediction, out: Path, as_json: bool) -> None:
+    """How many points are of which class, and how that compares with their labels; of cones, how many hold A*y."""
     values = found.to_json()
     if as_json:
         click.echo(json.dumps(values))
+        return
+    if isinstance(found, ConePrediction):
+        count = len(found.least)
+        click.echo(f"cones        {count - found.outside} of {count} have A*y in their interior")
+        click.echo(f"critical     {', '.join(map(str, found.critical))}")
+        click.echo(f"eigenvalues  {out}")
         return
     click.echo("predicted    " + ", ".join(f"{count} are {name}" for name, count in values["predicted"].items()))
     classes = isinstance(found, ClassPrediction)

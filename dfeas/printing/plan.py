@@ -16,7 +16,8 @@ def show_plan(data: str, found: Plan, as_json: bool) -> None:
         click.echo(json.dumps(found.to_json()))
         return
     classes = f"; {found.classes} classes, each against the rest, on the same reads" if found.classes > 1 else ""
-    click.echo(f"{data}: {found.n} points of {found.m} features, {found.bytes / 1e9:.3g} GB{classes}")
+    what = f"rows of cones ({found.cones})" if found.cones else "points"
+    click.echo(f"{data}: {found.n} {what} of {found.m} features, {found.bytes / 1e9:.3g} GB{classes}")
     first, later = found.first_seconds, found.later_seconds
     click.echo(
         f"a pass takes {_time(first)} ({found.bytes / first / 1e9:.2g} GB/s), a later one {_time(later)} "
@@ -33,9 +34,12 @@ def show_plan(data: str, found: Plan, as_json: bool) -> None:
     for e in found.estimates:
         remark = "; ".join(text for text in ("this is auto" if e.auto else "", e.remark) if text)
         memory = f"{e.memory_bytes / 1e9:.2f} GB"
-        lines.append([e.method, memory, f"{e.passes:.4g}", f"{e.most_passes:.3g}", _time(e.seconds), remark])
+        lines.append([e.method, memory, f"{e.passes:.4g}", _most(e.most_passes), _time(e.seconds), remark])
     click.echo("\n".join(aligned(lines, 1)))
     click.echo("")
+    if found.margin is None:
+        click.echo("passes and time as a relative gap of 1e-3 usually takes them; no theorem bounds them")
+        return
     what = "products (of a working set: passes)" if found.kernel else "passes"
     click.echo(
         f"{what} and time as they usually are, without the check; at most: by theorem, for a margin or |Ax| of {found.margin:g}"
@@ -50,6 +54,11 @@ def _show_products(found: Plan) -> None:
         f"{found.kernel}: a product with the Gram matrix evaluates {values:.3g} values, {_time(values * found.value_seconds)}, "
         f"and reads {read} from storage; the matrix, which is never stored, has {8 * found.n**2 / 1e9:.3g} GB"
     )
+
+
+def _most(passes: float | None) -> str:
+    """A bound, where a theorem has one."""
+    return "-" if passes is None else f"{passes:.3g}"
 
 
 def _time(seconds: float) -> str:

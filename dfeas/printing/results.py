@@ -48,6 +48,9 @@ def show_soft_margin(found: SoftMarginResult, out: Path, as_json: bool) -> None:
     click.echo(f"margin       {found.margin:.6g}, {found.support} points at it or beyond it, C = {found.C:g}, {found.loss}")
     if found.error is not None:
         click.echo(f"error        {100 * found.error:.4g} % of all points are on the wrong side")
+    if found.dual is not None:
+        click.echo(f"dual         {found.dual.support} variables above 0, worth {found.dual.value:.9g}: {found.dual.path}")
+        click.echo(f"             y is their combination of the points up to {found.dual.residual:.3g}")
     for entry in found.validation:
         mark = "  chosen" if entry.C == found.C else ""
         click.echo(f"validation   C = {entry.C:g}: {100 * entry.error:.4g} % +- {100 * entry.deviation:.2g} %{mark}")

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dfeas.errors import CorruptDataError, UsageError
 from dfeas.report.runs import find_runs, load_values
+from dfeas.result import RESULT, SOFT_MARGIN, load_result
 from dfeas.table import aligned
 
 COLUMNS = (
@@ -44,14 +46,53 @@ KEYS = (
 )
 """What is compared, by the keys of ``result.json``."""
 
+SOFT_KEYS = (
+    *("method", "loss", "stopped"),
+    *("C", "objective", "lower", "gap", "support", "error", "passes", "reads", "seconds"),
+    "fingerprint",
+)
+"""What is compared of soft margins."""
+
+SOFT_COLUMNS = (
+    *("run", "method", "loss", "stopped"),
+    *("C", "objective", "at least", "gap", "support", "error", "passes", "reads", "seconds"),
+)
+"""Headings of their table."""
+
+WORDS_OF_SOFT = 4
+"""How many of these are words."""
+
 
 def compare(runs: Sequence[str | Path]) -> list[dict[str, Any]]:
     """One dict a run: ``run`` (its name), ``folder`` and keys of its ``result.json``, in the order given.
 
-    A folder that holds runs stands for all of them. Raises BadInputError where there is no finished run, CorruptDataError
-    for a damaged one.
+    A folder that holds runs stands for all of them. Of soft margins the keys are theirs. Raises BadInputError where there is no
+    finished run, CorruptDataError for a damaged one, UsageError for soft margins among others.
     """
-    return [row(name, folder, load_values(folder)) for name, folder in find_runs(runs).items()]
+    found = find_runs(runs)
+    if all_soft(found):
+        return [soft_row(name, folder, load_result(folder, soft=True)) for name, folder in found.items()]
+    return [row(name, folder, load_values(folder)) for name, folder in found.items()]
+
+
+def all_soft(folders: Mapping[str, Path]) -> bool:
+    """Whether all runs are soft margins. Raises UsageError when only some are."""
+    kinds = {name: load_result(folder, soft=True).get("kind") == SOFT_MARGIN for name, folder in folders.items()}
+    if len(set(kinds.values())) > 1:
+        name = next(name for name, soft in kinds.items() if soft)
+        raise UsageError(f"{name} is a soft margin, and others are not: they have nothing to compare; name one kind of runs")
+    return all(kinds.values())
+
+
+def soft_row(name: str, folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+    """What is compared of a soft margin. Raises CorruptDataError when keys are missing or of another type."""
+    numbers = [values.get(key) for key in SOFT_KEYS[WORDS_OF_SOFT - 1 : -1]]
+    if not (
+        all(isinstance(number, int | float | None) for number in numbers)
+        and all(isinstance(values.get(key), str) for key in ("method", "loss", "stopped"))
+    ):
+        raise CorruptDataError(f"{folder / RESULT}: not a readable result: keys are missing or of another type")
+    return {"run": name, "folder": str(folder), **{key: values[key] for key in SOFT_KEYS}}
 
 
 def row(name: str, folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,7 +101,11 @@ def row(name: str, folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def cells(row: Mapping[str, Any]) -> list[str]:
-    """The texts of a row under ``COLUMNS``."""
+    """The texts of a row under ``COLUMNS``, of a soft margin under ``SOFT_COLUMNS``."""
+    if "objective" in row:
+        numbers = [row[key] for key in SOFT_KEYS[WORDS_OF_SOFT - 1 : -1]]
+        words = [str(row[key]) for key in ("run", *SOFT_KEYS[: WORDS_OF_SOFT - 1])]
+        return [*words, *("-" if number is None else f"{number:.6g}" for number in numbers)]
     return [
         *(str(row[key]) for key in ("run", "method", "verdict", "stopped", "proof")),
         f"{row['passes']:.4g}",
@@ -75,7 +120,13 @@ def cells(row: Mapping[str, Any]) -> list[str]:
 
 def table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Aligned lines, the headings first: words to the left, numbers to the right."""
-    return aligned([COLUMNS, *(cells(row) for row in rows)], WORDS)
+    columns, words = headings(rows)
+    return aligned([columns, *(cells(row) for row in rows)], words)
+
+
+def headings(rows: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, ...], int]:
+    """The headings of a table, and how many of them are words."""
+    return (SOFT_COLUMNS, WORDS_OF_SOFT) if "objective" in rows[0] else (COLUMNS, WORDS)
 
 
 def warning(rows: Sequence[Mapping[str, Any]]) -> str:

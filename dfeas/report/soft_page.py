@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from dfeas.errors import CorruptDataError
+from dfeas.report.compare import SOFT_COLUMNS, cells, soft_row, warning
 from dfeas.report.document import document
 from dfeas.report.drawing import data_uri, style
 from dfeas.report.markup import Html, element
 from dfeas.report.runs import read_trace
 from dfeas.report.section import log, picture, place
 from dfeas.report.soft_path import ends_figure, path_figure
-from dfeas.result import RESULT, TRACE
+from dfeas.result import RESULT, TRACE, load_result
 from dfeas.termination import STOPPED
 
 _FIT = ("C", "fold", "objective", "lower", "gap", "support", "error")
 
 
-def soft_page(folder: Path, values: dict[str, Any]) -> str:
-    """The whole page, from the keys of its result. Raises CorruptDataError when keys or passes are missing or damaged."""
+def soft_page(folders: Mapping[str, Path]) -> str:
+    """The whole page: a table when there are several, then each run. Raises CorruptDataError for one that is damaged."""
+    runs = {name: (folder, load_result(folder, soft=True)) for name, folder in folders.items()}
+    sections = [element("section", *_parts(folder, values)) for folder, values in runs.values()]
+    if len(runs) == 1:
+        return document(f"{next(iter(runs))}: soft margin", *sections)
+    rows = [soft_row(name, folder, values) for name, (folder, values) in runs.items()]
+    differ = warning(rows)
+    lines = [[element("th", text) for text in SOFT_COLUMNS], *([element("td", text) for text in cells(row)] for row in rows)]
+    head = element(
+        "section",
+        element("h2", "Comparison"),
+        *([element("p", f"Beware: {differ}.", class_="warning")] if differ else []),
+        element("div", element("table", *(element("tr", *line) for line in lines)), class_="wide"),
+    )
+    return document(f"{len(runs)} soft margins", head, *sections)
+
+
+def _parts(folder: Path, values: dict[str, Any]) -> list[Html]:
+    """What there is to say of a run, from the keys of its result."""
     passes, notes = read_trace(folder / TRACE, _told)
     try:
         with style():
@@ -28,7 +48,7 @@ def soft_page(folder: Path, values: dict[str, Any]) -> str:
             ]
             if len({fit["C"] for fit in values["fits"]}) > 1:
                 figures.append(picture(data_uri(path_figure(values)), "Path", "Errors and support points against C"))
-        parts = [
+        return [
             _headline(folder, values),
             element("h3", "Key figures"),
             _facts(folder, values),
@@ -40,7 +60,6 @@ def soft_page(folder: Path, values: dict[str, Any]) -> str:
         ]
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise CorruptDataError(f"{folder / RESULT}: not a readable result: {error}") from None
-    return document(f"{folder.resolve().name}: soft margin", element("section", *parts))
 
 
 def _told(event: dict[str, Any]) -> dict[str, Any]:

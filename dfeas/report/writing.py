@@ -8,9 +8,9 @@ from pathlib import Path
 
 from dfeas.errors import UsageError
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes
+from dfeas.report.compare import all_soft
 from dfeas.report.margins import NOT_READ, Margins, margins
 from dfeas.report.runs import find_runs, load_run
-from dfeas.result import SOFT_MARGIN, load_result
 from dfeas.store.placing import placed
 
 _TAG = b'<meta name="generator" content="dfeas report">'
@@ -24,7 +24,8 @@ def report(
 
     Parameters
     ----------
-    runs : folders of runs; one that holds runs in its direct subfolders stands for all of them. That of a soft margin alone.
+    runs : folders of runs; one that holds runs in its direct subfolders stands for all of them. Soft margins are not reported
+        with others.
     out : the page; by default ``report.html`` in the folder, when a single one is given. A page of ours is replaced.
     memory : budget in bytes for reading the data.
     data : whether to read the data once for the distances of the points from the final hyperplane.
@@ -39,13 +40,10 @@ def report(
         raise UsageError("dfeas report needs matplotlib: pip install 'dfeas[report]'")
     budget = parse_bytes(memory)
     folders = find_runs(runs)
-    if len(folders) == 1:
-        (folder,) = folders.values()
-        values = load_result(folder, soft=True)
-        if values.get("kind") == SOFT_MARGIN:
-            from dfeas.report.soft_page import soft_page
+    if all_soft(folders):
+        from dfeas.report.soft_page import soft_page
 
-            return _written(_target(runs, out), soft_page(folder, values))
+        return _written(_target(runs, out), soft_page(folders))
     found = [load_run(name, folder) for name, folder in folders.items()]
     target = _target(runs, out)
     distances: dict[str, Margins | str] = margins(found, budget) if data else {run.name: NOT_READ for run in found}

@@ -53,37 +53,48 @@ def append(
     path = Path(data)
     if not looks_like_dataset(path):
         raise BadInputError(f"{path}: not a dfeas dataset; points are appended to what dfeas ingest wrote")
-    with _locked(path):
+    with locked(path):
         finish(path)
-        opened = open_source(Source(str(path), direct=False))
+        opened = open_source(Source(str(path), direct=False, cones=True))
         assert opened.header is not None, "a dataset has a header"
         if src is None:
             return opened.header
-        shutil.rmtree(path / PART, ignore_errors=True)
-        (path / PART).mkdir()
-        try:
+        if opened.cones is not None:
+            raise UsageError(f"{path}: a dataset of cones; say with --cones what the rows of SRC are, as l:3,q:5x10,s:6")
+        with growing(path) as part:
             stored = _stored_as(src, options, opened.entries is not None)
             more: dict[str, Any] = {"classes": opened.header.classes, "block_rows": opened.block_rows, "sparse": stored}
-            new = ingest(src, path / PART / "new", progress=progress, note=note, **more, **options)
+            new = ingest(src, part / "new", progress=progress, note=note, **more, **options)
             if new.m != opened.m:
                 raise BadInputError(f"new points of {new.m} features, {path} has {opened.m}")
-            header = _staged(path, opened, opened.header, open_source(Source(str(path / PART / "new"))))
-        except BaseException:
-            shutil.rmtree(path / PART, ignore_errors=True)
-            raise
-        move(path / PART / "stage", path / APPENDED)
-        sync(path)
-        finish(path)
+            header = _staged(path, opened, opened.header, open_source(Source(str(part / "new"))))
     return header
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
+    """Nobody else writes to a dataset. Raises UsageError when another process does."""
     lock = reclaim(path)
     try:
         yield
     finally:
         release(path, lock)
+
+
+@contextmanager
+def growing(path: Path) -> Iterator[Path]:
+    """DATA/append.part, in which the body lays out ``stage``: that is moved into its place then. Where it raises all goes."""
+    part = path / PART
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir()
+    try:
+        yield part
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    move(part / "stage", path / APPENDED)
+    sync(path)
+    finish(path)
 
 
 def finish(path: Path) -> None:

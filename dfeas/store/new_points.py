@@ -34,7 +34,7 @@ def blocks_of(tail: Labelled, new: Dataset, rows: int, dtype: np.dtype[Any]) -> 
     points, label = tail
     for block in new.read_blocks(range(new.blocks), Cost()):
         alike = block.points if is_dense(points) or not is_dense(block.points) else _sparse(block.points)
-        points = stacked([points, _exact(alike, dtype, block.start)])
+        points = stacked([points, exact(alike, dtype, block.start)])
         label = np.concatenate([label, block.label.astype(label.dtype)])
         while len(label) >= rows:
             yield _rows(points, slice(0, rows)), label[:rows]
@@ -51,7 +51,7 @@ def _sparse(points: NDArray[Any]) -> Points:
     return csr.tidied(scipy.sparse.csr_array(points))
 
 
-def _exact(points: Points, dtype: np.dtype[Any], start: int) -> Points:
+def exact(points: Points, dtype: np.dtype[Any], start: int) -> Points:
     """In another type. Raises BadInputError with the first entry that it does not hold, in points from ``start`` on."""
     stored = points if is_dense(points) else points.data
     with np.errstate(over="ignore"):

@@ -70,7 +70,7 @@ def _require_plain(source: Source) -> None:
     """Raise UsageError when something is asked of a dataset of cones that has a meaning for points only."""
     if not source.cones:
         raise UsageError(
-            f"{source.path}: a dataset of cones; solve, resume, verify, race, status and info work on it, this does not"
+            f"{source.path}: a dataset of cones; solve, race, resume, plan, verify, predict and info work on it, this does not"
         )
     asked = source.labels, source.positive, source.point, source.transform
     if source.intercept or any(each is not None for each in asked):

@@ -18,7 +18,6 @@ passes."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,12 +30,10 @@ from dfeas.passes.counted import Counted
 from dfeas.passes.hinge import Hinge, HingeAnswer
 from dfeas.svm.band import Band, BandSolution
 from dfeas.svm.bands import minimise_alike
-from dfeas.svm.memory import capacity
+from dfeas.svm.dual import Dual
+from dfeas.svm.memory import capacity, wanted
 from dfeas.svm.problem import STILL, TRIALS, Best, Progress, error_of, looks, sample_costs, sample_of
 from dfeas.svm.rows import Rows
-
-FEW = 20_000
-"""Up to so many points, all are kept."""
 
 LONGER = 8.0
 """Factor of the part of the way after a step that was not too long."""
@@ -61,6 +58,7 @@ class HingeState:
     multiplier: Floats  # (r, k) theirs
     steps: int
     still: int  # passes since the widest gap became narrower
+    duals: tuple[Dual, ...]  # (k) whose values are the lower ends
 
 
 @dataclass(frozen=True)
@@ -78,8 +76,8 @@ class HingeMargin:
         """Nothing is known."""
         k = len(self.counted.C)
         cap = min(facts.n, self.cap or wanted(facts), capacity(facts, k))
-        best = Best.nothing(facts.m, k)
-        return HingeState(facts, cap, self.start, best, np.ones(k), np.empty(0, np.int64), np.empty((0, k)), 0, 0)
+        best, none = Best.nothing(facts.m, k), np.empty(0, np.int64)
+        return HingeState(facts, cap, self.start, best, np.ones(k), none, np.empty((0, k)), 0, 0, (Dual.nothing(False),) * k)
 
     def ask(self, state: HingeState) -> Partial | Hinge:
         """A sample; or f, and the points near the margin."""
@@ -101,10 +99,12 @@ class HingeMargin:
         error = error_of(answer.wrong, answer.tested)
         best = before.seen(seen.problem, seen.Y, objective, answer.support, error)
         following, lower, reach, steps = best.Y.copy(), best.lower.copy(), state.reach.copy(), state.steps
-        multiplier = self._known(state, answer.columns.index)[0]
+        multiplier, duals = self._known(state, answer.columns.index)[0], list(state.duals)
         for i, found in self._models(state, answer, best).items():
             multiplier[:, i], steps = found.multiplier, steps + found.steps
-            lower[i] = max(lower[i], found.lower + float(answer.total[i]))
+            told = found.lower + float(answer.total[i])
+            if told > lower[i]:
+                lower[i], duals[i] = told, Dual.of_model(asked[:, i], answer.columns.index, found.multiplier)
             if (asked[:, i] == best.Y[:, i]).all():
                 following[:, i] += reach[i] * (found.w - asked[:, i])
                 reach[i] = min(1.0, LONGER * reach[i])
@@ -128,6 +128,7 @@ class HingeMargin:
             multiplier=multiplier,
             steps=steps,
             still=0 if narrower else state.still + 1,
+            duals=tuple(duals),
         )
 
     def _models(self, state: HingeState, answer: HingeAnswer, best: Best) -> dict[int, BandSolution]:
@@ -185,9 +186,4 @@ class HingeMargin:
     def evidence(self, state: HingeState) -> Progress:
         """Both ends of all minima."""
         why = "float64 tells the minimum no better" if state.still >= STILL else ""
-        return Progress(state.best, state.steps, len(state.index), why)
-
-
-def wanted(facts: Facts) -> int:
-    """About 2 (n^2 m)^(1/3) points: the w of a sample of half as many is so near that those on the wrong side are kept."""
-    return max(FEW, round(2 * math.cbrt(facts.n**2 * facts.m)))
+        return Progress(state.best, state.steps, len(state.index), why, state.duals)

@@ -18,6 +18,7 @@ from dfeas.methods import Facts
 from dfeas.passes import Columns, Partial, Question, sample
 from dfeas.passes.block import Floats, Indices
 from dfeas.passes.counted import Counted
+from dfeas.svm.dual import Dual
 
 FROM_EACH = 16
 """Blocks of a sample, at least, where there are many: neighbours are often alike."""
@@ -87,6 +88,7 @@ class Progress:
     steps: int  # of Newton, or updates
     kept: int  # points in memory
     stalled: str = ""  # why no further pass can help, if so
+    duals: tuple[Dual, ...] = ()  # of all problems, their values the lower ends; none where they are not known
 
 
 class SoftMargin(Protocol):
@@ -95,6 +97,10 @@ class SoftMargin(Protocol):
     @property
     def name(self) -> str:
         """As users call it."""
+
+    @property
+    def counted(self) -> Counted:
+        """The costs of all problems."""
 
     def init(self, facts: Facts) -> Any:
         """State before the first pass."""

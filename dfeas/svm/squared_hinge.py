@@ -25,15 +25,13 @@ from dfeas.passes.block import Floats
 from dfeas.passes.counted import Counted
 from dfeas.passes.squared_hinge import SquaredHinge, SquaredHingeAnswer
 from dfeas.svm.band import positive_solve
-from dfeas.svm.memory import capacity
+from dfeas.svm.dual import Dual
+from dfeas.svm.memory import MATRICES, SAMPLE, capacity
 from dfeas.svm.problem import STILL, TRIALS, Best, Progress, error_of, looks, sample_costs, sample_of
 from dfeas.svm.rows import Rows
 
 DIRECT = 4000
 """Features up to which the curvature is read as a matrix, memory allowing."""
-
-SAMPLE = 20_000
-"""Points of the sample, at most."""
 
 PRODUCTS = 30
 """Reads of conjugate gradients for one step."""
@@ -86,6 +84,7 @@ class SquaredHingeState:
     conjugate: Conjugate | None  # steps from the best w that are being found
     steps: int
     still: int  # passes since a gap became narrower
+    duals: tuple[Dual, ...]  # (k) whose values are the lower ends
 
 
 @dataclass(frozen=True)
@@ -102,11 +101,11 @@ class SquaredHingeMargin:
     def init(self, facts: Facts) -> SquaredHingeState:
         """Nothing is known."""
         k = len(self.counted.C)
-        return SquaredHingeState(facts, self.start, Best.nothing(facts.m, k), np.ones(k), None, 0, 0)
+        return SquaredHingeState(facts, self.start, Best.nothing(facts.m, k), np.ones(k), None, 0, 0, (Dual.nothing(True),) * k)
 
     def _matrix(self, facts: Facts) -> bool:
         """Whether memory holds the curvature of all problems, in a few partials."""
-        return facts.m <= self.direct and 8 * 8 * facts.m**2 * len(self.counted.C) <= facts.memory
+        return facts.m <= self.direct and 8 * MATRICES * facts.m**2 * len(self.counted.C) <= facts.memory
 
     def ask(self, state: SquaredHingeState) -> Partial | SquaredHinge:
         """A sample; a product with the curvature; or f with gradient and curvature."""
@@ -134,6 +133,8 @@ class SquaredHingeMargin:
         gradient = asked - 2 * answer.pull.T
         # sum c (2 z - z^2) - |2 pull|^2 / 2, which is f - |grad|^2 / 2
         lower = 2 * answer.total - answer.loss[:k] - 2 * (answer.pull**2).sum(axis=1)
+        higher = lower > best.lower
+        duals = tuple(Dual.of_scores(asked[:, i]) if higher[i] else state.duals[i] for i in range(k))
         best = best.raised(lower)
         following, short, conjugate = best.Y.copy(), np.ones(k), None
         there = (asked == best.Y).all(axis=0)
@@ -152,7 +153,7 @@ class SquaredHingeMargin:
         narrower = (best.gap < 0.99 * before.gap).any() or (best.objective < (1 - 1e-4) * before.objective).any()
         still = 0 if narrower else state.still + 1
         steps = state.steps + (conjugate is None)
-        return replace(state, asked=following, best=best, short=short, conjugate=conjugate, steps=steps, still=still)
+        return SquaredHingeState(state.facts, following, best, short, conjugate, steps, still, duals)
 
     def _sampled(self, state: SquaredHingeState, columns: Columns) -> SquaredHingeState:
         """The minima for the sample, by the same steps in memory; one for each C."""
@@ -168,7 +169,7 @@ class SquaredHingeMargin:
     def evidence(self, state: SquaredHingeState) -> Progress:
         """Both ends of all minima."""
         why = "float64 tells the minimum no better" if state.still >= STILL else ""
-        return Progress(state.best, state.steps, 0, why)
+        return Progress(state.best, state.steps, 0, why, state.duals)
 
 
 def newton(rows: Rows, cost: Floats, w: Floats, most: int = 30) -> tuple[Floats, int]:

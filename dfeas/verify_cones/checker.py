@@ -41,7 +41,7 @@ def check(engine: Maps, dataset: Dataset, certificate: Certificate) -> Check:
 
     Raises CheckFailedError when it does not prove what it claims, CorruptDataError when the data is not what it was made for.
     """
-    _check_shape(certificate, dataset)
+    require_evidence(certificate, dataset)
     nodes: list[tuple[int, int, Found]] = []
     for node in (node for part in engine.map(check_range, certificate) for node in part):
         joined(nodes, node)
@@ -52,7 +52,8 @@ def check(engine: Maps, dataset: Dataset, certificate: Certificate) -> Check:
     return _separator(found, dataset) if certificate.kind == "separator" else _weights(found, dataset)
 
 
-def _check_shape(certificate: Certificate, dataset: Dataset) -> None:
+def require_evidence(certificate: Certificate, dataset: Dataset) -> None:
+    """Raise CheckFailedError when a certificate can be none about the dataset; cones are not looked at."""
     if certificate.view != dataset.view or certificate.kernel:
         raise CheckFailedError(f"{dataset.where}: the certificate sees the data otherwise, or with a kernel")
     if certificate.kind == "separator":

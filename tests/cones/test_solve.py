@@ -14,12 +14,16 @@ from click.testing import CliRunner
 
 import dfeas
 from dfeas.cli import commands
+from dfeas.cones.appending import append_cones
 from dfeas.cones.engine import ConeEngine
 from dfeas.cones.files import ingest_cones
 from dfeas.cones.instances import ConeInstance, generate_cones
+from dfeas.cones.product import Placing, Product
+from dfeas.cones.writing import block_of, write
 from dfeas.engine import LocalEngine
 from dfeas.engine.cluster import DaskEngine
 from dfeas.methods import Facts
+from dfeas.passes import Softmin
 from dfeas.store import Source, open_source
 from dfeas.verify_cones import check
 from tests.cones.plain import cones_of, element, matrix, problem, scaled, spectrum, unit
@@ -92,6 +96,35 @@ def test_theorems_hold_with_the_rank_in_place_of_the_points() -> None:
                     assert margin is None or t <= 1 + 1 / best.margin_lower**2
 
 
+@pytest.mark.parametrize("margin", [0.05, 1e-5])
+def test_hard_kinds_are_what_they_are_called(margin: float, tmp_path: Path) -> None:
+    """Averages do not separate, the margin is the known one, and a conflict has a corner in every part of the data."""
+    sizes: dict[str, Any] = {"m": 8, "cones": "l:40,q:4x300,s:3x200", "margin": margin, "block_rows": 100}
+    instance = ConeInstance("cones-boundary", **sizes)
+    generate_cones(instance, tmp_path / "data")
+    dataset = open_source(Source(str(tmp_path / "data"), cones=True))
+    engine = ConeEngine(LocalEngine(dataset, 1))
+    at_zero = engine.run(Softmin(np.zeros((8, 1)), np.ones(1)))
+    averaged, planted = (
+        engine.run(Softmin(y / np.linalg.norm(y), np.zeros(1))).low[0] for y in (at_zero.mean, instance.planted()[:, None])
+    )
+    assert averaged < -0.1
+    assert planted == pytest.approx(margin, rel=1e-4)
+    result = dfeas.solve(tmp_path / "data", margin_tolerance=1e-2)
+    assert result.verdict == "feasible"
+    assert 0.99 * margin <= result.margin_lower <= margin * (1 + 1e-4) <= result.margin_upper * (1 + 2e-4)
+    instance = ConeInstance("cones-scattered", **sizes)
+    header = generate_cones(instance, tmp_path / "conflict")
+    result = dfeas.solve(tmp_path / "conflict", eps=1e-3 * margin)
+    assert result.verdict == "eps-infeasible"
+    x = np.zeros(header.n)
+    x[result.support] = result.weights
+    blocks = np.arange(header.n) // 100
+    heavy = {int(blocks[row]) for row in np.flatnonzero(x > 1e-3)}
+    assert len(heavy) >= 8
+    np.testing.assert_allclose(instance.corners.sum(axis=0), -0.25 * margin * instance.planted(), atol=1e-14)
+
+
 @pytest.mark.parametrize("margin", [0.05, 1e-6])
 def test_the_working_set_finds_the_known_margin_of_many_blocks(margin: float, tmp_path: Path) -> None:
     instance = ConeInstance("cones", 8, "l:40,q:4x300,s:3x200", margin, block_rows=100)
@@ -162,6 +195,93 @@ def test_the_papers_choices_for_a_single_cone_agree() -> None:
 def test_an_extreme_point_whose_image_is_zero_ends_it(name: str) -> None:
     result = dfeas.solve(dfeas.from_scs(np.ones((2, 1)), {"q": [2]}), method=name)
     assert (result.verdict, result.proof) == ("eps-infeasible", "rigorous")
+
+
+def test_predict_names_the_cones_that_are_critical(tmp_path: Path) -> None:
+    generate_cones(ConeInstance("cones", 6, "l:30,q:5x40,s:3x30", 0.02, block_rows=60), tmp_path / "data")
+    result = dfeas.solve(tmp_path / "data", out=tmp_path / "run")
+    found = dfeas.predict(tmp_path / "run", tmp_path / "data", out=tmp_path / "least.npy")
+    assert found.least.min() == pytest.approx(result.margin_lower, rel=1e-9)
+    assert f"critical: {found.critical[0].kind}" in result.message
+    assert f"at row {found.critical[0].row})" in result.message
+    np.testing.assert_array_equal(np.load(tmp_path / "least.npy"), found.least)
+    X, cone = problem(np.random.default_rng(3), CONE, 6, None), CONE
+    found = dfeas.predict(tmp_path / "run", dfeas.from_scs(X, cone))
+    A, y = scaled(X, cone), result.y / np.linalg.norm(result.y)
+    plain = [(spectrum(kind, size, A[rows] @ y)[0].min(), rows.start) for kind, size, rows in cones_of(cone)]
+    np.testing.assert_allclose(found.least, [value for value, _ in plain], atol=1e-12)
+    assert found.outside == sum(value <= 0 for value, _ in plain)
+    assert [each.row for each in found.critical] == [row for _, row in sorted(plain)[:5]]
+    with pytest.raises(dfeas.BadInputError, match="3 features"):
+        dfeas.predict(tmp_path / "run", dfeas.from_scs(np.eye(3), {"l": 3}))
+    with pytest.raises(dfeas.BadInputError, match="a run on cones"):
+        dfeas.predict(tmp_path / "run", np.eye(6))
+
+
+def test_memory_is_kept_or_refused_with_the_number_needed() -> None:
+    dataset = dfeas.from_scs(np.random.default_rng(0).standard_normal((1600, 400)), {"q": [40] * 40})
+    with pytest.raises(dfeas.UsageError, match=r"at least .* MB are needed"):
+        dfeas.solve(dataset, memory="10MB")
+    with pytest.raises(dfeas.UsageError, match=r"working-set needs --memory 123MB .* or use mirror-prox-one-pass") as raised:
+        dfeas.solve(dataset, memory="25MB", method="working-set", max_passes=1)
+    assert "\n" not in str(raised.value)
+    result = dfeas.solve(dataset, memory="25MB", max_passes=2)
+    assert (result.method, "would need" in result.why) == ("mirror-prox-one-pass", True)
+    (enough,) = dfeas.plan(dataset, memory="123MB", method="working-set").estimates
+    assert (enough.auto, enough.remark) == (True, "")
+    with pytest.raises(dfeas.UsageError, match="cones have no C"):
+        dfeas.plan(dataset, C=1)
+    names = {each.method: each.remark for each in dfeas.plan(dataset, memory="25MB").estimates}
+    assert set(names) == set(METHODS)
+    assert names["working-set"] == "does not fit: --memory 123MB is needed"
+
+
+@pytest.mark.parametrize("block_rows", [25, 60, 88])
+def test_appended_cones_are_found_behind_the_old_ones(block_rows: int, tmp_path: Path) -> None:
+    rng, cone, more = np.random.default_rng(4), {"l": 7, "q": [5] * 9, "s": [3] * 6}, {"q": [4] * 20, "s": [3] * 11}
+    e = [np.concatenate([unit(kind, size) for kind, size, _ in cones_of(each)]) for each in (cone, more)]
+    y = rng.standard_normal(5)
+    y /= np.linalg.norm(y)
+    old, new = (rng.standard_normal((len(each), 5)) for each in e)
+    old, new = (each - np.outer(each @ y, y) + 0.4 * np.outer(rows, y) for each, rows in zip((old, new), e, strict=True))
+    placing = Placing(Product.from_scs(cone), block_rows)
+    write(placing, lambda i: block_of(placing, i, lambda a, b: old[a:b], 5, old.dtype), 5, old.dtype, tmp_path / "data")
+    before = dfeas.solve(tmp_path / "data", out=tmp_path / "run")
+    np.save(tmp_path / "more.npy", new)
+    header = append_cones(tmp_path / "data", tmp_path / "more.npy", "q:4x20,s:3x11")
+    assert str(header.cones) == "7 of l, 9 of q 5, 17 of s 3, 20 of q 4"
+    found = dfeas.predict(tmp_path / "run", tmp_path / "data").least
+    A, direction = (np.concatenate([scaled(old, cone), scaled(new, more)]), before.y / np.linalg.norm(before.y))
+    plain = [
+        float(spectrum(kind, size, A[start + rows.start : start + rows.stop] @ direction)[0].min())
+        for each, start in ((cone, 0), (more, len(old)))
+        for kind, size, rows in cones_of(each)
+    ]
+    np.testing.assert_allclose(found, plain, atol=1e-12)
+    again = dfeas.recheck(tmp_path / "run", tmp_path / "data", out=tmp_path / "run2")
+    assert again.holds == (min(plain) > 0)
+    if again.holds:
+        assert dfeas.verify_run(tmp_path / "run2").margin_lower == pytest.approx(min(plain), rel=1e-9)
+    whole = dfeas.solve(tmp_path / "data", out=tmp_path / "whole")
+    assert whole.verdict == "feasible"
+    np.save(tmp_path / "worse.npy", -new[-6:])
+    append_cones(tmp_path / "data", tmp_path / "worse.npy", "s:3")
+    refuted = dfeas.recheck(tmp_path / "whole", tmp_path / "data")
+    assert not refuted.holds
+    assert len(refuted.refuted[""]) == 1
+    assert refuted.reads < 1
+    kept = dfeas.predict(tmp_path / "run", tmp_path / "data").least
+    np.testing.assert_array_equal(kept[:-1], found)
+    nan = np.full((4, 5), np.nan)
+    for rows, table, text in (
+        (np.eye(4), "q:4", "4 features"),
+        (nan, "q:4", "not finite"),
+        (np.ones((300, 5)), "q:300", "does not lie in a block"),
+    ):
+        np.save(tmp_path / "other.npy", rows)
+        with pytest.raises(dfeas.BadInputError, match=text):
+            append_cones(tmp_path / "data", tmp_path / "other.npy", table)
+    np.testing.assert_array_equal(dfeas.predict(tmp_path / "run", tmp_path / "data").least, kept)
 
 
 def test_scales_of_cones_do_not_matter() -> None:
@@ -301,11 +421,20 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert run("solve", data, "--out", out).exit_code == 0
     assert run("verify", out).exit_code == 0
     assert run("report", out).exit_code == 0
+    planned = run("plan", data).output
+    assert "rows of cones (5 of l, 20 of q 4, 10 of s 3)" in planned
+    assert "this is auto" in planned
+    assert "35 of 35 have A*y in their interior" in run("predict", out, data, tmp_path / "p.npy").output
     assert run("race", data, "--out", tmp_path / "race", "--methods", "mirror-prox,von-neumann").exit_code == 0
     np.save(tmp_path / "X.npy", np.ones((4, 2)))
     assert run("ingest", tmp_path / "X.npy", tmp_path / "ones", "--cones", "q:4").exit_code == 0
+    points = run("recheck", out, data).output
+    assert "feasible holds" in points
+    assert "for 0 new rows" in points
     refused: list[tuple[Any, ...]] = [
-        ("plan", data),
+        ("plan", data, "--method", "mirror-prox-euclidean"),
+        ("plan", data, "--kernel", "rbf"),
+        ("plan", data, "--memory", "1MB"),
         ("svm", data, "--out", tmp_path / "x"),
         ("solve", data, "--out", tmp_path / "x", "--intercept"),
         ("solve", data, "--out", tmp_path / "x", "--kernel", "rbf"),
@@ -316,8 +445,10 @@ def test_the_command_line(tmp_path: Path) -> None:
         ("solve", data, "--out", tmp_path / "x", "--also", data),
         ("in-hull", "0,0", data, "--out", tmp_path / "x"),
         ("append", data, tmp_path / "X.npy"),
-        ("predict", out, data, tmp_path / "p.npy"),
-        ("recheck", out, data),
+        ("append", data, "--cones", "q:4"),
+        ("append", data, tmp_path / "X.npy", "--cones", "q:4", "--labels", "y"),
+        ("predict", out, data, tmp_path / "q.npy", "--positive", "1"),
+        ("recheck", out, data, "--labels", tmp_path / "X.npy"),
         ("generate", "cones", tmp_path / "x", "--features", 5, "--points", 5),
     ]
     for words in refused:

@@ -115,6 +115,30 @@ def test_warm_start_goes_on_and_a_limit_is_a_warning() -> None:
         LinearSVC(loss="hinge", tol=1e-10, max_passes=2).fit(X, y)
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("how", ["returns", "raises"])
+@pytest.mark.parametrize("kind", [LinearSVC, Separator])
+def test_a_callback_sees_each_read_and_may_end_the_fit(kind: Any, how: str, classes: int) -> None:
+    X, y = make_blobs(600, centers=classes, cluster_std=6, random_state=0)
+    options = {"loss": "hinge", "tol": 1e-9} if kind is LinearSVC else {"method": "mirror-prox-fixed"}
+    seen: list[Any] = []
+    whole = kind(**options, callback=seen.append).fit(X, y)
+    assert len(seen) > classes
+    assert [record.passes for record in seen] == sorted(record.passes for record in seen)
+
+    def ends(record: Any) -> bool:
+        if how == "raises":
+            raise StopIteration
+        return True
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        cut = kind(**options, callback=ends).fit(X, y)
+    assert {found.stopped for found in cut.results_} <= {"interrupted", "verdict"}
+    assert "interrupted" in {found.stopped for found in cut.results_}
+    assert max(found.passes for found in cut.results_) < max(found.passes for found in whole.results_)
+
+
 def test_weights_of_points_and_classes() -> None:
     X, y = make_blobs(80, centers=2, cluster_std=4, random_state=0)
     weight = np.random.default_rng(0).integers(0, 3, 80)

@@ -21,7 +21,7 @@ from dfeas.kernels.gram import GramProduct
 from dfeas.kernels.methods import KERNEL_METHODS
 from dfeas.kernels.sizes import vector_bytes
 from dfeas.methods import Facts
-from dfeas.projection_kernel import project_kernel
+from dfeas.projection.kernel import project_kernel
 from dfeas.store import Source, from_arrays, open_source
 from tests.kernels.dense import in_blocks
 

@@ -17,7 +17,7 @@ from dfeas.kernels.kernel import Array, seen
 from dfeas.kernels.tiles import TILE_ROWS, Run
 from dfeas.kernels.working_set import capacity
 from dfeas.methods import Facts
-from dfeas.projection_kernel import WHOLE, all_tile_bytes, expansion, project_kernel, tile_bytes, usual_products, values
+from dfeas.projection.kernel import WHOLE, all_tile_bytes, expansion, project_kernel, tile_bytes, usual_products, values
 from dfeas.request import facts_of
 from dfeas.store import Dataset
 from dfeas.store.reading import Cost

@@ -1,4 +1,4 @@
-"""What a run will take, before it begins: memory of each process, bytes and seconds of a pass."""
+"""What a run on points, or on cones, will take: memory of each process, bytes and seconds of a pass."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from dfeas.blas import processors
 from dfeas.engine import Engine
 from dfeas.memory import POINT_BYTES, WEIGHING, cache_bytes, thread_bytes, threads_that_fit
 from dfeas.methods import METHODS, Facts, ispvn, working_set_size
-from dfeas.passes import Partial, Softmin
+from dfeas.passes import AnyPass, Partial, Softmin
+from dfeas.projection.cones import own_cone_bytes, usual_cone_passes
 from dfeas.request import facts_of
 from dfeas.store import Dataset
 from dfeas.store.dataset import SIDES_WIDTH
@@ -103,9 +104,9 @@ def project(
     threads = threads or threads_that_fit(dataset, memory, processors())
     facts = facts_of(dataset, memory // len(methods))
     kept = cache_bytes(dataset, memory, threads, worker=workers > 0)
-    own = sum(own_bytes(method, facts, usual_passes(method, facts, margin)) for method in methods)
+    own = sum(_kept_bytes(method, dataset, facts, margin) for method in methods)
     # weights come when the cache is gone
-    weights = POINT_BYTES * facts.n if set(methods) & set(WEIGHING) else 0
+    weights = POINT_BYTES * dataset.n if set(methods) & set(WEIGHING) else 0
     reading = PROCESS_BYTES + threads * thread_bytes(dataset)
     first, later = read_bytes(dataset, kept, workers)
     if not workers:
@@ -115,6 +116,13 @@ def project(
     else:
         worker = reading + min(memory // 4, own) + max(kept, weights)
     return Projection(int(PROCESS_BYTES + CLIENT_BYTES + own + weights), int(worker), kept, first, later)
+
+
+def _kept_bytes(method: str, dataset: Dataset, facts: Facts, margin: float) -> float:
+    """Bytes that a method keeps until a margin, or |Ax|, of ``margin``."""
+    if dataset.cones is not None:
+        return own_cone_bytes(method, dataset, facts, usual_cone_passes(method, facts, margin))
+    return own_bytes(method, facts, usual_passes(method, facts, margin))
 
 
 def read_bytes(dataset: Dataset, kept: int, workers: int) -> tuple[int, int]:
@@ -132,10 +140,10 @@ def probed(dataset: Dataset, parallel: int) -> tuple[int, ...]:
     return tuple(range(first, first + count))
 
 
-def probe(engine: Engine, dataset: Dataset, blocks: tuple[int, ...]) -> float:
-    """Seconds of a pass with the central question, from some blocks."""
-    question = Softmin(np.full((dataset.dimension, 1), dataset.dimension**-0.5), np.ones(1))
-    engine.run(Partial(question, blocks))
+def probe(engine: Engine, dataset: Dataset, blocks: tuple[int, ...], question: AnyPass | None = None) -> float:
+    """Seconds of a pass with a question, or the central one, from some blocks."""
+    central = Softmin(np.full((dataset.dimension, 1), dataset.dimension**-0.5), np.ones(1))
+    engine.run(Partial(central if question is None else question, blocks))
     return engine.cost.wall_seconds * dataset.n / engine.cost.points
 
 

@@ -16,7 +16,7 @@ from dfeas.kernels.working_set import capacity
 from dfeas.memory import cache_bytes, thread_bytes
 from dfeas.methods import Facts
 from dfeas.passes.points import working
-from dfeas.projection import CLIENT_BYTES, PROCESS_BYTES, Projection, read_bytes
+from dfeas.projection.points import CLIENT_BYTES, PROCESS_BYTES, Projection, read_bytes
 from dfeas.request import facts_of
 from dfeas.store import Dataset
 
