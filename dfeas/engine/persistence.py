@@ -39,22 +39,27 @@ class Persistence:
             try:
                 with interrupts_held():
                     return attempt()
-            except GoneError:
-                self.deaths += 1
-            except KilledWorker as error:
-                self.deaths += error.allowed_failures + 1
-            except LOST as error:
-                self.tries += 1
-                if self.tries == TRIES:
-                    raise ClusterLostError(f"the Dask cluster was lost: {line(error)}") from None
-            if done() > self.before:
-                self.before, self.tries, self.deaths = done(), 0, 0
-            if self.deaths > ENOUGH_DEATHS:
-                raise ClusterLostError(
-                    f"{self.deaths} Dask workers died, one after the other, at the same piece of work; their logs may say why "
-                    "(often: not enough memory)"
-                )
+            except (GoneError, *LOST) as error:
+                self._count(error, done())
             with interrupts_held():
                 recovers = self.watch.recovers()
             if not recovers:
                 raise ClusterLostError("the Dask cluster was lost: its scheduler cannot be reached any more")
+
+    def _count(self, error: Exception, done: int) -> None:
+        """One more loss. Raises ClusterLostError when it is one too many."""
+        if done > self.before:
+            self.before, self.tries, self.deaths = done, 0, 0
+        if isinstance(error, GoneError):
+            self.deaths += 1
+        elif isinstance(error, KilledWorker):
+            self.deaths += error.allowed_failures + 1
+        else:
+            self.tries += 1
+        if self.tries == TRIES:
+            raise ClusterLostError(f"the Dask cluster was lost: {line(error)}") from None
+        if self.deaths > ENOUGH_DEATHS:
+            raise ClusterLostError(
+                f"{self.deaths} Dask workers died, one after the other, at the same piece of work; their logs may say why "
+                "(often: not enough memory)"
+            ) from None

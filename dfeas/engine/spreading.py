@@ -31,12 +31,12 @@ class Spreading:
     def __call__(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """``work(item)`` of each item, in any order; a piece of a worker that died is done again.
 
-        Raises what the work does, and ClusterLostError when the cluster goes away, or when many workers die at pieces of it.
+        Raises what the work does, and ClusterLostError when the cluster goes away, or when many workers die at a piece.
         """
         watch = Watch(self._client)
         sent, persist = _Sent(self._client, watch, work, iter(items)), Persistence(watch)
         try:
-            while found := persist(sent.next):
+            while found := persist(sent.next, lambda: sent.done):
                 if isinstance(found[0], DfeasError):
                     raise found[0]
                 yield found[0]
@@ -52,6 +52,7 @@ class _Sent(Generic[T, R]):
         self._again: deque[T] = deque()  # were sent, and are lost
         self._sent: dict[Future, T] = {}
         self._woken = Semaphore(0)
+        self.done = 0
 
     def next(self) -> tuple[R | DfeasError] | None:
         """What came of one of them; None when there are no more. Raises one of ``LOST`` for what must be sent again."""
@@ -68,6 +69,7 @@ class _Sent(Generic[T, R]):
             self._take_back()
             raise
         del self._sent[future]
+        self.done += 1
         return (found[0],)
 
     def _send(self, threads: int) -> None:
