@@ -106,7 +106,14 @@ FRONTS = {
     "__init__",
 }
 MATPLOTLIB_ONLY_IN = {"report/drawing.py", "report/plots.py", "report/distributions.py", "report/soft_path.py"}
-DASK_ONLY_IN = {"engine/cluster.py", "engine/clusters.py", "engine/spreading.py", "engine/watching.py", "engine/work.py"}
+DASK_ONLY_IN = {
+    "engine/cluster.py",
+    "engine/clusters.py",
+    "engine/persistence.py",
+    "engine/spreading.py",
+    "engine/watching.py",
+    "engine/work.py",
+}
 METHODS_MAY_NOT = {"os", "sys", "time", "random", "logging", "pathlib", "dask", "distributed", "zarr", "io", "threading"}
 
 

@@ -10,17 +10,16 @@ from time import perf_counter
 from typing import Any, TypeVar
 
 from distributed import Client, Future
-from distributed.scheduler import KilledWorker
 
-from dfeas.engine.clusters import LOST, line
+from dfeas.engine.clusters import LOST
 from dfeas.engine.homes import Homes
 from dfeas.engine.pairs import all_pairs, join_pairs, pairs_of
+from dfeas.engine.persistence import GoneError, Persistence
 from dfeas.engine.ranges import cut, join, parts, pieces, scan_range
 from dfeas.engine.watch import LOOK_SECONDS, Watch
 from dfeas.engine.work import fold_range, forget_run, on_worker, read_range, scan_kept, size
-from dfeas.errors import ClusterLostError, CorruptDataError
+from dfeas.errors import CorruptDataError
 from dfeas.passes import Fold, OnPairs, OnVectors, Ordered, Question
-from dfeas.signals import interrupts_held
 from dfeas.store import Dataset, Source
 from dfeas.store.reading import Cost
 from dfeas.store.scratch import Scratch
@@ -28,9 +27,6 @@ from dfeas.store.scratch import Scratch
 R = TypeVar("R")
 
 RANGES_PER_THREAD = 2
-TRIES = 3
-ENOUGH_DEATHS = 10
-"""Work at which more workers than that have died is to blame."""
 HOLD_SECONDS = 5.0
 """How often the carry of a fold is brought to the driver: what a lost worker costs beyond its own task."""
 FOLD_BYTES = 32 << 20
@@ -39,10 +35,6 @@ FORGET_SECONDS = 5.0
 """How long the end of a run waits for workers to forget its blocks."""
 INLINE_BYTES = 1 << 16
 """Questions up to this size travel in each task; larger ones are scattered once a pass."""
-
-
-class _GoneError(Exception):
-    """A worker is gone that was to read blocks for a fold."""
 
 
 @dataclass
@@ -125,32 +117,16 @@ class DaskEngine:
             )
 
     def _persist(self, attempt: Callable[[], R], done: Callable[[], int] = int) -> R:
-        """What an attempt returns; lost work is asked for again. Raises ClusterLostError when nothing more gets ``done``."""
-        tries = deaths = before = 0
-        while True:
+        """See Persistence; after a loss the next attempt looks again who is there."""
+
+        def looked() -> R:
             try:
-                with interrupts_held():
-                    return attempt()
-            except _GoneError:
-                deaths += 1
-            except KilledWorker as error:
-                deaths += error.allowed_failures + 1
-            except LOST as error:
-                tries += 1
-                if tries == TRIES:
-                    raise ClusterLostError(f"the Dask cluster was lost: {line(error)}") from None
-            self._workers = {}  # look again
-            if done() > before:
-                before, tries, deaths = done(), 0, 0
-            if deaths > ENOUGH_DEATHS:
-                raise ClusterLostError(
-                    f"{deaths} Dask workers died, one after the other, at the same piece of work; their logs may say why "
-                    "(often: not enough memory)"
-                )
-            with interrupts_held():
-                recovers = self._watch.recovers()
-            if not recovers:
-                raise ClusterLostError("the Dask cluster was lost: its scheduler cannot be reached any more")
+                return attempt()
+            except (GoneError, *LOST):
+                self._workers = {}
+                raise
+
+        return Persistence(self._watch)(looked, done)
 
     def _begin(self) -> None:
         """Before tasks are sent. Short passes one after the other need not ask each time who is there."""
@@ -185,12 +161,12 @@ class DaskEngine:
                     sent += 1
                 link = self._submit(f"fold-{i}", None, fold_range, self.source, fold, link, reads[i])
                 if not self._watch.settled([link], set(homes[i:sent])):
-                    raise _GoneError
+                    raise GoneError
                 reads[i] = None
                 if link.status == "error" or i + 1 == len(ranges) or perf_counter() - at > HOLD_SECONDS:
                     brought = self._watch.gathered([link], self._workers)
                     if brought is None:
-                        raise _GoneError
+                        raise GoneError
                     held.carry, held.done = brought[0], i + 1
                     link, at = self._sendable(held.carry), perf_counter()
         except BaseException:

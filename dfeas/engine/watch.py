@@ -85,6 +85,18 @@ class Watch:
             return False
         return waited
 
+    def first(self, futures: Collection[Task], woken: Semaphore) -> Task | None:
+        """Wait until one has a result, or an error, and return it; ``woken`` is released whenever that may be so.
+
+        None when it was lost again in the same moment.
+        """
+
+        def found(seconds: float) -> bool:
+            return any(future.done() for future in futures) or woken.acquire(timeout=seconds)
+
+        self._until(found, lambda _: False)
+        return next((future for future in futures if future.done()), None)
+
     def settled_within(self, futures: Sequence[Task], seconds: float) -> None:
         """Wait until each has a result, or an error, but no longer than that."""
         done, deadline = Semaphore(0), time.monotonic() + seconds

@@ -15,7 +15,7 @@ from dfeas.store.array_points import ArrayPoints
 from dfeas.store.changed import Changed
 from dfeas.store.csc import CscRows
 from dfeas.store.formats import format_of
-from dfeas.store.layout import default_block_rows
+from dfeas.store.layout import MARKER, default_block_rows
 from dfeas.store.lines import PACKED
 from dfeas.store.marks import Marks, marks_of
 from dfeas.store.places import absolute, is_url, place
@@ -26,6 +26,7 @@ from dfeas.store.spread import Spread
 from dfeas.store.streaming import usual_rows
 from dfeas.store.streams import Stream
 from dfeas.store.whole import Whole, folder_of
+from dfeas.store.writing import require_free
 
 if TYPE_CHECKING:
     from dfeas.store.tables import Parquet
@@ -38,7 +39,7 @@ TEXT = ("csv", "tsv", "svmlight")
 
 def require_split(src: Any, out: Any, format: str | None = None, points: str = "X") -> None:
     """Raise UsageError for what workers cannot read or write: to be asked before they are started."""
-    folder_of(out)
+    require_free(folder_of(out), MARKER)
     kind = format_of(src, format)
     if not isinstance(src, str | Path):
         raise _in_order("the data frame" if kind == "frame" else "the array", "in the memory of this process")

@@ -120,10 +120,11 @@ class Delimited:
 
     def _parse_lines(self, run: Lines) -> Batch:
         """Line by line. Raises BadInputError with the first bad line, its column and what it holds."""
-        rows, labels = [], []
-        for offset, line in enumerate(run.text.splitlines()):
+        rows, labels, number = [], [], run.first
+        for ended in run.text.splitlines(keepends=True):
+            line, at = ended.rstrip(b"\r\n"), f"{self.where}: line {number}"
+            number += ended.endswith(b"\n")  # no carriage return alone: a run may begin anywhere
             if line:
-                at = f"{self.where}: line {run.first + offset}"
                 cells = self._cells(line, at)
                 if len(cells) != len(self._columns):
                     raise BadInputError(f"{at}: {len(cells)} cells, expected {len(self._columns)} as in the first line")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import uuid
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -69,14 +70,19 @@ def seekable(where: Place) -> Any:
     return where if isinstance(where, Path) else where.open("rb")
 
 
-def put(where: Place, *parts: Any) -> None:
-    """Write a file that is the parts one after the other. On this machine it may be seen half-written."""
+def put(where: Place, *parts: Any, aside: Path | None = None) -> None:
+    """Write a file that is the parts one after the other. On this machine it may be seen half-written, unless that happens in a
+    folder ``aside`` of the same disk.
+    """
     if not isinstance(where, Path):
         where.write_bytes(b"".join(parts))
         return
-    with where.open("wb") as file:
+    first = where if aside is None else aside / uuid.uuid4().hex
+    with first.open("wb") as file:
         for part in parts:
             file.write(part)
+    if aside is not None:
+        first.rename(where)
 
 
 def remove(folder: Place) -> None:

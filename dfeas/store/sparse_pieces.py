@@ -6,7 +6,6 @@ of X of them, again in pieces of work.
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -61,13 +60,10 @@ class SparsePieces(SparseWriter):
         self._entries.update(written.entries)
 
     def _store_points(self, index: int, points: csr_array, crc: int) -> None:
-        """A file that is seen whole or not at all: a worker that was taken for dead may write it once more."""
+        """A file of the block."""
         self._entries[index] = len(points.indices)
-        file = self._file(index)
-        part = file.with_name(f"{file.name}.{uuid.uuid4().hex}")
         arrays = zip((points.data, points.indices, points.indptr[:-1]), self._types, strict=True)
-        put(part, *(np.ascontiguousarray(values, dtype).data for values, dtype in arrays))
-        part.rename(file)
+        put(self._file(index), *(np.ascontiguousarray(values, dtype).data for values, dtype in arrays), aside=self._aside)
 
     def join(self, spread: Spread) -> None:
         """Make the chunks of X, when all blocks are there."""

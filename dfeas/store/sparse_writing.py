@@ -34,8 +34,8 @@ ENCODING = {"encoding-type": "csr_matrix", "encoding-version": "0.1.0"}
 class Appended:
     """An array that is written chunk by chunk from its first entry on, with running checksums; one chunk is in memory."""
 
-    def __init__(self, folder: Place, dtype: np.dtype[Any], count: int = 0) -> None:
-        self.folder, self.dtype, self.chunk = folder, dtype, CHUNK_ENTRIES
+    def __init__(self, folder: Place, dtype: np.dtype[Any], count: int = 0, aside: Path | None = None) -> None:
+        self.folder, self.dtype, self.chunk, self._aside = folder, dtype, CHUNK_ENTRIES, aside
         self.count = count  # of entries that are written, here or, of whole chunks, by others
         self._parts: list[NDArray[Any]] = []  # of the chunk that has begun
         self._crc = 0
@@ -52,7 +52,8 @@ class Appended:
                 self._put(self.count // self.chunk - 1)
 
     def _put(self, index: int) -> None:
-        put(self.folder / f"c.{index}", *(part.data for part in self._parts), self._crc.to_bytes(4, "little"))
+        crc = self._crc.to_bytes(4, "little")
+        put(self.folder / f"c.{index}", *(part.data for part in self._parts), crc, aside=self._aside)
         self._parts, self._crc = [], 0
 
     def finish(self) -> int:
@@ -103,7 +104,10 @@ class SparseWriter(DatasetWriter):
     def _appended(self, count: int) -> tuple[Appended, Appended]:
         """Data and indices behind the first ``count`` entries."""
         index = np.dtype(np.int32 if self.m < 2**31 else np.int64)
-        return Appended(self.path / "X" / "data", self.dtype, count), Appended(self.path / "X" / "indices", index, count)
+        folder = self.path / "X"
+        kinds = (("data", self.dtype), ("indices", index))
+        data, indices = (Appended(folder / name, dtype, count, self._aside) for name, dtype in kinds)
+        return data, indices
 
     def follow(self, before: Before) -> None:
         """Go on behind other entries: chunks are numbered as if these had been written, too."""
@@ -149,7 +153,7 @@ class SparseWriter(DatasetWriter):
         filled = np.zeros(self.block_rows, "<i8")
         filled[: len(values)] = values
         crc = crc32c.crc32c(filled.view(np.uint8)).to_bytes(4, "little")
-        put(self.path / "X" / "indptr" / f"c.{index}", filled.data, crc)
+        put(self.path / "X" / "indptr" / f"c.{index}", filled.data, crc, aside=self._aside)
 
     def _finish_points(self) -> dict[str, Any]:
         """End the chunks, and make the metadata beside them; what the header says of them."""

@@ -6,6 +6,7 @@ killed ingest left behind on some worker never reaches the dataset that is writt
 
 from __future__ import annotations
 
+import shutil
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from dfeas.store.signs import Coded, Codes
 from dfeas.store.sparse_pieces import SparsePieces
 from dfeas.store.splitting import Splitting
 from dfeas.store.spread import Done, Piece, Spread
-from dfeas.store.writing import DatasetWriter, output
+from dfeas.store.writing import ASIDE, DatasetWriter, output
 
 PIECE_BYTES = 64 << 20
 """Of points that are written in one piece of work."""
@@ -127,9 +128,9 @@ def _moved(part: Place, path: Path) -> None:
     """All that is in a finished part, the marker last."""
     assert isinstance(part, Path), "the part of a folder is a folder"
     for each in sorted(part.iterdir()):
-        if each.name != MARKER:
+        if each.name not in (MARKER, ASIDE):
             each.rename(path / each.name)
     sync(path)
     (part / MARKER).rename(path / MARKER)
-    part.rmdir()
+    shutil.rmtree(part, ignore_errors=True)  # somebody may just write a file aside
     sync(path)

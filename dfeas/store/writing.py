@@ -30,6 +30,8 @@ from dfeas.store.places import Place, place, put, put_whole, remove, zarr_store
 _SURVEY = Survey()
 CODES = "code"
 """The array of provisional labels."""
+ASIDE = "aside"
+"""The folder where other processes write each file before it gets its name."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ class DatasetWriter:
     ) -> None:
         self.path, self.n, self.m, self.dtype, self.block_rows = path, n, m, np.dtype(dtype), block_rows
         self._names = names
+        self._aside: Path | None = None
         self.where = str(path)  # how messages call it
         self._summaries: dict[int, Summary] = {}
         self._checksums: dict[int, tuple[int, int, int]] = {}
@@ -113,8 +116,13 @@ class DatasetWriter:
         self._store(self._arrays["norm"], index, norm, self._checksums[index][2])
 
     def apart(self) -> DatasetWriter:
-        """The same, to write some of the blocks in another process."""
+        """The same, to write some of the blocks in another process. It puts files in their places whole: one that was taken for
+        dead, or whose result was lost, may be stopped while it writes what somebody else has written already.
+        """
+        assert isinstance(self.path, Path), "many processes write to a folder"
         found = copy(self)
+        found._aside = self.path / ASIDE
+        found._aside.mkdir(exist_ok=True)
         found._summaries, found._checksums = {}, {}
         return found
 
@@ -146,7 +154,7 @@ class DatasetWriter:
             parts.append(rest.data)
             crc = crc32c.crc32c(rest.reshape(-1).view(np.uint8), crc)
         key = array.metadata.encode_chunk_key((index, *(0,) * (values.ndim - 1)))
-        put(self.path / array.path / key, *parts, crc.to_bytes(4, "little"))
+        put(self.path / array.path / key, *parts, crc.to_bytes(4, "little"), aside=self._aside)
 
     def relabel(self, table: Callable[[int], NDArray[Any]]) -> None:
         """Write the labels ``table(block)[code]`` of all provisional codes: at the end it is known which classes there are."""
@@ -299,7 +307,7 @@ def claim(path: Path, marker: str) -> int:
 
     Returns the descriptor that holds the lock. Raises UsageError when the folder exists otherwise, or is being written.
     """
-    abandoned = path.is_dir() and (path / LOCK).exists() and not any((path / name).exists() for name in (marker, APPENDED))
+    abandoned = require_free(path, marker)
     try:
         if not abandoned:
             path.mkdir()
@@ -323,6 +331,14 @@ def claim(path: Path, marker: str) -> int:
         os.close(lock)
         raise UsageError(f"{path}: exists already; choose another output or remove it") from None
     return lock
+
+
+def require_free(path: Path, marker: str) -> bool:
+    """Whether a folder without ``marker`` is there, to be taken over. Raises UsageError when the path exists otherwise."""
+    abandoned = path.is_dir() and (path / LOCK).exists() and not any((path / name).exists() for name in (marker, APPENDED))
+    if os.path.lexists(path) and not abandoned:
+        raise UsageError(f"{path}: exists already; choose another output or remove it")
+    return abandoned
 
 
 def reclaim(path: Path) -> int:

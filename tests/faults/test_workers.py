@@ -1,10 +1,11 @@
-"""Workers die, freeze, lose their connections or leave in the middle of a pass: the same bits as undisturbed."""
+"""Workers die, freeze, lose their connections or leave in the middle of a pass or an ingest: the same bits as undisturbed."""
 
 import os
 import signal
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -122,7 +123,7 @@ def test_results_that_are_lost_before_they_are_gathered_are_computed_again(
 def test_a_piece_of_work_that_kills_every_worker_ends_the_run(
     dataset: Callable[..., Any], tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dfeas.engine.cluster.ENOUGH_DEATHS", 3)
+    monkeypatch.setattr("dfeas.engine.persistence.ENOUGH_DEATHS", 3)
     path, _ = dataset("planted", 20, 12_000, margin=0.05, block_rows=500)
     (tmp_path / "marks").mkdir()
     incident = Incident(9000, kill, tmp_path / "marks", range(100))
@@ -134,3 +135,32 @@ def test_a_piece_of_work_that_kills_every_worker_ends_the_run(
     finally:
         cluster.unregister_worker_plugin("meddling")
     assert len(list(incident.marks.iterdir())) <= 4 + 2
+
+
+def test_pieces_of_an_ingest_that_are_lost_are_done_again_soon(
+    tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dfeas.store.whole.PIECE_BYTES", 1)
+    rows = np.random.default_rng(0).standard_normal((600, 3)).tolist()
+    (tmp_path / "X.svm").write_text("".join(f"{1 if x > 0 else -1} 2:{x} 7:{y} 9:{z}\n" for x, y, z in rows))
+    options = {"block_rows": 50, "sparse": True}
+    calm = dfeas.ingest(tmp_path / "X.svm", tmp_path / "calm", **options)
+    gathered = Watch.gathered
+    times: list[int] = []
+
+    def robbed(self: Watch, futures: Any, workers: Any) -> Any:
+        times.append(len(futures))
+        if len(times) == 3:
+            _kill_all(list(cluster.run(os.getpid).values()))
+        return gathered(self, futures, workers)
+
+    monkeypatch.setattr(Watch, "gathered", robbed)
+    began = monotonic()
+    assert dfeas.ingest(tmp_path / "X.svm", tmp_path / "robbed", client=cluster, **options) == calm
+    assert monotonic() - began < 20
+    assert len(times) > 1 + 12 + 1  # spans, blocks, chunks
+    kept = [
+        {file.relative_to(out): file.read_bytes() for file in out.rglob("*") if file.is_file()}
+        for out in (tmp_path / "calm", tmp_path / "robbed")
+    ]
+    assert kept[0] == kept[1]

@@ -183,6 +183,8 @@ def test_what_cannot_be_split_is_said(
     monkeypatch.setitem(sys.modules, "dfeas.engine.clusters", None)  # it is refused before anything is started
     done = CliRunner().invoke(commands, ["ingest", str(tmp_path / "X.csv.gz"), str(tmp_path / "out"), "--local", "2"])
     assert (done.exit_code, "compressed, so one process reads it" in done.stderr) == (2, True), done.stderr
+    done = CliRunner().invoke(commands, ["ingest", str(tmp_path / "X.csv"), str(tmp_path / "X.csv"), "--local", "2"])
+    assert (done.exit_code, "X.csv: exists already; choose" in done.stderr) == (2, True), done.stderr
     with pytest.raises(UsageError, match="workers write to a folder that all of them see"):
         ingest(src, "s3://bucket/out", spread=spread, **options)
     for labels in (np.arange(N - 1) % 2, np.arange(N + 1) % 2):
