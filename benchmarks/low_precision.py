@@ -23,7 +23,7 @@ from dfeas.passes import Softmin
 from dfeas.store import Source, open_source
 from dfeas.store.filling import fill
 from dfeas.store.layout import default_block_rows
-from dfeas.store.writing import writer
+from dfeas.store.output import writer
 
 
 def drop(folder: Path) -> None:

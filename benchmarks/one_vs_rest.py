@@ -23,7 +23,7 @@ import dfeas
 from dfeas.store.filling import fill
 from dfeas.store.labels import stored_type
 from dfeas.store.layout import default_block_rows
-from dfeas.store.writing import writer
+from dfeas.store.output import writer
 
 
 def write(path: Path, classes: int, features: int, points: int, wrong: float, seed: int = 0) -> None:

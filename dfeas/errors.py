@@ -35,3 +35,8 @@ class CheckFailedError(DfeasError):
     """A certificate does not prove what it claims about the stored data."""
 
     exit_code = 6
+
+
+def changed(where: str) -> CorruptDataError:
+    """For a source that is not what it was at the first look."""
+    return CorruptDataError(f"{where}: it changed while it was read; let nobody write to it, and run again")

@@ -11,24 +11,23 @@ from pathlib import Path
 
 import numpy as np
 
-from dfeas.driver import run
 from dfeas.dual_variables import write_dual_variables
 from dfeas.errors import ClusterLostError
-from dfeas.keeping import Checkpoint, Job, Keeper, Sinks, keeping
-from dfeas.margin_lane import MarginKept, MarginLane, MarginOutcome, ending
+from dfeas.keeping import Checkpoint, Job, Keeper, Sinks, keeping, where
+from dfeas.margin_lane import MarginLane, MarginOutcome, ending
 from dfeas.passes.block import Floats
 from dfeas.passes.counted import Counted
 from dfeas.projection.points import Projection
 from dfeas.projection.soft import fits, holds_enough, project_soft
-from dfeas.request import SoftMarginOptions, facts_of
+from dfeas.request import Request, SoftMarginOptions, facts_of
 from dfeas.result import versions
-from dfeas.running import surveyed
+from dfeas.running import run_lanes, surveyed
 from dfeas.setting import Setting, Surveyed
 from dfeas.showing import How, announce, run_sinks, tell
 from dfeas.soft_margin_result import Fit, SoftMarginResult, Validation
 from dfeas.store import Dataset
 from dfeas.svm import HingeMargin, SoftMargin, SquaredHingeMargin, StochasticMargin, counted
-from dfeas.termination import RESUMABLE, Limits
+from dfeas.termination import RESUMABLE
 
 PATH = "path.svg"
 """In the folder of a run with several C, where matplotlib is installed."""
@@ -42,6 +41,31 @@ class Fitted:
     counted: Counted  # the costs of all problems of a lane
     survey_reads: int
     reads: float  # all others
+
+
+def job_of(
+    setting: Setting,
+    asked: Request,
+    options: SoftMarginOptions,
+    method: tuple[str, str],
+    *,
+    positive: str | None = None,
+    classes: tuple[str, ...] = (),
+) -> Job:
+    """A soft margin by a method, of which is said why: of the labels as they are, or of each class against the rest."""
+    name, why = method
+    return Job(
+        asked,
+        (name,),
+        (why,),
+        race=False,
+        to_the_end=True,
+        positive=positive,
+        intercept=setting.dataset.intercept,
+        soft=options,
+        classes=classes,
+        **where(setting),
+    )
 
 
 def fitted(setting: Setting, job: Job, folder: Path | None, how: How, earlier: Checkpoint | None = None) -> SoftMarginResult:
@@ -97,24 +121,7 @@ def fit_lanes(
         lanes.append(MarginLane(method, method.init(facts), asked.eps, sinks[name]))
         if job.classes:
             lanes[-1].code = dataset.codes[dataset.classes.index(name)]
-    moment = None if earlier is None else earlier.moment
-    if moment is not None:
-        for lane, kept in zip(lanes, moment.lanes, strict=True):
-            assert isinstance(kept, MarginKept), "lanes of a job are of one kind"
-            lane.restore(kept)
-    outcomes, reads = run(
-        setting.engine,
-        lanes,
-        Limits(asked.max_passes, asked.time_limit),
-        fingerprint=dataset.fingerprint,
-        verify=setting.checking,
-        to_the_end=True,
-        abreast=count,
-        shared=0 if moment is None else moment.shared,
-        keep=keeper,
-        stop=stop,
-        began=asked.began,
-    )
+    outcomes, reads = run_lanes(setting, job, lanes, count, keeper, earlier, stop)
     return Fitted(dict(zip(job.lanes, outcomes, strict=True)), lanes[0].method.counted, found.reads, reads)
 
 
@@ -140,9 +147,8 @@ def with_dual_variables(
     assert options.dual is not None
     problem = next(i for i, fit in enumerate(result.fits) if fit.C == result.C and fit.fold is None)
     question = outcome.progress.duals[problem].question(found.counted.take(np.array([problem])))
-    where = Path(options.dual)
     try:
-        dual = write_dual_variables(setting.engine, dataset, question, result.y, result.objective, where, stop)
+        dual = write_dual_variables(setting.engine, dataset, question, result.y, result.objective, Path(options.dual), stop)
     except (KeyboardInterrupt, ClusterLostError) as error:
         text = f"interrupted before all dual variables were written: {error}"
         return replace(result, stopped="interrupted", message=text)

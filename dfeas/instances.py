@@ -19,7 +19,7 @@ from dfeas.errors import UsageError
 from dfeas.passes.points import LOW
 from dfeas.store.filling import Progress, fill
 from dfeas.store.layout import DTYPES, Header, default_block_rows
-from dfeas.store.writing import writer
+from dfeas.store.output import writer
 
 KINDS = ("halfspace", "planted", "gaussian", "one-flip")
 

@@ -11,7 +11,7 @@ from typing import Any
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.result import CHECKPOINT, RACE, RESULT, TRACE
 from dfeas.resuming import resumable
-from dfeas.store.writing import being_written
+from dfeas.store.claiming import being_written
 
 TAIL = 1 << 16
 """Bytes at the end of a trace that are looked at."""

@@ -103,7 +103,7 @@ def one_vs_rest(
     scratch: str | Path | None = None,
 ) -> OneVsRest:
     """Solve each class of opened data against the rest; arguments and errors are those of ``dfeas.solve``."""
-    classes = classes_to_share(data[1], method, kernel is None)
+    classes = classes_to_share(data[1], method if kernel is None else None)
     with ExitStack() as stack:
         function = None if kernel is None else kernel.function
         setting = set_up(stack, data, asked.memory, client, out, function, scratch)

@@ -73,12 +73,13 @@ def known(method: object, more: tuple[str, ...] = ()) -> str:
     return method
 
 
-def classes_to_share(dataset: Dataset, method: str | None, linear: bool) -> tuple[str, ...]:
-    """The classes that will be set against the rest on the same reads. Raises UsageError for a linear method that shares none,
-    and BadInputError when there are no classes.
+def classes_to_share(dataset: Dataset, linear: str | None = None) -> tuple[str, ...]:
+    """The classes that will be set against the rest on the same reads, by a ``linear`` method or another one.
+
+    Raises UsageError for a linear method that shares none, and BadInputError when there are no classes.
     """
-    if linear and method in ALONE:
-        raise UsageError(f"{method} reads the data in a way of its own, and classes share their reads; choose another method")
+    if linear in ALONE:
+        raise UsageError(f"{linear} reads the data in a way of its own, and classes share their reads; choose another method")
     if not dataset.classes:
         raise BadInputError(f"{dataset.where}: no labels, so there are no classes to set against the rest")
     return dataset.classes

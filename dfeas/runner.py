@@ -81,6 +81,9 @@ class Runner(Protocol[E_co]):
     def kept(self) -> Between:
         """What there is now."""
 
+    def restore(self, kept: Any) -> None:
+        """Go on from there."""
+
     def outcome(self, fingerprint: str) -> E_co:
         """How it ended."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,10 +14,11 @@ from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.keeping import Checkpoint, Job, Keeper, Sinks
 from dfeas.kernelled import kernel_methods, kernels_abreast
 from dfeas.kernels import Kernel
-from dfeas.lane import Kept, Lane, Outcome, without_a_pass
+from dfeas.lane import Lane, Outcome, without_a_pass
 from dfeas.methods import METHODS
 from dfeas.projection.kernel import tile_bytes
 from dfeas.request import abreast, facts_of
+from dfeas.runner import E, Runner
 from dfeas.setting import Setting, Surveyed, survey
 from dfeas.store import Dataset
 from dfeas.termination import Goal, Limits
@@ -83,16 +84,29 @@ def ran(
         else:
             lane.view = dataset.view
         lanes.append(lane)
-    moment = None if earlier is None else earlier.moment
+    ended, reads = run_lanes(setting, job, lanes, count, keeper, earlier, stop)
+    return Ran(dict(zip(job.lanes, ended, strict=True)), found.reads, reads)
+
+
+def run_lanes(
+    setting: Setting,
+    job: Job,
+    lanes: Sequence[Runner[E]],
+    count: int,
+    keeper: Keeper,
+    earlier: Checkpoint | None,
+    stop: Callable[[], bool],
+) -> tuple[list[E], float]:
+    """Run the lanes of a job, ``count`` side by side, from an earlier moment if there is one; how they ended, and all reads."""
+    asked, moment = job.asked, None if earlier is None else earlier.moment
     if moment is not None:
         for lane, kept in zip(lanes, moment.lanes, strict=True):
-            assert isinstance(kept, Kept), "lanes of a job are of one kind"
             lane.restore(kept)
-    ended, reads = run(
+    return run(
         setting.engine,
         lanes,
         Limits(asked.max_passes, asked.time_limit),
-        fingerprint=dataset.fingerprint,
+        fingerprint=setting.dataset.fingerprint,
         verify=setting.checking,
         to_the_end=job.to_the_end,
         abreast=count,
@@ -101,7 +115,6 @@ def ran(
         stop=stop,
         began=asked.began,
     )
-    return Ran(dict(zip(job.lanes, ended, strict=True)), found.reads, reads)
 
 
 def lanes_abreast(dataset: Dataset, job: Job) -> int:

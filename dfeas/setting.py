@@ -27,12 +27,13 @@ from dfeas.memory import cache_bytes, require, threads_that_fit
 from dfeas.passes import Summary, Survey
 from dfeas.result import CHECKPOINT, RESULT
 from dfeas.store import Dataset, Source, for_checker, from_arrays, open_source, seen_from
+from dfeas.store.claiming import claim, reclaim, release
 from dfeas.store.labels import too_many
 from dfeas.store.layout import LOCK, fingerprint, seen_fingerprint
 from dfeas.store.picked import open_mask, picked
 from dfeas.store.places import absolute, local
 from dfeas.store.scratch import Scratch
-from dfeas.store.writing import claim, reclaim, refuse_unusable, release
+from dfeas.store.usable import refuse_unusable
 from dfeas.trace import Sink
 from dfeas.verify import Check
 from dfeas.verify_any import check_each

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from dfeas.driver import never
 from dfeas.dual_variables import dual_place
 from dfeas.errors import UsageError
-from dfeas.fitting import fitted
-from dfeas.keeping import EVERY, Job, where
+from dfeas.fitting import fitted, job_of
+from dfeas.keeping import EVERY
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.request import request
 from dfeas.setting import open_data, run_folder, set_up
@@ -86,20 +86,10 @@ def soft_margin(
     place = None if dual is None else dual_place(dual, out)
     given = {"C": C, "loss": loss, "folds": folds, "class_weight": class_weight, "weights": weights}
     options = options_of(data[1], **given, seed=seed, start=start, dual=place)
-    name, why = method_for(method, options)
+    chosen = method_for(method, options)
     require(data[1], options, asked.memory)
     with ExitStack() as stack:
         setting = set_up(stack, data, asked.memory, client, out)
         folder = None if out is None else stack.enter_context(run_folder(local(out, "--out")))
-        job = Job(
-            asked,
-            (name,),
-            (why,),
-            race=False,
-            to_the_end=False,
-            positive=positive,
-            intercept=intercept,
-            soft=options,
-            **where(setting),
-        )
+        job = job_of(setting, asked, options, chosen, positive=positive)
         return fitted(setting, job, folder, how_of(checkpoint_every, progress, stop, callback))

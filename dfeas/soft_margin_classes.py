@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dfeas.driver import never
-from dfeas.errors import BadInputError, UsageError
-from dfeas.fitting import fit_lanes, result_of
-from dfeas.keeping import EVERY, Job, keeping, where
+from dfeas.errors import UsageError
+from dfeas.fitting import fit_lanes, job_of, result_of
+from dfeas.keeping import EVERY, keeping
 from dfeas.memory import DEFAULT_MEMORY
-from dfeas.request import request
+from dfeas.request import classes_to_share, request
 from dfeas.setting import open_data, set_up
 from dfeas.showing import announce, how_of
 from dfeas.soft_margin_options import GAP, ClassWeight, method_for, options_of, require, require_gap
@@ -71,8 +71,7 @@ def soft_margin_classes(
     asked = request(require_gap(gap), None, max_passes, time_limit, memory)
     data = open_data(X, labels, None, intercept, many=True, also=also, mask=mask, cache_dir=cache_dir)
     dataset = data[1]
-    if not dataset.classes:
-        raise BadInputError(f"{dataset.where}: no labels, so there are no classes to set against the rest")
+    classes = classes_to_share(dataset)
     given = {"C": C, "loss": loss, "folds": folds, "class_weight": class_weight, "weights": weights, "seed": seed}
     options = options_of(dataset, **given, start=start, many=True)
     if options.classes is None:
@@ -81,21 +80,10 @@ def soft_margin_classes(
     require(dataset, options, asked.memory)
     with ExitStack() as stack:
         setting = set_up(stack, data, asked.memory, client, None)
-        job = Job(
-            asked,
-            (name,),
-            (why,),
-            race=False,
-            to_the_end=True,
-            positive=None,
-            intercept=intercept,
-            soft=options,
-            classes=dataset.classes,
-            **where(setting),
-        )
+        job = job_of(setting, asked, options, (name, why), classes=classes)
         shown = Terminal(sys.stderr, asked.eps) if progress and sys.stderr is not None else None
         how = how_of(EVERY, progress, stop, callback)
-        sinks: dict[str, list[Sink]] = {each: [*([shown] if shown is not None else []), *how.more] for each in dataset.classes}
+        sinks: dict[str, list[Sink]] = {each: [*([shown] if shown is not None else []), *how.more] for each in classes}
         if shown is not None:
             stack.callback(shown.close)
         keeper = stack.enter_context(keeping(setting, job, sinks, None, EVERY, None))

@@ -24,9 +24,9 @@ from dfeas.errors import UsageError
 from dfeas.instances import KINDS
 from dfeas.store.filling import Progress, fill
 from dfeas.store.layout import Header, sparse_block_rows
+from dfeas.store.output import output
 from dfeas.store.places import place
 from dfeas.store.sparse_writing import SparseWriter
-from dfeas.store.writing import output
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -23,7 +23,7 @@ from dfeas.setting import checksums_of, mark_of
 from dfeas.showing import say
 from dfeas.store import SCALES, Dataset, Source, Transform, transformed
 from dfeas.store.transform import FACTORS
-from dfeas.store.writing import refuse_unusable
+from dfeas.store.usable import refuse_unusable
 
 if TYPE_CHECKING:
     from distributed import Client

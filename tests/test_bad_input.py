@@ -18,8 +18,8 @@ import zarr
 
 from dfeas.cli import main
 from dfeas.instances import Instance, generate
+from dfeas.store.claiming import claim
 from dfeas.store.ingest import ingest
-from dfeas.store.writing import claim
 
 RNG = np.random.default_rng(5)
 X = RNG.standard_normal((40, 3))

@@ -25,7 +25,7 @@ from dfeas.checking import verify_run
 from dfeas.cli import commands
 from dfeas.instances import Instance
 from dfeas.methods import METHODS
-from dfeas.store.writing import claim, release
+from dfeas.store.claiming import claim, release
 from tests.typed import DFEAS, apart, dfeas
 
 

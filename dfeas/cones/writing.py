@@ -22,8 +22,10 @@ from dfeas.store.filling import Progress, fill
 from dfeas.store.layout import Header
 from dfeas.store.nodes import check_shape
 from dfeas.store.numbers import cast, stored_dtype
+from dfeas.store.output import output_place
 from dfeas.store.reading import SliceReader
-from dfeas.store.writing import DatasetWriter, output_place, refuse_unusable
+from dfeas.store.usable import refuse_unusable
+from dfeas.store.writing import DatasetWriter
 
 Rows = Callable[[int, int], NDArray[Any]]
 """Rows first .. stop-1 of a product (b, m), dense."""

@@ -81,7 +81,7 @@ def plan(
         return cone_plan(opened, method, margin, budget, threads, read_seconds(opened, threads))
     if method is not None and kernel is None:
         known(method)
-    classes = len(classes_to_share(opened, method, kernel is None)) if one_vs_rest else 1
+    classes = len(classes_to_share(opened, method if kernel is None else None)) if one_vs_rest else 1
     dataset = as_planned(opened, seen_as)
     threads = threads_that_fit(dataset, budget, processors())
     if C is not None:

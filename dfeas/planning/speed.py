@@ -16,7 +16,7 @@ from dfeas.methods import Facts
 from dfeas.passes import AnyPass, Partial, Survey
 from dfeas.projection.points import probe, probed
 from dfeas.store import Dataset
-from dfeas.store.writing import refuse_unusable
+from dfeas.store.usable import refuse_unusable
 
 PROBED_FEATURES = 1000
 """Products are timed with at most so many features."""

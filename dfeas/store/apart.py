@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dfeas.errors import BadInputError, UsageError
 from dfeas.store.array_points import ArrayPoints
 from dfeas.store.changed import Changed
+from dfeas.store.claiming import require_free
 from dfeas.store.csc import CscRows
 from dfeas.store.formats import format_of
 from dfeas.store.layout import MARKER, default_block_rows
@@ -26,7 +27,6 @@ from dfeas.store.spread import Spread
 from dfeas.store.streaming import usual_rows
 from dfeas.store.streams import Stream
 from dfeas.store.whole import Whole, folder_of
-from dfeas.store.writing import require_free
 
 if TYPE_CHECKING:
     from dfeas.store.tables import Parquet

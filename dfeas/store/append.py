@@ -20,6 +20,7 @@ import numpy as np
 
 from dfeas.errors import BadInputError, UsageError
 from dfeas.passes.points import any_entry
+from dfeas.store.claiming import reclaim, release
 from dfeas.store.dataset import Dataset
 from dfeas.store.filling import Labelled, Progress
 from dfeas.store.formats import format_of
@@ -32,7 +33,7 @@ from dfeas.store.placing import sync
 from dfeas.store.source import Source
 from dfeas.store.sparse_writing import Before, SparseWriter
 from dfeas.store.stage import Stage
-from dfeas.store.writing import DatasetWriter, reclaim, release
+from dfeas.store.writing import DatasetWriter
 
 PART = "append.part"
 

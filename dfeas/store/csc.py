@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas import csr
-from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.errors import BadInputError, CorruptDataError, changed
 from dfeas.store.sparse import block_of
 
 if TYPE_CHECKING:
@@ -117,5 +117,5 @@ class CscRows:
         order = np.argsort(row, kind="stable")  # features of a row ascend already
         starts = self._counted[first : stop + 1] - self._counted[first]
         if len(order) != starts[-1]:
-            raise CorruptDataError(f"{self._where}: it changed while it was read; let nobody write to it, and run again")
+            raise changed(self._where)
         return block_of(value[order], feature[order], starts, self.shape[1])

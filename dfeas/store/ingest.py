@@ -16,13 +16,13 @@ from dfeas.store.formats import format_of, open_parquet, open_stream
 from dfeas.store.labels import KnownLabels
 from dfeas.store.layout import Header
 from dfeas.store.nodes import open_labels
+from dfeas.store.output import output
 from dfeas.store.places import place
 from dfeas.store.sources import is_array, open_rows
 from dfeas.store.sparse_writing import SparseWriter
 from dfeas.store.spread import Spread
 from dfeas.store.streaming import Streaming
 from dfeas.store.whole import Whole
-from dfeas.store.writing import output
 
 if TYPE_CHECKING:
     from dfeas.store.tables import Parquet

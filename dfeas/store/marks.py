@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.errors import CorruptDataError
+from dfeas.errors import changed
 from dfeas.store.lines import TextFile
 from dfeas.store.places import Place, absolute, place
 from dfeas.store.spread import Spread
@@ -104,8 +104,3 @@ def marks_of(path: Place, body: tuple[int, int], tally: Callable[[bytes], Tally]
     lines, points = (np.concatenate([[0], *(getattr(each, name) for each in looked)]) for name in ("lines", "points"))
     byte = np.concatenate([[begin], *(each.byte[1:] for each in looked)])
     return Marks(byte, line + np.cumsum(lines), np.cumsum(points)), sum((each.tally for each in looked), Tally())
-
-
-def changed(where: str) -> CorruptDataError:
-    """The error for text that is not what it was at the first look."""
-    return CorruptDataError(f"{where}: it changed while it was read; let nobody write to it, and run again")

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from dfeas.errors import changed
 from dfeas.passes.points import Points
 from dfeas.store.array_points import stored_points
 from dfeas.store.changed import rounded
 from dfeas.store.lines import Lines, TextFile
-from dfeas.store.marks import Marks, changed
+from dfeas.store.marks import Marks
 from dfeas.store.places import place
 from dfeas.store.signs import Coded
 from dfeas.store.sources import open_rows

@@ -20,13 +20,14 @@ from dfeas.errors import UsageError
 from dfeas.store.filling import Progress
 from dfeas.store.labels import CODE
 from dfeas.store.layout import MARKER, SPARSE_BLOCK_BYTES, Header
+from dfeas.store.output import output
 from dfeas.store.places import Place, is_url
 from dfeas.store.placing import sync
 from dfeas.store.signs import Coded, Codes
 from dfeas.store.sparse_pieces import SparsePieces
 from dfeas.store.splitting import Splitting
 from dfeas.store.spread import Done, Piece, Spread
-from dfeas.store.writing import ASIDE, DatasetWriter, output
+from dfeas.store.writing import ASIDE, DatasetWriter
 
 PIECE_BYTES = 64 << 20
 """Of points that are written in one piece of work."""

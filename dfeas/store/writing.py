@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import errno
-import fcntl
-import os
-import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +14,13 @@ import zarr
 import zarr.codecs
 from numpy.typing import NDArray
 
-from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.passes.block import Block, Points, norms
-from dfeas.passes.survey import EMPTY, NORM_RANGE, Summary, Survey, checksum
+from dfeas.passes.survey import EMPTY, Summary, Survey, checksum
 from dfeas.store.labels import stored_type
-from dfeas.store.layout import APPENDED, ATTRIBUTE, FORMAT, LOCK, MARKER, Header, fingerprint, seal
-from dfeas.store.places import Place, place, put, put_whole, remove, zarr_store
+from dfeas.store.layout import ATTRIBUTE, FORMAT, MARKER, Header, fingerprint, seal
+from dfeas.store.places import Place, put, put_whole, remove, zarr_store
+from dfeas.store.usable import refuse_unusable
 
 _SURVEY = Survey()
 CODES = "code"
@@ -247,158 +242,3 @@ def create_checksums(group: Any, checksums: NDArray[np.uint32]) -> None:
     """Write the array of checksums (blocks, 3)."""
     array = created(group, "checksum", checksums.shape, checksums.shape, np.dtype(np.uint32), 0)
     array[:] = checksums
-
-
-def refuse_unusable(summary: Summary, where: str, names: Sequence[str] | None = None) -> None:
-    """Raise BadInputError for non-finite entries and for norms that cannot be squared."""
-    if summary.nonfinite:
-        shown = ", ".join(f"point {p} feature {names[f] if names else f}: {v}" for p, f, v in summary.first_nonfinite)
-        raise BadInputError(f"{where}: {summary.nonfinite} or more entries are not finite ({shown}); remove or correct them")
-    if summary.extreme:
-        shown = ", ".join(str(j) for j in summary.first_extreme)
-        least, most = NORM_RANGE
-        raise BadInputError(f"{where}: norms outside {least:g} .. {most:g} (point {shown}); scale the data by a power of two")
-
-
-@contextmanager
-def output(where: str | Place) -> Iterator[Callable[..., DatasetWriter]]:
-    """``output_place`` for a writer: the body gets DatasetWriter without its first argument."""
-    with output_place(where) as path:
-        yield partial(DatasetWriter, path)
-
-
-@contextmanager
-def output_place(where: str | Place) -> Iterator[Place]:
-    """Make the dataset's folder, hold its lock, and remove everything again when the body raises.
-
-    A folder that an interrupted ingest left is started afresh. Raises UsageError when the path exists already or another
-    process writes there.
-    """
-    path = place(where)
-    if not isinstance(path, Path):
-        from dfeas.store.objects.output import claimed
-
-        with claimed(path, MARKER):
-            yield path
-        return
-    lock = claim(path, MARKER)
-    try:
-        yield path
-    except BaseException as error:
-        _discard(path)
-        os.close(lock)
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise CorruptDataError(f"{path}: the disk is full, nothing was kept; free space and run again") from None
-        raise
-    release(path, lock)
-
-
-@contextmanager
-def writer(
-    path: str | Place, n: int, m: int, dtype: np.dtype[Any], block_rows: int, label: np.dtype[Any] | type = np.int8
-) -> Iterator[DatasetWriter]:
-    """``output`` for a dataset whose size and type of labels are known."""
-    with output(path) as make:
-        yield make(n, m, dtype, block_rows, label=label)
-
-
-def claim(path: Path, marker: str) -> int:
-    """Create an output folder, or take over and empty one that has no ``marker`` and that nobody writes.
-
-    Returns the descriptor that holds the lock. Raises UsageError when the folder exists otherwise, or is being written.
-    """
-    abandoned = require_free(path, marker)
-    try:
-        if not abandoned:
-            path.mkdir()
-        lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
-    except FileExistsError:
-        raise UsageError(f"{path}: exists already; choose another output or remove it") from None
-    except FileNotFoundError:
-        raise UsageError(f"{path.parent}: no such folder to write to") from None
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # its writer may have finished, or given up, between the look above and the lock
-        if (path / marker).exists() or not os.path.samestat(os.fstat(lock), (path / LOCK).stat()):
-            raise FileExistsError
-        _empty(path)
-    except BlockingIOError:
-        os.close(lock)
-        raise UsageError(f"{path}: another process is writing it; wait for it or choose another output") from None
-    except OSError:
-        os.close(lock)
-        raise UsageError(f"{path}: exists already; choose another output or remove it") from None
-    return lock
-
-
-def require_free(path: Path, marker: str) -> bool:
-    """Whether a folder without ``marker`` is there, to be taken over. Raises UsageError when the path exists otherwise."""
-    abandoned = path.is_dir() and (path / LOCK).exists() and not any((path / name).exists() for name in (marker, APPENDED))
-    if os.path.lexists(path) and not abandoned:
-        raise UsageError(f"{path}: exists already; choose another output or remove it")
-    return abandoned
-
-
-def reclaim(path: Path) -> int:
-    """Lock an output folder to go on with what is in it. Raises UsageError when another process writes there."""
-    try:
-        lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not os.path.samestat(os.fstat(lock), (path / LOCK).stat()):
-                raise BlockingIOError
-        except OSError:
-            os.close(lock)
-            raise
-    except (BlockingIOError, FileNotFoundError):
-        raise UsageError(f"{path}: another process is writing it; wait for it") from None
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
-    return lock
-
-
-def being_written(path: Path) -> bool:
-    """Whether some process holds the lock of an output folder."""
-    try:
-        lock = os.open(path / LOCK, os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(lock)
-    return False
-
-
-def _empty(path: Path) -> None:
-    """Remove all but the lock."""
-    for entry in path.iterdir():
-        if entry.name == LOCK:
-            continue
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry, ignore_errors=True)
-        else:
-            entry.unlink(missing_ok=True)
-
-
-def _discard(path: Path) -> None:
-    """Remove the folder, the lock last: what a thread of zarr may still be writing leaves a folder that can be taken over."""
-    for _ in range(20):
-        _empty(path)
-        if [entry.name for entry in path.iterdir()] == [LOCK]:
-            break
-    try:
-        (path / LOCK).unlink()
-        path.rmdir()
-    except OSError:
-        (path / LOCK).touch()
-
-
-def release(path: Path, lock: int) -> None:
-    """Give the lock of a finished output back."""
-    (path / LOCK).unlink(missing_ok=True)
-    os.close(lock)

@@ -15,8 +15,8 @@ from dfeas.certificate import load
 from dfeas.cli import commands
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, UsageError
 from dfeas.store import Source, open_source
+from dfeas.store.claiming import claim, release
 from dfeas.store.layout import MARKER
-from dfeas.store.writing import claim, release
 
 
 def pieces(tmp_path: Path, n: int = 1000, classes: int = 2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

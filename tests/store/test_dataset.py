@@ -14,8 +14,8 @@ from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.passes import Block
 from dfeas.store import Dataset, Source, from_arrays, open_source
 from dfeas.store.ingest import ingest
+from dfeas.store.output import writer
 from dfeas.store.reading import Cost, DirectReader, SliceReader
-from dfeas.store.writing import writer
 
 
 def read_all(dataset: Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -280,20 +280,20 @@ def test_masked_ragged_and_unknown_shapes_are_refused() -> None:
 def test_claiming_a_folder_that_was_finished_meanwhile_does_not_empty_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dfeas.store import writing
+    from dfeas.store import claiming
 
     out, real = tmp_path / "out", os.open
-    lock = writing.claim(out, "marker")
+    lock = claiming.claim(out, "marker")
 
     def finish_first(path: Any, flags: int, mode: int = 0o777) -> int:
-        monkeypatch.setattr(writing.os, "open", real)
+        monkeypatch.setattr(claiming.os, "open", real)
         (out / "marker").write_text("done")  # between the look at the marker and the lock
-        writing.release(out, lock)
+        claiming.release(out, lock)
         return real(path, flags, mode)
 
-    monkeypatch.setattr(writing.os, "open", finish_first)
+    monkeypatch.setattr(claiming.os, "open", finish_first)
     with pytest.raises(UsageError, match="exists already"):
-        writing.claim(out, "marker")
+        claiming.claim(out, "marker")
     assert (out / "marker").read_text() == "done"
 
 

@@ -15,10 +15,10 @@ import dfeas
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.store import Source, from_arrays, open_source
 from dfeas.store.ingest import ingest as ingest_here
+from dfeas.store.output import output
 from dfeas.store.reading import Buffers, Cost, DirectReader
 from dfeas.store.sparse import CHUNK_ENTRIES, CsrChunks, EntryFiles
 from dfeas.store.sparse_writing import SparseWriter
-from dfeas.store.writing import output
 from dfeas.texts import Texts, generate_texts
 
 
