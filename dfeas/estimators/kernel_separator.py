@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -33,6 +34,7 @@ class KernelSeparator(Classifier):
     ----------
     kernel, gamma, degree, coef0, method, eps, margin_tolerance, memory, max_passes, time_limit : as for ``dfeas.solve``.
     verbose : show progress on stderr.
+    callback : called with the record of each read, as that of ``dfeas.solve``: it may end the fit.
 
     Attributes
     ----------
@@ -55,6 +57,7 @@ class KernelSeparator(Classifier):
         max_passes: int | None = None,
         time_limit: float | None = None,
         verbose: bool = False,
+        callback: Callable[[Any], object] | None = None,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
@@ -67,6 +70,7 @@ class KernelSeparator(Classifier):
         self.max_passes = max_passes
         self.time_limit = time_limit
         self.verbose = verbose
+        self.callback = callback
 
     def fit(self, X: Any, y: Any) -> Self:
         """Decide for points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,)."""

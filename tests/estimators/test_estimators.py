@@ -117,7 +117,7 @@ def test_warm_start_goes_on_and_a_limit_is_a_warning() -> None:
 
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("how", ["returns", "raises"])
-@pytest.mark.parametrize("kind", [LinearSVC, Separator])
+@pytest.mark.parametrize("kind", [LinearSVC, Separator, KernelSeparator])
 def test_a_callback_sees_each_read_and_may_end_the_fit(kind: Any, how: str, classes: int) -> None:
     X, y = make_blobs(600, centers=classes, cluster_std=6, random_state=0)
     options = {"loss": "hinge", "tol": 1e-9} if kind is LinearSVC else {"method": "mirror-prox-fixed"}
