@@ -1,11 +1,13 @@
-"""Points on one closed side of a hyperplane, y'a_j >= 0 for all j: proved from the stored points and labels, in one read.
+"""On which side of a hyperplane all points are, and whether they stay in a subspace: proved from the stored data, in one read.
 
-y is given in integers, so that it can be exactly orthogonal to points. Scores that float64 cannot tell from zero are computed
-in integers; equal points once.
+Hyperplanes and subspaces are given in integers, so that points can be on them exactly; every sign is decided exactly
+(``dfeas.proof.products``). Points seen from another one, p, are (x_j, 1) here, and -(p, 1) is one point more, the last: a
+conflict of these is p as a convex combination of the x_j.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,74 +15,132 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.errors import CheckFailedError
-from dfeas.proof.dyadic import Dyadic, Integers
+from dfeas.proof.dyadic import Integers
+from dfeas.proof.products import signs, vanishing
 from dfeas.store import Dataset
 from dfeas.store.reading import Buffers, Stop, unless_stopped
-from dfeas.verify import PIECE_BYTES, WRONG, Maps, U, compare, crc
+from dfeas.store.seen_from import SeenFrom
+from dfeas.verify import PIECE_BYTES, Maps, compare, crc
 
-LOST = 2.0**-1060
-"""More than underflow takes from an entry of y, or from a product of it with an entry of a point above one."""
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 
 @dataclass
 class Sides:
     """What some blocks showed."""
 
-    on: int = 0  # points on the hyperplane
-    beyond: int = 0  # points on its positive side
-    wrong: list[int] = field(default_factory=list)  # others, the first few
+    on: int = 0  # points on the hyperplane, or in the subspace
+    beyond: int = 0  # points on the positive side, or outside of the subspace
+    wrong: int = 0  # points on the negative side
+    missed: list[tuple[float, int]] = field(default_factory=list)  # what was looked for: scores and points, the lowest first
     checksums: list[tuple[int, int]] = field(default_factory=list)
 
+    def add(self, other: Sides, take: int) -> None:
+        """What the next blocks showed."""
+        self.on, self.beyond, self.wrong = self.on + other.on, self.beyond + other.beyond, self.wrong + other.wrong
+        self.missed = sorted(self.missed + other.missed)[:take]
+        self.checksums += other.checksums
 
-def check_closed(engine: Maps, dataset: Dataset, y: Integers, fingerprint: str) -> Sides:
-    """How many points are on the hyperplane of y (d,), and how many on its positive side.
 
-    Raises CheckFailedError when one is on neither, CorruptDataError when the data has another fingerprint.
+def dimension_of(dataset: Dataset) -> int:
+    """Of the points as they are looked at here."""
+    return dataset.m + 1 if isinstance(dataset.points, SeenFrom) else dataset.dimension
+
+
+def look(engine: Maps, dataset: Dataset, fingerprint: str, vectors: Integers, *, strict: bool = False, take: int = 1) -> Sides:
+    """All points beside a hyperplane with the normal ``vectors`` (d,), or beside the subspace orthogonal to ``vectors`` (d, k).
+
+    ``missed`` are at most ``take`` points on the negative side, or, where ``strict``, on the hyperplane; or outside of the
+    subspace. Raises CorruptDataError when the data has another fingerprint.
     """
     found = Sides()
-    for part in engine.map(closed_range, y):
-        found.on, found.beyond, found.wrong = found.on + part.on, found.beyond + part.beyond, found.wrong + part.wrong
-        found.checksums += part.checksums
+    for part in engine.map(look_at_range, vectors, strict, take):
+        found.add(part, take)
     compare(dataset, found.checksums, fingerprint, dataset.view)
-    if found.wrong:
-        raise CheckFailedError(f"point {found.wrong[0]} is on the negative side of the hyperplane")
+    reference = reference_of(dataset)
+    if reference is not None:
+        found.add(_sides(reference, vectors, dataset.n, strict, take), take)
     return found
 
 
-def closed_range(dataset: Dataset, first: int, stop: int, y: Integers, stopped: Stop | None = None) -> Sides:
+def require_closed(found: Sides) -> None:
+    """Raise CheckFailedError when a point is on the negative side."""
+    if found.wrong:
+        raise CheckFailedError(f"point {found.missed[0][1]} is on the negative side of the hyperplane")
+
+
+def look_at_range(
+    dataset: Dataset, first: int, stop: int, vectors: Integers, strict: bool, take: int, stopped: Stop | None = None
+) -> Sides:
     """Look at blocks first .. stop-1."""
     found, buffers = Sides(), Buffers()
-    dimension = dataset.dimension
-    near = Dyadic(y, -max(int(abs(v)).bit_length() for v in y)).floats()  # entries of at most 1
-    rate = (dimension + 16) * U * (1 + 2.0**-20)
-    rows = max(1, PIECE_BYTES // (8 * dimension))
     for index in unless_stopped(range(first, stop), stopped):
-        stored = dataset.points.read(index, buffers)
-        label = dataset.labels.read(index, buffers)
-        found.checksums.append((crc(stored), crc(label)))
-        label = dataset.signs(label)
-        for piece in range(0, stored.shape[0], rows):
-            points = np.ones((min(rows, stored.shape[0] - piece), dimension))
-            some: Any = stored[piece : piece + rows]
-            points[:, : dataset.m] = some if isinstance(some, np.ndarray) else some.toarray()
-            points *= label[piece : piece + rows, None]
-            with np.errstate(over="ignore", invalid="ignore"):
-                score = points @ near
-                bound = rate * (np.abs(points) @ np.abs(near)) + LOST * (dimension + np.abs(points).sum(axis=1))
-                sure = np.abs(score) > bound
-            sign = np.where(sure, np.sign(score), 0).astype(np.int8)
-            sign[~sure] = _exact(points[~sure], y)
-            found.on += int((sign == 0).sum())
-            found.beyond += int((sign > 0).sum())
-            start = index * dataset.block_rows + piece
-            found.wrong = (found.wrong + (start + np.flatnonzero(sign < 0)).tolist())[:WRONG]
+        points, checksums = _block(dataset, index, buffers)
+        found.checksums.append(checksums)
+        start = index * dataset.block_rows
+        for piece, some in _pieces(dataset, points):
+            found.add(_sides(some, vectors, start + piece, strict, take), take)
     return found
 
 
-def _exact(points: NDArray[np.float64], y: Integers) -> NDArray[Any]:
-    """Signs (k,) of scores, in integers."""
-    if not len(points):
-        return np.empty(0, np.int8)
-    different, place = np.unique(points, axis=0, return_inverse=True)
-    sign = [int(score > 0) - int(score < 0) for score in (Dyadic.of(point).digits @ y for point in different)]
-    return np.array(sign, np.int8)[place.reshape(-1)]
+def rows(dataset: Dataset, index: Indices) -> Floats:
+    """Signed points (s, d) as they are looked at here, by ascending numbers; reads their blocks."""
+    found, buffers = np.empty((len(index), dimension_of(dataset))), Buffers()
+    block = index // dataset.block_rows
+    reference = reference_of(dataset)
+    for number in np.unique(block[index < dataset.n]).tolist():
+        here = (block == number) & (index < dataset.n)
+        chosen, block_of = index[here] - number * dataset.block_rows, _block(dataset, number, buffers)[0]
+        found[here] = _wide(dataset, _Signed(block_of.points[chosen], block_of.label[chosen]))
+    if reference is not None:
+        found[index == dataset.n] = reference
+    return found
+
+
+def reference_of(dataset: Dataset) -> Floats | None:
+    """The point that all others are seen from, as one of them (1, d)."""
+    return -np.append(dataset.points.point, 1.0)[None, :] if isinstance(dataset.points, SeenFrom) else None
+
+
+@dataclass(frozen=True)
+class _Signed:
+    points: Any  # (b, m) as stored
+    label: NDArray[Any]  # (b,) signs
+
+
+def _block(dataset: Dataset, index: int, buffers: Buffers) -> tuple[_Signed, tuple[int, int]]:
+    """Points and signs of a block, and the checksums of what was read."""
+    seen = dataset.points if isinstance(dataset.points, SeenFrom) else None
+    points = dataset.points.read(index, buffers) if seen is None else seen.stored(index, buffers)
+    stored = points if seen is None else seen.differences(points, buffers)
+    label = dataset.labels.read(index, buffers)
+    return _Signed(points, dataset.signs(label)), (crc(stored), crc(label))
+
+
+def _pieces(dataset: Dataset, block: _Signed) -> Iterator[tuple[int, Floats]]:
+    """Where pieces of a block begin, and their points."""
+    size = max(1, PIECE_BYTES // (8 * dimension_of(dataset)))
+    for piece in range(0, block.points.shape[0], size):
+        yield piece, _wide(dataset, _Signed(block.points[piece : piece + size], block.label[piece : piece + size]))
+
+
+def _wide(dataset: Dataset, block: _Signed) -> Floats:
+    """Points (r, d) with their signs and the feature of the intercept."""
+    points = np.ones((block.points.shape[0], dimension_of(dataset)))
+    points[:, : dataset.m] = block.points if isinstance(block.points, np.ndarray) else block.points.toarray()
+    points *= block.label[:, None]
+    return points
+
+
+def _sides(points: Floats, vectors: Integers, start: int, strict: bool, take: int) -> Sides:
+    """Of points (r, d) from number ``start`` on."""
+    if vectors.ndim == 2:
+        inside = vanishing(points, vectors)
+        on, beyond, wrong, missed = int(inside.sum()), int((~inside).sum()), 0, np.flatnonzero(~inside)[:take]
+        return Sides(on, beyond, wrong, [(0.0, start + int(j)) for j in missed])
+    sign, score = signs(points, vectors)
+    missed = np.flatnonzero(sign <= 0 if strict else sign < 0)
+    missed = missed[np.argsort(score[missed], kind="stable")[:take]]
+    found = [(float(score[j]), start + int(j)) for j in missed]
+    return Sides(int((sign == 0).sum()), int((sign > 0).sum()), int((sign < 0).sum()), found)

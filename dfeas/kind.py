@@ -1,10 +1,14 @@
-"""``dfeas verify`` of ``separation.json``: complete, quasi-complete or overlap, proved again from the stored data."""
+"""``dfeas verify`` of ``separation.json``: complete, quasi-complete or overlap, proved again from the stored data, exactly.
+
+What the file says is taken for no more than a claim: products with its y are looked at for every point, its weights are summed
+in integers, and ranks are computed anew. Nothing of the search that wrote it is used.
+"""
 
 from __future__ import annotations
 
 import json
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.blas import processors
-from dfeas.certificate import load
-from dfeas.closed import check_closed
+from dfeas.closed import dimension_of, look, require_closed, rows
 from dfeas.engine import LocalEngine
 from dfeas.errors import CheckFailedError
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
-from dfeas.passes.nonzero import Nonzero
-from dfeas.result import CERTIFICATE, load_result
-from dfeas.separation import COMPLETE, OVERLAP, QUASI, SEPARATION, complement, positive, spans_and_balances
-from dfeas.solving import CONFLICTING
-from dfeas.store import Dataset, Source, View, for_checker, open_source, source_of
-from dfeas.store.rows import signed_rows
+from dfeas.proof.dyadic import Integers, common
+from dfeas.proof.linear import independent
+from dfeas.result import load_result
+from dfeas.separation import COMPLETE, OVERLAP, QUASI, SEPARATION
+from dfeas.store import Dataset, for_checker, open_source, source_of
 from dfeas.termination import FEASIBLE
 from dfeas.verify import Check
 
@@ -32,7 +34,7 @@ class Kind:
     """What was proved."""
 
     kind: str  # "complete" | "quasi-complete" | "overlap"
-    proof: str  # "exact" | "rigorous" | "floating_point" | "none": nothing that could be looked at is in the file
+    proof: str  # "exact" | "rigorous"
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,11 @@ class _Claim:
     proof: str
     fingerprint: str
     on: int
-    y: NDArray[Any] | None  # integers
-    support: NDArray[np.int64] | None
+    rank: int | None
+    y: Integers | None  # (d,)
+    support: NDArray[np.int64]
+    weights: Integers  # of the support
+    flat: Integers  # (d, k)
 
 
 def verify_separation(run: str | Path, proved: Check, memory: str | int = DEFAULT_MEMORY) -> Kind | None:
@@ -59,16 +64,10 @@ def verify_separation(run: str | Path, proved: Check, memory: str | int = DEFAUL
     try:
         if claim.fingerprint != values["fingerprint"]:
             raise CheckFailedError("it is about other data than the run")
-        if claim.kind not in (COMPLETE, QUASI, OVERLAP) or (claim.kind == COMPLETE) != (proved.verdict == FEASIBLE):
-            raise CheckFailedError(f"it says {claim.kind}, {proved.verdict} is proved")
         dataset = open_source(for_checker(source_of(values["data"])))
-        if claim.kind == COMPLETE:
-            proof = proved.proof
-        elif claim.kind == QUASI:
-            proof = _quasi(dataset, claim, proved, memory)
-        else:
-            proof = _overlap(dataset, source_of(values["data"]), claim, Path(run), memory)
-        if claim.proof != ("floating_point" if proof == "none" else proof):
+        with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
+            proof = _proof(engine, dataset, claim, proved)
+        if claim.proof != proof:
             raise CheckFailedError(f"it says that {claim.kind} is proved {claim.proof}; the proof is {proof}")
     except CheckFailedError as error:
         raise CheckFailedError(f"{where}: {error}") from None
@@ -78,49 +77,76 @@ def verify_separation(run: str | Path, proved: Check, memory: str | int = DEFAUL
 def _claim(where: Path) -> _Claim:
     try:
         values = json.loads(where.read_text())
-        y = None if values["y"] is None else np.array([int(v) for v in values["y"]], object)
-        support = None if values["support"] is None else np.array(values["support"], np.int64)
+        y = None if values["y"] is None else _integers(values["y"])
+        support = np.array([] if values["support"] is None else values["support"], np.int64)
+        weights = _integers([] if values["weights"] is None else values["weights"])
+        flat = [_integers(vector) for vector in values["flat"]]
+        columns = np.array(flat, object).T if flat else np.zeros((0, 0), object)
         kind, proof, fingerprint = (str(values[name]) for name in ("kind", "proof", "fingerprint"))
-        return _Claim(kind, proof, fingerprint, int(values["on"]), y, support)
+        rank = None if values["rank"] is None else int(values["rank"])
+        return _Claim(kind, proof, fingerprint, int(values["on"]), rank, y, support, weights, columns)
     except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise CheckFailedError(f"{where}: not readable: {type(error).__name__}: {error}") from None
 
 
-def _quasi(dataset: Dataset, claim: _Claim, proved: Check, memory: str | int) -> str:
-    """The level of proof: every point is looked at."""
-    if claim.y is None:
-        return "none"
-    if claim.y.shape != (dataset.dimension,) or not claim.y.any():
-        raise CheckFailedError(f"y is zero, or has not {dataset.dimension} entries")
-    with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
-        sides = check_closed(engine, dataset, claim.y, claim.fingerprint)
+def _integers(values: Any) -> Integers:
+    """Integers of any length; long ones are strings of hexadecimal digits."""
+    return np.array([int(v, 16) if isinstance(v, str) else int(v) for v in values], object)
+
+
+def _proof(engine: LocalEngine, dataset: Dataset, claim: _Claim, proved: Check) -> str:
+    """The level of proof."""
+    if claim.kind not in (COMPLETE, QUASI, OVERLAP):
+        raise CheckFailedError(f"it says {claim.kind!r}")
+    if claim.kind == COMPLETE and claim.y is None:
+        if proved.verdict != FEASIBLE:
+            raise CheckFailedError(f"it says {claim.kind}, {proved.verdict} is proved")
+        return proved.proof
+    if claim.kind == OVERLAP:
+        _require_all_on(engine, dataset, claim, _require_conflict(dataset, claim))
+        return "exact"
+    if claim.kind == QUASI:
+        _require_conflict(dataset, claim)
+    y = claim.y
+    if y is None or y.shape != (dimension_of(dataset),) or not y.any():
+        raise CheckFailedError(f"y is missing or zero, or has not {dimension_of(dataset)} entries")
+    sides = look(engine, dataset, claim.fingerprint, y)
+    require_closed(sides)
     if sides.on != claim.on or not sides.beyond:
         raise CheckFailedError(f"{sides.on} points are on the hyperplane and {sides.beyond} beyond it, it says {claim.on}")
-    return "exact" if proved.proof == "exact" else "floating_point"
+    if claim.kind == COMPLETE and sides.on:
+        raise CheckFailedError(f"it says {claim.kind}, {sides.on} points are on the hyperplane")
+    return "exact"
 
 
-def _overlap(dataset: Dataset, source: Source, claim: _Claim, run: Path, memory: str | int) -> str:
-    """The level of proof: of the points that conflict, whose blocks ``verify_run`` has compared with the fingerprint.
+def _require_conflict(dataset: Dataset, claim: _Claim) -> int:
+    """The rank of the points that conflict, whose blocks ``verify_run`` has compared with the fingerprint.
 
-    Where they do not span the space every point is looked at, whether it lies in what they span.
+    Raises CheckFailedError when the weights are not positive with a sum of exactly zero.
     """
     support = claim.support
-    if support is None:
-        raise CheckFailedError("it names no points that conflict")
+    last = dataset.n + int(dimension_of(dataset) != dataset.dimension)
     ascending = support.ndim == 1 and len(support) > 0 and bool((np.diff(support) > 0).all())
-    if not ascending or support[0] < 0 or support[-1] >= dataset.n:
-        raise CheckFailedError(f"the support is not an ascending list of points below {dataset.n}")
-    points = signed_rows(dataset, support)
-    points = points[points.any(axis=1)]
-    if len(points) and spans_and_balances(points, load(run / CERTIFICATE).weights):
-        return "exact"
-    if len(points) and positive(points)[1] > CONFLICTING:
-        raise CheckFailedError("no positive weights on the points that it names make their sum zero, as far as float64 tells")
-    across = complement(points)
-    if across.shape[1]:
-        seen = open_source(replace(for_checker(source), view=View.of(across)))
-        with closing(LocalEngine(seen, threads_that_fit(seen, parse_bytes(memory), processors()))) as engine:
-            beyond = engine.run(Nonzero()).index
-        if beyond >= 0:
-            raise CheckFailedError(f"point {beyond} is not in the space that the points span which it names")
-    return "floating_point"
+    if not ascending or support[0] < 0 or support[-1] >= last:
+        raise CheckFailedError(f"the support is not an ascending list of points below {last}")
+    if claim.weights.shape != support.shape or not (claim.weights > 0).all():
+        raise CheckFailedError("the weights are not positive, or not one for each point of the support")
+    points = common(rows(dataset, support))[0]
+    if (claim.weights @ points).any():
+        raise CheckFailedError("the weights do not sum the points of the support to zero")
+    rank = len(independent(points))
+    if claim.rank != rank:
+        raise CheckFailedError(f"the points of the support have rank {rank}, it says {claim.rank}")
+    return rank
+
+
+def _require_all_on(engine: LocalEngine, dataset: Dataset, claim: _Claim, rank: int) -> None:
+    """Raise CheckFailedError when a point is not in the space of this rank that the support spans."""
+    d = dimension_of(dataset)
+    if rank == d:
+        return
+    if claim.flat.shape != (d, d - rank) or len(independent(claim.flat.T)) != d - rank:
+        raise CheckFailedError(f"the support spans {rank} of {d} dimensions, and no basis says that all points stay in them")
+    sides = look(engine, dataset, claim.fingerprint, claim.flat)
+    if sides.beyond:
+        raise CheckFailedError(f"point {sides.missed[0][1]} is not in the space that the points span which it names")

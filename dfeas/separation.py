@@ -2,61 +2,51 @@
 
 * complete: y'a_j > 0 for all signed points a_j. The likelihood has no maximum.
 * quasi-complete: y'a_j >= 0 for all j, and not all of them zero, but no y makes all positive. There is no maximum either.
-* overlap: neither; there is one (Albert and Anderson, Biometrika 1984).
+* overlap: neither; there is one (Albert and Anderson, Biometrika 1984). Where features depend on each other it is not unique.
 
-Found by facial reduction. A conflict, x > 0 on some points with sum x_j a_j = 0, forces y'a_j = 0 on them, for any y with
-A'y >= 0. So y is orthogonal to the space L that they span: the question is asked again about all points that are not in L, as
-they are seen across it. A separator of these is the y of a quasi-complete separation; another conflict makes L larger; and when
-L is all there is, the points overlap.
+A kind is said only when it is proved. Where ``dfeas.solve`` proves a separator, points are separated completely. Otherwise
+``dfeas.exact_search`` decides in integers, by facial reduction, with evidence that ``dfeas verify`` proves again:
 
-Evidence: y is made exactly orthogonal to L in integers, and every score is proved to be zero or above, in one more read.
-Overlap is proved by weights x > 0 on points that span the space, as the checker proves them (Stiemke's theorem).
+* complete: y in integers with all points strictly beyond its hyperplane.
+* quasi-complete: such a y with points on its hyperplane and beyond it, and integer weights x > 0 on points, sum x_j a_j = 0,
+  which show that no y has all points beyond (Gordan).
+* overlap: integer weights x > 0 with a zero sum on points that span what all points span (Stiemke). Where that is not the whole
+  space, a basis of what is orthogonal to all points shows it: how features depend on each other.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import time
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.closed import check_closed
 from dfeas.coned import require_points
 from dfeas.driver import never
-from dfeas.errors import CheckFailedError, UsageError
-from dfeas.keeping import EVERY, Job, where
-from dfeas.passes import Partial
-from dfeas.passes.nonzero import FirstPoint, Nonzero
-from dfeas.proof.balance import balance
+from dfeas.errors import UsageError
+from dfeas.exact_search import COMPLETE, OVERLAP, QUASI, Face, search
+from dfeas.memory import DEFAULT_MEMORY, parse_bytes
 from dfeas.proof.dyadic import Integers
-from dfeas.proof.orthogonal import orthogonal
-from dfeas.request import Request, choose, facts_of, request
 from dfeas.result import Result
-from dfeas.setting import Setting, open_data, set_up
-from dfeas.showing import How
-from dfeas.solving import CONFLICTING, solve, solved
-from dfeas.store import Dataset, Source, View, open_source, seen_across
-from dfeas.store.across import WITHIN
+from dfeas.setting import open_data, set_up
+from dfeas.solving import solve
 from dfeas.store.placing import placed
-from dfeas.store.rows import signed_rows
-from dfeas.termination import FEASIBLE, UNDECIDED
+from dfeas.termination import FEASIBLE, RESUMABLE
 from dfeas.transforming import asked_transform
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from collections.abc import Callable
 
-COMPLETE, QUASI, OVERLAP = "complete", "quasi-complete", "overlap"
 SEPARATION = "separation.json"
 EPS = 1e-9
-SHARE = 64
-"""The first point outside a subspace is looked for in this share of the blocks first, and then in ever more."""
-
-Floats = NDArray[np.float64]
+LONG = 1000
+"""Bits of integers that JSON gets as numbers; longer ones are strings of hexadecimal digits."""
 
 
 @dataclass(frozen=True)
@@ -64,26 +54,35 @@ class Separation:
     """Which of the three, with evidence."""
 
     kind: str | None  # "complete" | "quasi-complete" | "overlap"; None: not decided
-    proof: str  # "exact" | "rigorous" (of complete) | "floating_point" | "none"
+    proof: str  # "exact" | "rigorous" (of complete: ``result`` has the separator) | "none": not decided
     on: int  # points on the hyperplane of y, when it is quasi-complete
-    rank: int | None  # of the points that conflict
+    rank: int | None  # of the points that conflict; of all points when they overlap
     y: list[int] | None  # (d,) with y'a_j >= 0 for all j, exactly; with an intercept it comes last
-    support: NDArray[np.int64] | None  # points that conflict: there is x > 0 on them with a zero sum
+    support: NDArray[np.int64] | None  # points that conflict
+    weights: list[int] | None  # (s,) positive, with an exactly zero sum of the signed points of the support
+    flat: list[list[int]]  # vectors (d,) orthogonal to all points that overlap, a basis: features that depend on each other
     message: str
     result: Result  # of the solve that came first
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values. y is in integers of any length."""
-        names = ("kind", "proof", "on", "rank", "y", "message")
+        """Plain JSON values. Integers may have any length: beyond ``LONG`` bits they are hexadecimal strings."""
+        names = ("kind", "proof", "on", "rank", "message")
         support = None if self.support is None else self.support.tolist()
-        return {**{name: getattr(self, name) for name in names}, "support": support, "fingerprint": self.result.fingerprint}
+        return {
+            **{name: getattr(self, name) for name in names},
+            "y": _plain(self.y),
+            "support": support,
+            "weights": _plain(self.weights),
+            "flat": [_plain(vector) for vector in self.flat],
+            "fingerprint": self.result.fingerprint,
+        }
 
 
 def separation(X: Any, labels: Any = None, *, out: str | Path | None = None, **options: Any) -> Separation:
     """Say whether labelled points are completely separated, quasi-completely separated, or overlap.
 
     Arguments and errors are those of ``dfeas.solve``; ``eps`` is 1e-9, whatever is given. With ``out`` the folder gets
-    ``separation.json``, too.
+    ``separation.json``, too. Limits of time and passes hold for everything together.
     """
     if options.get("kernel") is not None:
         raise UsageError("separation asks about the points as they are: leave out the kernel")
@@ -92,153 +91,76 @@ def separation(X: Any, labels: Any = None, *, out: str | Path | None = None, **o
     if asked_transform(options.get("scale"), bool(options.get("center")), bool(options.get("normalize", True))):
         raise UsageError("separation asks about the points as they are stored: leave out scale, center and normalize")
     require_points(X, "separation")
+    began = time.monotonic()
     result = solve(X, labels, out=out, **{**options, "eps": EPS})
-    found = _classified(result, X, labels, options)
+    found = _classified(result, X, labels, options, began)
     if out is not None and found.kind is not None:
         with placed(Path(out) / SEPARATION) as file:
             file.write((json.dumps(found.to_json(), indent=2) + "\n").encode())
     return found
 
 
-def _classified(result: Result, X: Any, labels: Any, options: dict[str, Any]) -> Separation:
+def _classified(result: Result, X: Any, labels: Any, options: dict[str, Any], began: float) -> Separation:
     if result.verdict == FEASIBLE:
         text = "a hyperplane separates all points: the likelihood has no maximum"
-        return Separation(COMPLETE, result.proof, 0, None, None, None, text, result)
-    if result.support is None or result.weights is None or result.verdict == UNDECIDED or result.margin_upper > CONFLICTING:
-        text = "not decided: no conflict was found whose sum is zero"
-        return Separation(None, "none", 0, None, None, result.support, text, result)
+        return Separation(COMPLETE, result.proof, 0, None, None, None, None, [], text, result)
+    if result.stopped in RESUMABLE:
+        return _undecided(result.message, result)
     data = open_data(X, labels, options.get("positive"), bool(options.get("intercept")), cache_dir=options.get("cache_dir"))
-    asked = request(EPS, None, options.get("max_passes"), options.get("time_limit"), options.get("memory", "2GB"))
-    client = options.get("client")
     with ExitStack() as stack:
-        setting = set_up(stack, data, asked.memory, client, None)
-        setting.dataset.fingerprint = setting.checking.dataset.fingerprint = result.fingerprint
-        how = How(EVERY, bool(options.get("progress")), options.get("stop", never))
-        face = _Face(setting, data, asked, client, how, result)
-        return face.reduced()
+        memory = parse_bytes(options.get("memory", DEFAULT_MEMORY))
+        checking = set_up(stack, data, memory, options.get("client"), None).checking
+        checking.dataset.fingerprint = result.fingerprint
+        start = np.empty(0, np.int64) if result.support is None else result.support
+        most = options.get("max_passes")
+        left = math.inf if most is None else most - result.passes
+        face = search(checking, start, _stop(options, began), left)
+    return _undecided(face, result) if isinstance(face, str) else _said(face, result)
 
 
-@dataclass
-class _Face:
-    """The points that any y with A'y >= 0 has on its hyperplane, as far as they are known."""
-
-    setting: Setting
-    data: tuple[Source | None, Dataset]
-    asked: Request
-    client: Client | None
-    how: How
-    result: Result
-
-    def reduced(self) -> Separation:
-        assert self.result.support is not None
-        support, before = self.result.support, -1
-        while True:
-            points = signed_rows(self.setting.dataset, support)
-            points = points[points.any(axis=1)]
-            across = complement(points)
-            rank = points.shape[1] - across.shape[1]
-            if not across.shape[1]:
-                return self._overlaps(support, points)
-            if rank == before:
-                text = f"not decided: a conflict beyond the {rank} dimensions of another one was lost in rounding"
-                return self._said(None, "none", 0, rank, None, support, text)
-            before = rank
-            others = self._looked(across)
-            if others.row is None:
-                text = f"the points overlap in the {rank} dimensions that they span: the likelihood has maxima, on a flat"
-                return self._said(OVERLAP, "floating_point", 0, rank, None, support, text)
-            found = self._asked(across, others)
-            if found.verdict == FEASIBLE and found.y is not None:
-                return self._quasi(support, points, rank, across @ found.y)
-            if found.support is None or found.verdict == UNDECIDED or found.margin_upper > CONFLICTING:
-                text = f"not decided: the question across the {rank} dimensions of a conflict ended {found.verdict}"
-                return self._said(None, "none", 0, rank, None, support, text)
-            # what was replaced by the reference point is it
-            seen = signed_rows(self._viewed(View.of(across))[1], found.support)
-            support = np.union1d(support, np.where(seen.any(axis=1), found.support, others.index))
-
-    def _viewed(self, view: View) -> tuple[Source | None, Dataset]:
-        source, dataset = self.data
-        if source is None:
-            return None, seen_across(dataset, view)
-        source = replace(source, view=view)
-        return source, open_source(source)
-
-    def _looked(self, across: Floats) -> FirstPoint:
-        """The first point that is not in the span, if there is one."""
-        with ExitStack() as stack:
-            setting = set_up(stack, self._viewed(View.of(across)), self.asked.memory, self.client, None)
-            blocks = range(setting.dataset.blocks)
-            found, looked, some = FirstPoint(), 0, max(1, len(blocks) // SHARE)
-            while looked < len(blocks) and found.row is None:
-                found = setting.engine.run(Partial(Nonzero(), tuple(blocks[looked : looked + some])))
-                looked, some = looked + some, 2 * some
-            return found
-
-    def _asked(self, across: Floats, others: FirstPoint) -> Result:
-        """The question about the others, as they are seen across the span."""
-        with ExitStack() as stack:
-            view = View.of(across, others.row)
-            setting = set_up(stack, self._viewed(view), self.asked.memory, self.client, None)
-            name, why = choose("auto", facts_of(setting.dataset, self.asked.memory))
-            job = Job(self.asked, (name,), (why,), False, False, positive=None, intercept=False, **where(setting))
-            return solved(setting, job, None, self.how)
-
-    def _quasi(self, support: NDArray[np.int64], points: Floats, rank: int, y: Floats) -> Separation:
-        exact = orthogonal(points, y)
-        text = f"a hyperplane has {{}} points on it and all others on their side, and {len(support)} points conflict on it"
-        if exact is None:
-            return self._said(QUASI, "floating_point", 0, rank, None, support, text.format("some"))
-        checking = self.setting.checking
-        try:
-            sides = check_closed(checking.engine, checking.dataset, exact, self.result.fingerprint)
-        except CheckFailedError as error:
-            return self._said(None, "none", 0, rank, None, support, f"not decided: {error}")
-        if not sides.beyond:
-            return self._said(None, "none", sides.on, rank, None, support, "not decided: the hyperplane has all points on it")
-        # y is proved; that there is none with all points beyond it, by weights that make zero exactly
-        proof = "exact" if self.result.proof == "exact" else "floating_point"
-        return self._said(QUASI, proof, sides.on, rank, exact, support, text.format(sides.on))
-
-    def _overlaps(self, support: NDArray[np.int64], points: Floats) -> Separation:
-        exact = spans_and_balances(points, self.result.weights)
-        text = f"{len(support)} points that span the space have positive weights with a zero sum: the likelihood has a maximum"
-        return self._said(OVERLAP, "exact" if exact else "floating_point", 0, points.shape[1], None, support, text)
-
-    def _said(
-        self, kind: str | None, proof: str, on: int, rank: int, y: Integers | None, support: NDArray[np.int64], text: str
-    ) -> Separation:
-        exact = None if y is None else [int(v) for v in y]
-        return Separation(kind, proof, on, rank, exact, support, text, self.result)
+def _stop(options: dict[str, Any], began: float) -> Callable[[], bool]:
+    """Whether somebody asks to stop, or time is up."""
+    seconds, stop = options.get("time_limit"), options.get("stop", never)
+    return lambda: stop() or (seconds is not None and time.monotonic() - began >= seconds)
 
 
-def spans_and_balances(points: Floats, weights: Floats | None) -> bool:
-    """Whether it is proved that points (s, d) span the space and have weights x > 0 with a zero sum.
-
-    ``weights`` (s,) are such ones of their unit vectors, as near as is known; of another length they are none.
-    """
-    lengths = np.linalg.norm(points, axis=1)
-    if weights is None or len(weights) != len(points):
-        weights = positive(points)[0]
-    found = balance(points, weights / lengths)
-    return found is not None and found.spans
+def _undecided(why: str, result: Result) -> Separation:
+    return Separation(None, "none", 0, None, None, result.support, None, [], f"not decided: {why}", result)
 
 
-def positive(points: Floats) -> tuple[Floats, float]:
-    """Weights (s,) of 1 and above on the unit vectors of points (s, d) whose sum is as short as can be, and its length as a
-    share of the weights.
-    """
-    columns = (points / np.linalg.norm(points, axis=1)[:, None]).T
-    more, length = scipy.optimize.nnls(columns, -columns.sum(axis=1), maxiter=30 * columns.shape[1])
-    weights = 1 + more
-    return weights, float(length / weights.sum())
+def _said(face: Face, result: Result) -> Separation:
+    """What is proved, in words."""
+    if face.kind == COMPLETE:
+        text = "a hyperplane separates all points: the likelihood has no maximum"
+    elif face.kind == QUASI:
+        text = (
+            f"a hyperplane has {face.on} points on it and all others on their side, and {len(face.support)} points conflict on it"
+        )
+    elif face.flat.shape[1]:
+        text = (
+            f"the points overlap in the {face.rank} dimensions that they span: the likelihood has a maximum, not a unique one, "
+            f"as features depend on each other in {face.flat.shape[1]} ways"
+        )
+    else:
+        text = f"{len(face.support)} points that span the space have positive weights with a zero sum: the likelihood has a maximum"
+    weighs = bool(len(face.support))
+    return Separation(
+        kind=face.kind,
+        proof="exact",
+        on=face.on,
+        rank=face.rank if weighs else None,
+        y=None if face.y is None else _integers(face.y),
+        support=face.support if weighs else None,
+        weights=_integers(face.weights) if weighs else None,
+        flat=[_integers(vector) for vector in face.flat.T],
+        message=text,
+        result=result,
+    )
 
 
-def complement(points: Floats) -> Floats:
-    """An orthonormal basis (d, k) of what is orthogonal to points (s, d)."""
-    if not len(points):
-        return np.eye(points.shape[1])
-    lengths = np.linalg.norm(points, axis=1)
-    _, singular, right = np.linalg.svd(points / lengths[:, None], full_matrices=True)
-    rank = int((singular > WITHIN * singular[0]).sum())
-    return np.ascontiguousarray(right[rank:].T)
+def _integers(values: Integers) -> list[int]:
+    return [int(v) for v in values]
+
+
+def _plain(values: list[int] | None) -> list[int | str] | None:
+    return None if values is None else [v if v.bit_length() <= LONG else hex(v) for v in values]

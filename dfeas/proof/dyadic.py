@@ -13,6 +13,8 @@ Integers = NDArray[np.object_]
 """Python integers of any length."""
 
 _MANTISSA = 53
+_FAR = 1 << 20
+"""Above all exponents."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,22 @@ class Dyadic:
     def sign(self) -> NDArray[np.int8]:
         """-1, 0 or 1 of each."""
         return np.array([(d > 0) - (d < 0) for d in self.digits.ravel().tolist()], np.int8).reshape(self.digits.shape)
+
+
+def common(values: Floats) -> tuple[Integers, NDArray[np.int64]]:
+    """Finite floats (s, d) as the smallest integers (s, d) times a power of two for each column, exactly; and its exponents."""
+    mantissa, exponent = np.frexp(values)
+    whole = np.ldexp(mantissa, _MANTISSA).astype(np.int64)
+    used = whole != 0
+    zeros = np.frexp((whole & -whole).astype(np.float64))[1] - 1  # at the end, in binary
+    whole = np.where(used, whole >> np.where(used, zeros, 0), 0)
+    power = np.where(used, exponent - _MANTISSA + zeros, _FAR)
+    least = power.min(axis=0, initial=_FAR)
+    least = np.where(least == _FAR, 0, least).astype(np.int64)
+    shift = np.where(used, power - least, 0)
+    if shift.max(initial=0) < 9:  # 53 bits and these fit into 64
+        return (whole << shift).astype(object), least
+    return np.asarray(whole.astype(object) << shift.astype(object), object), least
 
 
 def _float(digits: int, exponent: int) -> float:

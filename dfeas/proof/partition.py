@@ -1,0 +1,236 @@
+"""Given points, exactly: which are on a conflict, and which a hyperplane has strictly beyond it, with all of these on it.
+
+For points a_1 .. a_s of integers there is exactly one partition of them in two (Goldman and Tucker 1956): some y has y'a_j > 0 on
+the one part and y'a_j = 0 on the other, and the other part has weights x > 0 with sum x_j a_j = 0. It is found by facial reduction;
+every step decides in integers, float64 only guesses (``dfeas.proof.guess``):
+
+* a conflict, x >= 0 with a zero sum, puts what it spans, L, on the hyperplane of every y: go on across L, in integer coordinates;
+* a direction, y'a_j >= 0 on all points and > 0 on some, takes these out of every conflict: go on with the others;
+* where neither guess holds, the least-index criss-cross method (Terlaky 1985; Fukuda and Terlaky 1997) pivots exactly, from a
+  basis that float64 took for a good one, until it has one or the other.
+
+Each step lowers the rank of what is left, and criss-cross ends after finitely many pivots. No answer depends on a tolerance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.proof.dyadic import Integers
+from dfeas.proof.guess import HEAVY, Even, heavy, order, parts, widest
+from dfeas.proof.linear import independent, nullspace, primitive, product, solve
+
+BITS = 20
+"""Guessed weights are rounded to so many bits: the others follow exactly."""
+OFF_CENTRE = 4.0
+"""A feature is centred when its mean is so many times its spread."""
+GREEDY = 4
+"""Pivots for each dimension that take the worst; the least-index rule, which never cycles, follows."""
+
+Stop = Callable[[], bool]
+
+
+class StoppedError(Exception):
+    """Nothing was decided: it was asked to stop."""
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Exact for the points that were given."""
+
+    y: Integers | None  # (d,) positive on the points beyond, zero on the others; None when none is beyond
+    beyond: NDArray[np.bool_]  # (s,)
+    weights: Integers  # (s,) >= 0 with a zero sum; the points that have one span all that are not beyond
+
+
+def partition(points: Integers, stop: Stop = lambda: False, *, separable: bool = False) -> Partition:
+    """The partition of points (s, d); ``separable`` when all are expected beyond.
+
+    Raises StoppedError when ``stop`` says so before the end.
+    """
+    s, d = points.shape
+    nonzero = points.any(axis=1)
+    features = independent(points[nonzero].T) if nonzero.any() else np.zeros(0, np.int64)
+    if not len(features):
+        return Partition(None, np.zeros(s, np.bool_), np.ones(s, object))
+    seen = points[np.ix_(nonzero, features)]
+    moved, centre, constant = _centred(seen)
+    inner = _decided(moved, stop, separable)
+    beyond, weights = np.zeros(s, np.bool_), np.ones(s, object)
+    beyond[nonzero], weights[nonzero] = inner.beyond, inner.weights
+    if inner.y is None:
+        return Partition(None, beyond, weights)
+    inner_y = inner.y.copy()
+    if constant >= 0:
+        inner_y[constant] -= int(centre @ inner_y)
+    y = np.zeros(d, object)
+    y[features] = primitive(inner_y.tolist())
+    return Partition(y, beyond, weights)
+
+
+def _centred(points: Integers) -> tuple[Integers, Integers, int]:
+    """Points with multiples of an intercept's feature taken from others that are far from zero; the multiples, and its place."""
+    none = np.zeros(points.shape[1], object), -1
+    size = np.abs(points)
+    constant = next((i for i in range(points.shape[1]) if size[0, i] and (size[:, i] == size[0, i]).all()), -1)
+    if constant < 0 or max(int(v) for v in size.max(axis=0)).bit_length() > 1000:
+        return points, *none
+    ratio = (points / points[:, constant, None]).astype(np.float64)
+    mean, spread = ratio.mean(axis=0), ratio.std(axis=0)
+    centre = np.array([round(v) if off else 0 for v, off in zip(mean.tolist(), np.abs(mean) > OFF_CENTRE * spread)], object)
+    centre[constant] = 0
+    if not centre.any():
+        return points, *none
+    return points - points[:, constant, None] * centre, centre, constant
+
+
+def _decided(points: Integers, stop: Stop, separable: bool) -> Partition:
+    """Of points, none zero, whose features are independent."""
+    if stop():
+        raise StoppedError
+    even = Even.of(points)
+    if separable:
+        y = _all_beyond(points, even)
+        if y is not None:
+            return Partition(y, np.ones(len(points), np.bool_), np.zeros(len(points), object))
+    guessed = heavy(even.points)
+    if guessed is not None:
+        x, z = guessed
+        rows = np.flatnonzero(x > HEAVY)
+        weights = _balanced(points, even, x, rows) if len(rows) else None
+        if weights is not None:
+            return _across(points, weights, stop)
+        found = _peeled(points, even.direction(z), stop) or (None if separable else _plain(points, even))
+        if found is not None:
+            return found
+    else:
+        x = np.ones(len(points))
+    return _pivoted(points, order(even.points, 1e-3 + x), stop)
+
+
+def _plain(points: Integers, even: Even) -> Partition | None:
+    y = _all_beyond(points, even)
+    return None if y is None else Partition(y, np.ones(len(points), np.bool_), np.zeros(len(points), object))
+
+
+def _all_beyond(points: Integers, even: Even) -> Integers | None:
+    """y with all points beyond it, from a guess."""
+    z = widest(even.points)
+    if z is None:
+        return None
+    y = even.direction(z)
+    return y if (points @ y > 0).all() else None
+
+
+def _balanced(points: Integers, even: Even, x: NDArray[np.float64], rows: NDArray[np.int64]) -> Integers | None:
+    """Weights (s,), positive exactly on some rows, with an exactly zero sum, near a guess x (s,); None when it leads to none."""
+    some = points[rows]
+    ranked = rows[order(even.points[rows], x[rows])]
+    basis = ranked[independent(points[ranked])]
+    features = independent(points[basis].T)
+    free = np.setdiff1d(rows, basis)
+    if not len(free):
+        return None
+    rounded = np.ldexp(np.round(np.ldexp(np.frexp(x)[0], BITS)), np.frexp(x)[1] - BITS)
+    given = even.weights(np.where(x > 0, rounded, 1.0))
+    right = -(given[free] @ points[free])[features]
+    follows, denominator = solve(points[np.ix_(basis, features)].T, right[:, None])
+    weights = np.zeros(len(points), object)
+    weights[free], weights[basis] = given[free] * denominator, follows[:, 0]
+    if not (weights[rows] > 0).all() or (weights[rows] @ some).any():
+        return None
+    return np.array(primitive(weights.tolist()), object)
+
+
+def _across(points: Integers, weights: Integers, stop: Stop) -> Partition:
+    """Go on across what a conflict spans."""
+    support = np.flatnonzero(weights)
+    basis = support[independent(points[support])]
+    across = nullspace(points[basis])
+    beyond = np.zeros(len(points), np.bool_)
+    if not across.shape[1]:
+        return Partition(None, beyond, weights)
+    seen = product(points, across)
+    others = np.flatnonzero(seen.any(axis=1))
+    inner = partition(seen[others], stop, separable=True)
+    beyond[others] = inner.beyond
+    if inner.weights.any():
+        more = np.zeros(len(points), object)
+        more[others] = inner.weights
+        weights = _lifted(points, weights, more, basis)
+    return Partition(None if inner.y is None else across @ inner.y, beyond, weights)
+
+
+def _lifted(points: Integers, weights: Integers, more: Integers, basis: NDArray[np.int64]) -> Integers:
+    """Weights (s,) with a zero sum, positive where either was: ``more`` sums to something in what the first ones span."""
+    features = independent(points[basis].T)
+    right = -(more @ points)[features]
+    follows, denominator = solve(points[np.ix_(basis, features)].T, right[:, None])
+    total = denominator * more
+    total[basis] += follows[:, 0]
+    short = np.flatnonzero((total <= 0) & (weights > 0))
+    times = max([1] + [-(int(total[j]) // int(weights[j])) + 1 for j in short])
+    return np.array(primitive((total + times * weights).tolist()), object)
+
+
+def _peeled(points: Integers, y: Integers, stop: Stop) -> Partition | None:
+    """Go on with what a direction leaves on its hyperplane; None when it is none."""
+    score = points @ y
+    if (score < 0).any() or not (score > 0).any():
+        return None
+    beyond = score > 0
+    weights = np.zeros(len(points), object)
+    rest = np.flatnonzero(~beyond)
+    if not len(rest):
+        return Partition(y, beyond, weights)
+    inner = partition(points[rest], stop)
+    weights[rest] = inner.weights
+    if inner.y is None:
+        return Partition(y, beyond, weights)
+    second = points @ inner.y
+    times = max([1] + [-int(b) // int(a) + 1 for a, b in zip(score[beyond], second[beyond], strict=True) if b <= 0])
+    beyond[rest] = inner.beyond
+    return Partition(times * y + inner.y, beyond, weights)
+
+
+def _pivoted(points: Integers, ranked: NDArray[np.int64], stop: Stop) -> Partition:
+    """Exact pivots until all points are in one conflict, or there is a direction.
+
+    Weights 1 + u, u >= 0 on a basis, with a zero sum: sum_i u_i a_i = -sum_j a_j. Where a u_i is negative, the vector y with
+    products 1 with a_i and 0 with the rest of the basis is a direction, or some a_j with y'a_j < 0 comes in for it.
+    """
+    basis = ranked[independent(points[ranked])]
+    r = len(basis)
+    right = -points.sum(axis=0)
+    seen_as_one = np.eye(r, dtype=np.int64).astype(object)
+    pivots = 0
+    while True:
+        if stop():
+            raise StoppedError
+        u, denominator = solve(points[basis].T, right[:, None])
+        negative = np.flatnonzero(u[:, 0] < 0)
+        if not len(negative):
+            weights = np.full(len(points), denominator, object)
+            weights[basis] += u[:, 0]
+            return Partition(None, np.zeros(len(points), np.bool_), np.array(primitive(weights.tolist()), object))
+        greedy = pivots < GREEDY * r
+        out = int(negative[np.argmin(u[negative, 0])] if greedy else negative[np.argmin(basis[negative])])
+        y, _ = solve(points[basis], seen_as_one[:, out : out + 1])
+        score = points @ y[:, 0]
+        wrong = np.flatnonzero(score < 0)
+        if not len(wrong):
+            found = _peeled(points, y[:, 0], stop)
+            assert found is not None, "its product with one of the basis is positive"
+            return found
+        basis[out] = wrong[_most(score[wrong], points[wrong])] if greedy else wrong[0]
+        pivots += 1
+
+
+def _most(score: Integers, points: Integers) -> int:
+    """The most negative product, as a share of the greatest entry of its point."""
+    mantissa, exponent = parts(score)
+    return int(np.lexsort((mantissa, -(exponent - parts(points)[1].max(axis=1))))[0])
