@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError
-from dfeas.separation import COMPLETE, OVERLAP, QUASI, Separation, separation
+from dfeas.kinds import COMPLETE, OVERLAP, QUASI
+from dfeas.separation import Separation, separation
 
 SHOWN = 5
 """Columns and points that the text names."""

@@ -30,15 +30,17 @@ Indices = NDArray[np.int64]
 class Sides:
     """What some blocks showed."""
 
-    on: int = 0  # points on the hyperplane, or in the subspace
-    beyond: int = 0  # points on the positive side, or outside of the subspace
+    on: int = 0  # points on the hyperplane
+    beyond: int = 0  # points on the positive side
     wrong: int = 0  # points on the negative side
-    missed: list[tuple[float, int]] = field(default_factory=list)  # what was looked for: scores and points, the lowest first
+    outside: int = 0  # points on the hyperplane that should not be there, or only in the subspace
+    missed: list[tuple[float, int]] = field(default_factory=list)  # scores and numbers of points, the lowest first
     checksums: list[tuple[int, int]] = field(default_factory=list)
 
     def add(self, other: Sides, take: int) -> None:
         """What the next blocks showed."""
-        self.on, self.beyond, self.wrong = self.on + other.on, self.beyond + other.beyond, self.wrong + other.wrong
+        self.on, self.beyond = self.on + other.on, self.beyond + other.beyond
+        self.wrong, self.outside = self.wrong + other.wrong, self.outside + other.outside
         self.missed = sorted(self.missed + other.missed)[:take]
         self.checksums += other.checksums
 
@@ -48,19 +50,27 @@ def dimension_of(dataset: Dataset) -> int:
     return dataset.m + 1 if isinstance(dataset.points, SeenFrom) else dataset.dimension
 
 
-def look(engine: Maps, dataset: Dataset, fingerprint: str, vectors: Integers, *, strict: bool = False, take: int = 1) -> Sides:
-    """All points beside a hyperplane with the normal ``vectors`` (d,), or beside the subspace orthogonal to ``vectors`` (d, k).
+@dataclass(frozen=True)
+class Wanted:
+    """Where points should be."""
 
-    ``missed`` are at most ``take`` points on the negative side, or, where ``strict``, on the hyperplane; or outside of the
-    subspace. Raises CorruptDataError when the data has another fingerprint.
+    y: Integers | None = None  # (d,) on the positive side of its hyperplane, or on it
+    across: Integers | None = None  # (d, k) those on the hyperplane, or all without one, in the subspace orthogonal to these
+    strict: bool = False  # none on the hyperplane
+
+
+def look(engine: Maps, dataset: Dataset, fingerprint: str, wanted: Wanted, take: int = 1) -> Sides:
+    """All points beside a hyperplane and a subspace; ``missed`` are at most ``take`` that are not where they should be.
+
+    Raises CorruptDataError when the data has another fingerprint.
     """
     found = Sides()
-    for part in engine.map(look_at_range, vectors, strict, take):
+    for part in engine.map(look_at_range, wanted, take):
         found.add(part, take)
     compare(dataset, found.checksums, fingerprint, dataset.view)
     reference = reference_of(dataset)
     if reference is not None:
-        found.add(_sides(reference, vectors, dataset.n, strict, take), take)
+        found.add(_sides(reference, wanted, dataset.n, take), take)
     return found
 
 
@@ -70,9 +80,7 @@ def require_closed(found: Sides) -> None:
         raise CheckFailedError(f"point {found.missed[0][1]} is on the negative side of the hyperplane")
 
 
-def look_at_range(
-    dataset: Dataset, first: int, stop: int, vectors: Integers, strict: bool, take: int, stopped: Stop | None = None
-) -> Sides:
+def look_at_range(dataset: Dataset, first: int, stop: int, wanted: Wanted, take: int, stopped: Stop | None = None) -> Sides:
     """Look at blocks first .. stop-1."""
     found, buffers = Sides(), Buffers()
     for index in unless_stopped(range(first, stop), stopped):
@@ -80,7 +88,7 @@ def look_at_range(
         found.checksums.append(checksums)
         start = index * dataset.block_rows
         for piece, some in _pieces(dataset, points):
-            found.add(_sides(some, vectors, start + piece, strict, take), take)
+            found.add(_sides(some, wanted, start + piece, take), take)
     return found
 
 
@@ -113,7 +121,7 @@ def _block(dataset: Dataset, index: int, buffers: Buffers) -> tuple[_Signed, tup
     """Points and signs of a block, and the checksums of what was read."""
     seen = dataset.points if isinstance(dataset.points, SeenFrom) else None
     points = dataset.points.read(index, buffers) if seen is None else seen.stored(index, buffers)
-    stored = points if seen is None else seen.differences(points, buffers)
+    stored = points if seen is None or not isinstance(points, np.ndarray) else seen.differences(points, buffers)
     label = dataset.labels.read(index, buffers)
     return _Signed(points, dataset.signs(label)), (crc(stored), crc(label))
 
@@ -133,14 +141,17 @@ def _wide(dataset: Dataset, block: _Signed) -> Floats:
     return points
 
 
-def _sides(points: Floats, vectors: Integers, start: int, strict: bool, take: int) -> Sides:
+def _sides(points: Floats, wanted: Wanted, start: int, take: int) -> Sides:
     """Of points (r, d) from number ``start`` on."""
-    if vectors.ndim == 2:
-        inside = vanishing(points, vectors)
-        on, beyond, wrong, missed = int(inside.sum()), int((~inside).sum()), 0, np.flatnonzero(~inside)[:take]
-        return Sides(on, beyond, wrong, [(0.0, start + int(j)) for j in missed])
-    sign, score = signs(points, vectors)
-    missed = np.flatnonzero(sign <= 0 if strict else sign < 0)
+    sign, score = np.zeros(len(points), np.int8), np.zeros(len(points))
+    if wanted.y is not None:
+        sign, score = signs(points, wanted.y)
+    on = np.flatnonzero(sign == 0)
+    bad = sign < 0
+    bad[on] = wanted.strict
+    if wanted.across is not None and not wanted.strict:
+        bad[on] = ~vanishing(points[on], wanted.across)
+    missed = np.flatnonzero(bad)
     missed = missed[np.argsort(score[missed], kind="stable")[:take]]
     found = [(float(score[j]), start + int(j)) for j in missed]
-    return Sides(int((sign == 0).sum()), int((sign > 0).sum()), int((sign < 0).sum()), found)
+    return Sides(len(on), int((sign > 0).sum()), int((sign < 0).sum()), int(bad[on].sum()), found)

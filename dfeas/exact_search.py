@@ -1,8 +1,8 @@
 """Which points conflict and which a hyperplane has strictly beyond it, exactly, for data of any length.
 
-A working set holds some points in integers. Their partition (``dfeas.proof.partition``) gives weights of a conflict, which is one
-of all points, and a hyperplane; one read says, exactly, which points are not as it says; the worst of them are taken in, until
-there are none. Columns are never dropped, so it ends; the read that finds nothing is the proof.
+A working set holds some points in integers. Their partition (``dfeas.proof.partition``) gives weights of a conflict, which is
+one of all points, and a hyperplane; one read says, exactly, which points are not as it says; the worst of them are taken in,
+until there are none. Points are never dropped, so it ends; the read that finds nothing is the proof.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.closed import Sides, dimension_of, look, rows
+from dfeas.closed import Wanted, dimension_of, look, rows
 from dfeas.errors import DfeasError
+from dfeas.kinds import COMPLETE, OVERLAP, QUASI
 from dfeas.proof.dyadic import Integers, common
 from dfeas.proof.linear import independent, nullspace, primitive
 from dfeas.proof.partition import Partition, StoppedError, partition
 from dfeas.setting import Checking
-
-COMPLETE, QUASI, OVERLAP = "complete", "quasi-complete", "overlap"
 
 FIRST = 6
 """Points of the first working set for each dimension."""
@@ -37,8 +36,8 @@ class Face:
     """What is proved of all points."""
 
     kind: str
-    y: Integers | None  # (d,) y'a_j >= 0 for all points, > 0 for some
-    on: int  # points on its hyperplane
+    y: Integers | None  # (d,) y'a_j >= 0 for all points, > 0 for as many as any y has beyond its hyperplane
+    on: int  # points on its hyperplane, which conflict
     support: Indices  # (s,) points that conflict, ascending
     weights: Integers  # (s,) positive, with a zero sum
     rank: int  # of the support; of all points where they overlap
@@ -63,17 +62,16 @@ def search(checking: Checking, start: Indices, stop: Callable[[], bool], most_re
             found = partition(points, stop)
         except StoppedError:
             return "it was asked to stop, or time was up, between exact steps"
-        vectors, strict = _asked(points, found), not found.weights.any()
-        if vectors is None:
-            return _face(OVERLAP, chosen, points, exponent, found, None, reads)
+        wanted = _wanted(points, exponent, found)
+        if found.y is None and wanted.across is None:
+            return _face(OVERLAP, chosen, points, found, wanted, 0, reads)
         if reads >= most_reads:
             return "the limit of passes was reached"
-        vectors = _unscaled(vectors, exponent)
-        sides = look(checking.engine, data, data.fingerprint, vectors, strict=strict, take=max(LEAST, TAKEN * d))
+        sides = look(checking.engine, data, data.fingerprint, wanted, take=max(LEAST, TAKEN * d))
         reads += 1
         if not sides.missed:
-            kind = COMPLETE if strict else OVERLAP if found.y is None else QUASI
-            return _face(kind, chosen, points, exponent, found, sides, reads)
+            kind = COMPLETE if wanted.strict else OVERLAP if found.y is None else QUASI
+            return _face(kind, chosen, points, found, wanted, sides.on, reads)
         more = [np.array([point for _, point in sides.missed])]
         if reads == 1:
             more.append(_spread(n, d))
@@ -82,37 +80,38 @@ def search(checking: Checking, start: Indices, stop: Callable[[], bool], most_re
             raise DfeasError("the exact search took in no new point: please report this")
 
 
-def _asked(points: Integers, found: Partition) -> Integers | None:
-    """The hyperplane that all points are held against, or, where these overlap, a basis (d, k) of what they do not span; None
-    when they span everything.
-    """
-    if found.y is not None:
-        return found.y
+def _wanted(points: Integers, exponent: NDArray[np.int64], found: Partition) -> Wanted:
+    """Where all points should be if they are as these: on the hyperplane and in what the conflict spans, or beyond it."""
+    y = None if found.y is None else _unscaled(found.y[:, None], exponent)[:, 0]
+    if not found.weights.any():
+        return Wanted(y, strict=True)
     support = points[np.flatnonzero(found.weights)]
-    flat = nullspace(support[independent(support)])
-    return flat if flat.shape[1] else None
+    across = nullspace(support[independent(support)])
+    return Wanted(y, _unscaled(across, exponent) if across.shape[1] else None)
 
 
 def _unscaled(vectors: Integers, exponent: NDArray[np.int64]) -> Integers:
-    """In the stored features, which are the integer ones times 2**exponent, each column times the same power of two."""
+    """Vectors (d, k) for the stored features, the integer ones times 2**exponent; each as short as integers can be."""
     shift = (exponent.max() - exponent).astype(object)
-    if vectors.ndim == 1:
-        return np.array(primitive((vectors << shift).tolist()), object)
     return np.array([primitive((column << shift).tolist()) for column in vectors.T], object).T
 
 
-def _face(
-    kind: str, chosen: Indices, points: Integers, exponent: NDArray[np.int64], found: Partition, sides: Sides | None, reads: int
-) -> Face:
+def _face(kind: str, chosen: Indices, points: Integers, found: Partition, wanted: Wanted, on: int, reads: int) -> Face:
     place = np.flatnonzero(found.weights)
-    y = None if found.y is None else _unscaled(found.y, exponent)
-    support = points[place]
-    basis = support[independent(support)] if len(place) else support
-    flat = np.zeros((points.shape[1], 0), object)
-    if kind == OVERLAP and len(basis) < points.shape[1]:
-        flat = _unscaled(nullspace(basis), exponent)
-    on = sides.on if kind == QUASI and sides is not None else 0
-    return Face(kind, y, on, chosen[place], found.weights[place], len(basis), flat, reads)
+    d = points.shape[1]
+    none = np.zeros((d, 0), object)
+    flat = none if wanted.across is None else wanted.across
+    rank = 0 if wanted.strict else d - flat.shape[1]
+    return Face(
+        kind=kind,
+        y=wanted.y,
+        on=on if kind == QUASI else 0,
+        support=chosen[place],
+        weights=found.weights[place],
+        rank=rank,
+        flat=flat if kind == OVERLAP else none,
+        reads=reads,
+    )
 
 
 def _spread(n: int, d: int) -> Indices:

@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.blas import processors
-from dfeas.closed import dimension_of, look, require_closed, rows
+from dfeas.closed import Wanted, dimension_of, look, require_closed, rows
 from dfeas.engine import LocalEngine
 from dfeas.errors import CheckFailedError
+from dfeas.kinds import COMPLETE, OVERLAP, QUASI, SEPARATION
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
 from dfeas.proof.dyadic import Integers, common
 from dfeas.proof.linear import independent
 from dfeas.result import load_result
-from dfeas.separation import COMPLETE, OVERLAP, QUASI, SEPARATION
 from dfeas.store import Dataset, for_checker, open_source, source_of
 from dfeas.termination import FEASIBLE
 from dfeas.verify import Check
@@ -110,7 +110,7 @@ def _proof(engine: LocalEngine, dataset: Dataset, claim: _Claim, proved: Check) 
     y = claim.y
     if y is None or y.shape != (dimension_of(dataset),) or not y.any():
         raise CheckFailedError(f"y is missing or zero, or has not {dimension_of(dataset)} entries")
-    sides = look(engine, dataset, claim.fingerprint, y)
+    sides = look(engine, dataset, claim.fingerprint, Wanted(y))
     require_closed(sides)
     if sides.on != claim.on or not sides.beyond:
         raise CheckFailedError(f"{sides.on} points are on the hyperplane and {sides.beyond} beyond it, it says {claim.on}")
@@ -147,6 +147,6 @@ def _require_all_on(engine: LocalEngine, dataset: Dataset, claim: _Claim, rank: 
         return
     if claim.flat.shape != (d, d - rank) or len(independent(claim.flat.T)) != d - rank:
         raise CheckFailedError(f"the support spans {rank} of {d} dimensions, and no basis says that all points stay in them")
-    sides = look(engine, dataset, claim.fingerprint, claim.flat)
-    if sides.beyond:
+    sides = look(engine, dataset, claim.fingerprint, Wanted(across=claim.flat))
+    if sides.outside:
         raise CheckFailedError(f"point {sides.missed[0][1]} is not in the space that the points span which it names")

@@ -30,7 +30,8 @@ from numpy.typing import NDArray
 from dfeas.coned import require_points
 from dfeas.driver import never
 from dfeas.errors import UsageError
-from dfeas.exact_search import COMPLETE, OVERLAP, QUASI, Face, search
+from dfeas.exact_search import Face, search
+from dfeas.kinds import COMPLETE, QUASI, SEPARATION
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes
 from dfeas.proof.dyadic import Integers
 from dfeas.result import Result
@@ -43,7 +44,6 @@ from dfeas.transforming import asked_transform
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SEPARATION = "separation.json"
 EPS = 1e-9
 LONG = 1000
 """Bits of integers that JSON gets as numbers; longer ones are strings of hexadecimal digits."""
@@ -55,7 +55,7 @@ class Separation:
 
     kind: str | None  # "complete" | "quasi-complete" | "overlap"; None: not decided
     proof: str  # "exact" | "rigorous" (of complete: ``result`` has the separator) | "none": not decided
-    on: int  # points on the hyperplane of y, when it is quasi-complete
+    on: int  # points on the hyperplane of y, when it is quasi-complete: no other has fewer
     rank: int | None  # of the points that conflict; of all points when they overlap
     y: list[int] | None  # (d,) with y'a_j >= 0 for all j, exactly; with an intercept it comes last
     support: NDArray[np.int64] | None  # points that conflict
@@ -133,16 +133,16 @@ def _said(face: Face, result: Result) -> Separation:
     if face.kind == COMPLETE:
         text = "a hyperplane separates all points: the likelihood has no maximum"
     elif face.kind == QUASI:
-        text = (
-            f"a hyperplane has {face.on} points on it and all others on their side, and {len(face.support)} points conflict on it"
-        )
+        count = len(face.support)
+        text = f"a hyperplane has {face.on} points on it and all others on their side, and {count} points conflict on it"
     elif face.flat.shape[1]:
         text = (
             f"the points overlap in the {face.rank} dimensions that they span: the likelihood has a maximum, not a unique one, "
             f"as features depend on each other in {face.flat.shape[1]} ways"
         )
     else:
-        text = f"{len(face.support)} points that span the space have positive weights with a zero sum: the likelihood has a maximum"
+        count = len(face.support)
+        text = f"{count} points that span the space have positive weights with a zero sum: the likelihood has a maximum"
     weighs = bool(len(face.support))
     return Separation(
         kind=face.kind,

@@ -1,9 +1,7 @@
 """Complete, quasi-complete, overlap: against linear programming in rational arithmetic, with evidence that is checked here."""
 
 import json
-import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,8 @@ from hypothesis import strategies as st
 
 import dfeas
 from dfeas.errors import CheckFailedError
-from dfeas.kind import Kind, verify_separation
+from dfeas.kind import verify_separation
+from dfeas.proof.dyadic import common
 from tests.exact import conflicts, small_instance
 
 
@@ -110,7 +109,10 @@ def test_features_that_depend_on_each_other_are_said() -> None:
     X = rng.integers(-3, 4, (500, 3)).astype(float)
     X = np.hstack([X, X[:, :1] + X[:, 1:2]])
     found = dfeas.separation(X, rng.integers(0, 2, 500))
-    assert (found.kind, found.proof, found.rank) == ("overlap", "floating_point", 3)
+    assert (found.kind, found.proof, found.rank) == ("overlap", "exact", 3)
+    (relation,) = found.flat
+    assert relation in ([1, 1, 0, -1], [-1, -1, 0, 1])
+    assert "not a unique one" in found.message
 
 
 def test_a_limit_leaves_it_open(tmp_path: Path) -> None:
@@ -129,28 +131,16 @@ def test_zero_points_change_nothing(intercept: bool) -> None:
     assert found.kind == ("overlap" if expected.kind == "overlap" else "quasi-complete")
 
 
-def _rotated(seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Quasi-complete but for rounding: what it is exactly is another question."""
-    X, labels = dummies(600, seed)
-    turn = np.linalg.qr(np.random.default_rng(seed).normal(size=(5, 5)))[0]
-    return X @ turn, labels
-
-
 @pytest.mark.parametrize("seed", range(4))
-def test_what_holds_up_to_rounding_only_is_not_called_exact(seed: int) -> None:
-    found = dfeas.separation(*_rotated(seed), intercept=bool(seed % 2))
-    assert (found.kind, found.proof) == ("quasi-complete", "floating_point")
-
-
-def test_a_conflict_that_is_not_proved_leaves_the_answer_unproved(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, labels = dummies(600, 0)
-    module = sys.modules["dfeas.separation"]
-    proved = dfeas.solve(X, labels, intercept=True, eps=1e-9)
-    assert proved.proof == "exact"
-    monkeypatch.setattr(module, "solve", lambda *args, **options: replace(proved, proof="rigorous"))
-    found = dfeas.separation(X, labels, intercept=True)
-    assert (found.kind, found.proof) == ("quasi-complete", "floating_point")
-    assert found.y is not None
+def test_what_holds_up_to_rounding_only_is_decided_as_it_is_exactly(seed: int) -> None:
+    X, labels = dummies(120, seed)
+    X = X @ np.linalg.qr(np.random.default_rng(seed).normal(size=(5, 5)))[0]
+    found = dfeas.separation(X, labels, intercept=bool(seed % 2))
+    wide = np.hstack([X, np.ones((len(X), 1))]) if seed % 2 else X
+    A = common(wide * np.where(labels == 1, 1.0, -1.0)[:, None])[0].T
+    assert found.kind == ("complete" if not conflicts(A) else found.kind)
+    assert found.kind in ("quasi-complete", "overlap")
+    assert found.proof == "exact"
 
 
 def _run(kind: str, folder: Path) -> Path:
@@ -192,9 +182,14 @@ def test_it_is_proved_again_from_the_file_and_the_data(kind: str, tmp_path: Path
         ("overlap", {"support": [[0, 1]]}),
         ("overlap", {"support": [5, 10**9]}),
         ("overlap", {"support": None}),
-        ("overlap", {"support": None, "proof": "floating_point"}),
-        ("quasi-complete", {"kind": "overlap", "proof": "floating_point"}),
-        ("overlap", {"support": [0], "proof": "floating_point"}),
+        ("overlap", {"weights": None}),
+        ("overlap", {"weights": [1, 2]}),
+        ("overlap", {"proof": "floating_point"}),
+        ("quasi-complete", {"kind": "overlap", "flat": [[0, 1, 0, 0, 0, 0]]}),
+        ("quasi-complete", {"support": None, "weights": None}),
+        ("quasi-complete", {"proof": "rigorous"}),
+        ("overlap", {"support": [0], "weights": [1], "rank": 1}),
+        ("overlap", {"rank": 3}),
         ("overlap", {"proof": "rigorous"}),
         ("overlap", {"kind": "nothing"}),
         ("overlap", {"kind": "quasi-complete", "y": [0, 1, 0, 0, 0, 0], "proof": "exact"}),
@@ -206,10 +201,3 @@ def test_what_it_says_and_does_not_follow_is_refused(kind: str, change: dict[str
     file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
     with pytest.raises(CheckFailedError):
         verify_separation(run, dfeas.verify_run(run))
-
-
-def test_what_the_file_has_no_evidence_for_is_not_called_proved(tmp_path: Path) -> None:
-    run = _run("quasi-complete", tmp_path)
-    file = run / "separation.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), "proof": "floating_point", "y": None}))
-    assert verify_separation(run, dfeas.verify_run(run)) == Kind("quasi-complete", "none")

@@ -63,7 +63,9 @@ class Survey:
             )
         zero = np.flatnonzero(norm == 0)
         zero = zero[~any_entry(block.points[zero])]
-        odd = (norm < NORM_RANGE[0]) | (norm > NORM_RANGE[1])
+        odd = norm > NORM_RANGE[1]
+        if not block.intercept:  # with one no column is shorter than 1
+            odd |= norm < NORM_RANGE[0]
         odd[zero] = False
         extreme = np.flatnonzero(odd) if not bad_entries else np.empty(0, np.int64)
         return Summary(

@@ -7,8 +7,8 @@ x != 0 with Cx = 0. Both decide by integers or by bounds, never by rounded numbe
   approximate inverse R of M = C_J and alpha >= |I - R M| < 1, M is regular and the solution of M x = b is within
   |R (b - M x~)| / (1 - alpha) of any x~ (norms are maximum norms). If that leaves every entry positive, x exists. (Rump,
   Verification methods, Acta Numerica 2010, sections 10 and 13.) Being regular M also shows that the support spans the space.
-* Elimination. For few points, of any rank: Gauss in integers gives the null space of C; weights of its free columns are taken
-  as they are, the others follow exactly. The greatest weights follow, so that they take the rounding.
+* Partition. For points of any rank and scale: ``dfeas.proof.partition`` says which of them are in a conflict, in integers, and
+  gives its weights; those of the heaviest points are looked at first.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.proof.dyadic import Dyadic, Floats
-from dfeas.proof.elimination import independent, null_vector
+from dfeas.proof.dyadic import Dyadic, Floats, common
+from dfeas.proof.linear import independent
+from dfeas.proof.partition import partition
 
 U = 2.0**-53
 UP = 1 + 2.0**-45  # covers the roundings in a bound itself
@@ -29,10 +30,8 @@ REGULAR = 0.5
 """Largest |I - R M| that is used."""
 STEPS = 8
 """Refinements at most; each divides the error by 1 / |I - R M|."""
-FEW = 128
-"""Points for which elimination is tried."""
-CUTS = (0.0, 1e-13, 1e-10, 1e-7)
-"""Weights below such a share of the largest may be rounding: what they should be is zero."""
+MANY = 100_000
+"""Entries of points that are partitioned, at most: beyond that linear programmes take minutes."""
 PIECE = 200_000
 """Entries that are integers at a time."""
 LOST = 2.0**-900
@@ -58,11 +57,11 @@ def balance(points: Floats, weights: Floats) -> Balance | None:
     None when nothing is proved.
     """
     scaled = _scaled(points, weights)
-    if scaled is None:
-        return None
-    columns, w = scaled
-    spans = len(columns) == points.shape[1]
-    return _by_inverse(columns, w, spans=spans) or _by_elimination(columns, w)
+    found = None
+    if scaled is not None:
+        columns, w = scaled
+        found = _by_inverse(columns, w, spans=len(columns) == points.shape[1])
+    return found or _by_partition(points, weights)
 
 
 def _scaled(points: Floats, weights: Floats) -> tuple[Floats, Floats] | None:
@@ -148,27 +147,18 @@ def _slack(d: int) -> float:
     return (1 + 4 * _gamma(d + 16)) * UP
 
 
-def _by_elimination(columns: Floats, w: Floats) -> Balance | None:
-    tried = FEW + 1
-    for cut in CUTS:
-        kept = np.flatnonzero(w > cut * w.max())
-        kept = kept[np.argsort(-w[kept], kind="stable")]
-        if len(kept) >= tried:
-            continue
-        tried = len(kept)
-        found = _null_vector(columns[:, kept], w[kept])
-        if found is not None:
-            return found
-    return None
-
-
-def _null_vector(columns: Floats, w: Floats) -> Balance | None:
-    """x >= 0 with an exactly zero sum, by integers."""
-    exact = Dyadic.of(columns)
-    rows = independent(columns)
-    x = null_vector(exact.digits[rows].tolist(), Dyadic.of(w).digits.tolist())
-    if x is None or (exact.digits @ np.array(x, object)).any() or min(x) < 0 or not any(x):
+def _by_partition(points: Floats, weights: Floats) -> Balance | None:
+    """Of all points that weigh, those in a conflict."""
+    used = np.flatnonzero(weights > 0)
+    if not 0 < len(used) * points.shape[1] <= MANY:
         return None
-    most = max(x)
-    shares = np.array([v / most for v in x])
-    return Balance(sum(v > 0 for v in x), float(np.abs(shares - w / w.max()).max()), spans=False)
+    whole = common(points[used])[0]
+    found = partition(whole).weights
+    support = np.flatnonzero(found)
+    if not len(support):
+        return None
+    most = max(found)
+    shares = np.array([v / most for v in found])
+    given = weights[used]
+    spans = len(independent(whole[support])) == points.shape[1]
+    return Balance(len(support), float(np.abs(shares - given / given.max()).max()), spans)

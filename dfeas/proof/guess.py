@@ -6,6 +6,7 @@ They are asked of points whose features and lengths were brought to about one by
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
@@ -19,6 +20,10 @@ ROUNDS = 3
 """Of evening out lengths and features in turn."""
 HEAVY = 0.5
 """Points that are in a conflict have a weight of at least one, all others have none."""
+PIVOTS = 20
+"""In float64 for each dimension, at most, from an exact tableau."""
+ROUNDING = 1e-9
+"""Shares below this are not trusted to have a sign."""
 SPARSE = 0.3
 """Share of entries that are not zero below which HiGHS is given a sparse matrix."""
 
@@ -83,8 +88,7 @@ def heavy(points: Floats) -> tuple[Floats, Floats] | None:
     s = len(points)
     matrix = _matrix(points.T)
     both = scipy.sparse.hstack([matrix, matrix], format="csc") if scipy.sparse.issparse(matrix) else np.hstack([matrix, matrix])
-    bounds = np.zeros((2 * s, 2))
-    bounds[:s, 1], bounds[s:, 1] = 1, np.inf
+    bounds = [(0.0, 1.0)] * s + [(0.0, np.inf)] * s
     cost = np.concatenate([-np.ones(s), np.zeros(s)])
     found = scipy.optimize.linprog(cost, A_eq=both, b_eq=np.zeros(points.shape[1]), bounds=bounds, method="highs-ds")
     if found.x is None or found.status != 0:
@@ -96,9 +100,9 @@ def widest(points: Floats) -> Floats | None:
     """z (d,) in the unit box with the greatest least product with points (s, d), if it is positive in float64."""
     s, d = points.shape
     length = np.linalg.norm(points, axis=1)
-    matrix = _matrix(np.hstack([-points / length[:, None], np.ones((s, 1))]))
-    cost = np.append(np.zeros(d), -1.0)
-    bounds = np.array([(-1.0, 1.0)] * d + [(0.0, np.inf)])
+    matrix: Any = _matrix(np.hstack([-points / length[:, None], np.ones((s, 1))]))
+    cost: Floats = np.append(np.zeros(d), -1.0)
+    bounds = [(-1.0, 1.0)] * d + [(0.0, np.inf)]
     found = scipy.optimize.linprog(cost, A_ub=matrix, b_ub=np.zeros(s), bounds=bounds, method="highs-ds")
     if found.x is None or found.status != 0 or not found.x[d] > 0:
         return None
@@ -106,12 +110,52 @@ def widest(points: Floats) -> Floats | None:
 
 
 def order(points: Floats, weight: Floats) -> NDArray[np.int64]:
-    """Points (s, d) in an order whose first ones are independent of each other, far from dependent, and of great weight (s,)."""
+    """Points (s, d) in an order whose first ones are far from dependent on each other, and of great weight (s,)."""
     length = np.linalg.norm(points, axis=1)
     scaled = points * (weight / np.where(length > 0, length, 1))[:, None]
     first = np.asarray(scipy.linalg.qr(scaled.T, mode="r", pivoting=True, check_finite=False)[1], np.int64)[: points.shape[1]]
     others = np.setdiff1d(np.argsort(-weight, kind="stable"), first, assume_unique=True)
     return np.concatenate([first, others])
+
+
+def pivoted(tableau: Integers, u: Integers, cost: Integers, basis: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The basis (r,) to which the dual simplex method in float64 leads, from exact coordinates (s, r) of points in terms of the
+    basis, from u (r,), that is to become nonnegative, and from reduced costs (s,) >= 0, each times a positive number.
+
+    It ends where u >= 0, or where a row shows a direction, as far as float64 tells.
+    """
+    even = Even.of(tableau)
+    r = len(basis)
+    T, basis, place = even.points.T.copy(), basis.copy(), np.arange(r)
+    unit = T[place, basis].copy()
+    T /= unit[:, None]
+    mantissa, exponent = parts(u)
+    exponent = exponent - even.feature  # u in terms of rows as they are evened, of points of any length
+    right = np.ldexp(mantissa, np.clip(exponent - exponent.max(), NONE, 0)) / unit
+    mantissa, exponent = parts(cost)
+    exponent = exponent - even.row
+    price = np.ldexp(mantissa, np.clip(exponent - exponent.max(), NONE, 0))
+    for _ in range(PIVOTS * r):
+        with np.errstate(all="ignore"):
+            out = int(np.argmin(right))
+            row = T[out]
+            negative = np.flatnonzero(row < -ROUNDING * np.abs(row).max())
+            if not right[out] < 0 or not len(negative):
+                break
+            new = int(negative[np.argmin(price[negative] / -row[negative])])
+            step = row[new]
+            T[out], right[out] = row / step, right[out] / step
+            column = T[:, new].copy()
+            column[out] = 0
+            T -= np.outer(column, T[out])
+            right -= column * right[out]
+            price = np.maximum(price - price[new] * T[out], 0)
+        T[:, new] = 0
+        T[out, new], price[new] = 1, 0
+        if not (np.isfinite(T).all() and np.isfinite(right).all()):
+            break
+        basis[out] = new
+    return basis
 
 
 def _known(exponent: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dfeas.proof.dyadic import Integers
 
+flint: Any
 try:
     import flint
 except ImportError:  # a platform without its wheels
@@ -61,7 +62,7 @@ def nullspace(rows: Integers) -> Integers:
     """A basis (d, k) of all vectors that are orthogonal to rows (s, d); each is as short as its common divisor allows."""
     d = rows.shape[1]
     if not len(rows):
-        return _eye(d)
+        return eye(d)
     if flint is not None:
         basis, count = flint.fmpz_mat(rows.tolist()).nullspace()
         found = _integers(basis, (d, d))[:, : int(count)]
@@ -88,7 +89,8 @@ def _integers(matrix: Any, shape: tuple[int, ...]) -> Integers:
     return np.array([int(v) for v in matrix.entries()], object).reshape(shape)
 
 
-def _eye(size: int) -> Integers:
+def eye(size: int) -> Integers:
+    """The identity."""
     found = np.zeros((size, size), object)
     found[np.diag_indices(size)] = 1
     return found

@@ -1,35 +1,39 @@
 """Given points, exactly: which are on a conflict, and which a hyperplane has strictly beyond it, with all of these on it.
 
-For points a_1 .. a_s of integers there is exactly one partition of them in two (Goldman and Tucker 1956): some y has y'a_j > 0 on
-the one part and y'a_j = 0 on the other, and the other part has weights x > 0 with sum x_j a_j = 0. It is found by facial reduction;
-every step decides in integers, float64 only guesses (``dfeas.proof.guess``):
+For points a_1 .. a_s of integers there is exactly one partition of them in two (Goldman and Tucker 1956): some y has y'a_j > 0
+on the one part and y'a_j = 0 on the other, and the other part has weights x > 0 with sum x_j a_j = 0. It is found by facial
+reduction; every step decides in integers, float64 only guesses (``dfeas.proof.guess``):
 
-* a conflict, x >= 0 with a zero sum, puts what it spans, L, on the hyperplane of every y: go on across L, in integer coordinates;
+* a conflict, x >= 0 with a zero sum, puts what it spans, L, on the hyperplane of every y: go on across L, in integers;
 * a direction, y'a_j >= 0 on all points and > 0 on some, takes these out of every conflict: go on with the others;
-* where neither guess holds, the least-index criss-cross method (Terlaky 1985; Fukuda and Terlaky 1997) pivots exactly, from a
-  basis that float64 took for a good one, until it has one or the other.
+* where neither guess holds, the dual simplex method goes from basis to basis until it has one or the other: bases are looked at
+  exactly, and float64 guesses from the exact tableau which one is next; where it comes back to a basis, a pivot is exact.
 
-Each step lowers the rank of what is left, and criss-cross ends after finitely many pivots. No answer depends on a tolerance.
+Each step lowers the rank of what is left, and the least-index rule (Terlaky 1985) ends a row of pivots that is too long. No
+answer depends on a tolerance.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.proof.dyadic import Integers
-from dfeas.proof.guess import HEAVY, Even, heavy, order, parts, widest
-from dfeas.proof.linear import independent, nullspace, primitive, product, solve
+from dfeas.proof.guess import HEAVY, Even, heavy, order, parts, pivoted, widest
+from dfeas.proof.linear import eye, independent, nullspace, primitive, product, solve
 
 BITS = 20
 """Guessed weights are rounded to so many bits: the others follow exactly."""
 OFF_CENTRE = 4.0
 """A feature is centred when its mean is so many times its spread."""
-GREEDY = 4
-"""Pivots for each dimension that take the worst; the least-index rule, which never cycles, follows."""
+LONG = 100
+"""Pivots for each dimension after which the least-index rule follows, which never cycles (Terlaky 1985)."""
+LIGHT = 1e-3
+"""Weight of points without one when a basis is chosen."""
 
 Stop = Callable[[], bool]
 
@@ -73,15 +77,16 @@ def partition(points: Integers, stop: Stop = lambda: False, *, separable: bool =
 
 
 def _centred(points: Integers) -> tuple[Integers, Integers, int]:
-    """Points with multiples of an intercept's feature taken from others that are far from zero; the multiples, and its place."""
+    """Points with multiples of the intercept taken from features far from zero; the multiples, and its place."""
     none = np.zeros(points.shape[1], object), -1
     size = np.abs(points)
     constant = next((i for i in range(points.shape[1]) if size[0, i] and (size[:, i] == size[0, i]).all()), -1)
     if constant < 0 or max(int(v) for v in size.max(axis=0)).bit_length() > 1000:
         return points, *none
     ratio = (points / points[:, constant, None]).astype(np.float64)
-    mean, spread = ratio.mean(axis=0), ratio.std(axis=0)
-    centre = np.array([round(v) if off else 0 for v, off in zip(mean.tolist(), np.abs(mean) > OFF_CENTRE * spread)], object)
+    with np.errstate(over="ignore"):
+        far = np.abs(ratio.mean(axis=0)) > OFF_CENTRE * ratio.std(axis=0)
+    centre = np.array([round(v) for v in np.where(far, ratio.mean(axis=0), 0).tolist()], object)
     centre[constant] = 0
     if not centre.any():
         return points, *none
@@ -94,40 +99,35 @@ def _decided(points: Integers, stop: Stop, separable: bool) -> Partition:
         raise StoppedError
     even = Even.of(points)
     if separable:
-        y = _all_beyond(points, even)
-        if y is not None:
-            return Partition(y, np.ones(len(points), np.bool_), np.zeros(len(points), object))
-    guessed = heavy(even.points)
+        found = _all_beyond(points, even)
+        if found is not None:
+            return found
+    x, guessed = np.ones(len(points)), heavy(even.points)
     if guessed is not None:
         x, z = guessed
         rows = np.flatnonzero(x > HEAVY)
         weights = _balanced(points, even, x, rows) if len(rows) else None
         if weights is not None:
             return _across(points, weights, stop)
-        found = _peeled(points, even.direction(z), stop) or (None if separable else _plain(points, even))
+        found = _peeled(points, even.direction(z), stop) or (None if separable else _all_beyond(points, even))
         if found is not None:
             return found
-    else:
-        x = np.ones(len(points))
-    return _pivoted(points, order(even.points, 1e-3 + x), stop)
+    return _pivoted(points, order(even.points, LIGHT + x), stop)
 
 
-def _plain(points: Integers, even: Even) -> Partition | None:
-    y = _all_beyond(points, even)
-    return None if y is None else Partition(y, np.ones(len(points), np.bool_), np.zeros(len(points), object))
-
-
-def _all_beyond(points: Integers, even: Even) -> Integers | None:
-    """y with all points beyond it, from a guess."""
+def _all_beyond(points: Integers, even: Even) -> Partition | None:
+    """All points beyond a hyperplane that is a guess."""
     z = widest(even.points)
     if z is None:
         return None
     y = even.direction(z)
-    return y if (points @ y > 0).all() else None
+    if not (points @ y > 0).all():
+        return None
+    return Partition(y, np.ones(len(points), np.bool_), np.zeros(len(points), object))
 
 
 def _balanced(points: Integers, even: Even, x: NDArray[np.float64], rows: NDArray[np.int64]) -> Integers | None:
-    """Weights (s,), positive exactly on some rows, with an exactly zero sum, near a guess x (s,); None when it leads to none."""
+    """Weights (s,), positive exactly on some rows, with an exactly zero sum, near a guess x (s,); None when there are none."""
     some = points[rows]
     ranked = rows[order(even.points[rows], x[rows])]
     basis = ranked[independent(points[ranked])]
@@ -198,39 +198,65 @@ def _peeled(points: Integers, y: Integers, stop: Stop) -> Partition | None:
 
 
 def _pivoted(points: Integers, ranked: NDArray[np.int64], stop: Stop) -> Partition:
-    """Exact pivots until all points are in one conflict, or there is a direction.
+    """Pivots until all points are in one conflict, or there is a direction: the dual simplex method.
 
     Weights 1 + u, u >= 0 on a basis, with a zero sum: sum_i u_i a_i = -sum_j a_j. Where a u_i is negative, the vector y with
-    products 1 with a_i and 0 with the rest of the basis is a direction, or some a_j with y'a_j < 0 comes in for it.
+    products 1 with a_i and 0 with the rest of the basis is a direction, or some a_j with y'a_j < 0 comes in for it. At each
+    basis integers decide whether it ends; the next one is a guess of float64 while these are new, and otherwise an exact pivot.
     """
     basis = ranked[independent(points[ranked])]
-    r = len(basis)
-    right = -points.sum(axis=0)
-    seen_as_one = np.eye(r, dtype=np.int64).astype(object)
-    pivots = 0
-    while True:
+    known: set[tuple[int, ...]] = set()
+    cost = _costs(points, basis)
+    for pivots in count():
         if stop():
             raise StoppedError
-        u, denominator = solve(points[basis].T, right[:, None])
-        negative = np.flatnonzero(u[:, 0] < 0)
+        inverse, denominator = solve(points[basis], eye(len(basis)))
+        tableau = product(points, inverse)  # (s, r) coordinates in terms of the basis
+        u = -tableau.sum(axis=0)
+        negative = np.flatnonzero(u < 0)
         if not len(negative):
             weights = np.full(len(points), denominator, object)
-            weights[basis] += u[:, 0]
+            weights[basis] += u
             return Partition(None, np.zeros(len(points), np.bool_), np.array(primitive(weights.tolist()), object))
-        greedy = pivots < GREEDY * r
-        out = int(negative[np.argmin(u[negative, 0])] if greedy else negative[np.argmin(basis[negative])])
-        y, _ = solve(points[basis], seen_as_one[:, out : out + 1])
-        score = points @ y[:, 0]
-        wrong = np.flatnonzero(score < 0)
-        if not len(wrong):
-            found = _peeled(points, y[:, 0], stop)
-            assert found is not None, "its product with one of the basis is positive"
-            return found
-        basis[out] = wrong[_most(score[wrong], points[wrong])] if greedy else wrong[0]
-        pivots += 1
+        for i in negative.tolist():
+            if not (tableau[:, i] < 0).any():
+                found = _peeled(points, inverse[:, i], stop)
+                assert found is not None, "its product with one of the basis is positive"
+                return found
+        reduced = cost * denominator - tableau @ cost[basis]
+        if (reduced < 0).any():  # float64 has lost the way
+            cost = _costs(points, basis)
+            reduced = cost
+        known.add(tuple(sorted(basis.tolist())))
+        ahead = pivoted(tableau, u, reduced, basis)
+        if tuple(sorted(ahead.tolist())) in known:
+            ahead = basis.copy()
+            if pivots < LONG * len(basis):
+                out = int(negative[_least(u[negative])])
+                ahead[out] = _cheapest(reduced, tableau[:, out])
+            else:
+                out = int(negative[np.argmin(basis[negative])])
+                ahead[out] = np.flatnonzero(tableau[:, out] < 0)[0]
+        basis = ahead
+    raise AssertionError("the least-index rule ends")
 
 
-def _most(score: Integers, points: Integers) -> int:
-    """The most negative product, as a share of the greatest entry of its point."""
-    mantissa, exponent = parts(score)
-    return int(np.lexsort((mantissa, -(exponent - parts(points)[1].max(axis=1))))[0])
+def _costs(points: Integers, basis: NDArray[np.int64]) -> Integers:
+    """Costs (s,), none on a basis: any will do, and those of chance tell all bases apart."""
+    cost = np.random.default_rng(0).integers(1 << 20, 1 << 21, len(points)).astype(object)
+    cost[basis] = 0
+    return np.asarray(cost, object)
+
+
+def _least(values: Integers) -> int:
+    mantissa, exponent = parts(values)
+    return int(np.lexsort((mantissa, -exponent))[0])
+
+
+def _cheapest(cost: Integers, row: Integers) -> int:
+    """The point with a negative coordinate for which it costs the least to become zero."""
+    best = -1
+    for j in np.flatnonzero(row < 0).tolist():
+        if best < 0 or cost[j] * row[best] > cost[best] * row[j]:
+            best = j
+    return best

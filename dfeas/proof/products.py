@@ -58,7 +58,7 @@ def vanishing(points: Matrix, basis: Integers) -> NDArray[np.bool_]:
     near, _ = _scaled(basis)
     with np.errstate(over="ignore", invalid="ignore"):
         score, bound = _bounded(points, near)
-        found = ~(np.abs(score) > bound).any(axis=1)
+        found = np.asarray(~(np.abs(score) > bound).any(axis=1), np.bool_)
     left = np.flatnonzero(found)
     found[left] = _vanish(points[left], basis, (np.abs(score) + bound)[left])
     return found
@@ -116,11 +116,11 @@ def _product(points: Matrix, residue: Floats, columns: Floats, prime: int) -> Fl
     if not isinstance(points, np.ndarray):
         matrix = scipy.sparse.csr_array((residue, points.indices, points.indptr), shape=points.shape)
         assert np.diff(points.indptr).max(initial=0) <= WIDTH, "sums are exact"
-        return np.asarray(matrix @ columns) % prime
+        return np.asarray((matrix @ columns) % prime, np.float64)
     found = np.zeros((len(residue), columns.shape[1]))
     for first in range(0, residue.shape[1], WIDTH):
         found += residue[:, first : first + WIDTH] @ columns[first : first + WIDTH] % prime
-    return found % prime
+    return np.asarray(found % prime, np.float64)
 
 
 def _digits(points: Matrix) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
@@ -147,7 +147,8 @@ def _digits(points: Matrix) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArr
 
 def _row(points: Matrix, row: int) -> Floats:
     some = points[row : row + 1]
-    return np.asarray(some if isinstance(some, np.ndarray) else some.toarray())[0]
+    row_values: Floats = np.asarray(some if isinstance(some, np.ndarray) else some.toarray())[0]
+    return row_values
 
 
 @cache

@@ -1,8 +1,7 @@
 """The store: what the data is and how a block of it is read."""
 
-from dfeas.store.across import View
 from dfeas.store.arrays import from_arrays
-from dfeas.store.assembling import seen_across, seen_from
+from dfeas.store.assembling import seen_from
 from dfeas.store.dataset import Dataset
 from dfeas.store.opening import open_source
 from dfeas.store.source import Source, for_checker, source_of
@@ -14,11 +13,9 @@ __all__ = [
     "Dataset",
     "Source",
     "Transform",
-    "View",
     "for_checker",
     "from_arrays",
     "open_source",
-    "seen_across",
     "seen_from",
     "source_of",
     "transformed",

@@ -1,4 +1,4 @@
-"""A dataset from any reader of points and any label array; points seen from a point, or across a subspace."""
+"""A dataset from any reader of points and any label array; points seen from a point."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError
-from dfeas.store.across import Across, View
 from dfeas.store.dataset import Dataset
 from dfeas.store.labels import LabelMap, map_labels
 from dfeas.store.reading import PointReader, SliceReader
@@ -58,12 +57,3 @@ def seen_from(dataset: Dataset, point: Sequence[float]) -> Dataset:
     reader = SeenFrom(dataset, p)
     source = Source(dataset.where, point=tuple(p.tolist()))
     return assemble(dataset.where, reader, dataset.n, dataset.m, np.dtype(np.float64), dataset.block_rows, None, source)
-
-
-def seen_across(dataset: Dataset, view: View) -> Dataset:
-    """Signed points as their coordinates in a view, all with label +1."""
-    basis = np.frombuffer(view.basis).reshape(dataset.dimension, -1)
-    reference = np.frombuffer(view.reference) if view.reference else None
-    reader = Across(dataset, basis, reference)
-    where, width, source = dataset.where, basis.shape[1], Source(dataset.where, view=view)
-    return assemble(where, reader, dataset.n, width, np.dtype(np.float64), dataset.block_rows, None, source)

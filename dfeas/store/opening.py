@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.passes.survey import checksum
-from dfeas.store.assembling import assemble, mapped, seen_across, seen_from
+from dfeas.store.assembling import assemble, mapped, seen_from
 from dfeas.store.chunks import check_codecs, direct_reader, rows_of_whole_chunks, slice_reader
 from dfeas.store.dataset import Dataset
 from dfeas.store.labels import stored_type
@@ -63,7 +63,7 @@ def open_source(source: Source) -> Dataset:
         dataset = dataset.against_rest(source.positive)
     if source.point is not None:
         return seen_from(dataset, source.point)
-    return dataset if source.view is None else seen_across(dataset, source.view)
+    return dataset
 
 
 def _require_plain(source: Source) -> None:

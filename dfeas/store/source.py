@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dfeas.store.across import View
 from dfeas.store.layout import (
     looks_like_dataset,
 )
@@ -31,7 +30,6 @@ class Source:
     cache_dir: str = ""  # folder of each machine that keeps blocks of object stores
     point: tuple[float, ...] | None = None  # the points are seen from there, without labels
     cones: bool = False  # whoever opens it knows what to do with cones
-    view: View | None = None  # the points are seen across a subspace
     transform: Transform | None = None  # of features and lengths
 
     @property

@@ -11,7 +11,6 @@ from dfeas.engine import LocalEngine
 from dfeas.engine.cluster import DaskEngine
 from dfeas.passes import Columns, Gram, Histogram, Online, Recover, Sample, Select, Softmin, Survey
 from dfeas.passes.block import Block, norms
-from dfeas.passes.nonzero import Nonzero
 from dfeas.passes.project import Combine, Shift
 from dfeas.passes.recover import SparseWeights
 from dfeas.passes.select import Selection
@@ -80,7 +79,6 @@ def test_all_passes_answer_as_for_an_array(dtype: str, intercept: bool) -> None:
             Survey(),
             Gram(),
             Histogram(Y[:, 0]),
-            Nonzero(),
             Recover(Y[:, 1:], mu[1:], answer.lse[1:], np.array([0.4, 0.6]), 1e-9),
             Sample(d, 7, seed),
         ]

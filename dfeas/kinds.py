@@ -1,0 +1,4 @@
+"""How data can be separated: the three kinds, and the file of a run that says which."""
+
+COMPLETE, QUASI, OVERLAP = "complete", "quasi-complete", "overlap"
+SEPARATION = "separation.json"
