@@ -1,0 +1,267 @@
+"""Complete, quasi-complete, or overlap, proved in whole numbers: HiGHS finds, python-flint proves; nothing is of dfeas.
+
+Signed points s_j, of which a_j are those that are not zero. Exactly one partition of the points in two sets has a pair (y, x):
+y's_j > 0 on the first set and = 0 on the second, x > 0 on the second with sum x_j s_j = 0 (Goldman and Tucker 1956). All in the
+first: complete; none: overlap; else quasi-complete. The linear programme max sum t, y's_j >= t_j, 0 <= t_j <= 1 guesses the
+partition in floats, about columns that were made well-conditioned by exact operations; y and x are then solved for exactly and
+looked at. Where that fails, the simplex method in whole numbers finds the sets, one face after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from time import perf_counter
+
+import flint
+import numpy as np
+from scipy.linalg import qr, solve_triangular
+from scipy.optimize import linprog
+
+COMPLETE, QUASI, OVERLAP = "complete", "quasi-complete", "overlap"
+PRIME = 2**61 - 1
+BITS = 60
+"""Of a float that becomes a whole number."""
+
+WELL = 1e3
+"""Condition number at which columns are left as they are."""
+
+TURNS = 6
+TINY = 1e-300
+
+Rows = list[list[int]]
+Floats = np.ndarray
+
+
+class OutOfTime(Exception):
+    """The limit has passed."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    kind: str | None  # None: not in time
+    how: str  # "programme" | "simplex" | "none"
+    seconds: float
+    separated: np.ndarray  # (n,) bool: y's_j > 0 for some y that is closed
+
+
+def kind_of(X: Floats, y: np.ndarray, intercept: bool = True, seconds: float = 60.0) -> Answer:
+    """Of points X (n, m) with y of two values, in floats of which every bit counts."""
+    began = perf_counter()
+    rows = signed(X, y, intercept)
+    try:
+        clock = Clock(began + seconds)
+        conditioned = well(rows, clock)
+        found, how = guessed(rows, conditioned, clock), "programme"
+        if found is None:
+            found, how = faces(rows, conditioned, clock), "simplex"
+    except OutOfTime:
+        return Answer(None, "none", perf_counter() - began, np.zeros(len(rows), bool))
+    kind = COMPLETE if found.all() else QUASI if found.any() else OVERLAP
+    return Answer(kind, how, perf_counter() - began, found)
+
+
+@dataclass(frozen=True)
+class Clock:
+    end: float
+
+    def look(self) -> None:
+        if perf_counter() > self.end:
+            raise OutOfTime
+
+    def left(self) -> float:
+        return max(self.end - perf_counter(), 0.01)
+
+
+def signed(X: Floats, y: np.ndarray, intercept: bool) -> Rows:
+    """Signed points with each column times a power of two, as whole numbers."""
+    first = y == y[0]
+    columns = [whole(column) for column in np.asarray(X, np.float64).T]
+    if intercept:
+        columns.append([1] * len(first))
+    return [[v if one else -v for v in row] for row, one in zip(zip(*columns, strict=True), first.tolist(), strict=True)]
+
+
+def whole(values: Floats) -> list[int]:
+    """A column times a power of two."""
+    mantissas, exponents = np.frexp(values)
+    digits = (mantissas * 2.0**53).astype(np.int64).tolist()
+    least = min((e for d, e in zip(digits, exponents.tolist(), strict=True) if d), default=0)
+    return [d << (e - least) if d else 0 for d, e in zip(digits, exponents.tolist(), strict=True)]
+
+
+def matrix(rows: Rows) -> flint.fmpz_mat:
+    return flint.fmpz_mat(len(rows), len(rows[0]), [v for row in rows for v in row])
+
+
+def product(rows: Rows, vector: list[int]) -> list[int]:
+    return [int(v) for v in (matrix(rows) * flint.fmpz_mat(len(vector), 1, vector)).entries()]
+
+
+def transposed(rows: Rows) -> Rows:
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def pivots(rows: Rows) -> list[int]:
+    """The first columns that span all others modulo a prime: they are independent for sure, and span all but for bad luck."""
+    reduced, rank = flint.nmod_mat(len(rows), len(rows[0]), [v % PRIME for row in rows for v in row], PRIME).rref()
+    return [next(j for j in range(len(rows[0])) if int(reduced[i, j])) for i in range(rank)]
+
+
+def scaled(rows: Rows) -> tuple[Floats, Floats, list[int]]:
+    """Points of length one in floats, their lengths before, and the powers of two that their columns were divided by."""
+    shifts = [max(v.bit_length() for v in column) for column in transposed(rows)]
+    points = np.array([[v / (1 << shift) for v, shift in zip(row, shifts, strict=True)] for row in rows])
+    most = np.abs(points).max(axis=1, keepdims=True).clip(TINY)
+    lengths = most * np.linalg.norm(points / most, axis=1, keepdims=True)
+    lengths[lengths == 0] = 1
+    return points / lengths, lengths[:, 0], shifts
+
+
+def well(rows: Rows, clock: Clock) -> Rows:
+    """The same points in other coordinates: columns that span times an invertible matrix, for floats to see."""
+    kept = pivots(rows)
+    rows = [[row[j] for j in kept] for row in rows]
+    for _ in range(TURNS):
+        clock.look()
+        points, _, shifts = scaled(rows)
+        if len(points) < len(kept):
+            break
+        triangle = np.linalg.qr(points, mode="r")
+        triangle += np.diag(np.where(np.abs(np.diag(triangle)) < 1e-17, 1e-17, 0.0))
+        if np.linalg.cond(triangle) < WELL:
+            break
+        inverse = np.triu(solve_triangular(triangle, np.eye(len(triangle))))
+        inverse /= np.abs(inverse).max(axis=0)
+        turn = [
+            [int(v * 2.0**BITS) << (max(shifts) - shift) for v in row]
+            for row, shift in zip(inverse.tolist(), shifts, strict=True)
+        ]
+        if not all(turn[i][i] for i in range(len(turn))):
+            break
+        turned = [[int(v) for v in row] for row in (matrix(rows) * matrix(turn)).tolist()]
+        divisor = math.gcd(*(v for row in turned for v in row))
+        rows = [[v // divisor for v in row] for row in turned]
+    return rows
+
+
+def guessed(rows: Rows, conditioned: Rows, clock: Clock) -> np.ndarray | None:
+    """The points that are separated, proved; None where the programme's partition does not hold."""
+    points, lengths, shifts = scaled(conditioned)
+    n, m = points.shape
+    found = linprog(
+        np.r_[np.zeros(m), -np.ones(n)],
+        A_ub=np.hstack([-points, np.eye(n)]),
+        b_ub=np.zeros(n),
+        bounds=[(None, None)] * m + [(0, 1)] * n,
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10, "time_limit": clock.left()},
+    )
+    clock.look()
+    if found.status:
+        return None
+    separated = found.x[m:] > 0.5
+    near = [v << (max(shifts) - shift) for v, shift in zip(whole(found.x[:m]), shifts, strict=True)]
+    if not closed(conditioned, points, separated, near):
+        return None
+    clock.look()
+    weights = (-found.ineqlin.marginals).clip(1e-9) / lengths
+    return separated if balanced(rows, conditioned, points, ~separated, weights) else None
+
+
+def closed(rows: Rows, points: Floats, separated: np.ndarray, y: list[int]) -> bool:
+    """Whether y, moved to be orthogonal to the other points, is above zero on the separated ones."""
+    if not separated.any():
+        return True
+    on = np.flatnonzero(~separated & points.any(axis=1))
+    if len(on):
+        y = orthogonal([rows[j] for j in on], y, points[on])
+    return all((v > 0) if apart else v == 0 for v, apart in zip(product(rows, y), separated.tolist(), strict=True))
+
+
+def balanced(rows: Rows, conditioned: Rows, points: Floats, on: np.ndarray, weights: Floats) -> bool:
+    """Whether ``weights`` of the points ``on``, moved to make their sum zero, are all above zero."""
+    used = np.flatnonzero(on & points.any(axis=1))
+    if not len(used):
+        return True
+    x = orthogonal(transposed([conditioned[j] for j in used]), whole(weights[used]), points[used].T)
+    return all(v > 0 for v in x) and not any(product(transposed([rows[j] for j in used]), x))
+
+
+def orthogonal(rows: Rows, vector: list[int], near: Floats) -> list[int]:
+    """A multiple of ``vector``, moved in a few entries, that is orthogonal to ``rows``; ``near`` are these in floats."""
+    order = qr(near, mode="r", pivoting=True)[-1].tolist()
+    columns = [order[i] for i in pivots([[row[j] for j in order] for row in rows])]
+    cut = [[row[j] for j in columns] for row in rows]
+    chosen = pivots(transposed(cut))
+    rest = [0 if j in set(columns) else v for j, v in enumerate(vector)]
+    right = product([rows[i] for i in chosen], rest)
+    moved, whole_by = matrix([cut[i] for i in chosen]).solve(flint.fmpz_mat(len(right), 1, right)).numer_denom()
+    by = int(whole_by)
+    out = [v * by for v in rest]
+    for j, value in zip(columns, moved.entries(), strict=True):
+        out[j] = -int(value)
+    return out
+
+
+def faces(rows: Rows, conditioned: Rows, clock: Clock) -> np.ndarray:
+    """The points that are separated, by facial reduction: a conflict among those that are left takes the points of its span."""
+    left = np.array([any(row) for row in conditioned])
+    apart = np.zeros(len(rows), bool)
+    points = conditioned
+    while left.any():
+        index = np.flatnonzero(left)
+        support = conflict([points[j] for j in index], clock)
+        if support is None:
+            apart[index] = True
+            break
+        basis, nullity = matrix([points[index[j]] for j in support]).nullspace()
+        across = transposed(transposed([[int(v) for v in row] for row in basis.tolist()])[: int(nullity)])
+        if not across:
+            break
+        points = [[int(v) for v in row] for row in (matrix(points) * matrix(across)).tolist()]
+        left &= [any(row) for row in points]
+    return apart
+
+
+def conflict(rows: Rows, clock: Clock) -> list[int] | None:
+    """Points with x > 0 and sum x_j s_j = 0, or None: y's_j > 0 for all. Phase one of the revised simplex method, exact.
+
+    Columns are (s_j, size), the right side is (p, size) with an infinitesimal p > 0 drawn at random, against cycles.
+    """
+    bits = [max(v.bit_length() for v in row) for row in rows]
+    size = 1 << max(bits)
+    # a positive multiple of a point is as good, and prices can be compared
+    columns = [[v << (max(bits) - short) for v in row] + [size] for row, short in zip(rows, bits, strict=True)]
+    n, m = len(columns), len(columns[0])
+    by_point = matrix(columns)
+    rng = np.random.default_rng(0)
+    right = flint.fmpq_mat(m, 2, [v for p in rng.integers(1, 2**20, m - 1).tolist() for v in (0, p)] + [size, 0])
+    basis = [n + i for i in range(m)]
+
+    def column(j: int) -> list[int]:
+        return columns[j] if j < n else [int(i == j - n) for i in range(m)]
+
+    while True:
+        clock.look()
+        inverse = flint.fmpq_mat(matrix(transposed([column(j) for j in basis]))).inv()
+        values = (inverse * right).tolist()
+        artificial = [i for i, j in enumerate(basis) if j >= n]
+        if not any(values[i][0] for i in artificial):
+            used = [i for i in range(m) if values[i][0]]
+            support = [basis[i] for i in used]
+            weights, _ = flint.fmpq_mat(1, len(used), [values[i][0] for i in used]).numer_denom()
+            sums = weights * matrix([columns[j][:-1] for j in support])
+            assert all(v > 0 for v in weights.entries())
+            assert not any(sums.entries())
+            return support
+        price = sum((flint.fmpq_mat([row]) for row in [inverse.tolist()[i] for i in artificial]), flint.fmpq_mat(1, m))
+        whole_price = [int(v) for v in price.numer_denom()[0].entries()]
+        gains = [int(v) for v in (by_point * flint.fmpz_mat(m, 1, whole_price)).entries()]
+        enter = max(range(n), key=gains.__getitem__)
+        if gains[enter] <= 0:
+            y = [-v for v in whole_price[:-1]]
+            assert all(v > 0 for v in product(rows, y))
+            return None
+        steps = (inverse * flint.fmpq_mat(matrix([[v] for v in columns[enter]]))).entries()
+        ratios = [((values[i][0] / steps[i], values[i][1] / steps[i]), i) for i in range(m) if steps[i] > 0]
+        basis[min(ratios)[1]] = enter
