@@ -6,6 +6,9 @@ Designs of the families in ``tables/designs.py`` are decided by ``dfeas.check_se
 exactly and shares nothing with it. Wrong is another kind, unproved a kind whose proof is not exact (a separator may be
 rigorous), and undecided no kind, data that was refused included. Seconds are of ``check_separation`` alone, in a process that
 has called it before. Ends with exit code 1 when a kind is wrong, unproved or undecided, and lists the designs.
+
+Peers say only whether the estimates are finite: the linear programme of Konis in HiGHS, and, where it is installed, Logit of
+statsmodels, which may warn of separation, converge, or neither. Wrong is separated of an overlap, or finite of another kind.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ from dfeas.errors import DfeasError
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.tables.designs import FAMILIES, Design, design
-from benchmarks.tables.oracle import COMPLETE, Answer, kind_of
+from benchmarks.tables.oracle import COMPLETE, OVERLAP, QUASI, Answer, kind_of
+from benchmarks.tables.peers import Peer, installed
 
 SHAPE = (500, 20)
 SHAPED = "500 x 20"
@@ -33,6 +37,14 @@ MEDIAN_BAR, WORST_BAR = 0.02, 5.0
 """Seconds: median of designs of SHAPE, and the most of any."""
 
 HEAD = "| family | designs | complete/quasi/overlap | without truth | wrong | unproved | undecided | median s | worst s |"
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What a peer said of a design."""
+
+    separated: bool | None
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -46,6 +58,7 @@ class Said:
     proof: str
     message: str
     seconds: float
+    peers: dict[str, Guess]
 
     @property
     def fault(self) -> str | None:
@@ -63,27 +76,48 @@ class Said:
         return f"{text}, it is {self.truth.kind}; {self.seconds:.3g} s; {self.message}"
 
 
-def asked(made: Design, family: str, oracle_seconds: float) -> Said:
-    truth = kind_of(made.X, made.y, seconds=oracle_seconds)
-    began = perf_counter()
-    try:
-        found = dfeas.check_separation(made.X, made.y)
+@dataclass(frozen=True)
+class Asker:
+    oracle_seconds: float
+    peers: dict[str, Peer]
+
+    def ask(self, made: Design, family: str) -> Said:
+        truth = kind_of(made.X, made.y, seconds=self.oracle_seconds)
+        peers = {name: self.guess(peer, made) for name, peer in self.peers.items()}
+        began = perf_counter()
+        try:
+            found = dfeas.check_separation(made.X, made.y)
+        except DfeasError as error:
+            return Said(made, family, truth, None, "none", f"refused: {error}", perf_counter() - began, peers)
         taken = perf_counter() - began
-        return Said(made, family, truth, found.kind, found.proof, found.found.message, taken)
-    except DfeasError as error:
-        return Said(made, family, truth, None, "none", f"refused: {error}", perf_counter() - began)
-    except Exception as error:
-        error.add_note(f"design {made.family} {made.seed}")
-        raise
+        return Said(made, family, truth, found.kind, found.proof, found.found.message, taken, peers)
+
+    def guess(self, peer: Peer, made: Design) -> Guess:
+        began = perf_counter()
+        separated = peer(made.X, made.y)
+        return Guess(separated, perf_counter() - began)
 
 
 def row(name: str, said: Sequence[Said]) -> str:
-    kinds = "/".join(str(sum(each.truth.kind == kind for each in said)) for kind in ("complete", "quasi-complete", "overlap"))
+    kinds = "/".join(str(sum(each.truth.kind == kind for each in said)) for kind in (COMPLETE, QUASI, OVERLAP))
     unknown = sum(each.truth.kind is None for each in said)
     faults = [sum(each.fault == fault for each in said) for fault in ("wrong", "unproved", "undecided")]
     seconds = [each.seconds for each in said]
-    words = [name, len(said), kinds, unknown, *faults, f"{median(seconds):.4f}", f"{max(seconds):.3f}"]
-    return f"| {' | '.join(map(str, words))} |"
+    return table_row(name, len(said), kinds, unknown, *faults, f"{median(seconds):.4f}", f"{max(seconds):.3f}")
+
+
+def peer_row(name: str, said: Sequence[Said], peers: Sequence[str]) -> str:
+    known = [each for each in said if each.truth.kind is not None]
+    cells: list[object] = []
+    for peer in peers:
+        guesses = [(each.peers[peer].separated, each.truth.kind != OVERLAP) for each in known]
+        wrong = sum(guess is not None and guess != separated for guess, separated in guesses)
+        cells += [wrong, sum(guess is None for guess, _ in guesses), f"{median(each.peers[peer].seconds for each in said):.4f}"]
+    return table_row(name, len(known), *cells)
+
+
+def table_row(*cells: object) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
 
 
 def main(words: list[str] | None = None) -> None:
@@ -94,31 +128,40 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--families", default=",".join(FAMILIES))
     parser.add_argument("--oracle-seconds", type=float, default=60.0, help="limit of the proof of a design")
     parser.add_argument("--save", type=Path, default=None, help="folder for the designs with a fault, as .npz")
+    parser.add_argument("--no-peers", action="store_true")
     options = parser.parse_args(words)
     families = options.families.split(",")
     if unknown := set(families) - set(FAMILIES):
         parser.error(f"--families: {', '.join(sorted(unknown))}; there are {', '.join(FAMILIES)}")
-    dfeas.check_separation(np.arange(4.0)[:, None], np.array([0, 1, 0, 1]))
+    asker = Asker(options.oracle_seconds, {} if options.no_peers else installed())
+    asker.ask(design(FAMILIES[0], 0), "first calls load modules")
     print(HEAD)
     print(f"|{'---|' * 9}")
-    said: list[Said] = []
+    said: dict[str, list[Said]] = {}
     for i, family in enumerate(families):
-        count = len(range(i, options.designs, len(families)))
-        of_family = [asked(design(family, options.seed + j), family, options.oracle_seconds) for j in range(count)]
-        if of_family:
-            print(row(family, of_family), flush=True)
-        said += of_family
-    shaped = [asked(design("table", options.seed + j, SHAPE), SHAPED, options.oracle_seconds) for j in range(options.shaped)]
+        seeds = range(options.seed, options.seed + len(range(i, options.designs, len(families))))
+        said[family] = [asker.ask(design(family, seed), family) for seed in seeds]
+        if said[family]:
+            print(row(family, said[family]), flush=True)
+    seeds = range(options.seed, options.seed + options.shaped)
+    shaped = said[SHAPED] = [asker.ask(design("table", seed, SHAPE), SHAPED) for seed in seeds]
     if shaped:
         print(row(SHAPED, shaped))
-    print(row("all", said + shaped))
+    every = [each for of_family in said.values() for each in of_family]
+    print(row("all", every))
+    if asker.peers:
+        heads = [f"{peer}: {what}" for peer in asker.peers for what in ("wrong", "no answer", "median s")]
+        print(f"\n{table_row('family', 'designs', *heads)}\n|{'---|' * (len(heads) + 2)}")
+        for family, of_family in {**said, "all": every}.items():
+            if of_family:
+                print(peer_row(family, of_family, list(asker.peers)))
     if shaped:
         middle = 1000 * median(each.seconds for each in shaped)
         print(f"\nMedian of {SHAPED}: {middle:.1f} ms, at most {1000 * MEDIAN_BAR:g} ms wanted")
-    slowest = max(said + shaped, key=lambda each: each.seconds)
+    slowest = max(every, key=lambda each: each.seconds)
     where = f"{slowest.design.family} {slowest.design.seed} ({slowest.family})"
     print(f"\nWorst: {slowest.seconds:.2f} s, at most {WORST_BAR:g} s wanted: {where}")
-    faults = [each for each in said + shaped if each.fault]
+    faults = [each for each in every if each.fault]
     if options.save is not None:
         save(options.save, faults)
     if faults:

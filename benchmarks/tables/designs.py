@@ -23,7 +23,7 @@ class Design:
 
 def dummies(rng: Rng, n: int, levels: int, full: bool) -> Floats:
     """One-hot groups, some of them rare; without a level unless ``full``."""
-    share = rng.dirichlet(np.full(levels, rng.choice([0.5, 5.0])))
+    share = rng.dirichlet(np.full(levels, rng.choice([0.5, 5.0, 50.0])))
     hot = np.eye(levels)[rng.choice(levels, n, p=share)]
     return hot if full else hot[:, 1:]
 
@@ -152,7 +152,8 @@ def one_sided(rng: Rng, X: Floats) -> np.ndarray:
 
 def tied(rng: Rng, X: Floats) -> np.ndarray:
     """Above a value of a column and below it there is one outcome each; at it, both."""
-    column = X[:, rng.integers(X.shape[1])]
+    several = [j for j in range(X.shape[1]) if len(np.unique(X[:, j])) < len(X)]
+    column = X[:, rng.choice(several or X.shape[1])]
     at = rng.choice(column)
     return np.where(column == at, rng.random(len(X)) < 0.5, column > at)
 
@@ -177,14 +178,14 @@ LABELS = (by_chance, logistic, one_sided, one_sided, tied, threshold, near_thres
 
 
 def design(family: str, seed: int, shape: tuple[int, int] | None = None) -> Design:
-    """Of ``shape``, or of 10 to 500 points and 1 to 20 columns (wide: up to 300) of the family and now and then of others."""
+    """Of ``shape``, or of 10 to 500 points and 1 to 20 columns (wide: from 100 points, up to 300 columns)."""
     rng = np.random.default_rng([FAMILIES.index(family), seed])
     n = int(np.exp(rng.uniform(np.log(10), np.log(501))))
     m = int(rng.integers(1, 21))
     if shape is not None:
         n, m = shape
     if family == "wide":
-        X = wide(rng, max(n, 60))
+        X = wide(rng, int(rng.integers(100, 501)))
     elif family == "table" or shape is not None:
         X = table(rng, n, m)
     else:
