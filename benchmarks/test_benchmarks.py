@@ -67,6 +67,7 @@ SMALL = {
     "kernel_digits": ["--train", "100", "--iterations", "3,10"],
     "soft_margin": ["--points", "1000", "--features", "5", "--names", "dfeas hinge"],
     "separation_tables": ["--designs", "30", "--shaped", "2", "--seed", "1000"],
+    "fixed_effects": ["--rows", "600", "--levels", "40", "--years", "5", "--no-peers"],
     "iteration_cost": ["--gb", "0.01", "--warm-up", "1", "--turns", "2"],
 }
 

@@ -22,8 +22,8 @@ class Design:
 
 
 def dummies(rng: Rng, n: int, levels: int, full: bool) -> Floats:
-    """One-hot groups, some of them rare; without a level unless ``full``."""
-    share = rng.dirichlet(np.full(levels, rng.choice([0.5, 5.0, 50.0])))
+    """One-hot groups, some of them rare at times; without a level unless ``full``."""
+    share = rng.dirichlet(np.full(levels, rng.choice([0.5, 5.0, 100.0, 100.0])))
     hot = np.eye(levels)[rng.choice(levels, n, p=share)]
     return hot if full else hot[:, 1:]
 
@@ -123,7 +123,7 @@ def table(rng: Rng, n: int, m: int) -> Floats:
 
 def wide(rng: Rng, n: int) -> Floats:
     """Some ten columns, and two factors of up to 300 levels in all."""
-    levels = int(rng.integers(15, 150))
+    levels = int(np.exp(rng.uniform(np.log(4), np.log(150))))
     return np.hstack([table(rng, n, int(rng.integers(1, 10))), *(dummies(rng, n, levels, rng.random() < 0.3) for _ in "ab")])
 
 

@@ -27,6 +27,9 @@ WELL = 1e3
 """Condition number at which columns are left as they are."""
 
 TURNS = 6
+ATTEMPTS = (("highs-ds", 1e-10), ("highs-ds", 1e-7), ("highs-ipm", 1e-9))
+"""Methods and tolerances of HiGHS: at the finest it now and then ends with nothing."""
+
 TINY = 1e-300
 
 Rows = list[list[int]]
@@ -148,24 +151,37 @@ def well(rows: Rows, clock: Clock) -> Rows:
 def guessed(rows: Rows, conditioned: Rows, clock: Clock) -> np.ndarray | None:
     """The points that are separated, proved; None where the programme's partition does not hold."""
     points, lengths, shifts = scaled(conditioned)
+    for method, tolerance in ATTEMPTS:
+        found = programme(points, method, tolerance, clock)
+        clock.look()
+        if found is None:
+            continue
+        near, scores, weights = found
+        separated = scores > 0.5
+        y = [v << (max(shifts) - shift) for v, shift in zip(whole(near), shifts, strict=True)]
+        if closed(conditioned, points, separated, y):
+            clock.look()
+            if balanced(rows, conditioned, points, ~separated, weights.clip(1e-9) / lengths):
+                return separated
+    return None
+
+
+def programme(points: Floats, method: str, tolerance: float, clock: Clock) -> tuple[Floats, Floats, Floats] | None:
+    """y, t and x."""
     n, m = points.shape
     found = linprog(
         np.r_[np.zeros(m), -np.ones(n)],
         A_ub=np.hstack([-points, np.eye(n)]),
         b_ub=np.zeros(n),
         bounds=[(None, None)] * m + [(0, 1)] * n,
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10, "time_limit": clock.left()},
+        method=method,
+        options={
+            "primal_feasibility_tolerance": tolerance,
+            "dual_feasibility_tolerance": tolerance,
+            "time_limit": clock.left(),
+        },
     )
-    clock.look()
-    if found.status:
-        return None
-    separated = found.x[m:] > 0.5
-    near = [v << (max(shifts) - shift) for v, shift in zip(whole(found.x[:m]), shifts, strict=True)]
-    if not closed(conditioned, points, separated, near):
-        return None
-    clock.look()
-    weights = (-found.ineqlin.marginals).clip(1e-9) / lengths
-    return separated if balanced(rows, conditioned, points, ~separated, weights) else None
+    return None if found.status else (found.x[:m], found.x[m:], -found.ineqlin.marginals)
 
 
 def closed(rows: Rows, points: Floats, separated: np.ndarray, y: list[int]) -> bool:
