@@ -4,7 +4,8 @@ Signed points s_j, of which a_j are those that are not zero. Exactly one partiti
 y's_j > 0 on the first set and = 0 on the second, x > 0 on the second with sum x_j s_j = 0 (Goldman and Tucker 1956). All in the
 first: complete; none: overlap; else quasi-complete. The linear programme max sum t, y's_j >= t_j, 0 <= t_j <= 1 guesses the
 partition in floats, about columns that were made well-conditioned by exact operations; y and x are then solved for exactly and
-looked at. Where that fails, the simplex method in whole numbers finds the sets, one face after the other.
+looked at. Where that fails, the simplex method in whole numbers finds a conflict, which takes its span to the second set, and
+the programme is asked about what is left, seen across that span.
 """
 
 from __future__ import annotations
@@ -53,11 +54,7 @@ def kind_of(X: Floats, y: np.ndarray, intercept: bool = True, seconds: float = 6
     began = perf_counter()
     rows = signed(X, y, intercept)
     try:
-        clock = Clock(began + seconds)
-        conditioned = well(rows, clock)
-        found, how = guessed(rows, conditioned, clock), "programme"
-        if found is None:
-            found, how = faces(rows, conditioned, clock), "simplex"
+        found, how = partition(rows, Clock(began + seconds))
     except OutOfTime:
         return Answer(None, "none", perf_counter() - began, np.zeros(len(rows), bool))
     kind = COMPLETE if found.all() else QUASI if found.any() else OVERLAP
@@ -74,6 +71,32 @@ class Clock:
 
     def left(self) -> float:
         return max(self.end - perf_counter(), 0.01)
+
+
+def partition(rows: Rows, clock: Clock, guess: bool = True) -> tuple[np.ndarray, str]:
+    """The points that are separated, and how that was found: a conflict among what is left takes the points of its span."""
+    left = np.array([any(row) for row in rows])
+    apart, how, points = np.zeros(len(rows), bool), "programme", rows
+    while left.any():
+        index = np.flatnonzero(left)
+        rest = [points[j] for j in index]
+        conditioned = well(rest, clock)
+        found = guessed(rest, conditioned, clock) if guess else None
+        if found is not None:
+            apart[index] = found
+            break
+        how = "simplex"
+        support = conflict(conditioned, clock)
+        if support is None:
+            apart[index] = True
+            break
+        basis, nullity = matrix([rest[j] for j in support]).nullspace()
+        if not int(nullity):
+            break
+        short = matrix(transposed(numbers(basis))[: int(nullity)]).lll()
+        points = numbers(matrix(points) * short.transpose())
+        left &= [any(row) for row in points]
+    return apart, how
 
 
 def signed(X: Floats, y: np.ndarray, intercept: bool) -> Rows:
@@ -95,6 +118,10 @@ def whole(values: Floats) -> list[int]:
 
 def matrix(rows: Rows) -> flint.fmpz_mat:
     return flint.fmpz_mat(len(rows), len(rows[0]), [v for row in rows for v in row])
+
+
+def numbers(values: flint.fmpz_mat) -> Rows:
+    return [[int(v) for v in row] for row in values.tolist()]
 
 
 def product(rows: Rows, vector: list[int]) -> list[int]:
@@ -142,7 +169,7 @@ def well(rows: Rows, clock: Clock) -> Rows:
         ]
         if not all(turn[i][i] for i in range(len(turn))):
             break
-        turned = [[int(v) for v in row] for row in (matrix(rows) * matrix(turn)).tolist()]
+        turned = numbers(matrix(rows) * matrix(turn))
         divisor = math.gcd(*(v for row in turned for v in row))
         rows = [[v // divisor for v in row] for row in turned]
     return rows
@@ -219,26 +246,6 @@ def orthogonal(rows: Rows, vector: list[int], near: Floats) -> list[int]:
     return out
 
 
-def faces(rows: Rows, conditioned: Rows, clock: Clock) -> np.ndarray:
-    """The points that are separated, by facial reduction: a conflict among those that are left takes the points of its span."""
-    left = np.array([any(row) for row in conditioned])
-    apart = np.zeros(len(rows), bool)
-    points = conditioned
-    while left.any():
-        index = np.flatnonzero(left)
-        support = conflict([points[j] for j in index], clock)
-        if support is None:
-            apart[index] = True
-            break
-        basis, nullity = matrix([points[index[j]] for j in support]).nullspace()
-        across = transposed(transposed([[int(v) for v in row] for row in basis.tolist()])[: int(nullity)])
-        if not across:
-            break
-        points = [[int(v) for v in row] for row in (matrix(points) * matrix(across)).tolist()]
-        left &= [any(row) for row in points]
-    return apart
-
-
 def conflict(rows: Rows, clock: Clock) -> list[int] | None:
     """Points with x > 0 and sum x_j s_j = 0, or None: y's_j > 0 for all. Phase one of the revised simplex method, exact.
 
@@ -251,7 +258,7 @@ def conflict(rows: Rows, clock: Clock) -> list[int] | None:
     n, m = len(columns), len(columns[0])
     by_point = matrix(columns)
     rng = np.random.default_rng(0)
-    right = flint.fmpq_mat(m, 2, [v for p in rng.integers(1, 2**20, m - 1).tolist() for v in (0, p)] + [size, 0])
+    right = flint.fmpz_mat(m, 2, [v for p in rng.integers(1, 2**20, m - 1).tolist() for v in (0, p)] + [size, 0])
     basis = [n + i for i in range(m)]
 
     def column(j: int) -> list[int]:
@@ -259,8 +266,8 @@ def conflict(rows: Rows, clock: Clock) -> list[int] | None:
 
     while True:
         clock.look()
-        inverse = flint.fmpq_mat(matrix(transposed([column(j) for j in basis]))).inv()
-        values = (inverse * right).tolist()
+        based = matrix(transposed([column(j) for j in basis]))
+        values = based.solve(right).tolist()
         artificial = [i for i, j in enumerate(basis) if j >= n]
         if not any(values[i][0] for i in artificial):
             used = [i for i in range(m) if values[i][0]]
@@ -270,14 +277,14 @@ def conflict(rows: Rows, clock: Clock) -> list[int] | None:
             assert all(v > 0 for v in weights.entries())
             assert not any(sums.entries())
             return support
-        price = sum((flint.fmpq_mat([row]) for row in [inverse.tolist()[i] for i in artificial]), flint.fmpq_mat(1, m))
-        whole_price = [int(v) for v in price.numer_denom()[0].entries()]
-        gains = [int(v) for v in (by_point * flint.fmpz_mat(m, 1, whole_price)).entries()]
+        costs = flint.fmpz_mat(m, 1, [int(j >= n) for j in basis])
+        price = [int(v) for v in based.transpose().solve(costs).numer_denom()[0].entries()]
+        gains = [int(v) for v in (by_point * flint.fmpz_mat(m, 1, price)).entries()]
         enter = max(range(n), key=gains.__getitem__)
         if gains[enter] <= 0:
-            y = [-v for v in whole_price[:-1]]
+            y = [-v for v in price[:-1]]
             assert all(v > 0 for v in product(rows, y))
             return None
-        steps = (inverse * flint.fmpq_mat(matrix([[v] for v in columns[enter]]))).entries()
+        steps = based.solve(flint.fmpz_mat(m, 1, columns[enter])).entries()
         ratios = [((values[i][0] / steps[i], values[i][1] / steps[i]), i) for i in range(m) if steps[i] > 0]
         basis[min(ratios)[1]] = enter

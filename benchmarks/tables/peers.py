@@ -42,7 +42,7 @@ def statsmodels(X: Floats, y: np.ndarray) -> bool | None:
 
 
 def installed() -> dict[str, Peer]:
-    peers: dict[str, Peer] = {"Konis, HiGHS": konis}
+    peers: dict[str, Peer] = {"Konis": konis}
     if find_spec("statsmodels"):
         peers["statsmodels"] = statsmodels
     return peers
