@@ -101,6 +101,7 @@ FRONTS = {
     "training",
     "printing",
     "checking",
+    "claims",
     "commands",
     "cli",
     "__init__",
