@@ -8,7 +8,7 @@ from dfeas.cone_prediction import ConePrediction
 from dfeas.coned import CONE_METHODS
 from dfeas.cones.spectrum import svec
 from dfeas.cones.writing import from_scs, ingest_scs
-from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, UsageError
+from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, UndecidedError, UsageError
 from dfeas.estimate import Plan
 from dfeas.hard_margin import HardMargin, hard_margin
 from dfeas.hull import Hull, in_hull
@@ -58,6 +58,7 @@ __all__ = [
     "Separated",
     "Separation",
     "SoftMarginResult",
+    "UndecidedError",
     "UsageError",
     "__version__",
     "append",

@@ -8,23 +8,25 @@ from pathlib import Path
 from typing import Any
 
 from dfeas.blas import processors
-from dfeas.certificate import load
+from dfeas.certificate import Certificate, load
+from dfeas.claims import require_claims
 from dfeas.engine import LocalEngine
-from dfeas.errors import BadInputError, CheckFailedError, UsageError
+from dfeas.errors import BadInputError, CheckFailedError, UndecidedError, UsageError
 from dfeas.kernels.kernel import Function
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
 from dfeas.result import CERTIFICATE, CLASSES, RESULT, classes_of, load_result
-from dfeas.store import Source, Transform, for_checker, open_source, source_of
+from dfeas.store import Dataset, Source, Transform, for_checker, open_source, source_of
 from dfeas.store.transform import seen_as
-from dfeas.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE
+from dfeas.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE, UNDECIDED
 from dfeas.transforming import asked_transform
 from dfeas.verify import Check
 from dfeas.verify_any import check_any, check_each
 
-SAME = 1e-9
-"""Relative difference of a bound between machines, whose sums run in other orders."""
-SAME_KERNEL = 1e-3
-"""The same with a kernel, where a margin depends on what else was checked: several times ``verify_sums.SHARP``."""
+CLAIMED = ("verdict", "stopped", "proof", "margin_lower", "margin_upper", "conflicts", "fingerprint")
+SHARED = ("m", "n", "intercept", "eps")
+"""What a run of several classes claims of each, and of all of them, as their own runs do."""
+OF_ALL = {"positive": None, "many": True}
+"""Where data is seen with all its classes."""
 
 
 def verify_run(run: str | Path, memory: str | int = DEFAULT_MEMORY, kernel: Function | None = None) -> Check:
@@ -32,7 +34,8 @@ def verify_run(run: str | Path, memory: str | int = DEFAULT_MEMORY, kernel: Func
 
     A ``kernel`` that is a function of Python is not kept in a file, and is needed again.
 
-    Raises CheckFailedError when the certificate does not prove the verdict.
+    Raises CheckFailedError when the certificate does not prove the verdict, or the result claims what is not so, and
+    UndecidedError when there is no verdict.
     """
     run_folder = Path(run)
     values = load_result(run_folder)
@@ -41,10 +44,10 @@ def verify_run(run: str | Path, memory: str | int = DEFAULT_MEMORY, kernel: Func
     data = values["data"]
     if not isinstance(data, dict):
         raise BadInputError(f"{run_folder}: the data was in memory; use dfeas verify DATA {run_folder / CERTIFICATE}")
-    if values["verdict"] not in (FEASIBLE, INFEASIBLE, EPS_INFEASIBLE):
-        raise CheckFailedError(f"{run_folder}: the run ended {values['verdict']} ({values.get('stopped')}), nothing to check")
-    proved, facts = _checked(source_of(data, cones=True), run_folder / CERTIFICATE, memory, kernel)
-    _judge(run_folder, values, proved, facts)
+    if not _decided(run_folder, values):
+        raise UndecidedError(f"{run_folder}: the run ended undecided ({values.get('stopped')}): it claims nothing to check")
+    proved, certificate, dataset = _checked(source_of(data, cones=True), run_folder / CERTIFICATE, memory, kernel)
+    require_claims(run_folder / RESULT, values, proved, certificate, dataset)
     return proved
 
 
@@ -55,7 +58,8 @@ def verify_classes(
 
     With a kernel it takes two reads; one that is a function of Python is not kept in a file, and is needed again.
 
-    Raises CheckFailedError when one does not prove its verdict, or none has any, BadInputError when it is no such run.
+    Raises CheckFailedError when one does not prove its verdict, or a result claims what is not so, UndecidedError when no class
+    has a verdict, BadInputError when it is no such run.
     """
     path = Path(run)
     folders = classes_of(path)
@@ -66,48 +70,46 @@ def verify_classes(
         raise BadInputError(f"{path}: the data was in memory; a certificate is checked by dfeas verify DATA CERTIFICATE")
     found: dict[str, Check | None] = dict.fromkeys(folders)
     values = {name: load_result(folder) for name, folder in folders.items()}
-    decided = [name for name, each in values.items() if each["verdict"] in (FEASIBLE, INFEASIBLE, EPS_INFEASIBLE)]
+    for name, each in values.items():
+        _require_listed(path / RESULT, whole, name, each)
+    decided = [name for name, each in values.items() if _decided(folders[name], each)]
     if not decided:
-        raise CheckFailedError(f"{path}: no class has a verdict, nothing to check")
+        raise UndecidedError(f"{path}: no class has a verdict ({whole.get('stopped')}): they claim nothing to check")
     evidence = [load(folders[name] / CERTIFICATE) for name in decided]
-    dataset = open_source(for_checker(source_of({**whole["data"], "positive": None, "many": True})))
+    dataset = open_source(for_checker(source_of({**whole["data"], **OF_ALL})))
+    if dataset.fingerprint not in ("", whole["fingerprint"]):
+        raise CheckFailedError(f"{path / RESULT}: fingerprint is {whole['fingerprint']!r}, which is not that of the data")
     with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
         checks = check_each(engine, dataset, evidence, kernel)
     for name, certificate, check in zip(decided, evidence, checks, strict=True):
         if isinstance(check, CheckFailedError):
             raise CheckFailedError(f"{folders[name]}: {check}")
-        if seen_as(certificate.view) != seen_as(dataset.against_rest(name).view):
+        seen = dataset.against_rest(name)
+        if seen_as(certificate.view) != seen_as(seen.view):
             raise CheckFailedError(f"{folders[name]}: the certificate is about another class")
-        facts = {"m": dataset.m, "n": dataset.n, "fingerprint": certificate.fingerprint}
-        _judge(folders[name], values[name], check, facts)
-        listed = whole[CLASSES][name]
-        if listed.get("verdict") != values[name]["verdict"]:
-            raise CheckFailedError(f"{path / RESULT}: it lists {name} as {listed.get('verdict')}, {check.verdict} is proved")
+        require_claims(folders[name] / RESULT, values[name], check, certificate, seen)
         found[name] = check
     return found
 
 
-def _judge(run_folder: Path, values: dict[str, Any], proved: Check, facts: dict[str, Any]) -> None:
-    """Raise CheckFailedError when what a run claims is not what is proved."""
-    claimed, eps = values["verdict"], float(values["eps"])
-    if claimed == EPS_INFEASIBLE and proved.verdict == EPS_INFEASIBLE:
-        if proved.margin_upper > eps:
-            raise CheckFailedError(f"{run_folder}: |Ax| <= {proved.margin_upper:.6g} is proved, the run claims {eps:g}")
-    elif claimed != proved.verdict and not (claimed == EPS_INFEASIBLE and proved.verdict == INFEASIBLE):
-        raise CheckFailedError(f"{run_folder}: the certificate proves {proved.verdict}, the run claims {claimed}")
-    _check_claims(run_folder / RESULT, values, proved, facts)
+def _decided(run: Path, values: dict[str, Any]) -> bool:
+    """Whether a run has a verdict. Raises CheckFailedError for what is none."""
+    if values["verdict"] not in (FEASIBLE, INFEASIBLE, EPS_INFEASIBLE, UNDECIDED):
+        raise CheckFailedError(f"{run / RESULT}: verdict is {values['verdict']!r}, which is none")
+    return bool(values["verdict"] != UNDECIDED)
 
 
-def _check_claims(where: Path, values: dict[str, Any], proved: Check, facts: dict[str, Any]) -> None:
-    """What else the run says of the data and of the proved end of its bracket."""
-    for name, true in facts.items():
-        if values.get(name) != true:
-            raise CheckFailedError(f"{where}: {name} is {values.get(name)!r}, that of the data is {true!r}")
-    name = "margin_lower" if proved.verdict == FEASIBLE else "margin_upper"
-    end, known = values.get(name), getattr(proved, name)
-    same = SAME_KERNEL if values.get("kernel") else SAME
-    if not isinstance(end, int | float) or not abs(end - known) <= same * abs(known):
-        raise CheckFailedError(f"{where}: {name} is {end!r}, {known!r} is proved")
+def _require_listed(where: Path, whole: dict[str, Any], name: str, values: dict[str, Any]) -> None:
+    """Raise CheckFailedError when a run of classes lists a class as other than it is, or it is of other data."""
+    listed = whole[CLASSES][name]
+    for key in (*CLAIMED, *SHARED):
+        if listed.get(key) != values.get(key):
+            raise CheckFailedError(f"{where}: it lists {name} with {key} {listed.get(key)!r}, its run says {values.get(key)!r}")
+    for key in SHARED:
+        if whole[key] != values[key]:
+            raise CheckFailedError(f"{where}: {key} is {whole[key]!r}, that of {name} is {values[key]!r}")
+    if not isinstance(values["data"], dict) or {**values["data"], **OF_ALL} != {**whole["data"], **OF_ALL}:
+        raise CheckFailedError(f"{where}: the run of {name} is about other data")
 
 
 def verify_certificate(
@@ -144,18 +146,15 @@ def verify_certificate(
     place = str(path), None if labels is None else str(labels), seen or positive, intercept, many
     picked = tuple(str(each) for each in also), None if mask is None else str(mask)
     cones = not (also or mask is not None or transform is not None)
-    return _checked(Source(*place, *picked, cones=cones, transform=transform), Path(certificate), memory, kernel)[0]
+    proved, _, _ = _checked(Source(*place, *picked, cones=cones, transform=transform), Path(certificate), memory, kernel)
+    return proved
 
 
 def _checked(
-    source: Source, certificate: Path, memory: str | int, kernel: Function | None = None
-) -> tuple[Check, dict[str, Any]]:
-    """What is proved, and what the data is."""
-    evidence = load(certificate)
+    source: Source, path: Path, memory: str | int, kernel: Function | None = None
+) -> tuple[Check, Certificate, Dataset]:
+    """What is proved, by which certificate, of which data."""
+    certificate = load(path)
     dataset = open_source(for_checker(source))
-    engine = LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))
-    try:
-        facts = {"m": dataset.m, "n": dataset.n, "fingerprint": evidence.fingerprint}
-        return check_any(engine, dataset, evidence, kernel), facts
-    finally:
-        engine.close()
+    with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
+        return check_any(engine, dataset, certificate, kernel), certificate, dataset

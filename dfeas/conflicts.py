@@ -30,7 +30,7 @@ def conflicts(dataset: Dataset, certificate: Certificate, evidence: Evidence) ->
     if isinstance(found, Sparse) and np.array_equal(found.index, certificate.support):
         score = found.score
     order = np.argsort(-certificate.weights if score is None else score, kind="stable")[:MOST]
-    label = _labels(dataset, certificate.support[order])
+    label = labels_of(dataset, certificate.support[order])
     return [
         {
             "point": int(certificate.support[j] if dataset.numbers is None else dataset.numbers[certificate.support[j]]),
@@ -42,7 +42,7 @@ def conflicts(dataset: Dataset, certificate: Certificate, evidence: Evidence) ->
     ]
 
 
-def _labels(dataset: Dataset, points: NDArray[np.int64]) -> list[str]:
+def labels_of(dataset: Dataset, points: NDArray[np.int64]) -> list[str]:
     """The class of each point, as the user called it, or its sign."""
     negative, positive = dataset.classes or ("-1", "+1")
     sign = np.empty(len(points), np.int8)

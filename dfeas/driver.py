@@ -21,6 +21,9 @@ from dfeas.termination import Limits
 CHECKED_ENTRIES = 40_000_000
 """Entries of points that the checker may keep for certificates that are checked in one read."""
 
+Claim = tuple[Runner[Any], str]
+"""Who claims which verdict."""
+
 
 @dataclass(frozen=True)
 class Moment:
@@ -161,30 +164,46 @@ class _Loop:
                 lane.ended = self.now()
 
     def settle(self, lanes: Sequence[Runner[Any]]) -> None:
-        """Check the evidence of all decisions until each stands or is gone."""
-        while claims := [(lane, verdict) for lane in lanes if (verdict := lane.claim) is not None]:
-            batch: list[tuple[Runner[Any], Certificate]] = []
-            for lane, verdict in claims:
-                certificate = lane.evidence(verdict, self.engine, self.fingerprint)
-                if batch and sum(self._entries(each) for _, each in batch) + self._entries(certificate) > CHECKED_ENTRIES:
-                    self._judge(batch)
-                    batch = []
-                batch.append((lane, certificate))
-            self._judge(batch)
+        """Check the evidence of all decisions until each stands or is gone. Evidence of another kind, after a refusal, is
+        checked as long as no limit is reached.
+        """
+        claims = _claims(lanes)
+        while claims:
+            self._check(claims)
+            claims = _claims(lanes)
+            ended = "time_limit" if self.late else "interrupted" if claims and self.stop() else ""
+            if claims and ended:
+                self.give_up([lane for lane, _ in claims], ended)
+                break
         for lane in lanes:
             lane.over = lane.decision is not None
+
+    def _check(self, claims: Sequence[Claim]) -> None:
+        """Have the evidence of all claims checked, as many as memory allows for in one read."""
+        batch: list[tuple[Runner[Any], Certificate]] = []
+        for lane, verdict in claims:
+            certificate = lane.evidence(verdict, self.engine, self.fingerprint)
+            if batch and sum(self._entries(each) for _, each in batch) + self._entries(certificate) > CHECKED_ENTRIES:
+                self._judge(batch)
+                batch = []
+            batch.append((lane, certificate))
+        self._judge(batch)
 
     def _judge(self, batch: Sequence[tuple[Runner[Any], Certificate]]) -> None:
         """Have some certificates checked in one read."""
         certificates = [certificate for _, certificate in batch]
         for (lane, certificate), check in zip(batch, self.verify(certificates), strict=True):
-            lane.judge(certificate, check, self.limits)
+            lane.judge(certificate, check, self.limits, self.now())
         reads = [certificate.checking_reads for certificate in certificates]
         self.shared += sum(reads) - max(reads)
 
     def _entries(self, certificate: Certificate) -> int:
         """What the checker may keep of the points of a certificate."""
         return len(certificate.support) * self.engine.shape[0]
+
+
+def _claims(lanes: Sequence[Runner[Any]]) -> list[Claim]:
+    return [(lane, verdict) for lane in lanes if (verdict := lane.claim) is not None]
 
 
 def _moment(lanes: Sequence[Runner[Any]], shared: float) -> Moment:

@@ -13,6 +13,12 @@ class UsageError(DfeasError):
     exit_code = 2
 
 
+class UndecidedError(DfeasError):
+    """A run without a verdict, where one is needed."""
+
+    exit_code = 3
+
+
 class ClusterLostError(DfeasError):
     """The Dask cluster went away in the middle of a run."""
 

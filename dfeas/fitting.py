@@ -26,8 +26,8 @@ from dfeas.setting import Setting, Surveyed
 from dfeas.showing import How, announce, run_sinks, tell
 from dfeas.soft_margin_result import Fit, SoftMarginResult, Validation
 from dfeas.store import Dataset
-from dfeas.svm import HingeMargin, SoftMargin, SquaredHingeMargin, StochasticMargin, counted
-from dfeas.termination import RESUMABLE
+from dfeas.svm import STEEP, HingeMargin, SoftMargin, SquaredHingeMargin, StochasticMargin, counted
+from dfeas.termination import RESUMABLE, STOPPED
 
 PATH = "path.svg"
 """In the folder of a run with several C, where matplotlib is installed."""
@@ -154,7 +154,14 @@ def with_dual_variables(
         return replace(result, stopped="interrupted", message=text)
     reads = result.reads + 1
     seconds = time.monotonic() - job.asked.began
-    return replace(result, dual=dual, reads=reads, bytes_read=round(reads * dataset.bytes), seconds=seconds)
+    result = replace(result, dual=dual, reads=reads, bytes_read=round(reads * dataset.bytes), seconds=seconds)
+    gap = (result.objective - dual.value) / result.objective if result.objective else 0.0
+    if result.stopped != "verdict" or gap <= result.target:
+        return result
+    # scores that are summed in another order are other ones by rounding, which costs as large as these do not forgive
+    fits = [replace(fit, lower=dual.value, gap=gap) if i == problem else fit for i, fit in enumerate(result.fits)]
+    text = f"{STOPPED['stalled']}: the dual variables prove a relative gap of {gap:.2g} only, {STEEP}"
+    return replace(result, stopped="stalled", message=text, lower=dual.value, gap=gap, fits=fits)
 
 
 def method_of(job: Job, n: int, found: Surveyed, place: int = 0) -> SoftMargin:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -121,7 +122,7 @@ class Lane:
         if self.decision.verdict != UNDECIDED:
             return self.decision.verdict
         # not as wide as asked, but a separator
-        return FEASIBLE if self.record.margin_lower > self.goal.feasible_above else None
+        return FEASIBLE if self.goal.feasible_above < self.record.margin_lower < math.inf else None
 
     def evidence(self, verdict: str, engine: Engine, fingerprint: str) -> Certificate:
         """The evidence for a verdict, rebuilt; the read of the checker that follows is counted."""
@@ -131,14 +132,14 @@ class Lane:
         self.reads += more + 1
         return replace(certificate, view=self.view)
 
-    def judge(self, certificate: Certificate, check: Check | CheckFailedError, limits: Limits) -> None:
+    def judge(self, certificate: Certificate, check: Check | CheckFailedError, limits: Limits, seconds: float) -> None:
         """Take what the checker says. Evidence that it refuses does not end the lane: the bar rises and it goes on."""
         assert self.decision is not None, "evidence is checked for a decision"
         refused = str(check) if isinstance(check, CheckFailedError) else ""
         if (
             isinstance(check, Check)
             and self.decision.verdict not in (FEASIBLE, UNDECIDED)
-            and check.margin_upper > self.goal.eps
+            and not check.margin_upper <= self.goal.eps
         ):
             refused = f"|Ax| <= {check.margin_upper:.6g} only"
         if isinstance(check, Check) and not refused:
@@ -151,8 +152,11 @@ class Lane:
         if self.decision.verdict == UNDECIDED:
             self.over = True
             return
-        self.goal = _raised(self.goal, self.record, self.decision)
+        self.goal, self.record = _raised(self.goal, self.record, self.decision), replace(self.record, seconds=seconds)
         self.decision = decide(self.record, self.goal, limits)
+        if self.decision == Decision("stalled") and not self.record.stalled:
+            upper = check.margin_upper if isinstance(check, Check) else self.record.margin_upper
+            self.record = replace(self.record, margin_upper=upper, stalled=f"the evidence is refused, {refused}")
 
     def give_up(self, stopped: str) -> None:
         """End without a verdict."""
@@ -231,7 +235,7 @@ def _record(method: str, evidence: Evidence, engine: Engine, passes: float, seco
 
 
 def _raised(goal: Goal, record: Record, decision: Decision) -> Goal:
-    """The goal after refused evidence: it must get twice as good before it is checked again."""
+    """The goal after refused evidence: it must get twice as good before it is checked again, and what was refused is not."""
     if decision.verdict == FEASIBLE:
         return replace(goal, feasible_above=2 * record.margin_lower)
-    return replace(goal, infeasible_below=record.margin_upper / 2)
+    return replace(goal, infeasible_below=min(record.margin_upper, record.margin_upper / 2))

@@ -127,7 +127,7 @@ class MarginLane:
         """Nothing is claimed."""
         raise AssertionError(f"a soft margin claims no {verdict}")
 
-    def judge(self, certificate: Certificate, check: Check | CheckFailedError, limits: Limits) -> None:
+    def judge(self, certificate: Certificate, check: Check | CheckFailedError, limits: Limits, seconds: float) -> None:
         """Nothing is claimed."""
         raise AssertionError(f"a soft margin has no {certificate.kind}")
 

@@ -149,8 +149,10 @@ def classes_of(run: Path) -> dict[str, Path] | None:
     return folders
 
 
-def _is_place(data: dict[str, Any]) -> bool:
+def _is_place(data: Any) -> bool:
     """Whether the keys are there that say where data is, and how it is seen."""
+    if not isinstance(data, dict):
+        return False
     point = data.get("point")
     return (
         isinstance(data["path"], str)

@@ -69,8 +69,8 @@ class Runner(Protocol[E_co]):
     def evidence(self, verdict: str, engine: Engine, fingerprint: str) -> Certificate:
         """The certificate of a verdict."""
 
-    def judge(self, certificate: Certificate, check: Check | CheckFailedError, limits: Limits) -> None:
-        """Take what the checker says of it."""
+    def judge(self, certificate: Certificate, check: Check | CheckFailedError, limits: Limits, seconds: float) -> None:
+        """Take what the checker says of it, so many seconds after the start. What it refuses is not claimed again."""
 
     def give_up(self, stopped: str) -> None:
         """End without a verdict."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -29,8 +30,9 @@ from dfeas.running import lanes_abreast, ran
 from dfeas.setting import Setting, open_data, require_free, run_folder, set_up
 from dfeas.showing import How, announce, how_of, run_sinks, tell
 from dfeas.store.places import local
-from dfeas.termination import FEASIBLE, RESUMABLE, UNDECIDED, Told, ending
+from dfeas.termination import FEASIBLE, RESUMABLE, UNDECIDED, Record, Told, ending
 from dfeas.transforming import asked_transform, with_transform
+from dfeas.verify import Check
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -207,11 +209,7 @@ def result_of(setting: Setting, job: Job, outcome: Outcome, why: str, reads: flo
     """What is returned of an outcome; ``reads`` in all."""
     dataset, record, proved = setting.dataset, outcome.record, outcome.check
     asked = job.asked
-    lower, upper = record.margin_lower, record.margin_upper
-    if proved is not None:
-        lower = proved.margin_lower if proved.verdict == FEASIBLE else lower
-        # the method's upper end is as good as its arithmetic: it may be below what is proved by rounding
-        upper = max(upper, lower) if proved.verdict == FEASIBLE else proved.margin_upper
+    lower, upper = bracket(record, proved)
     named = []
     if (
         proved is not None
@@ -249,6 +247,19 @@ def result_of(setting: Setting, job: Job, outcome: Outcome, why: str, reads: flo
         evidence=outcome.certificate,
         weighed=_weighed(outcome) if proved is not None and proved.verdict == FEASIBLE else None,
     )
+
+
+def bracket(record: Record, proved: Check | None) -> tuple[float, float]:
+    """Both ends as they are reported. What is not proved is as good as the arithmetic of the method: it may be on the wrong
+    side of what is proved by rounding, and tells nothing where it is not finite.
+    """
+    lower = record.margin_lower if math.isfinite(record.margin_lower) else -1.0
+    upper = record.margin_upper if math.isfinite(record.margin_upper) else 1.0
+    if proved is None:
+        return min(lower, upper), max(lower, upper)
+    if proved.verdict == FEASIBLE:
+        return proved.margin_lower, max(proved.margin_lower, min(upper, proved.margin_upper))
+    return max(proved.margin_lower, min(lower, proved.margin_upper)), proved.margin_upper
 
 
 def _weighed(outcome: Outcome) -> Sparse | None:

@@ -100,7 +100,9 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What counts as a verdict. The bars rise when a check refuses evidence."""
+    """What counts as a verdict: margin_lower above one bar, or margin_upper below the other. A check that refuses evidence
+    moves its bar beyond it.
+    """
 
     eps: float = 1e-3
     tolerance: float | None = None  # a separator must have a margin within this share of margin_upper
@@ -138,7 +140,7 @@ def decide(record: Record, goal: Goal, limits: Limits) -> Decision | None:
     wide = (bool(ended) or not record.refining) if goal.tolerance is None else gap <= goal.tolerance * record.margin_upper
     if separated and wide:
         return Decision("verdict", FEASIBLE)
-    small = record.margin_upper <= min((1 - SLACK) * goal.eps, goal.infeasible_below)
+    small = record.margin_upper <= (1 - SLACK) * goal.eps and record.margin_upper < goal.infeasible_below
     if small and not separated and (ended or not record.hopeful):
         return Decision("verdict", EPS_INFEASIBLE)
     return Decision(ended) if ended else None

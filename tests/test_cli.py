@@ -262,8 +262,8 @@ def test_a_limit_is_exit_code_3_and_leaves_a_result(room: Path, tmp_path: Path) 
     assert done.returncode == 3
     assert json.loads(done.stdout)["stopped"] == "pass_limit"
     checked = dfeas("verify", tmp_path / "run")
-    assert (checked.returncode, checked.stdout) == (6, "")
-    assert "nothing to check" in checked.stderr
+    assert (checked.returncode, checked.stdout) == (3, "")
+    assert "the run ended undecided (pass_limit): it claims nothing to check" in checked.stderr
 
 
 def _refused(done: subprocess.CompletedProcess[str], code: int, *words: str) -> None:

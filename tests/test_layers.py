@@ -103,6 +103,7 @@ FRONTS = {
     "training",
     "printing",
     "checking",
+    "claims",
     "commands",
     "cli",
     "__init__",

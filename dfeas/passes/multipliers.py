@@ -45,9 +45,11 @@ class Multipliers:
         for run in directions.runs(block):
             seen = Seen.of(block, run, directions)
             short = np.maximum(seen.slack, 0.0)
-            cost = C * seen.amounts(np.ones_like(short), 1)[0]
-            if self.squared:
-                here = 2 * cost * short[0]
+            weight = seen.amounts(np.ones_like(short), 1)[0]
+            cost = C * weight
+            if self.squared:  # summed before they are multiplied by 2 C, as the method does it: the same terms cancel
+                amount, factor = weight * short[0], 2 * C
+                here = factor * amount
                 total += float(cost @ (short[0] * (2 - short[0])))
             else:
                 here = np.where(short[0] > 0, cost, 0.0)
@@ -55,8 +57,11 @@ class Multipliers:
                 here[self.index[given] - block.start - run.start] = self.multiplier[given]
                 total += float(here.sum())
                 full += int(((here == cost) & (cost > 0)).sum())
+                amount, factor = here, 1.0
             alpha[run] = here
-            seen.add_pull(pull, here[None].copy())
+            part = np.zeros_like(pull)
+            seen.add_pull(part, amount[None].copy())
+            pull += factor * part
         return MultipliersAnswer(((block.start, alpha),), total, pull[0], int((alpha > 0).sum()), full)
 
     def merge(self, first: MultipliersAnswer, second: MultipliersAnswer) -> MultipliersAnswer:

@@ -3,11 +3,12 @@
 from dfeas.svm.dual import Dual
 from dfeas.svm.hinge import HingeMargin
 from dfeas.svm.memory import kept_bytes, kept_points, least_memory, matrix_bytes, wanted
-from dfeas.svm.problem import Best, Progress, SoftMargin, counted, problems
+from dfeas.svm.problem import STEEP, Best, Progress, SoftMargin, counted, problems
 from dfeas.svm.sgd import StochasticMargin
 from dfeas.svm.squared_hinge import SquaredHingeMargin
 
 __all__ = [
+    "STEEP",
     "Best",
     "Dual",
     "HingeMargin",

@@ -42,6 +42,13 @@ STEPS = 200
 """Newton steps in all."""
 WARM_STEPS = 30
 """The same with multipliers that may be far off; then it begins again at w = 0, where no width is too small."""
+SOFT = 2.0**27
+"""Costs times the square of the longest point: where they are larger, their minimum is tried with this first. A multiplier of
+such a size takes half of the digits from a sum whose terms cancel."""
+BEYOND = 2.0**-32
+"""By this share the least score is above 1, so that no order of summation gives that point a loss."""
+TINY = 2.0**-1000
+"""The least square of a length."""
 INNER = 12
 """Newton steps for one set of multipliers; none of them need be exact."""
 
@@ -71,6 +78,28 @@ class Band:
             return self._minimised(w, multiplier, gap)
 
     def _minimised(self, w: Floats, multiplier: Floats | None, gap: float) -> BandSolution:
+        most = SOFT / max(self.rows.longest() ** 2, TINY)
+        if (self.cost > most).any():
+            found = self._hard(most, w, multiplier, gap)
+            if found.value - found.lower <= gap:
+                return found
+            solved = self._soft(w, multiplier, gap)
+            return replace(better(found, solved), steps=found.steps + solved.steps)
+        return self._soft(w, multiplier, gap)
+
+    def _hard(self, most: float, w: Floats, multiplier: Floats | None, gap: float) -> BandSolution:
+        """With lower costs, and the w of that so long that no point has a loss: as good as the minimum where points can be
+        separated, and no multiplier need be large. What bounds the minimum with lower costs bounds it with these.
+        """
+        capped = replace(self, cost=np.minimum(self.cost, most))
+        found = capped._soft(w, None if multiplier is None else np.minimum(multiplier, most), gap / 2)
+        score = self.rows.scores(found.w)
+        least = float(score[self.cost > 0].min())
+        longer = found.w * ((1 + BEYOND) / least) if least > 0 else found.w
+        ends = [replace(found, w=each, value=self.value(each, self.rows.scores(each))) for each in (found.w, longer)]
+        return min(ends, key=lambda end: end.value)
+
+    def _soft(self, w: Floats, multiplier: Floats | None, gap: float) -> BandSolution:
         if multiplier is None:
             return _Run(self, w, self.cost / 2, COLD).until(gap, STEPS)
         warm = _Run(self, w, multiplier, WARM).until(gap, WARM_STEPS)

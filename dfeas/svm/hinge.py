@@ -32,7 +32,7 @@ from dfeas.svm.band import Band, BandSolution
 from dfeas.svm.bands import minimise_alike
 from dfeas.svm.dual import Dual
 from dfeas.svm.memory import capacity, wanted
-from dfeas.svm.problem import STILL, TRIALS, Best, Progress, error_of, looks, sample_costs, sample_of
+from dfeas.svm.problem import STILL, TRIALS, Best, Progress, error_of, looks, sample_costs, sample_of, told_no_better
 from dfeas.svm.rows import Rows
 
 LONGER = 8.0
@@ -185,5 +185,5 @@ class HingeMargin:
 
     def evidence(self, state: HingeState) -> Progress:
         """Both ends of all minima."""
-        why = "float64 tells the minimum no better" if state.still >= STILL else ""
+        why = told_no_better(self.counted, state.facts) if state.still >= STILL else ""
         return Progress(state.best, state.steps, len(state.index), why, state.duals)

@@ -26,6 +26,11 @@ FROM_EACH = 16
 STILL = 6
 """Passes without a narrower gap after which no further one is expected to help."""
 
+STEEPEST = 2.0**27
+"""C times that square, from where on it may be."""
+STEEP = "C times the square of the points' lengths is large beside what float64 tells: lower C, or shorter points, help"
+"""Why the minimum is told no better: multipliers of that size cancel in the sum that is w."""
+
 TRIALS = (0.5, 0.25, 0.0625, 0.01)
 """Parts of the way at which f is told, too, after a step that was too long."""
 
@@ -131,6 +136,12 @@ def looks(asked: Floats, best: Best, reach: Floats) -> Looks:
     k = asked.shape[1]
     part = np.repeat([1.0, *TRIALS], [k, *[len(moves) for _ in TRIALS]])
     return Looks(np.hstack([asked, *between]), np.concatenate([np.arange(k), *[moves for _ in TRIALS]]), part)
+
+
+def told_no_better(counted: Counted, facts: Facts) -> str:
+    """Why further passes do not help."""
+    steep = float(counted.C.max()) * facts.radius**2 * max(counted.negative, counted.positive) > STEEPEST
+    return f"float64 tells the minimum no better{f', as {STEEP}' if steep else ''}"
 
 
 def sample_of(facts: Facts, count: int, seed: int) -> Partial:

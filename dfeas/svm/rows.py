@@ -11,7 +11,7 @@ import numpy as np
 
 from dfeas.blas import side_by_side
 from dfeas.passes import Columns
-from dfeas.passes.points import Tile, combined, is_dense, moments, products, tile, times_rows
+from dfeas.passes.points import Tile, combined, is_dense, moments, norms, products, tile, times_rows
 from dfeas.workingset.matrix import Floats, Indices
 
 PIECES = 4
@@ -74,6 +74,10 @@ class Rows:
     def scaled(self, factors: Floats) -> Rows:
         """Each times a factor (r,)."""
         return Rows(self.values * factors[:, None] if isinstance(self.values, np.ndarray) else times_rows(self.values, factors))
+
+    def longest(self) -> float:
+        """The length of the longest; 0 without any."""
+        return float(norms(self.values).max(initial=0.0))
 
     def products(self) -> Floats:
         """(r, r) b_i'b_j."""

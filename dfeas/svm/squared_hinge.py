@@ -27,7 +27,7 @@ from dfeas.passes.squared_hinge import SquaredHinge, SquaredHingeAnswer
 from dfeas.svm.band import positive_solve
 from dfeas.svm.dual import Dual
 from dfeas.svm.memory import MATRICES, SAMPLE, capacity
-from dfeas.svm.problem import STILL, TRIALS, Best, Progress, error_of, looks, sample_costs, sample_of
+from dfeas.svm.problem import STILL, TRIALS, Best, Progress, error_of, looks, sample_costs, sample_of, told_no_better
 from dfeas.svm.rows import Rows
 
 DIRECT = 4000
@@ -168,7 +168,7 @@ class SquaredHingeMargin:
 
     def evidence(self, state: SquaredHingeState) -> Progress:
         """Both ends of all minima."""
-        why = "float64 tells the minimum no better" if state.still >= STILL else ""
+        why = told_no_better(self.counted, state.facts) if state.still >= STILL else ""
         return Progress(state.best, state.steps, 0, why, state.duals)
 
 

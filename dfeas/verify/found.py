@@ -26,6 +26,7 @@ class Check:
     points: int  # points that were read
     exact_points: int  # of them, decided beyond float64
     message: str
+    rounding: float = 0.0  # what margin_upper allows for rounding errors, which other orders of summation share
 
 
 Support = list[tuple[Any, NDArray[np.float64]]]
@@ -57,7 +58,7 @@ class Found:
             self.total, self.spread = other.total, other.spread
         elif other.total is not None and other.spread is not None:
             self.total, self.spread = self.total + other.total, self.spread + other.spread
-        self.terms += other.terms + 1
+        self.terms += other.terms + int(self.terms > 0 and other.terms > 0)  # zeros are added exactly
         self.zero = self.zero or other.zero
         self.support += other.support
         self.origin = other.origin if self.origin is None else self.origin

@@ -75,7 +75,8 @@ def gordan(found: Found, certificate: Certificate) -> Check:
     assert found.total is not None, "every block adds to the sum"
     assert found.spread is not None, "every block adds to the sum"
     terms = found.terms + len(found.total) + 12  # sums, and difference, products, norm, quotient of each
-    residual = np.abs(found.total) + gamma(terms) / (1 - 2 * gamma(terms)) * found.spread * UP + terms * LOST
+    rounding = gamma(terms) / (1 - 2 * gamma(terms)) * found.spread * UP + terms * LOST
+    residual = np.abs(found.total) + rounding
     size = float(np.linalg.norm(residual)) * (1 + gamma(len(residual) + 4)) * UP
     weight = float(certificate.weights.sum()) * (1 - gamma(len(certificate.weights) + 1))
     upper = size / weight * UP
@@ -83,7 +84,8 @@ def gordan(found: Found, certificate: Certificate) -> Check:
     if exact is not None:
         return Check("infeasible", "exact", -1.0, 0.0, found.points, 0, exact)
     text = f"no unit vector has a margin above {upper:.6g} (weights on {len(certificate.support)} of {found.points} points)"
-    return Check("eps-infeasible", "rigorous", -1.0, min(1.0, upper), found.points, 0, text)
+    share = float(np.linalg.norm(rounding)) / weight * UP
+    return Check("eps-infeasible", "rigorous", -1.0, min(1.0, upper), found.points, 0, text, share)
 
 
 def _may_be_exact(certificate: Certificate, terms: int) -> bool:

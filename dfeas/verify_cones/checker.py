@@ -238,9 +238,11 @@ def _weights(found: Found, dataset: Dataset) -> Check:
     if not found.weight > 0:
         raise CheckFailedError("the weights are no element of the cones: <e, x> is not positive")
     terms = found.terms + found.m + 10
-    residual = np.abs(found.total) + 2 * gamma(terms) * found.spread * UP + terms * 2.0**-500
-    size = (float(longest(residual)) + found.shifts * (1 + gamma(terms)) * UP) * UP
-    upper = size / (found.weight * (1 - gamma(terms))) * (1 + 4 * U)
+    rounding = 2 * gamma(terms) * found.spread * UP + terms * 2.0**-500
+    size = (float(longest(np.abs(found.total) + rounding)) + found.shifts * (1 + gamma(terms)) * UP) * UP
+    weight = found.weight * (1 - gamma(terms))
+    upper = size / weight * (1 + 4 * U)
     names = ", ".join(f"{_named(found, cone, dataset)} ({-cone.order:.3g})" for cone in found.critical)
     text = f"no unit y has a least eigenvalue above {upper:.6g} of a cone's norm in all {found.cones} cones"
-    return Check("eps-infeasible", "rigorous", -1.0, min(1.0, upper), dataset.n, 0, f"{text} (critical, by weight: {names})")
+    text += f" (critical, by weight: {names})"
+    return Check("eps-infeasible", "rigorous", -1.0, min(1.0, upper), dataset.n, 0, text, float(longest(rounding)) / weight)

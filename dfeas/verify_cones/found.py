@@ -56,5 +56,5 @@ class Found:
             self.total, self.spread = self.total + other.total, self.spread + other.spread
         self.shifts += other.shifts
         self.weight += other.weight
-        self.terms += other.terms + 1
+        self.terms += other.terms + int(self.terms > 0 and other.terms > 0)  # zeros are added exactly
         self.zero = other.zero if self.zero < 0 else self.zero

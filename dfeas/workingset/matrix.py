@@ -42,6 +42,9 @@ WORTH = 1 << 19
 _UNEVEN = 30.0
 """Features whose sizes differ by more than this factor are brought to one size."""
 
+_NOISE = 2.0**-48
+"""Features smaller than this beside the largest may be rounding of it, and then a separator along them is as thin."""
+
 
 @dataclass(frozen=True)
 class ColumnMatrix:
@@ -81,15 +84,19 @@ class ColumnMatrix:
         """Whether products over all columns are in float32."""
         return self.points.dtype == np.float32 and not self.exact
 
-    def evened(self) -> ColumnMatrix:
-        """The same columns with features brought to one size, if their sizes differ much; a constant zero stays."""
+    def evened(self) -> list[ColumnMatrix]:
+        """The same columns with features brought to one size, if their sizes differ much; a constant zero stays.
+
+        Where some are as small as the rounding of others there are two: without these raised, and with them.
+        """
         size = np.sqrt(self.squares() / max(1, self.shape[0]))
-        some = size > 0
-        if not some.any() or size[some].max() <= _UNEVEN * size[some].min():
-            return self
+        some, most = size > 0, float(size.max(initial=0.0))
+        if not some.any() or most <= _UNEVEN * size[some].min():
+            return [self]
         # D a may be larger than 1 by this factor: it must leave room for squares
-        factor = np.where(some, 1 / np.maximum(size, size.max() * 1e-100), 1 / size.max())
-        return replace(self, feature=self.feature * factor / factor.min(), exact=True)
+        factors = [np.where(size > least, 1 / np.maximum(size, most * 1e-100), 1 / most) for least in (_NOISE * most, 0.0)]
+        raised = factors if (size[some] <= _NOISE * most).any() else factors[1:]
+        return [replace(self, feature=self.feature * factor / factor.min(), exact=True) for factor in raised]
 
     def squares(self) -> Floats:
         """Sums (d,) of the squares of each feature."""

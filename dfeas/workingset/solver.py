@@ -76,21 +76,28 @@ def solve(matrix: ColumnMatrix, start: Solution | None = None, tolerance: float 
 
 
 def _solve(matrix: ColumnMatrix, start: Solution | None, tolerance: float | None) -> Solution:
-    even = matrix.evened() if tolerance is None else matrix
+    evened = [matrix] if tolerance is not None else matrix.evened()
     w = np.zeros(matrix.shape[1]) if start is None else start.w
     C = FIRST_C if start is None or tolerance is not None else max(FIRST_C, start.C / FACTOR)
-    newton = Newton(even, w / even.feature)
-    if tolerance is None:
-        best: Solution | None = None
-        while True:
-            newton.minimise(C, ENOUGH, ROUGH)
-            best = found = _described(matrix, newton, C).with_upper(best)
-            if newton.point.low > ENOUGH:
-                return found
-            if C >= FAST_C or found.upper < SMALL:
-                break
-            C *= FACTOR
+    for even in evened:
+        newton = Newton(even, w / even.feature)
+        found = None if tolerance is not None else _fast(matrix, newton, C)
+        if found is not None:
+            return found
     return _grow(matrix, even, newton, tolerance)
+
+
+def _fast(matrix: ColumnMatrix, newton: Newton, C: float) -> Solution | None:
+    """Any separator of all columns, if moderate C have one."""
+    best: Solution | None = None
+    while True:
+        newton.minimise(C, ENOUGH, ROUGH)
+        best = found = _described(matrix, newton, C).with_upper(best)
+        if newton.point.low > ENOUGH:
+            return found
+        if C >= FAST_C or found.upper < SMALL:
+            return None
+        C *= FACTOR
 
 
 def _grow(matrix: ColumnMatrix, even: ColumnMatrix, newton: Newton, tolerance: float | None) -> Solution:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, nnls
 
+import dfeas
 from dfeas.instances import Instance
 from dfeas.workingset import ColumnMatrix, Solution, basic, solve
 from dfeas.workingset import matrix as matrix_module
@@ -272,3 +273,22 @@ def test_a_basic_vector_has_the_same_sum_and_few_entries(d: int, c: int, seed: i
     assert all(a < b for a, b in pairwise(kept))
     assert np.allclose(weight @ columns[kept], x @ columns, atol=1e-10 * c)
     assert weight.sum() == pytest.approx(x.sum(), abs=1e-10 * c)
+
+
+@pytest.mark.parametrize("noise", [1e-15, 1e-17, 1e-30])
+def test_rounding_noise_does_not_carry_a_separator_that_another_feature_has(noise: float) -> None:
+    assert dfeas.solve([[0.6, -8e-18]] * 3).margin_lower > 0.9
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 3)), np.resize([1, -1], 60)
+    X[:, 0] = y * (1 + rng.random(60))
+    found = dfeas.solve(np.c_[X, noise * y], y)
+    assert found.margin_lower > 0.05  # along the last feature it is the noise
+
+
+@pytest.mark.parametrize("exponent", [-60, -30, -17, -16, -15, -12, 12, 60])
+def test_a_feature_of_any_scale_is_found_where_it_alone_separates(exponent: int) -> None:
+    rng = np.random.default_rng(exponent + 100)
+    y = np.resize([1, -1], 60)
+    found = dfeas.solve(np.c_[rng.standard_normal(60), 10.0**exponent * y * (0.5 + rng.random(60))], y)
+    assert found.verdict == "feasible"
+    assert found.margin_lower > 0

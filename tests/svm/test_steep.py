@@ -1,0 +1,51 @@
+"""Soft margins whose C times the square of the points' lengths is far beyond what float64 tells apart."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dfeas
+
+
+@pytest.mark.parametrize(("C", "length"), [(1e12, 1.0), (1.0, 1e8), (1.0, 1e30), (1e-6, 1e100)])
+@pytest.mark.parametrize("seed", range(4))
+def test_points_that_can_be_separated_have_their_hard_margin(C: float, length: float, seed: int, tmp_path: Path) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((40, 3))
+    score = X @ rng.standard_normal(3)
+    X, y = X[np.abs(score) > 0.1], np.sign(score[np.abs(score) > 0.1])
+    plain = dfeas.soft_margin(X, y, C=1e6, gap=1e-5)
+    found = dfeas.soft_margin(X * length, y, C=C, gap=1e-4, dual=tmp_path / "alpha.npy")
+    assert found.stopped == plain.stopped == "verdict"
+    assert found.objective * length**2 == pytest.approx(plain.objective, rel=2e-4)
+    assert (y * (X @ (found.y * length))).min() >= 1
+    assert found.dual is not None
+    assert found.dual.value >= (1 - 2e-4) * found.objective
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_points_that_float64_tells_too_little_of_end_with_the_reason(loss: str) -> None:
+    rng = np.random.default_rng(0)
+    found = dfeas.soft_margin(1e30 * rng.standard_normal((30, 2)), np.sign(rng.standard_normal(30)), loss=loss)
+    assert found.stopped == "stalled"
+    assert found.lower < found.objective
+    assert "C times the square of the points' lengths is large" in found.message
+
+
+def test_sums_of_a_dual_file_cancel_as_those_of_the_method_do(tmp_path: Path) -> None:
+    X, y = np.array([[1e100], [1e100]]), np.array([1, -1])
+    found = dfeas.soft_margin(X, y, C=1e3, loss="squared_hinge", dual=tmp_path / "alpha.npy")
+    assert found.dual is not None
+    assert (found.dual.value, found.dual.residual, found.gap) == (2000.0, 0.0, 0.0)
+
+
+def test_a_dual_file_that_proves_less_is_the_bound_that_is_told(tmp_path: Path) -> None:
+    # for several C scores are summed in another order than for one
+    X, y = 1e30 * np.array([[2.0], [1.0], [2.0], [1.0]] * 2), np.array([1, -1, -1, -1, -1, 1, 1, 1])
+    found = dfeas.soft_margin(X, y, C=[0.3, 1.0, 1e3], loss="squared_hinge", dual=tmp_path / "alpha.npy")
+    assert found.dual is not None
+    assert found.lower == found.fits[-1].lower <= found.dual.value + 1e-9
+    if found.stopped != "verdict":  # as it is where products of vectors and of matrices round in other ways
+        assert (found.stopped, found.lower) == ("stalled", found.dual.value)
+        assert "the dual variables prove a relative gap of" in found.message
