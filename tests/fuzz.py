@@ -1,4 +1,4 @@
-"""python tests/fuzz.py --seconds 60 --seed 0: asks dfeas what an oracle knows, until the time is over. Exit code 1 when it fails.
+"""python tests/fuzz.py --seconds 60 --seed 0: asks dfeas what an oracle knows. Exit code 1 when it fails.
 
 What fails is kept in --out, a file each; --replay FILE asks exactly that again.
 """

@@ -13,17 +13,21 @@ from pathlib import Path
 import click
 
 from tests.fuzzing.case import FAILED, Case, Kind
+from tests.fuzzing.forged import Forged
 from tests.fuzzing.hull import HullKind
 from tests.fuzzing.kernel import KernelKind
 from tests.fuzzing.linear import Linear
 from tests.fuzzing.loop import Tally, fuzz, judged, table
 from tests.fuzzing.separation import Separation
+from tests.fuzzing.soft import Soft
 
 KINDS: dict[str, Callable[[], Kind]] = {
     "linear": Linear,
     "separation": Separation,
     "hull": HullKind,
     "kernel": KernelKind,
+    "forged": Forged,
+    "soft": Soft,
 }
 """What makes a kind, by its name: each process makes its own."""
 

@@ -132,7 +132,7 @@ def denormals(rng: np.random.Generator) -> Drawn:
 
 
 def planted(rng: np.random.Generator) -> Drawn:
-    """More points of a thin margin in integers, beyond what the simplex decides: what the labels say is true by construction."""
+    """More points of a thin margin in integers, beyond what the simplex decides: its labels are right by construction."""
     n, m = int(rng.integers(100, 500)), int(rng.integers(3, 16))
     X, y = rng.integers(-50, 51, (n, m)), rng.integers(-9, 10, m)
     y[0] = 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import math
 import signal
 import sys
 import time
@@ -18,8 +19,8 @@ from tests.fuzzing.case import FAILED, Case, Judgement, Kind, Word
 
 SEEDS = 1_000_000
 """Cases that a kind may draw from one seed of a run."""
-DEAD = 40
-"""Seconds after the alarm of a case at which the process is given up: code that never comes back to Python."""
+DEAD = 120
+"""Seconds without a case done, after which the process ends with a traceback: code that does not come back to Python."""
 COLUMNS = (Word.REFUSED, Word.OPEN, Word.WRONG, Word.UNPROVED, Word.UNDECIDED, Word.CRASH, Word.HANG)
 
 
@@ -71,13 +72,11 @@ def _alarm(seconds: float) -> Iterator[None]:
         raise HungError(f"not done in {seconds:g} s")
 
     before = signal.signal(signal.SIGALRM, ring)
-    faulthandler.dump_traceback_later(seconds + DEAD, exit=True)
     signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        faulthandler.cancel_dump_traceback_later()
         signal.signal(signal.SIGALRM, before)
 
 
@@ -116,8 +115,11 @@ def fuzz(
     """
     tallies = {kind.name: Tally() for kind in kinds}
     number = dict.fromkeys(tallies, job)
-    began = clock()
+    began, armed = clock(), -math.inf
     while clock() - began < seconds:
+        if clock() - armed > DEAD / 10:  # a thread waits for it, which costs milliseconds
+            faulthandler.dump_traceback_later(DEAD, exit=True)
+            armed = clock()
         kind = min(kinds, key=lambda each: tallies[each.name].seconds / each.weight)
         tally, start, this = tallies[kind.name], clock(), seed * SEEDS + number[kind.name]
         case = drawn(kind, this)
@@ -132,6 +134,7 @@ def fuzz(
                 out.mkdir(parents=True, exist_ok=True)
                 case.save(path, found)
             say(f"{path}: {family}: {found.word}: {' '.join(found.text.split())}\n")
+    faulthandler.cancel_dump_traceback_later()
     return tallies
 
 

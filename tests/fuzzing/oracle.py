@@ -13,7 +13,7 @@ import numpy as np
 from tests.exact import conflict, kind_of
 
 Points = list[list[int]]
-BITS = 40_000
+BITS = 20_000
 """Bits of a signed point, times n m^2 / 100: more than this takes the simplex too long for a fuzzer."""
 
 
@@ -45,7 +45,7 @@ def in_whole_numbers(numbers: Sequence[float], least: int = 1) -> list[int]:
 
 
 def as_stored(X: np.ndarray, labels: np.ndarray | None = None, *, intercept: bool = False, together: bool = True) -> Points:
-    """Signed points in integers, with features in the proportions that they have; all ``together``, or each, times a power of two."""
+    """Signed points in integers, with features as they are; all ``together``, or each, times a power of two."""
     rows = [row + [1] * intercept for row in np.asarray(X).tolist()]
     signs = [1] * len(rows) if labels is None else [int(v) for v in labels]
     common = max(v.as_integer_ratio()[1] for row in rows for v in row) if together else 1
@@ -133,12 +133,13 @@ def nearest(columns: np.ndarray, rounds: int = 500) -> tuple[float, float]:
     They hold whatever the method did: one is the least score of its direction, the other one the length of its point.
     """
     chosen = [0]
-    weights, point = np.ones(1), columns[0]
+    weights, point, before = np.ones(1), columns[0], np.inf
     for _ in range(rounds):
-        products = columns @ point
+        products, square = columns @ point, point @ point
         worst = int(products.argmin())
-        if worst in chosen or products[worst] >= point @ point * (1 - 1e-14):
+        if worst in chosen or products[worst] >= square * (1 - 1e-14) or square >= before * (1 - 1e-13):
             break
+        before = square
         chosen, weights = [*chosen, worst], np.append(weights, 0.0)
         while True:
             held = columns[chosen]
