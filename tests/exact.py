@@ -11,7 +11,7 @@ Rows = Sequence[Sequence[int]]
 def solution(A: Rows, b: Sequence[int]) -> tuple[list[Fraction] | None, list[int]]:
     """x >= 0 with Ax = b and nothing, or None and y with A'y <= 0 < b'y, for integers A (r, n) and b >= 0 (r,).
 
-    Phase one of the simplex method without divisions (Bareiss 1968), Bland's rule; both answers are checked before they are given.
+    Phase one of the simplex method without divisions (Bareiss 1968), Bland's rule; answers are checked before they are given.
     """
     r, n = len(A), len(A[0])
     table = [[*map(int, A[i]), *(int(i == k) for k in range(r)), int(b[i])] for i in range(r)]

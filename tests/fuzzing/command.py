@@ -6,7 +6,6 @@ import multiprocessing
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -14,8 +13,10 @@ import click
 
 from tests.fuzzing.case import FAILED, Case, Kind
 from tests.fuzzing.forged import Forged
+from tests.fuzzing.hostile import Hostile
 from tests.fuzzing.hull import HullKind
 from tests.fuzzing.kernel import KernelKind
+from tests.fuzzing.kills import Kills
 from tests.fuzzing.linear import Linear
 from tests.fuzzing.loop import Tally, fuzz, judged, table
 from tests.fuzzing.separation import Separation
@@ -27,18 +28,16 @@ KINDS: dict[str, Callable[[], Kind]] = {
     "hull": HullKind,
     "kernel": KernelKind,
     "forged": Forged,
+    "hostile": Hostile,
     "soft": Soft,
+    "kills": Kills,
 }
 """What makes a kind, by its name: each process makes its own."""
 
 
 def of_one(job: int, names: Sequence[str], seconds: float, seed: int, out: Path, jobs: int) -> dict[str, Tally]:
     """What one process found."""
-    with ExitStack() as stack:
-        kinds = [KINDS[name]() for name in names]
-        for kind in kinds:
-            stack.callback(getattr(kind, "close", lambda: None))
-        return fuzz(kinds, seconds, seed, out, job=job, jobs=jobs)
+    return fuzz([KINDS[name]() for name in names], seconds, seed, out, job=job, jobs=jobs)
 
 
 def of_all(names: Sequence[str], seconds: float, seed: int, out: Path, jobs: int) -> dict[str, Tally]:
@@ -58,9 +57,7 @@ def replayed(path: Path) -> bool:
     """Whether a case that was kept fails again; what comes of it is printed."""
     case = Case.load(path)
     kind = KINDS[case.kind]()
-    with ExitStack() as stack:
-        stack.callback(getattr(kind, "close", lambda: None))
-        found = judged(kind, case)
+    found = judged(kind, case)
     click.echo(f"{case.kind} {case.seed} ({case.family}): {found.word}{': ' if found.text else ''}{found.text}")
     return found.word in FAILED
 

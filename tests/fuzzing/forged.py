@@ -34,7 +34,22 @@ Values = dict[str, Any]
 
 def forged_certificate(rng: np.random.Generator, held: Arrays, n: int, d: int) -> str:
     """Change a certificate; returns how."""
-    ways = ("kind", "y", "tiny", "flip", "drop", "one", "dense", "shift", "negative", "scale", "nan", "support", "none", "kernel")
+    ways = (
+        "kind",
+        "y",
+        "tiny",
+        "flip",
+        "drop",
+        "one",
+        "dense",
+        "shift",
+        "negative",
+        "scale",
+        "nan",
+        "support",
+        "none",
+        "kernel",
+    )
     way = str(rng.choice(ways))
     y, weights, support = held["y"], held["weights"], held["support"]
     if way == "kind":
@@ -50,9 +65,7 @@ def forged_certificate(rng: np.random.Generator, held: Arrays, n: int, d: int) -
         kept = kept if way == "one" else ~kept
         held.update(support=support[kept], weights=weights[kept] / (weights[kept].sum() or 1))
     if way == "dense":
-        held.update(
-            kind=np.array("gordan"), y=y[:0], support=np.arange(n, dtype=np.int64), weights=rng.dirichlet(np.ones(n))
-        )
+        held.update(kind=np.array("gordan"), y=y[:0], support=np.arange(n, dtype=np.int64), weights=rng.dirichlet(np.ones(n)))
     if way in ("shift", "support") and len(support):
         held["support"] = (support + 1) % n if way == "shift" else np.sort(rng.choice(n, len(support), replace=False))
     if way == "negative" and len(weights):
