@@ -37,7 +37,7 @@ KINDS: dict[str, Callable[[], Kind]] = {
 
 def of_one(job: int, names: Sequence[str], seconds: float, seed: int, out: Path, jobs: int) -> dict[str, Tally]:
     """What one process found."""
-    return fuzz([KINDS[name]() for name in names], seconds, seed, out, job=job, jobs=jobs)
+    return fuzz([KINDS[name]() for name in names], seconds, seed, out, job=job, jobs=jobs, say=partial(click.echo, err=True))
 
 
 def of_all(names: Sequence[str], seconds: float, seed: int, out: Path, jobs: int) -> dict[str, Tally]:

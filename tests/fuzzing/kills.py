@@ -68,7 +68,8 @@ def content(folder: Path) -> dict[str, bytes]:
     """What must be the same: bytes of datasets and certificates, the numbers of results, and which files there are."""
     found = {}
     for path in sorted(folder.rglob("*")):
-        if path.is_file():
+        # of a run that reached a limit; how many there were is a matter of time
+        if path.is_file() and not (path.parent.name == "checkpoint" and path.suffix == ".zip"):
             name, data = str(path.relative_to(folder)), path.read_bytes()
             if path.name in ("result.json", "race.json"):
                 data = json.dumps(_lasting(json.loads(data))).encode()
@@ -124,6 +125,8 @@ class Kills:
         asked = SCENARIOS[case.family]
         before = content(folder / asked.written) if case.family == "append" else {}
         for number, share in case.options["kills"]:
+            if self._done(case.family, folder):
+                return None
             words = self._next(case.family, folder)
             ended = self._child.run(list(words), folder, LIMIT, getattr(signal, number), share * seconds)
             bad = of_ending(ended, f"{words[0]} and {number} after {share * seconds:.2f} s", number)
@@ -138,6 +141,10 @@ class Kills:
                 if whole.code == 0 and content(folder / "out") != self.undisturbed("ingest")[1]:
                     return wrong(f"after {number} a dataset that is not whole looks whole")
         return None
+
+    def _done(self, scenario: str, folder: Path) -> bool:
+        """Whether an ingest was killed when all was written: the same command would find the place taken."""
+        return scenario == "ingest" and (folder / "out").exists() and content(folder / "out") == self.undisturbed(scenario)[1]
 
     def _next(self, scenario: str, folder: Path) -> tuple[str, ...]:
         """What somebody types who finds this."""
@@ -158,8 +165,8 @@ class Kills:
         asked = SCENARIOS[case.family]
         written = folder / asked.written
         for _ in range(2):
-            if case.family == "ingest" and written.exists() and content(written) == expected:
-                break  # it was killed when all was done
+            if self._done(case.family, folder):
+                break
             words = self._next(case.family, folder)
             ended = self._child.run(list(words), folder, LIMIT)
             if ended.code in DONE:

@@ -106,7 +106,7 @@ def fuzz(
     *,
     job: int = 0,
     jobs: int = 1,
-    say: Callable[[str], object] = sys.stderr.write,
+    say: Callable[[str], object],
     clock: Callable[[], float] = time.monotonic,
 ) -> dict[str, Tally]:
     """Judge cases until the time is over: always of the kind that had least of it, for its weight.
@@ -118,7 +118,7 @@ def fuzz(
     began, armed = clock(), -math.inf
     while clock() - began < seconds:
         if clock() - armed > DEAD / 10:  # a thread waits for it, which costs milliseconds
-            faulthandler.dump_traceback_later(DEAD, exit=True)
+            faulthandler.dump_traceback_later(DEAD, exit=True, file=sys.__stderr__ or sys.stderr)
             armed = clock()
         kind = min(kinds, key=lambda each: tallies[each.name].seconds / each.weight)
         tally, start, this = tallies[kind.name], clock(), seed * SEEDS + number[kind.name]
@@ -133,7 +133,7 @@ def fuzz(
             if isinstance(case, Case):
                 out.mkdir(parents=True, exist_ok=True)
                 case.save(path, found)
-            say(f"{path}: {family}: {found.word}: {' '.join(found.text.split())}\n")
+            say(f"{path}: {family}: {found.word}: {' '.join(found.text.split())}")
     faulthandler.cancel_dump_traceback_later()
     return tallies
 
