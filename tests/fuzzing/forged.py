@@ -27,6 +27,7 @@ KERNELS = (
     {"kernel": "polynomial", "gamma": 1e-3, "degree": 200, "coef0": 0.0},
 )  # fmt: skip
 SLACK = 1e-12
+PROOFS = ("none", "floating_point", "rigorous", "exact")
 
 Arrays = dict[str, np.ndarray]
 Values = dict[str, Any]
@@ -80,21 +81,26 @@ def forged_certificate(rng: np.random.Generator, held: Arrays, n: int, d: int) -
     return way
 
 
+def stronger(proof: str) -> list[str]:
+    """Levels of proof above one; to claim less is no lie."""
+    return list(PROOFS[PROOFS.index(proof) + 1 :])
+
+
 def forged_result(rng: np.random.Generator, values: Values) -> tuple[str, Any]:
     """A key of result.json, and what it is not."""
     lies: dict[str, list[Any]] = {
         "verdict": ["infeasible"] if values["verdict"] == "feasible" else ["feasible"],
-        "proof": [v for v in ("exact", "rigorous", "none") if v != values["proof"]],
+        "proof": stronger(values["proof"]),
         "margin_lower": [values["margin_upper"] + 0.1, math.nan, None, "0.1"],
         "margin_upper": [min(values["margin_lower"], 0) - 0.1, math.nan, None],
-        "eps": [math.nan, -1.0, None, "1e-3"],
+        "eps": [math.nan, -1.0, None],
         "intercept": [not values["intercept"], 1.5],
         "n": [values["n"] + 1, None], "m": [values["m"] + 1, -1],
         "fingerprint": ["0" * 64, None],
         "data": [5, "x", [], {"path": 3}, {}],
         "conflicts": [[{"point": int(rng.integers(values["n"])) - values["n"], "label": "1", "weight": 1.0, "score": None}]],
     }  # fmt: skip
-    key = str(rng.choice(sorted(lies)))
+    key = str(rng.choice(sorted(key for key, some in lies.items() if some)))
     return key, lies[key][rng.integers(len(lies[key]))]
 
 
@@ -102,12 +108,12 @@ def forged_separation(rng: np.random.Generator, values: Values) -> tuple[str, An
     """A key of separation.json, and what it is not."""
     lies: dict[str, list[Any]] = {
         "kind": [v for v in ("complete", "quasi-complete", "overlap") if v != values["kind"]],
-        "proof": [v for v in ("exact", "rigorous", "none", "floating_point") if v != values["proof"]],
+        "proof": stronger(values["proof"]),
         "fingerprint": ["0" * 64, None],
     }
     if values["kind"] == "quasi-complete":
         lies |= {"on": [values["on"] + 1], "y": [[0] * len(values["y"] or [0]), [-v for v in values["y"] or [1]], [1]]}
-    key = str(rng.choice(sorted(lies)))
+    key = str(rng.choice(sorted(key for key, some in lies.items() if some)))
     return key, lies[key][rng.integers(len(lies[key]))]
 
 

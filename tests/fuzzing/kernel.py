@@ -25,6 +25,7 @@ def points(rng: np.random.Generator) -> tuple[str, np.ndarray, np.ndarray]:
     n, m = int(rng.integers(1, 9)), int(rng.integers(1, 4))
     X = rng.integers(-4, 5, (n, m)).astype(np.float64) if rng.random() < 0.4 else rng.standard_normal((n, m))
     labels = np.where(rng.random(n) < 0.5, 1, -1)
+    labels[0], labels[-1] = 1, -1
     family = ("plain", "offset", "twins", "scaled", "near")[rng.integers(5)]
     if family == "offset":
         X = X + 10.0 ** rng.integers(1, 9)
