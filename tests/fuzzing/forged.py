@@ -150,7 +150,7 @@ class Forged:
             held = dict(np.load(io.BytesIO(files["certificate.npz"])))
             head["way"] = forged_certificate(rng, held, len(X), X.shape[1] + bool(options.get("intercept")))
             buffer = io.BytesIO()
-            np.savez(buffer, **held)  # type: ignore[arg-type]
+            np.savez(buffer, **held)
             files["certificate.npz"] = buffer.getvalue()
         else:
             name, forge = ("result.json", forged_result) if what == "result" else ("separation.json", forged_separation)

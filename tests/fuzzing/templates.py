@@ -5,7 +5,6 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -142,6 +141,11 @@ def files(folder: Path) -> list[Template]:
     ]  # fmt: skip
 
 
+def ask(name: str) -> tuple[Words, ...]:
+    """What reads a dataset."""
+    return ("info", name), ("solve", name, "--out", "run")
+
+
 def datasets(folder: Path) -> list[Template]:
     """Datasets of dfeas, and what belongs to a question about one."""
     X, y = data()
@@ -149,7 +153,6 @@ def datasets(folder: Path) -> list[Template]:
     dfeas.ingest(scipy.sparse.csr_array(np.where(X > 0.9, X, 0)), folder / "s", labels=y)
     dense, thin = of_folder(folder, "d"), of_folder(folder, "s")
     beside = {"mask.npy": npy(y > -2), "weights.npy": npy(np.ones(40)), "point.npy": npy(np.zeros(5))}
-    ask: Callable[[str], tuple[Words, ...]] = lambda name: (("info", name), ("solve", name, "--out", "run"))  # noqa: E731
     return [
         Template("dataset", dense, tuple(dense), ask("d")),
         Template("dataset, sparse", thin, tuple(thin), ask("s")),
