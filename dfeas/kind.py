@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,16 +14,19 @@ from dfeas.blas import processors
 from dfeas.certificate import load
 from dfeas.closed import check_closed
 from dfeas.engine import LocalEngine
-from dfeas.errors import CheckFailedError
+from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
 from dfeas.passes.nonzero import Nonzero
 from dfeas.result import CERTIFICATE, load_result
 from dfeas.separation import COMPLETE, OVERLAP, QUASI, SEPARATION, complement, positive, spans_and_balances
 from dfeas.solving import CONFLICTING
 from dfeas.store import Dataset, Source, View, for_checker, open_source, source_of
+from dfeas.store.json_file import read_json
 from dfeas.store.rows import signed_rows
 from dfeas.termination import FEASIBLE
 from dfeas.verify import Check
+
+_SHAPE = {"kind": str, "proof": str, "fingerprint": str, "on": int, "y": list | None, "support": list | None}
 
 
 @dataclass(frozen=True)
@@ -77,13 +79,13 @@ def verify_separation(run: str | Path, proved: Check, memory: str | int = DEFAUL
 
 def _claim(where: Path) -> _Claim:
     try:
-        values = json.loads(where.read_text())
+        values = read_json(where, _SHAPE)
         y = None if values["y"] is None else np.array([int(v) for v in values["y"]], object)
         support = None if values["support"] is None else np.array(values["support"], np.int64)
         kind, proof, fingerprint = (str(values[name]) for name in ("kind", "proof", "fingerprint"))
         return _Claim(kind, proof, fingerprint, int(values["on"]), y, support)
-    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-        raise CheckFailedError(f"{where}: not readable: {type(error).__name__}: {error}") from None
+    except (CorruptDataError, ValueError, TypeError, OverflowError) as error:
+        raise CheckFailedError(f"{where}: not readable: {error}") from None
 
 
 def _quasi(dataset: Dataset, claim: _Claim, proved: Check, memory: str | int) -> str:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dfeas.csr import checked, csr, is_csr
 from dfeas.errors import CorruptDataError
-from dfeas.store.sources import DAMAGE
+from dfeas.store.damage import DAMAGE
 from dfeas.version import __version__
 
 TREE, ARRAYS = "tree.json", "arrays"

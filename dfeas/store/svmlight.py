@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dfeas.csr import tidied
 from dfeas.errors import BadInputError, UsageError
 from dfeas.store.layout import SPARSE_BELOW
+from dfeas.store.limits import require_width
 from dfeas.store.lines import Lines, TextFile
 from dfeas.store.marks import Tally
 from dfeas.store.numerals import NUMBER, numbers
@@ -75,6 +76,7 @@ class Svmlight:
         else:
             first = next(self._file.runs(), Lines(1, b"")).text
             some, entries = max(1, first.count(b"\n")), first.count(b":")
+        require_width(features, 8, self.where, sparse=True)
         self.m = features
         self.sparse = entries < SPARSE_BELOW * some * features if sparse is None else sparse
         if looked is not None and not self.sparse:
@@ -97,6 +99,8 @@ class Svmlight:
 
     def batches(self) -> Generator[Batch, None, None]:
         """All points; see Stream."""
+        if not self.sparse:
+            require_width(self.m, 8, self.where)
         done = 0
         for batch in in_order(self.parse, self._file.runs()):
             if batch.points.shape[0]:
