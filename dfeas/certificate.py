@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.errors import BadInputError, CorruptDataError, DfeasError
 from dfeas.store.damage import DAMAGE
 from dfeas.store.json_file import parsed
 from dfeas.store.npy import read_header
@@ -85,7 +85,7 @@ def load(path: Path) -> Certificate:
             texts = {name: str(arrays[name]) for name in more}
         for text in texts.values():
             parsed(text, dict)
-    except DAMAGE as error:
+    except (DfeasError, *DAMAGE) as error:
         raise CorruptDataError(f"{path}: not a readable certificate: {error}") from None
     sound = (
         str(kind) in ("separator", "gordan", HYPERPLANE)

@@ -1,7 +1,7 @@
 """Text that quotes data, as it may be shown: what steers a terminal, or turns text round, is written as its escape.
 
-Names of classes, features, files and methods come from files that anybody wrote. Everything that goes to a terminal or a log goes
-through ``visible``; doing it twice changes nothing.
+Names of classes, features, files and methods come from files that anybody wrote. Everything that goes to a terminal or a log
+goes through ``visible``; doing it twice changes nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """JSON that somebody wrote: parsed, not deeper or longer than anything of ours, and of the shape that is expected.
 
-A shape is a type or a union of types (a bool is no number), ``Number`` for a range, ``[shape]`` for a list of such, ``{str: shape}``
-for any keys, and ``{"key": shape}`` for these keys among others; ``"key?"`` may be missing.
+A shape is a type or a union of types (a bool is no number), ``Number`` for a range, ``[shape]`` for a list of such,
+``{str: shape}`` for any keys, and ``{"key": shape}`` for these keys among others; ``"key?"`` may be missing.
 """
 
 from __future__ import annotations

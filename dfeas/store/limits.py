@@ -11,7 +11,7 @@ from math import prod
 from dfeas.errors import BadInputError
 
 ROW_BYTES = 64 << 20
-"""Of a dense point as it is stored. A block holds one at least; it is read, cast, surveyed and written by up to four threads."""
+"""Of a dense point as it is stored. A block holds one at least; it is read, cast, surveyed and written, by several threads."""
 
 MOST_FEATURES = 100_000_000
 """Of sparse points. A vector of float64 for a product, and one more in a thread beside, are 0.8 GB each."""

@@ -99,14 +99,8 @@ class Svmlight:
 
     def batches(self) -> Generator[Batch, None, None]:
         """All points; see Stream."""
-        if not self.sparse:
-            require_width(self.m, 8, self.where)
-        done = 0
         for batch in in_order(self.parse, self._file.runs()):
             if batch.points.shape[0]:
-                done += batch.points.shape[0]
-                if self._given and not self.sparse:
-                    self._refuse_growth(done, self._file.length)
                 yield batch
 
     def total(self, done: int) -> int:
@@ -117,6 +111,8 @@ class Svmlight:
         """The points of some lines. Raises BadInputError with the number of the first bad one."""
         found = _parse_run(run.text, self.m, self._base)
         labels, points = self._parse_lines(run) if found is None else found
+        if self._given and not self.sparse:
+            self._refuse_growth(len(labels), len(run.text))
         return Batch(points.sparse(self.m) if self.sparse else points.dense(self.m), Coded.of(labels))
 
     def _parse_lines(self, run: Lines) -> tuple[Floats, _Parsed]:
