@@ -53,7 +53,7 @@ def look(run: str | Path) -> Look:
     else:
         state = "finished" if (path / RESULT).is_file() or (path / RACE).is_file() else "abandoned"
     if state != "running" and (path / RESULT).is_file():
-        ended = read_json(path / RESULT, {"verdict?": str, "stopped?": str})
+        ended = read_json(path / RESULT, {"verdict?": str, "stopped?": str}, "result")
     saved = max((file.stat().st_mtime for file in (path / CHECKPOINT).glob("*.zip")), default=None)
     return Look(
         str(path),

@@ -187,7 +187,7 @@ def load_result(run: Path, soft: bool = False) -> dict[str, Any]:
         raise BadInputError(f"{run}: a race; name the folder of one of its methods")
     if not (run / RESULT).is_file():
         raise BadInputError(f"{run}: no finished run, {RESULT} is missing")
-    values: dict[str, Any] = read_json(run / RESULT, _SHAPE)
+    values: dict[str, Any] = read_json(run / RESULT, _SHAPE, "result")
     try:
         if values["data"] is not None:
             conform(values["data"], _PLACE, "data")
@@ -196,7 +196,7 @@ def load_result(run: Path, soft: bool = False) -> dict[str, Any]:
             conform(values, _VERDICT)
             values.setdefault("margin_tolerance", None)
     except ValueError as error:
-        raise CorruptDataError(f"{run / RESULT}: not readable: {error}") from None
+        raise CorruptDataError(f"{run / RESULT}: not a readable result: {error}") from None
     if values.get("kind") == SOFT_MARGIN and not soft:
         raise BadInputError(f"{run}: the run of a soft margin, which has no verdict; expected one of solve")
     return values

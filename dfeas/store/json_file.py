@@ -47,8 +47,8 @@ class Number:
 COUNT = Number(0, whole=True)
 
 
-def read_json(path: Place, shape: Any = object) -> Any:
-    """What a file says. Raises CorruptDataError with its name when it is no JSON of this shape."""
+def read_json(path: Place, shape: Any = object, what: str = "JSON file") -> Any:
+    """What a file says; messages call it ``what``. Raises CorruptDataError with its name when it is no JSON of this shape."""
     try:
         size = path.stat().st_size
         if isinstance(path, Path) and not path.is_file():
@@ -57,7 +57,7 @@ def read_json(path: Place, shape: Any = object) -> Any:
             raise ValueError(f"{size / 1e6:.0f} MB, at most {MOST_BYTES / 1e6:.0f} MB are read")
         return parsed(path.read_text(), shape)
     except (OSError, ValueError) as error:
-        raise CorruptDataError(f"{path}: not readable: {error}") from None
+        raise CorruptDataError(f"{path}: not a readable {what}: {error}") from None
 
 
 def parsed(text: str | bytes, shape: Any = object) -> Any:

@@ -265,21 +265,21 @@ ROWS: dict[str, tuple[Callable[[], Words], int, str]] = {
     "--features 1e18": (text("a.svm", b"1 1:1\n0 1:1\n", "--features", str(10**18)), 4, "features, at most 100000000"),
     "zarr of 1e18 points": (zarr_with(shape=[10**18, 3]), 5, "chunks are missing"),
     "zarr of 1e12 features": (zarr_with(shape=[40, 10**12]), 5, "chunks are missing"),
-    "zarr of 1e30 points": (zarr_with(shape=[10**30, 3]), 5, "zarr.json: not readable: shape[0] is 1000"),
+    "zarr of 1e30 points": (zarr_with(shape=[10**30, 3]), 5, "zarr.json: not a readable JSON file: shape[0] is 1000"),
     "zarr in chunks of 0": (zarr_with(chunk=[0, 3]), 5, "its zarr metadata cannot be read"),
     "zarr in chunks of 1 TB": (zarr_with(chunk=[10**11, 3]), 4, "chunks of 2.4e+03 GB, at most"),
-    "zarr.json is deep": (zarr_with(text=DEEP), 5, "zarr.json: not readable: nested too deeply"),
+    "zarr.json is deep": (zarr_with(text=DEEP), 5, "zarr.json: not a readable JSON file: nested too deeply"),
     # what is no file
     **{f"a pipe {name}": (pipe(name), 4, "a pipe or a device") for name in PIPES},
     "a pipe as a chunk": (a_pipe_in_the_data, 4, "x/c/1/0: a pipe or a device, expected a file"),
     "a device": (lambda: ("ingest", "/dev/zero", "out", "--format", "svmlight"), 4, "/dev/zero: a pipe or a device"),
     # JSON
-    "result.json is deep": (changed_run(DEEP, "verify", "r"), 5, "r/result.json: not readable: nested too deeply"),
+    "result.json is deep": (changed_run(DEEP, "verify", "r"), 5, "r/result.json: not a readable result: nested too deeply"),
     "its data is text": (changed_run(lambda v: v.update(data="x"), "verify", "r"), 5, "data is 'x', expected dict | None"),
     "its eps is null": (changed_run(lambda v: v.update(eps=None), "predict", "r", "data", "o.npy"), 5, "eps is None"),
     "its m is huge": (changed_run(lambda v: v.update(m=10**400), "recheck", "r", "data"), 5, "m is 1000"),
     "its classes are none": (changed_run(lambda v: v.update(classes={"a": 1}), "compare", "r"), 5, "classes.a is 1, expected"),
-    "its looks are deep": (changed_run(DEEP, "status", "r"), 5, "r/result.json: not readable: nested too deeply"),
+    "its looks are deep": (changed_run(DEEP, "status", "r"), 5, "r/result.json: not a readable result: nested too deeply"),
     "a view is deep": (a_deep_view, 5, "c.npz: not a readable certificate: nested too deeply"),
 }  # fmt: skip
 
