@@ -20,6 +20,7 @@ from dfeas.errors import BadInputError
 from dfeas.result import Result
 from dfeas.setting import open_data
 from dfeas.solving import solve
+from dfeas.store.npy import load_npy
 from dfeas.store.rows import signed_rows
 from dfeas.termination import FEASIBLE, INFEASIBLE
 
@@ -70,10 +71,7 @@ def _point(point: ArrayLike | str | Path) -> list[float]:
     if isinstance(point, str | Path):
         if not Path(point).is_file():
             raise BadInputError(f"{point}: no such file")
-        try:
-            point = np.load(point, allow_pickle=False)
-        except (ValueError, EOFError, OSError) as error:
-            raise BadInputError(f"{point}: not a readable .npy file: {error}") from None
+        point = load_npy(Path(point))
     try:
         values: Sequence[float] = np.asarray(point, np.float64).reshape(-1).tolist()
     except (TypeError, ValueError):

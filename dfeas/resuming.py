@@ -26,6 +26,7 @@ from dfeas.solving import solved
 from dfeas.store import Transform
 from dfeas.store.scratch import Scratch
 from dfeas.transforming import with_transform
+from dfeas.visible import visible
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -80,7 +81,7 @@ def resume(
         job, here = found.job, versions()
         other = [f"{name} {was}, now {here.get(name)}" for name, was in found.versions.items() if here.get(name) != was]
         if other:
-            logger.warning("%s: begun with %s: the bits may differ", path, "; ".join(other))
+            logger.warning("%s: begun with %s: the bits may differ", path, visible("; ".join(other)))
         if X is None:
             if job.path is None:
                 raise UsageError(f"{path}: the data of this run was in memory; call dfeas.resume(run, X, labels)")

@@ -6,10 +6,9 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-import click
-
 from dfeas.commands.base import INTERRUPTED, LIMIT_REACHED
 from dfeas.one_vs_rest import OneVsRest
+from dfeas.printing.lines import say
 from dfeas.printing.results import show_many, show_result, show_soft_margin
 from dfeas.racing import Race
 from dfeas.result import Result
@@ -43,5 +42,5 @@ def leave(result: Result | SoftMarginResult, out: Path, decided: bool = True) ->
 def _limit(out: Path, interrupted: bool) -> NoReturn:
     """Say how a run that has no verdict goes on, and exit."""
     if resumable(out):
-        click.echo(f"to go on: dfeas resume {out} (with --max-passes or --time-limit for new limits)", err=True)
+        say(f"to go on: dfeas resume {out} (with --max-passes or --time-limit for new limits)", err=True)
     sys.exit(INTERRUPTED if interrupted else LIMIT_REACHED)

@@ -19,6 +19,7 @@ from dfeas.kernelled import KERNEL_METHODS
 from dfeas.kernels import NAMES
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.methods import METHODS, SUMMARY
+from dfeas.printing.lines import say
 from dfeas.store import SCALES
 from dfeas.store.places import is_url, local
 
@@ -153,7 +154,7 @@ class Cluster:
                 stack.enter_context(performance_report(self.performance_report))
             link = dashboard(client) if watched else None
             if link is not None:
-                click.echo(f"dashboard: {link}", err=True)
+                say(f"dashboard: {link}", err=True)
             yield client
 
     @contextmanager

@@ -49,6 +49,8 @@ def format_of(src: Any, named: str | None = None) -> str:
         zarr = any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup"))
         tables = named == "parquet" or (not zarr and any(path.rglob("*.parquet")))
         return "parquet" if tables else "arrays"
+    if not path.is_file():
+        raise BadInputError(f"{path}: a pipe or a device, and data is read more than once; write it to a file first")
     name = path.with_suffix("") if path.suffix in (".gz", ".bz2") else path
     return named or _SUFFIXES.get(name.suffix, "arrays")
 
