@@ -77,6 +77,11 @@ class Separation:
             "fingerprint": self.result.fingerprint,
         }
 
+    def save(self, run: Path) -> None:
+        """Write it to the folder of the run."""
+        with placed(run / SEPARATION) as file:
+            file.write((json.dumps(self.to_json(), indent=2) + "\n").encode())
+
 
 def separation(X: Any, labels: Any = None, *, out: str | Path | None = None, **options: Any) -> Separation:
     """Say whether labelled points are completely separated, quasi-completely separated, or overlap.
@@ -95,8 +100,7 @@ def separation(X: Any, labels: Any = None, *, out: str | Path | None = None, **o
     result = solve(X, labels, out=out, **{**options, "eps": EPS})
     found = _classified(result, X, labels, options, began)
     if out is not None and found.kind is not None:
-        with placed(Path(out) / SEPARATION) as file:
-            file.write((json.dumps(found.to_json(), indent=2) + "\n").encode())
+        found.save(Path(out))
     return found
 
 
@@ -115,7 +119,7 @@ def _classified(result: Result, X: Any, labels: Any, options: dict[str, Any], be
         most = options.get("max_passes")
         left = math.inf if most is None else most - result.passes
         face = search(checking, start, _stop(options, began), left)
-    return _undecided(face, result) if isinstance(face, str) else _said(face, result)
+    return said(face, result)
 
 
 def _stop(options: dict[str, Any], began: float) -> Callable[[], bool]:
@@ -128,8 +132,10 @@ def _undecided(why: str, result: Result) -> Separation:
     return Separation(None, "none", 0, None, None, result.support, None, [], f"not decided: {why}", result)
 
 
-def _said(face: Face, result: Result) -> Separation:
-    """What is proved, in words."""
+def said(face: Face | str, result: Result) -> Separation:
+    """What is proved, in words; or why nothing is."""
+    if isinstance(face, str):
+        return _undecided(face, result)
     if face.kind == COMPLETE:
         text = "a hyperplane separates all points: the likelihood has no maximum"
     elif face.kind == QUASI:

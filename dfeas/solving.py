@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dfeas.coned import CONE_METHODS, choose_cone_method, require_plain
-from dfeas.conflicts import conflicts
+from dfeas.conflicts import CONFLICTING, conflicts
 from dfeas.driver import never
 from dfeas.errors import UsageError
+from dfeas.exact_verdict import exact_outcome
 from dfeas.keeping import EVERY, Checkpoint, Job, keeping, where
 from dfeas.kernelled import AskedKernel, asked_kernel, choose_kernel_method, kernelled
 from dfeas.kernels import Kernel
@@ -36,9 +37,6 @@ from dfeas.verify import Check
 
 if TYPE_CHECKING:
     from distributed import Client
-
-CONFLICTING = 1e-10
-"""|Ax| up to this, as the checker bounds it, is rounding: points that carry x conflict. A larger one accuses nobody."""
 
 
 def solve(
@@ -181,6 +179,8 @@ def solved(setting: Setting, job: Job, folder: Path | None, how: How, earlier: C
         tell(sinks, projected(setting, job))
         found = ran(setting, job, {name: sinks}, keeper, earlier, how.stop)
         outcome = found.outcomes[name]
+        if not (job.kernel or setting.dataset.cones or setting.dataset.transform):
+            outcome = exact_outcome(setting, job.asked, outcome, how.stop)
         result = result_of(setting, job, outcome, why, found.survey_reads + outcome.reads)
         result = result if folder is None else result.save(folder)
         keeper.finished = result.stopped not in RESUMABLE

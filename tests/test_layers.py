@@ -87,6 +87,7 @@ FRONTS = {
     "hull",
     "separation",
     "exact_search",
+    "exact_verdict",
     "kind",
     "kernelled",
     "hard_margin",

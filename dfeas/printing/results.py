@@ -64,7 +64,7 @@ def show_hull(found: Hull, out: Path, as_json: bool) -> None:
         return
     result = found.result
     where = {True: "inside the hull", False: "outside the hull", None: "not decided"}[found.inside]
-    say(f"the point is {where} (proof: {result.proof})")
+    say(f"the point is {where} (proof: {found.proof})")
     if found.support is not None:
         exactly = "; weights that make it exactly exist on the same points" if found.inside and found.distance else ""
         say(f"             {len(found.support)} points make it, up to {found.distance:.3g}{exactly}")
