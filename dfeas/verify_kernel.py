@@ -24,7 +24,7 @@ from dfeas.certificate import Certificate
 from dfeas.errors import CheckFailedError
 from dfeas.kernels.bounds import UP, gamma_
 from dfeas.kernels.kernel import Function, Kernel, opposite
-from dfeas.passes.points import Points, in_type, nonfinite, row_slice, stacked
+from dfeas.passes.points import Points, any_entry, in_type, nonfinite, row_slice, stacked
 from dfeas.store import Dataset
 from dfeas.store.reading import Buffers, Stop, unless_stopped
 from dfeas.verify import WRONG, Check, Maps, code_of, compare, crc, require_signs, signs_of
@@ -147,7 +147,7 @@ def _gordan(dataset: Dataset, certificate: Certificate, all_of_them: Expansions,
         i, j = (int(expansion.index[row]) for row in pair)
         text = f"points {i} and {j} are equal and have opposite labels: no function separates them"
         return Check("infeasible", "exact", -1.0, 0.0, n, 0, text)
-    if (expansion.kernel.diagonal(expansion.points) == 0).any():
+    if expansion.kernel.zero_at_zero and not any_entry(expansion.points).all():
         text = "K(x, x) = 0 for a point of the support: no score of it is positive"
         return Check("infeasible", "exact", -1.0, 0.0, n, 0, text)
     weight = float(certificate.weights.sum()) * (1 - gamma_(len(certificate.weights) + 1))

@@ -25,7 +25,8 @@ from math import isqrt
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 
-from dfeas.kernels.kernel import Floats, Kernel, opposite, seen
+from dfeas.kernels.distances import Floats
+from dfeas.kernels.kernel import Kernel, opposite, seen
 from dfeas.kernels.matrix import Matrix
 from dfeas.kernels.nearest import Nearest, least_score, length_of, nearest
 from dfeas.kernels.select import KernelSelect
