@@ -92,8 +92,8 @@ def _check_shape(certificate: Certificate, dataset: Dataset) -> None:
         raise CheckFailedError("a certificate with a kernel has neither an intercept nor y")
     if not len(support) or (support[1:] <= support[:-1]).any() or support[0] < 0 or support[-1] >= dataset.n:
         raise CheckFailedError(f"the support is not an ascending list of points below {dataset.n}")
-    if not np.isfinite(weights).all() or not weights.any() or np.abs(weights).max() > 1e100:
-        raise CheckFailedError("the weights are zero, not finite, or above 1e100")
+    if not np.isfinite(weights).all() or not 1e-100 < np.abs(weights).max() < 1e100:  # squares of others are lost
+        raise CheckFailedError("the weights are zero, not finite, or outside 1e-100 .. 1e100")
     if certificate.kind == "gordan" and ((weights < 0).any() or abs(float(weights.sum()) - 1) > 1e-6):
         raise CheckFailedError("the weights are not on the simplex")
 

@@ -179,11 +179,14 @@ def _of_distance(kernel: Kernel, points: Points, others: Points, same: Same | No
             np.sqrt(square, out=square)
         square *= -kernel.gamma
         value = np.exp(square, out=square)
-        if same is not None:
-            value[same] = 1
-        relative = np.expm1(kernel.gamma * off * UP) * UP + ELEMENTARY + 2 * U
+        relative = (np.expm1(kernel.gamma * off * UP) * UP + ELEMENTARY + 2 * U) * UP
     # the rounding of the root and of the product with gamma
-    return Bounded(value, relative * UP, np.full((points.shape[0], 1), 3 * gamma_(4) / np.e + TINY))
+    absolute = np.full((points.shape[0], 1), 3 * gamma_(4) / np.e + TINY)
+    unknown = ~(relative[:, 0] < 1)  # all of such a row is between 0 and 1
+    value[unknown], relative[unknown], absolute[unknown] = 0, 0, 1
+    if same is not None:
+        value[same] = 1
+    return Bounded(value, relative, absolute)
 
 
 def _of_product(kernel: Kernel, points: Points, others: Points) -> Bounded:
