@@ -125,20 +125,29 @@ def _filled(points: Points, others: Points) -> tuple[Floats, Floats] | None:
 
 
 def _of_differences(kernel: Kernel, points: Floats, others: Floats) -> tuple[Floats, Floats]:
-    features = points.shape[1]
+    share = gamma_(points.shape[1] + 6)
     with np.errstate(over="ignore", invalid="ignore"):
-        if kernel.name == "laplacian":
-            exponent, lost = cityblock(points, others), 0.0
-        else:
-            exponent, lost = np.asarray(scipy.spatial.distance.cdist(points, others, "sqeuclidean")), features * LOST
-        if kernel.name == "exponential":
-            exponent, lost = np.sqrt(exponent, out=exponent), np.sqrt(lost)
-        exponent *= kernel.gamma
+        distance, lost = _apart(kernel.name, points, others)
+        exponent, lost = np.multiply(distance, kernel.gamma, out=distance), kernel.gamma * lost * UP
         value = np.asarray(np.exp(-exponent))
-        share, lost = gamma_(features + 6), kernel.gamma * lost * UP
         error = value * (np.expm1(exponent * share + lost) + ELEMENTARY + 2 * U) * UP + TINY
         gone = exponent * (1 - share) - lost > GONE  # an exponent above 700 is one, rounding or not
     return value, np.where(gone, TINY, np.fmin(error, 1.0))
+
+
+def _apart(name: str, points: Floats, others: Floats) -> tuple[Floats, Floats | float]:
+    """What gamma multiplies (b, s), and what underflow may have taken from it. |sqrt(a) - sqrt(b)| is as below."""
+    if name == "laplacian":
+        return cityblock(points, others), 0.0
+    square = np.asarray(scipy.spatial.distance.cdist(points, others, "sqeuclidean"))
+    lost = points.shape[1] * LOST
+    if name == "rbf":
+        return square, lost
+    root, least = np.sqrt(square, out=square), np.sqrt(lost)
+    nearest = float(root.min(initial=np.inf))
+    if nearest > least:
+        return root, lost / nearest
+    return root, np.where(cityblock(points, others) == 0, 0, lost / np.maximum(root, least))
 
 
 def _of_magnitudes(gamma: float, points: Points, others: Points) -> tuple[Floats, Floats]:

@@ -199,10 +199,11 @@ def _check(kernel: Kernel) -> None:
         raise UsageError(f"unknown kernel {kernel.name}; expected {', '.join(NAMES)}, or a function of two blocks of points")
     if kernel.name in (*DISTANCES, "polynomial") and not 0 < kernel.gamma < np.inf:
         raise UsageError(f"gamma {kernel.gamma:g} of the {kernel.name} kernel: expected a number above 0")
-    if kernel.name == "polynomial" and not (1 <= kernel.degree <= MOST_DEGREE and 0 <= kernel.coef0 < np.inf):
+    if kernel.name == "polynomial" and not 1 <= kernel.degree <= MOST_DEGREE:
+        raise UsageError(f"degree {kernel.degree} of the polynomial kernel: expected a whole number from 1 to {MOST_DEGREE}")
+    if kernel.name == "polynomial" and not 0 <= kernel.coef0 < np.inf:
         raise UsageError(
-            f"degree {kernel.degree} and coef0 {kernel.coef0:g} of the polynomial kernel: expected a degree of 1 to "
-            f"{MOST_DEGREE} and a coef0 of at least 0, otherwise it is not positive definite"
+            f"coef0 {kernel.coef0:g} of the polynomial kernel: expected a number of at least 0, or it is no kernel"
         )
 
 
@@ -224,6 +225,10 @@ def kernel_of(
             raise UsageError(f"{option} {value!r}: expected a number")
         if value is not None and option not in takes and name in NAMES:
             raise UsageError(f"the {name} kernel has no {option}")
+        if value is not None and not abs(value) <= sys.float_info.max:
+            raise UsageError(f"{option} {value!r:.20}: expected a number of float64")
+    if degree is not None and degree != int(degree):
+        raise UsageError(f"degree {degree:g}: expected a whole number")
     polynomial = name == "polynomial"
     found = Kernel(
         name,
