@@ -52,8 +52,20 @@ class Distance:
 
     @property
     def scale(self) -> float:
-        """Of differences: neither its squares nor those of points need to be numbers of float64."""
+        """Of differences: its square need not be a number of float64."""
         return float(np.sqrt(self.gamma)) if self.name == "rbf" else self.gamma
+
+    def middle(self, points: Points) -> Floats | None:
+        """The middle (m,) of some points in every feature, whether one is far from all others or not; None for sparse ones, and
+        where it is so near to the origin that it makes no difference.
+        """
+        if self.name == "laplacian" or not is_dense(points) or not len(points):
+            return None
+        some = np.sort(points[:: -(-len(points) // MIDDLE_OF)], axis=0)
+        found = np.asarray(some[len(some) // 2], np.float64)
+        with np.errstate(over="ignore"):
+            size = np.sqrt(squares(self.scale * found[None]))
+        return found if self._off(2 * size, len(found)).item() > SHOWN / 4 else None
 
     def prepared(self, points: Points, single: bool, middle: Floats | None) -> tuple[Prepared, Prepared]:
         """Points (b, m) for the left and for the right of ``exponents``, in float32 or float64, seen from the middle."""
@@ -67,19 +79,22 @@ class Distance:
         return Prepared(points, ours, sizes), Prepared(points, theirs, sizes)
 
     def _features(self, points: Points, dtype: Any, middle: Floats | None) -> tuple[Points, Points, Floats]:
-        """(2 x, -|x|^2, 1), (x, 1, -|x|^2) and |x|^2 of scaled points x."""
+        """(2 s x, -s |x|^2, 1), (x, 1, -s |x|^2) and s |x|^2, s the square of the scale: where it overflows so do exponents."""
+        scale = self.scale * self.scale
         if not is_dense(points):
-            wide = csr.with_data(points, self.scale * points.data.astype(np.float64))
-            square, one = squares(wide), np.ones(points.shape[0])
-            left = csr.with_columns(csr.with_data(wide, 2 * wide.data), np.column_stack([-square, one]))
+            wide = csr.astype(points, np.float64)
+            square, one = scale * squares(wide), np.ones(points.shape[0])
+            left = csr.with_columns(csr.with_data(wide, 2 * scale * wide.data), np.column_stack([-square, one]))
             right = csr.with_columns(wide, np.column_stack([one, -square]))
             return csr.astype(left, dtype), csr.astype(right, dtype), square
         m = points.shape[1]
         ours, theirs = np.empty((2, len(points), m + 2), dtype)  # filled in place: copies take longer than the sums
-        seen: Any = points if middle is None else np.subtract(points, middle, out=ours[:, :m], dtype=np.float64)
-        np.multiply(seen, self.scale, out=theirs[:, :m], dtype=np.float64, casting="same_kind")
-        np.multiply(theirs[:, :m], 2, out=ours[:, :m])
-        square = squares(theirs[:, :m])
+        if middle is None:
+            theirs[:, :m] = seen = points
+        else:
+            seen = np.subtract(points, middle, out=theirs[:, :m], dtype=np.float64)
+        square = scale * squares(seen)
+        np.multiply(seen, 2 * scale, out=ours[:, :m], dtype=np.float64, casting="same_kind")
         ours[:, m], ours[:, m + 1] = -square, 1
         theirs[:, m], theirs[:, m + 1] = 1, -square
         return ours, theirs, square
@@ -90,29 +105,32 @@ class Distance:
             with np.errstate(over="ignore"):
                 found: Array = -self.gamma * cityblock(left.points, right.points)
             if left.sizes is not None:
-                self._mend(found, left, right)
+                self._mend(found, left, right, found.max(initial=-np.inf))
             return found
         with np.errstate(over="ignore", invalid="ignore"):
             found = inner(left.features, right.features)
-            np.minimum(found, 0, out=found)
+            nearest = found.max(initial=-np.inf)
+            if not nearest <= 0:
+                nearest = np.minimum(found, 0, out=found).max()
             if self.name == "exponential":
                 np.sqrt(np.negative(found, out=found), out=found)
                 np.negative(found, out=found)
+                nearest = -np.sqrt(-nearest)
         if found.dtype == np.float64:
-            self._mend(found, left, right)
+            self._mend(found, left, right, nearest)
         return found
 
-    def _mend(self, found: Array, left: Prepared, right: Prepared) -> None:
-        """Exponents that rounding may have changed to any effect, by differences."""
+    def _mend(self, found: Array, left: Prepared, right: Prepared, nearest: float) -> None:
+        """Exponents, all up to ``nearest``, that rounding may have changed to any effect, by differences."""
         ours, theirs = left.sizes, right.sizes
         assert ours is not None, "exponents of sums have sizes"
         assert theirs is not None, "exponents of sums have sizes"
         terms = longest(left.points)
         limit = self._limits(ours, theirs.max(initial=0.0), terms)
         most = limit.max(initial=0.0)
-        if most == 0 or found.max(initial=-np.inf) <= -most:
+        if most == 0 or nearest <= -most:
             return
-        i, j = np.nonzero(~(found <= -limit[:, None]))
+        i, j = np.divmod(np.flatnonzero(~(found <= -most)), found.shape[1])
         unsure = ~(found[i, j] <= -self._limits(ours[i], theirs[j], terms))
         i, j = i[unsure], j[unsure]
         size = max(1, APART // max(1, longest(left.points) + longest(right.points)))
@@ -123,12 +141,16 @@ class Distance:
     def _limits(self, ours: Floats, theirs: Floats | float, terms: int) -> Floats:
         """Exponents (r,) from which on rounding errors in sums of terms of such sizes do not show; 0 where they never do."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            off = (8 + np.sqrt(terms)) * U * (ours + theirs) ** (1 if self.name == "laplacian" else 2)
+            off = self._off(ours + theirs, terms)
             error = np.sqrt(off) if self.name == "exponential" else off  # at most
             found = np.where(error > SHOWN, np.log(error / SHOWN) + 2 * error, 0)
             if self.name == "exponential":
                 found = np.minimum(found, off / SHOWN)  # a root is off by off / root
         return np.where(np.isnan(off), np.inf, found)
+
+    def _off(self, sizes: Floats, terms: int) -> Floats:
+        """Rounding errors (r,) in sums of terms: those of a product add up like a random walk."""
+        return np.asarray((8 + np.sqrt(terms)) * U * sizes ** (1 if self.name == "laplacian" else 2))
 
     def _between(self, points: Points, others: Points) -> Floats:
         """Exponents (r,) of pairs of points (r, m), from their differences."""
@@ -147,14 +169,6 @@ class Distance:
                     return csr.row_sums(between, np.abs(scaled))
                 square = csr.row_sums(between, scaled * scaled)
             return square if self.name == "rbf" else np.sqrt(square)
-
-
-def middle(points: Points) -> Floats | None:
-    """The middle (m,) of some points in every feature, one that is far from all others or not; None for sparse points."""
-    if not is_dense(points) or not len(points):
-        return None
-    some = np.sort(points[:: -(-len(points) // MIDDLE_OF)], axis=0)
-    return np.asarray(some[len(some) // 2], np.float64)
 
 
 def inner(points: Points, others: Points) -> Array:

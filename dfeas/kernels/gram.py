@@ -91,7 +91,7 @@ class GramProduct(OnPairs):
         """Tiles of both, or those of the columns that count where they are fewer."""
         kept = None if shelf is None else shelf.get((self.kernel, left.start, right.start))
         single = left.safe and right.safe if kept is None else kept.single
-        if right is not left and not single:
+        if not single and right.middle is not left.middle:
             right = right.beside(left)
         ours, theirs = self._coefficients(left, single), self._coefficients(right, single)
         rows, others = left.points.shape[0], right.points.shape[0]

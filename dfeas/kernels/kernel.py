@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dfeas import csr
 from dfeas.errors import BadInputError, UsageError
-from dfeas.kernels.distances import Array, Distance, Floats, Prepared, inner, middle, squares
+from dfeas.kernels.distances import Array, Distance, Floats, Prepared, inner, squares
 from dfeas.passes.points import Points, any_entry, in_type, is_dense, largest, picked, row_slice, working
 
 Function = Callable[[Any, Any], Any]
@@ -81,7 +81,7 @@ class Kernel:
 
     def middle(self, points: Points) -> Floats | None:
         """Where points on either side of tiles in float64 are best seen from; None where it makes no difference."""
-        return middle(points) if self.name in ("rbf", "exponential") else None
+        return self._distance.middle(points) if self.of_distance else None
 
     def prepared(self, points: Points, single: bool, middle: Floats | None = None) -> tuple[Prepared, Prepared]:
         """Points (b, m) for the left and for the right of ``tile``, in float32 or float64; both sides have one middle."""

@@ -32,7 +32,7 @@ class Run:
     start: int
     points: Points  # (b, m), or (b, m + 1) with the intercept
     label: Floats  # (b,) -1 or +1, or codes of classes
-    middle: Floats | None = None  # (m,) where tiles in float64 are seen from
+    partner: Run | None = None  # the run on the left of tiles, if it is another one
 
     @classmethod
     def of(cls, kernel: Kernel, block: Block) -> Run:
@@ -40,11 +40,16 @@ class Run:
         points = seen(block.points)
         if block.intercept:
             points = with_ones(points)
-        return cls(kernel, block.start, points, block.label.astype(np.float64), kernel.middle(points))
+        return cls(kernel, block.start, points, block.label.astype(np.float64))
 
     def beside(self, other: Run) -> Run:
-        """The same points, for tiles with those of another run."""
-        return replace(self, middle=other.middle)
+        """The same points, for the right of tiles with those of another run."""
+        return replace(self, partner=other)
+
+    @cached_property
+    def middle(self) -> Floats | None:
+        """Where tiles in float64 are seen from (m,), on both sides."""
+        return self.kernel.middle(self.points) if self.partner is None else self.partner.middle
 
     @property
     def rows(self) -> slice:
