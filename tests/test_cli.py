@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import click
 import h5py
 import numpy as np
 import pytest
@@ -212,7 +213,7 @@ def test_away_steps_are_an_option_of_von_neumann(room: Path, tmp_path: Path) -> 
 def test_version_help_and_the_dask_plug_in() -> None:
     assert dfeas("--version").stdout.startswith("dfeas, version 0.1")
     assert "Exit codes" in dfeas("--help").stdout
-    for command in commands.commands:
+    for command in commands.list_commands(click.Context(commands)):
         shown = CliRunner().invoke(commands, [command, "--help"])
         assert shown.exit_code == 0
         assert shown.output.startswith("Usage:")

@@ -11,8 +11,9 @@ from typing import Any
 import click
 
 from dfeas.errors import CorruptDataError, DfeasError
+from dfeas.signals import INTERRUPTED, interruptible
 
-LIMIT_REACHED, INTERRUPTED = 3, 75
+LIMIT_REACHED = 3
 
 
 @contextmanager
@@ -45,5 +46,5 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run it."""
-        with one_line_errors():
+        with interruptible(), one_line_errors():
             return super().invoke(ctx)

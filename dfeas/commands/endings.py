@@ -8,12 +8,13 @@ from typing import NoReturn
 
 import click
 
-from dfeas.commands.base import INTERRUPTED, LIMIT_REACHED
+from dfeas.commands.base import LIMIT_REACHED
 from dfeas.one_vs_rest import OneVsRest
 from dfeas.printing.results import show_many, show_result, show_soft_margin
 from dfeas.racing import Race
 from dfeas.result import Result
 from dfeas.resuming import resumable
+from dfeas.signals import INTERRUPTED
 from dfeas.soft_margin_result import SoftMarginResult
 
 

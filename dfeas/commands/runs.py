@@ -74,7 +74,7 @@ def solve(
     plain = not (options["kernel"] is not None or options["one_vs_rest"] or options["also"] or options["mask"])
     if hard_margin and (separation or not plain):
         raise click.UsageError("--hard-margin asks about DATA as it is: leave out --separation, --kernel and the like")
-    with asked_to_stop() as stop, cluster.client() as client:
+    with cluster.client() as client, asked_to_stop() as stop:
         more = {"out": out, "client": client, "progress": True, "stop": stop, **options}
         if hard_margin:
             tolerance = more.pop("margin_tolerance") or TOLERANCE
@@ -100,7 +100,7 @@ def svm(data: str, out: Path, cluster: Cluster, as_json: bool, C: str, class_wei
     |w| (as LIBLINEAR), until objective and lower bound are as near as --gap. dfeas predict OUT applies it.
     """
     values = margin_values(C, class_weight)
-    with asked_to_stop() as stop, cluster.client() as client:
+    with cluster.client() as client, asked_to_stop() as stop:
         more = {"out": out, "client": client, "progress": True, "stop": stop, **options}
         found = run_soft_margin(data, **values, **more)
     end(found, out, as_json)
@@ -120,7 +120,7 @@ def in_hull(point: str, data: str, out: Path, cluster: Cluster, as_json: bool, *
         where: Any = point if point.endswith(".npy") else [float(v) for v in point.split(",")]
     except ValueError:
         raise click.UsageError(f"POINT {point}: expected a .npy file, or numbers with commas between them") from None
-    with asked_to_stop() as stop, cluster.client() as client:
+    with cluster.client() as client, asked_to_stop() as stop:
         found = find_in_hull(where, data, out=out, client=client, progress=True, stop=stop, **options)
     show_hull(found, out, as_json)
     leave(found.result, out, found.inside is not None)
@@ -139,7 +139,7 @@ def race(data: str, out: Path, cluster: Cluster, as_json: bool, methods: str, **
     Limits of passes hold for each method; reads are counted once. dfeas compare OUT and dfeas report OUT show them again.
     """
     names = [name.strip() for name in methods.split(",") if name.strip()]
-    with asked_to_stop() as stop, cluster.client() as client:
+    with cluster.client() as client, asked_to_stop() as stop:
         found = run_race(data, methods=names, out=out, client=client, progress=True, stop=stop, **options)
     end(found, out, as_json)
 
@@ -162,6 +162,6 @@ def resume(run: Path, data: str | None, labels: str | None, cluster: Cluster, as
             (run / (RESULT if (run / RESULT).is_file() else RACE)).read_text().strip() if as_json else f"{run} is finished"
         )
         return
-    with asked_to_stop() as stop, cluster.client() as client:
+    with cluster.client() as client, asked_to_stop() as stop:
         found = run_resume(run, data, labels, client=client, progress=True, stop=stop, **options)
     end(found, run, as_json)
