@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from dfeas.instances import Instance as Instance
     from dfeas.instances import generate as generate
     from dfeas.kernelled import KERNEL_METHODS as KERNEL_METHODS
-    from dfeas.kernels import NAMES
     from dfeas.methods import METHODS as METHODS
     from dfeas.one_vs_rest import OneVsRest as OneVsRest
     from dfeas.planning import plan as plan
@@ -61,7 +60,7 @@ if TYPE_CHECKING:
     from dfeas.store.append import append as append
     from dfeas.verify import Check as Check
 
-    KERNELS = NAMES
+    KERNELS: tuple[str, ...]
 
 _PUBLIC = {
     "certificate": "Certificate",
