@@ -17,6 +17,7 @@ from dfeas.result import CHECKPOINT, versions
 from dfeas.setting import Setting, Surveyed
 from dfeas.store import Transform
 from dfeas.store.scratch import Scratch
+from dfeas.termination import RESUMABLE
 from dfeas.trace import Sink, TraceFile
 
 EVERY = 30.0
@@ -49,6 +50,7 @@ class Job:
     mask: str | None = None
     transform: Transform | None = None  # of the points, with its numbers
     classes: tuple[str, ...] = ()  # each against the rest, with one method; none: the labels as they are
+    then: str = ""  # what is asked of the result of a solve: "hard-margin" | "separation"
 
     @property
     def lanes(self) -> tuple[str, ...]:
@@ -146,6 +148,12 @@ class Keeper:
         for sinks in self.sinks.values():
             for sink in sinks:
                 sink.note(event, text)
+
+
+def answered(folder: str | Path | None, stopped: str) -> None:
+    """What a solve was for is written, too: nothing is left to resume, unless it may go on itself."""
+    if folder is not None and stopped not in RESUMABLE:
+        Checkpoints(Path(folder) / CHECKPOINT).remove()
 
 
 @contextmanager

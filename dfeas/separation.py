@@ -29,7 +29,7 @@ from dfeas.closed import check_closed
 from dfeas.coned import require_points
 from dfeas.driver import never
 from dfeas.errors import CheckFailedError, UsageError
-from dfeas.keeping import EVERY, Job, where
+from dfeas.keeping import EVERY, Job, answered, where
 from dfeas.passes import Partial
 from dfeas.passes.nonzero import FirstPoint, Nonzero
 from dfeas.proof.balance import balance
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 COMPLETE, QUASI, OVERLAP = "complete", "quasi-complete", "overlap"
 SEPARATION = "separation.json"
+SEPARATED = "separation"
+"""What a solve is for, as its checkpoints say."""
 EPS = 1e-9
 SHARE = 64
 """The first point outside a subspace is looked for in this share of the blocks first, and then in ever more."""
@@ -92,11 +94,17 @@ def separation(X: Any, labels: Any = None, *, out: str | Path | None = None, **o
     if asked_transform(options.get("scale"), bool(options.get("center")), bool(options.get("normalize", True))):
         raise UsageError("separation asks about the points as they are stored: leave out scale, center and normalize")
     require_points(X, "separation")
-    result = solve(X, labels, out=out, **{**options, "eps": EPS})
+    result = solve(X, labels, out=out, then=SEPARATED, **{**options, "eps": EPS})
+    return separated(result, X, labels, options, out)
+
+
+def separated(result: Result, X: Any, labels: Any, options: dict[str, Any], out: str | Path | None) -> Separation:
+    """What follows from the solve, also from one that went on; written to its folder."""
     found = _classified(result, X, labels, options)
     if out is not None and found.kind is not None:
         with placed(Path(out) / SEPARATION) as file:
             file.write((json.dumps(found.to_json(), indent=2) + "\n").encode())
+    answered(out, result.stopped)
     return found
 
 

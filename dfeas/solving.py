@@ -70,6 +70,7 @@ def solve(
     progress: bool = False,
     callback: Callable[[Told], object] | None = None,
     stop: Callable[[], bool] = never,
+    then: str = "",
 ) -> Result | Any:  # a OneVsRest when that is asked
     """Decide whether a hyperplane through the origin separates labelled points, with checked evidence.
 
@@ -112,6 +113,7 @@ def solve(
     callback : called with the record of each read, of each class; when it returns True or raises StopIteration, the run ends as
         ``interrupted``, unless that read decided it.
     stop : asked between reads; when it returns True the run ends as ``interrupted``, with a checkpoint.
+    then : what the result is for, as ``dfeas.hard_margin`` and ``dfeas.separation`` say it: ``dfeas.resume`` goes on to that.
 
     Raises
     ------
@@ -164,6 +166,7 @@ def solve(
             intercept=intercept,
             point=seen,
             kernel=text,
+            then=then,
             **where(setting),
         )
         return solved(setting, job, folder, how_of(checkpoint_every, progress, stop, callback))
@@ -181,7 +184,7 @@ def solved(setting: Setting, job: Job, folder: Path | None, how: How, earlier: C
         outcome = found.outcomes[name]
         result = result_of(setting, job, outcome, why, found.survey_reads + outcome.reads)
         result = result if folder is None else result.save(folder)
-        keeper.finished = result.stopped not in RESUMABLE
+        keeper.finished = result.stopped not in RESUMABLE and not job.then
         return result
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError
+from dfeas.hard_margin import HardMargin
 from dfeas.kernelled import asked_kernel, known_kernel_method
 from dfeas.looking import Look, look
 from dfeas.one_vs_rest import OneVsRest
@@ -17,6 +18,7 @@ from dfeas.racing import Race
 from dfeas.request import known, request
 from dfeas.result import CERTIFICATE, RESULT, TRACE, Result
 from dfeas.resuming import finished, resumable, resume
+from dfeas.separation import Separation
 from dfeas.soft_margin import soft_margin
 from dfeas.soft_margin_options import require_sane
 from dfeas.soft_margin_result import SoftMarginResult
@@ -133,7 +135,7 @@ def _drive(X: str, out: str, options: dict[str, Any]) -> str:
     with inside() as client:
         if finished(Path(out)):
             return "finished"
-        found: Result | Race | OneVsRest | SoftMarginResult
+        found: Result | Race | OneVsRest | SoftMarginResult | HardMargin | Separation
         if resumable(Path(out)):
             more: dict[str, Any] = {name: options[name] for name in ("checkpoint_every", "scratch") if name in options}
             kernel = options.get("kernel")

@@ -24,16 +24,18 @@ from dfeas.commands.options import (
     run_options,
     scratch_option,
 )
-from dfeas.hard_margin import TOLERANCE
+from dfeas.hard_margin import TOLERANCE, HardMargin
 from dfeas.hard_margin import hard_margin as find_hard_margin
 from dfeas.hull import EPS
 from dfeas.hull import in_hull as find_in_hull
 from dfeas.methods import METHODS
-from dfeas.printing.results import show_hard_margin, show_hull, show_separation
+from dfeas.one_vs_rest import OneVsRest
+from dfeas.printing.results import show_hull
 from dfeas.racing import race as run_race
-from dfeas.result import RACE, RESULT
+from dfeas.result import RACE, RESULT, Result
 from dfeas.resuming import finished
 from dfeas.resuming import resume as run_resume
+from dfeas.separation import Separation
 from dfeas.separation import separation as find_separation
 from dfeas.signals import asked_to_stop
 from dfeas.soft_margin import soft_margin as run_soft_margin
@@ -76,19 +78,15 @@ def solve(
         raise click.UsageError("--hard-margin asks about DATA as it is: leave out --separation, --kernel and the like")
     with cluster.client() as client, asked_to_stop() as stop:
         more = {"out": out, "client": client, "progress": True, "stop": stop, **options}
+        found: Result | OneVsRest | HardMargin | Separation
         if hard_margin:
             tolerance = more.pop("margin_tolerance") or TOLERANCE
-            widest = find_hard_margin(data, tolerance=tolerance, **more)
-            show_hard_margin(widest, out, as_json)
-            leave(widest.result, out)
-            return
-        if separation:
+            found = find_hard_margin(data, tolerance=tolerance, **more)
+        elif separation:
             found = find_separation(data, **more)
-            show_separation(found, out, as_json)
-            leave(found.result, out, found.kind is not None)
-            return
-        result = run_solve(data, scratch=scratch, **more)
-    end(result, out, as_json)
+        else:
+            found = run_solve(data, scratch=scratch, **more)
+    end(found, out, as_json)
 
 
 @click.command(cls=Command)
