@@ -166,6 +166,11 @@ def keeping(
     keeper.first(earlier)
     try:
         yield keeper
+    except OSError as error:
+        if checkpoints is None or not checkpoints.numbers:
+            raise
+        where = error.filename or folder
+        raise CorruptDataError(f"{where}: {error.strerror or error}; mend that, then go on: dfeas resume {folder}") from None
     except DfeasError as error:
         if earlier is None and keeper.survey is None and not isinstance(error, ClusterLostError):
             keeper.finished = True

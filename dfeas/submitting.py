@@ -23,7 +23,7 @@ from dfeas.soft_margin import soft_margin
 from dfeas.soft_margin_options import require_sane
 from dfeas.soft_margin_result import SoftMarginResult
 from dfeas.solving import solve
-from dfeas.store.places import absolute, local
+from dfeas.store.places import absolute, local, require_apart
 from dfeas.store.placing import placed
 from dfeas.transforming import asked_transform
 
@@ -64,6 +64,7 @@ def submit(client: Client, X: str | Path, *, out: str | Path, **options: Any) ->
         _require_solvable(options)
     limits = {name: options.get(name) for name in ("margin_tolerance", "max_passes", "time_limit")}
     request(options.get("eps", 1e-3), memory=options.get("memory", "2GB"), **limits)
+    require_apart(out, X, *options.get("also", ()))
     run = secrets.token_hex(4)
     data, folder = absolute(X), str(local(out, "--out").absolute())
     options = {**options, **_found_by_workers(options)}

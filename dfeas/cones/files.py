@@ -14,7 +14,7 @@ from dfeas.cones.writing import ingest_product
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.store.filling import Progress
 from dfeas.store.layout import Header
-from dfeas.store.places import local
+from dfeas.store.places import local, require_apart
 from dfeas.store.sources import DAMAGE
 
 SDPA = (".dat-s", ".dat-s.gz")
@@ -28,6 +28,7 @@ def ingest_cones(
 
     ``name`` is that of the array in ``.npz``; a ``.npz`` of SciPy holds a sparse matrix. Raises BadInputError for other files.
     """
+    require_apart(out, src)
     return ingest_product(*product_of(src, cones, name), out, progress)
 
 
