@@ -22,7 +22,7 @@ from dfeas.lane import Outcome
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.methods import Sparse
 from dfeas.projection.kernel import project_kernel
-from dfeas.projection.points import PROBED_SHARE, Projection, probe, probed, project
+from dfeas.projection.points import PROBED_SHARE, Projection, probe, probed, project, within_memory
 from dfeas.request import choose, facts_of, known, request
 from dfeas.result import Result, versions
 from dfeas.running import lanes_abreast, ran
@@ -148,7 +148,9 @@ def solve(
         if setting.dataset.cones is not None:
             name, why = choose_cone_method(method, setting.dataset, asked.memory)
         elif kernel is None:
-            name, why = choose(known(method, ("auto",)), facts_of(setting.dataset, asked.memory))
+            facts = facts_of(setting.dataset, asked.memory)
+            name, why = choose(known(method, ("auto",)), facts)
+            asked = within_memory(asked, (name,), facts, method == "auto")
         else:
             facts = facts_of(setting.dataset, asked.memory)
             name, why = choose_kernel_method(method, facts, setting.threads * max(1, setting.workers))
@@ -199,7 +201,7 @@ def projected(setting: Setting, job: Job) -> Projection:
         return project_kernel(dataset, kernel, job.methods, asked.memory, **sizes)
     methods = tuple(name.replace("-euclidean", "") for name in job.methods)  # it takes what mirror prox takes
     side_by_side = methods * count
-    found = project(dataset, side_by_side, asked.memory, asked.eps, **sizes)
+    found = project(dataset, side_by_side, asked.memory, asked.eps, **sizes, max_passes=asked.max_passes)
     blocks = probed(dataset, setting.engine.parallel)
     if dataset.header is None or len(blocks) > PROBED_SHARE * dataset.blocks:
         return found
