@@ -112,7 +112,8 @@ def one_vs_rest(
             count, text = abreast(method, len(classes), setting.dataset, asked.memory), ""
             facts = facts_of(setting.dataset, asked.memory // count)
             name, why = choose(method, facts)
-            asked = within_memory(asked, (name,), facts, method == "auto")
+            asked, said = within_memory(asked, (name,), facts)
+            why += said
         else:
             count = kernels_abreast(method, len(classes), setting.dataset, asked.memory)
             threads = setting.threads * max(1, setting.workers)

@@ -119,7 +119,8 @@ def race(
             whys = {name: f"{choose_cone_method(name, setting.dataset, share)[1]}, in a race of {len(names)}" for name in names}
         elif kernel is None:
             whys = {name: f"{choose(known(name), facts)[1]}, in a race of {len(names)}" for name in names}
-            within_memory(asked, names, facts)
+            asked, said = within_memory(asked, names, facts)
+            whys = {name: why + said for name, why in whys.items()}
         else:
             threads = setting.threads * max(1, setting.workers)
             whys = {name: choose_kernel_method(name, facts, threads)[1] for name in names}

@@ -150,7 +150,8 @@ def solve(
         elif kernel is None:
             facts = facts_of(setting.dataset, asked.memory)
             name, why = choose(known(method, ("auto",)), facts)
-            asked = within_memory(asked, (name,), facts, method == "auto" or bool(then))  # nobody chose the eps of a separation
+            asked, said = within_memory(asked, (name,), facts)
+            why += said
         else:
             facts = facts_of(setting.dataset, asked.memory)
             name, why = choose_kernel_method(method, facts, setting.threads * max(1, setting.workers))

@@ -148,25 +148,31 @@ def test_passes_that_a_method_remembers_fit_or_are_refused(method: str, each: in
     facts = Facts(20, 1000, 10**8, 100, 4, None, 1.0)
     easy, hard = request(0.01, None, None, None, 4 * 10**8), request(1e-9, None, None, None, 4 * 10**8)
     fit = 2 * 10**8 // each
-    assert within_memory(easy, [method], facts).max_passes == fit
-    assert within_memory(hard, [method], facts, auto=True).max_passes == fit
-    assert within_memory(hard, ["perceptron"], facts) is hard
-    with pytest.raises(
-        UsageError, match=rf"{method} keeps {each} bytes .* GB, .*--max-passes {fit}, a larger --eps, or another"
-    ):
-        within_memory(hard, [method], facts)
-    limited = replace(hard, max_passes=fit)
-    assert within_memory(limited, [method], facts) is limited
+    assert within_memory(easy, [method], facts) == (replace(easy, max_passes=fit), "")
+    assert within_memory(hard, [method], facts) == (
+        replace(hard, max_passes=fit),
+        f"; at most {fit} passes, {each} bytes of each are kept",
+    )
+    for limit in (replace(hard, max_passes=fit), replace(easy, max_passes=100 * fit)):
+        assert within_memory(limit, [method], facts) == (limit, "")
+    assert within_memory(hard, ["perceptron"], facts) == (hard, "")
+    with pytest.raises(UsageError, match=rf"{method} keeps {each} bytes .* GB .*--max-passes {fit}, a larger --eps, or"):
+        within_memory(replace(hard, max_passes=2 * fit), [method], facts)
 
 
-def test_a_run_of_a_method_that_would_remember_too_much_is_refused(dataset: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_run_that_would_remember_too_much_is_refused_or_ends_in_time(dataset: Callable[..., Any], tmp_path: Path) -> None:
     path, _ = dataset("halfspace", 5, 100)
+    more: dict[str, Any] = {"eps": 1e-9, "max_passes": 10**9, "out": tmp_path / "run"}
     with pytest.raises(UsageError, match="von-neumann keeps 16 bytes"):
-        dfeas.solve(path, method="von-neumann", eps=1e-6, out=tmp_path / "run")
+        dfeas.solve(path, method="von-neumann", **more)
     with pytest.raises(UsageError, match="mirror-prox keeps 160 bytes"):
-        dfeas.race(path, methods=("mirror-prox", "perceptron"), eps=1e-9, out=tmp_path / "run")
+        dfeas.race(path, methods=("mirror-prox", "perceptron"), **more)
     assert not (tmp_path / "run").exists()
-    assert dfeas.solve(path, method="von-neumann", eps=1e-6, max_passes=3).passes == 3
+    found = dfeas.solve(path, method="mirror-prox", eps=1e-12, memory=60_000_000, stop=lambda: True, out=tmp_path / "run")
+    assert found.why == "asked for; at most 187500 passes, 160 bytes of each are kept"
+    events = [json.loads(line) for line in (tmp_path / "run" / "trace.jsonl").read_text().splitlines()]
+    (said,) = (event for event in events if event["event"] == "projection")
+    assert said["memory_bytes"] < 3e8
 
 
 def test_workers_of_too_many_threads_are_refused_with_the_number_needed(dataset: Callable[..., Any]) -> None:

@@ -179,25 +179,29 @@ def pass_bytes(method: str, facts: Facts) -> int:
     return 16 if method == "normalized-perceptron" or method.startswith("von-neumann") else 0
 
 
-def within_memory(asked: Request, methods: Sequence[str], facts: Facts, auto: bool = False) -> Request:
-    """What was asked, with the limit of passes that keeps a method which remembers them within half of the memory.
+def within_memory(asked: Request, methods: Sequence[str], facts: Facts) -> tuple[Request, str]:
+    """What was asked, with a limit of passes where methods remember them: so many as half of the memory holds. And what is to
+    be said of it, where methods usually take more until eps.
 
-    Raises UsageError for a method by name, not ``auto``, that would need more passes than fit.
+    Raises UsageError when more passes were asked for, and would usually be made.
     """
+    said = ""
     for method in methods:
         each = pass_bytes(method, facts)
-        if not each or (asked.max_passes is not None and asked.max_passes * each <= 2 * facts.memory):
+        if not each or (asked.max_passes or math.inf) * each <= 2 * facts.memory:
             continue
-        fit, passes = 2 * facts.memory // each, usual_passes(method, facts, asked.eps)
-        needed = min(passes, asked.max_passes or passes)
-        if needed > fit and not auto:
-            raise UsageError(
-                f"{method} keeps {each} bytes of each pass, for {needed:.2g} passes {needed * each / 1e9:.2g} GB, and half of "
-                f"--memory is for that: choose --max-passes {fit}, a larger --eps, or another method (working-set, perceptron)"
-            )
-        if asked.max_passes is None or auto:
-            asked = replace(asked, max_passes=max(1, fit))
-    return asked
+        fit, passes = max(1, 2 * facts.memory // each), usual_passes(method, facts, asked.eps)
+        if asked.max_passes is not None:
+            needed = min(passes, asked.max_passes)
+            if needed > fit:
+                raise UsageError(
+                    f"{method} keeps {each} bytes of each pass, {needed * each / 1e9:.2g} GB of {needed:.2g}, and half of "
+                    f"--memory is for that: choose --max-passes {fit}, a larger --eps, or another method"
+                )
+            continue
+        asked = replace(asked, max_passes=fit)
+        said = f"; at most {fit} passes, {each} bytes of each are kept" if passes > fit else ""
+    return asked, said
 
 
 def own_bytes(method: str, facts: Facts, passes: float) -> float:
