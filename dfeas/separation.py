@@ -104,7 +104,8 @@ def separated(result: Result, X: Any, labels: Any, options: dict[str, Any], out:
     if out is not None and found.kind is not None:
         with placed(Path(out) / SEPARATION) as file:
             file.write((json.dumps(found.to_json(), indent=2) + "\n").encode())
-    answered(out, result.stopped)
+    cut_off = found.kind is None and options.get("stop", never)()
+    answered(out, "interrupted" if cut_off else result.stopped)
     return found
 
 

@@ -456,7 +456,7 @@ def test_a_full_disk_is_said_with_the_place(room: Path, tmp_path: Path) -> None:
 
 
 def test_the_status_of_no_run_says_what_a_run_is() -> None:
-    _refused(dfeas("status", "NOSUCH"), 4, "NOSUCH: no such run here; for the id of a submitted one say --scheduler")
+    _refused(dfeas("status", "NOSUCH"), 2, "NOSUCH: no such run here; for the id of a submitted one say --scheduler")
 
 
 def test_an_output_that_is_being_written_is_refused(room: Path, tmp_path: Path) -> None:

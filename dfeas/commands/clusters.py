@@ -21,7 +21,7 @@ from dfeas.commands.options import (
     run_options,
     scratch_option,
 )
-from dfeas.errors import BadInputError
+from dfeas.errors import UsageError
 from dfeas.looking import look
 from dfeas.printing.looks import show_looks, show_submitted
 from dfeas.submitting import fetch as run_fetch
@@ -85,7 +85,7 @@ def status(run: str | None, cluster: Cluster, as_json: bool) -> None:
         show_looks([look(run)], as_json)
         return
     if run is not None and cluster == Cluster(None, None, None):
-        raise BadInputError(f"{run}: no such run here; for the id of a submitted one say --scheduler or --scheduler-file")
+        raise UsageError(f"{run}: no such run here; for the id of a submitted one say --scheduler or --scheduler-file")
     with cluster.joined() as client:
         show_submitted(run_status(client, run), as_json)
 
