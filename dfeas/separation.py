@@ -31,6 +31,7 @@ from dfeas.coned import require_points
 from dfeas.driver import never
 from dfeas.errors import UsageError
 from dfeas.exact_search import Face, search
+from dfeas.keeping import answered
 from dfeas.kinds import COMPLETE, QUASI, SEPARATION
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes
 from dfeas.proof.dyadic import Integers
@@ -44,6 +45,8 @@ from dfeas.transforming import asked_transform
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+SEPARATED = "separation"
+"""What a solve is for, as its checkpoints say."""
 EPS = 1e-9
 LONG = 1000
 """Bits of integers that JSON gets as numbers; longer ones are strings of hexadecimal digits."""
@@ -97,10 +100,19 @@ def separation(X: Any, labels: Any = None, *, out: str | Path | None = None, **o
         raise UsageError("separation asks about the points as they are stored: leave out scale, center and normalize")
     require_points(X, "separation")
     began = time.monotonic()
-    result = solve(X, labels, out=out, **{**options, "eps": EPS})
-    found = _classified(result, X, labels, options, began)
+    result = solve(X, labels, out=out, then=SEPARATED, **{**options, "eps": EPS})
+    return separated(result, X, labels, options, out, began)
+
+
+def separated(
+    result: Result, X: Any, labels: Any, options: dict[str, Any], out: str | Path | None, began: float | None = None
+) -> Separation:
+    """What follows from the solve, also from one that went on; written to its folder."""
+    found = _classified(result, X, labels, options, time.monotonic() if began is None else began)
     if out is not None and found.kind is not None:
         found.save(Path(out))
+    cut_off = found.kind is None and options.get("stop", never)()
+    answered(out, "interrupted" if cut_off else result.stopped)
     return found
 
 

@@ -109,6 +109,7 @@ FRONTS = {
     "commands",
     "cli",
     "__init__",
+    "__main__",
 }
 MATPLOTLIB_ONLY_IN = {"report/drawing.py", "report/plots.py", "report/distributions.py", "report/soft_path.py"}
 DASK_ONLY_IN = {

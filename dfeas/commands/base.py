@@ -12,8 +12,9 @@ import click
 
 from dfeas.errors import CorruptDataError, DfeasError
 from dfeas.printing.lines import say
+from dfeas.signals import INTERRUPTED, interruptible
 
-LIMIT_REACHED, INTERRUPTED = 3, 75
+LIMIT_REACHED = 3
 
 TRACEBACK = "DFEAS_TRACEBACK"
 """A variable of the environment: where it is set, an error that nobody foresaw shows where it came from."""
@@ -64,5 +65,5 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run it."""
-        with one_line_errors():
+        with interruptible(), one_line_errors():
             return super().invoke(ctx)

@@ -21,6 +21,7 @@ from dfeas.commands.options import (
     run_options,
     scratch_option,
 )
+from dfeas.errors import UsageError
 from dfeas.looking import look
 from dfeas.printing.lines import say
 from dfeas.printing.looks import show_looks, show_submitted
@@ -84,6 +85,8 @@ def status(run: str | None, cluster: Cluster, as_json: bool) -> None:
     if run is not None and Path(run).is_dir():
         show_looks([look(run)], as_json)
         return
+    if run is not None and cluster == Cluster(None, None, None):
+        raise UsageError(f"{run}: no such run here; for the id of a submitted one say --scheduler or --scheduler-file")
     with cluster.joined() as client:
         show_submitted(run_status(client, run), as_json)
 

@@ -16,7 +16,7 @@ from dfeas.store.damage import DAMAGE
 from dfeas.store.filling import Progress
 from dfeas.store.layout import Header
 from dfeas.store.npy import read_header
-from dfeas.store.places import local
+from dfeas.store.places import local, require_apart
 
 SDPA = (".dat-s", ".dat-s.gz")
 """How names of SDPA's files end."""
@@ -29,6 +29,7 @@ def ingest_cones(
 
     ``name`` is that of the array in ``.npz``; a ``.npz`` of SciPy holds a sparse matrix. Raises BadInputError for other files.
     """
+    require_apart(out, src)
     return ingest_product(*product_of(src, cones, name), out, progress)
 
 
