@@ -24,7 +24,7 @@ from dfeas.request import Request
 from dfeas.setting import Setting
 from dfeas.store import Dataset
 from dfeas.store.rows import rows_of
-from dfeas.termination import EPS_INFEASIBLE, Decision
+from dfeas.termination import EPS_INFEASIBLE, FEASIBLE, Decision
 from dfeas.verify import Check
 
 WIDE = 300
@@ -47,7 +47,12 @@ def exact_outcome(setting: Setting, asked: Request, outcome: Outcome, stop: Call
     reads = outcome.reads + face.reads + better.checking_reads
     if not isinstance(proved, Check) or proved.verdict == EPS_INFEASIBLE:
         return replace(outcome, reads=reads)
-    return replace(outcome, decision=Decision("verdict", proved.verdict), certificate=better, check=proved, reads=reads)
+    tolerance = asked.margin_tolerance
+    wide = (
+        proved.verdict != FEASIBLE or tolerance is None or proved.margin_lower >= (1 - tolerance) * outcome.record.margin_upper
+    )
+    decision = Decision("verdict" if wide else "stalled", proved.verdict)
+    return replace(outcome, decision=decision, certificate=better, check=proved, reads=reads)
 
 
 def until(asked: Request, stop: Callable[[], bool]) -> Callable[[], bool]:

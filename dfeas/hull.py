@@ -49,9 +49,9 @@ class Hull:
     support: NDArray[np.int64] | None  # (s,) points that make it, when it is inside or as good as
     weights: NDArray[np.float64] | None  # (s,) of the convex combination, up to rounding
     distance: float | None  # between the point and the combination, as float64 computes it
-    y: NDArray[np.float64] | None  # (m,) normal of a hyperplane through the point with all points on its positive side
+    y: NDArray[np.float64] | None  # (m,) normal of a hyperplane through the point, all points are on its positive side
     result: Result  # of the points seen from the point: bracket, proof, cost
-    exactly: Separation | None = None  # of the points (x_j, 1) and -(p, 1), where float64 could not tell
+    exactly: Separation | None = None  # of the points (x_j, 1) and -(p, 1), where float64 could not tell, and has no y
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values; the vectors are in the certificate."""
@@ -99,8 +99,7 @@ def _exactly(p: list[float], X: Any, result: Result, options: dict[str, Any]) ->
     if options.get("out") is not None:
         found.save(Path(options["out"]))
     if face.kind == COMPLETE:
-        assert face.y is not None, "it separates"
-        return Hull(False, found.proof, None, None, None, floats(face.y[:-1]), result, found)
+        return Hull(False, found.proof, None, None, None, None, result, found)
     stored = face.support < data[1].n
     support = face.support[stored]
     seen = signed_rows(data[1], support)

@@ -30,6 +30,7 @@ from dfeas.hull import EPS
 from dfeas.hull import in_hull as find_in_hull
 from dfeas.methods import METHODS
 from dfeas.one_vs_rest import OneVsRest
+from dfeas.printing.lines import say
 from dfeas.printing.results import show_hull
 from dfeas.racing import race as run_race
 from dfeas.result import RACE, RESULT, Result
@@ -156,9 +157,8 @@ def resume(run: Path, data: str | None, labels: str | None, cluster: Cluster, as
     The cluster may be another one, or none. The answer has the same bits as that of a run that was never interrupted.
     """
     if finished(run):
-        click.echo(
-            (run / (RESULT if (run / RESULT).is_file() else RACE)).read_text().strip() if as_json else f"{run} is finished"
-        )
+        text = (run / (RESULT if (run / RESULT).is_file() else RACE)).read_text().strip()
+        say(*text.splitlines() if as_json else [f"{run} is finished"])
         return
     with cluster.client() as client, asked_to_stop() as stop:
         found = run_resume(run, data, labels, client=client, progress=True, stop=stop, **options)

@@ -61,7 +61,7 @@ class HullKind:
         common = math.lcm(*(v.denominator for row in rows for v in row))
         points = [[int(v * common) for v in row] for row in rows]
         inside = conflict(points)[0] is not None
-        if found.inside is None and found.result.verdict == "eps-infeasible":
+        if found.inside is None and case.options.get("eps", 0) > 1e-9 and found.result.verdict == "eps-infeasible":
             high = found.result.margin_upper
             if not Truth(np.array([[float(v) for v in row] for row in rows])).margin[0] <= high + SLACK:
                 return wrong(f"margin_upper {high!r} is not above the margin")
@@ -69,14 +69,14 @@ class HullKind:
         if found.inside is None:
             return Judgement(Word.UNDECIDED, f"inside is {inside}: {found.result.verdict}, {found.result.message}")
         if found.inside is not inside:
-            return wrong(f"inside is {inside}, said {found.inside} with proof {found.result.proof}")
-        if found.result.proof not in (("exact",) if inside else ("exact", "rigorous")):
-            return Judgement(Word.UNPROVED, f"inside is {inside}, proof {found.result.proof}")
+            return wrong(f"inside is {inside}, said {found.inside} with proof {found.proof}")
+        if found.proof not in (("exact",) if inside else ("exact", "rigorous")):
+            return Judgement(Word.UNPROVED, f"inside is {inside}, proof {found.proof}")
         return self._evidence(found, X, p, rows) or RIGHT
 
     def _evidence(self, found: Any, X: np.ndarray, p: np.ndarray, rows: list[list[Fraction]]) -> Judgement | None:
         if not found.inside:
-            y = [Fraction(v) for v in found.y.tolist()]
+            y = [Fraction(v) for v in (found.exactly.y[:-1] if found.y is None else found.y.tolist())]
             least = min(sum((a * b for a, b in zip(row, y, strict=True)), Fraction(0)) for row in rows)
             return None if least > 0 else wrong(f"the hyperplane has a score of {float(least):g}")
         if (found.weights < 0).any() or abs(found.weights.sum() - 1) > 1e-9:

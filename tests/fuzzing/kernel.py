@@ -63,7 +63,7 @@ class KernelKind:
     solve: Callable[..., Any] = dfeas.solve
     name: str = "kernel"
     weight: float = 2.5
-    seconds: float = 10.0
+    seconds: float = 30.0
 
     def draw(self, seed: int) -> Case:
         rng = rng_of(self.name, seed)

@@ -156,9 +156,9 @@ class Kills:
         return asked.words
 
     def _appended(self, folder: Path) -> bool:
-        """Whether the dataset has the new points, though what wrote them may not be through."""
+        """Whether the dataset has the new points, or is incomplete as they are being put in their places."""
         info = self._child.run(["info", "d", "--json"], folder, LIMIT)
-        return info.code == 0 and int(json.loads(info.out)["n"]) > len(data()[0])
+        return info.code != 0 or int(json.loads(info.out)["n"]) > len(data()[0])
 
     def _finished(self, case: Case, folder: Path, expected: dict[str, bytes]) -> Judgement:
         """Go on undisturbed, and compare."""

@@ -55,10 +55,18 @@ class Separation:
         return self._evidence(found, told if case.options["check"] else None, X, labels, intercept) or RIGHT
 
     def _evidence(self, found: Any, told: Any, X: np.ndarray, labels: np.ndarray, intercept: bool) -> Judgement | None:
-        """What is wrong with the y of a quasi-complete separation, and with the points that are named."""
+        """What is wrong with the y and the weights, and with the points that are named."""
+        points = as_stored(X, labels, intercept=intercept)
+        if found.weights is not None:
+            chosen = [points[j] for j in found.support.tolist()]
+            sums = scores([list(column) for column in zip(*chosen, strict=True)], found.weights)
+            if min(found.weights) <= 0 or any(sums):
+                return wrong("the weights of the conflict are not positive, or do not sum the points to zero")
+        if found.kind == "complete" and found.y is not None and min(scores(points, found.y)) <= 0:
+            return wrong("y does not separate all points")
         if found.kind != "quasi-complete":
             return None
-        here = scores(as_stored(X, labels, intercept=intercept), found.y)
+        here = scores(points, found.y)
         if min(here) < 0 or not any(here) or here.count(0) != found.on:
             return wrong(f"y has {here.count(0)} points on its plane and {sum(v < 0 for v in here)} behind it, said {found.on}")
         beyond = [j for j, score in enumerate(here) if score]

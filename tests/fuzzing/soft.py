@@ -13,6 +13,7 @@ import numpy as np
 import dfeas
 from tests.fuzzing.case import RIGHT, Case, Judgement, Word, rng_of, wrong
 
+EPS = 2.0**-52
 SAME = 1e-9
 """Relative difference of sums in other orders."""
 SWEEPS = 100
@@ -50,6 +51,12 @@ class Problem:
     def objective(self, w: np.ndarray) -> float:
         slack = np.maximum(0, 1 - self.A @ w)
         return float(w @ w / 2 + self.c @ (slack**2 if self.squared else slack))
+
+    def rounding(self, w: np.ndarray) -> float:
+        """What rounding of the scores may do to the objective."""
+        off = EPS * (2 + len(w)) * (1 + np.abs(self.A) @ np.abs(w))
+        slack = np.maximum(0, 1 - self.A @ w)
+        return float(self.c @ ((2 * slack + off) * off if self.squared else off))
 
     def bound(self, alpha: np.ndarray) -> float:
         """The dual's value: below the minimum for 0 <= alpha, of the hinge <= c."""
@@ -129,7 +136,7 @@ class Soft:
 def of_result(found: Any, problem: Problem) -> Judgement | None:
     """What is wrong with the ends and with the gap."""
     here = problem.objective(found.y)
-    if not abs(here - found.objective) <= SAME * here:
+    if not abs(here - found.objective) <= SAME * here + problem.rounding(found.y):
         return wrong(f"objective {found.objective!r}, y has {here!r}")
     low, high = problem.descended()
     high = min(high, here)
