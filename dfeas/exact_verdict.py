@@ -48,9 +48,8 @@ def exact_outcome(setting: Setting, asked: Request, outcome: Outcome, stop: Call
     if not isinstance(proved, Check) or proved.verdict == EPS_INFEASIBLE:
         return replace(outcome, reads=reads)
     tolerance = asked.margin_tolerance
-    wide = (
-        proved.verdict != FEASIBLE or tolerance is None or proved.margin_lower >= (1 - tolerance) * outcome.record.margin_upper
-    )
+    enough = 0.0 if tolerance is None else (1 - tolerance) * outcome.record.margin_upper
+    wide = proved.verdict != FEASIBLE or proved.margin_lower >= enough
     decision = Decision("verdict" if wide else "stalled", proved.verdict)
     return replace(outcome, decision=decision, certificate=better, check=proved, reads=reads)
 
