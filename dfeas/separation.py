@@ -32,7 +32,7 @@ from dfeas.driver import never
 from dfeas.errors import UsageError
 from dfeas.exact_search import Face, search
 from dfeas.keeping import answered
-from dfeas.kinds import COMPLETE, QUASI, SEPARATION
+from dfeas.kinds import COMPLETE, QUASI, SEPARATED, SEPARATION
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes
 from dfeas.proof.dyadic import Integers
 from dfeas.result import Result
@@ -45,8 +45,6 @@ from dfeas.transforming import asked_transform
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SEPARATED = "separation"
-"""What a solve is for, as its checkpoints say."""
 EPS = 1e-9
 LONG = 1000
 """Bits of integers that JSON gets as numbers; longer ones are strings of hexadecimal digits."""
