@@ -19,6 +19,9 @@ ROUNDS = 400
 Row = list[Fraction]
 Matrix = list[list[Decimal]]
 
+MOST = 600
+"""Points times degree of a polynomial up to which integers say what is separable: beyond they take minutes."""
+
 
 def exactly(X: np.ndarray) -> list[Row]:
     return [[Fraction(v) for v in row] for row in X.tolist()]
@@ -28,13 +31,15 @@ def dot(x: Row, z: Row) -> Fraction:
     return sum((a * b for a, b in zip(x, z, strict=True)), Fraction(0))
 
 
-def separable(X: np.ndarray, labels: np.ndarray, kernel: dict[str, Any]) -> bool:
+def separable(X: np.ndarray, labels: np.ndarray, kernel: dict[str, Any]) -> bool | None:
     """Whether some function of the kernel's space separates the points.
 
     Of distances: different points are independent, so only equal ones with other labels cannot be told apart. Of products the
     Gram matrix is rational: x >= 0 with x'Kx = 0 has Kx = 0, which the simplex method decides. Not normalised, which changes
     nothing but a zero point's column, and that stays zero.
     """
+    if len(X) * int(kernel.get("degree") or 1) > MOST:
+        return None
     rows = exactly(X)
     if kernel["kernel"] in ("rbf", "exponential", "laplacian"):
         first: dict[tuple[Fraction, ...], int] = {}
