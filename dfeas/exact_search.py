@@ -57,7 +57,8 @@ def search(checking: Checking, start: Indices, stop: Callable[[], bool], most_re
         start = _spread(n, d)
     chosen, reads = np.union1d(start, extra), 0
     while True:
-        points, exponent = common(rows(data, chosen))
+        some = rows(data, chosen)
+        points, exponent = common(some if isinstance(some, np.ndarray) else some.toarray())
         try:
             found = partition(points, stop)
         except StoppedError:

@@ -22,7 +22,10 @@ from dfeas.errors import CheckFailedError
 from dfeas.kinds import COMPLETE, OVERLAP, QUASI, SEPARATION
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
 from dfeas.proof.dyadic import Integers, common
+from dfeas.proof.entries import Entries, exponents
+from dfeas.proof.entries import rank as rank_of
 from dfeas.proof.linear import independent
+from dfeas.proof.products import Matrix
 from dfeas.result import load_result
 from dfeas.store import Dataset, for_checker, open_source, source_of
 from dfeas.termination import FEASIBLE
@@ -131,13 +134,20 @@ def _require_conflict(dataset: Dataset, claim: _Claim) -> int:
         raise CheckFailedError(f"the support is not an ascending list of points below {last}")
     if claim.weights.shape != support.shape or not (claim.weights > 0).all():
         raise CheckFailedError("the weights are not positive, or not one for each point of the support")
-    points = common(rows(dataset, support))[0]
-    if (claim.weights @ points).any():
+    zero, rank = _summed(rows(dataset, support), claim.weights)
+    if not zero:
         raise CheckFailedError("the weights do not sum the points of the support to zero")
-    rank = len(independent(points))
     if claim.rank != rank:
         raise CheckFailedError(f"the points of the support have rank {rank}, it says {claim.rank}")
     return rank
+
+
+def _summed(points: Matrix, weights: Integers) -> tuple[bool, int]:
+    """Whether the weighted sum of points is exactly zero, and their rank."""
+    if isinstance(points, np.ndarray):
+        whole = common(points)[0]
+        return not (weights @ whole).any(), len(independent(whole))
+    return not Entries.of(points, exponents(points)).sum(weights).any(), rank_of(points)
 
 
 def _require_all_on(engine: LocalEngine, dataset: Dataset, claim: _Claim, rank: int) -> None:
