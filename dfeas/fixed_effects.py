@@ -28,11 +28,11 @@ BASIS = 50_000_000
 def decide(levels: Levels, stop: Callable[[], bool]) -> Face | None:
     """The kind of all points, with evidence; None when ``stop`` said so."""
     pairs = levels.spread(max(LEAST, FIRST * len(levels.columns)))
-    reads = 0
+    reads, strict = 0, True
     while True:
         points = levels.integers(pairs)
         try:
-            found = partition(points, stop)
+            found = partition(points, stop, separable=strict)
         except StoppedError:
             return None
         support = points[np.flatnonzero(found.weights)]
