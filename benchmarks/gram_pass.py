@@ -25,6 +25,7 @@ from dfeas.engine import LocalEngine
 from dfeas.engine.pairs import runs
 from dfeas.engine.shelf import Shelf
 from dfeas.kernels import kernel_of, usual_gamma
+from dfeas.kernels.distances import Prepared
 from dfeas.kernels.gram import GramProduct
 from dfeas.kernels.tiles import Run
 from dfeas.passes import Block
@@ -35,16 +36,16 @@ MIRROR_PROX = 6
 """Columns of its products."""
 
 
-def bare(tiles: list[list[tuple[np.ndarray, np.ndarray]]]) -> None:
+def bare(tiles: list[list[tuple[Prepared, Prepared]]]) -> None:
     """The product of each tile that the pass computes."""
     for i, ours in enumerate(tiles):
         for j, theirs in enumerate(tiles[i:], i):
             for a, (one, _) in enumerate(ours):
                 for _, other in theirs[a:] if i == j else theirs:
-                    one @ other.T
+                    one.features @ other.features.T
 
 
-def prepared(dataset: Dataset, run: Run) -> list[list[tuple[np.ndarray, np.ndarray]]]:
+def prepared(dataset: Dataset, run: Run) -> list[list[tuple[Prepared, Prepared]]]:
     """The tiles of all runs."""
     found = [
         Run(run.kernel, rows.start, run.points[rows.start : rows.stop], run.label[rows.start : rows.stop])

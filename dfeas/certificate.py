@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.errors import BadInputError, CorruptDataError, DfeasError
+from dfeas.store.damage import DAMAGE
+from dfeas.store.json_file import parsed
+from dfeas.store.npy import read_header
 from dfeas.store.placing import placed
-from dfeas.store.sources import DAMAGE
 
 _FIELDS = ("kind", "y", "support", "weights", "fingerprint")
 _MORE = ("kernel", "view")
@@ -78,11 +79,13 @@ def load(path: Path) -> Certificate:
         with zipfile.ZipFile(path) as archive:
             more = [name for name in _MORE if f"{name}.npy" in archive.namelist()]
             for name in (*_FIELDS, *more):
-                _check_declared_size(archive, f"{name}.npy")
+                _check_declared_size(archive, f"{name}.npy", f"{path}:{name}")
         with np.load(path, allow_pickle=False) as arrays:
             kind, y, support, weights, mark = (np.asarray(arrays[name]) for name in _FIELDS)
             texts = {name: str(arrays[name]) for name in more}
-    except DAMAGE as error:
+        for text in texts.values():
+            parsed(text, dict)
+    except (DfeasError, *DAMAGE) as error:
         raise CorruptDataError(f"{path}: not a readable certificate: {error}") from None
     sound = (
         str(kind) in ("separator", "gordan", HYPERPLANE)
@@ -104,14 +107,10 @@ def direction(path: Path, certificate: Certificate, entries: int) -> NDArray[np.
     return y
 
 
-def _check_declared_size(archive: zipfile.ZipFile, name: str) -> None:
+def _check_declared_size(archive: zipfile.ZipFile, name: str, where: str) -> None:
     """Refuse an array whose header declares more than the archive holds, before it is allocated."""
     info = archive.getinfo(name)
     with archive.open(name) as stream:
-        version = npy.read_magic(stream)
-        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, _, dtype = read(stream)
-    if dtype.hasobject or int(np.prod(shape, dtype=object)) * dtype.itemsize > info.file_size:
-        raise ValueError(f"{name} declares more than it holds")
+        read_header(stream, info.file_size, where)
     if info.file_size > 64 + 1032 * info.compress_size:
         raise ValueError(f"{name} is compressed beyond what deflate can")

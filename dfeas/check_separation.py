@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError
 from dfeas.kinds import COMPLETE, OVERLAP, QUASI
+from dfeas.proof.linear import eye, independent, product, solve
+from dfeas.proof.products import signs
 from dfeas.separation import Separation, separation
 
 SHOWN = 5
@@ -29,7 +31,8 @@ class Separated:
     points: list[Any]  # labels of rows (of a frame) or indices: separated for good, or, of an overlap, in conflict
     direction: dict[Any, float]  # coefficients along which the likelihood rises for ever, by column; the largest is 1 or -1
     intercept: float  # of the direction
-    proof: str  # "exact" | "rigorous" | "floating_point" | "none"
+    depending: list[tuple[Any, list[Any]]]  # of an overlap: columns that follow from others, and these ("intercept" is one)
+    proof: str  # "exact" | "rigorous" | "none": not decided
     found: Separation  # with all evidence
 
     @property
@@ -39,15 +42,22 @@ class Separated:
 
     def __str__(self) -> str:
         if self.kind is None:
-            return f"separation was not decided: {self.found.message}"
+            return f"separation was {self.found.message}"
         if self.kind == OVERLAP:
-            return f"the classes overlap: the maximum of the likelihood exists (points {_some(self.points)} are in conflict)"
+            unique = f", not a unique one: {self._dependence}" if self.depending else ""
+            points = f"points {_some(self.points)} are in conflict"
+            return f"the classes overlap: the maximum of the likelihood exists{unique} ({points})"
         what = "all points" if self.kind == COMPLETE else f"{len(self.points)} points ({_some(self.points)}) from the others"
         one = len(self.columns) == 1
         who = f"column {_some(self.columns)} separates" if one else f"columns {_some(self.columns)} separate"
         whose = "its coefficient has" if one else "their coefficients have"
         advice = "Leave out what separates, merge rare levels, or use a penalty (Firth, ridge)"
         return f"{self.kind} separation: {who} {what}; {whose} no finite estimate. {advice}"
+
+    @property
+    def _dependence(self) -> str:
+        shown = [f"{name} depends on {_some(others) or 'nothing: it is zero'}" for name, others in self.depending[:SHOWN]]
+        return "; ".join(shown) + (f"; and {len(self.depending) - SHOWN} more" if len(self.depending) > SHOWN else "")
 
 
 def check_separation(X: Any, y: Any, *, intercept: bool = True, **options: Any) -> Separated:
@@ -82,18 +92,45 @@ def check_separation(X: Any, y: Any, *, intercept: bool = True, **options: Any) 
     direction = _direction(found)
     if found.kind not in (COMPLETE, QUASI) or direction is None:
         support = np.empty(0, np.int64) if found.support is None else found.support
-        return Separated(found.kind, [], called(support), {}, 0.0, found.proof, found)
+        depending = _depending(found.flat, [*names, "intercept"])
+        return Separated(found.kind, [], called(support), {}, 0.0, depending, found.proof, found)
     m = points.shape[1]
     alone = _alone(points, np.asarray(y), intercept) if found.kind == COMPLETE else []
     size = np.abs(direction[:m]) * np.abs(points).max(axis=0, initial=0.0)
     columns = alone or [int(i) for i in np.flatnonzero(size > RESPONSIBLE * size.max(initial=0.0))]
-    score = np.abs(points @ direction[:m] + direction[m:].sum())
-    sure = RESPONSIBLE * (np.abs(points) @ np.abs(direction[:m]) + np.abs(direction[m:]).sum())
-    separated = np.arange(len(points)) if found.kind == COMPLETE else np.flatnonzero(score > sure)
+    separated = np.arange(len(points))
+    if found.kind == QUASI:
+        wide = np.hstack([points, np.ones((len(points), 1))]) if intercept else np.asarray(points, np.float64)
+        separated = np.flatnonzero(signs(wide, np.array(found.y, object))[0])
     by_name = {names[i]: float(direction[i]) for i in range(m) if direction[i] != 0}
     return Separated(
-        found.kind, [names[i] for i in columns], called(separated), by_name, float(direction[m:].sum()), found.proof, found
+        kind=found.kind,
+        columns=[names[i] for i in columns],
+        points=called(separated),
+        direction=by_name,
+        intercept=float(direction[m:].sum()),
+        depending=[],
+        proof=found.proof,
+        found=found,
     )
+
+
+def _depending(flat: list[list[int]], names: list[Any]) -> list[tuple[Any, list[Any]]]:
+    """Columns that follow from others, one for each vector of a basis of what vanishes on all points, and these others.
+
+    The basis is brought to echelon form from the last column on, so that no column follows from one that follows itself.
+    """
+    if not flat:
+        return []
+    basis = np.array(flat, object)
+    if len(flat[0]) == len(names):  # the intercept is the last that is said to follow
+        basis, names = np.roll(basis, 1, axis=1), [names[-1], *names[:-1]]
+    backwards = basis[:, ::-1]
+    last = [len(flat[0]) - 1 - int(i) for i in independent(backwards.T)]
+    given, _ = solve(basis[:, last].T, eye(len(last)))
+    echelon = product(given.T, basis)
+    others = np.setdiff1d(np.arange(basis.shape[1]), last)
+    return [(names[i], [names[j] for j in others if row[j]]) for i, row in zip(last, echelon, strict=True)]
 
 
 def _direction(found: Separation) -> NDArray[np.float64] | None:

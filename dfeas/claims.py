@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from dfeas.certificate import Certificate
-from dfeas.conflicts import MOST, labels_of
+from dfeas.conflicts import CONFLICTING, MOST, labels_of
 from dfeas.errors import CheckFailedError
 from dfeas.request import LEAST_EPS
-from dfeas.solving import CONFLICTING
 from dfeas.store import Dataset
 from dfeas.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE, STOPPED
 from dfeas.verify import Check

@@ -3,19 +3,41 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 
 import click
 
 from dfeas.commands.base import one_line_errors
-from dfeas.commands.clusters import fetch, status, submit
-from dfeas.commands.datasets import append, generate, info, ingest
-from dfeas.commands.evidence import plan, predict, recheck, verify
-from dfeas.commands.pages import compare, report
-from dfeas.commands.runs import in_hull, race, resume, solve, svm
 from dfeas.version import __version__
 
+PLACES = {
+    "clusters": ("fetch", "status", "submit"),
+    "datasets": ("append", "generate", "info", "ingest"),
+    "evidence": ("plan", "predict", "recheck", "verify"),
+    "pages": ("compare", "report"),
+    "runs": ("in-hull", "race", "resume", "solve", "svm"),
+}
+"""Commands of the modules in ``dfeas.commands``; one is imported when it is asked for."""
 
-@click.group("dfeas", context_settings={"help_option_names": ["-h", "--help"]})
+
+class Commands(click.Group):
+    """Imports a command, with all that it needs, when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names."""
+        return sorted(name for names in PLACES.values() for name in names)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name; None when there is none."""
+        for module, names in PLACES.items():
+            if cmd_name in names:
+                found = getattr(import_module(f"dfeas.commands.{module}"), cmd_name.replace("-", "_"))
+                assert isinstance(found, click.Command)
+                return found
+        return None
+
+
+@click.group("dfeas", cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="dfeas")
 def commands() -> None:
     """Can a hyperplane through the origin separate labelled points? A checked answer, for data larger than memory.
@@ -26,30 +48,7 @@ def commands() -> None:
     """
 
 
-for _command in (
-    append,
-    compare,
-    fetch,
-    generate,
-    in_hull,
-    info,
-    ingest,
-    plan,
-    predict,
-    race,
-    recheck,
-    report,
-    resume,
-    solve,
-    status,
-    submit,
-    svm,
-    verify,
-):
-    commands.add_command(_command)
-
-
 def main() -> None:
-    """Entry point of the ``dfeas`` command."""
+    """Carry out what was typed, and exit."""
     with one_line_errors():
         sys.exit(commands.main(prog_name="dfeas", standalone_mode=False))

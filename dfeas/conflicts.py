@@ -15,6 +15,9 @@ from dfeas.methods import Evidence, Sparse
 from dfeas.store import Dataset
 from dfeas.store.reading import Buffers
 
+CONFLICTING = 1e-10
+"""|Ax| up to this, as the checker bounds it, is rounding: points that carry x conflict. A larger one accuses nobody."""
+
 MOST = 10_000
 """Points that are listed; the certificate has all."""
 

@@ -1,10 +1,15 @@
 """Errors that a user sees: one line each, with the exit code of the contract."""
 
+from dfeas.visible import visible
+
 
 class DfeasError(Exception):
-    """Base of all errors that dfeas raises on purpose; its text is one line that says what to do."""
+    """Base of all errors that dfeas raises on purpose; its text is one line that says what to do, whatever data it quotes."""
 
     exit_code = 1
+
+    def __init__(self, text: str) -> None:
+        super().__init__(visible(" ".join(text.split())))
 
 
 class UsageError(DfeasError):

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dfeas.coned import require_points
 from dfeas.errors import UsageError
+from dfeas.keeping import answered
 from dfeas.memory import parse_bytes
 from dfeas.methods import Sparse
 from dfeas.passes import Select
@@ -31,6 +32,7 @@ from dfeas.termination import FEASIBLE
 from dfeas.transforming import with_transform
 
 MARGIN = "margin.json"
+HARD_MARGIN = "hard-margin"
 TOLERANCE = 1e-3
 
 Floats = NDArray[np.float64]
@@ -72,13 +74,23 @@ def hard_margin(
     if options.get("kernel") is not None:
         raise UsageError("a hard margin is that of the points as they are: leave out the kernel")
     require_points(X, "a hard margin")
-    result = solve(X, labels, out=out, **{**options, "margin_tolerance": tolerance})
+    result = solve(X, labels, out=out, then=HARD_MARGIN, **{**options, "margin_tolerance": tolerance})
+    return widest(result, tolerance, X, labels, options, out)
+
+
+def widest(
+    result: Result, tolerance: float, X: Any, labels: Any, options: dict[str, Any], out: str | Path | None
+) -> HardMargin:
+    """What follows from the solve, also from one that went on; written to its folder. Not of one that is to go on at once."""
     found = HardMargin(result, tolerance)
+    if result.stopped == "interrupted":
+        return found
     if result.verdict == FEASIBLE and result.y is not None:
         found = _described(result, tolerance, X, labels, options)
     if out is not None:
         with placed(Path(out) / MARGIN) as file:
             file.write((json.dumps(found.to_json(), indent=2) + "\n").encode())
+    answered(out, result.stopped)
     return found
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dfeas.store.ingest import ingest as ingest_here
 from dfeas.store.layout import Header
+from dfeas.store.places import require_apart
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -21,6 +22,7 @@ def ingest(src: Any, out: str | Path, *, client: Client | None = None, **options
 
     Raises what that one does, UsageError for another source, and ClusterLostError when the cluster goes away; OUT is gone then.
     """
+    require_apart(out, src)
     if client is None:
         return ingest_here(src, out, **options)
     from dfeas.engine.spreading import Spreading

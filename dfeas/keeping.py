@@ -17,6 +17,7 @@ from dfeas.result import CHECKPOINT, versions
 from dfeas.setting import Setting, Surveyed
 from dfeas.store import Transform
 from dfeas.store.scratch import Scratch
+from dfeas.termination import RESUMABLE
 from dfeas.trace import Sink, TraceFile
 
 EVERY = 30.0
@@ -49,6 +50,7 @@ class Job:
     mask: str | None = None
     transform: Transform | None = None  # of the points, with its numbers
     classes: tuple[str, ...] = ()  # each against the rest, with one method; none: the labels as they are
+    then: str = ""  # what is asked of the result of a solve: "hard-margin" | "separation"
 
     @property
     def lanes(self) -> tuple[str, ...]:
@@ -148,6 +150,12 @@ class Keeper:
                 sink.note(event, text)
 
 
+def answered(folder: str | Path | None, stopped: str) -> None:
+    """What a solve was for is written, too: nothing is left to resume, unless it may go on itself."""
+    if folder is not None and stopped not in RESUMABLE:
+        Checkpoints(Path(folder) / CHECKPOINT).remove()
+
+
 @contextmanager
 def keeping(
     setting: Setting, job: Job, sinks: Sinks, folder: Path | None, every: float, earlier: Checkpoint | None
@@ -158,6 +166,11 @@ def keeping(
     keeper.first(earlier)
     try:
         yield keeper
+    except OSError as error:
+        if checkpoints is None or not checkpoints.numbers:
+            raise
+        where = error.filename or folder
+        raise CorruptDataError(f"{where}: {error.strerror or error}; mend that, then go on: dfeas resume {folder}") from None
     except DfeasError as error:
         if earlier is None and keeper.survey is None and not isinstance(error, ClusterLostError):
             keeper.finished = True

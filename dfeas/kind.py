@@ -6,7 +6,6 @@ in integers, and ranks are computed anew. Nothing of the search that wrote it is
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from dfeas.blas import processors
 from dfeas.closed import Wanted, dimension_of, look, require_closed, rows
 from dfeas.engine import LocalEngine
-from dfeas.errors import CheckFailedError
+from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.kinds import COMPLETE, OVERLAP, QUASI, SEPARATION
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
 from dfeas.proof.dyadic import Integers, common
@@ -28,8 +27,22 @@ from dfeas.proof.linear import independent
 from dfeas.proof.products import Matrix
 from dfeas.result import load_result
 from dfeas.store import Dataset, for_checker, open_source, source_of
+from dfeas.store.json_file import COUNT, Number, read_json
 from dfeas.termination import FEASIBLE
 from dfeas.verify import Check
+
+_SHAPE = {
+    "kind": str,
+    "proof": str,
+    "fingerprint": str,
+    "on": COUNT,
+    "rank": Number(0, whole=True, none=True),
+    "y": list | None,
+    "support": list | None,
+    "weights": list | None,
+    "flat": [list],
+}
+"""What the file says; integers are looked at as they are read."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +92,7 @@ def verify_separation(run: str | Path, proved: Check, memory: str | int = DEFAUL
 
 def _claim(where: Path) -> _Claim:
     try:
-        values = json.loads(where.read_text())
+        values = read_json(where, _SHAPE)
         y = None if values["y"] is None else _integers(values["y"])
         support = np.array([] if values["support"] is None else values["support"], np.int64)
         weights = _integers([] if values["weights"] is None else values["weights"])
@@ -88,8 +101,8 @@ def _claim(where: Path) -> _Claim:
         kind, proof, fingerprint = (str(values[name]) for name in ("kind", "proof", "fingerprint"))
         rank = None if values["rank"] is None else int(values["rank"])
         return _Claim(kind, proof, fingerprint, int(values["on"]), rank, y, support, weights, columns)
-    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-        raise CheckFailedError(f"{where}: not readable: {type(error).__name__}: {error}") from None
+    except (CorruptDataError, ValueError, TypeError, OverflowError) as error:
+        raise CheckFailedError(f"{where}: not readable: {error}") from None
 
 
 def _integers(values: Any) -> Integers:

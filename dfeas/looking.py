@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.result import CHECKPOINT, RACE, RESULT, TRACE
 from dfeas.resuming import resumable
 from dfeas.store.claiming import being_written
+from dfeas.store.json_file import Number, conform, parsed, read_json
 
 TAIL = 1 << 16
 """Bytes at the end of a trace that are looked at."""
@@ -53,7 +53,7 @@ def look(run: str | Path) -> Look:
     else:
         state = "finished" if (path / RESULT).is_file() or (path / RACE).is_file() else "abandoned"
     if state != "running" and (path / RESULT).is_file():
-        ended = _object((path / RESULT).read_bytes(), path / RESULT)
+        ended = read_json(path / RESULT, {"verdict?": str, "stopped?": str}, "result")
     saved = max((file.stat().st_mtime for file in (path / CHECKPOINT).glob("*.zip")), default=None)
     return Look(
         str(path),
@@ -78,17 +78,11 @@ def _last_pass(trace: Path) -> dict[str, Any]:
         lines = file.read().split(b"\n")[:-1]
     for line in reversed(lines):
         if line.startswith(b'{"event": "pass"'):
-            last = _object(line, trace)
-            ends = ("gap",) if "gap" in last else ("margin_lower", "margin_upper")
-            if not all(isinstance(last.get(name), int | float) for name in ("passes", "seconds", *ends)):
-                raise CorruptDataError(f"{trace}: its last pass is damaged: a number is missing")
+            try:
+                last: dict[str, Any] = parsed(line, {"passes": Number(), "seconds": Number()})
+                ends = ("gap",) if "gap" in last else ("margin_lower", "margin_upper")
+                conform(last, dict.fromkeys(ends, int | float))
+            except ValueError as error:
+                raise CorruptDataError(f"{trace}: its last pass is damaged: {error}") from None
             return last
     return {}
-
-
-def _object(text: bytes, file: Path) -> dict[str, Any]:
-    """A JSON object. Raises CorruptDataError when it is none."""
-    try:
-        return dict(json.loads(text))
-    except (ValueError, TypeError) as error:
-        raise CorruptDataError(f"{file}: damaged: {error}") from None

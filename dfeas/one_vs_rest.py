@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from dfeas.keeping import Checkpoint, Job, keeping, where
 from dfeas.kernelled import AskedKernel, choose_kernel_method, kernelled, kernels_abreast
+from dfeas.projection.points import within_memory
 from dfeas.request import Request, abreast, choose, classes_to_share, facts_of
 from dfeas.result import CLASSES, RESULT, Result, versions
 from dfeas.running import ran
@@ -109,7 +110,10 @@ def one_vs_rest(
         setting = set_up(stack, data, asked.memory, client, out, function, scratch)
         if kernel is None:
             count, text = abreast(method, len(classes), setting.dataset, asked.memory), ""
-            name, why = choose(method, facts_of(setting.dataset, asked.memory // count))
+            facts = facts_of(setting.dataset, asked.memory // count)
+            name, why = choose(method, facts)
+            asked, said = within_memory(asked, (name,), facts)
+            why += said
         else:
             count = kernels_abreast(method, len(classes), setting.dataset, asked.memory)
             threads = setting.threads * max(1, setting.workers)

@@ -21,6 +21,7 @@ from dfeas.result import CERTIFICATE, classes_of, load_result
 from dfeas.scoring import as_in_run, read_once
 from dfeas.setting import open_data
 from dfeas.store import Dataset
+from dfeas.store.places import require_apart
 from dfeas.store.reading import Cost, Stop, unless_stopped
 from dfeas.training import trained_on
 
@@ -73,6 +74,8 @@ def predict(
     ------
     BadInputError : the run has no direction, or the points have other features or classes, or are not finite.
     """
+    if out is not None:
+        require_apart(out, X)
     folders = classes_of(Path(run))
     if folders is not None:
         if positive is not None:

@@ -17,6 +17,7 @@ from dfeas.keeping import EVERY, Checkpoint, Job, keeping, where
 from dfeas.kernelled import AskedKernel, asked_kernel, choose_kernel_method, kernelled, known_kernel_method
 from dfeas.kernels.kernel import Function
 from dfeas.memory import DEFAULT_MEMORY
+from dfeas.projection.points import within_memory
 from dfeas.request import choose, facts_of, known, request
 from dfeas.result import RACE, Result
 from dfeas.running import ran
@@ -118,6 +119,8 @@ def race(
             whys = {name: f"{choose_cone_method(name, setting.dataset, share)[1]}, in a race of {len(names)}" for name in names}
         elif kernel is None:
             whys = {name: f"{choose(known(name), facts)[1]}, in a race of {len(names)}" for name in names}
+            asked, said = within_memory(asked, names, facts)
+            whys = {name: why + said for name, why in whys.items()}
         else:
             threads = setting.threads * max(1, setting.workers)
             whys = {name: choose_kernel_method(name, facts, threads)[1] for name in names}

@@ -28,7 +28,7 @@ from dfeas.result import CERTIFICATE, TRACE, Result, classes_of, versions
 from dfeas.setting import run_folder
 from dfeas.store import Dataset, Source, open_source, transformed
 from dfeas.store.layout import fingerprint, looks_like_dataset, seen_fingerprint
-from dfeas.store.places import absolute, local, place
+from dfeas.store.places import absolute, local, place, require_apart
 from dfeas.store.reading import Buffers, Cost, Stop, unless_stopped
 from dfeas.store.transform import seen_as
 from dfeas.termination import FEASIBLE, UNDECIDED
@@ -96,6 +96,8 @@ def recheck(
     source = Source(absolute(data), None if labels is None else absolute(labels), cones=True)
     if not _of_cones(data):
         source = replace(source, intercept=bool(first["intercept"]), many=True, cones=False)
+    if out is not None:
+        require_apart(out, source.path)
     dataset = open_source(source)
     transform = seen_as(next(iter(old.values())).certificate.view)[1]
     if dataset.header is None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dfeas.certificate import Certificate
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.methods import Sparse
+from dfeas.store.json_file import COUNT, Number, conform, read_json
 from dfeas.store.placing import placed
 from dfeas.termination import STOPPED, UNDECIDED
 
@@ -149,19 +150,32 @@ def classes_of(run: Path) -> dict[str, Path] | None:
     return folders
 
 
-def _is_place(data: Any) -> bool:
-    """Whether the keys are there that say where data is, and how it is seen."""
-    if not isinstance(data, dict):
-        return False
-    point = data.get("point")
-    return (
-        isinstance(data["path"], str)
-        and isinstance(data["intercept"], bool)
-        and isinstance(data.get("many", False), bool)
-        and all(isinstance(value, str | None) for value in (data["labels"], data["positive"], data.get("mask")))
-        and all(isinstance(path, str) for path in data.get("also", ()))
-        and (point is None or all(isinstance(entry, int | float) for entry in point))
-    )
+_TEXT_OR_NONE = str | None
+_PLACE = {
+    "path": str,
+    "intercept": bool,
+    "labels": _TEXT_OR_NONE,
+    "positive": _TEXT_OR_NONE,
+    "mask?": _TEXT_OR_NONE,
+    "many?": bool,
+    "also?": [str],
+    "point?": list | None,
+    "transform?": dict | None,
+}
+"""Where data is, and how it is seen."""
+_SHAPE = {
+    "data": dict | None,
+    "fingerprint": str,
+    "m": COUNT,
+    "n": COUNT,
+    "intercept": bool,
+    "versions?": {str: str},
+    "classes?": {str: dict},
+    "kernel?": dict | None,
+}
+"""What every result says."""
+_VERDICT = {"verdict": str, "eps": Number(0, 1), "margin_tolerance?": Number(0, 1, none=True)}
+"""What that of a verdict says, too."""
 
 
 def load_result(run: Path, soft: bool = False) -> dict[str, Any]:
@@ -173,17 +187,15 @@ def load_result(run: Path, soft: bool = False) -> dict[str, Any]:
         raise BadInputError(f"{run}: a race; name the folder of one of its methods")
     if not (run / RESULT).is_file():
         raise BadInputError(f"{run}: no finished run, {RESULT} is missing")
+    values: dict[str, Any] = read_json(run / RESULT, _SHAPE, "result")
     try:
-        values: dict[str, Any] = json.loads((run / RESULT).read_text())
-        data = values["data"]
-        if data is not None and not _is_place(data):
-            raise ValueError("keys of data are missing or of another type")
-        values["fingerprint"] = str(values["fingerprint"])
-        values["m"], values["n"], values["intercept"] = int(values["m"]), int(values["n"]), bool(values["intercept"])
+        if values["data"] is not None:
+            conform(values["data"], _PLACE, "data")
+            conform(values["data"].get("point") or [], [Number()], "data.point")
         if values.get("kind") != SOFT_MARGIN:
-            values["verdict"], values["eps"] = str(values["verdict"]), float(values["eps"])
+            conform(values, _VERDICT)
             values.setdefault("margin_tolerance", None)
-    except (LookupError, TypeError, ValueError, OSError, OverflowError) as error:
+    except ValueError as error:
         raise CorruptDataError(f"{run / RESULT}: not a readable result: {error}") from None
     if values.get("kind") == SOFT_MARGIN and not soft:
         raise BadInputError(f"{run}: the run of a soft margin, which has no verdict; expected one of solve")

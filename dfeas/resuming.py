@@ -13,12 +13,14 @@ from dfeas.checkpoint import Checkpoints
 from dfeas.driver import never
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.fitting import fitted
-from dfeas.keeping import EVERY, Checkpoint, where
+from dfeas.hard_margin import HARD_MARGIN, HardMargin, widest
+from dfeas.keeping import EVERY, Checkpoint, Job, where
 from dfeas.kernels.kernel import Function
 from dfeas.one_vs_rest import OneVsRest, classes_solved
 from dfeas.racing import Race, raced
 from dfeas.request import request
 from dfeas.result import CHECKPOINT, RACE, RESULT, Result, versions
+from dfeas.separation import SEPARATED, Separation, separated
 from dfeas.setting import open_data, run_folder_again, set_up
 from dfeas.showing import How
 from dfeas.soft_margin_result import SoftMarginResult
@@ -26,6 +28,7 @@ from dfeas.solving import solved
 from dfeas.store import Transform
 from dfeas.store.scratch import Scratch
 from dfeas.transforming import with_transform
+from dfeas.visible import visible
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -48,12 +51,13 @@ def resume(
     progress: bool = False,
     kernel: Function | None = None,
     stop: Callable[[], bool] = never,
-) -> Result | Race | OneVsRest | SoftMarginResult:
+) -> Result | Race | OneVsRest | SoftMarginResult | HardMargin | Separation:
     """Go on with a run from its last checkpoint; the result has the same bits as if it had never been interrupted.
 
     Parameters
     ----------
-    run : folder of a run of ``dfeas.solve``, ``dfeas.race`` or ``dfeas.soft_margin``; it may have been moved.
+    run : folder of a run of ``dfeas.solve``, ``dfeas.race``, ``dfeas.soft_margin``, ``dfeas.hard_margin`` or
+        ``dfeas.separation``; it may have been moved.
     X, labels, mask : the data, if it was in memory or has been moved; it must be the same data.
     max_passes, time_limit : new limits, counted from the beginning of the run; None keeps those it had.
     client : a Dask client, or None for threads of this process, whatever it was before.
@@ -80,7 +84,7 @@ def resume(
         job, here = found.job, versions()
         other = [f"{name} {was}, now {here.get(name)}" for name, was in found.versions.items() if here.get(name) != was]
         if other:
-            logger.warning("%s: begun with %s: the bits may differ", path, "; ".join(other))
+            logger.warning("%s: begun with %s: the bits may differ", path, visible("; ".join(other)))
         if X is None:
             if job.path is None:
                 raise UsageError(f"{path}: the data of this run was in memory; call dfeas.resume(run, X, labels)")
@@ -102,8 +106,22 @@ def resume(
         how = How(checkpoint_every, progress, stop)
         if job.soft is not None:
             return fitted(setting, job, folder, how, found)
-        carry_out = classes_solved if job.classes else raced if job.race else solved
-        return carry_out(setting, job, folder, how, found)
+        if job.classes or job.race:
+            return (classes_solved if job.classes else raced)(setting, job, folder, how, found)
+        result = solved(setting, job, folder, how, found)
+    options = {"memory": asked.memory, "cache_dir": cache_dir, "client": client, "progress": progress, "stop": stop}
+    options |= {"max_passes": asked.max_passes, "time_limit": asked.time_limit, "positive": job.positive}
+    return _answered(job, result, X, labels, {**options, "intercept": job.intercept, "also": job.also, "mask": mask}, path)
+
+
+def _answered(
+    job: Job, result: Result, X: Any, labels: Any, options: dict[str, Any], run: Path
+) -> Result | HardMargin | Separation:
+    """What the solve was for."""
+    if job.then == HARD_MARGIN:
+        assert job.asked.margin_tolerance is not None, "it was asked for"
+        return widest(result, job.asked.margin_tolerance, X, labels, options, run)
+    return separated(result, X, labels, options, run) if job.then == SEPARATED else result
 
 
 def resumable(run: Path) -> bool:

@@ -11,6 +11,7 @@ from typing import IO, Any
 from dfeas.table import aligned
 from dfeas.termination import Record, Told
 from dfeas.trace import Output, Sink
+from dfeas.visible import visible
 
 HEAD = ("passes", "iterations", "margin lower", "margin upper", "violated", "seconds")
 
@@ -50,7 +51,7 @@ class Scoreboard:
 
     def say(self, text: str) -> None:
         """A line of its own, above the table."""
-        self._out.write(self._cleared() + text + "\n")
+        self._out.write(self._cleared() + visible(text) + "\n")
         if self._out.live:
             self.show()
 
@@ -69,7 +70,7 @@ class Scoreboard:
         lines = aligned([(self.title, *HEAD), *(self._cells(name, self._rows[name]) for name in shown)], 1)
         if len(self._rows) > MOST_ROWS:
             lines.append(f"{len(self._ended)} of {len(self._rows)} have ended")
-        self._out.write(self._cleared() + "".join(line + "\n" for line in lines))
+        self._out.write(self._cleared() + "".join(visible(line) + "\n" for line in lines))
         self._lines = len(lines) if self._out.live else 0
 
     def _cells(self, method: str, record: Record | None) -> list[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.lib import format as npy
 
 from dfeas.blas import processors
 from dfeas.certificate import Certificate
@@ -50,5 +51,6 @@ def read_once(
         raise BadInputError(f"{dataset.where}: point {int(wrong.argmax())} has entries that are not finite")
     if out is not None:
         with placed(Path(out)) as file:
-            np.save(file, found[0])
+            npy.write_array_header_1_0(file, npy.header_data_from_array_1_0(found[0]))
+            file.write(found[0].data)  # np.save does not say why it could not
     return found

@@ -31,6 +31,7 @@ from dfeas.coned import require_points
 from dfeas.driver import never
 from dfeas.errors import UsageError
 from dfeas.exact_search import Face, search
+from dfeas.keeping import answered
 from dfeas.kinds import COMPLETE, QUASI, SEPARATION
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes
 from dfeas.proof.dyadic import Integers
@@ -44,6 +45,8 @@ from dfeas.transforming import asked_transform
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+SEPARATED = "separation"
+"""What a solve is for, as its checkpoints say."""
 EPS = 1e-9
 LONG = 1000
 """Bits of integers that JSON gets as numbers; longer ones are strings of hexadecimal digits."""
@@ -77,6 +80,11 @@ class Separation:
             "fingerprint": self.result.fingerprint,
         }
 
+    def save(self, run: Path) -> None:
+        """Write it to the folder of the run."""
+        with placed(run / SEPARATION) as file:
+            file.write((json.dumps(self.to_json(), indent=2) + "\n").encode())
+
 
 def separation(X: Any, labels: Any = None, *, out: str | Path | None = None, **options: Any) -> Separation:
     """Say whether labelled points are completely separated, quasi-completely separated, or overlap.
@@ -92,11 +100,19 @@ def separation(X: Any, labels: Any = None, *, out: str | Path | None = None, **o
         raise UsageError("separation asks about the points as they are stored: leave out scale, center and normalize")
     require_points(X, "separation")
     began = time.monotonic()
-    result = solve(X, labels, out=out, **{**options, "eps": EPS})
-    found = _classified(result, X, labels, options, began)
+    result = solve(X, labels, out=out, then=SEPARATED, **{**options, "eps": EPS})
+    return separated(result, X, labels, options, out, began)
+
+
+def separated(
+    result: Result, X: Any, labels: Any, options: dict[str, Any], out: str | Path | None, began: float | None = None
+) -> Separation:
+    """What follows from the solve, also from one that went on; written to its folder."""
+    found = _classified(result, X, labels, options, time.monotonic() if began is None else began)
     if out is not None and found.kind is not None:
-        with placed(Path(out) / SEPARATION) as file:
-            file.write((json.dumps(found.to_json(), indent=2) + "\n").encode())
+        found.save(Path(out))
+    cut_off = found.kind is None and options.get("stop", never)()
+    answered(out, "interrupted" if cut_off else result.stopped)
     return found
 
 
@@ -115,7 +131,7 @@ def _classified(result: Result, X: Any, labels: Any, options: dict[str, Any], be
         most = options.get("max_passes")
         left = math.inf if most is None else most - result.passes
         face = search(checking, start, _stop(options, began), left)
-    return _undecided(face, result) if isinstance(face, str) else _said(face, result)
+    return said(face, result)
 
 
 def _stop(options: dict[str, Any], began: float) -> Callable[[], bool]:
@@ -128,8 +144,10 @@ def _undecided(why: str, result: Result) -> Separation:
     return Separation(None, "none", 0, None, None, result.support, None, [], f"not decided: {why}", result)
 
 
-def _said(face: Face, result: Result) -> Separation:
-    """What is proved, in words."""
+def said(face: Face | str, result: Result) -> Separation:
+    """What is proved, in words; or why nothing is."""
+    if isinstance(face, str):
+        return _undecided(face, result)
     if face.kind == COMPLETE:
         text = "a hyperplane separates all points: the likelihood has no maximum"
     elif face.kind == QUASI:

@@ -31,7 +31,7 @@ from dfeas.store.claiming import claim, reclaim, release
 from dfeas.store.labels import too_many
 from dfeas.store.layout import LOCK, fingerprint, seen_fingerprint
 from dfeas.store.picked import open_mask, picked
-from dfeas.store.places import absolute, local
+from dfeas.store.places import absolute, local, require_apart
 from dfeas.store.scratch import Scratch
 from dfeas.store.usable import refuse_unusable
 from dfeas.trace import Sink
@@ -157,9 +157,11 @@ def set_up(
     """The engine of the passes, and the checker's, which reads in its own way. The stack closes them.
 
     n-vectors of a method will lie in ``out``, or where temporary files do; nothing is written yet. A ``function``
-    is the kernel, ``tiles`` a folder for what is computed with one.
+    is the kernel, ``tiles`` a folder for what is computed with one. Raises UsageError for an ``out`` in the data or around it.
     """
     source, dataset = data
+    if source is not None and out is not None:
+        require_apart(out, source.path, *source.also)
     folder = None if tiles is None else _made(local(tiles, "--scratch").absolute())
     plain = None if source is None else for_checker(source)
     other = dataset.apart() if plain is None else open_source(plain)

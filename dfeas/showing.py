@@ -17,6 +17,7 @@ from dfeas.setting import Setting
 from dfeas.store import Dataset
 from dfeas.termination import Told
 from dfeas.trace import Output, Sink, Terminal, TraceFile
+from dfeas.visible import visible
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,30 @@ class Calls:
         """Nothing is held."""
 
 
+@dataclass(frozen=True)
+class Visible:
+    """A sink that people look at: notes quote names from the data, and say them without steering the terminal."""
+
+    inner: Sink
+
+    def record(self, record: Told) -> None:
+        """It has numbers only."""
+        self.inner.record(record)
+
+    def note(self, event: str, text: str, **values: Any) -> None:
+        """The text, made visible."""
+        self.inner.note(event, visible(text), **values)
+
+    def close(self) -> None:
+        """Pass it on."""
+        self.inner.close()
+
+
+def terminal(progress: bool, eps: float) -> Sink | None:
+    """A line of progress on stderr, where it is shown."""
+    return Visible(Terminal(sys.stderr, eps)) if progress and sys.stderr is not None else None
+
+
 def how_of(checkpoint_every: float, progress: bool, stop: Callable[[], bool], callback: Callable[[Told], object] | None) -> How:
     """With a ``callback`` of the caller, if there is one."""
     if callback is None:
@@ -62,7 +87,7 @@ def run_sinks(
     stack: ExitStack, setting: Setting, job: Job, folder: Path | None, how: How, earlier: Checkpoint | None
 ) -> list[Sink]:
     """Those of a job that is one method; the stack closes them."""
-    shown = Terminal(sys.stderr, job.asked.eps) if how.progress and sys.stderr is not None else None
+    shown = terminal(how.progress, job.asked.eps)
     size = 0 if earlier is None else earlier.traces.get(job.methods[0], 0)
     return [*_sinks(stack, setting, folder, shown, size), *how.more]
 
@@ -93,7 +118,7 @@ def _sinks(stack: ExitStack, setting: Setting, folder: Path | None, shown: Sink 
         sinks.append(shown)
     for sink in sinks:
         stack.callback(sink.close)
-    return sinks if setting.log is None else [*sinks, setting.log]
+    return sinks if setting.log is None else [*sinks, Visible(setting.log)]
 
 
 def announce(
@@ -122,4 +147,4 @@ def tell(sinks: Sequence[Sink], found: Projection) -> None:
 def say(progress: bool, text: str) -> None:
     """A line on stderr, where progress is shown: of what comes before a run has sinks."""
     if progress and sys.stderr is not None:
-        Output(sys.stderr).write(f"{text}\n")
+        Output(sys.stderr).write(f"{visible(text)}\n")

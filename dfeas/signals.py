@@ -1,67 +1,162 @@
-"""What a batch system sends before it kills: a run finishes its read, writes a checkpoint and ends. Ctrl-C may have to wait."""
+"""What Ctrl-C, a batch system and a lost terminal mean to a command: little is lost, and nothing is left over.
+
+Before anything has begun a signal ends the process (``at_once``). Then it interrupts, and whoever has begun something cleans
+up. A run that has begun to read finishes its read and writes a checkpoint (``asked_to_stop``). Where an interrupt would break
+what it meets it waits (``interrupts_held``, ``not_interrupted``). After the end it changes nothing (``ended``).
+"""
 
 from __future__ import annotations
 
+import atexit
+import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import current_thread, main_thread
 from types import FrameType
+from typing import Any
 
-POLITE = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGUSR1") if hasattr(signal, name))
+INTERRUPTED = 75
+"""The exit code."""
+
+BURST = 1.0
+"""Seconds: terminals and batch systems signal whole groups of processes, and what one of them passes on comes once more."""
+
+POLITE = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGUSR1") if hasattr(signal, name))
+SIGNALS = (signal.SIGINT, *POLITE)
+
+Handler = Callable[[int, FrameType | None], Any]
+
+_held: int | None = None  # interrupts that were held back; None: none is
+_last = -BURST  # when the last one came, in monotonic seconds
+
+
+@contextmanager
+def _handled(numbers: tuple[int, ...], handler: Handler) -> Iterator[None]:
+    """Signals go to a handler, but for those that whoever started this process has ignored, as nohup does.
+
+    Only the main thread of a process gets signals; in another one nothing is changed.
+    """
+    if current_thread() is not main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in numbers}
+    _set(numbers, handler)
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            if earlier is not None:
+                signal.signal(number, earlier)
+
+
+def _set(numbers: tuple[int, ...], handler: Handler | signal.Handlers) -> None:
+    for number in numbers:
+        if signal.getsignal(number) not in (signal.SIG_IGN, None):
+            signal.signal(number, handler)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    os.write(2, b"dfeas: interrupted\n")
+    os._exit(INTERRUPTED)
+
+
+def at_once_from_now() -> None:
+    """A signal ends this process, until ``ended``: of a program, while it is imported."""
+    atexit.register(_ignore)  # comes last; Python itself takes its handlers back before it has ended
+    _set(SIGNALS, _end)
+
+
+def ended(code: int) -> None:
+    """A signal changes nothing any more but that this process may not get stuck in its own end."""
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        os._exit(code)
+
+    _set(SIGNALS, leave)
+
+
+def _ignore() -> None:
+    _set(SIGNALS, signal.SIG_IGN)
+
+
+@contextmanager
+def at_once(first: Callable[[], object]) -> Iterator[None]:
+    """Nothing has begun: a signal ends the process, when ``first`` was called."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        first()
+        _end(number, frame)
+
+    with _handled(SIGNALS, end):
+        yield
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """All of them interrupt, as Ctrl-C does, so that what has begun is cleaned up; an echo of the one before does not."""
+    with _handled(SIGNALS, _asked):
+        yield
+
+
+def _asked(number: int, frame: FrameType | None) -> None:
+    global _last
+    now = time.monotonic()
+    burst, _last = now - _last < BURST, now
+    if not burst:
+        _interrupt(number, frame)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt, or hold back the first one where that is asked."""
+    global _held
+    if _held is None:
+        raise KeyboardInterrupt("interrupted")
+    _held += 1
+    if _held > 1:
+        raise KeyboardInterrupt("interrupted twice")
 
 
 @contextmanager
 def asked_to_stop() -> Iterator[Callable[[], bool]]:
-    """Tells whether SIGTERM or SIGUSR1 has come; a second one interrupts at once, like Ctrl-C.
+    """Tells whether SIGTERM, SIGHUP or SIGUSR1 has come; a second one interrupts at once, like Ctrl-C.
 
-    Only the main thread of a process gets signals; in another one nothing is changed.
+    So does the first one as long as nobody has asked: what would stop has not begun.
     """
-    came = 0
+    came, looked = 0, False
 
     def handle(number: int, frame: FrameType | None) -> None:
         nonlocal came
         came += 1
-        if came > 1:
-            raise KeyboardInterrupt("asked to stop twice")
+        if came > 1 or not looked:
+            _interrupt(number, frame)
 
-    if current_thread() is not main_thread():
-        yield lambda: False
-        return
-    before = {number: signal.signal(number, handle) for number in POLITE}
-    try:
-        yield lambda: came > 0
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    def stop() -> bool:
+        nonlocal looked
+        looked = True
+        return came > 0
 
-
-_held: int | None = None  # interrupts that were held back; None: none is
+    with _handled(POLITE, handle):
+        yield stop
 
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Ctrl-C waits for ``raise_held``, or for the end; a second one does not.
+    """An interrupt waits for ``raise_held``, or for the end; a second one does not.
 
     A KeyboardInterrupt anywhere else may leave a lock of another thread taken for ever, and that thread waits for it.
     """
     global _held
-    if current_thread() is not main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    interrupts = (signal.default_int_handler, _asked)
+    if current_thread() is not main_thread() or _held is not None or signal.getsignal(signal.SIGINT) not in interrupts:
         yield
         return
-
-    def hold(number: int, frame: FrameType | None) -> None:
-        global _held
-        _held = (_held or 0) + 1
-        if _held > 1:
-            raise KeyboardInterrupt("interrupted twice")
-
     _held = 0
-    signal.signal(signal.SIGINT, hold)
     try:
-        yield
+        with _handled((signal.SIGINT,), _interrupt):
+            yield
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
         came, _held = _held, None
         if came:
             raise KeyboardInterrupt("interrupted")
@@ -71,3 +166,21 @@ def raise_held() -> None:
     """Raise the KeyboardInterrupt that was held back, if one was."""
     if _held and current_thread() is main_thread():
         raise KeyboardInterrupt("interrupted")
+
+
+@contextmanager
+def not_interrupted() -> Iterator[None]:
+    """Something ends that must not be cut off: one signal changes nothing; another one, that is no echo, ends the process."""
+    came = False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal came
+        global _last
+        now = time.monotonic()
+        burst, _last = now - _last < BURST, now
+        if came and not burst:
+            _end(number, frame)
+        came = True
+
+    with _handled(SIGNALS, note):
+        yield

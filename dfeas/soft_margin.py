@@ -18,7 +18,7 @@ from dfeas.setting import open_data, run_folder, set_up
 from dfeas.showing import how_of
 from dfeas.soft_margin_options import GAP, ClassWeight, method_for, options_of, require, require_gap
 from dfeas.soft_margin_result import SoftMarginResult
-from dfeas.store.places import local
+from dfeas.store.places import local, require_apart
 from dfeas.termination import Told
 
 if TYPE_CHECKING:
@@ -84,6 +84,8 @@ def soft_margin(
     if len(data[1].classes) > 2:
         raise UsageError(f"{data[1].where} has {len(data[1].classes)} classes: set one against the rest with positive")
     place = None if dual is None else dual_place(dual, out)
+    if place is not None:
+        require_apart(place, X)
     given = {"C": C, "loss": loss, "folds": folds, "class_weight": class_weight, "weights": weights}
     options = options_of(data[1], **given, seed=seed, start=start, dual=place)
     chosen = method_for(method, options)

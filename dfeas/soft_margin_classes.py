@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -16,11 +15,11 @@ from dfeas.keeping import EVERY, keeping
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.request import classes_to_share, request
 from dfeas.setting import open_data, set_up
-from dfeas.showing import announce, how_of
+from dfeas.showing import announce, how_of, terminal
 from dfeas.soft_margin_options import GAP, ClassWeight, method_for, options_of, require, require_gap
 from dfeas.soft_margin_result import SoftMarginResult
 from dfeas.termination import Told
-from dfeas.trace import Sink, Terminal
+from dfeas.trace import Sink
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -81,7 +80,7 @@ def soft_margin_classes(
     with ExitStack() as stack:
         setting = set_up(stack, data, asked.memory, client, None)
         job = job_of(setting, asked, options, (name, why), classes=classes)
-        shown = Terminal(sys.stderr, asked.eps) if progress and sys.stderr is not None else None
+        shown = terminal(progress, asked.eps)
         how = how_of(EVERY, progress, stop, callback)
         sinks: dict[str, list[Sink]] = {each: [*([shown] if shown is not None else []), *how.more] for each in classes}
         if shown is not None:

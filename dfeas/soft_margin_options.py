@@ -13,6 +13,7 @@ from dfeas.errors import BadInputError, UsageError
 from dfeas.passes.block import Floats
 from dfeas.request import LEAST_EPS, SoftMarginOptions, facts_of
 from dfeas.store import Dataset
+from dfeas.store.npy import load_npy
 from dfeas.svm import least_memory
 
 LOSSES = ("hinge", "squared_hinge")
@@ -140,10 +141,7 @@ def _point_weights(weights: Any, n: int) -> Floats | None:
         name = str(weights)
         if not Path(name).is_file():
             raise BadInputError(f"{name}: no such file of weights")
-        try:
-            weights = np.load(name, allow_pickle=False)
-        except ValueError as error:
-            raise BadInputError(f"{name}: expected a .npy file of weights: {error}") from None
+        weights = load_npy(Path(name))
     found = np.asarray(weights)
     if found.shape != (n,) or found.dtype.kind not in "biuf":
         raise BadInputError(f"{name}: expected {n} numbers, one for each point, got {found.dtype} of shape {found.shape}")

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dfeas.coned import CONE_METHODS, choose_cone_method, require_plain
-from dfeas.conflicts import conflicts
+from dfeas.conflicts import CONFLICTING, conflicts
 from dfeas.driver import never
 from dfeas.errors import UsageError
+from dfeas.exact_verdict import exact_outcome
 from dfeas.keeping import EVERY, Checkpoint, Job, keeping, where
 from dfeas.kernelled import AskedKernel, asked_kernel, choose_kernel_method, kernelled
 from dfeas.kernels import Kernel
@@ -23,7 +24,7 @@ from dfeas.lane import Outcome
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.methods import Sparse
 from dfeas.projection.kernel import project_kernel
-from dfeas.projection.points import PROBED_SHARE, Projection, probe, probed, project
+from dfeas.projection.points import PROBED_SHARE, Projection, probe, probed, project, within_memory
 from dfeas.request import choose, facts_of, known, request
 from dfeas.result import Result, versions
 from dfeas.running import lanes_abreast, ran
@@ -36,9 +37,6 @@ from dfeas.verify import Check
 
 if TYPE_CHECKING:
     from distributed import Client
-
-CONFLICTING = 1e-10
-"""|Ax| up to this, as the checker bounds it, is rounding: points that carry x conflict. A larger one accuses nobody."""
 
 
 def solve(
@@ -72,6 +70,7 @@ def solve(
     progress: bool = False,
     callback: Callable[[Told], object] | None = None,
     stop: Callable[[], bool] = never,
+    then: str = "",
 ) -> Result | Any:  # a OneVsRest when that is asked
     """Decide whether a hyperplane through the origin separates labelled points, with checked evidence.
 
@@ -114,6 +113,7 @@ def solve(
     callback : called with the record of each read, of each class; when it returns True or raises StopIteration, the run ends as
         ``interrupted``, unless that read decided it.
     stop : asked between reads; when it returns True the run ends as ``interrupted``, with a checkpoint.
+    then : what the result is for, as ``dfeas.hard_margin`` and ``dfeas.separation`` say it: ``dfeas.resume`` goes on to that.
 
     Raises
     ------
@@ -148,7 +148,10 @@ def solve(
         if setting.dataset.cones is not None:
             name, why = choose_cone_method(method, setting.dataset, asked.memory)
         elif kernel is None:
-            name, why = choose(known(method, ("auto",)), facts_of(setting.dataset, asked.memory))
+            facts = facts_of(setting.dataset, asked.memory)
+            name, why = choose(known(method, ("auto",)), facts)
+            asked, said = within_memory(asked, (name,), facts)
+            why += said
         else:
             facts = facts_of(setting.dataset, asked.memory)
             name, why = choose_kernel_method(method, facts, setting.threads * max(1, setting.workers))
@@ -166,6 +169,7 @@ def solve(
             intercept=intercept,
             point=seen,
             kernel=text,
+            then=then,
             **where(setting),
         )
         return solved(setting, job, folder, how_of(checkpoint_every, progress, stop, callback))
@@ -181,9 +185,11 @@ def solved(setting: Setting, job: Job, folder: Path | None, how: How, earlier: C
         tell(sinks, projected(setting, job))
         found = ran(setting, job, {name: sinks}, keeper, earlier, how.stop)
         outcome = found.outcomes[name]
+        if not (job.kernel or setting.dataset.cones or setting.dataset.transform):
+            outcome = exact_outcome(setting, job.asked, outcome, how.stop)
         result = result_of(setting, job, outcome, why, found.survey_reads + outcome.reads)
         result = result if folder is None else result.save(folder)
-        keeper.finished = result.stopped not in RESUMABLE
+        keeper.finished = result.stopped not in RESUMABLE and not job.then
         return result
 
 
@@ -198,7 +204,7 @@ def projected(setting: Setting, job: Job) -> Projection:
         return project_kernel(dataset, kernel, job.methods, asked.memory, **sizes)
     methods = tuple(name.replace("-euclidean", "") for name in job.methods)  # it takes what mirror prox takes
     side_by_side = methods * count
-    found = project(dataset, side_by_side, asked.memory, asked.eps, **sizes)
+    found = project(dataset, side_by_side, asked.memory, asked.eps, **sizes, max_passes=asked.max_passes)
     blocks = probed(dataset, setting.engine.parallel)
     if dataset.header is None or len(blocks) > PROBED_SHARE * dataset.blocks:
         return found

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError
+from dfeas.hard_margin import HardMargin
 from dfeas.kernelled import asked_kernel, known_kernel_method
 from dfeas.looking import Look, look
 from dfeas.one_vs_rest import OneVsRest
@@ -17,11 +18,12 @@ from dfeas.racing import Race
 from dfeas.request import known, request
 from dfeas.result import CERTIFICATE, RESULT, TRACE, Result
 from dfeas.resuming import finished, resumable, resume
+from dfeas.separation import Separation
 from dfeas.soft_margin import soft_margin
 from dfeas.soft_margin_options import require_sane
 from dfeas.soft_margin_result import SoftMarginResult
 from dfeas.solving import solve
-from dfeas.store.places import absolute, local
+from dfeas.store.places import absolute, local, require_apart
 from dfeas.store.placing import placed
 from dfeas.transforming import asked_transform
 
@@ -62,6 +64,7 @@ def submit(client: Client, X: str | Path, *, out: str | Path, **options: Any) ->
         _require_solvable(options)
     limits = {name: options.get(name) for name in ("margin_tolerance", "max_passes", "time_limit")}
     request(options.get("eps", 1e-3), memory=options.get("memory", "2GB"), **limits)
+    require_apart(out, X, *options.get("also", ()))
     run = secrets.token_hex(4)
     data, folder = absolute(X), str(local(out, "--out").absolute())
     options = {**options, **_found_by_workers(options)}
@@ -133,7 +136,7 @@ def _drive(X: str, out: str, options: dict[str, Any]) -> str:
     with inside() as client:
         if finished(Path(out)):
             return "finished"
-        found: Result | Race | OneVsRest | SoftMarginResult
+        found: Result | Race | OneVsRest | SoftMarginResult | HardMargin | Separation
         if resumable(Path(out)):
             more: dict[str, Any] = {name: options[name] for name in ("checkpoint_every", "scratch") if name in options}
             kernel = options.get("kernel")

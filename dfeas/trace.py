@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import logging
 import math
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +14,8 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from dfeas.termination import Record, Told, remaining_passes
+
+logger = logging.getLogger("dfeas")
 
 FORESEEABLE = 100 * 86400.0
 """Seconds; a longer guess of the time left says nothing."""
@@ -32,12 +37,14 @@ class Sink(Protocol):
 class TraceFile:
     """``trace.jsonl``: one JSON object a line, flushed at once; ``event`` is ``pass`` or the name of a note.
 
-    With ``size`` a file goes on after so many bytes: what a run wrote after its last checkpoint is written again.
+    With ``size`` a file goes on after so many bytes: what a run wrote after its last checkpoint is written again. What storage
+    does not take is lost, which is said once in the log and by a ``gap`` in its place; a run does not end for it.
     """
 
     def __init__(self, path: Path, size: int = 0) -> None:
         self._path = path.absolute()
         self.passes = 0  # that were written here
+        self._lost = 0  # lines since the last one that was written
         with path.open("ab") as file:
             if file.tell() > size:
                 file.truncate(size)
@@ -57,8 +64,25 @@ class TraceFile:
         self._write({"event": event, "text": text, **values})
 
     def _write(self, values: dict[str, Any]) -> None:
-        with self._path.open("ab") as file:
-            file.write(f"{json.dumps(values)}\n".encode())
+        lines = [values]
+        if self._lost:
+            text = f"{self._lost} events are missing: they could not be written"
+            lines.insert(0, {"event": "gap", "text": text, "events": self._lost})
+        try:
+            self._append("".join(f"{json.dumps(line)}\n" for line in lines).encode())
+            self._lost = 0
+        except OSError as error:
+            if not self._lost:
+                logger.warning("%s: %s; the run goes on, its trace has a gap", self._path, error.strerror)
+            self._lost += 1
+
+    def _append(self, text: bytes) -> None:
+        """All of it or nothing."""
+        with self._path.open("ab", buffering=0) as file:
+            end = file.tell()
+            if file.write(text) < len(text):
+                file.truncate(end)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def close(self) -> None:
         """Nothing is kept open: a run may have a thousand classes."""

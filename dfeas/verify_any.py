@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dfeas.certificate import Certificate
 from dfeas.errors import CheckFailedError
-from dfeas.kernels.kernel import Function
+from dfeas.kernels.kernel import Function, Kernel
 from dfeas.store import Dataset
 from dfeas.verify import Check, Maps, check_all
 from dfeas.verify_cones import check as check_cones
@@ -23,9 +24,19 @@ def check_each(
     """
     if dataset.cones is not None:
         return [_of_cones(engine, dataset, certificate) for certificate in certificates]
-    if any(certificate.kernel for certificate in certificates):
-        return check_kernels(engine, dataset, certificates, function)
-    return check_all(engine, dataset, certificates)
+    if not any(certificate.kernel for certificate in certificates):
+        return check_all(engine, dataset, certificates)
+    plain = [certificate if _of_points(dataset, certificate, function) else None for certificate in certificates]
+    found = iter(check_all(engine, dataset, [replace(each, kernel="") for each in plain if each is not None]))
+    rest = [certificate for certificate, each in zip(certificates, plain, strict=True) if each is None]
+    others = iter(check_kernels(engine, dataset, rest, function) if rest else ())
+    return [next(others if each is None else found) for each in plain]
+
+
+def _of_points(dataset: Dataset, certificate: Certificate, function: Function | None) -> bool:
+    """Whether it weighs points that are themselves the vectors of its kernel's space."""
+    weighs = certificate.kernel and certificate.kind == "gordan" and not (dataset.intercept or certificate.y.size)
+    return bool(weighs) and Kernel.from_text(certificate.kernel, function).plain
 
 
 def _of_cones(engine: Maps, dataset: Dataset, certificate: Certificate) -> Check | CheckFailedError:

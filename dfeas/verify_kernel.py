@@ -24,7 +24,7 @@ from dfeas.certificate import Certificate
 from dfeas.errors import CheckFailedError
 from dfeas.kernels.bounds import UP, gamma_
 from dfeas.kernels.kernel import Function, Kernel, opposite
-from dfeas.passes.points import Points, in_type, nonfinite, row_slice, stacked
+from dfeas.passes.points import Points, any_entry, in_type, nonfinite, row_slice, stacked
 from dfeas.store import Dataset
 from dfeas.store.reading import Buffers, Stop, unless_stopped
 from dfeas.verify import WRONG, Check, Maps, code_of, compare, crc, require_signs, signs_of
@@ -92,8 +92,8 @@ def _check_shape(certificate: Certificate, dataset: Dataset) -> None:
         raise CheckFailedError("a certificate with a kernel has neither an intercept nor y")
     if not len(support) or (support[1:] <= support[:-1]).any() or support[0] < 0 or support[-1] >= dataset.n:
         raise CheckFailedError(f"the support is not an ascending list of points below {dataset.n}")
-    if not np.isfinite(weights).all() or not weights.any() or np.abs(weights).max() > 1e100:
-        raise CheckFailedError("the weights are zero, not finite, or above 1e100")
+    if not np.isfinite(weights).all() or not 1e-100 < np.abs(weights).max() < 1e100:  # squares of others are lost
+        raise CheckFailedError("the weights are zero, not finite, or outside 1e-100 .. 1e100")
     if certificate.kind == "gordan" and ((weights < 0).any() or abs(float(weights.sum()) - 1) > 1e-6):
         raise CheckFailedError("the weights are not on the simplex")
 
@@ -147,7 +147,7 @@ def _gordan(dataset: Dataset, certificate: Certificate, all_of_them: Expansions,
         i, j = (int(expansion.index[row]) for row in pair)
         text = f"points {i} and {j} are equal and have opposite labels: no function separates them"
         return Check("infeasible", "exact", -1.0, 0.0, n, 0, text)
-    if (expansion.kernel.diagonal(expansion.points) == 0).any():
+    if expansion.kernel.zero_at_zero and not any_entry(expansion.points).all():
         text = "K(x, x) = 0 for a point of the support: no score of it is positive"
         return Check("infeasible", "exact", -1.0, 0.0, n, 0, text)
     weight = float(certificate.weights.sum()) * (1 - gamma_(len(certificate.weights) + 1))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dfeas.kernels.bounds import UP, Bounded, Same, bounded, by_products, gamma_
 from dfeas.kernels.kernel import Kernel
-from dfeas.passes.points import Points, is_dense, row_slice
+from dfeas.passes.points import Points, picked, row_slice
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -52,7 +52,7 @@ def lengths(expansions: Expansions, scores: Floats, errors: Floats, share: float
     error = np.einsum("ik,ik->k", np.abs(amounts), errors + rounding * np.abs(scores)) * (1 + rounding) * UP
     found = np.sqrt(np.maximum(0.0, total) * UP + error * UP**2) * UP
     for column in np.flatnonzero(~(error < share * total)):
-        found[column] = min(found[column], _length(expansions.of(int(column))))
+        found[column] = np.fmin(found[column], _length(expansions.of(int(column))))
     return np.asarray(found)
 
 
@@ -78,20 +78,10 @@ def _length(expansion: Expansions) -> float:
     amount, total, error = expansion.amounts[:, 0], 0.0, 0.0
     count = len(amount)
     for some, same in _parts_of(count):
-        value, off = _values(expansion, row_slice(expansion.points, some), same)
+        value, off = bounded(expansion.kernel, row_slice(expansion.points, some), expansion.points, same)
         total += float(amount[some] @ (value @ amount))
         error += float(np.abs(amount[some]) @ ((off + 2 * gamma_(2 * count + 4) * (np.abs(value) + off)) @ np.abs(amount)))
     return math.sqrt(max(0.0, total) * UP + error * UP**2) * UP
-
-
-def _values(expansion: Expansions, points: Points, same: Same) -> tuple[Floats, Floats]:
-    """Values with sharp bounds; of sparse points with those of products."""
-    if is_dense(points) or not expansion.kernel.of_distance:
-        return bounded(expansion.kernel, points, expansion.points)
-    found = by_products(expansion.kernel, points, expansion.points, same)
-    error = found.error
-    error[same] = 0
-    return found.value, error
 
 
 def proved(expansions: Expansions, points: Points, signs: NDArray[np.int8], start: int) -> tuple[Floats, tuple[Floats, Floats]]:
@@ -105,10 +95,10 @@ def proved(expansions: Expansions, points: Points, signs: NDArray[np.int8], star
     plain, error = quick.value @ amounts, quick.errors(amounts)
     score = plain * signs
     shown = score - error
-    if kernel.of_distance and is_dense(points):
+    if kernel.of_distance:
         again = np.flatnonzero(~(shown > (1 - SHARP) * score).all(axis=1))
         if len(again):
-            value, off = bounded(kernel, points[again], expansions.points)
+            value, off = bounded(kernel, picked(points, again), expansions.points)
             none = np.zeros((len(again), 1))
             rounding = Bounded(value, none, none).errors(amounts)
             shown[again] = (value @ amounts) * signs[again] - rounding - off @ np.abs(amounts) * UP

@@ -22,7 +22,7 @@ FEATURES, POINTS = 100, 4_000_000  # 1.6 GB of float32
 def dfeas(*words: str) -> None:
     """Run a command and stop if it fails."""
     print(f"\n$ dfeas {shlex.join(words)}", flush=True)
-    done = subprocess.run([sys.executable, "-c", "from dfeas.cli import main; main()", *words], check=False)
+    done = subprocess.run([sys.executable, "-m", "dfeas", *words], check=False)
     if done.returncode:
         sys.exit(f"quickstart: dfeas ended with exit code {done.returncode}")
 

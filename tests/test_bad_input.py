@@ -234,7 +234,7 @@ ROWS: dict[str, tuple[Callable[[], Made], int, str]] = {
     # pickles
     "points are objects": (pickled("points"), 4, "a.npz:X: an array of Python objects is not accepted; save numbers"),
     "labels are objects": (pickled("labels"), 4, "a.npz:y: an array of Python objects is not accepted"),
-    "a label file of objects": (pickled("label file"), 5, "y.npy: not a readable .npy file"),
+    "a label file of objects": (pickled("label file"), 4, "y.npy: an array of Python objects is not accepted"),
     "a pickle": (pickled("plain pickle"), 5, "a.npy: not a readable .npy array"),
     "a certificate of objects": (a_certificate_with_objects, 5, "c.npz: not a readable certificate"),
     "a filter that unpickles": (a_compressor_that_runs_code, 4, "give plain numbers, no filters"),

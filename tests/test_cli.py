@@ -5,6 +5,7 @@ Commands run in this process; in one of their own where kills, clusters of their
 
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import click
 import h5py
 import numpy as np
 import pytest
@@ -212,7 +214,7 @@ def test_away_steps_are_an_option_of_von_neumann(room: Path, tmp_path: Path) -> 
 def test_version_help_and_the_dask_plug_in() -> None:
     assert dfeas("--version").stdout.startswith("dfeas, version 0.1")
     assert "Exit codes" in dfeas("--help").stdout
-    for command in commands.commands:
+    for command in commands.list_commands(click.Context(commands)):
         shown = CliRunner().invoke(commands, [command, "--help"])
         assert shown.exit_code == 0
         assert shown.output.startswith("Usage:")
@@ -407,6 +409,54 @@ def test_ingest_of_a_table_says_what_it_wrote(tmp_path: Path) -> None:
     (tmp_path / "a.svm.gz").write_bytes(b"\x1f\x8b\x08")
     _refused(dfeas("ingest", "a.svm.gz", "new", cwd=tmp_path), 5, "truncated")
     assert not (tmp_path / "new").exists()
+
+
+def test_data_and_what_is_written_lie_apart(room: Path, tmp_path: Path) -> None:
+    shutil.copytree(room / "thin", tmp_path / "a" / "data")
+    assert dfeas("solve", "a/data", "--out", "run", cwd=tmp_path).returncode == 0
+    (tmp_path / "link").symlink_to(tmp_path / "a" / "data")
+    before = sorted(path for path in tmp_path.rglob("*"))
+    for words in (
+        ("solve", "a/data", "--out", "a/data/run"),
+        ("solve", "a/data", "--out", "link/X/run"),
+        ("solve", "a/data", "--out", "a"),
+        ("solve", room / "thin", "--also", "a/data", "--out", "link/run"),
+        ("svm", "a/data", "--out", "a/data/run"),
+        ("svm", "a/data", "--out", "other", "--dual", "a/data/alpha.npy"),
+        ("race", "a/data", "--out", "a/data/run", "--methods", "perceptron,winnow"),
+        ("in-hull", "1,1,1,1,1", "a/data", "--out", "a/data/run"),
+        ("recheck", "run", "a/data", "--out", "a/data/run"),
+        ("predict", "run", "a/data", "a/data/scores.npy"),
+        ("ingest", "a/data", "a/data/more"),
+        ("ingest", "a/data", "a"),
+    ):
+        _refused(dfeas(*words, cwd=tmp_path), 2, "or around it; choose an output that is apart from the data")
+    assert sorted(path for path in tmp_path.rglob("*")) == before
+    assert dfeas("solve", "a/data", "--out", "a/data-run", cwd=tmp_path).returncode == 0
+
+
+def test_a_full_disk_is_said_with_the_place(room: Path, tmp_path: Path) -> None:
+    shutil.copytree(room / "thin", tmp_path / "data")
+    assert dfeas("solve", "data", "--out", "run", cwd=tmp_path).returncode == 0
+    np.savez(tmp_path / "more.npz", X=np.ones((3000, 5), np.float32), y=np.resize([1, -1], 3000))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        for words, where in (
+            (("predict", "run", "data", "scores.npy"), "scores.npy"),
+            (("append", "data", "more.npz"), "data"),
+            (("solve", "data", "--out", "other"), "checkpoint"),
+        ):
+            done = dfeas(*words, cwd=tmp_path)
+            _refused(done, 5, where)
+            assert "File too large" in done.stderr or "the disk is full" in done.stderr
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not (tmp_path / "scores.npy").exists()
+
+
+def test_the_status_of_no_run_says_what_a_run_is() -> None:
+    _refused(dfeas("status", "NOSUCH"), 2, "NOSUCH: no such run here; for the id of a submitted one say --scheduler")
 
 
 def test_an_output_that_is_being_written_is_refused(room: Path, tmp_path: Path) -> None:

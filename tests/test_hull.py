@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import dfeas
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, UsageError
+from dfeas.kind import Kind, verify_separation
 from dfeas.proof.dyadic import Dyadic
 from tests.exact import conflicts
 
@@ -40,12 +41,9 @@ def test_small_hulls_are_never_decided_otherwise_than_in_rational_arithmetic(see
     point = [X[0], X.mean(axis=0), X[:2].mean(axis=0), X[0] + rng.integers(-3, 4, m), X.mean(axis=0) / 3][seed % 5]
     point = point.astype(np.float64)
     found = dfeas.in_hull(point, X)
-    assert found.inside in (inside(point, X), None)
-    if found.inside is None:  # nearer to a face of few points than float64 can tell
-        assert found.distance is not None
-        assert found.distance < 1e-9
-    elif found.inside:
-        assert found.result.proof == "exact"
+    assert found.inside is inside(point, X)
+    if found.inside:
+        assert found.proof == "exact"
         assert found.weights is not None
         assert found.support is not None
         assert found.weights.min() >= 0
@@ -80,9 +78,28 @@ def test_a_difference_that_rounds_is_decided_from_what_is_stored() -> None:
     assert dfeas.in_hull([2.0**-60], np.array([[1.0], [-1.0]])).inside is True
     # the differences round to points on one line, with the origin between them; the point is on it or beside it
     X = np.array([[1.0, 1.0], [-1.0, -1.0]])
-    for point, expected in (([2.0**-60, 2.0**-60], True), ([2.0**-60, 0.0], None), ([0.5, 0.5 + 2.0**-53], None)):
-        assert inside(np.array(point), X) == (expected is True)
-        assert dfeas.in_hull(point, X).inside == expected, point
+    for point, expected in (([2.0**-60, 2.0**-60], True), ([2.0**-60, 0.0], False), ([0.5, 0.5 + 2.0**-53], False)):
+        assert inside(np.array(point), X) is expected
+        assert dfeas.in_hull(point, X).inside is expected, point
+
+
+def test_what_float64_cannot_tell_is_proved_again_from_the_files(tmp_path: Path) -> None:
+    told = set()
+    for seed in range(24):
+        rng = np.random.default_rng(seed)
+        X = rng.integers(-2, 3, (6, 3)) + rng.standard_normal((6, 3)) * 1e-14
+        point = X[:2].mean(axis=0)
+        found = dfeas.in_hull(point, X)
+        assert found.inside is inside(point, X)
+        if found.exactly is None or found.exactly.kind in told:
+            continue
+        told.add(found.exactly.kind)
+        np.savez(tmp_path / f"{seed}.npz", X=X, y=np.arange(6) % 2)
+        dfeas.ingest(tmp_path / f"{seed}.npz", tmp_path / f"data{seed}")
+        run = tmp_path / f"run{seed}"
+        dfeas.in_hull(point, tmp_path / f"data{seed}", out=run)
+        assert verify_separation(run, dfeas.verify_run(run)) == Kind(found.exactly.kind, "exact")
+    assert "complete" in told
 
 
 def test_a_hull_on_a_cluster_resumed_has_the_same_bits(dataset: Callable[..., Any], tmp_path: Path, client: Any) -> None:

@@ -9,7 +9,8 @@ PACKAGE = Path(__file__).parents[1] / "dfeas"
 
 # room -> what of ours it may import
 ALLOWED = {
-    "errors": set(),
+    "visible": set(),
+    "errors": {"visible"},
     "blas": set(),
     "csr": set(),
     "version": set(),
@@ -33,7 +34,7 @@ ALLOWED = {
     "trace": {"termination"},
     "table": set(),
     "written": {"trace"},
-    "scoreboard": {"table", "termination", "trace"},
+    "scoreboard": {"table", "termination", "trace", "visible"},
     "memory": {"errors", "passes", "store"},
     "svm": {"svm", "blas", "methods", "passes", "workingset"},
     "margin_lane": {"certificate", "engine", "errors", "svm", "termination", "trace", "verify"},
@@ -86,6 +87,7 @@ FRONTS = {
     "hull",
     "separation",
     "exact_search",
+    "exact_verdict",
     "kind",
     "kernelled",
     "hard_margin",
@@ -107,6 +109,7 @@ FRONTS = {
     "commands",
     "cli",
     "__init__",
+    "__main__",
 }
 MATPLOTLIB_ONLY_IN = {"report/drawing.py", "report/plots.py", "report/distributions.py", "report/soft_path.py"}
 DASK_ONLY_IN = {

@@ -17,8 +17,8 @@ from dfeas.errors import UsageError
 from dfeas.instances import Instance, generate
 from dfeas.memory import cache_bytes, require, thread_bytes
 from dfeas.methods import METHODS, Facts
-from dfeas.projection.points import project
-from dfeas.request import choose
+from dfeas.projection.points import project, within_memory
+from dfeas.request import choose, request
 from dfeas.setting import open_data
 from dfeas.store import Source, open_source
 from dfeas.store.reading import Cost
@@ -112,7 +112,8 @@ def test_a_run_says_what_it_will_take_before_it_begins(dataset: Callable[..., An
         kinds = [event["event"] for event in events]
         assert kinds.index("projection") < kinds.index("pass")
         (found,) = (event for event in events if event["event"] == "projection")
-        expected = project(opened, names, 60_000_000, 1e-3).to_json()
+        limit = 1 if "race" in folder else None
+        expected = project(opened, names, 60_000_000, 1e-3, max_passes=limit).to_json()
         assert {key: found[key] for key in expected} == expected
         assert "a pass reads 0.06 GB, a later one 0.0" in found["text"]
 
@@ -140,6 +141,38 @@ def test_weights_of_all_points_that_do_not_fit_are_refused_with_the_number_neede
         choose(method, replace(facts, memory=39_999_996 // 4))
     with pytest.raises(UsageError, match=r"a working set, or 40 MB of memory for weights"):
         choose("auto", replace(facts, memory=1000))
+
+
+@pytest.mark.parametrize(("method", "each"), [("von-neumann-away", 16), ("mirror-prox-one-pass", 32 * 20)])
+def test_passes_that_a_method_remembers_fit_or_are_refused(method: str, each: int) -> None:
+    facts = Facts(20, 1000, 10**8, 100, 4, None, 1.0)
+    easy, hard = request(0.01, None, None, None, 4 * 10**8), request(1e-9, None, None, None, 4 * 10**8)
+    fit = 2 * 10**8 // each
+    assert within_memory(easy, [method], facts) == (replace(easy, max_passes=fit), "")
+    assert within_memory(hard, [method], facts) == (
+        replace(hard, max_passes=fit),
+        f"; at most {fit} passes, {each} bytes of each are kept",
+    )
+    for limit in (replace(hard, max_passes=fit), replace(easy, max_passes=100 * fit)):
+        assert within_memory(limit, [method], facts) == (limit, "")
+    assert within_memory(hard, ["perceptron"], facts) == (hard, "")
+    with pytest.raises(UsageError, match=rf"{method} keeps {each} bytes .* GB .*--max-passes {fit}, a larger --eps, or"):
+        within_memory(replace(hard, max_passes=2 * fit), [method], facts)
+
+
+def test_a_run_that_would_remember_too_much_is_refused_or_ends_in_time(dataset: Callable[..., Any], tmp_path: Path) -> None:
+    path, _ = dataset("halfspace", 5, 100)
+    more: dict[str, Any] = {"eps": 1e-9, "max_passes": 10**9, "out": tmp_path / "run"}
+    with pytest.raises(UsageError, match="von-neumann keeps 16 bytes"):
+        dfeas.solve(path, method="von-neumann", **more)
+    with pytest.raises(UsageError, match="mirror-prox keeps 160 bytes"):
+        dfeas.race(path, methods=("mirror-prox", "perceptron"), **more)
+    assert not (tmp_path / "run").exists()
+    found = dfeas.solve(path, method="mirror-prox", eps=1e-12, memory=60_000_000, stop=lambda: True, out=tmp_path / "run")
+    assert found.why == "asked for; at most 187500 passes, 160 bytes of each are kept"
+    events = [json.loads(line) for line in (tmp_path / "run" / "trace.jsonl").read_text().splitlines()]
+    (said,) = (event for event in events if event["event"] == "projection")
+    assert said["memory_bytes"] < 3e8
 
 
 def test_workers_of_too_many_threads_are_refused_with_the_number_needed(dataset: Callable[..., Any]) -> None:

@@ -3,12 +3,14 @@
 import hashlib
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.methods import METHODS
 from dfeas.result import Result
 from dfeas.store.scratch import Scratch
+from dfeas.trace import TraceFile
 from tests.typed import DFEAS
 from tests.typed import dfeas as typed
 
@@ -221,6 +224,94 @@ def test_a_checkpoint_that_cannot_be_written_does_not_end_a_run(
     assert found.passes == 5
     assert len(calls) > 3
     assert "no checkpoint could be written" in (tmp_path / "run" / "trace.jsonl").read_text()
+
+
+def _damaged(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.unlink()  # its other names keep what they have
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("damage", [_damaged, lambda path: os.truncate(path, 8), Path.unlink])
+def test_a_damaged_vector_of_a_checkpoint_means_the_one_before(
+    arrays: Callable[..., Any], tmp_path: Path, damage: Callable[[Path], Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    X, labels = arrays("one-flip", 8, 500)
+    whole = dfeas.solve(X, labels, method="ispvn", max_passes=30)
+    run = tmp_path / "run"
+    dfeas.solve(X, labels, method="ispvn", max_passes=30, out=run, checkpoint_every=0, stop=after(20))
+    *older, newest = sorted((run / "checkpoint").glob("*.vectors"))
+    shared = {path.name for folder in older for path in folder.iterdir()}
+    damage(next(path for path in newest.iterdir() if path.name not in shared))
+    found = dfeas.resume(run, X, labels)
+    assert isinstance(found, Result)
+    assert "going on from the one before" in caplog.text
+    assert (found.passes, found.margin_upper) == (whole.passes, whole.margin_upper)
+
+
+@contextmanager
+def files_up_to(size: int) -> Iterator[None]:
+    """No file can grow beyond so many bytes, as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_costs_a_part_of_the_trace_and_it_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    trace = TraceFile(tmp_path / "trace.jsonl")
+    trace.note("start", "it begins")
+    with files_up_to(trace.size + 10):
+        for number in range(3):
+            trace.note("lost", f"event {number}")
+    trace.note("end", "it ends")
+    events = [json.loads(line) for line in (tmp_path / "trace.jsonl").read_text().splitlines()]
+    assert [event["event"] for event in events] == ["start", "gap", "end"]
+    assert events[1]["events"] == 3
+    assert caplog.text.count("its trace has a gap") == 1
+
+
+def test_a_result_that_cannot_be_written_says_how_to_go_on(arrays: Callable[..., Any], tmp_path: Path) -> None:
+    X, labels = arrays("halfspace", 8, 500)
+    run = tmp_path / "run"
+    words = {"method": "mirror-prox-fixed", "max_passes": 9}
+    whole = dfeas.solve(X, labels, **words)
+    with ExitStack() as stack:
+        full = [files_up_to(0)]
+        with pytest.raises(CorruptDataError, match=rf"run/certificate.npz: File too large; .* dfeas resume {run}"):
+            dfeas.solve(X, labels, **words, out=run, callback=lambda record: full and stack.enter_context(full.pop()) and None)
+    found = dfeas.resume(run, X, labels)
+    assert isinstance(found, Result)
+    assert (found.passes, found.margin_lower) == (whole.passes, whole.margin_lower)
+
+
+@pytest.mark.parametrize("question", [dfeas.hard_margin, dfeas.separation])
+@pytest.mark.parametrize("cut", ["while it solves", "before its answer"])
+def test_what_a_solve_was_for_is_written_when_it_goes_on(
+    arrays: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, question: Any, cut: str
+) -> None:
+    X, labels = arrays("planted", 6, 800, margin=0.05)
+    whole = question(X, labels, method="working-set", out=tmp_path / "whole")
+    run, name = tmp_path / "run", "margin.json" if question is dfeas.hard_margin else "separation.json"
+    if cut == "while it solves":
+        question(X, labels, method="working-set", out=run, stop=after(1))
+    else:
+        monkeypatch.setattr(sys.modules[question.__module__], "placed", _cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            question(X, labels, method="working-set", out=run)
+        monkeypatch.undo()
+    assert not (run / name).exists()
+    found = dfeas.resume(run, X, labels)
+    assert type(found) is type(whole)
+    assert (run / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert not (run / "checkpoint").exists()
+
+
+def _cut_off(path: Path) -> Any:
+    raise KeyboardInterrupt
 
 
 def test_checkpoints_are_seldom_when_they_are_slow(

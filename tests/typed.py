@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 from dfeas.cli import main
 
-DFEAS = [sys.executable, "-c", "from dfeas.cli import main; main()"]
+DFEAS = [sys.executable, "-m", "dfeas"]
 
 
 def dfeas(*words: Any, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

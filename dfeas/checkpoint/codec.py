@@ -18,9 +18,10 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.checkpoint.annotation import require_annotated
 from dfeas.csr import checked, csr, is_csr
 from dfeas.errors import CorruptDataError
-from dfeas.store.sources import DAMAGE
+from dfeas.store.damage import DAMAGE
 from dfeas.version import __version__
 
 TREE, ARRAYS = "tree.json", "arrays"
@@ -50,8 +51,10 @@ def load(file: BinaryIO, where: str) -> Any:
     version = __version__
     try:
         with zipfile.ZipFile(file) as archive:
+            if any(archive.getinfo(name).compress_type != zipfile.ZIP_STORED for name in (TREE, ARRAYS)):
+                raise ValueError("compressed, and its size in memory is not that of the file")
             tree = json.loads(archive.read(TREE))
-            version = tree["version"]
+            version = str(tree["version"])
             arrays = _read(archive, tree["arrays"])
         return _decoded(tree["value"], arrays)
     except (*DAMAGE, AttributeError, ImportError) as error:
@@ -166,4 +169,6 @@ def _decoded(tree: Any, arrays: list[NDArray[Any]]) -> Any:
     cls = getattr(importlib.import_module(module), name)
     if not (isinstance(cls, type) and is_dataclass(cls) and cls.__module__ == module):
         raise ValueError(f"{module}.{name} is no dataclass")
-    return cls(**{key: _decoded(entry, arrays) for key, entry in values.items()})
+    found = {key: _decoded(entry, arrays) for key, entry in values.items()}
+    require_annotated(cls, found)
+    return cls(**found)

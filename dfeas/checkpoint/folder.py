@@ -1,6 +1,6 @@
 """The folder of a run's checkpoints: the last two, each with the n-vectors that it needs.
 
-RUN/checkpoint/00000012.zip       a value, see codec; put in its place whole
+RUN/checkpoint/00000012.zip       a value, see codec, and checksums of the vectors; put in its place whole
 RUN/checkpoint/00000012.vectors/  the scratch vectors of that moment, as further names of the same files
 
 A vector is written once, so a second name keeps what a checkpoint needs while the run goes on and forgets the first.
@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import logging
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dfeas.checkpoint.codec import dump, load
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.store.placing import placed, sync
-from dfeas.store.scratch import Scratch
+from dfeas.store.scratch import Scratch, Seal
 
 KEPT = 2
 
@@ -25,10 +25,19 @@ logger = logging.getLogger("dfeas")
 
 
 @dataclass(frozen=True)
+class Sealed:
+    """What a file holds."""
+
+    value: Any
+    vectors: dict[str, Seal]  # those that it needs
+
+
+@dataclass
 class Checkpoints:
     """Saves and loads; one writer at a time."""
 
     folder: Path
+    _seals: dict[str, Seal] = field(default_factory=dict)  # of the last checkpoint that was saved
 
     @property
     def numbers(self) -> list[int]:
@@ -59,8 +68,10 @@ class Checkpoints:
         vectors = self._vectors(number)
         vectors.remove()
         vectors.take(scratch)
+        known = {name: seal for name, seal in self._seals.items() if name in vectors.names and vectors.same(name, seal)}
+        self._seals = {name: known.get(name) or vectors.seal(name) for name in vectors.names}
         with placed(self._file(number)) as file:
-            dump(value, file)
+            dump(Sealed(value, self._seals), file)
         for old in numbers[: 1 - KEPT]:
             self._file(old).unlink(missing_ok=True)
             self._vectors(old).remove()
@@ -77,7 +88,10 @@ class Checkpoints:
         for number in reversed(numbers):
             try:
                 with self._file(number).open("rb") as file:
-                    value = load(file, str(self._file(number)))
+                    found = load(file, str(self._file(number)))
+                if not isinstance(found, Sealed):
+                    raise CorruptDataError(f"{self._file(number)}: not a checkpoint of a run")
+                self._require_whole(number, found.vectors)
             except CorruptDataError as error:
                 wrong.append(str(error))
                 continue
@@ -88,8 +102,16 @@ class Checkpoints:
                 logger.warning("%s; going on from the one before", text)
             scratch.remove()
             scratch.take(self._vectors(number))
-            return value
+            return found.value
         raise CorruptDataError("; ".join(wrong))
+
+    def _require_whole(self, number: int, seals: dict[str, Seal]) -> None:
+        """Raise CorruptDataError when a vector of a checkpoint is missing or damaged."""
+        vectors = self._vectors(number)
+        for name, seal in seals.items():
+            found = vectors.seal(name)
+            if (found.size, found.crc) != (seal.size, seal.crc):
+                raise CorruptDataError(f"{vectors.folder}: the vector {name} is damaged, its checksum is another")
 
     def remove(self) -> None:
         """All of them: the run is finished."""

@@ -11,8 +11,16 @@ from typing import Any
 import click
 
 from dfeas.errors import CorruptDataError, DfeasError
+from dfeas.printing.lines import say
+from dfeas.signals import INTERRUPTED, interruptible
 
-LIMIT_REACHED, INTERRUPTED = 3, 75
+LIMIT_REACHED = 3
+
+TRACEBACK = "DFEAS_TRACEBACK"
+"""A variable of the environment: where it is set, an error that nobody foresaw shows where it came from."""
+
+MOST_SHOWN = 300
+"""Characters of such an error."""
 
 
 @contextmanager
@@ -21,14 +29,14 @@ def one_line_errors() -> Iterator[None]:
     try:
         yield
     except DfeasError as error:
-        click.echo(f"dfeas: error: {' '.join(str(error).split())}", err=True)
+        say(f"dfeas: error: {error}", err=True)
         sys.exit(error.exit_code)
     except click.UsageError as error:
         help_of = error.ctx.command_path if error.ctx is not None else "dfeas"
-        click.echo(f"dfeas: error: {' '.join(error.format_message().split())} (see {help_of} --help)", err=True)
+        say(f"dfeas: error: {' '.join(error.format_message().split())} (see {help_of} --help)", err=True)
         sys.exit(2)
     except (KeyboardInterrupt, click.Abort):
-        click.echo("dfeas: interrupted", err=True)
+        say("dfeas: interrupted", err=True)
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # whoever read our output has gone: nothing more can be said
@@ -36,7 +44,19 @@ def one_line_errors() -> Iterator[None]:
         sys.exit(0)
     except OSError as error:
         where = f"{error.filename}: " if error.filename is not None else ""
-        click.echo(f"dfeas: error: {where}{error.strerror or error}", err=True)
+        say(f"dfeas: error: {where}{error.strerror or error}", err=True)
+        sys.exit(CorruptDataError.exit_code)
+    except MemoryError as error:
+        if TRACEBACK in os.environ:
+            raise
+        what = "; lower --memory, or close other programs, and check how large the data says that it is"
+        say(f"dfeas: error: no memory left: {error}{what}", err=True)
+        sys.exit(CorruptDataError.exit_code)
+    except Exception as error:
+        if TRACEBACK in os.environ:
+            raise
+        what = f"{type(error).__name__}: {' '.join(str(error).split())}"[:MOST_SHOWN]
+        say(f"dfeas: error: not foreseen, {what}; is a file damaged? if not please report it, with {TRACEBACK}=1 set", err=True)
         sys.exit(CorruptDataError.exit_code)
 
 
@@ -45,5 +65,5 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run it."""
-        with one_line_errors():
+        with interruptible(), one_line_errors():
             return super().invoke(ctx)

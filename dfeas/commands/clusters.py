@@ -21,7 +21,9 @@ from dfeas.commands.options import (
     run_options,
     scratch_option,
 )
+from dfeas.errors import UsageError
 from dfeas.looking import look
+from dfeas.printing.lines import say
 from dfeas.printing.looks import show_looks, show_submitted
 from dfeas.submitting import fetch as run_fetch
 from dfeas.submitting import status as run_status
@@ -59,8 +61,8 @@ def submit(context: click.Context, /, data: str, out: Path, cluster: Cluster, as
     options = _asked(context, options)
     with cluster.joined() as client:
         run = run_submit(client, data, out=out, **options)
-    click.echo(json.dumps({"run": run, "out": str(out.absolute())}) if as_json else run)
-    click.echo(f"the cluster works on it; ask with dfeas status {run}, get the result with dfeas fetch {run}", err=True)
+    say(json.dumps({"run": run, "out": str(out.absolute())}) if as_json else run)
+    say(f"the cluster works on it; ask with dfeas status {run}, get the result with dfeas fetch {run}", err=True)
 
 
 def _asked(context: click.Context, options: dict[str, Any]) -> dict[str, Any]:
@@ -83,6 +85,8 @@ def status(run: str | None, cluster: Cluster, as_json: bool) -> None:
     if run is not None and Path(run).is_dir():
         show_looks([look(run)], as_json)
         return
+    if run is not None and cluster == Cluster(None, None, None):
+        raise UsageError(f"{run}: no such run here; for the id of a submitted one say --scheduler or --scheduler-file")
     with cluster.joined() as client:
         show_submitted(run_status(client, run), as_json)
 
@@ -95,4 +99,4 @@ def fetch(run: str, out: Path | None, cluster: Cluster, as_json: bool) -> None:
     """Copy result, certificate and trace of the submitted run with the id RUN into a new folder here."""
     with cluster.joined() as client:
         folder = run_fetch(client, run, Path(run) if out is None else out)
-    click.echo(json.dumps({"run": run, "out": str(folder)}) if as_json else folder)
+    say(json.dumps({"run": run, "out": str(folder)}) if as_json else folder)

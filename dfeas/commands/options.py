@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import wraps
+from multiprocessing import active_children
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,8 @@ from dfeas.kernelled import KERNEL_METHODS
 from dfeas.kernels import NAMES
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.methods import METHODS, SUMMARY
+from dfeas.printing.lines import say
+from dfeas.signals import at_once, not_interrupted
 from dfeas.store import SCALES
 from dfeas.store.places import is_url, local
 
@@ -148,13 +151,20 @@ class Cluster:
         from dfeas.engine.watching import dashboard, performance_report
 
         started = local_cluster(self.local) if self.local is not None else connect(self.scheduler, self.scheduler_file)
-        with _quiet_dask(), started as client, ExitStack() as stack:
+        with ExitStack() as stack:
+            stack.enter_context(_quiet_dask())
+            with at_once(_kill_workers):
+                client = stack.enter_context(started)
             if self.performance_report is not None:
                 stack.enter_context(performance_report(self.performance_report))
             link = dashboard(client) if watched else None
             if link is not None:
-                click.echo(f"dashboard: {link}", err=True)
-            yield client
+                say(f"dashboard: {link}", err=True)
+            try:
+                yield client
+            finally:
+                with not_interrupted():
+                    stack.close()
 
     @contextmanager
     def joined(self) -> Iterator[Client]:
@@ -164,6 +174,12 @@ class Cluster:
         with self.client(watched=False) as client:
             assert client is not None
             yield client
+
+
+def _kill_workers() -> None:
+    """Those of a local cluster that starts."""
+    for process in active_children():
+        process.kill()
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from dfeas.commands.options import (
     LOCAL,
 )
 from dfeas.memory import DEFAULT_MEMORY
+from dfeas.printing.lines import say
 from dfeas.report import compare as compare_runs
 from dfeas.report import report as write_report
 from dfeas.report.compare import table, warning
@@ -27,7 +28,7 @@ def report(runs: tuple[Path, ...], out: Path | None, memory: str, no_data: bool)
 
     A folder that holds runs in its direct subfolders stands for all of them. Needs matplotlib: pip install 'dfeas[report]'.
     """
-    click.echo(write_report(runs, out, memory=memory, data=not no_data))
+    say(write_report(runs, out, memory=memory, data=not no_data))
 
 
 @click.command(cls=Command)
@@ -37,5 +38,5 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
     """Print a table of finished runs; a folder that holds runs in its direct subfolders stands for all of them."""
     rows = compare_runs(runs)
     if warning(rows):
-        click.echo(f"dfeas: warning: {warning(rows)}", err=True)
-    click.echo(json.dumps(rows) if as_json else "\n".join(table(rows)))
+        say(f"dfeas: warning: {warning(rows)}", err=True)
+    say(*([json.dumps(rows)] if as_json else table(rows)))

@@ -24,16 +24,19 @@ from dfeas.commands.options import (
     run_options,
     scratch_option,
 )
-from dfeas.hard_margin import TOLERANCE
+from dfeas.hard_margin import TOLERANCE, HardMargin
 from dfeas.hard_margin import hard_margin as find_hard_margin
 from dfeas.hull import EPS
 from dfeas.hull import in_hull as find_in_hull
 from dfeas.methods import METHODS
-from dfeas.printing.results import show_hard_margin, show_hull, show_separation
+from dfeas.one_vs_rest import OneVsRest
+from dfeas.printing.lines import say
+from dfeas.printing.results import show_hull
 from dfeas.racing import race as run_race
-from dfeas.result import RACE, RESULT
+from dfeas.result import RACE, RESULT, Result
 from dfeas.resuming import finished
 from dfeas.resuming import resume as run_resume
+from dfeas.separation import Separation
 from dfeas.separation import separation as find_separation
 from dfeas.signals import asked_to_stop
 from dfeas.soft_margin import soft_margin as run_soft_margin
@@ -74,21 +77,17 @@ def solve(
     plain = not (options["kernel"] is not None or options["one_vs_rest"] or options["also"] or options["mask"])
     if hard_margin and (separation or not plain):
         raise click.UsageError("--hard-margin asks about DATA as it is: leave out --separation, --kernel and the like")
-    with asked_to_stop() as stop, cluster.client() as client:
+    with cluster.client() as client, asked_to_stop() as stop:
         more = {"out": out, "client": client, "progress": True, "stop": stop, **options}
+        found: Result | OneVsRest | HardMargin | Separation
         if hard_margin:
             tolerance = more.pop("margin_tolerance") or TOLERANCE
-            widest = find_hard_margin(data, tolerance=tolerance, **more)
-            show_hard_margin(widest, out, as_json)
-            leave(widest.result, out)
-            return
-        if separation:
+            found = find_hard_margin(data, tolerance=tolerance, **more)
+        elif separation:
             found = find_separation(data, **more)
-            show_separation(found, out, as_json)
-            leave(found.result, out, found.kind is not None)
-            return
-        result = run_solve(data, scratch=scratch, **more)
-    end(result, out, as_json)
+        else:
+            found = run_solve(data, scratch=scratch, **more)
+    end(found, out, as_json)
 
 
 @click.command(cls=Command)
@@ -100,7 +99,7 @@ def svm(data: str, out: Path, cluster: Cluster, as_json: bool, C: str, class_wei
     |w| (as LIBLINEAR), until objective and lower bound are as near as --gap. dfeas predict OUT applies it.
     """
     values = margin_values(C, class_weight)
-    with asked_to_stop() as stop, cluster.client() as client:
+    with cluster.client() as client, asked_to_stop() as stop:
         more = {"out": out, "client": client, "progress": True, "stop": stop, **options}
         found = run_soft_margin(data, **values, **more)
     end(found, out, as_json)
@@ -120,7 +119,7 @@ def in_hull(point: str, data: str, out: Path, cluster: Cluster, as_json: bool, *
         where: Any = point if point.endswith(".npy") else [float(v) for v in point.split(",")]
     except ValueError:
         raise click.UsageError(f"POINT {point}: expected a .npy file, or numbers with commas between them") from None
-    with asked_to_stop() as stop, cluster.client() as client:
+    with cluster.client() as client, asked_to_stop() as stop:
         found = find_in_hull(where, data, out=out, client=client, progress=True, stop=stop, **options)
     show_hull(found, out, as_json)
     leave(found.result, out, found.inside is not None)
@@ -139,7 +138,7 @@ def race(data: str, out: Path, cluster: Cluster, as_json: bool, methods: str, **
     Limits of passes hold for each method; reads are counted once. dfeas compare OUT and dfeas report OUT show them again.
     """
     names = [name.strip() for name in methods.split(",") if name.strip()]
-    with asked_to_stop() as stop, cluster.client() as client:
+    with cluster.client() as client, asked_to_stop() as stop:
         found = run_race(data, methods=names, out=out, client=client, progress=True, stop=stop, **options)
     end(found, out, as_json)
 
@@ -158,10 +157,9 @@ def resume(run: Path, data: str | None, labels: str | None, cluster: Cluster, as
     The cluster may be another one, or none. The answer has the same bits as that of a run that was never interrupted.
     """
     if finished(run):
-        click.echo(
-            (run / (RESULT if (run / RESULT).is_file() else RACE)).read_text().strip() if as_json else f"{run} is finished"
-        )
+        text = (run / (RESULT if (run / RESULT).is_file() else RACE)).read_text().strip()
+        say(*text.splitlines() if as_json else [f"{run} is finished"])
         return
-    with asked_to_stop() as stop, cluster.client() as client:
+    with cluster.client() as client, asked_to_stop() as stop:
         found = run_resume(run, data, labels, client=client, progress=True, stop=stop, **options)
     end(found, run, as_json)

@@ -12,10 +12,11 @@ from dfeas.cones.product import Product
 from dfeas.cones.sdpa import read_sdpa
 from dfeas.cones.writing import ingest_product
 from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.store.damage import DAMAGE
 from dfeas.store.filling import Progress
 from dfeas.store.layout import Header
-from dfeas.store.places import local
-from dfeas.store.sources import DAMAGE
+from dfeas.store.npy import read_header
+from dfeas.store.places import local, require_apart
 
 SDPA = (".dat-s", ".dat-s.gz")
 """How names of SDPA's files end."""
@@ -28,6 +29,7 @@ def ingest_cones(
 
     ``name`` is that of the array in ``.npz``; a ``.npz`` of SciPy holds a sparse matrix. Raises BadInputError for other files.
     """
+    require_apart(out, src)
     return ingest_product(*product_of(src, cones, name), out, progress)
 
 
@@ -51,12 +53,16 @@ def _array(path: Path, name: str) -> Any:
         raise BadInputError(f"{path}: cones are read from .npy, .npz and SDPA sparse files (.dat-s)")
     try:
         if path.suffix == ".npy":
+            with path.open("rb") as file:
+                read_header(file, path.stat().st_size, str(path))
             return np.load(path, mmap_mode="r", allow_pickle=False)
         with np.load(path, allow_pickle=False) as held:
-            if "indptr" in held:
-                return scipy.sparse.load_npz(path)
-            if name not in held:
+            sparse = "indptr" in held
+            if not sparse and name not in held:
                 raise BadInputError(f"{path}: no array {name!r}; it has {', '.join(held)}; name one with --points")
-            return held[name]
+            for member in held.zip.namelist() if sparse else [f"{name}.npy"]:
+                with held.zip.open(member) as stream:
+                    read_header(stream, held.zip.getinfo(member).file_size, f"{path}:{member}")
+            return scipy.sparse.load_npz(path) if sparse else held[name]
     except DAMAGE as error:
         raise CorruptDataError(f"{path}: not readable: {error}") from None

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import resources
+from multiprocessing import resource_tracker
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import dask.config
 import yaml
 from distributed import Client, LocalCluster, worker_client
 from distributed.client import FutureCancelledError
+from distributed.comm import connect as handshake
 from distributed.core import Status
 from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
+from distributed.security import Security
 
 from dfeas.errors import ClusterLostError, UsageError
+from dfeas.signals import SIGNALS
 
-CONNECT_SECONDS = 10
+CONNECT_SECONDS = 8
+
+LOOK_SECONDS = 0.1
+"""Between two looks whether a cluster has started; signals are handled between them."""
 
 # CommClosedError, ConnectionError and TimeoutError are OSErrors
 LOST = (OSError, FutureCancelledError, KilledWorker, NoValidWorkerError, NoWorkerError)
@@ -49,20 +60,56 @@ def local_cluster(workers: int) -> Iterator[Client]:
         "distributed.worker.preload": ["dfeas.engine.uninterrupted"],
         "distributed.deploy.lost-worker-timeout": "10 minutes",  # a busy machine takes its time to start a worker again
     }
-    with dask.config.set({**configuration(), **here}):
+    with dask.config.set({**configuration(), **here}), _started(workers) as cluster, Client(cluster) as client:
+        yield client
+
+
+def _started(workers: int) -> LocalCluster:
+    """It starts in a thread that has signals blocked, and so have its processes: Ctrl-C of a terminal reaches them, too."""
+    made: list[LocalCluster] = []
+    failed: list[Exception] = []
+
+    def start() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         try:
-            started = LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                processes=True,
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",
-                memory_limit=0,
+            made.append(
+                LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    processes=True,
+                    host="127.0.0.1",
+                    dashboard_address="127.0.0.1:0",
+                    memory_limit=0,
+                )
             )
         except (RuntimeError, OSError) as error:
-            raise ClusterLostError(f"a cluster of {workers} worker processes did not start here: {line(error)}") from None
-        with started as cluster, Client(cluster) as client:
-            yield client
+            failed.append(error)
+
+    _track_quietly()
+    thread = Thread(target=start, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(LOOK_SECONDS)
+    if not made:
+        reason = line(failed[0]) if failed else "its thread died"
+        raise ClusterLostError(f"a cluster of {workers} worker processes did not start here: {reason}")
+    return made[0]
+
+
+def _track_quietly() -> None:
+    """Start what removes the semaphores of a process that was ended: nobody needs to hear that it had some.
+
+    It must not start with the first worker: it unblocks signals.
+    """
+    errors = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        resource_tracker.ensure_running()
+    finally:
+        os.dup2(errors, 2)
+        os.close(errors)
+        os.close(nowhere)
 
 
 def mend(client: Client, workers: int) -> None:
@@ -93,16 +140,34 @@ def connect(address: str | None = None, scheduler_file: str | None = None) -> It
             raise UsageError(f"no Dask scheduler answers at {where}: not a scheduler file: {line(error)}") from None
     if not isinstance(address, str) or not address:
         raise UsageError(f"no Dask scheduler answers at {where!r}: expected an address such as tcp://host:8786")
-    try:
-        client = Client(address, timeout=CONNECT_SECONDS)
-    except (TimeoutError, OSError, ValueError, TypeError, RuntimeError) as error:
-        raise UsageError(f"no Dask scheduler answers at {where}: {line(error)}; is it running and reachable?") from None
-    with client:
+    with _joined(address, str(where)) as client:
         try:
             client.get_versions(check=True)
         except ValueError as error:
             raise UsageError(f"Dask versions differ between here and {where}: {line(error)}") from None
         yield client
+
+
+def _joined(address: str, where: str) -> Client:
+    """A client of a scheduler. Raises UsageError where none answers."""
+    try:
+        if not dask.config.get("distributed.client.security-loader", None):  # that is Dask's own affair
+            asyncio.run(_spoken_to(address))
+        return Client(address, timeout=CONNECT_SECONDS)
+    except TimeoutError:
+        raise UsageError(
+            f"no Dask scheduler answers at {where}: what accepts connections there did not speak Dask within "
+            f"{CONNECT_SECONDS} s; check the port, and where it is forwarded to"
+        ) from None
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
+        raise UsageError(f"no Dask scheduler answers at {where}: {line(error)}; is it running and reachable?") from None
+
+
+async def _spoken_to(address: str) -> None:
+    """Raises TimeoutError where somebody accepts connections and says nothing: a client would wait for ever."""
+    reached = handshake(address, timeout=CONNECT_SECONDS, **Security().get_connection_args("client"))
+    comm = await asyncio.wait_for(reached, CONNECT_SECONDS + 1)
+    await comm.close()
 
 
 @contextmanager

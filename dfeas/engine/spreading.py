@@ -14,6 +14,7 @@ from dfeas.engine.clusters import line
 from dfeas.engine.persistence import Persistence
 from dfeas.engine.watch import Watch
 from dfeas.errors import CorruptDataError, DfeasError
+from dfeas.store.placing import FULL
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -101,6 +102,8 @@ def _on_worker(work: Callable[[T], R], item: T) -> R | DfeasError:
     try:
         return work(item)
     except OSError as error:
+        if error.errno in FULL:
+            return CorruptDataError(f"on a worker: {error.filename or 'storage'}: {error.strerror}; free space and run again")
         return CorruptDataError(f"on a worker: {line(error)}; let all workers see source and output under their paths")
     except DfeasError as error:
         return error

@@ -2,6 +2,6 @@
 
 import signal
 
-for name in ("SIGINT", "SIGTERM", "SIGUSR1"):
+for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1"):
     if hasattr(signal, name):
         signal.signal(getattr(signal, name), signal.SIG_IGN)

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from dfeas.kernels.kernel import Array, Floats, Kernel
+from dfeas.kernels.distances import Array, Floats
+from dfeas.kernels.kernel import Kernel
 from dfeas.kernels.tiles import Run, Tiles, cuts
 from dfeas.passes import Keeps, OnPairs
 from dfeas.passes.block import Block, Indices, against
@@ -90,6 +91,8 @@ class GramProduct(OnPairs):
         """Tiles of both, or those of the columns that count where they are fewer."""
         kept = None if shelf is None else shelf.get((self.kernel, left.start, right.start))
         single = left.safe and right.safe if kept is None else kept.single
+        if not single and right.middle is not left.middle:
+            right = right.beside(left)
         ours, theirs = self._coefficients(left, single), self._coefficients(right, single)
         rows, others = left.points.shape[0], right.points.shape[0]
         few = rows * len(theirs.support) + others * len(ours.support) < rows * others
@@ -140,7 +143,7 @@ class GramProduct(OnPairs):
         answer = np.zeros((run.points.shape[0], self.V.shape[1]))
         for some in cuts(len(theirs.support)):
             chosen = theirs.support[some]
-            _, columns = self.kernel.prepared(other.points[chosen], single)
+            _, columns = self.kernel.prepared(other.points[chosen], single, run.middle)
             values = theirs.values[chosen]
             for here, (one, _) in zip(run.cuts, run.tiles(single), strict=True):
                 answer[here] += self.kernel.tile(one, columns) @ values

@@ -1,7 +1,8 @@
 """Kernels, normalised: K(x, z) / sqrt(K(x, x) K(z, z)) is the inner product of two unit vectors of the feature space.
 
 A tile of it, all x of one block against all z of another one, is one matrix product of prepared points and one function of the
-result in place. What the function needs of |x|^2 and |z|^2 are features of the prepared points.
+result in place (for exponents see ``dfeas.kernels.distances``). A polynomial is a power of the cosine of x and z with one more
+feature: gamma and coef0 count beside each other only, and no power of a length is taken, which float64 might not hold.
 
 Reference: Schoelkopf and Smola 2002; Ramdas and Pena 2014, section 3.
 """
@@ -9,6 +10,7 @@ Reference: Schoelkopf and Smola 2002; Ramdas and Pena 2014, section 3.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,10 +22,9 @@ from numpy.typing import NDArray
 
 from dfeas import csr
 from dfeas.errors import BadInputError, UsageError
-from dfeas.passes.points import Points, in_type, is_dense, row_slice, working
+from dfeas.kernels.distances import Array, Distance, Floats, Prepared, inner, squares
+from dfeas.passes.points import Points, any_entry, in_type, is_dense, largest, picked, row_slice, working
 
-Floats = NDArray[np.float64]
-Array = NDArray[np.float32] | NDArray[np.float64]
 Function = Callable[[Any, Any], Any]
 """Two blocks of points (b, m) and (c, m) to their kernel (b, c), symmetric and positive definite. Blocks are arrays, or
 ``scipy.sparse.csr_array`` where points are sparse; so may the answer be.
@@ -36,6 +37,10 @@ PRODUCTS = ("polynomial", "linear", "cosine")
 NAMES = (*DISTANCES, *PRODUCTS)
 CANCELLED = 1e-12
 """A difference of numbers that is smaller than they are by so much is rounding."""
+SQUARED = (1e-140, 1e140)
+"""Lengths whose squares float64 holds with all digits."""
+MOST_DEGREE = 1_000_000
+"""Of a polynomial: powers of numbers up to 1 lose as many units in the last place."""
 DIAGONAL_ROWS = 64
 """Points at a time whose K(x, x) is asked of a function."""
 
@@ -65,80 +70,70 @@ class Kernel:
         """Whether the point 0 is the origin of the kernel's space, too."""
         return self.name in ("linear", "cosine") or (self.name == "polynomial" and self.coef0 == 0)
 
-    def prepared(self, points: Points, single: bool) -> tuple[Points, Points]:
-        """Points (b, m) for the left and for the right of ``tile``, in float32 or float64."""
-        dtype: Any = np.float32 if single else np.float64
-        if self.name in ("rbf", "exponential"):
-            scale, m = self.gamma if self.name == "rbf" else self.gamma**2, points.shape[1]
-            square = scale * squares(points)
-            if not is_dense(points):
-                one = np.ones(len(square))
-                wide = csr.astype(points, np.float64)
-                left = csr.with_columns(csr.with_data(wide, 2 * scale * wide.data), np.column_stack([-square, one]))
-                right = csr.with_columns(wide, np.column_stack([one, -square]))
-                return csr.astype(left, dtype), csr.astype(right, dtype)
-            ours, theirs = np.empty((2, len(points), m + 2), dtype)  # filled in place: copies take longer than the sums
-            np.multiply(points, 2 * scale, out=ours[:, :m], dtype=np.float64, casting="same_kind")
-            ours[:, m], ours[:, m + 1] = -square, 1
-            theirs[:, :m], theirs[:, m], theirs[:, m + 1] = points, 1, -square
-            return ours, theirs
+    @property
+    def plain(self) -> bool:
+        """Whether its unit vectors are those of the points themselves."""
+        return self.name in ("linear", "cosine") or (self.name == "polynomial" and (self.degree, self.coef0) == (1, 0))
+
+    def nonzero(self, points: Points) -> NDArray[np.bool_]:
+        """Whether K(x, x) > 0 (b,), of a kernel that is no function of Python; it is 1 then."""
+        return any_entry(points) if self.zero_at_zero else np.ones(points.shape[0], bool)
+
+    def middle(self, points: Points) -> Floats | None:
+        """Where points on either side of tiles in float64 are best seen from; None where it makes no difference."""
+        return self._distance.middle(points) if self.of_distance else None
+
+    def prepared(self, points: Points, single: bool, middle: Floats | None = None) -> tuple[Prepared, Prepared]:
+        """Points (b, m) for the left and for the right of ``tile``, in float32 or float64; both sides have one middle."""
+        if self.of_distance:
+            return self._distance.prepared(points, single, None if single else middle)
+        features = points
         if self.name in PRODUCTS:
-            unit = in_type(self._unit(in_type(points, np.float64)), dtype)
-            return unit, unit
-        return points, points
+            dtype: Any = np.float32 if single else np.float64
+            features = in_type(self._unit(in_type(points, np.float64)), dtype)
+        return (Prepared(points, features),) * 2
+
+    @property
+    def _distance(self) -> Distance:
+        return Distance(self.name, self.gamma)
 
     def _unit(self, wide: Points) -> Points:
-        """Vectors whose inner products are the kernel, but for its power; zero where K(x, x) is."""
-        if self.name == "polynomial":
+        """Vectors whose inner products are the kernel, but for its power; zero where K(x, x) is, which no power decides."""
+        if self.name == "polynomial" and not self.zero_at_zero:
             root, more = np.sqrt(self.gamma), np.full((wide.shape[0], 1), np.sqrt(self.coef0))
             if is_dense(wide):
                 wide = np.hstack([root * wide, more])
             else:
                 wide = csr.with_columns(csr.with_data(wide, root * wide.data), more)
-        norm = np.sqrt(squares(wide))
-        factor = np.divide(1.0, norm, out=np.zeros_like(norm), where=norm > 0)
-        if not is_dense(wide):
-            return csr.scaled_rows(wide, factor)
-        return np.asarray(np.divide(wide, norm[:, None], out=np.zeros_like(wide), where=norm[:, None] > 0))
+        with np.errstate(over="ignore"):
+            norm = np.sqrt(squares(wide))
+        lost = np.flatnonzero(~((norm > SQUARED[0]) & (norm < SQUARED[1])))
+        if len(lost):
+            size = np.ones(len(norm))
+            size[lost] = np.ldexp(1.0, np.frexp(largest(picked(wide, lost)))[1].clip(-1000, 1000))
+            wide = _over(wide, size)
+            norm[lost] = np.sqrt(squares(picked(wide, lost)))
+        return _over(wide, np.where(norm > 0, norm, 1.0))
 
-    def tile(self, left: Points, right: Points) -> Array:
+    def tile(self, left: Prepared, right: Prepared) -> Array:
         """The kernel (b, c) of prepared points. Raises BadInputError for what a function must not return."""
+        if self.of_distance:
+            exponents = self._distance.exponents(left, right)
+            return np.asarray(np.exp(exponents, out=exponents))
         if self.name == "callable":
-            return self._called(left, right)
-        if self.name == "laplacian":
-            return np.asarray(np.exp(-self.gamma * cityblock(left, right)))
-        if not is_dense(left) and not is_dense(right):
-            return self._of_products(csr.products(left, right))
-        return self._of_products(np.asarray(left @ right.T))
+            return self.called(left.points, right.points)
+        found = inner(left.features, right.features)
+        return _power(found, self.degree) if self.name == "polynomial" else found
 
-    def _of_products(self, tile: Array) -> Array:
-        """The kernel from products of prepared points, in place."""
-        if self.name == "polynomial":
-            return _power(tile, self.degree)
-        if self.name in PRODUCTS:
-            return tile
-        np.minimum(tile, 0, out=tile)  # - gamma |x - z|^2, or its gamma^2
-        if self.name == "exponential":
-            np.sqrt(np.negative(tile, out=tile), out=tile)
-            np.negative(tile, out=tile)
-        return np.asarray(np.exp(tile, out=tile))
-
-    def diagonal(self, points: Points) -> Floats:
-        """K(x, x) (b,) before it is normalised. Raises BadInputError when a function gives anything but a number >= 0."""
-        if self.name in DISTANCES:
-            return np.ones(points.shape[0])
-        if self.name == "callable":
-            found = np.empty(points.shape[0])
-            for first in range(0, len(found), DIAGONAL_ROWS):
-                some = row_slice(points, slice(first, first + DIAGONAL_ROWS))
-                found[first : first + DIAGONAL_ROWS] = np.diagonal(self._values(some, some))
-            if not (found >= 0).all():
-                raise BadInputError(f"the kernel function is not positive: K(x, x) = {found.min():g} for some point x")
-            return found
-        square = squares(points)
-        if self.name == "cosine":
-            square = (square > 0).astype(np.float64)
-        return np.asarray(square if self.name != "polynomial" else (self.gamma * square + self.coef0) ** self.degree)
+    def _diagonal(self, points: Points) -> Floats:
+        """K(x, x) (b,) of a function. Raises BadInputError when that is anything but a number >= 0."""
+        found = np.empty(points.shape[0])
+        for first in range(0, len(found), DIAGONAL_ROWS):
+            some = row_slice(points, slice(first, first + DIAGONAL_ROWS))
+            found[first : first + DIAGONAL_ROWS] = np.diagonal(self._values(some, some))
+        if not (found >= 0).all():
+            raise BadInputError(f"the kernel function is not positive: K(x, x) = {found.min():g} for some point x")
+        return found
 
     def _values(self, left: Points, right: Points) -> Floats:
         assert self.function is not None, "a callable kernel has its function"
@@ -154,8 +149,9 @@ class Kernel:
             raise BadInputError("the kernel function returned numbers that are not finite")
         return found
 
-    def _called(self, left: Points, right: Points) -> Floats:
-        ends = np.sqrt(self.diagonal(left)), np.sqrt(self.diagonal(right))
+    def called(self, left: Points, right: Points) -> Floats:
+        """What a function says of points (b, m) and (c, m), normalised (b, c). Raises BadInputError for what it must not."""
+        ends = np.sqrt(self._diagonal(left)), np.sqrt(self._diagonal(right))
         scale = np.outer(*ends)
         return np.asarray(np.divide(self._values(left, right), scale, out=np.zeros_like(scale), where=scale > 0))
 
@@ -183,6 +179,11 @@ class Kernel:
         return f"{self.name}({', '.join(f'{name}={value:g}' for name, value in used.items())})"
 
 
+def _over(points: Points, sizes: Floats) -> Points:
+    """Each point (b, m) in float64 over a size (b,)."""
+    return np.asarray(points / sizes[:, None]) if is_dense(points) else csr.scaled_rows(points, 1 / sizes)
+
+
 def _power(tile: Array, degree: int) -> Array:
     """In place; powers by products, for ``**`` takes as long as an exponential."""
     if degree == 2:
@@ -198,10 +199,11 @@ def _check(kernel: Kernel) -> None:
         raise UsageError(f"unknown kernel {kernel.name}; expected {', '.join(NAMES)}, or a function of two blocks of points")
     if kernel.name in (*DISTANCES, "polynomial") and not 0 < kernel.gamma < np.inf:
         raise UsageError(f"gamma {kernel.gamma:g} of the {kernel.name} kernel: expected a number above 0")
-    if kernel.name == "polynomial" and (kernel.degree < 1 or not 0 <= kernel.coef0 < np.inf):
+    if kernel.name == "polynomial" and not 1 <= kernel.degree <= MOST_DEGREE:
+        raise UsageError(f"degree {kernel.degree} of the polynomial kernel: expected a whole number from 1 to {MOST_DEGREE}")
+    if kernel.name == "polynomial" and not 0 <= kernel.coef0 < np.inf:
         raise UsageError(
-            f"degree {kernel.degree} and coef0 {kernel.coef0:g} of the polynomial kernel: expected a degree of at least 1 and "
-            "a coef0 of at least 0, otherwise it is not positive definite"
+            f"coef0 {kernel.coef0:g} of the polynomial kernel: expected a number of at least 0, or it is no kernel"
         )
 
 
@@ -223,6 +225,10 @@ def kernel_of(
             raise UsageError(f"{option} {value!r}: expected a number")
         if value is not None and option not in takes and name in NAMES:
             raise UsageError(f"the {name} kernel has no {option}")
+        if value is not None and not abs(value) <= sys.float_info.max:
+            raise UsageError(f"{option} {value!r:.20}: expected a number of float64")
+    if degree is not None and degree != int(degree):
+        raise UsageError(f"degree {degree:g}: expected a whole number")
     polynomial = name == "polynomial"
     found = Kernel(
         name,
@@ -232,23 +238,6 @@ def kernel_of(
     )
     _check(found)
     return found, gamma is None and "gamma" in takes
-
-
-def cityblock(points: Points, others: Points) -> Floats:
-    """sum_k |x_k - z_k| (b, c) in float64."""
-    if is_dense(points) and is_dense(others):
-        return np.asarray(scipy.spatial.distance.cdist(points, others, "cityblock"))
-    assert not is_dense(points), "points are all dense or all sparse"
-    assert not is_dense(others), "points are all dense or all sparse"
-    return csr.cityblock(points, others)
-
-
-def squares(points: Points) -> Floats:
-    """|x|^2 (b,), summed in float64."""
-    if is_dense(points):
-        return np.asarray(np.einsum("ij,ij->i", points, points, dtype=np.float64))
-    wide = points.data.astype(np.float64, copy=False)
-    return csr.row_sums(points, wide * wide)
 
 
 def seen(points: Points) -> Points:
@@ -263,8 +252,9 @@ def usual_gamma(kernel: Kernel, sample: Points) -> float:
     wide = in_type(sample, np.float64)
     if kernel.name == "polynomial":
         entries, count = wide if is_dense(wide) else wide.data, wide.shape[0] * wide.shape[1]
-        spread = max(0.0, float((entries**2).sum() / count - (entries.sum() / count) ** 2)) * wide.shape[1]
-        return 1 / spread if spread > 0 else 1.0
+        mean = float(entries.sum() / count)
+        spread = float(((entries - mean) ** 2).sum() + (count - entries.size) * mean**2) / count * wide.shape[1]
+        return _inverse(spread)
     if is_dense(wide):
         metric: Any = {"rbf": "sqeuclidean", "exponential": "euclidean", "laplacian": "cityblock"}[kernel.name]
         distances = np.asarray(scipy.spatial.distance.pdist(wide, metric))
@@ -277,7 +267,12 @@ def usual_gamma(kernel: Kernel, sample: Points) -> float:
         distances = np.where(square > CANCELLED * both, square, 0)[np.triu_indices(len(size), 1)]
         distances = distances if kernel.name == "rbf" else np.sqrt(distances)
     distances = distances[distances > 0]
-    return 1 / float(np.median(distances)) if distances.size else 1.0
+    return _inverse(float(np.median(distances)) if distances.size else 0.0)
+
+
+def _inverse(size: float) -> float:
+    """One over it, a number of float64; 1 for nothing."""
+    return min(1 / size, sys.float_info.max) if 0 < size < np.inf else 1.0
 
 
 def opposite(points: Points, labels: NDArray[Any]) -> tuple[int, int] | None:

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError
-from dfeas.kernels.kernel import Floats, Kernel
+from dfeas.kernels.distances import Floats
+from dfeas.kernels.kernel import Kernel
 from dfeas.kernels.nearest import require_definite
 from dfeas.kernels.tiles import cuts
 from dfeas.passes.points import Points, is_dense, row_slice
@@ -51,17 +52,22 @@ def gram(kernel: Kernel, points: Points) -> Floats:
     count = points.shape[0]
     found = np.empty((count, count))
     parts = cuts(count)
-    prepared = [kernel.prepared(row_slice(points, part), False) for part in parts]
+    middle = kernel.middle(points)
+    prepared = [kernel.prepared(row_slice(points, part), False, middle) for part in parts]
     for i, here in enumerate(parts):
         for j, there in enumerate(parts[i:], i):
             tile = kernel.tile(prepared[i][0], prepared[j][1])
-            if i == j or kernel.name == "callable":
+            if kernel.name == "callable":
                 other = tile.T if i == j else kernel.tile(prepared[j][0], prepared[i][1]).T
                 _compare(tile, other)
                 tile = (tile + other) / 2
+            elif i == j:
+                tile = (tile + tile.T) / 2
             found[here, there], found[there, here] = tile, tile.T
     if kernel.name == "callable":
         require_definite(found)
+    else:
+        np.fill_diagonal(found, kernel.nonzero(points))
     return found
 
 

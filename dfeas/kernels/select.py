@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dfeas.kernels.kernel import Array, Floats, Kernel, seen, squares
+from dfeas.kernels.distances import Array, Floats, squares
+from dfeas.kernels.kernel import Kernel, seen
 from dfeas.passes import InCompany
 from dfeas.passes.block import Block, Indices, working
 from dfeas.passes.columns import Columns
@@ -93,8 +94,9 @@ class KernelSelect(InCompany):
         if self.kernel.name not in ("rbf", "exponential"):
             return float(unit * max(1, self.kernel.degree))
         reach = float(block.norm.max()) + float(np.sqrt(squares(self.points).max()))
-        exponent = (self.kernel.gamma * reach) ** 2 if self.kernel.name == "exponential" else self.kernel.gamma * reach**2
-        return float(np.sqrt(unit * exponent) if self.kernel.name == "exponential" else unit * (exponent + 1))
+        if self.kernel.name == "exponential":
+            return float(np.sqrt(unit) * self.kernel.gamma * reach)
+        return float(unit * (self.kernel.gamma * reach * reach + 1))
 
     def _exactly(self, block: Block, rows: Indices) -> Floats:
         """Scores (r,) a_j'y of some rows, in float64."""
@@ -143,11 +145,12 @@ def scores(kernel: Kernel, points: Points, amounts: Floats, others: Points, sing
     """Scores (r,) or (r, k) of other points (r, m) under the sums of the unit vectors of points (s, m) times amounts (s,) or
     (s, k).
     """
-    _, right = kernel.prepared(points, single)
+    middle = kernel.middle(points)
+    _, right = kernel.prepared(points, single, middle)
     weights: Array = amounts.astype(np.float32) if single else amounts
     found = np.empty((others.shape[0], *amounts.shape[1:]))
-    size = max(1, TILE_BYTES // (right.dtype.itemsize * max(1, len(amounts))))
+    size = max(1, TILE_BYTES // (weights.dtype.itemsize * max(1, len(amounts))))
     for first in range(0, len(found), size):
-        left, _ = kernel.prepared(row_slice(others, slice(first, first + size)), single)
+        left, _ = kernel.prepared(row_slice(others, slice(first, first + size)), single, middle)
         found[first : first + size] = kernel.tile(left, right) @ weights
     return found

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from dfeas.kernels.kernel import Array, Floats, Kernel, seen, squares
+from dfeas.kernels.distances import Array, Floats, Prepared, squares
+from dfeas.kernels.kernel import Kernel, seen
 from dfeas.passes import Keeps, Spills
 from dfeas.passes.block import Block
 from dfeas.passes.points import Points, row_slice, with_ones
@@ -31,6 +32,7 @@ class Run:
     start: int
     points: Points  # (b, m), or (b, m + 1) with the intercept
     label: Floats  # (b,) -1 or +1, or codes of classes
+    partner: Run | None = None  # the run on the left of tiles, if it is another one
 
     @classmethod
     def of(cls, kernel: Kernel, block: Block) -> Run:
@@ -39,6 +41,15 @@ class Run:
         if block.intercept:
             points = with_ones(points)
         return cls(kernel, block.start, points, block.label.astype(np.float64))
+
+    def beside(self, other: Run) -> Run:
+        """The same points, for the right of tiles with those of another run."""
+        return replace(self, partner=other)
+
+    @cached_property
+    def middle(self) -> Floats | None:
+        """Where tiles in float64 are seen from (m,), on both sides."""
+        return self.kernel.middle(self.points) if self.partner is None else self.partner.middle
 
     @property
     def rows(self) -> slice:
@@ -60,16 +71,16 @@ class Run:
         return bool(self.kernel.gamma * squares(self.points).max() <= SINGLE_SQUARE)
 
     @cached_property
-    def narrow(self) -> list[tuple[Points, Points]]:
+    def narrow(self) -> list[tuple[Prepared, Prepared]]:
         """Prepared tiles in float32."""
         return [self.kernel.prepared(row_slice(self.points, cut), True) for cut in self.cuts]
 
     @cached_property
-    def wide(self) -> list[tuple[Points, Points]]:
+    def wide(self) -> list[tuple[Prepared, Prepared]]:
         """Prepared tiles in float64."""
-        return [self.kernel.prepared(row_slice(self.points, cut), False) for cut in self.cuts]
+        return [self.kernel.prepared(row_slice(self.points, cut), False, self.middle) for cut in self.cuts]
 
-    def tiles(self, single: bool) -> list[tuple[Points, Points]]:
+    def tiles(self, single: bool) -> list[tuple[Prepared, Prepared]]:
         """For the left and for the right of ``Kernel.tile``, cut by cut."""
         return self.narrow if single else self.wide
 

@@ -25,7 +25,8 @@ from math import isqrt
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 
-from dfeas.kernels.kernel import Floats, Kernel, opposite, seen
+from dfeas.kernels.distances import Floats
+from dfeas.kernels.kernel import Kernel, opposite, seen
 from dfeas.kernels.matrix import Matrix
 from dfeas.kernels.nearest import Nearest, least_score, length_of, nearest
 from dfeas.kernels.select import KernelSelect
@@ -46,6 +47,8 @@ RESIDUAL = 1e-13
 """Cholesky stops where what is left of every K(x, x) = 1 is below this."""
 NEARLY = 1e-3
 """|Ax| above which points that are not separated are no conflict."""
+ROUNDING = 2.0**-50
+"""A sum of unit vectors, and a product with it, are off by this share of the amounts."""
 BLOCKS = 16
 """Blocks of the sample, at least, where there are many: neighbours are often alike."""
 
@@ -125,11 +128,11 @@ class KernelWorkingSet:
             return self._solved(replace(state, points=answer))
         points, known = state.points, state.bracket.lower > 0
         assert points is not None
-        bracket = state.bracket
-        if answer.low > bracket.lower:
+        bracket, low = state.bracket, _sure(answer.low, state.amount)
+        if low > bracket.lower:
             used = np.flatnonzero(state.amount)
             order = used[np.argsort(points.index[used])]
-            bracket = replace(bracket, lower=answer.low, y=Expansion(points.index[order], state.amount[order]))
+            bracket = replace(bracket, lower=low, y=Expansion(points.index[order], state.amount[order]))
         state = replace(state, full=state.full + 1, bracket=bracket, violated=answer.violated)
         if state.facts.tolerance is None and bracket.lower > 0 and not known:
             return state
@@ -182,6 +185,15 @@ class KernelWorkingSet:
             state.stalled,
             hopeful=state.margin > 0,
         )
+
+
+def _sure(low: float, amount: Floats) -> float:
+    """What rounding leaves of the least score of y, |y| = 1, both sums of unit vectors times large amounts where a margin is
+    thin.
+    """
+    size = float(np.abs(amount).sum())
+    left = low - ROUNDING * size
+    return left / float(np.sqrt(1 + ROUNDING * size**2)) if left > 0 else left
 
 
 def capacity(facts: Facts, classes: int = 1) -> int:

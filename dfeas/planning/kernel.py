@@ -13,7 +13,8 @@ from dfeas.engine.pairs import reads
 from dfeas.estimate import Estimate, Plan, in_turns
 from dfeas.kernelled import KERNEL_METHODS, choose_kernel_method, kernels_abreast, missing
 from dfeas.kernels import Kernel
-from dfeas.kernels.kernel import Array, seen
+from dfeas.kernels.distances import Array
+from dfeas.kernels.kernel import seen
 from dfeas.kernels.tiles import TILE_ROWS, Run
 from dfeas.kernels.working_set import capacity
 from dfeas.methods import Facts
@@ -111,8 +112,8 @@ def value_seconds(dataset: Dataset, kernel: Kernel) -> tuple[float, float]:
     run = Run(kernel, 0, points, block.label[:TILE_ROWS].astype(np.float64))
     with one_thread():
         ((left, right),) = run.tiles(run.safe)
-        column = np.ones((count, 1), left.dtype)
         kept = kernel.tile(left, right)
+        column = np.ones((count, 1), kept.dtype)
         computing = min(_elapsed(lambda: _multiplied(kernel.tile(left, right), column)) for _ in range(TURNS))
         multiplying = min(_elapsed(lambda: _multiplied(kept, column)) for _ in range(TURNS))
     return computing / count**2, multiplying / count**2

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import click
 import numpy as np
 
 from dfeas.passes.points import working
+from dfeas.printing.lines import say
 from dfeas.store.cone_table import ConeTable
 
 MOST_CLASSES = 20
@@ -27,30 +27,30 @@ def show_header(path: str, values: dict[str, Any], as_json: bool) -> None:
     worked = working(np.dtype(values["dtype"])).name
     work = "" if worked == values["dtype"] else f" (worked on as {worked})"
     if as_json:
-        click.echo(json.dumps({"path": str(path), "bytes": size, "blocks": blocks, **values}))
+        say(json.dumps({"path": str(path), "bytes": size, "blocks": blocks, **values}))
         return
-    click.echo(f"{path}")
+    say(f"{path}")
     what = "points" if cones is None else "rows"
-    click.echo(f"  {what:12} {values['n']} of {values['m']} features, {values['dtype']}{work}, {size / 1e9:.3g} GB")
-    click.echo(f"  blocks       {blocks} of {values['block_rows']} {what}")
+    say(f"  {what:12} {values['n']} of {values['m']} features, {values['dtype']}{work}, {size / 1e9:.3g} GB")
+    say(f"  blocks       {blocks} of {values['block_rows']} {what}")
     if cones is not None:
-        click.echo(f"  cones        {ConeTable.from_json(cones)}; rank {cones['rank']}")
+        say(f"  cones        {ConeTable.from_json(cones)}; rank {cones['rank']}")
     if entries is not None:
-        click.echo(f"  entries      {entries}, {entries / values['n'] / values['m']:.3g} of all; at most {most} in a block")
+        say(f"  entries      {entries}, {entries / values['n'] / values['m']:.3g} of all; at most {most} in a block")
     if len(values["classes"]) > 2:
-        click.echo(f"  classes      {len(values['classes'])}: {_classes(values)}")
+        say(f"  classes      {len(values['classes'])}: {_classes(values)}")
     elif values["classes"]:
         negative, positive = values["classes"]
         counts = f" ({values['n'] - values['positive']} and {values['positive']})" if "positive" in values else ""
-        click.echo(f"  classes      {negative} is -1, {positive} is +1{counts}")
+        say(f"  classes      {negative} is -1, {positive} is +1{counts}")
     if "norm_min" in values:
         zero = "" if cones is not None else f", {values['zero']} zero points"
-        click.echo(f"  norms        {values['norm_min']:.6g} .. {values['norm_max']:.6g}{zero}")
+        say(f"  norms        {values['norm_min']:.6g} .. {values['norm_max']:.6g}{zero}")
     if values.get("generator"):
-        click.echo("  generated    " + ", ".join(f"{k} {v}" for k, v in values["generator"].items()))
+        say("  generated    " + ", ".join(f"{k} {v}" for k, v in values["generator"].items()))
     if values.get("notes"):
-        click.echo(f"  ingested     {'; '.join(values['notes'])}")
-    click.echo(f"  fingerprint  {values['fingerprint'] or 'computed when it is solved'}")
+        say(f"  ingested     {'; '.join(values['notes'])}")
+    say(f"  fingerprint  {values['fingerprint'] or 'computed when it is solved'}")
 
 
 def _classes(values: dict[str, Any]) -> str:

@@ -6,12 +6,11 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-import click
-
 from dfeas.class_prediction import ClassPrediction
 from dfeas.cone_prediction import ConePrediction
 from dfeas.kind import Kind
 from dfeas.predicting import Prediction
+from dfeas.printing.lines import say
 from dfeas.rechecking import Recheck
 from dfeas.table import aligned
 from dfeas.verify import Check
@@ -23,58 +22,58 @@ MOST_CLASSES = 20
 def show_check(proved: Check, kind: Kind | None, as_json: bool) -> None:
     """What was proved, and of which kind the separation is, where that was asked."""
     if as_json:
-        click.echo(json.dumps({**asdict(proved), **({} if kind is None else {"separation": asdict(kind)})}))
+        say(json.dumps({**asdict(proved), **({} if kind is None else {"separation": asdict(kind)})}))
         return
-    click.echo(f"proved       {proved.verdict} ({proved.proof})")
-    click.echo(f"             {proved.message}")
+    say(f"proved       {proved.verdict} ({proved.proof})")
+    say(f"             {proved.message}")
     if kind is not None:
-        click.echo(f"separation   {kind.kind} ({kind.proof})")
+        say(f"separation   {kind.kind} ({kind.proof})")
 
 
 def show_checks(checks: dict[str, Check | None], as_json: bool) -> None:
     """What was proved of each class."""
     if as_json:
-        click.echo(json.dumps({name: None if check is None else asdict(check) for name, check in checks.items()}))
+        say(json.dumps({name: None if check is None else asdict(check) for name, check in checks.items()}))
         return
     for name, check in checks.items():
         said = "nothing, it is undecided" if check is None else f"{check.verdict} ({check.proof}): {check.message}"
-        click.echo(f"{name}: proved {said}")
+        say(f"{name}: proved {said}")
 
 
 def show_recheck(found: Recheck, out: Path | None, as_json: bool) -> None:
     """What holds of a run, and which points are on the wrong side of what does not."""
     if as_json:
-        click.echo(json.dumps(found.to_json()))
+        say(json.dumps(found.to_json()))
         return
     for name, result in found.results.items():
-        click.echo(f"{name + ': ' if name else ''}{result.verdict} holds (proof: {result.proof}): {result.message}")
+        say(f"{name + ': ' if name else ''}{result.verdict} holds (proof: {result.proof}): {result.message}")
     for name, points in found.refuted.items():
         which = f"class {name}: " if name else ""
-        click.echo(f"{which}no longer separated: {found.named} {', '.join(map(str, points))} on the wrong side; solve again")
+        say(f"{which}no longer separated: {found.named} {', '.join(map(str, points))} on the wrong side; solve again")
     rows = "points" if found.named == "point" else "rows"
-    click.echo(f"read         {found.reads:.3g} of the data, for {found.new_points} new {rows}")
+    say(f"read         {found.reads:.3g} of the data, for {found.new_points} new {rows}")
     if out is not None:
-        click.echo(f"results      {out if found.holds else 'none written'}")
+        say(f"results      {out if found.holds else 'none written'}")
 
 
 def show_prediction(found: Prediction | ClassPrediction | ConePrediction, out: Path, as_json: bool) -> None:
     """How many points are of which class, and how that compares with their labels; of cones, how many hold A*y."""
     values = found.to_json()
     if as_json:
-        click.echo(json.dumps(values))
+        say(json.dumps(values))
         return
     if isinstance(found, ConePrediction):
         count = len(found.least)
-        click.echo(f"cones        {count - found.outside} of {count} have A*y in their interior")
-        click.echo(f"critical     {', '.join(map(str, found.critical))}")
-        click.echo(f"eigenvalues  {out}")
+        say(f"cones        {count - found.outside} of {count} have A*y in their interior")
+        say(f"critical     {', '.join(map(str, found.critical))}")
+        say(f"eigenvalues  {out}")
         return
-    click.echo("predicted    " + ", ".join(f"{count} are {name}" for name, count in values["predicted"].items()))
+    say("predicted    " + ", ".join(f"{count} are {name}" for name, count in values["predicted"].items()))
     classes = isinstance(found, ClassPrediction)
     if found.accuracy is not None and found.confusion is not None:
-        click.echo(f"accuracy     {found.accuracy:.6g}")
+        say(f"accuracy     {found.accuracy:.6g}")
         if len(found.classes) <= MOST_CLASSES:
             labels = found.labels if isinstance(found, ClassPrediction) else found.classes
             rows = [[name, *map(str, counts)] for name, counts in zip(labels, found.confusion, strict=True)]
-            click.echo("\n".join(aligned([["label \\ predicted", *found.classes], *rows], 1)))
-    click.echo(f"{'classes' if classes else 'scores '}      {out}")
+            say(*aligned([["label \\ predicted", *found.classes], *rows], 1))
+    say(f"{'classes' if classes else 'scores '}      {out}")

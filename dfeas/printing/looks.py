@@ -4,30 +4,29 @@ from __future__ import annotations
 
 import json
 
-import click
-
 from dfeas.looking import Look
+from dfeas.printing.lines import say
 from dfeas.submitting import Submitted
 
 
 def show_looks(looks: list[Look], as_json: bool) -> None:
     """How far runs are, a line each."""
     if as_json:
-        click.echo(json.dumps([found.to_json() for found in looks]))
+        say(json.dumps([found.to_json() for found in looks]))
         return
     for found in looks:
-        click.echo(f"{found.run}: {_described(found)}")
+        say(f"{found.run}: {_described(found)}")
 
 
 def show_submitted(runs: list[Submitted], as_json: bool) -> None:
     """How submitted runs are, a line each."""
     if as_json:
         values = [{**run.__dict__, "look": None if run.look is None else run.look.to_json()} for run in runs]
-        click.echo(json.dumps(values))
+        say(json.dumps(values))
         return
     for run in runs:
         said = run.error if run.error else "not begun" if run.look is None else _described(run.look)
-        click.echo(f"{run.id}: {said}  (driver {run.task}, {run.out})")
+        say(f"{run.id}: {said}  (driver {run.task}, {run.out})")
 
 
 def _described(found: Look) -> str:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from dfeas.blas import processors
 from dfeas.engine import Engine
+from dfeas.errors import UsageError
 from dfeas.memory import POINT_BYTES, WEIGHING, cache_bytes, thread_bytes, threads_that_fit
 from dfeas.methods import METHODS, Facts, ispvn, working_set_size
 from dfeas.passes import AnyPass, Partial, Softmin
 from dfeas.projection.cones import own_cone_bytes, usual_cone_passes
-from dfeas.request import facts_of
+from dfeas.request import Request, facts_of
 from dfeas.store import Dataset
 from dfeas.store.dataset import SIDES_WIDTH
 
@@ -95,16 +97,18 @@ def project(
     *,
     workers: int = 0,
     threads: int | None = None,
+    max_passes: int | None = None,
 ) -> Projection:
     """Project a run of methods side by side with a budget for each process, until a margin, or |Ax|, of ``margin``.
 
     ``threads`` are those of each process that reads; by default as many as fit in this one. ``workers`` are worker processes.
+    It ends after ``max_passes``.
     Raises UsageError when the budget is too small for a block.
     """
     threads = threads or threads_that_fit(dataset, memory, processors())
     facts = facts_of(dataset, memory // len(methods))
     kept = cache_bytes(dataset, memory, threads, worker=workers > 0)
-    own = sum(_kept_bytes(method, dataset, facts, margin) for method in methods)
+    own = sum(_kept_bytes(method, dataset, facts, margin, max_passes) for method in methods)
     # weights come when the cache is gone
     weights = POINT_BYTES * dataset.n if set(methods) & set(WEIGHING) else 0
     reading = PROCESS_BYTES + threads * thread_bytes(dataset)
@@ -118,11 +122,12 @@ def project(
     return Projection(int(PROCESS_BYTES + CLIENT_BYTES + own + weights), int(worker), kept, first, later)
 
 
-def _kept_bytes(method: str, dataset: Dataset, facts: Facts, margin: float) -> float:
-    """Bytes that a method keeps until a margin, or |Ax|, of ``margin``."""
+def _kept_bytes(method: str, dataset: Dataset, facts: Facts, margin: float, max_passes: int | None) -> float:
+    """Bytes that a method keeps until a margin, or |Ax|, of ``margin``, or until a limit."""
+    most = math.inf if max_passes is None else max_passes
     if dataset.cones is not None:
-        return own_cone_bytes(method, dataset, facts, usual_cone_passes(method, facts, margin))
-    return own_bytes(method, facts, usual_passes(method, facts, margin))
+        return own_cone_bytes(method, dataset, facts, min(most, usual_cone_passes(method, facts, margin)))
+    return own_bytes(method, facts, min(most, usual_passes(method, facts, margin)))
 
 
 def read_bytes(dataset: Dataset, kept: int, workers: int) -> tuple[int, int]:
@@ -167,6 +172,38 @@ def drops(facts: Facts) -> bool:
     return 2 * columns(facts) < working_set_size.usual_columns(facts)
 
 
+def pass_bytes(method: str, facts: Facts) -> int:
+    """Bytes that a method keeps of each pass until it ends; 0 for one whose state has a size."""
+    if method in WEIGHING and method != "ispvn":
+        return 32 * facts.m
+    return 16 if method == "normalized-perceptron" or method.startswith("von-neumann") else 0
+
+
+def within_memory(asked: Request, methods: Sequence[str], facts: Facts) -> tuple[Request, str]:
+    """What was asked, with a limit of passes where methods remember them: so many as half of the memory holds. And what is to
+    be said of it, where methods usually take more until eps.
+
+    Raises UsageError when more passes were asked for, and would usually be made.
+    """
+    said = ""
+    for method in methods:
+        each = pass_bytes(method, facts)
+        if not each or (asked.max_passes or math.inf) * each <= 2 * facts.memory:
+            continue
+        fit, passes = max(1, 2 * facts.memory // each), usual_passes(method, facts, asked.eps)
+        if asked.max_passes is not None:
+            needed = min(passes, asked.max_passes)
+            if needed > fit:
+                raise UsageError(
+                    f"{method} keeps {each} bytes of each pass, {needed * each / 1e9:.2g} GB of {needed:.2g}, and half of "
+                    f"--memory is for that: choose --max-passes {fit}, a larger --eps, or another method"
+                )
+            continue
+        asked = replace(asked, max_passes=fit)
+        said = f"; at most {fit} passes, {each} bytes of each are kept" if passes > fit else ""
+    return asked, said
+
+
 def own_bytes(method: str, facts: Facts, passes: float) -> float:
     """Bytes that a method keeps."""
     if method.startswith("working-set"):
@@ -176,7 +213,7 @@ def own_bytes(method: str, facts: Facts, passes: float) -> float:
     if method == "ispvn":
         return 8 * facts.m * min(facts.m, ispvn.GRAM_FEATURES) * 4
     if method in WEIGHING:
-        return 32 * facts.m * passes
+        return pass_bytes(method, facts) * passes
     if method == "normalized-perceptron" or method.startswith("von-neumann"):
-        return 8 * facts.m * min(passes, 4 * facts.m) + 16 * passes
+        return 8 * facts.m * min(passes, 4 * facts.m) + pass_bytes(method, facts) * passes
     return min(facts.memory, 64 * facts.m * max(1000, 20 * facts.m))

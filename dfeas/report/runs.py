@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
@@ -12,6 +11,7 @@ from dfeas.certificate import Certificate
 from dfeas.certificate import load as load_certificate
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.result import CERTIFICATE, RESULT, TRACE, classes_of, load_result
+from dfeas.store.json_file import parsed
 from dfeas.termination import Record
 
 R = TypeVar("R")
@@ -98,9 +98,7 @@ def read_trace(path: Path, told: Callable[[dict[str, Any]], R]) -> tuple[tuple[R
         if not line.strip():
             continue
         try:
-            event = json.loads(line)
-            if not isinstance(event["event"], str):
-                raise TypeError("event is not a text")
+            event = parsed(line, {"event": str})
             if event["event"] == "pass":
                 records.append(told(event))
             else:

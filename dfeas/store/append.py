@@ -29,7 +29,7 @@ from dfeas.store.layout import APPENDED, MARKER, Header, fingerprint, looks_like
 from dfeas.store.new_points import blocks_of, tail_of
 from dfeas.store.opening import open_source
 from dfeas.store.places import is_url
-from dfeas.store.placing import sync
+from dfeas.store.placing import naming, sync
 from dfeas.store.source import Source
 from dfeas.store.sparse_writing import Before, SparseWriter
 from dfeas.store.stage import Stage
@@ -89,7 +89,8 @@ def growing(path: Path) -> Iterator[Path]:
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir()
     try:
-        yield part
+        with naming(path):
+            yield part
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise

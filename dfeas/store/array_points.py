@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from dfeas.store.csc import CscRows
 from dfeas.store.filling import Labelled
 from dfeas.store.labels import KnownLabels, LabelMap, map_labels
 from dfeas.store.layout import SPARSE_BELOW, default_block_rows, sparse_block_rows
+from dfeas.store.limits import require_column, require_width
 from dfeas.store.nodes import check_shape, open_labels
 from dfeas.store.numbers import cast, stored_dtype
 from dfeas.store.places import place
@@ -61,6 +63,7 @@ class LabelsBeside:
         with open_rows(path, "y" if self.given is None else str(self.given)) as rows:
             if not rows.shape:
                 raise BadInputError(f"{path}: the labels {self.given or 'y'} are not an array (n,)")
+            require_column(prod(rows.shape) * rows.dtype.itemsize, f"labels of {path}")
             return rows[0 : rows.shape[0]]
 
     def mapping(self, values: Any, n: int, where: str) -> KnownLabels | LabelMap:
@@ -93,6 +96,8 @@ class ArrayPoints:
         where = "the array" if is_array(path) else str(path)
         n, m = check_shape(rows.shape, where)
         dtype = stored_dtype(rows.dtype, where)
+        if hasattr(rows, "entries"):
+            require_width(m, dtype.itemsize, where, sparse=True)
         values = labels.values(path, n)
         mapping = labels.mapping(values, n, where)
         entries = getattr(rows, "entries", None)  # stored ones of a sparse source
@@ -103,6 +108,8 @@ class ArrayPoints:
         notes = [f"{rows.dtype} cast to {dtype}"] if rows.dtype != dtype else []
         if (entries is not None) != sparse:
             notes.append(f"stored {'sparse' if sparse else 'dense'}, as {dtype}")
+        if not sparse:
+            require_width(m, dtype.itemsize, where)
         size = min(n, block_rows or usual)
         if isinstance(rows, CscRows):
             notes.append(f"CSC, entries by columns: read {rows.reads(size)} times; CSR would be read once")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import product
+from itertools import islice, product
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ import zarr.storage
 
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.store.layout import default_block_rows
+from dfeas.store.limits import require_chunks
 from dfeas.store.places import Place
 from dfeas.store.reading import DirectReader, RowReader, SliceReader
 
@@ -32,10 +34,24 @@ def check_codecs(array: Any, path: Place | str) -> None:
         raise BadInputError(f"{path}: sharded, and zarr reads lost pieces of a shard as zeros; write it without shards")
     if not codecs <= _CODECS:
         raise BadInputError(f"{path}: codecs {sorted(codecs - _CODECS)} are not accepted; write it again with zstd or none")
-    missing = array.nchunks - array.nchunks_initialized
+    require_chunks_of(array, path)
+
+
+def require_chunks_of(array: Any, path: Place | str) -> None:
+    """Raise CorruptDataError when chunks are missing, BadInputError when they are too large.
+
+    There are no more chunks than files, or there would be time and memory for more names than a folder can hold.
+    """
+    shape, chunks = tuple(array.shape), tuple(array.chunks)
+    if min((*shape, *chunks), default=1) < 0 or 0 in chunks:
+        raise CorruptDataError(f"{path}: its zarr metadata cannot be read: shape {shape} in chunks of {chunks}")
+    require_chunks(chunks, array.dtype.itemsize, str(path))
+    count = prod(-(-size // width) for size, width in zip(shape, chunks, strict=True))
+    files = count if isinstance(path, str) else sum(1 for _ in islice(path.rglob("*"), count))
+    missing = count - files if files < count else count - array.nchunks_initialized
     if missing:
         raise CorruptDataError(
-            f"{path}: {missing} of {array.nchunks} chunks are missing; restore them "
+            f"{path}: {missing} of {count} chunks are missing; restore them "
             "(or, if they are meant to be empty, write with write_empty_chunks=True)"
         )
 

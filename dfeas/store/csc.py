@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from numpy.typing import NDArray
 
 from dfeas import csr
 from dfeas.errors import BadInputError, CorruptDataError, changed
-from dfeas.store.sparse import block_of
+from dfeas.store.limits import require_column
+from dfeas.store.sparse import block_of, sparse_shape
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -36,14 +38,11 @@ class CscRows:
 
     def __init__(self, opened: Callable[[], AbstractContextManager[dict[str, Any]]], shape: Any, where: str) -> None:
         self._opened, self._where = opened, where
-        try:
-            n, m = (int(size) for size in np.asarray(shape).reshape(-1))
-        except (TypeError, ValueError):
-            raise CorruptDataError(f"{where}: the shape of the sparse matrix cannot be read") from None
-        self.shape = (n, m)
+        self.shape = n, m = sparse_shape(shape, where)
         with opened() as parts:
             indptr, data, indices = parts["indptr"], parts["data"], parts["indices"]
             self.dtype = data.dtype
+            require_column(prod(indptr.shape) * indptr.dtype.itemsize, f"{where}: indptr")
             self._column = np.asarray(indptr[0 : indptr.shape[0]])
             whole = {indptr.dtype.kind, indices.dtype.kind} <= {"i", "u"}
             self._column = self._column.astype(np.int64) if whole else np.empty(0, np.int64)

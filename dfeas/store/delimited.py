@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError, UsageError
 from dfeas.store.columns import place_of, rows_of
+from dfeas.store.limits import require_columns
 from dfeas.store.lines import Lines, TextFile
 from dfeas.store.marks import Tally
 from dfeas.store.numerals import NUMBER
@@ -24,6 +25,9 @@ from dfeas.store.signs import Coded
 from dfeas.store.streams import Batch, in_order
 
 Floats = NDArray[np.float64]
+
+WIDE = 50_000
+"""Columns above which lines are parsed one by one: pyarrow takes about 4 kB for each column of a run, whatever is in it."""
 
 
 class Delimited:
@@ -69,6 +73,7 @@ class Delimited:
         raise BadInputError(f"{self.where}: no points, the file is empty")
 
     def _cells(self, line: bytes, at: str) -> list[str]:
+        require_columns(line.count(self._delimiter.encode()) + 1, at)
         try:
             return next(csv.reader([line.decode()], delimiter=self._delimiter, strict=True))
         except UnicodeDecodeError as error:
@@ -93,7 +98,7 @@ class Delimited:
 
     def _parse_run(self, text: bytes) -> Batch | None:
         """The points of whole lines; None where ``_parse_lines`` has to look."""
-        if b'"' in text and b'"' in self._quoted.sub(b"", text):
+        if len(self._columns) > WIDE or (b'"' in text and b'"' in self._quoted.sub(b"", text)):
             return None
         names = [str(i) for i in range(len(self._columns))]
         types = {name: pyarrow.string() if i == self._label else pyarrow.float64() for i, name in enumerate(names)}

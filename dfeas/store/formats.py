@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dfeas.errors import BadInputError, UsageError
 from dfeas.store.frames import is_lazy
-from dfeas.store.places import place
+from dfeas.store.places import Place, place
 from dfeas.store.sources import is_array
 from dfeas.store.streams import Stream
 
@@ -47,10 +47,23 @@ def format_of(src: Any, named: str | None = None) -> str:
         raise BadInputError(f"{path}: no such file or folder")
     if path.is_dir():
         zarr = any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup"))
-        tables = named == "parquet" or (not zarr and any(path.rglob("*.parquet")))
+        tables = named == "parquet" or (not zarr and _holds(path, "*.parquet"))
         return "parquet" if tables else "arrays"
+    if not path.is_file():
+        raise BadInputError(f"{path}: a pipe or a device, and data is read more than once; write it to a file first")
     name = path.with_suffix("") if path.suffix in (".gz", ".bz2") else path
     return named or _SUFFIXES.get(name.suffix, "arrays")
+
+
+def _holds(folder: Place, pattern: str) -> bool:
+    """Whether there is such a file in a folder. Raises BadInputError for one whose folders come and go."""
+    try:
+        return any(folder.rglob(pattern))
+    except OSError as error:
+        raise BadInputError(
+            f"{folder}: expected a dataset, a zarr array or a folder of .parquet; it cannot be looked through, "
+            f"{error.filename}: {error.strerror}"
+        ) from None
 
 
 def open_stream(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError
+from dfeas.store.limits import require_short
 
 FEW = 4
 """Classes that are looked for one after the other."""
@@ -81,6 +82,10 @@ def require_usable(labels: NDArray[Any], where: str) -> None:
     )
     if not usable:
         raise BadInputError(f"{where}: labels of type {labels.dtype} cannot be used; give numbers, booleans or strings")
+    if labels.dtype.kind in "US":
+        require_short(labels.dtype.itemsize // (4 if labels.dtype.kind == "U" else 1), where)
+    if labels.dtype.kind in "OT":
+        require_short(max(map(len, labels.reshape(-1)), default=0), where)
 
 
 def map_labels(labels: Any, n: int, positive: str | None, where: str, many: bool = False) -> LabelMap:
@@ -94,10 +99,10 @@ def map_labels(labels: Any, n: int, positive: str | None, where: str, many: bool
         raise BadInputError(f"{where}: expected {n} labels, one a point, got an array of shape {shape}")
     found: set[Any] = set()
     for first, run in zip(range(0, n, _RUN), _runs(labels, n), strict=True):
+        require_usable(run, where)
         if run.dtype.kind == "f" and not np.isfinite(run).all():
             at = first + int(np.flatnonzero(~np.isfinite(run.reshape(-1)))[0])
             raise BadInputError(f"{where}: the label of point {at} is not a finite number; remove or correct it")
-        require_usable(run, where)
         found.update(distinct(run))
         if len(found) > _MOST_CLASSES:
             raise BadInputError(f"{where}: more than {_MOST_CLASSES} different labels; is this the label array?")

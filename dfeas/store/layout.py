@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from dfeas.errors import CorruptDataError
 from dfeas.passes.points import LOW
 from dfeas.store.cone_table import ConeTable
+from dfeas.store.json_file import COUNT, Number, conform
 from dfeas.store.places import Place
 
 FORMAT = 1
@@ -58,6 +59,25 @@ def sparse_block_rows(entries: float, entry_bytes: int, n: int) -> int:
 
 
 _OF_SPARSE = ("entries", "block_entries")
+_MANY = Number(1, whole=True)
+_SHAPE = {
+    "n": _MANY,
+    "m": _MANY,
+    "dtype": str,
+    "block_rows": _MANY,
+    "classes": [str],
+    "positive": COUNT,
+    "zero": COUNT,
+    "first_zero": [COUNT],
+    "norm_min": int | float,
+    "norm_max": int | float,
+    "fingerprint": str,
+    "generator": dict | None,
+    "entries?": COUNT,
+    "block_entries?": COUNT,
+    "counts?": [COUNT],
+    "cones?": {"counts": [list]},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +112,13 @@ class Header:
     @classmethod
     def from_json(cls, values: dict[str, Any], where: str) -> Header:
         """Parse attributes; raises CorruptDataError when they are not a header of this format."""
-        if values.get("format") != FORMAT:
+        version = values.get("format") if isinstance(values, dict) else None
+        if version != FORMAT:
             raise CorruptDataError(
-                f"{where}: dataset format {values.get('format')!r}, this version of dfeas reads {FORMAT}; ingest it again"
+                f"{where}: dataset format {version!r}, this version of dfeas reads {FORMAT}; ingest it again"
             )
         try:
+            conform(values, _SHAPE)
             lists = {"classes": values["classes"], "first_zero": values["first_zero"], "counts": values.get("counts", ())}
             plain = {**values, **{name: tuple(entries) for name, entries in lists.items()}}
             plain["cones"] = ConeTable.from_json(values["cones"]) if "cones" in values else None

@@ -12,12 +12,13 @@ from typing import IO
 import numpy as np
 
 from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.store.damage import DAMAGE
 from dfeas.store.places import Place
-from dfeas.store.sources import DAMAGE
 
 RUN_BYTES = 2 << 20
 """Small enough that what parsing makes of it stays in cache."""
-LONGEST_LINE = 1 << 28
+LONGEST_LINE = 1 << 26
+"""Room for as many columns as are taken of text, of 60 characters each. A line is held whole, and its cells are."""
 PEEK_BYTES = 1 << 16
 """In which the end of a line is looked for at a time."""
 
@@ -46,7 +47,7 @@ class TextFile:
         """All lines, or those in the bytes first .. stop-1, which are whole lines from ``number`` on, in runs of about
         ``RUN_BYTES``. Raises CorruptDataError for a damaged or truncated compressed file.
         """
-        at, rest = first, b""
+        at, begun, held = first, list[bytes](), 0  # pieces of a line whose end has not come
         self.share, self.length = 0.0, 0
         size = max(1, self.path.stat().st_size)
         with self.path.open("rb") as raw, _text(raw, self.path.suffix) as stream:
@@ -64,12 +65,14 @@ class TextFile:
                     content = content.removeprefix(_MARK)
                 cut = content.rfind(b"\n") + 1
                 if content and not cut:
-                    rest += content
-                    self._refuse_long(f"line {number}", len(rest))
+                    begun.append(content)
+                    held += len(content)
+                    self._refuse_long(f"line {number}", held)
                     continue
-                text, rest = (b"".join((rest, memoryview(content)[:cut])), content[cut:]) if content else (rest, b"")
+                text = b"".join((*begun, memoryview(content)[:cut]))
+                begun, held = [content[cut:]], len(content) - cut
                 if text:
-                    yield Lines(number, text, at - len(rest))
+                    yield Lines(number, text, at - held)
                     number += int(np.count_nonzero(np.frombuffer(text, np.uint8) == ord("\n")))
                 if not content:
                     return

@@ -7,15 +7,23 @@ from typing import Any
 
 import numpy as np
 import zarr
-import zarr.codecs
-import zarr.errors
-import zarr.storage
 
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.store.chunks import check_codecs
+from dfeas.store.damage import DAMAGE
+from dfeas.store.json_file import COUNT, read_json
 from dfeas.store.links import refuse_links
+from dfeas.store.npy import load_npy
 from dfeas.store.places import Place, zarr_store
 from dfeas.store.zarr2 import is_zarr2, open_zarr2
+
+METADATA = {
+    "zarr_format": COUNT,
+    "node_type": str,
+    "shape?": [COUNT],
+    "chunk_grid?": {"configuration": {"chunk_shape": [COUNT]}},
+}
+"""What ``zarr.json`` says of a group or an array, as far as sizes follow from it."""
 
 
 def open_node(path: Place) -> Any:
@@ -26,9 +34,10 @@ def open_node(path: Place) -> Any:
         raise BadInputError(f"{path}: zarr format 2; only format 3 is read, convert it with zarr or use dfeas ingest")
     if isinstance(path, Path):
         refuse_links(path)
+    read_json(path / "zarr.json", METADATA)
     try:
         return zarr.open(zarr_store(path, read_only=True), mode="r")
-    except (KeyError, ValueError, TypeError, AttributeError, zarr.errors.BaseZarrError) as error:
+    except DAMAGE as error:
         raise CorruptDataError(f"{path}: its zarr metadata cannot be read: {type(error).__name__}: {error}") from None
 
 
@@ -46,11 +55,7 @@ def open_labels(path: Place) -> Any:
     if not path.exists():
         raise BadInputError(f"{path}: no such file or folder (labels)")
     if path.suffix == ".npy":
-        try:
-            with path.open("rb") as file:
-                return np.load(file, allow_pickle=False)
-        except (ValueError, EOFError, OSError) as error:
-            raise CorruptDataError(f"{path}: not a readable .npy file: {error}") from None
+        return load_npy(path)
     return open_zarr2(path) if is_zarr2(path) else open_array(path, "label")
 
 

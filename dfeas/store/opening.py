@@ -7,16 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import zarr
-import zarr.codecs
-import zarr.errors
-import zarr.storage
 from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.passes.survey import checksum
 from dfeas.store.assembling import assemble, mapped, seen_from
 from dfeas.store.chunks import check_codecs, direct_reader, rows_of_whole_chunks, slice_reader
+from dfeas.store.damage import DAMAGE
 from dfeas.store.dataset import Dataset
 from dfeas.store.labels import stored_type
 from dfeas.store.layout import (
@@ -138,7 +135,7 @@ def _arrays(path: Place) -> tuple[Header, dict[str, Any]]:
         header = Header.from_json(group.attrs[ATTRIBUTE], str(path))
         names = ("X",) if header.entries is None else SPARSE_ARRAYS
         arrays = {name: group[name] for name in (*names, "label", "norm", "checksum")}
-    except (KeyError, ValueError, TypeError, AttributeError, zarr.errors.BaseZarrError):
+    except DAMAGE:
         raise CorruptDataError(f"{path}: the dataset's attributes or arrays are missing; ingest it again") from None
     blocks = -(-header.n // header.block_rows)
     shapes: dict[str, tuple[int, ...]] = {
@@ -168,7 +165,7 @@ def _checksums(path: Place, array: Any, header: Header) -> NDArray[np.uint32]:
     """Those of all blocks (blocks, 3), which make the fingerprint."""
     try:
         expected = np.asarray(array[:], np.uint32)
-    except (ValueError, RuntimeError, OSError) as error:
+    except DAMAGE as error:
         raise CorruptDataError(f"{path}: the list of checksums cannot be read: {error}; ingest it again") from None
     found = fingerprint(header.n, header.m, header.dtype, header.block_rows, expected)
     if found != header.fingerprint:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from dfeas.errors import CorruptDataError
 from dfeas.store.claiming import claim, discard, release
 from dfeas.store.layout import MARKER
 from dfeas.store.places import Place, place
+from dfeas.store.placing import FULL
 from dfeas.store.writing import DatasetWriter
 
 
@@ -46,7 +46,7 @@ def output_place(where: str | Place) -> Iterator[Place]:
     except BaseException as error:
         discard(path)
         os.close(lock)
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        if isinstance(error, OSError) and error.errno in FULL:
             raise CorruptDataError(f"{path}: the disk is full, nothing was kept; free space and run again") from None
         raise
     release(path, lock)

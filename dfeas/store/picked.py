@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.errors import BadInputError
 from dfeas.passes.points import Points, stacked
 from dfeas.passes.points import picked as picked_rows
 from dfeas.store.dataset import AHEAD, Dataset
+from dfeas.store.npy import load_npy
 from dfeas.store.reading import Buffers, Cost, SliceReader
 from dfeas.store.sparse import Entries, index_size
 
@@ -158,10 +159,7 @@ def open_mask(path: Path) -> NDArray[Any]:
     """A mask by path. Raises BadInputError when there is none, CorruptDataError when it is damaged."""
     if not path.is_file():
         raise BadInputError(f"{path}: no such file (mask)")
-    try:
-        return np.asarray(np.load(path, allow_pickle=False))
-    except (ValueError, EOFError, OSError) as error:
-        raise CorruptDataError(f"{path}: not a readable .npy file: {error}") from None
+    return load_npy(path)
 
 
 def _kept(mask: Any, n: int, where: str) -> NDArray[np.int64]:

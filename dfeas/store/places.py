@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import uuid
 from contextlib import AbstractContextManager, nullcontext
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import zarr.storage
 
 from dfeas.errors import UsageError
-from dfeas.store.placing import placed
+from dfeas.store.placing import naming, placed
 
 if TYPE_CHECKING:
     from dfeas.store.objects.path import ObjectPath
@@ -49,6 +50,20 @@ def absolute(where: str | Path | ObjectPath) -> str:
     return str(place(where).absolute())
 
 
+def require_apart(out: str | Path, *data: object) -> None:
+    """Raise UsageError when what is written would lie in data by path, or data in it: one would be removed with the other."""
+    for each in data:
+        if isinstance(each, str | Path):
+            inner, outer = _real(out), _real(each)
+            if inner != outer and (inner.startswith(outer) or outer.startswith(inner)):
+                raise UsageError(f"{out}: lies in {each} or around it; choose an output that is apart from the data")
+
+
+def _real(where: str | Path) -> str:
+    """What the names of all begin with that is in a folder; links are followed."""
+    return f"{where}/" if is_url(where) else os.path.join(os.path.realpath(where), "")
+
+
 def zarr_store(where: Place, read_only: bool) -> Any:
     """A folder as zarr sees it."""
     if isinstance(where, Path):
@@ -78,7 +93,7 @@ def put(where: Place, *parts: Any, aside: Path | None = None) -> None:
         where.write_bytes(b"".join(parts))
         return
     first = where if aside is None else aside / uuid.uuid4().hex
-    with first.open("wb") as file:
+    with naming(where), first.open("wb") as file:
         for part in parts:
             file.write(part)
     if aside is not None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors of storage that has no room left."""
 
 
 @contextmanager
@@ -14,7 +18,7 @@ def placed(path: Path) -> Iterator[BinaryIO]:
     """A file to write; afterwards fsync, rename, fsync the folder: readers see the old file or the new one, never a part."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with part.open("wb") as file:
+        with naming(path), part.open("wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -23,6 +27,17 @@ def placed(path: Path) -> Iterator[BinaryIO]:
         part.unlink(missing_ok=True)
         raise
     sync(path.parent)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """An error of the system that does not say where says that it is here: a full disk is noticed without a name."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            error.filename = str(path)
+        raise
 
 
 def sync(folder: Path) -> None:

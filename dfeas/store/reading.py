@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dfeas.errors import CorruptDataError
 from dfeas.passes.points import Points
+from dfeas.store.damage import DAMAGE
 
 AnyArray = NDArray[Any]
 T = TypeVar("T", covariant=True)
@@ -174,7 +175,7 @@ class SliceReader:
         first = index * self.block_rows
         try:
             rows = np.asarray(self.array[first : min(first + self.block_rows, self.n)])
-        except (ValueError, RuntimeError, OSError, TypeError, KeyError) as error:
+        except DAMAGE as error:
             raise CorruptDataError(
                 f"{self.name}: block {index} (from point {first}) cannot be read: {type(error).__name__}: {error}"
             ) from None

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,6 +16,18 @@ from dfeas.errors import CorruptDataError
 
 WIDTH = 8
 """Bytes of an entry."""
+
+CHUNK = 16 << 20
+"""Bytes that are read at a time."""
+
+
+@dataclass(frozen=True)
+class Seal:
+    """By which a vector is known again."""
+
+    size: int  # bytes
+    crc: int  # crc32c
+    file: int  # inode: vectors are written once, so the same file has the same entries
 
 
 @dataclass(frozen=True)
@@ -64,6 +77,27 @@ class Scratch:
         for path in self.folder.glob("*.f64"):
             if path.name.removesuffix(".f64") not in names:
                 path.unlink()
+
+    @property
+    def names(self) -> list[str]:
+        """Of all vectors."""
+        return sorted(path.name.removesuffix(".f64") for path in self.folder.glob("*.f64"))
+
+    def seal(self, name: str) -> Seal:
+        """Of a whole vector. Raises CorruptDataError when it cannot be read."""
+        path, crc = self._path(name), 0
+        try:
+            with path.open("rb") as file:
+                status = os.fstat(file.fileno())
+                while chunk := file.read(CHUNK):
+                    crc = crc32c.crc32c(chunk, crc)
+        except OSError as error:
+            raise CorruptDataError(f"{path}: {error.strerror}") from None
+        return Seal(status.st_size, crc, status.st_ino)
+
+    def same(self, name: str, seal: Seal) -> bool:
+        """Whether a vector is the file that was sealed, without reading it."""
+        return self._path(name).stat().st_ino == seal.file
 
     def take(self, other: Scratch) -> None:
         """Give all vectors of another folder a second name here, or copy them where storage has no second names.

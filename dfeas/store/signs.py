@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError
 from dfeas.store.labels import CODE, KnownLabels, LabelMap, choose, plain
+from dfeas.store.limits import require_short
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
 _MOST_CLASSES = 1000
@@ -80,6 +81,7 @@ class Codes:
         if key == "" or (isinstance(key, float) and not math.isfinite(key)):
             raise BadInputError(f"{self._where}: the label of point {point} is missing or not finite; remove or correct it")
         if key not in self._seen:
+            require_short(len(key) if isinstance(key, str) else 0, self._where)
             self._seen[key] = len(self._seen)
             if len(self._seen) > _MOST_CLASSES:
                 raise BadInputError(f"{self._where}: more than {_MOST_CLASSES} different labels; is this the label column?")

@@ -3,62 +3,31 @@
 from __future__ import annotations
 
 import os
-import struct
 import threading
-import tokenize
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from math import prod
 from pathlib import Path
 from typing import IO, Any
 
 import h5py
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.store import hdf5
 from dfeas.store.csc import CscRows
+from dfeas.store.damage import DAMAGE
+from dfeas.store.limits import require_column
 from dfeas.store.nodes import open_array
+from dfeas.store.npy import read_header
 from dfeas.store.places import Place, seekable
 from dfeas.store.reading import Buffers
 from dfeas.store.sparse_sources import PARTS, SparseRows, in_memory, kind_and_shape, of_scipy, require_rows
 from dfeas.store.zarr2 import is_zarr2, open_zarr2
 
-# what zipfile, zlib and NumPy raise on archives with damaged bytes
-DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    tokenize.TokenError,
-    ArithmeticError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    OSError,
-    RuntimeError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-)
-
 _HDF5 = (".h5", ".hdf5", ".he5", ".h5ad")
-
-
-def _npy_header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and type of the array in a .npy stream, which is in C order and has no Python objects."""
-    try:
-        version = npy.read_magic(stream)
-        reader = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, fortran, dtype = reader(stream)
-    except DAMAGE as error:
-        raise CorruptDataError(f"{where}: not a readable .npy array: {error}") from None
-    if dtype.hasobject:
-        raise BadInputError(f"{where}: an array of Python objects is not accepted; save numbers")
-    if fortran and len(shape) > 1:
-        raise BadInputError(f"{where}: stored in Fortran order; save np.ascontiguousarray(array) instead")
-    return tuple(shape), dtype
 
 
 class NpyRows:
@@ -66,9 +35,9 @@ class NpyRows:
 
     parallel = False
 
-    def __init__(self, stream: IO[bytes], where: str) -> None:
+    def __init__(self, stream: IO[bytes], size: int, where: str) -> None:
         self._stream, self._where, self._next = stream, where, 0
-        self.shape, self.dtype = _npy_header(stream, where)
+        self.shape, self.dtype = read_header(stream, size, where)
 
     def __getitem__(self, rows: slice) -> NDArray[Any]:
         first, stop, _ = rows.indices(self.shape[0])
@@ -91,9 +60,9 @@ class NpyFile:
 
     parallel = True
 
-    def __init__(self, file: IO[bytes], where: str) -> None:
+    def __init__(self, file: IO[bytes], size: int, where: str) -> None:
         self._file, self._where, self._held = file, where, threading.local()
-        self.shape, self.dtype = _npy_header(file, where)
+        self.shape, self.dtype = read_header(file, size, where)
         self._begin = file.tell()
 
     def __getitem__(self, rows: slice) -> NDArray[Any]:
@@ -150,11 +119,12 @@ def open_rows(path: Any, name: str) -> Iterator[Any]:
             yield _StoredRows(array, str(path))
         elif path.suffix == ".npy":
             file = stack.enter_context(path.open("rb"))
-            yield NpyFile(file, str(path)) if isinstance(path, Path) else NpyRows(file, str(path))
+            kind = NpyFile if isinstance(path, Path) else NpyRows
+            yield kind(file, path.stat().st_size, str(path))
         elif path.suffix == ".npz" and name not in (members := _members(path)) and of_scipy(members):
             yield _npz_sparse(stack, path)
         elif path.suffix == ".npz":
-            yield NpyRows(stack.enter_context(_npz_member(path, name)), f"{path}:{name}")
+            yield stack.enter_context(_npz_member(path, name))
         elif path.suffix in _HDF5:
             found = _hdf5_node(stack, path, name)
             where = f"{path}:{name}"
@@ -186,7 +156,9 @@ def _npz_sparse(stack: ExitStack, path: Place) -> SparseRows | CscRows:
     if kind == "csc":
         return CscRows(lambda: _npz_parts(path), shape, str(path))
     parts = stack.enter_context(_npz_parts(path))
-    parts["indptr"] = parts["indptr"][0 : parts["indptr"].shape[0]]
+    indptr = parts["indptr"]
+    require_column(prod(indptr.shape) * indptr.dtype.itemsize, f"{path}:indptr")
+    parts["indptr"] = indptr[0 : indptr.shape[0]]
     return SparseRows(parts, shape, str(path))
 
 
@@ -194,11 +166,11 @@ def _npz_sparse(stack: ExitStack, path: Place) -> SparseRows | CscRows:
 def _npz_parts(path: Place) -> Iterator[dict[str, Any]]:
     """The arrays of a sparse matrix, each from its beginning on."""
     with ExitStack() as stack:
-        yield {part: NpyRows(stack.enter_context(_npz_member(path, part)), f"{path}:{part}") for part in PARTS}
+        yield {part: stack.enter_context(_npz_member(path, part)) for part in PARTS}
 
 
 @contextmanager
-def _npz_member(path: Place, name: str) -> Iterator[IO[bytes]]:
+def _npz_member(path: Place, name: str) -> Iterator[NpyRows]:
     try:
         archive = zipfile.ZipFile(seekable(path))
     except DAMAGE as error:
@@ -206,30 +178,30 @@ def _npz_member(path: Place, name: str) -> Iterator[IO[bytes]]:
     with archive:
         members = [entry.removesuffix(".npy") for entry in archive.namelist()]
         if name not in members:
-            raise BadInputError(f"{path}: no array {name}; it has {', '.join(members)} (choose with --points, --labels)")
+            raise BadInputError(f"{path}: no array {name}; it has {', '.join(members[:8])} (choose with --points, --labels)")
         try:
+            size = archive.getinfo(f"{name}.npy").file_size
             stream = archive.open(f"{name}.npy")
         except DAMAGE as error:
             raise CorruptDataError(f"{path}:{name}: damaged: {error}") from None
         with stream:
-            yield stream
+            yield NpyRows(stream, size, f"{path}:{name}")
 
 
 def _hdf5_node(stack: ExitStack, path: Place, name: str) -> Any:
-    try:
-        file = stack.enter_context(h5py.File(seekable(path), "r"))
-    except OSError as error:
-        raise CorruptDataError(f"{path}: not a readable HDF5 file, truncated or damaged: {error}") from None
-    found = file.get(name)
-    kind = "" if found is None else str(found.attrs.get("encoding-type", ""))
+    file, where = stack.enter_context(hdf5.opened(path)), str(path)
+    found = hdf5.node(file, name, where)
+    kind = "" if found is None else str(hdf5.attribute(found, "encoding-type", where))
     if kind in ("csr_matrix", "csc_matrix"):
-        parts = {part: _StoredRows(found[part], f"{path}:{name}/{part}") for part in PARTS if part in found}
-        if len(parts) < len(PARTS) or "shape" not in found.attrs:
+        held = {part: hdf5.node(found, part, f"{where}:{name}") for part in PARTS}
+        shape = hdf5.attribute(found, "shape", where)
+        if shape is None or not all(isinstance(part, h5py.Dataset) for part in held.values()):
             raise CorruptDataError(f"{path}:{name}: a part of the sparse matrix is missing")
+        parts = {part: _StoredRows(array, f"{path}:{name}/{part}") for part, array in held.items()}
         if kind == "csc_matrix":
-            return CscRows(lambda: nullcontext(parts), found.attrs["shape"], f"{path}:{name}")
-        return SparseRows(parts, found.attrs["shape"], f"{path}:{name}")
+            return CscRows(lambda: nullcontext(parts), shape, f"{path}:{name}")
+        return SparseRows(parts, shape, f"{path}:{name}")
     if not isinstance(found, h5py.Dataset):
-        names = [key for key in file if isinstance(file.get(key), h5py.Dataset)]
-        raise BadInputError(f"{path}: no dataset {name}; it has {', '.join(names)} (choose with --points, --labels)")
+        names = ", ".join(hdf5.datasets(file, where)[:8])
+        raise BadInputError(f"{path}: no dataset {name}; it has {names} (choose with --points, --labels)")
     return found

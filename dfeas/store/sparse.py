@@ -225,6 +225,17 @@ def index_size(features: int) -> int:
     return 4 if features < 2**31 else 8
 
 
+def sparse_shape(shape: Any, where: str) -> tuple[int, int]:
+    """Points and features of a sparse matrix. Raises CorruptDataError when that is not what it says."""
+    try:
+        n, m = (int(size) for size in np.asarray(shape).reshape(-1))
+    except (TypeError, ValueError, OverflowError):
+        raise CorruptDataError(f"{where}: the shape of the sparse matrix cannot be read") from None
+    if min(n, m) < 0:
+        raise CorruptDataError(f"{where}: the shape of the sparse matrix is {n} x {m}")
+    return n, m
+
+
 def block_of(data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[np.int64], features: int) -> csr_array:
     """A matrix whose index arrays have one type: int32 where that holds them."""
     narrow = features < 2**31 and int(indptr[-1]) < 2**31

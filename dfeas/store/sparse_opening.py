@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dfeas.errors import CorruptDataError
 from dfeas.store.chunks import direct_reader, plain_chunks
+from dfeas.store.damage import DAMAGE
 from dfeas.store.layout import Header
 from dfeas.store.places import Place
 from dfeas.store.reading import PointReader
@@ -47,7 +48,7 @@ def _offsets(path: Place, arrays: dict[str, Any], header: Header) -> NDArray[np.
     """Where the entries of each block begin (blocks + 1,)."""
     try:
         offsets = np.asarray(arrays["offset"][:], np.int64)
-    except (ValueError, RuntimeError, OSError) as error:
+    except DAMAGE as error:
         raise CorruptDataError(f"{path}: the list of offsets cannot be read: {error}; ingest it again") from None
     sizes = np.diff(offsets)
     if offsets[0] != 0 or offsets[-1] != header.entries or sizes.min() < 0 or sizes.max() != header.block_entries:

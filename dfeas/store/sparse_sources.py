@@ -9,7 +9,8 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError, CorruptDataError
-from dfeas.store.sparse import block_of
+from dfeas.store.limits import require_entries
+from dfeas.store.sparse import block_of, sparse_shape
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -25,10 +26,7 @@ class SparseRows:
 
     def __init__(self, parts: dict[str, Any], shape: Any, where: str) -> None:
         self._where, self._data, self._indices = where, parts["data"], parts["indices"]
-        try:
-            n, m = (int(size) for size in np.asarray(shape).reshape(-1))
-        except (TypeError, ValueError):
-            raise CorruptDataError(f"{where}: the shape of the sparse matrix cannot be read") from None
+        n, m = sparse_shape(shape, where)
         self.shape, self.dtype = (n, m), parts["data"].dtype
         self._indptr = parts["indptr"]
         if self._indptr.shape != (n + 1,) or {self._indptr.dtype.kind, self._indices.dtype.kind} - {"i", "u"}:
@@ -46,6 +44,7 @@ class SparseRows:
         indptr = np.asarray(self._indptr[first : stop + 1]).astype(np.int64)
         if (np.diff(indptr) < 0).any() or indptr[0] < 0 or indptr[-1] > self.entries:
             raise self._unfit()
+        require_entries(int(indptr[-1] - indptr[0]), self.dtype.itemsize, self._where)
         here = slice(int(indptr[0]), int(indptr[-1]))
         data, indices = np.asarray(self._data[here]), np.asarray(self._indices[here])
         bad = np.flatnonzero((indices < 0) | (indices >= self.shape[1]))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dfeas.csr import tidied
 from dfeas.errors import BadInputError, UsageError
 from dfeas.store.layout import SPARSE_BELOW
+from dfeas.store.limits import require_width
 from dfeas.store.lines import Lines, TextFile
 from dfeas.store.marks import Tally
 from dfeas.store.numerals import NUMBER, numbers
@@ -75,6 +76,7 @@ class Svmlight:
         else:
             first = next(self._file.runs(), Lines(1, b"")).text
             some, entries = max(1, first.count(b"\n")), first.count(b":")
+        require_width(features, 8, self.where, sparse=True)
         self.m = features
         self.sparse = entries < SPARSE_BELOW * some * features if sparse is None else sparse
         if looked is not None and not self.sparse:
@@ -97,12 +99,8 @@ class Svmlight:
 
     def batches(self) -> Generator[Batch, None, None]:
         """All points; see Stream."""
-        done = 0
         for batch in in_order(self.parse, self._file.runs()):
             if batch.points.shape[0]:
-                done += batch.points.shape[0]
-                if self._given and not self.sparse:
-                    self._refuse_growth(done, self._file.length)
                 yield batch
 
     def total(self, done: int) -> int:
@@ -113,6 +111,8 @@ class Svmlight:
         """The points of some lines. Raises BadInputError with the number of the first bad one."""
         found = _parse_run(run.text, self.m, self._base)
         labels, points = self._parse_lines(run) if found is None else found
+        if self._given and not self.sparse:
+            self._refuse_growth(len(labels), len(run.text))
         return Batch(points.sparse(self.m) if self.sparse else points.dense(self.m), Coded.of(labels))
 
     def _parse_lines(self, run: Lines) -> tuple[Floats, _Parsed]:

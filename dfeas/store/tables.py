@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
@@ -11,6 +10,8 @@ import pyarrow.parquet
 
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.store.columns import dtype_of, labels_of, place_of, points_of
+from dfeas.store.json_file import parsed
+from dfeas.store.limits import require_width
 from dfeas.store.numbers import joint_dtype
 from dfeas.store.places import Place, seekable
 from dfeas.store.signs import Coded
@@ -44,6 +45,7 @@ class Table:
         kinds = {str(schema.field(name).type) for schema in schemas for name in self.names}
         self.dtype = joint_dtype([dtype_of(schema.field(name), where) for schema in schemas for name in self.names])
         cast = sorted(kinds - {_KINDS.get(self.dtype.name, self.dtype.name)})
+        require_width(self.m, self.dtype.itemsize, where)
         self.notes = [f"{', '.join(cast)} cast to {self.dtype.name}"] if cast else []
         self.notes += [f"column {name} dropped: an index of pandas" for name in sorted(indices)]
 
@@ -195,7 +197,7 @@ def _line(error: Exception) -> str:
 def _index_columns(schema: Any) -> set[str]:
     """Columns that pandas wrote for the index of a frame."""
     try:
-        about = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+        about = parsed((schema.metadata or {}).get(b"pandas", b"{}"), {"index_columns?": [object]})
         return {name for name in about.get("index_columns", []) if isinstance(name, str)} & set(schema.names)
-    except (ValueError, AttributeError):
+    except ValueError:
         return set()

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.errors import CorruptDataError
+from dfeas.store.json_file import COUNT, Number, conform, parsed
 
 SCALES = ("maxabs", "std")
 FACTORS = (1e-130, 1e130)
@@ -22,6 +23,17 @@ LENGTHS = (1e-140, 1e140)
 """The length that points are divided by is within."""
 
 Floats = NDArray[np.float64]
+
+
+_SHAPE = {
+    "scale": str | None,
+    "center": bool,
+    "normalize": bool,
+    "points": COUNT,
+    "shift": [Number(-1e308, 1e308)],
+    "factor": [Number(*FACTORS)],
+    "length": Number(*LENGTHS, none=True),
+}
 
 
 @dataclass(frozen=True)
@@ -60,11 +72,12 @@ class Transform:
     def from_json(cls, values: Any) -> Transform:
         """The same again. Raises CorruptDataError when it is none."""
         try:
+            conform(values, _SHAPE)
             found = cls(
                 None if values["scale"] is None else str(values["scale"]),
-                bool(values["center"]),
-                bool(values["normalize"]),
-                int(values["points"]),
+                values["center"],
+                values["normalize"],
+                values["points"],
                 tuple(map(float, values["shift"])),
                 tuple(map(float, values["factor"])),
                 None if values["length"] is None else float(values["length"]),
@@ -106,7 +119,7 @@ def seen_as(view: str) -> tuple[str | None, Transform | None]:
     if not view:
         return None, None
     try:
-        values = json.loads(view)
+        values = parsed(view, {"positive?": str, "transform?": dict})
         positive = str(values["positive"]) if "positive" in values else None
         transform = Transform.from_json(values["transform"]) if "transform" in values else None
     except (ValueError, LookupError, TypeError) as error:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import zarr
-import zarr.errors
 
 from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.store.chunks import require_chunks_of
+from dfeas.store.damage import DAMAGE
+from dfeas.store.json_file import COUNT, read_json
 from dfeas.store.links import refuse_links
 from dfeas.store.places import Place, zarr_store
 
 _METADATA = ".zarray"
+_SHAPE = {"shape": [COUNT], "chunks": [COUNT], "compressor": dict | None, "filters": list | None, "dtype": object}
 _COMPRESSORS = {"blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"}
 
 
@@ -26,24 +28,16 @@ def open_zarr2(path: Place) -> Any:
     """The array. Raises BadInputError for filters, objects and unknown compressors, CorruptDataError for missing chunks."""
     if isinstance(path, Path):
         refuse_links(path)
-    try:
-        values = json.loads((path / _METADATA).read_text())
-        compressor = (values["compressor"] or {"id": None})["id"]
-        filters, dtype = values["filters"], values["dtype"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CorruptDataError(f"{path}: its zarr metadata cannot be read: {type(error).__name__}: {error}") from None
+    values = read_json(path / _METADATA, _SHAPE)
+    compressor = (values["compressor"] or {}).get("id")
+    filters, dtype = values["filters"], values["dtype"]
     if filters or not isinstance(dtype, str) or dtype[1:2] not in ("b", "i", "u", "f", "U", "S"):
         raise BadInputError(f"{path}: zarr format 2 of type {dtype} with filters {filters}; give plain numbers, no filters")
-    if compressor is not None and compressor not in _COMPRESSORS:
+    if values["compressor"] is not None and compressor not in _COMPRESSORS:
         raise BadInputError(f"{path}: compressor {compressor} is not accepted; write it again with zstd or none")
     try:
         array = zarr.open_array(zarr_store(path, read_only=True), mode="r", zarr_format=2)
-        missing = array.nchunks - array.nchunks_initialized
-    except (KeyError, ValueError, TypeError, AttributeError, zarr.errors.BaseZarrError) as error:
+        require_chunks_of(array, path)
+    except DAMAGE as error:
         raise CorruptDataError(f"{path}: its zarr metadata cannot be read: {type(error).__name__}: {error}") from None
-    if missing:
-        raise CorruptDataError(
-            f"{path}: {missing} of {array.nchunks} chunks are missing; restore them "
-            "(or, if they are meant to be empty, write with write_empty_chunks=True)"
-        )
     return array

@@ -58,7 +58,10 @@ plain = (
 values = st.recursive(
     plain,
     lambda inner: (
-        st.lists(inner) | st.lists(inner).map(tuple) | st.dictionaries(st.text(), inner) | st.builds(Bracket, inner, inner)
+        st.lists(inner)
+        | st.lists(inner).map(tuple)
+        | st.dictionaries(st.text(), inner)
+        | st.builds(Bracket, st.floats(), st.floats())
     ),
     max_leaves=12,
 )

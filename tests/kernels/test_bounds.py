@@ -1,7 +1,6 @@
-"""Kernel values and their bounds against arithmetic in 60 digits."""
+"""Kernel values and their bounds against arithmetic in 100 digits."""
 
-from decimal import Decimal, getcontext
-from fractions import Fraction
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -10,27 +9,7 @@ import scipy
 from dfeas.errors import CheckFailedError
 from dfeas.kernels import Kernel, kernel_of
 from dfeas.kernels.bounds import bounded, by_products
-
-getcontext().prec = 60
-
-
-def exact(kernel: Kernel, x: np.ndarray, z: np.ndarray) -> Decimal:
-    def decimal(value: Fraction) -> Decimal:
-        return Decimal(value.numerator) / Decimal(value.denominator)
-
-    a, b = [Fraction(v) for v in x.tolist()], [Fraction(v) for v in z.tolist()]
-    if kernel.name in ("rbf", "exponential", "laplacian"):
-        if kernel.name == "laplacian":
-            distance = decimal(sum((abs(p - q) for p, q in zip(a, b, strict=True)), Fraction(0)))
-        else:
-            distance = decimal(sum(((p - q) ** 2 for p, q in zip(a, b, strict=True)), Fraction(0)))
-        return (-Decimal(kernel.gamma) * (distance.sqrt() if kernel.name == "exponential" else distance)).exp()
-    scale, shift, degree = (Fraction(kernel.gamma), Fraction(kernel.coef0), kernel.degree) if kernel.degree else (1, 0, 1)
-    xz, xx, zz = (
-        decimal(scale * sum((p * q for p, q in zip(u, v, strict=True)), Fraction(0)) + shift)
-        for u, v in ((a, b), (a, a), (b, b))
-    )
-    return (xz / (xx * zz).sqrt()) ** degree
+from tests.decimals import kernel_value
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 30.0])
@@ -60,7 +39,7 @@ def test_values_are_within_their_bounds_and_the_bounds_are_small(kernel: Kernel,
     found.append((quick.value, quick.error))
     for i, x in enumerate(points):
         for j, z in enumerate(points):
-            true = exact(kernel, x, z)
+            true = kernel_value(kernel, x, z)
             for value, error in found:
                 assert abs(Decimal(float(value[i, j])) - true) <= Decimal(float(error[i, j]))
     assert found[0][1].max() < 1e-12
@@ -73,7 +52,7 @@ def test_bounds_of_sums_hold() -> None:
     kernel, rng = kernel_of("rbf", 0.7)[0], np.random.default_rng(1)
     points, amounts = rng.standard_normal((6, 3)), rng.standard_normal((6, 2))
     values = by_products(kernel, points, points)
-    true = np.array([[exact(kernel, x, z) for z in points] for x in points])
+    true = np.array([[kernel_value(kernel, x, z) for z in points] for x in points])
     exact_amounts = np.array([[Decimal(float(a)) for a in row] for row in amounts])
     off = np.abs(np.vectorize(Decimal)(values.value @ amounts) - true @ exact_amounts)
     assert (off <= np.vectorize(Decimal)(values.errors(amounts))).all()

@@ -17,6 +17,7 @@ from dfeas.engine.pairs import runs
 from dfeas.engine.shelf import Shelf
 from dfeas.errors import CorruptDataError, UsageError
 from dfeas.kernels import Kernel, kernel_of
+from dfeas.kernels.distances import Prepared
 from dfeas.kernels.gram import GramProduct
 from dfeas.store import Source, from_arrays, open_source
 from tests.bits import digest
@@ -231,8 +232,8 @@ def test_tiles_that_are_kept_change_no_bit_and_are_not_computed_again(
     computed: list[int] = []
     tile = Kernel.tile
 
-    def counted(self: Kernel, left: np.ndarray, right: np.ndarray) -> Any:
-        computed.append(len(left) * len(right))
+    def counted(self: Kernel, left: Prepared, right: Prepared) -> Any:
+        computed.append(left.points.shape[0] * right.points.shape[0])
         return tile(self, left, right)
 
     monkeypatch.setattr(Kernel, "tile", counted)

@@ -7,7 +7,7 @@ from math import sqrt
 
 import numpy as np
 
-from dfeas.kernels.kernel import Floats
+from dfeas.kernels.distances import Floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from math import sqrt
 import numpy as np
 
 from dfeas.errors import BadInputError
-from dfeas.kernels.kernel import Floats
+from dfeas.kernels.distances import Floats
 from dfeas.kernels.methods.combination import Combination
 from dfeas.methods import Bracket, Evidence, Expansion, Facts, Sparse
 

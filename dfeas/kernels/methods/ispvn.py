@@ -13,8 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, log, sqrt
 
+from dfeas.kernels.distances import Floats
 from dfeas.kernels.gram import GramProduct
-from dfeas.kernels.kernel import Floats, Kernel
+from dfeas.kernels.kernel import Kernel
 from dfeas.kernels.methods.snkpvn import SnkpvnState, after, begun, first_state, question
 from dfeas.methods import Evidence, Facts
 from dfeas.methods.ispvn import GAMMA

@@ -20,8 +20,9 @@ from math import log, sqrt
 
 import numpy as np
 
+from dfeas.kernels.distances import Floats
 from dfeas.kernels.gram import GramProduct
-from dfeas.kernels.kernel import Floats, Kernel
+from dfeas.kernels.kernel import Kernel
 from dfeas.kernels.methods.combination import Combination, uniform
 from dfeas.kernels.methods.ends import Ends
 from dfeas.methods import Evidence, Facts

@@ -24,8 +24,9 @@ from math import sqrt
 
 import numpy as np
 
+from dfeas.kernels.distances import Floats
 from dfeas.kernels.gram import GramProduct
-from dfeas.kernels.kernel import DISTANCES, Floats, Kernel
+from dfeas.kernels.kernel import DISTANCES, Kernel
 from dfeas.kernels.methods.combination import Combination, uniform
 from dfeas.kernels.methods.ends import Ends
 from dfeas.methods import Evidence, Facts

@@ -18,8 +18,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dfeas.kernels.distances import Floats
 from dfeas.kernels.gram import GramProduct
-from dfeas.kernels.kernel import Floats, Kernel
+from dfeas.kernels.kernel import Kernel
 from dfeas.kernels.methods.combination import Combination, unit
 from dfeas.kernels.methods.ends import Ends
 from dfeas.methods import Evidence, Facts

@@ -1,0 +1,19 @@
+"""``dfeas`` and ``python -m dfeas``: before anything else is imported it is settled what a signal does meanwhile."""
+
+from dfeas.signals import at_once_from_now, ended
+
+
+def main() -> None:
+    """Entry point of the ``dfeas`` command."""
+    at_once_from_now()
+    from dfeas.cli import main as command
+
+    try:
+        command()
+    except SystemExit as ending:
+        ended(ending.code if isinstance(ending.code, int) else int(ending.code is not None))
+        raise
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""Where weights sum to no more than rounding, whether points conflict exactly after all, or are separated after all.
+
+The solvers in memory find conflicts in float64. Features of scales that are many orders of magnitude apart, or far from the
+origin, hide from them which points these are; ``dfeas.exact_search`` finds out, and the checker proves it from a certificate.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from dfeas.certificate import Certificate
+from dfeas.conflicts import CONFLICTING
+from dfeas.exact_search import Face, search
+from dfeas.kinds import COMPLETE
+from dfeas.lane import Outcome
+from dfeas.proof.dyadic import Integers
+from dfeas.proof.guess import parts
+from dfeas.request import Request
+from dfeas.setting import Setting
+from dfeas.store import Dataset
+from dfeas.store.rows import rows_of
+from dfeas.termination import EPS_INFEASIBLE, FEASIBLE, Decision
+from dfeas.verify import Check
+
+WIDE = 300
+"""Features up to which the exact search is worth its time here; ``dfeas.separation`` asks it whatever the width."""
+
+
+def exact_outcome(setting: Setting, asked: Request, outcome: Outcome, stop: Callable[[], bool]) -> Outcome:
+    """The outcome of a run about points as they are stored; exact where it was proved up to rounding and can be exactly."""
+    check, certificate, dataset = outcome.check, outcome.certificate, setting.checking.dataset
+    if check is None or certificate is None or check.verdict != EPS_INFEASIBLE or check.margin_upper > CONFLICTING:
+        return outcome
+    if dataset.dimension > WIDE or dataset.entries is not None:
+        return outcome
+    left = math.inf if asked.max_passes is None else asked.max_passes - outcome.record.passes
+    face = search(setting.checking, certificate.support, until(asked, stop), left)
+    if isinstance(face, str):
+        return outcome
+    better = _certificate(dataset, face, certificate)
+    (proved,) = setting.checking([better])
+    reads = outcome.reads + face.reads + better.checking_reads
+    if not isinstance(proved, Check) or proved.verdict == EPS_INFEASIBLE:
+        return replace(outcome, reads=reads)
+    tolerance = asked.margin_tolerance
+    enough = 0.0 if tolerance is None else (1 - tolerance) * outcome.record.margin_upper
+    wide = proved.verdict != FEASIBLE or proved.margin_lower >= enough
+    decision = Decision("verdict" if wide else "stalled", proved.verdict)
+    return replace(outcome, decision=decision, certificate=better, check=proved, reads=reads)
+
+
+def until(asked: Request, stop: Callable[[], bool]) -> Callable[[], bool]:
+    """Whether somebody asks to stop, or time is up."""
+    limit = asked.time_limit
+    return lambda: stop() or (limit is not None and time.monotonic() - asked.began >= limit)
+
+
+def _certificate(dataset: Dataset, face: Face, near: Certificate) -> Certificate:
+    """What was found in integers, in float64."""
+    if face.kind == COMPLETE:
+        assert face.y is not None, "it separates"
+        y = floats(face.y)[: dataset.dimension]
+        return replace(near, kind="separator", y=y / np.linalg.norm(y), support=near.support[:0], weights=near.weights[:0])
+    stored = face.support < dataset.n
+    support, weights = face.support[stored], floats(face.weights[stored])
+    weights *= np.linalg.norm(rows_of(dataset, support)[0], axis=1)
+    kept = weights > 0
+    return replace(near, support=support[kept], weights=weights[kept] / weights.sum())
+
+
+def floats(values: Integers) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Integers in proportion, the largest about 1."""
+    mantissa, exponent = parts(values)
+    return np.asarray(np.ldexp(mantissa, np.maximum(exponent - exponent.max(), -2000)))
