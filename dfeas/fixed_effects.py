@@ -1,7 +1,7 @@
 """Which points conflict and which a hyperplane has strictly beyond it, exactly, where most features are levels of one effect.
 
 As ``dfeas.exact_search``, in the dimensions of the other features only: a working set of pairs of points within levels
-(``dfeas.proof.levels``), its partition, and a look at all points, which says the worst pair of each level that is not as it says.
+(``dfeas.proof.levels``), its partition, and a look at all points, which tells the worst pair of each level that is not so.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ from dfeas.proof.partition import Partition, StoppedError, extended, partition
 
 MOST = 1000
 """Features beside the levels that this is for."""
-BASIS = 50_000_000
-"""Entries of vectors orthogonal to all points that are written down, at most."""
 
 
 def decide(levels: Levels, stop: Callable[[], bool]) -> Face | None:
@@ -51,20 +49,17 @@ def _missed(levels: Levels, gaps: Gaps, across: Integers, strict: bool) -> Pairs
     """Pairs that are not as they should be: the worst, or some of those on the hyperplane that should not be there."""
     take = max(LEAST, TAKEN * len(levels.columns))
     wrong = np.flatnonzero(gaps.sign < 0)
+    found: Pairs
     if len(wrong):
-        return gaps.least[wrong[np.argsort(gaps.share[wrong], kind="stable")[:take]]]
-    if strict:
+        found = gaps.least[wrong[np.argsort(gaps.share[wrong], kind="stable")[:take]]]
+    elif strict:
         found = gaps.least[gaps.sign == 0]
-    elif across.shape[1]:
-        found = outside(levels, gaps, across)
     else:
-        return np.zeros((0, 2), np.int64)
+        found = outside(levels, gaps, across)
     return found[np.unique(np.linspace(0, len(found) - 1, min(len(found), take)).astype(np.int64))]
 
 
-def _face(
-    levels: Levels, pairs: Pairs, points: Integers, found: Partition, gaps: Gaps, across: Integers, reads: int
-) -> Face:
+def _face(levels: Levels, pairs: Pairs, points: Integers, found: Partition, gaps: Gaps, across: Integers, reads: int) -> Face:
     """What is proved, for all features."""
     on = int((gaps.on < len(levels.row)).sum())
     if found.y is None and not levels.one_sided.any():

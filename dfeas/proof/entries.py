@@ -1,7 +1,7 @@
 """Sparse matrices of integers of any length: products and rank, exactly.
 
-A feature whose entries are 1 and -1 is a pivot for all rows that have it; where no row has two of some such features, all of them
-are eliminated at once, without fractions and without new features in any row. What is left has few features, and is dense.
+A feature whose entries are 1 and -1 is a pivot for all rows that have it; where no row has two of some such features, all of
+them are eliminated at once, without fractions and without new features in any row. What is left has few features, and is dense.
 """
 
 from __future__ import annotations
@@ -104,7 +104,6 @@ def units(points: Any) -> Indices:
         best = np.full(points.shape[0], len(count))
         best[row[first]] = np.minimum.reduceat(turn[column], first)
         goes = open_ & (np.bincount(column[turn[column] != best[row]], minlength=len(count)) == 0)
-        goes[np.setdiff1d(np.flatnonzero(open_), column)] = False
         chosen |= goes
         covered = np.zeros(points.shape[0], np.bool_)
         covered[row[goes[column]]] = True

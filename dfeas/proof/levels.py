@@ -1,10 +1,10 @@
 """Fixed effects: a feature of 1 and -1 for each level, at most one of them in a point, eliminated exactly.
 
-Let a_j = (z_j, v_j e_f) be a signed point of level f, v_j = 1 or -1, and alpha_f the entry of y at f, b the others: some alpha_f
-has b'z_j + v_j alpha_f >= 0 for all points of the level exactly when b'(z_j + z_k) >= 0 for all j, k of it with v_j = 1 and
-v_k = -1. So separation asks about these sums, which are *pairs* here, and about the points without a level, in the few dimensions
-of b alone; the least b'z_j of both sides of a level tell all its pairs. A level of one side asks for nothing. Correia, Guimaraes
-and Zylkin (2019) drop the latter before a regression with fixed effects; here nothing is left open.
+Let a_j = (z_j, v_j e_f) be a signed point of level f, v_j = 1 or -1, and alpha_f the entry of y at f, b the others: some
+alpha_f has b'z_j + v_j alpha_f >= 0 for all points of the level exactly when b'(z_j + z_k) >= 0 for all j, k of it with
+v_j = 1 and v_k = -1. So separation asks about these sums, which are *pairs* here, and about the points without a level, in the
+few dimensions of b alone; the least b'z_j of both sides of a level tell all its pairs. A level of one side asks for nothing:
+Correia, Guimaraes and Zylkin (2019) drop these before a regression with fixed effects; here nothing is left open.
 """
 
 from __future__ import annotations
@@ -147,7 +147,8 @@ class Gaps:
         if b is None:
             inside = np.zeros(len(levels.first), np.bool_)
             inside[joint] = True
-            return cls(np.zeros(len(joint), np.int8), np.zeros(len(joint)), levels.first[joint], np.flatnonzero(inside[levels.side]))
+            none = np.zeros(len(joint))
+            return cls(none.astype(np.int8), none, levels.first[joint], np.flatnonzero(inside[levels.side]))
         low, high = _near(levels, b)
         under, over = np.minimum.reduceat(low, levels.first), np.minimum.reduceat(high, levels.first)
         gap_under, gap_over = under[joint].sum(axis=1), over[joint].sum(axis=1)
@@ -179,7 +180,7 @@ def _near(levels: Levels, b: Integers) -> tuple[Floats, Floats]:
     with np.errstate(over="ignore", invalid="ignore"):
         score, bound = bounded(levels.rest, near)
         low, high = (score - bound)[:, 0], (score + bound)[:, 0]  # bounds are wider than what is rounded here
-    return np.nan_to_num(low, nan=-np.inf, posinf=np.inf, neginf=-np.inf), np.nan_to_num(high, nan=np.inf, posinf=np.inf, neginf=-np.inf)
+    return np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
 
 
 def _least(levels: Levels, rows: Indices, value: Integers) -> Integers:
@@ -194,6 +195,8 @@ def _least(levels: Levels, rows: Indices, value: Integers) -> Integers:
 
 def outside(levels: Levels, gaps: Gaps, across: Integers) -> Pairs:
     """Pairs that are zero but not orthogonal to all columns (k, c); none only if there are none."""
+    if not across.shape[1]:
+        return np.zeros((0, 2), np.int64)
     stored = np.column_stack([levels.stored(column) for column in across.T])
     both = np.vstack([stored, stored])
     partner = np.full(len(levels.first), -1)
