@@ -25,7 +25,7 @@ FIRST = 6
 """Points of the first working set for each dimension."""
 TAKEN = 4
 """Points for each dimension that a read takes in."""
-MOST = 5000
+MOST = 1500
 """Features: of more the first working set, dense and in integers, takes gigabytes."""
 LEAST = 64
 """Points that are worth a read."""

@@ -7,6 +7,7 @@ As ``dfeas.exact_search``, in the dimensions of the other features only: a worki
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +24,16 @@ MOST = 1000
 """Features beside the levels that this is for."""
 
 
-def decide(levels: Levels, stop: Callable[[], bool]) -> Face | None:
-    """The kind of all points, with evidence; None when ``stop`` said so."""
+@dataclass(frozen=True)
+class Found:
+    """The kind of all points, with evidence."""
+
+    face: Face
+    conflict: tuple[NDArray[np.int64], Integers]  # few points and their weights, where there is a conflict
+
+
+def decide(levels: Levels, stop: Callable[[], bool]) -> Found | None:
+    """What is proved of all points; None when ``stop`` said so."""
     pairs = levels.spread(max(LEAST, FIRST * len(levels.columns)))
     reads, strict = 0, True
     while True:
@@ -39,7 +48,8 @@ def decide(levels: Levels, stop: Callable[[], bool]) -> Face | None:
         gaps, reads = Gaps.of(levels, found.y), reads + 1
         more = _missed(levels, gaps, across, strict)
         if not len(more):
-            return _face(levels, pairs, points, found, gaps, across, reads)
+            face = _face(levels, pairs, points, found, gaps, across, reads)
+            return Found(face, _of_points(levels, pairs, found.weights))
         before, pairs = len(pairs), np.unique(np.vstack([pairs, more]), axis=0)
         if len(pairs) == before:
             raise DfeasError("the exact search took in no new pair: please report this")

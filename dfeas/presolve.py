@@ -19,7 +19,7 @@ from dfeas.driver import never
 from dfeas.errors import CheckFailedError, DfeasError
 from dfeas.exact_search import Face
 from dfeas.exact_verdict import certificate_of, until
-from dfeas.fixed_effects import MOST, decide
+from dfeas.fixed_effects import MOST, Found, decide
 from dfeas.keeping import Job, where
 from dfeas.kind import Claim, prove
 from dfeas.kinds import OVERLAP
@@ -67,13 +67,13 @@ def presolved(X: Any, labels: Any, eps: float, out: str | Path | None, options: 
         levels = Levels.of(rows(checked, np.arange(checked.n)))
         if levels is None or len(levels.columns) > MOST or len(levels.empty) * levels.d > FLAT:
             return None
-        face = decide(levels, stop)
-        if face is None:
+        found = decide(levels, stop)
+        if found is None:
             return None
         del levels
-        _require_proved(setting, face)
+        _require_proved(setting, found.face)
         folder = None if out is None else stack.enter_context(run_folder(local(out, "--out")))
-        return face, _written(stack, setting, asked, face, surveyed.reads, folder, options)
+        return found.face, _written(stack, setting, asked, found, surveyed.reads, folder, options)
 
 
 def _fits(dataset: Dataset, memory: int) -> bool:
@@ -94,10 +94,10 @@ def _require_proved(setting: Setting, face: Face) -> None:
 
 
 def _written(
-    stack: ExitStack, setting: Setting, asked: Request, face: Face, reads: int, folder: Path | None, options: dict[str, Any]
+    stack: ExitStack, setting: Setting, asked: Request, found: Found, reads: int, folder: Path | None, options: dict[str, Any]
 ) -> Result:
     """The result of a run without a solve, from the certificate that follows from the evidence."""
-    dataset = setting.dataset
+    dataset, face = setting.dataset, found.face
     why = f"{dataset.dimension} features, most of them levels of one effect, which are eliminated"
     job = Job(
         asked,
@@ -112,7 +112,8 @@ def _written(
     how = how_of(0.0, bool(options.get("progress")), never, None)
     announce(run_sinks(stack, setting, job, folder, how, None), dataset, NAME, why, None)
     empty = Certificate("gordan", dataset.fingerprint, view=dataset.view)
-    certificate = certificate_of(setting.checking.dataset, face, empty)
+    support, weights = found.conflict
+    certificate = certificate_of(setting.checking.dataset, replace(face, support=support, weights=weights), empty)
     (proved,) = setting.checking([certificate])
     check = proved if isinstance(proved, Check) else None
     if check is not None and check.verdict == EPS_INFEASIBLE and check.margin_upper > asked.eps:
