@@ -85,9 +85,14 @@ def bounded(points: Matrix, near: Floats) -> tuple[Floats, Floats]:
 
 def scaled(basis: Integers) -> tuple[Floats, list[int]]:
     """Vectors (d, k) of integers as floats of at most 1, and the exponents of two that they are divided by."""
-    shift = [max(int(abs(v)).bit_length() for v in column) for column in basis.T]
+    shift = _bits(basis)
     columns = [Dyadic(column, -bits).floats() for column, bits in zip(basis.T, shift, strict=True)]
     return np.array(columns).T, shift
+
+
+def _bits(basis: Integers) -> list[int]:
+    """Of the longest entry of each column."""
+    return [max(v.bit_length() for v in column) for column in basis.T.tolist()]
 
 
 def _vanish(points: Matrix, basis: Integers, most: Floats) -> NDArray[np.bool_]:
@@ -97,7 +102,7 @@ def _vanish(points: Matrix, basis: Integers, most: Floats) -> NDArray[np.bool_]:
     alive = np.ones(points.shape[0], np.bool_)
     if not alive.size:
         return alive
-    shift = np.array(scaled(basis)[1])
+    shift = np.array(_bits(basis))
     whole, power, least = _digits(points)
     with np.errstate(over="ignore"):
         known = np.where(np.isfinite(most), np.frexp(np.maximum(most, FLOOR))[1], 1025 + points.shape[1].bit_length())
@@ -105,7 +110,7 @@ def _vanish(points: Matrix, basis: Integers, most: Floats) -> NDArray[np.bool_]:
     for prime in _primes(-(-bits // PRIME_BITS)):
         powers = np.array(_powers(prime, int(power.max(initial=0)) + 1))
         residue = whole % prime * powers[power] % prime
-        columns = np.array([[v % prime for v in row] for row in basis.tolist()], np.float64)
+        columns = (basis % prime).astype(np.float64)
         alive &= ~(_product(points, residue.astype(np.float64), columns, prime) != 0).any(axis=1)
         if not alive.any():
             break
