@@ -33,16 +33,17 @@ WIDE = 300
 
 def exact_outcome(setting: Setting, asked: Request, outcome: Outcome, stop: Callable[[], bool]) -> Outcome:
     """The outcome of a run about points as they are stored; exact where it was proved up to rounding and can be exactly."""
-    check, certificate, dataset = outcome.check, outcome.certificate, setting.checking.dataset
-    if check is None or certificate is None or check.verdict != EPS_INFEASIBLE or check.margin_upper > CONFLICTING:
+    dataset = setting.checking.dataset
+    if not _open(outcome) or dataset.dimension > WIDE or dataset.entries is not None:
         return outcome
-    if dataset.dimension > WIDE or dataset.entries is not None:
-        return outcome
+    near = Certificate("gordan", dataset.fingerprint, view=dataset.view)
+    if outcome.certificate is not None and outcome.certificate.kind == near.kind:
+        near = outcome.certificate
     left = math.inf if asked.max_passes is None else asked.max_passes - outcome.record.passes
-    face = search(setting.checking, certificate.support, until(asked, stop), left)
+    face = search(setting.checking, near.support, until(asked, stop), left)
     if isinstance(face, str):
         return outcome
-    better = certificate_of(dataset, face, certificate)
+    better = certificate_of(dataset, face, near)
     (proved,) = setting.checking([better])
     reads = outcome.reads + face.reads + better.checking_reads
     if not isinstance(proved, Check) or proved.verdict == EPS_INFEASIBLE:
@@ -52,6 +53,13 @@ def exact_outcome(setting: Setting, asked: Request, outcome: Outcome, stop: Call
     wide = proved.verdict != FEASIBLE or proved.margin_lower >= enough
     decision = Decision("verdict" if wide else "stalled", proved.verdict)
     return replace(outcome, decision=decision, certificate=better, check=proved, reads=reads)
+
+
+def _open(outcome: Outcome) -> bool:
+    """Whether float64 went as far as it can, and left a verdict open."""
+    if outcome.check is None:
+        return outcome.decision.stopped == "stalled"
+    return outcome.check.verdict == EPS_INFEASIBLE and outcome.check.margin_upper <= CONFLICTING
 
 
 def until(asked: Request, stop: Callable[[], bool]) -> Callable[[], bool]:

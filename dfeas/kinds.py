@@ -2,3 +2,5 @@
 
 COMPLETE, QUASI, OVERLAP = "complete", "quasi-complete", "overlap"
 SEPARATION = "separation.json"
+SEPARATED = "separation"
+"""What a solve is for, as its checkpoints say."""

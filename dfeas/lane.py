@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-import psutil
-
 from dfeas.certificate import Certificate
 from dfeas.engine import Engine
 from dfeas.errors import CheckFailedError
@@ -16,7 +14,7 @@ from dfeas.methods import AnyMethod, Bracket, Evidence
 from dfeas.passes import Question, of_class
 from dfeas.recovery import recover, separator
 from dfeas.termination import FEASIBLE, UNDECIDED, Decision, Goal, Limits, Record, decide, ending
-from dfeas.trace import Sink
+from dfeas.trace import Sink, resident_bytes
 from dfeas.verify import Check
 
 Verify = Callable[[Sequence[Certificate]], list[Check | CheckFailedError]]
@@ -205,8 +203,7 @@ def without_a_pass(method: str, certificate: Certificate, check: Check) -> Outco
 
 def blank(method: str, upper: float) -> Record:
     """The record before any pass."""
-    memory = psutil.Process().memory_info().rss
-    return Record(method, 0, 0, -1.0, upper, None, 0.0, 0.0, 0.0, 0.0, 0.0, 0, memory)
+    return Record(method, 0, 0, -1.0, upper, None, 0.0, 0.0, 0.0, 0.0, 0.0, 0, resident_bytes())
 
 
 def _record(method: str, evidence: Evidence, engine: Engine, passes: float, seconds: float, method_seconds: float) -> Record:
@@ -225,7 +222,7 @@ def _record(method: str, evidence: Evidence, engine: Engine, passes: float, seco
         scan_seconds=cost.scan_seconds,
         engine_seconds=max(0.0, cost.wall_seconds - busy),
         bytes_read=cost.bytes_read,
-        memory_bytes=psutil.Process().memory_info().rss,
+        memory_bytes=resident_bytes(),
         method_seconds=method_seconds,
         stalled=evidence.stalled,
         hopeful=evidence.hopeful,

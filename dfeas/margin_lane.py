@@ -8,14 +8,13 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
-import psutil
 
 from dfeas.certificate import Certificate
 from dfeas.engine import Engine
 from dfeas.errors import CheckFailedError
 from dfeas.svm import Progress, SoftMargin
 from dfeas.termination import STOPPED, Decision, Limits
-from dfeas.trace import Sink
+from dfeas.trace import Sink, resident_bytes
 from dfeas.verify import Check
 
 
@@ -178,7 +177,7 @@ class MarginLane:
             scan_seconds=0.0 if cost is None else cost.scan_seconds,
             bytes_read=0 if cost is None else cost.bytes_read,
             cached_bytes=0 if cost is None else cost.cached_bytes,
-            memory_bytes=psutil.Process().memory_info().rss,
+            memory_bytes=resident_bytes(),
             method_seconds=method_seconds,
             stalled=found.stalled,
         )

@@ -16,11 +16,12 @@ from dfeas.fitting import fitted
 from dfeas.hard_margin import HARD_MARGIN, HardMargin, widest
 from dfeas.keeping import EVERY, Checkpoint, Job, where
 from dfeas.kernels.kernel import Function
+from dfeas.kinds import SEPARATED
 from dfeas.one_vs_rest import OneVsRest, classes_solved
 from dfeas.racing import Race, raced
 from dfeas.request import request
 from dfeas.result import CHECKPOINT, RACE, RESULT, Result, versions
-from dfeas.separation import SEPARATED, Separation, separated
+from dfeas.separation import Separation, separated
 from dfeas.setting import open_data, run_folder_again, set_up
 from dfeas.showing import How
 from dfeas.soft_margin_result import SoftMarginResult

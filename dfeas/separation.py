@@ -32,7 +32,7 @@ from dfeas.driver import never
 from dfeas.errors import UsageError
 from dfeas.exact_search import Face, search
 from dfeas.keeping import answered
-from dfeas.kinds import COMPLETE, QUASI, SEPARATION
+from dfeas.kinds import COMPLETE, QUASI, SEPARATED, SEPARATION
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes
 from dfeas.presolve import presolved
 from dfeas.proof.dyadic import Integers
@@ -46,8 +46,6 @@ from dfeas.transforming import asked_transform
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SEPARATED = "separation"
-"""What a solve is for, as its checkpoints say."""
 EPS = 1e-9
 LEAST = 1e-3
 """Seconds that a solve is given at least."""

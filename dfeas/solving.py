@@ -20,6 +20,7 @@ from dfeas.keeping import EVERY, Checkpoint, Job, keeping, where
 from dfeas.kernelled import AskedKernel, asked_kernel, choose_kernel_method, kernelled
 from dfeas.kernels import Kernel
 from dfeas.kernels.kernel import Function
+from dfeas.kinds import SEPARATED
 from dfeas.lane import Outcome
 from dfeas.memory import DEFAULT_MEMORY
 from dfeas.methods import Sparse
@@ -185,7 +186,7 @@ def solved(setting: Setting, job: Job, folder: Path | None, how: How, earlier: C
         tell(sinks, projected(setting, job))
         found = ran(setting, job, {name: sinks}, keeper, earlier, how.stop)
         outcome = found.outcomes[name]
-        if not (job.kernel or setting.dataset.cones or setting.dataset.transform):
+        if not (job.kernel or setting.dataset.cones or setting.dataset.transform or job.then == SEPARATED):
             outcome = exact_outcome(setting, job.asked, outcome, how.stop)
         result = result_of(setting, job, outcome, why, found.survey_reads + outcome.reads)
         result = result if folder is None else result.save(folder)

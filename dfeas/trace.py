@@ -10,8 +10,11 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import IO, Any, Protocol
+
+import psutil
 
 from dfeas.termination import Record, Told, remaining_passes
 
@@ -183,3 +186,14 @@ def describe(records: Sequence[Told], eps: float) -> str:
     if left < FORESEEABLE and not last.hopeful:
         parts.append(f"about {left:.0f} s left" if left < 5400 else f"about {left / 3600:.1f} h left")
     return "  ".join(parts)
+
+
+def resident_bytes() -> int:
+    """Memory of this process."""
+    return int(_process(os.getpid()).memory_info().rss)
+
+
+@cache
+def _process(pid: int) -> psutil.Process:
+    """To find out when a process began takes longer than a pass over small data."""
+    return psutil.Process(pid)

@@ -129,6 +129,9 @@ class Kills:
                 return None
             words = self._next(case.family, folder)
             ended = self._child.run(list(words), folder, LIMIT, getattr(signal, number), share * seconds)
+            if words[0] == "resume" and ended.failed and not (folder / asked.written / "result.json").exists():
+                shutil.rmtree(folder / asked.written)  # nothing was written yet that it could go on from
+                continue
             bad = of_ending(ended, f"{words[0]} and {number} after {share * seconds:.2f} s", number)
             if bad is not None:
                 return bad

@@ -19,7 +19,9 @@ from tests.fuzzing.case import FAILED, Case, Judgement, Kind, Word
 
 SEEDS = 1_000_000
 """Cases that a kind may draw from one seed of a run."""
-DEAD = 120
+PATIENCE = 6
+"""Times the seconds of a processor that a case may take by the clock."""
+DEAD = 600
 """Seconds without a case done, after which the process ends with a traceback: code that does not come back to Python."""
 COLUMNS = (Word.REFUSED, Word.OPEN, Word.WRONG, Word.UNPROVED, Word.UNDECIDED, Word.CRASH, Word.HANG)
 
@@ -66,13 +68,17 @@ class _Escaped:
 
 @contextmanager
 def _alarm(seconds: float) -> Iterator[None]:
-    """Raises HungError after so many seconds, and again each second, should somebody have swallowed it."""
+    """Raises HungError after so many seconds of this processor, or ``PATIENCE`` times as many by the clock: others may want it,
+    too. And again each second, should somebody have swallowed it.
+    """
+    began, used = time.monotonic(), time.process_time()
 
     def ring(number: int, frame: FrameType | None) -> None:
-        raise HungError(f"not done in {seconds:g} s")
+        if time.process_time() - used > seconds or time.monotonic() - began > PATIENCE * seconds:
+            raise HungError(f"not done in {seconds:g} s")
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+    signal.setitimer(signal.ITIMER_REAL, min(seconds, 1.0), 1.0)
     try:
         yield
     finally:
