@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
 from dfeas.errors import CheckFailedError
 from dfeas.proof.dyadic import Integers
-from dfeas.proof.products import signs, vanishing
+from dfeas.proof.products import Matrix, signs, vanishing
 from dfeas.store import Dataset
 from dfeas.store.reading import Buffers, Stop, unless_stopped
 from dfeas.store.seen_from import SeenFrom
@@ -92,18 +93,20 @@ def look_at_range(dataset: Dataset, first: int, stop: int, wanted: Wanted, take:
     return found
 
 
-def rows(dataset: Dataset, index: Indices) -> Floats:
-    """Signed points (s, d) as they are looked at here, by ascending numbers; reads their blocks."""
-    found, buffers = np.empty((len(index), dimension_of(dataset))), Buffers()
+def rows(dataset: Dataset, index: Indices) -> Matrix:
+    """Signed points (s, d) as they are looked at here, by ascending numbers, sparse where these are; reads their blocks."""
+    found, buffers = [], Buffers()
     block = index // dataset.block_rows
-    reference = reference_of(dataset)
     for number in np.unique(block[index < dataset.n]).tolist():
-        here = (block == number) & (index < dataset.n)
-        chosen, block_of = index[here] - number * dataset.block_rows, _block(dataset, number, buffers)[0]
-        found[here] = _wide(dataset, _Signed(block_of.points[chosen], block_of.label[chosen]))
-    if reference is not None:
-        found[index == dataset.n] = reference
-    return found
+        chosen = index[(block == number) & (index < dataset.n)] - number * dataset.block_rows
+        block_of = _block(dataset, number, buffers)[0]
+        found.append(_wide(dataset, _Signed(block_of.points[chosen], block_of.label[chosen])))
+    reference = reference_of(dataset)
+    if reference is not None and dataset.n in index:
+        found.append(reference)
+    if all(isinstance(some, np.ndarray) for some in found):
+        return np.vstack([np.zeros((0, dimension_of(dataset))), *found])
+    return scipy.sparse.vstack([scipy.sparse.csr_array(some) for some in found], format="csr")
 
 
 def reference_of(dataset: Dataset) -> Floats | None:
@@ -126,24 +129,32 @@ def _block(dataset: Dataset, index: int, buffers: Buffers) -> tuple[_Signed, tup
     return _Signed(points, dataset.signs(label)), (crc(stored), crc(label))
 
 
-def _pieces(dataset: Dataset, block: _Signed) -> Iterator[tuple[int, Floats]]:
-    """Where pieces of a block begin, and their points."""
-    size = max(1, PIECE_BYTES // (8 * dimension_of(dataset)))
+def _pieces(dataset: Dataset, block: _Signed) -> Iterator[tuple[int, Matrix]]:
+    """Where pieces of a block begin, and their points; a sparse block is one."""
+    dense = isinstance(block.points, np.ndarray)
+    size = max(1, PIECE_BYTES // (8 * dimension_of(dataset))) if dense else max(1, block.points.shape[0])
     for piece in range(0, block.points.shape[0], size):
         yield piece, _wide(dataset, _Signed(block.points[piece : piece + size], block.label[piece : piece + size]))
 
 
-def _wide(dataset: Dataset, block: _Signed) -> Floats:
+def _wide(dataset: Dataset, block: _Signed) -> Matrix:
     """Points (r, d) with their signs and the feature of the intercept."""
-    points = np.ones((block.points.shape[0], dimension_of(dataset)))
-    points[:, : dataset.m] = block.points if isinstance(block.points, np.ndarray) else block.points.toarray()
-    points *= block.label[:, None]
-    return points
+    r, d = block.points.shape[0], dimension_of(dataset)
+    if isinstance(block.points, np.ndarray):
+        points = np.ones((r, d))
+        points[:, : dataset.m] = block.points
+        points *= block.label[:, None]
+        return points
+    sparse = block.points.astype(np.float64)
+    if d > dataset.m:
+        sparse = scipy.sparse.hstack([sparse, scipy.sparse.csr_array(np.ones((r, 1)))], format="csr")
+    sparse.data *= np.repeat(block.label, np.diff(sparse.indptr))
+    return sparse
 
 
-def _sides(points: Floats, wanted: Wanted, start: int, take: int) -> Sides:
+def _sides(points: Matrix, wanted: Wanted, start: int, take: int) -> Sides:
     """Of points (r, d) from number ``start`` on."""
-    sign, score = np.zeros(len(points), np.int8), np.zeros(len(points))
+    sign, score = np.zeros(points.shape[0], np.int8), np.zeros(points.shape[0])
     if wanted.y is not None:
         sign, score = signs(points, wanted.y)
     on = np.flatnonzero(sign == 0)

@@ -25,6 +25,8 @@ FIRST = 6
 """Points of the first working set for each dimension."""
 TAKEN = 4
 """Points for each dimension that a read takes in."""
+MOST = 1500
+"""Features: of more the first working set, dense and in integers, takes gigabytes."""
 LEAST = 64
 """Points that are worth a read."""
 
@@ -52,12 +54,15 @@ def search(checking: Checking, start: Indices, stop: Callable[[], bool], most_re
     """
     data = checking.dataset
     n, d = data.n, dimension_of(data)
+    if d > MOST:
+        return f"{d} features are more than the {MOST} that the exact search is for"
     extra = np.arange(n, n + int(d != data.dimension))
     if not len(start):
         start = _spread(n, d)
     chosen, reads = np.union1d(start, extra), 0
     while True:
-        points, exponent = common(rows(data, chosen))
+        some = rows(data, chosen)
+        points, exponent = common(some if isinstance(some, np.ndarray) else some.toarray())
         try:
             found = partition(points, stop)
         except StoppedError:

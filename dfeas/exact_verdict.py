@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from dfeas.certificate import Certificate
+from dfeas.closed import rows
 from dfeas.conflicts import CONFLICTING
 from dfeas.exact_search import Face, search
 from dfeas.kinds import COMPLETE
@@ -23,7 +24,6 @@ from dfeas.proof.guess import parts
 from dfeas.request import Request
 from dfeas.setting import Setting
 from dfeas.store import Dataset
-from dfeas.store.rows import rows_of
 from dfeas.termination import EPS_INFEASIBLE, FEASIBLE, Decision
 from dfeas.verify import Check
 
@@ -43,7 +43,7 @@ def exact_outcome(setting: Setting, asked: Request, outcome: Outcome, stop: Call
     face = search(setting.checking, near.support, until(asked, stop), left)
     if isinstance(face, str):
         return outcome
-    better = _certificate(dataset, face, near)
+    better = certificate_of(dataset, face, near)
     (proved,) = setting.checking([better])
     reads = outcome.reads + face.reads + better.checking_reads
     if not isinstance(proved, Check) or proved.verdict == EPS_INFEASIBLE:
@@ -68,7 +68,7 @@ def until(asked: Request, stop: Callable[[], bool]) -> Callable[[], bool]:
     return lambda: stop() or (limit is not None and time.monotonic() - asked.began >= limit)
 
 
-def _certificate(dataset: Dataset, face: Face, near: Certificate) -> Certificate:
+def certificate_of(dataset: Dataset, face: Face, near: Certificate) -> Certificate:
     """What was found in integers, in float64."""
     if face.kind == COMPLETE:
         assert face.y is not None, "it separates"
@@ -76,7 +76,8 @@ def _certificate(dataset: Dataset, face: Face, near: Certificate) -> Certificate
         return replace(near, kind="separator", y=y / np.linalg.norm(y), support=near.support[:0], weights=near.weights[:0])
     stored = face.support < dataset.n
     support, weights = face.support[stored], floats(face.weights[stored])
-    weights *= np.linalg.norm(rows_of(dataset, support)[0], axis=1)
+    points = rows(dataset, support)
+    weights *= np.sqrt(np.asarray((points * points).sum(axis=1))).ravel()
     kept = weights > 0
     return replace(near, support=support[kept], weights=weights[kept] / weights.sum())
 

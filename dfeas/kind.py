@@ -21,12 +21,15 @@ from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.kinds import COMPLETE, OVERLAP, QUASI, SEPARATION
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
 from dfeas.proof.dyadic import Integers, common
+from dfeas.proof.entries import Entries, exponents
+from dfeas.proof.entries import rank as rank_of
 from dfeas.proof.linear import independent
+from dfeas.proof.products import Matrix
 from dfeas.result import load_result
 from dfeas.store import Dataset, for_checker, open_source, source_of
 from dfeas.store.json_file import COUNT, Number, read_json
 from dfeas.termination import FEASIBLE
-from dfeas.verify import Check
+from dfeas.verify import Check, Maps
 
 _SHAPE = {
     "kind": str,
@@ -51,7 +54,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class _Claim:
+class Claim:
     """What the file says."""
 
     kind: str
@@ -79,7 +82,7 @@ def verify_separation(run: str | Path, proved: Check, memory: str | int = DEFAUL
             raise CheckFailedError("it is about other data than the run")
         dataset = open_source(for_checker(source_of(values["data"])))
         with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
-            proof = _proof(engine, dataset, claim, proved)
+            proof = prove(engine, dataset, claim, proved)
         if claim.proof != proof:
             raise CheckFailedError(f"it says that {claim.kind} is proved {claim.proof}; the proof is {proof}")
     except CheckFailedError as error:
@@ -87,7 +90,7 @@ def verify_separation(run: str | Path, proved: Check, memory: str | int = DEFAUL
     return Kind(claim.kind, proof)
 
 
-def _claim(where: Path) -> _Claim:
+def _claim(where: Path) -> Claim:
     try:
         values = read_json(where, _SHAPE)
         y = None if values["y"] is None else _integers(values["y"])
@@ -97,7 +100,7 @@ def _claim(where: Path) -> _Claim:
         columns = np.array(flat, object).T if flat else np.zeros((0, 0), object)
         kind, proof, fingerprint = (str(values[name]) for name in ("kind", "proof", "fingerprint"))
         rank = None if values["rank"] is None else int(values["rank"])
-        return _Claim(kind, proof, fingerprint, int(values["on"]), rank, y, support, weights, columns)
+        return Claim(kind, proof, fingerprint, int(values["on"]), rank, y, support, weights, columns)
     except (CorruptDataError, ValueError, TypeError, OverflowError) as error:
         raise CheckFailedError(f"{where}: not readable: {error}") from None
 
@@ -107,13 +110,17 @@ def _integers(values: Any) -> Integers:
     return np.array([int(v, 16) if isinstance(v, str) else int(v) for v in values], object)
 
 
-def _proof(engine: LocalEngine, dataset: Dataset, claim: _Claim, proved: Check) -> str:
-    """The level of proof."""
+def prove(engine: Maps, dataset: Dataset, claim: Claim, proved: Check | None = None) -> str:
+    """The level of proof. Raises CheckFailedError when the claim does not follow from the data.
+
+    Without a y, complete is what was ``proved`` of a separator.
+    """
     if claim.kind not in (COMPLETE, QUASI, OVERLAP):
         raise CheckFailedError(f"it says {claim.kind!r}")
     if claim.kind == COMPLETE and claim.y is None:
-        if proved.verdict != FEASIBLE:
-            raise CheckFailedError(f"it says {claim.kind}, {proved.verdict} is proved")
+        if proved is None or proved.verdict != FEASIBLE:
+            said = "nothing" if proved is None else proved.verdict
+            raise CheckFailedError(f"it says {claim.kind}, {said} is proved")
         return proved.proof
     if claim.kind == OVERLAP:
         _require_all_on(engine, dataset, claim, _require_conflict(dataset, claim))
@@ -132,7 +139,7 @@ def _proof(engine: LocalEngine, dataset: Dataset, claim: _Claim, proved: Check) 
     return "exact"
 
 
-def _require_conflict(dataset: Dataset, claim: _Claim) -> int:
+def _require_conflict(dataset: Dataset, claim: Claim) -> int:
     """The rank of the points that conflict, whose blocks ``verify_run`` has compared with the fingerprint.
 
     Raises CheckFailedError when the weights are not positive with a sum of exactly zero.
@@ -144,16 +151,23 @@ def _require_conflict(dataset: Dataset, claim: _Claim) -> int:
         raise CheckFailedError(f"the support is not an ascending list of points below {last}")
     if claim.weights.shape != support.shape or not (claim.weights > 0).all():
         raise CheckFailedError("the weights are not positive, or not one for each point of the support")
-    points = common(rows(dataset, support))[0]
-    if (claim.weights @ points).any():
+    zero, rank = _summed(rows(dataset, support), claim.weights)
+    if not zero:
         raise CheckFailedError("the weights do not sum the points of the support to zero")
-    rank = len(independent(points))
     if claim.rank != rank:
         raise CheckFailedError(f"the points of the support have rank {rank}, it says {claim.rank}")
     return rank
 
 
-def _require_all_on(engine: LocalEngine, dataset: Dataset, claim: _Claim, rank: int) -> None:
+def _summed(points: Matrix, weights: Integers) -> tuple[bool, int]:
+    """Whether the weighted sum of points is exactly zero, and their rank."""
+    if isinstance(points, np.ndarray):
+        whole = common(points)[0]
+        return not (weights @ whole).any(), len(independent(whole))
+    return not Entries.of(points, exponents(points)).sum(weights).any(), rank_of(points)
+
+
+def _require_all_on(engine: Maps, dataset: Dataset, claim: Claim, rank: int) -> None:
     """Raise CheckFailedError when a point is not in the space of this rank that the support spans."""
     d = dimension_of(dataset)
     if rank == d:

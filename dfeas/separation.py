@@ -34,6 +34,7 @@ from dfeas.exact_search import Face, search
 from dfeas.keeping import answered
 from dfeas.kinds import COMPLETE, QUASI, SEPARATED, SEPARATION
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes
+from dfeas.presolve import presolved
 from dfeas.proof.dyadic import Integers
 from dfeas.result import Result
 from dfeas.setting import open_data, set_up
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 EPS = 1e-9
+LEAST = 1e-3
+"""Seconds that a solve is given at least."""
 LONG = 1000
 """Bits of integers that JSON gets as numbers; longer ones are strings of hexadecimal digits."""
 
@@ -98,7 +101,13 @@ def separation(X: Any, labels: Any = None, *, out: str | Path | None = None, **o
         raise UsageError("separation asks about the points as they are stored: leave out scale, center and normalize")
     require_points(X, "separation")
     began = time.monotonic()
-    result = solve(X, labels, out=out, then=SEPARATED, **{**options, "eps": EPS})
+    early = presolved(X, labels, EPS, out, options)
+    if early is not None:
+        found = said(*early)
+        if out is not None:
+            found.save(Path(out))
+        return found
+    result = solve(X, labels, out=out, then=SEPARATED, **{**options, "eps": EPS, **_left(options, began)})
     return separated(result, X, labels, options, out, began)
 
 
@@ -130,6 +139,12 @@ def _classified(result: Result, X: Any, labels: Any, options: dict[str, Any], be
         left = math.inf if most is None else most - result.passes
         face = search(checking, start, _stop(options, began), left)
     return said(face, result)
+
+
+def _left(options: dict[str, Any], began: float) -> dict[str, float]:
+    """The limit of time that is left."""
+    seconds = options.get("time_limit")
+    return {} if seconds is None else {"time_limit": max(LEAST, seconds - (time.monotonic() - began))}
 
 
 def _stop(options: dict[str, Any], began: float) -> Callable[[], bool]:

@@ -87,6 +87,8 @@ FRONTS = {
     "hull",
     "separation",
     "exact_search",
+    "fixed_effects",
+    "presolve",
     "exact_verdict",
     "kind",
     "kernelled",

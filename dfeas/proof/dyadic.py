@@ -52,6 +52,11 @@ class Dyadic:
 
     def floats(self) -> Floats:
         """The nearest floats, or a few units in the last place beside them; beyond their range zero or infinite."""
+        try:
+            with np.errstate(over="ignore", under="ignore"):
+                return np.asarray(np.ldexp(self.digits.astype(np.float64), self.exponent))
+        except OverflowError:  # longer than a float can be
+            pass
         return np.array([_float(d, self.exponent) for d in self.digits.ravel().tolist()]).reshape(self.digits.shape)
 
     def sign(self) -> NDArray[np.int8]:

@@ -40,7 +40,7 @@ class Even:
     def of(cls, points: Integers) -> Even:
         """Of integers of any length."""
         mantissa, exponent = parts(points)
-        row, feature = np.zeros(len(points), np.int64), np.zeros(points.shape[1], np.int64)
+        feature = _known(exponent.max(axis=0))  # first: units of integers say nothing
         for _ in range(ROUNDS):
             row = _known((exponent - feature).max(axis=1))
             feature = _known((exponent - row[:, None]).max(axis=0))

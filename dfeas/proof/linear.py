@@ -32,10 +32,11 @@ def independent(rows: Integers) -> Indices:
     pivots = _pivots_modulo(rows.T.tolist() if rows.size else [])
     if len(pivots) == min(rows.shape) or not rows.size:
         return np.array(pivots, np.int64)
-    # modulo a prime a rank can only be too small: all others must vanish against the null space of the pivots
-    across = nullspace(rows[pivots])
-    beyond = np.flatnonzero((rows @ across).any(axis=1))
-    if not beyond.size:
+    # modulo a prime a rank can only be too small: all others must vanish against the null space of the pivots, rows or columns,
+    # whichever is the smaller one
+    wide = rows.shape[1] > rows.shape[0]
+    tall, chosen = (rows.T, _pivots_modulo(rows.tolist())) if wide else (rows, pivots)
+    if not product(tall, nullspace(tall[chosen])).any():
         return np.array(pivots, np.int64)
     return np.array(_pivots_of(rows.T.tolist()), np.int64)
 

@@ -161,11 +161,11 @@ def _across(points: Integers, weights: Integers, stop: Stop) -> Partition:
     if inner.weights.any():
         more = np.zeros(len(points), object)
         more[others] = inner.weights
-        weights = _lifted(points, weights, more, basis)
+        weights = extended(points, weights, more, basis)
     return Partition(None if inner.y is None else across @ inner.y, beyond, weights)
 
 
-def _lifted(points: Integers, weights: Integers, more: Integers, basis: NDArray[np.int64]) -> Integers:
+def extended(points: Integers, weights: Integers, more: Integers, basis: NDArray[np.int64]) -> Integers:
     """Weights (s,) with a zero sum, positive where either was: ``more`` sums to something in what the first ones span."""
     features = independent(points[basis].T)
     right = -(more @ points)[features]

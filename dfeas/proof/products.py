@@ -34,15 +34,16 @@ Matrix = Any
 def signs(points: Matrix, y: Integers) -> tuple[NDArray[np.int8], Floats]:
     """Signs (r,) of x_j'y, and in float64 their sizes (r,) as shares of |x_j|'|y|: near one far from the hyperplane."""
     points, y = _used(points, y)
-    near, _ = _scaled(y[:, None])
+    near, _ = scaled(y[:, None])
     with np.errstate(over="ignore", invalid="ignore"):
-        score, bound = _bounded(points, near)
+        score, bound = bounded(points, near)
         sure = (np.abs(score) > bound)[:, 0]
     sign = np.where(sure, np.sign(score[:, 0]), 0).astype(np.int8)
     left = np.flatnonzero(~sure)
     left = left[~_vanish(points[left], y[:, None], (np.abs(score) + bound)[left])]
     for row in left.tolist():
-        exact = int(Dyadic.of(_row(points, row)).digits @ y)
+        entries, place = _row(points, row)
+        exact = int(Dyadic.of(entries).digits @ y[place])
         sign[row] = (exact > 0) - (exact < 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         share = score[:, 0] / bound[:, 0]
@@ -55,9 +56,9 @@ def vanishing(points: Matrix, basis: Integers) -> NDArray[np.bool_]:
     if not basis.shape[1]:
         return found
     points, basis = _used(points, basis)
-    near, _ = _scaled(basis)
+    near, _ = scaled(basis)
     with np.errstate(over="ignore", invalid="ignore"):
-        score, bound = _bounded(points, near)
+        score, bound = bounded(points, near)
         found = np.asarray(~(np.abs(score) > bound).any(axis=1), np.bool_)
     left = np.flatnonzero(found)
     found[left] = _vanish(points[left], basis, (np.abs(score) + bound)[left])
@@ -72,9 +73,9 @@ def _used(points: Matrix, vectors: Integers) -> tuple[Matrix, Integers]:
     return points[:, used], vectors[used]
 
 
-def _bounded(points: Matrix, near: Floats) -> tuple[Floats, Floats]:
+def bounded(points: Matrix, near: Floats) -> tuple[Floats, Floats]:
     """Products (r, k) in float64, and bounds of their errors; the vectors are rounded, too."""
-    d = points.shape[1]
+    d = points.shape[1] if isinstance(points, np.ndarray) else int(np.diff(points.indptr).max(initial=0))
     rate = (d + 16) * U * UP
     size = abs(points)
     total = np.asarray(size.sum(axis=1)).reshape(-1, 1)
@@ -82,21 +83,26 @@ def _bounded(points: Matrix, near: Floats) -> tuple[Floats, Floats]:
     return np.asarray(points @ near), np.where(np.isfinite(bound), bound, np.inf)
 
 
-def _scaled(basis: Integers) -> tuple[Floats, list[int]]:
+def scaled(basis: Integers) -> tuple[Floats, list[int]]:
     """Vectors (d, k) of integers as floats of at most 1, and the exponents of two that they are divided by."""
-    shift = [max(int(abs(v)).bit_length() for v in column) for column in basis.T]
+    shift = _bits(basis)
     columns = [Dyadic(column, -bits).floats() for column, bits in zip(basis.T, shift, strict=True)]
     return np.array(columns).T, shift
 
 
+def _bits(basis: Integers) -> list[int]:
+    """Of the longest entry of each column."""
+    return [max(v.bit_length() for v in column) for column in basis.T.tolist()]
+
+
 def _vanish(points: Matrix, basis: Integers, most: Floats) -> NDArray[np.bool_]:
     """Which points (r,) are orthogonal to all columns of a basis (d, k), where |products| are at most ``most`` (r, k), of the
-    columns as ``_scaled`` makes them.
+    columns as ``scaled`` makes them.
     """
     alive = np.ones(points.shape[0], np.bool_)
     if not alive.size:
         return alive
-    shift = np.array(_scaled(basis)[1])
+    shift = np.array(_bits(basis))
     whole, power, least = _digits(points)
     with np.errstate(over="ignore"):
         known = np.where(np.isfinite(most), np.frexp(np.maximum(most, FLOOR))[1], 1025 + points.shape[1].bit_length())
@@ -104,7 +110,7 @@ def _vanish(points: Matrix, basis: Integers, most: Floats) -> NDArray[np.bool_]:
     for prime in _primes(-(-bits // PRIME_BITS)):
         powers = np.array(_powers(prime, int(power.max(initial=0)) + 1))
         residue = whole % prime * powers[power] % prime
-        columns = np.array([[v % prime for v in row] for row in basis.tolist()], np.float64)
+        columns = (basis % prime).astype(np.float64)
         alive &= ~(_product(points, residue.astype(np.float64), columns, prime) != 0).any(axis=1)
         if not alive.any():
             break
@@ -145,10 +151,12 @@ def _digits(points: Matrix) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArr
     return whole, power, least
 
 
-def _row(points: Matrix, row: int) -> Floats:
-    some = points[row : row + 1]
-    row_values: Floats = np.asarray(some if isinstance(some, np.ndarray) else some.toarray())[0]
-    return row_values
+def _row(points: Matrix, row: int) -> tuple[Floats, NDArray[np.int64] | slice]:
+    """Entries of a row, and the features that they are of."""
+    if isinstance(points, np.ndarray):
+        return np.asarray(points[row]), slice(None)
+    here = slice(points.indptr[row], points.indptr[row + 1])
+    return points.data[here], points.indices[here]
 
 
 @cache

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dfeas.proof import linear
+from dfeas.proof.guess import Even
 from dfeas.proof.linear import independent, nullspace, solve
 from dfeas.proof.partition import Partition, StoppedError, partition
 from dfeas.proof.products import signs, vanishing
@@ -116,3 +117,17 @@ def test_signs_under_long_integers_are_those_of_integers(seed: int) -> None:
     sign = [(v > 0) - (v < 0) for v in expected]
     assert signs(points, y)[0].tolist() == sign
     assert vanishing(points, y[:, None]).tolist() == [v == 0 for v in sign]
+
+
+def test_units_of_features_do_not_matter_to_guesses() -> None:
+    rng = np.random.default_rng(0)
+    points = integers(rng.integers(1, 9, (50, 3)) * (rng.random((50, 3)) < 0.7)) * np.array([1, 2**30, 2**60], object)
+    even = Even.of(points[points.any(axis=1)])
+    share = np.abs(even.points)
+    assert share[share > 0].min() > 2.0**-8
+
+
+def test_a_rank_of_wide_flat_matrices_takes_no_time() -> None:
+    rng = np.random.default_rng(0)
+    low = integers(rng.integers(-9, 10, (40, 3000)))
+    assert len(independent(np.vstack([low, low[:1] + low[1:2]]))) == 40
