@@ -157,7 +157,7 @@ def test_pieces_of_an_ingest_that_are_lost_are_done_again_soon(
     monkeypatch.setattr(Watch, "gathered", robbed)
     began = monotonic()
     assert dfeas.ingest(tmp_path / "X.svm", tmp_path / "robbed", client=cluster, **options) == calm
-    assert monotonic() - began < 20
+    assert monotonic() - began < 60  # 5 to 19 s; before losses were met as in a pass it took 190 to 320
     assert len(times) > 1 + 12 + 1  # spans, blocks, chunks
     kept = [
         {file.relative_to(out): file.read_bytes() for file in out.rglob("*") if file.is_file()}

@@ -21,6 +21,11 @@ SLACK = 1e-12
 SLACK_SINGLE = 1e-5
 """The same in float32."""
 
+UNDERFLOW = 1e-300
+"""Margins below may be proved to be at least zero only."""
+BELOW_FLOATS = 1e-11
+"""A bracket that ends below this, and above eps, leaves separators that float64 cannot hold."""
+
 
 @dataclass(frozen=True)
 class Linear:
@@ -75,7 +80,8 @@ def of_verdict(result: Any, truth: Truth, options: Any, known: bool | None = Non
         if feasible is False:
             return wrong(f"{said}: no separator exists")
         least = truth.least(result.y)
-        if not 0 < result.margin_lower <= least * (1 + 1e-15):
+        positive = result.margin_lower > 0 or least < UNDERFLOW
+        if not (positive and result.margin_lower <= least * (1 + 1e-15)):
             return wrong(f"{said}: margin_lower {result.margin_lower!r}, that of y is {least!r}")
         tolerance = options.get("margin_tolerance")
         if (
@@ -119,6 +125,8 @@ def ended(result: Any, options: Any) -> Judgement:
         result.stopped == "stalled" and result.verdict == "feasible"
     ):
         return Judgement(Word.OPEN, result.stopped)
+    if result.stopped == "stalled" and result.margin_upper < BELOW_FLOATS:
+        return Judgement(Word.OPEN, f"separated, if at all, by no y in float64: {result.message}")
     if options["method"] in ("auto", "working-set", "working-set-plain"):
         return Judgement(Word.UNDECIDED, f"{result.verdict}, {result.stopped}: {result.message}")
     return Judgement(Word.OPEN, f"{result.method} {result.stopped}")

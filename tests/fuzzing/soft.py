@@ -156,12 +156,15 @@ def of_dual(found: Any, problem: Problem, alpha: np.ndarray) -> Judgement | None
     if not np.isfinite(alpha).all() or (alpha < 0).any() or (alpha > most).any():
         return wrong("the dual variables are not in their box")
     value, size = problem.bound(alpha), alpha.sum() + np.abs(problem.objective(found.y))
-    if not abs(value - found.dual.value) <= 1e-7 * size:
+    off = EPS * len(alpha) * (alpha @ np.abs(problem.A))
+    rounding = float((np.abs(alpha @ problem.A) + off) @ off)
+    if not abs(value - found.dual.value) <= 1e-7 * size + rounding:
         return wrong(f"dual.value {found.dual.value!r}, alpha has {value!r}")
     if not found.dual.value >= found.lower - 1e-6 * abs(found.objective):
         return wrong(f"the dual variables prove {found.dual.value!r}, lower is {found.lower!r}")
     residual = float(np.linalg.norm(found.y - alpha @ problem.A))
     bound = np.sqrt(2 * (max(0.0, found.objective - found.lower) + SAME * found.objective)) + 1e-6 * np.linalg.norm(found.y)
+    bound += float(np.linalg.norm(off))
     if not (residual <= bound and found.dual.residual <= bound):
         return wrong(f"the residual is {residual!r}, said {found.dual.residual!r}, at most {bound!r}")
     return None
