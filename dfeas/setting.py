@@ -228,6 +228,9 @@ def run_folder(path: Path, last: str = RESULT) -> Iterator[Path]:
 def run_folder_again(path: Path) -> Iterator[Path]:
     """The folder of a run that goes on, locked. Raises UsageError when another process works on it."""
     with _locked(path, reclaim(path)) as folder:
+        for left in folder.rglob(".*.part"):  # files that were being written when the run was killed
+            if left.is_file():
+                left.unlink(missing_ok=True)
         yield folder
 
 

@@ -405,9 +405,12 @@ def test_a_driver_that_was_killed_goes_on(long_run: tuple[Path, Path], tmp_path:
     code, _, err = finished("solve", data, "--out", tmp_path / "run", *words)
     assert code == 2
     assert "dfeas resume" in err
+    left = tmp_path / "run" / ".certificate.npz.1.part"
+    left.write_bytes(b"as a kill may leave it")
     code, _, err = finished("resume", tmp_path / "run")
     assert code == 3, err
     assert "going on after pass" in err
+    assert not left.exists()
     assert digest(tmp_path / "run") == digest(whole)
     code, _, err = finished("solve", data, "--out", tmp_path / "new", "--max-passes", "9")
     assert code == 0, err

@@ -65,8 +65,6 @@ class Checkpoints:
             return
         numbers = self.numbers
         number = numbers[-1] + 1 if numbers else 1
-        for left in self.folder.glob(".*.part"):  # by a writer that was killed
-            left.unlink(missing_ok=True)
         vectors = self._vectors(number)
         vectors.remove()
         vectors.take(scratch)

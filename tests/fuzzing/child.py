@@ -90,9 +90,10 @@ class Child:
         print(json.dumps(asdict(Asked(words, str(folder), limit, number, after))), file=pipes[0], flush=True)
         answer: dict[str, Any] = json.loads(pipes[1].readline())
         self.asking = False
-        said = [(folder / name).read_bytes().decode(errors="replace") for name in ("stdout", "stderr")]
-        for name in ("stdout", "stderr"):
-            (folder / name).unlink()
+        files = [folder / name for name in ("stdout", "stderr")]  # which are not there yet where it was killed at once
+        said = [file.read_bytes().decode(errors="replace") if file.exists() else "" for file in files]
+        for file in files:
+            file.unlink(missing_ok=True)
         return Ended(**answer, out=said[0], err=said[1])
 
     def close(self) -> None:
