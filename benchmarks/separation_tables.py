@@ -133,7 +133,10 @@ def main(words: list[str] | None = None) -> None:
     families = options.families.split(",")
     if unknown := set(families) - set(FAMILIES):
         parser.error(f"--families: {', '.join(sorted(unknown))}; there are {', '.join(FAMILIES)}")
-    asker = Asker(options.oracle_seconds, {name: installed()[name] for name in options.peers.split(",") if name})
+    peers = [name for name in options.peers.split(",") if name]
+    if strangers := set(peers) - set(installed()):
+        parser.error(f"--peers: {', '.join(sorted(strangers))}; there are {', '.join(installed())}")
+    asker = Asker(options.oracle_seconds, {name: installed()[name] for name in peers})
     asker.ask(design(FAMILIES[0], 0), "first calls load modules")
     print(HEAD)
     print(f"|{'---|' * 9}")
