@@ -1,5 +1,6 @@
 """Solves of sparse points: verdicts and proofs are those of the same points in an array; runs go on from a checkpoint."""
 
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -117,3 +118,13 @@ def test_crc_tells_where_entries_are() -> None:
     moved = X.copy()
     moved.indptr[3] -= 1
     assert crc(X) != crc(moved)
+
+
+def test_a_dataset_may_be_called_data_and_be_named_from_where_one_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = sp.random_array((60, 20), density=0.1, rng=np.random.default_rng(0), format="csr")
+    monkeypatch.chdir(tmp_path)
+    dfeas.ingest(X, "data", labels=np.arange(60) % 2)
+    with closing(LocalEngine(open_source(Source("data", direct=False)))) as engine:
+        assert engine.shape == (20, 60)

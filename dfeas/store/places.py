@@ -67,7 +67,8 @@ def _real(where: str | Path) -> str:
 def zarr_store(where: Place, read_only: bool) -> Any:
     """A folder as zarr sees it."""
     if isinstance(where, Path):
-        return zarr.storage.LocalStore(where, read_only=read_only)
+        # absolute: zarr takes the store's path out of keys wherever it stands in them, and `data` stands in X/data
+        return zarr.storage.LocalStore(where.absolute(), read_only=read_only)
     return zarr.storage.ObjectStore(where.bucket.below(where.key), read_only=read_only)
 
 
