@@ -72,7 +72,7 @@ def certificate_of(dataset: Dataset, face: Face, near: Certificate) -> Certifica
     """What was found in integers, in float64."""
     if face.kind == COMPLETE:
         assert face.y is not None, "it separates"
-        y = floats(face.y)[: dataset.dimension]
+        y = floats(face.y[: dataset.dimension])  # without what a point that is seen from another one has besides
         return replace(near, kind="separator", y=y / np.linalg.norm(y), support=near.support[:0], weights=near.weights[:0])
     stored = face.support < dataset.n
     support, weights = face.support[stored], floats(face.weights[stored])

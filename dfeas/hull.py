@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +87,7 @@ def _exactly(p: list[float], X: Any, result: Result, options: dict[str, Any]) ->
     """What integers say where float64 could not tell."""
     data = open_data(X, None, None, False, point=p, cache_dir=options.get("cache_dir"))
     asked = request(EPS, None, options.get("max_passes"), options.get("time_limit"), options.get("memory", DEFAULT_MEMORY))
+    asked = replace(asked, began=asked.began - result.seconds)  # limits hold for everything together
     with ExitStack() as stack:
         checking = set_up(stack, data, asked.memory, options.get("client"), None).checking
         checking.dataset.fingerprint = result.fingerprint
