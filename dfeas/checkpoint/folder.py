@@ -89,9 +89,8 @@ class Checkpoints:
             try:
                 with self._file(number).open("rb") as file:
                     found = load(file, str(self._file(number)))
-                if not isinstance(found, Sealed):
-                    raise CorruptDataError(f"{self._file(number)}: not a checkpoint of a run")
-                self._require_whole(number, found.vectors)
+                sealed = found if isinstance(found, Sealed) else Sealed(found, {})  # format 0 began without seals
+                self._require_whole(number, sealed.vectors)
             except CorruptDataError as error:
                 wrong.append(str(error))
                 continue
@@ -102,7 +101,7 @@ class Checkpoints:
                 logger.warning("%s; going on from the one before", text)
             scratch.remove()
             scratch.take(self._vectors(number))
-            return found.value
+            return sealed.value
         raise CorruptDataError("; ".join(wrong))
 
     def _require_whole(self, number: int, seals: dict[str, Seal]) -> None:
