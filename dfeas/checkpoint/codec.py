@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas import formats
 from dfeas.checkpoint.annotation import require_annotated
 from dfeas.checkpoint.names import class_of, former_name, name_of
 from dfeas.csr import checked, csr, is_csr
@@ -36,7 +37,9 @@ _KINDS = "biuf"
 def dump(value: Any, file: BinaryIO) -> None:
     """Write a value. Raises TypeError for what cannot be written."""
     arrays = _Arrays()
-    tree = json.dumps({"version": __version__, "value": _encoded(value, arrays), "arrays": arrays.table})
+    tree = json.dumps(
+        {formats.KEY: formats.CHECKPOINT, "version": __version__, "value": _encoded(value, arrays), "arrays": arrays.table}
+    )
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr(TREE, tree)
         with archive.open(ARRAYS, "w", force_zip64=True) as stream:
@@ -45,7 +48,7 @@ def dump(value: Any, file: BinaryIO) -> None:
 
 
 def load(file: BinaryIO, where: str) -> Any:
-    """Read a value; ``where`` names the file in messages. Raises CorruptDataError when it is damaged."""
+    """Read a value; ``where`` names the file in messages. Raises CorruptDataError when it is damaged or of a newer format."""
     version = __version__
     try:
         with zipfile.ZipFile(file) as archive:
@@ -53,6 +56,7 @@ def load(file: BinaryIO, where: str) -> Any:
                 raise ValueError("compressed, and its size in memory is not that of the file")
             tree = json.loads(archive.read(TREE))
             version = str(tree["version"])
+            formats.require_readable(where, tree.get(formats.KEY, 0), formats.CHECKPOINT)
             arrays = _read(archive, tree["arrays"])
         return _decoded(tree["value"], arrays)
     except (*DAMAGE, AttributeError, ImportError) as error:
