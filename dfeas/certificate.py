@@ -6,7 +6,8 @@ kind does not use is empty. LP people call a Gordan certificate a Farkas certifi
 
 With a kernel there is one array more, ``kernel``: its name and parameters as JSON. Columns are then the signed unit vectors of
 the kernel's space, and a separator is ``weights`` of any sign on those of ``support``: y is their sum. Where the data is not
-taken as it is stored there is ``view``: what it is seen as, as JSON, of which the fingerprint is one, too.
+taken as it is stored there is ``view``: what it is seen as, as JSON, of which the fingerprint is one, too. ``format`` is the
+number of the format.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.errors import BadInputError, CorruptDataError, DfeasError
+from dfeas import formats
+from dfeas.errors import BadInputError, CorruptDataError, DfeasError, NewerFormatError
 from dfeas.store.damage import DAMAGE
 from dfeas.store.json_file import parsed
 from dfeas.store.npy import read_header
@@ -61,22 +63,23 @@ class Certificate:
     def save(self, path: Path) -> None:
         """Write the file whole or not at all."""
         with placed(path) as file:
-            text = {"kind": self.kind, "fingerprint": self.fingerprint}
-            text |= {name: getattr(self, name) for name in _MORE if getattr(self, name)}
+            plain: dict[str, Any] = {formats.KEY: formats.CERTIFICATE, "kind": self.kind, "fingerprint": self.fingerprint}
+            plain |= {name: getattr(self, name) for name in _MORE if getattr(self, name)}
             arrays: dict[str, Any] = {"y": self.y, "support": self.support, "weights": self.weights}
-            arrays |= {name: np.array(value) for name, value in text.items()}
+            arrays |= {name: np.array(value) for name, value in plain.items()}
             np.savez(file, **arrays)
 
 
 def load(path: Path) -> Certificate:
     """Read a certificate; nothing is unpickled, and no array larger than the file is allocated.
 
-    Raises BadInputError when the path is no certificate, CorruptDataError when the file is damaged.
+    Raises BadInputError when the path is no certificate, CorruptDataError when the file is damaged or of a newer format.
     """
     if not path.is_file():
         raise BadInputError(f"{path}: no such certificate")
     try:
         with zipfile.ZipFile(path) as archive:
+            formats.require_readable(path, _format(archive, str(path)), formats.CERTIFICATE)
             more = [name for name in _MORE if f"{name}.npy" in archive.namelist()]
             for name in (*_FIELDS, *more):
                 _check_declared_size(archive, f"{name}.npy", f"{path}:{name}")
@@ -85,6 +88,8 @@ def load(path: Path) -> Certificate:
             texts = {name: str(arrays[name]) for name in more}
         for text in texts.values():
             parsed(text, dict)
+    except NewerFormatError:
+        raise
     except (DfeasError, *DAMAGE) as error:
         raise CorruptDataError(f"{path}: not a readable certificate: {error}") from None
     sound = (
@@ -105,6 +110,16 @@ def direction(path: Path, certificate: Certificate, entries: int) -> NDArray[np.
     if y.shape != (entries,) or not np.isfinite(y).all():
         raise CorruptDataError(f"{path}: damaged: expected a direction of {entries} finite entries; solve again")
     return y
+
+
+def _format(archive: zipfile.ZipFile, where: str) -> Any:
+    """The number of its format, 0 where it has none."""
+    name = f"{formats.KEY}.npy"
+    if name not in archive.namelist():
+        return 0
+    _check_declared_size(archive, name, f"{where}:{formats.KEY}")
+    with archive.open(name) as stream:
+        return np.lib.format.read_array(stream, allow_pickle=False).item()
 
 
 def _check_declared_size(archive: zipfile.ZipFile, name: str, where: str) -> None:

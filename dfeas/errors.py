@@ -42,6 +42,10 @@ class CorruptDataError(DfeasError):
     exit_code = 5
 
 
+class NewerFormatError(CorruptDataError):
+    """A file of a format that only a newer dfeas reads."""
+
+
 class CheckFailedError(DfeasError):
     """A certificate does not prove what it claims about the stored data."""
 

@@ -6,7 +6,6 @@ perceptron).
 
 from __future__ import annotations
 
-import json
 import math
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas import formats
 from dfeas.coned import require_points
 from dfeas.errors import UsageError
 from dfeas.keeping import answered
@@ -26,7 +26,7 @@ from dfeas.result import Result
 from dfeas.setting import open_data, set_up, survey
 from dfeas.solving import solve
 from dfeas.store import Transform
-from dfeas.store.placing import placed
+from dfeas.store.json_file import write_json
 from dfeas.store.transform import seen_as
 from dfeas.termination import FEASIBLE
 from dfeas.transforming import with_transform
@@ -88,8 +88,7 @@ def widest(
     if result.verdict == FEASIBLE and result.y is not None:
         found = _described(result, tolerance, X, labels, options)
     if out is not None:
-        with placed(Path(out) / MARGIN) as file:
-            file.write((json.dumps(found.to_json(), indent=2) + "\n").encode())
+        write_json(Path(out) / MARGIN, found.to_json(), formats.HARD_MARGIN)
     answered(out, result.stopped)
     return found
 

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas import formats
 from dfeas.blas import processors
 from dfeas.closed import Wanted, dimension_of, look, require_closed, rows
 from dfeas.engine import LocalEngine
-from dfeas.errors import CheckFailedError, CorruptDataError
+from dfeas.errors import CheckFailedError, CorruptDataError, NewerFormatError
 from dfeas.kinds import COMPLETE, OVERLAP, QUASI, SEPARATION
 from dfeas.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
 from dfeas.proof.dyadic import Integers, common
@@ -92,7 +93,7 @@ def verify_separation(run: str | Path, proved: Check, memory: str | int = DEFAUL
 
 def _claim(where: Path) -> Claim:
     try:
-        values = read_json(where, _SHAPE)
+        values = read_json(where, _SHAPE, newest=formats.SEPARATION)
         y = None if values["y"] is None else _integers(values["y"])
         support = np.array([] if values["support"] is None else values["support"], np.int64)
         weights = _integers([] if values["weights"] is None else values["weights"])
@@ -101,6 +102,8 @@ def _claim(where: Path) -> Claim:
         kind, proof, fingerprint = (str(values[name]) for name in ("kind", "proof", "fingerprint"))
         rank = None if values["rank"] is None else int(values["rank"])
         return Claim(kind, proof, fingerprint, int(values["on"]), rank, y, support, weights, columns)
+    except NewerFormatError:
+        raise
     except (CorruptDataError, ValueError, TypeError, OverflowError) as error:
         raise CheckFailedError(f"{where}: not readable: {error}") from None
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from dfeas import formats
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.result import CHECKPOINT, RACE, RESULT, TRACE
 from dfeas.resuming import resumable
@@ -53,7 +54,7 @@ def look(run: str | Path) -> Look:
     else:
         state = "finished" if (path / RESULT).is_file() or (path / RACE).is_file() else "abandoned"
     if state != "running" and (path / RESULT).is_file():
-        ended = read_json(path / RESULT, {"verdict?": str, "stopped?": str}, "result")
+        ended = read_json(path / RESULT, {"verdict?": str, "stopped?": str}, "result", formats.RESULT)
     saved = max((file.stat().st_mtime for file in (path / CHECKPOINT).glob("*.zip")), default=None)
     return Look(
         str(path),
@@ -74,6 +75,7 @@ def _last_pass(trace: Path) -> dict[str, Any]:
     if not trace.is_file():
         return {}
     with trace.open("rb") as file:
+        formats.require_readable(trace, _format(file.readline(TAIL)), formats.TRACE)
         file.seek(max(0, trace.stat().st_size - TAIL))
         lines = file.read().split(b"\n")[:-1]
     for line in reversed(lines):
@@ -86,3 +88,11 @@ def _last_pass(trace: Path) -> dict[str, Any]:
                 raise CorruptDataError(f"{trace}: its last pass is damaged: {error}") from None
             return last
     return {}
+
+
+def _format(first: bytes) -> Any:
+    """What the first line of a trace says; 0 where it says nothing, or is not whole."""
+    try:
+        return parsed(first, dict).get(formats.KEY, 0)
+    except ValueError:
+        return 0

@@ -7,7 +7,6 @@ cannot hold what all of them keep, some wait.
 
 from __future__ import annotations
 
-import json
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from dfeas import formats
 from dfeas.keeping import Checkpoint, Job, keeping, where
 from dfeas.kernelled import AskedKernel, choose_kernel_method, kernelled, kernels_abreast
 from dfeas.projection.points import within_memory
@@ -26,8 +26,8 @@ from dfeas.setting import Setting, run_folder, set_up
 from dfeas.showing import How, announce, lane_sinks, tell
 from dfeas.solving import projected, result_of
 from dfeas.store import Dataset, Source
+from dfeas.store.json_file import write_json
 from dfeas.store.places import local
-from dfeas.store.placing import placed
 from dfeas.termination import RESUMABLE, STOPPED, UNDECIDED
 
 if TYPE_CHECKING:
@@ -82,8 +82,7 @@ class OneVsRest:
 
 def save(found: OneVsRest, folder: Path) -> None:
     """Write ``result.json``, which lists the runs of all classes."""
-    with placed(folder / RESULT) as file:
-        file.write((json.dumps(found.to_json(), indent=2) + "\n").encode())
+    write_json(folder / RESULT, found.to_json(), formats.RESULT)
 
 
 def folder_of(name: str, place: int) -> str:

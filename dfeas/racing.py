@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dfeas import formats
 from dfeas.coned import CONE_METHODS, choose_cone_method, require_plain
 from dfeas.driver import never
 from dfeas.errors import UsageError
@@ -25,8 +25,8 @@ from dfeas.scoreboard import Scoreboard
 from dfeas.setting import Setting, open_data, require_free, run_folder, set_up
 from dfeas.showing import How, announce, lane_sinks, tell
 from dfeas.solving import projected, result_of
+from dfeas.store.json_file import write_json
 from dfeas.store.places import local
-from dfeas.store.placing import placed
 from dfeas.termination import RESUMABLE
 from dfeas.transforming import asked_transform, with_transform
 
@@ -165,7 +165,6 @@ def raced(setting: Setting, job: Job, folder: Path | None, how: How, earlier: Ch
             results[name] = result if place is None else result.save(place)
         found = Race(results, done.survey_reads + done.reads)
         if folder is not None:
-            with placed(folder / RACE) as file:
-                file.write((json.dumps(found.to_json(), indent=2) + "\n").encode())
+            write_json(folder / RACE, found.to_json(), formats.RACE)
         keeper.finished = not {result.stopped for result in results.values()} & set(RESUMABLE)
         return found

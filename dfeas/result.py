@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -13,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas import formats
 from dfeas.certificate import Certificate
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.methods import Sparse
-from dfeas.store.json_file import COUNT, Number, conform, read_json
-from dfeas.store.placing import placed
+from dfeas.store.json_file import COUNT, Number, conform, read_json, write_json
 from dfeas.termination import STOPPED, UNDECIDED
 
 RESULT, CERTIFICATE, TRACE, RACE = "result.json", "certificate.npz", "trace.jsonl", "race.json"
@@ -128,8 +127,7 @@ class Result:
         if self.evidence is not None:
             self.evidence.save(run / CERTIFICATE)
             written = replace(self, certificate=str(run / CERTIFICATE))
-        with placed(run / RESULT) as file:
-            file.write((json.dumps(written.to_json(), indent=2) + "\n").encode())
+        write_json(run / RESULT, written.to_json(), formats.RESULT)
         return written
 
 
@@ -187,7 +185,7 @@ def load_result(run: Path, soft: bool = False) -> dict[str, Any]:
         raise BadInputError(f"{run}: a race; name the folder of one of its methods")
     if not (run / RESULT).is_file():
         raise BadInputError(f"{run}: no finished run, {RESULT} is missing")
-    values: dict[str, Any] = read_json(run / RESULT, _SHAPE, "result")
+    values: dict[str, Any] = read_json(run / RESULT, _SHAPE, "result", formats.RESULT)
     try:
         if values["data"] is not None:
             conform(values["data"], _PLACE, "data")

@@ -16,7 +16,6 @@ A kind is said only when it is proved. Where ``dfeas.solve`` proves a separator,
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from contextlib import ExitStack
@@ -27,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas import formats
 from dfeas.coned import require_points
 from dfeas.driver import never
 from dfeas.errors import UsageError
@@ -39,7 +39,7 @@ from dfeas.proof.dyadic import Integers
 from dfeas.result import Result
 from dfeas.setting import open_data, set_up
 from dfeas.solving import solve
-from dfeas.store.placing import placed
+from dfeas.store.json_file import write_json
 from dfeas.termination import FEASIBLE, RESUMABLE
 from dfeas.transforming import asked_transform
 
@@ -83,8 +83,7 @@ class Separation:
 
     def save(self, run: Path) -> None:
         """Write it to the folder of the run."""
-        with placed(run / SEPARATION) as file:
-            file.write((json.dumps(self.to_json(), indent=2) + "\n").encode())
+        write_json(run / SEPARATION, self.to_json(), formats.SEPARATION)
 
 
 def separation(X: Any, labels: Any = None, *, out: str | Path | None = None, **options: Any) -> Separation:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -11,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas import formats
 from dfeas.certificate import HYPERPLANE, Certificate
 from dfeas.result import CERTIFICATE, RESULT, SOFT_MARGIN
-from dfeas.store.placing import placed
+from dfeas.store.json_file import write_json
 
 Floats = NDArray[np.float64]
 
@@ -114,8 +114,7 @@ class SoftMarginResult:
         """Write the hyperplane and the result, the result last: a run without it did not end. Returns what was written."""
         Certificate(HYPERPLANE, self.fingerprint, y=self.y).save(run / CERTIFICATE)
         written = replace(self, certificate=str(run / CERTIFICATE))
-        with placed(run / RESULT) as file:
-            file.write((json.dumps(written.to_json(), indent=2) + "\n").encode())
+        write_json(run / RESULT, written.to_json(), formats.RESULT)
         return written
 
 

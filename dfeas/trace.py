@@ -16,6 +16,7 @@ from typing import IO, Any, Protocol
 
 import psutil
 
+from dfeas import formats
 from dfeas.termination import Record, Told, remaining_passes
 
 logger = logging.getLogger("dfeas")
@@ -39,6 +40,7 @@ class Sink(Protocol):
 
 class TraceFile:
     """``trace.jsonl``: one JSON object a line, flushed at once; ``event`` is ``pass`` or the name of a note.
+    The first has the number of the format.
 
     With ``size`` a file goes on after so many bytes: what a run wrote after its last checkpoint is written again. What storage
     does not take is lost, which is said once in the log and by a ``gap`` in its place; a run does not end for it.
@@ -47,6 +49,7 @@ class TraceFile:
     def __init__(self, path: Path, size: int = 0) -> None:
         self._path = path.absolute()
         self.passes = 0  # that were written here
+        self._empty = size == 0
         self._lost = 0  # lines since the last one that was written
         with path.open("ab") as file:
             if file.tell() > size:
@@ -71,9 +74,11 @@ class TraceFile:
         if self._lost:
             text = f"{self._lost} events are missing: they could not be written"
             lines.insert(0, {"event": "gap", "text": text, "events": self._lost})
+        if self._empty:
+            lines[0] = {"event": lines[0]["event"], formats.KEY: formats.TRACE, **lines[0]}
         try:
             self._append("".join(f"{json.dumps(line)}\n" for line in lines).encode())
-            self._lost = 0
+            self._empty, self._lost = False, 0
         except OSError as error:
             if not self._lost:
                 logger.warning("%s: %s; the run goes on, its trace has a gap", self._path, error.strerror)

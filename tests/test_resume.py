@@ -299,7 +299,7 @@ def test_what_a_solve_was_for_is_written_when_it_goes_on(
     if cut == "while it solves":
         question(X, labels, method="working-set", out=run, stop=after(1))
     else:
-        monkeypatch.setattr(sys.modules[question.__module__], "placed", _cut_off)
+        monkeypatch.setattr(sys.modules[question.__module__], "write_json", _cut_off)
         with pytest.raises(KeyboardInterrupt):
             question(X, labels, method="working-set", out=run)
         monkeypatch.undo()
@@ -310,7 +310,7 @@ def test_what_a_solve_was_for_is_written_when_it_goes_on(
     assert not (run / "checkpoint").exists()
 
 
-def _cut_off(path: Path) -> Any:
+def _cut_off(path: Path, *content: Any) -> Any:
     raise KeyboardInterrupt
 
 

@@ -1,32 +1,31 @@
 """Our frozen values in a file, bit for bit, without pickle: a tree in JSON, and one stream of arrays.
 
-Written are None, bools, numbers, text, tuples, lists, dicts with text keys, dataclasses of dfeas, NumPy arrays and scalars, and
-CSR matrices.
-Loading calls nothing but the constructors of dataclasses of dfeas. Arrays keep their strides: BLAS sums a strided vector in
-another order, and a run that goes on must find the same bits. What was one array in several places is one array again.
+Written are None, bools, numbers, text, tuples, lists, dicts with text keys, dataclasses that ``names`` knows, NumPy arrays and
+scalars, and CSR matrices. Loading calls nothing but the constructors of these dataclasses. Arrays keep their strides: BLAS sums
+a strided vector in another order, and a run that goes on must find the same bits. What was one array in several places is one
+array again.
 """
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 import zipfile
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas import formats
 from dfeas.checkpoint.annotation import require_annotated
+from dfeas.checkpoint.names import class_of, former_name, name_of
 from dfeas.csr import checked, csr, is_csr
 from dfeas.errors import CorruptDataError
 from dfeas.store.damage import DAMAGE
 from dfeas.version import __version__
 
 TREE, ARRAYS = "tree.json", "arrays"
-
-PACKAGE = "dfeas"
 
 CHUNK = 16 << 20
 """Bytes that are read at a time."""
@@ -38,7 +37,9 @@ _KINDS = "biuf"
 def dump(value: Any, file: BinaryIO) -> None:
     """Write a value. Raises TypeError for what cannot be written."""
     arrays = _Arrays()
-    tree = json.dumps({"version": __version__, "value": _encoded(value, arrays), "arrays": arrays.table})
+    tree = json.dumps(
+        {formats.KEY: formats.CHECKPOINT, "version": __version__, "value": _encoded(value, arrays), "arrays": arrays.table}
+    )
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr(TREE, tree)
         with archive.open(ARRAYS, "w", force_zip64=True) as stream:
@@ -47,7 +48,7 @@ def dump(value: Any, file: BinaryIO) -> None:
 
 
 def load(file: BinaryIO, where: str) -> Any:
-    """Read a value; ``where`` names the file in messages. Raises CorruptDataError when it is damaged."""
+    """Read a value; ``where`` names the file in messages. Raises CorruptDataError when it is damaged or of a newer format."""
     version = __version__
     try:
         with zipfile.ZipFile(file) as archive:
@@ -55,6 +56,7 @@ def load(file: BinaryIO, where: str) -> Any:
                 raise ValueError("compressed, and its size in memory is not that of the file")
             tree = json.loads(archive.read(TREE))
             version = str(tree["version"])
+            formats.require_readable(where, tree.get(formats.KEY, 0), formats.CHECKPOINT)
             arrays = _read(archive, tree["arrays"])
         return _decoded(tree["value"], arrays)
     except (*DAMAGE, AttributeError, ImportError) as error:
@@ -95,11 +97,8 @@ def _encoded(value: Any, arrays: _Arrays) -> Any:
         return {type(value).__name__: [_encoded(entry, arrays) for entry in value]}
     if isinstance(value, dict):
         return {"dict": {_text(key): _encoded(entry, arrays) for key, entry in value.items()}}
-    kind = type(value)
-    if is_dataclass(kind) and kind.__module__.split(".")[0] == PACKAGE:
-        content = {field.name: _encoded(getattr(value, field.name), arrays) for field in fields(value)}
-        return {"object": [kind.__module__, kind.__qualname__, content]}
-    raise TypeError(f"{kind.__module__}.{kind.__qualname__} cannot be written")
+    name = name_of(type(value))
+    return {"object": [name, {field.name: _encoded(getattr(value, field.name), arrays) for field in fields(value)}]}
 
 
 def _text(key: Any) -> str:
@@ -163,12 +162,8 @@ def _decoded(tree: Any, arrays: list[NDArray[Any]]) -> Any:
         return tuple(entries) if kind == "tuple" else entries
     if kind != "object":
         raise ValueError(f"a value of kind {kind!r}")
-    module, name, values = content
-    if module.split(".")[0] != PACKAGE:
-        raise ValueError(f"a class of {module}")
-    cls = getattr(importlib.import_module(module), name)
-    if not (isinstance(cls, type) and is_dataclass(cls) and cls.__module__ == module):
-        raise ValueError(f"{module}.{name} is no dataclass")
+    *place, values = content
+    cls = class_of(former_name(*place) if len(place) > 1 else place[0])
     found = {key: _decoded(entry, arrays) for key, entry in values.items()}
     require_annotated(cls, found)
     return cls(**found)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dfeas.checkpoint.codec import dump, load
-from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.errors import BadInputError, CorruptDataError, NewerFormatError
 from dfeas.store.placing import placed, sync
 from dfeas.store.scratch import Scratch, Seal
 
@@ -79,7 +79,7 @@ class Checkpoints:
     def load(self, scratch: Scratch) -> Any:
         """The newest that can be read; its vectors are put on scratch storage.
 
-        Raises BadInputError when there is none, CorruptDataError when none can be read.
+        Raises BadInputError when there is none, CorruptDataError when none can be read, NewerFormatError for a newer one.
         """
         numbers = self.numbers
         if not numbers:
@@ -89,9 +89,10 @@ class Checkpoints:
             try:
                 with self._file(number).open("rb") as file:
                     found = load(file, str(self._file(number)))
-                if not isinstance(found, Sealed):
-                    raise CorruptDataError(f"{self._file(number)}: not a checkpoint of a run")
-                self._require_whole(number, found.vectors)
+                sealed = found if isinstance(found, Sealed) else Sealed(found, {})  # format 0 began without seals
+                self._require_whole(number, sealed.vectors)
+            except NewerFormatError:
+                raise
             except CorruptDataError as error:
                 wrong.append(str(error))
                 continue
@@ -102,7 +103,7 @@ class Checkpoints:
                 logger.warning("%s; going on from the one before", text)
             scratch.remove()
             scratch.take(self._vectors(number))
-            return found.value
+            return sealed.value
         raise CorruptDataError("; ".join(wrong))
 
     def _require_whole(self, number: int, seals: dict[str, Seal]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
+from dfeas import formats
 from dfeas.certificate import Certificate
 from dfeas.certificate import load as load_certificate
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
@@ -99,6 +100,8 @@ def read_trace(path: Path, told: Callable[[dict[str, Any]], R]) -> tuple[tuple[R
             continue
         try:
             event = parsed(line, {"event": str})
+            if number == 1:
+                formats.require_readable(path, event.get(formats.KEY, 0), formats.TRACE)
             if event["event"] == "pass":
                 records.append(told(event))
             else:

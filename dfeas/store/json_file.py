@@ -12,7 +12,9 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dfeas import formats
 from dfeas.errors import CorruptDataError
+from dfeas.store.placing import placed
 
 if TYPE_CHECKING:
     from dfeas.store.places import Place
@@ -47,15 +49,28 @@ class Number:
 COUNT = Number(0, whole=True)
 
 
-def read_json(path: Place, shape: Any = object, what: str = "JSON file") -> Any:
-    """What a file says; messages call it ``what``. Raises CorruptDataError with its name when it is no JSON of this shape."""
+def write_json(path: Path, values: dict[str, Any], number: int) -> None:
+    """Write a file of ours, of a format, whole or not at all."""
+    with placed(path) as file:
+        file.write((json.dumps({formats.KEY: number, **values}, indent=2) + "\n").encode())
+
+
+def read_json(path: Place, shape: Any = object, what: str = "JSON file", newest: int | None = None) -> Any:
+    """What a file says; messages call it ``what``; one of ours is of the ``newest`` format at most.
+
+    Raises CorruptDataError with its name when it is no JSON of this shape, NewerFormatError for a newer format of any shape.
+    """
     try:
         size = path.stat().st_size
         if isinstance(path, Path) and not path.is_file():
             raise ValueError("not a file")
         if size > MOST_BYTES:
             raise ValueError(f"{size / 1e6:.0f} MB, at most {MOST_BYTES / 1e6:.0f} MB are read")
-        return parsed(path.read_text(), shape)
+        value = parsed(path.read_text())
+        if newest is not None and isinstance(value, dict):
+            formats.require_readable(path, value.get(formats.KEY, 0), newest)
+        conform(value, shape)
+        return value
     except (OSError, ValueError) as error:
         raise CorruptDataError(f"{path}: not a readable {what}: {error}") from None
 

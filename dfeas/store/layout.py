@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas import formats
 from dfeas.errors import CorruptDataError
 from dfeas.passes.points import LOW
 from dfeas.store.cone_table import ConeTable
 from dfeas.store.json_file import COUNT, Number, conform
 from dfeas.store.places import Place
 
-FORMAT = 1
 MARKER = "dfeas.complete"
 LOCK = "dfeas.lock"
 ATTRIBUTE = "dfeas"
@@ -61,6 +61,7 @@ def sparse_block_rows(entries: float, entry_bytes: int, n: int) -> int:
 _OF_SPARSE = ("entries", "block_entries")
 _MANY = Number(1, whole=True)
 _SHAPE = {
+    "format": _MANY,
     "n": _MANY,
     "m": _MANY,
     "dtype": str,
@@ -111,12 +112,9 @@ class Header:
 
     @classmethod
     def from_json(cls, values: dict[str, Any], where: str) -> Header:
-        """Parse attributes; raises CorruptDataError when they are not a header of this format."""
-        version = values.get("format") if isinstance(values, dict) else None
-        if version != FORMAT:
-            raise CorruptDataError(
-                f"{where}: dataset format {version!r}, this version of dfeas reads {FORMAT}; ingest it again"
-            )
+        """Parse attributes; raises CorruptDataError when they are not a header, NewerFormatError for one to come."""
+        if isinstance(values, dict):
+            formats.require_readable(where, values.get(formats.KEY), formats.DATASET)
         try:
             conform(values, _SHAPE)
             lists = {"classes": values["classes"], "first_zero": values["first_zero"], "counts": values.get("counts", ())}
@@ -133,8 +131,8 @@ class Header:
 
 
 def fingerprint(n: int, m: int, dtype: str, block_rows: int, checksums: NDArray[np.uint32]) -> str:
-    """sha256 over the shape and the checksums (blocks, 2) of points and labels, in block order."""
-    head = json.dumps({"format": FORMAT, "n": n, "m": m, "dtype": dtype, "block_rows": block_rows}, sort_keys=True)
+    """sha256 over the shape and the checksums (blocks, 2) of points and labels, in block order; the same in all formats."""
+    head = json.dumps({"format": 1, "n": n, "m": m, "dtype": dtype, "block_rows": block_rows}, sort_keys=True)
     digest = hashlib.sha256(head.encode())
     digest.update(np.ascontiguousarray(checksums[:, :2], "<u4").tobytes())
     return digest.hexdigest()

@@ -14,11 +14,12 @@ import zarr
 import zarr.codecs
 from numpy.typing import NDArray
 
+from dfeas import formats
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.passes.block import Block, Points, norms
 from dfeas.passes.survey import EMPTY, Summary, Survey, checksum
 from dfeas.store.labels import stored_type
-from dfeas.store.layout import ATTRIBUTE, FORMAT, MARKER, Header, fingerprint, seal
+from dfeas.store.layout import ATTRIBUTE, MARKER, Header, fingerprint, seal
 from dfeas.store.places import Place, put, put_whole, remove, zarr_store
 from dfeas.store.usable import refuse_unusable
 
@@ -199,7 +200,7 @@ class DatasetWriter:
         more = self._finish_points()
         create_checksums(self._group, checksums)
         header = Header(
-            format=FORMAT,
+            format=formats.DATASET,
             n=self.n,
             m=self.m,
             dtype=self.dtype.name,
