@@ -28,13 +28,13 @@ from statistics import median
 import numpy as np
 
 import dfeas
-from dfeas.certificate import load
-from dfeas.checkpoint import Checkpoints
+from dfeas.analysis.remote import look
+from dfeas.analysis.resume import resumable
+from dfeas.data.storage.scratch import Scratch
 from dfeas.errors import DfeasError
-from dfeas.looking import look
 from dfeas.methods.protocol import Bracket
-from dfeas.resuming import resumable
-from dfeas.store.scratch import Scratch
+from dfeas.run.checkpoint.folder import Checkpoints
+from dfeas.verify.certificate import load
 
 
 def child(work: Callable[[], object]) -> int:

@@ -25,12 +25,13 @@ from typing import Any
 import numpy as np
 from distributed import Client, LocalCluster
 
-from dfeas.engine import LocalEngine
-from dfeas.engine.cluster import DaskEngine
+from dfeas.data.generate.points import Instance, generate
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
 from dfeas.engine.clusters import local_cluster
-from dfeas.instances import Instance, generate
-from dfeas.passes import Softmin
-from dfeas.store import Source, open_source
+from dfeas.engine.distributed import DaskEngine
+from dfeas.engine.local import LocalEngine
+from dfeas.passes.softmin import Softmin
 
 KINDS = ("in-process", "workers, shipped configuration", "workers, default configuration")
 

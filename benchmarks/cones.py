@@ -42,15 +42,14 @@ import scs
 from threadpoolctl import threadpool_limits
 
 import dfeas
-from dfeas.cones.groups import groups_of
-from dfeas.cones.instances import ConeInstance, generate_cones
-from dfeas.cones.product import Placing, Product
-from dfeas.cones.scaling import cone_norms
-from dfeas.cones.softmin import SpectralSoftmin
-from dfeas.cones.spectrum import elements, least, matrices, unit
-from dfeas.memory import parse_bytes
-from dfeas.passes import Block
-from dfeas.store.layout import BLOCK_BYTES
+from dfeas.data.cones.groups import cone_norms, groups_of
+from dfeas.data.cones.product import Placing, Product
+from dfeas.data.generate.cones import ConeInstance, generate_cones
+from dfeas.data.storage.layout import BLOCK_BYTES
+from dfeas.engine.memory import parse_bytes
+from dfeas.geometry.cones.softmin import SpectralSoftmin
+from dfeas.linalg.spectrum import elements, least, matrices, unit
+from dfeas.passes.block import Block
 
 PEERS = ("Clarabel", "SCS")
 ACCURATE = 2e-7

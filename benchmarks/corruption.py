@@ -23,11 +23,12 @@ from pathlib import Path
 import numpy as np
 
 import dfeas
+from dfeas.data.generate.points import Instance, generate
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.data.storage.readers import Buffers
 from dfeas.errors import DfeasError
-from dfeas.instances import Instance, generate
-from dfeas.result import Result, load_result
-from dfeas.store import Source, open_source
-from dfeas.store.reading import Buffers
+from dfeas.run.results import Result, load_result
 
 KINDS = ("flip", "truncate", "delete", "swap")
 CLAIMS = ("verdict", "m", "n", "fingerprint")

@@ -32,8 +32,8 @@ import dask.config
 from distributed import WorkerPlugin
 
 import dfeas
+from dfeas.data.generate.points import Instance, generate
 from dfeas.engine.clusters import local_cluster
-from dfeas.instances import Instance, generate
 
 MODES = ("sys.exit", "segfault", "graceful")
 

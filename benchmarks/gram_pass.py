@@ -21,16 +21,17 @@ import numpy as np
 from sklearn.metrics.pairwise import rbf_kernel
 from threadpoolctl import threadpool_limits
 
-from dfeas.engine import LocalEngine
+from dfeas.data.arrays import from_arrays
+from dfeas.data.dataset import Dataset
+from dfeas.engine.local import LocalEngine
 from dfeas.engine.pairs import runs
-from dfeas.engine.shelf import Shelf
-from dfeas.kernels import kernel_of, usual_gamma
-from dfeas.kernels.distances import Prepared
-from dfeas.kernels.gram import GramProduct
-from dfeas.kernels.tiles import Run
-from dfeas.passes import Block
-from dfeas.passes.block import norms
-from dfeas.store import Dataset, from_arrays
+from dfeas.engine.tile_cache import Shelf
+from dfeas.geometry.kernel.distances import Prepared
+from dfeas.geometry.kernel.gram import GramProduct
+from dfeas.geometry.kernel.kernel import kernel_of, usual_gamma
+from dfeas.geometry.kernel.tiles import Run
+from dfeas.linalg.points import norms
+from dfeas.passes.block import Block
 
 MIRROR_PROX = 6
 """Columns of its products."""

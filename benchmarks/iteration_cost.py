@@ -18,15 +18,17 @@ from pathlib import Path
 from statistics import median, quantiles
 from time import perf_counter
 
-from dfeas.engine import LocalEngine
-from dfeas.instances import Instance, generate
-from dfeas.lane import Lane
-from dfeas.memory import DEFAULT_MEMORY, parse_bytes
-from dfeas.methods import METHODS
-from dfeas.request import LEAST_EPS, facts_of
-from dfeas.store import Dataset, Source, open_source
-from dfeas.store.scratch import Scratch
-from dfeas.termination import Goal, Limits
+from dfeas.data.dataset import Dataset
+from dfeas.data.generate.points import Instance, generate
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.data.storage.scratch import Scratch
+from dfeas.engine.local import LocalEngine
+from dfeas.engine.memory import DEFAULT_MEMORY, parse_bytes
+from dfeas.methods.registry import METHODS
+from dfeas.problem import LEAST_EPS, facts_of
+from dfeas.run.task import Lane
+from dfeas.run.termination import Goal, Limits
 
 OTHERS = ("working-set", "working-set-plain", "ispvn")
 """For information: a read of a sample, and what is done beside the reads, belong to their design."""

@@ -26,21 +26,21 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 import dfeas
-from dfeas.engine import LocalEngine
-from dfeas.engine.shelf import Shelf
-from dfeas.kernels import Kernel, kernel_of, usual_gamma
-from dfeas.kernels.methods import KERNEL_METHODS
-from dfeas.kernels.methods.combination import Combination
-from dfeas.kernels.methods.perceptron import KernelPerceptron
-from dfeas.methods import Facts
-from dfeas.store import from_arrays
+from dfeas.data.arrays import from_arrays
+from dfeas.engine.local import LocalEngine
+from dfeas.engine.tile_cache import Shelf
+from dfeas.geometry.kernel.combination import Combination
+from dfeas.geometry.kernel.kernel import Kernel, kernel_of, usual_gamma
+from dfeas.geometry.kernel.perceptrons import KernelPerceptron
+from dfeas.methods.protocol import Facts
+from dfeas.run.kernel_choice import ON_ALL
 
 METHODS: dict[str, tuple[Callable[[Kernel], Any], Callable[[Any], Combination]]] = {
-    "mirror-prox": (KERNEL_METHODS["mirror-prox"], lambda state: state.y_sum),
-    "ispvn": (KERNEL_METHODS["ispvn"], lambda state: state.inner.loop.y),
+    "mirror-prox": (ON_ALL["mirror-prox"], lambda state: state.y_sum),
+    "ispvn": (ON_ALL["ispvn"], lambda state: state.inner.loop.y),
     "perceptron": (partial(KernelPerceptron, cap=1, most=1), lambda state: state.total),
-    "von-neumann": (KERNEL_METHODS["von-neumann"], lambda state: state.x),
-    "smooth-perceptron": (KERNEL_METHODS["smooth-perceptron"], lambda state: state.y),
+    "von-neumann": (ON_ALL["von-neumann"], lambda state: state.x),
+    "smooth-perceptron": (ON_ALL["smooth-perceptron"], lambda state: state.y),
 }
 """The method, one correction a product for the perceptron, and the y of its paper."""
 

@@ -17,13 +17,14 @@ from time import perf_counter
 
 import numpy as np
 
-from dfeas.engine import LocalEngine
-from dfeas.instances import Instance, generate
-from dfeas.passes import Softmin
-from dfeas.store import Source, open_source
-from dfeas.store.filling import fill
-from dfeas.store.layout import default_block_rows
-from dfeas.store.output import writer
+from dfeas.data.generate.points import Instance, generate
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.data.storage.layout import default_block_rows
+from dfeas.data.writers.dataset import fill
+from dfeas.data.writers.output import writer
+from dfeas.engine.local import LocalEngine
+from dfeas.passes.softmin import Softmin
 
 
 def drop(folder: Path) -> None:

@@ -14,8 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from dfeas.instances import Instance, generate
-from dfeas.methods import METHODS
+from dfeas.data.generate.points import Instance, generate
+from dfeas.methods.registry import METHODS
 
 CHILD = """
 import json, sys

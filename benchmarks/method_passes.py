@@ -14,8 +14,9 @@ import argparse
 import numpy as np
 
 import dfeas
-from dfeas.instances import Instance
-from dfeas.methods import METHODS, Facts
+from dfeas.data.generate.points import Instance
+from dfeas.methods.protocol import Facts
+from dfeas.methods.registry import METHODS
 
 INSTANCES = [
     ("halfspace", 100, 5_000, {}),

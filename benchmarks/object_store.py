@@ -28,12 +28,13 @@ import obstore
 from moto.moto_server.werkzeug_app import create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from dfeas.engine import LocalEngine
-from dfeas.instances import Instance, generate
-from dfeas.passes import Softmin
-from dfeas.store import Source, open_source
-from dfeas.store.objects import ahead
-from dfeas.store.objects.path import ObjectPath
+from dfeas.data.generate.points import Instance, generate
+from dfeas.data.open import open_source
+from dfeas.data.remote import prefetch
+from dfeas.data.remote.path import ObjectPath
+from dfeas.data.source import Source
+from dfeas.engine.local import LocalEngine
+from dfeas.passes.softmin import Softmin
 
 URL = "s3://bucket/data"
 
@@ -109,8 +110,8 @@ def measure(mb: int, m: int, latencies: list[float], requests: list[int], turns:
         for most in requests:
             for every in (0, 10) if most == max(requests) else (0,):
                 urllib.request.urlopen(f"{server}/-/{latency / 1000}/{every}").close()
-                ahead.REQUESTS = most
-                ahead.pool.cache_clear()
+                prefetch.REQUESTS = most
+                prefetch.pool.cache_clear()
                 engine = LocalEngine(open_source(Source(URL)), 2)
                 both = [(plain(names, most), passes(engine, m)) for _ in range(turns + 1)][1:]
                 engine.close()

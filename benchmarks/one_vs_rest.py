@@ -20,10 +20,10 @@ from pathlib import Path
 import numpy as np
 
 import dfeas
-from dfeas.store.filling import fill
-from dfeas.store.labels import stored_type
-from dfeas.store.layout import default_block_rows
-from dfeas.store.output import writer
+from dfeas.data.labels import stored_type
+from dfeas.data.storage.layout import default_block_rows
+from dfeas.data.writers.dataset import fill
+from dfeas.data.writers.output import writer
 
 
 def write(path: Path, classes: int, features: int, points: int, wrong: float, seed: int = 0) -> None:

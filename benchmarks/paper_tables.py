@@ -29,11 +29,12 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 import dfeas
-from dfeas.blas import processors
-from dfeas.instances import Instance
-from dfeas.methods import METHODS, perceptron
-from dfeas.report.drawing import SERIES, new_figure, style
-from dfeas.result import Result
+from dfeas.data.generate.points import Instance
+from dfeas.linalg.blas import processors
+from dfeas.methods.perceptron import perceptron
+from dfeas.methods.registry import METHODS
+from dfeas.report.figures import SERIES, new_figure, style
+from dfeas.run.results import Result
 
 SIZES = [(100, 5_000), (1000, 5_000), (100, 50_000), (1000, 50_000)]
 LARGE = [(100, 500_000), (1000, 500_000)]

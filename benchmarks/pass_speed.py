@@ -25,13 +25,16 @@ from time import perf_counter
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from dfeas.engine import Engine, LocalEngine
-from dfeas.engine.cluster import DaskEngine
+from dfeas.data.generate.points import Instance, generate
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.data.storage.readers import Cost
 from dfeas.engine.clusters import local_cluster
-from dfeas.instances import Instance, generate
-from dfeas.passes import Block, Softmin
-from dfeas.store import Source, open_source
-from dfeas.store.reading import Cost
+from dfeas.engine.distributed import DaskEngine
+from dfeas.engine.local import LocalEngine
+from dfeas.engine.protocol import Engine
+from dfeas.passes.block import Block
+from dfeas.passes.softmin import Softmin
 
 THREADS = 2
 KEPT_BYTES = 2 * 10**9

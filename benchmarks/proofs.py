@@ -30,14 +30,15 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import dfeas
-from dfeas.blas import processors
-from dfeas.engine import LocalEngine
+from dfeas.data.generate.points import Instance, generate
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError
-from dfeas.instances import Instance, generate
-from dfeas.passes import Select
-from dfeas.proof.balance import balance
-from dfeas.proof.dyadic import Dyadic
-from dfeas.store import Source, open_source
+from dfeas.linalg.blas import processors
+from dfeas.passes.select import Select
+from dfeas.verify.exact.balance import balance
+from dfeas.verify.exact.dyadic import Dyadic
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.exact import conflicts, small_instance

@@ -48,15 +48,17 @@ from distributed import Client
 from scipy.optimize import least_squares, nnls
 from threadpoolctl import threadpool_limits
 
-from dfeas.engine import LocalEngine, cluster
+from dfeas.data.dataset import Dataset
+from dfeas.data.generate.points import Instance, generate
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.data.storage.layout import BLOCK_BYTES
+from dfeas.data.storage.readers import Cost
+from dfeas.engine import distributed
 from dfeas.engine.clusters import configuration
+from dfeas.engine.local import LocalEngine
 from dfeas.engine.ranges import cut, join
-from dfeas.instances import Instance, generate
-from dfeas.passes import Softmin
-from dfeas.passes.softmin import SoftminPartial
-from dfeas.store import Dataset, Source, open_source
-from dfeas.store.layout import BLOCK_BYTES
-from dfeas.store.reading import Cost
+from dfeas.passes.softmin import Softmin, SoftminPartial
 
 FEATURES, QUESTIONS, WORKERS = (100, 1000, 10_000), (1, 10), (10, 50, 100, 200, 500)
 HOPS = 2  # of what is gathered: to the scheduler, and from it
@@ -98,7 +100,7 @@ class Pass:
 
     @property
     def scattered(self) -> bool:
-        return self.question_bytes > cluster.INLINE_BYTES
+        return self.question_bytes > distributed.INLINE_BYTES
 
     @property
     def gathered(self) -> float:
@@ -255,16 +257,16 @@ def program(environment: dict[str, str], name: str, *words: str) -> Iterator[psu
         started.wait()
 
 
-def whole_pass(engine: cluster.DaskEngine, what: Pass) -> list[float]:
+def whole_pass(engine: distributed.DaskEngine, what: Pass) -> list[float]:
     return [timed(lambda: engine.run(softmin(what.m, what.k)))]
 
 
-def empty_pass(engine: cluster.DaskEngine, what: Pass) -> tuple[float, float]:
+def empty_pass(engine: distributed.DaskEngine, what: Pass) -> tuple[float, float]:
     """Seconds of sending and gathering, and of merging, for a pass that reads nothing."""
     # by reference, as the engine's own functions travel, also when this file is the main program
     function = importlib.import_module("scaling").without_reading
     question = softmin(what.m, what.k)
-    with patch.object(cluster, "RANGES_PER_THREAD", what.tasks // what.workers):
+    with patch.object(distributed, "RANGES_PER_THREAD", what.tasks // what.workers):
         began = perf_counter()
         scanned = engine.map(function, question, count=what.blocks)
         sent = perf_counter()
@@ -294,7 +296,7 @@ def measure_passes(
 ) -> Pass:
     """Passes that read nothing, and whole ones with one and two workers. Returns the one that gathers much."""
     workers = len(client.nthreads())
-    engines = [cluster.DaskEngine(client, s, open_source(s)) for s in (Source(str(path)) for _, path in made)]
+    engines = [distributed.DaskEngine(client, s, open_source(s)) for s in (Source(str(path)) for _, path in made)]
     cases = [*empty_passes(workers, tasks), heavy := Pass(3000, 5, 244 * workers, workers, 4 * workers)]
     actions = [partial(empty_pass, engines[0], what) for what in cases]
     least(actions, 1)
@@ -305,14 +307,14 @@ def measure_passes(
         actions = [partial(whole_pass, engine, what) for engine, (what, _) in zip(engines, made, strict=True)]
         least(actions, 1)
         for (what, _), (seconds,) in zip(made, least(actions, turns), strict=True):
-            ranges = len(cut(what.blocks, cluster.RANGES_PER_THREAD * workers))
+            ranges = len(cut(what.blocks, distributed.RANGES_PER_THREAD * workers))
             model.cases.append((("whole pass",), replace(what, workers=workers, tasks=ranges), seconds, False))
     return heavy
 
 
 def measure_links(client: Client, scheduler: psutil.Process, path: Path, heavy: Pass, tasks: int, turns: int) -> None:
     """Prints CPU times and bandwidths."""
-    engine = cluster.DaskEngine(client, Source(str(path)), open_source(Source(str(path))))
+    engine = distributed.DaskEngine(client, Source(str(path)), open_source(Source(str(path))))
     workers = heavy.workers
     many = Pass(10, 1, 61 * tasks, workers, max(1, tasks // workers) * workers)
     clocks = (perf_counter, lambda: sum(scheduler.cpu_times()[:2]), process_time)
@@ -378,7 +380,7 @@ def print_model(model: Model) -> None:
         print(f"| {part} | {what.m} | {what.k} | {sizes} | {seconds * 1e3:.1f} | {ratio:.2f} |")
 
 
-def on(size: float, m: int, k: int, workers: int, place: Place, pieces: int = cluster.RANGES_PER_THREAD) -> Pass:
+def on(size: float, m: int, k: int, workers: int, place: Place, pieces: int = distributed.RANGES_PER_THREAD) -> Pass:
     """A pass over ``size`` bytes as the engine cuts it."""
     blocks = round(size / (BLOCK_BYTES // (4 * m) * 4 * m))
     return Pass(m, k, blocks, workers, min(blocks, workers * place.threads * pieces), size)

@@ -16,9 +16,10 @@ from time import perf_counter
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from dfeas.passes import Block, Softmin
-from dfeas.passes.block import norms
-from dfeas.store.layout import BLOCK_BYTES
+from dfeas.data.storage.layout import BLOCK_BYTES
+from dfeas.linalg.points import norms
+from dfeas.passes.block import Block
+from dfeas.passes.softmin import Softmin
 
 MU = 0.1  # every weight counts: no tile is skipped
 

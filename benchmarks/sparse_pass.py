@@ -20,12 +20,13 @@ from time import perf_counter
 import numpy as np
 
 import dfeas
-from dfeas.blas import processors
-from dfeas.engine import LocalEngine
-from dfeas.passes import Softmin
-from dfeas.store import Source, open_source
-from dfeas.store.reading import Cost
-from dfeas.texts import Texts, generate_texts
+from dfeas.data.generate.text import Texts, generate_texts
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.data.storage.readers import Cost
+from dfeas.engine.local import LocalEngine
+from dfeas.linalg.blas import processors
+from dfeas.passes.softmin import Softmin
 
 
 def timed(action: Callable[[], object]) -> float:

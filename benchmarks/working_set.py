@@ -26,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dfeas.instances import Instance, generate
+from dfeas.data.generate.points import Instance, generate
 
 RUNS = [  # name, instance, options of solve, most passes, most seconds (None: five plain reads and 20 s)
     ("halfspace 100 x 500,000", Instance("halfspace", 100, 500_000), [], 3, 5.0),
@@ -43,9 +43,9 @@ PEERS = ("working-set", "mirror-prox", "smooth-perceptron", "HiGHS", "LogisticRe
 
 RIDING = """
 import sys, dfeas
-from dfeas.methods import METHODS, RideAlong, SmoothPerceptron, WorkingSet
+from dfeas.methods.registry import METHODS, RideAlong, SmoothPerceptron, WorkingSet
 METHODS["working-set"] = lambda: RideAlong(WorkingSet(), SmoothPerceptron(), "working-set", after=0)
-from dfeas.cli import main
+from dfeas.cli.main import main
 main()
 """
 
@@ -78,7 +78,7 @@ def own(data: Path, room: Path, scale: float, only: list[str]) -> None:
         if not path.exists():
             generate(instance, path)
         read = min(plain_read(path) for _ in range(3))
-        program = RIDING if options is None else "from dfeas.cli import main; main()"
+        program = RIDING if options is None else "from dfeas.cli.main import main; main()"
         words = [sys.executable, "-c", program, "solve", str(path), "--out", str(room / f"run-{i}"), "--json", *(options or [])]
         began = time.perf_counter()
         done = subprocess.run(words, check=True, capture_output=True, text=True)

@@ -10,91 +10,92 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from dfeas.version import __version__ as __version__
+__version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from dfeas.certificate import Certificate as Certificate
-    from dfeas.check_separation import Separated as Separated
-    from dfeas.check_separation import check_separation as check_separation
-    from dfeas.checking import verify_certificate as verify_certificate
-    from dfeas.checking import verify_classes as verify_classes
-    from dfeas.checking import verify_run as verify_run
-    from dfeas.class_prediction import ClassPrediction as ClassPrediction
-    from dfeas.cone_prediction import ConePrediction as ConePrediction
-    from dfeas.coned import CONE_METHODS as CONE_METHODS
-    from dfeas.cones.spectrum import svec as svec
-    from dfeas.cones.writing import from_scs as from_scs
-    from dfeas.cones.writing import ingest_scs as ingest_scs
+    from dfeas.analysis.check_separation import Separated as Separated
+    from dfeas.analysis.check_separation import check_separation as check_separation
+    from dfeas.analysis.hard_margin import HardMargin as HardMargin
+    from dfeas.analysis.hard_margin import hard_margin as hard_margin
+    from dfeas.analysis.hull import Hull as Hull
+    from dfeas.analysis.hull import in_hull as in_hull
+    from dfeas.analysis.ingest import ingest as ingest
+    from dfeas.analysis.predict import Prediction as Prediction
+    from dfeas.analysis.predict import predict as predict
+    from dfeas.analysis.predict_classes import ClassPrediction as ClassPrediction
+    from dfeas.analysis.predict_cones import ConePrediction as ConePrediction
+    from dfeas.analysis.recheck import Recheck as Recheck
+    from dfeas.analysis.recheck import recheck as recheck
+    from dfeas.analysis.resume import resume as resume
+    from dfeas.analysis.separation import Separation as Separation
+    from dfeas.analysis.separation import separation as separation
+    from dfeas.analysis.verify import verify_certificate as verify_certificate
+    from dfeas.analysis.verify import verify_classes as verify_classes
+    from dfeas.analysis.verify import verify_run as verify_run
+    from dfeas.data.cones.writer import from_scs as from_scs
+    from dfeas.data.cones.writer import ingest_scs as ingest_scs
+    from dfeas.data.generate.points import Instance as Instance
+    from dfeas.data.generate.points import generate as generate
+    from dfeas.data.writers.append import append as append
     from dfeas.errors import BadInputError as BadInputError
     from dfeas.errors import CheckFailedError as CheckFailedError
     from dfeas.errors import CorruptDataError as CorruptDataError
     from dfeas.errors import DfeasError as DfeasError
     from dfeas.errors import UndecidedError as UndecidedError
     from dfeas.errors import UsageError as UsageError
-    from dfeas.estimate import Plan as Plan
-    from dfeas.hard_margin import HardMargin as HardMargin
-    from dfeas.hard_margin import hard_margin as hard_margin
-    from dfeas.hull import Hull as Hull
-    from dfeas.hull import in_hull as in_hull
-    from dfeas.ingesting import ingest as ingest
-    from dfeas.instances import Instance as Instance
-    from dfeas.instances import generate as generate
-    from dfeas.kernelled import KERNEL_METHODS as KERNEL_METHODS
-    from dfeas.methods import METHODS as METHODS
-    from dfeas.one_vs_rest import OneVsRest as OneVsRest
-    from dfeas.planning import plan as plan
-    from dfeas.predicting import Prediction as Prediction
-    from dfeas.predicting import predict as predict
-    from dfeas.racing import Race as Race
-    from dfeas.racing import race as race
-    from dfeas.rechecking import Recheck as Recheck
-    from dfeas.rechecking import recheck as recheck
+    from dfeas.geometry.cones.choice import CONE_METHODS as CONE_METHODS
+    from dfeas.linalg.spectrum import svec as svec
+    from dfeas.methods.registry import METHODS as METHODS
     from dfeas.report.compare import compare as compare
-    from dfeas.report.writing import report as report
-    from dfeas.result import Result as Result
-    from dfeas.resuming import resume as resume
-    from dfeas.separation import Separation as Separation
-    from dfeas.separation import separation as separation
-    from dfeas.soft_margin import soft_margin as soft_margin
-    from dfeas.soft_margin_result import SoftMarginResult as SoftMarginResult
-    from dfeas.solving import solve as solve
-    from dfeas.store.append import append as append
-    from dfeas.verify import Check as Check
+    from dfeas.report.page import report as report
+    from dfeas.run.cost.estimate import Plan as Plan
+    from dfeas.run.cost.plan import plan as plan
+    from dfeas.run.kernel_choice import KERNEL_METHODS as KERNEL_METHODS
+    from dfeas.run.one_vs_rest import OneVsRest as OneVsRest
+    from dfeas.run.race import Race as Race
+    from dfeas.run.race import race as race
+    from dfeas.run.results import Result as Result
+    from dfeas.run.soft_margin.result import SoftMarginResult as SoftMarginResult
+    from dfeas.run.soft_margin.soft_margin import soft_margin as soft_margin
+    from dfeas.run.solve import solve as solve
+    from dfeas.verify.certificate import Certificate as Certificate
+    from dfeas.verify.evidence import Check as Check
 
     KERNELS: tuple[str, ...]
 
 _PUBLIC = {
-    "certificate": "Certificate",
-    "check_separation": "Separated check_separation",
-    "checking": "verify_certificate verify_classes verify_run",
-    "class_prediction": "ClassPrediction",
-    "cone_prediction": "ConePrediction",
-    "coned": "CONE_METHODS",
-    "cones.spectrum": "svec",
-    "cones.writing": "from_scs ingest_scs",
+    "analysis.check_separation": "Separated check_separation",
+    "analysis.hard_margin": "HardMargin hard_margin",
+    "analysis.hull": "Hull in_hull",
+    "analysis.ingest": "ingest",
+    "analysis.predict": "Prediction predict",
+    "analysis.predict_classes": "ClassPrediction",
+    "analysis.predict_cones": "ConePrediction",
+    "analysis.recheck": "Recheck recheck",
+    "analysis.resume": "resume",
+    "analysis.separation": "Separation separation",
+    "analysis.verify": "verify_certificate verify_classes verify_run",
+    "data.cones.writer": "from_scs ingest_scs",
+    "data.generate.points": "Instance generate",
+    "data.writers.append": "append",
     "errors": "BadInputError CheckFailedError CorruptDataError DfeasError UndecidedError UsageError",
-    "estimate": "Plan",
-    "hard_margin": "HardMargin hard_margin",
-    "hull": "Hull in_hull",
-    "ingesting": "ingest",
-    "instances": "Instance generate",
-    "kernelled": "KERNEL_METHODS",
-    "kernels": "KERNELS",
-    "methods": "METHODS",
-    "one_vs_rest": "OneVsRest",
-    "planning": "plan",
-    "predicting": "Prediction predict",
-    "racing": "Race race",
-    "rechecking": "Recheck recheck",
-    "report": "compare report",
-    "result": "Result",
-    "resuming": "resume",
-    "separation": "Separation separation",
-    "soft_margin": "soft_margin",
-    "soft_margin_result": "SoftMarginResult",
-    "solving": "solve",
-    "store.append": "append",
-    "verify": "Check",
+    "geometry.cones.choice": "CONE_METHODS",
+    "geometry.kernel.kernel": "KERNELS",
+    "linalg.spectrum": "svec",
+    "methods.registry": "METHODS",
+    "report.compare": "compare",
+    "report.page": "report",
+    "run.cost.estimate": "Plan",
+    "run.cost.plan": "plan",
+    "run.kernel_choice": "KERNEL_METHODS",
+    "run.one_vs_rest": "OneVsRest",
+    "run.race": "Race race",
+    "run.results": "Result",
+    "run.soft_margin.result": "SoftMarginResult",
+    "run.soft_margin.soft_margin": "soft_margin",
+    "run.solve": "solve",
+    "verify.certificate": "Certificate",
+    "verify.evidence": "Check",
 }
 """Public names of modules."""
 

@@ -1,12 +1,12 @@
 """``dfeas`` and ``python -m dfeas``: before anything else is imported it is settled what a signal does meanwhile."""
 
-from dfeas.signals import at_once_from_now, ended
+from dfeas.engine.signals import at_once_from_now, ended
 
 
 def main() -> None:
     """Entry point of the ``dfeas`` command."""
     at_once_from_now()
-    from dfeas.cli import main as command
+    from dfeas.cli.main import main as command
 
     try:
         command()

@@ -1,6 +1,12 @@
-"""Errors that a user sees: one line each, with the exit code of the contract."""
+"""Errors that a user sees: one line each, with the exit code of the contract.
 
-from dfeas.visible import visible
+Names of classes, features, files and methods come from files that anybody wrote. Everything that goes to a terminal or a log
+goes through ``visible``; doing it twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import unicodedata
 
 
 class DfeasError(Exception):
@@ -55,3 +61,18 @@ class CheckFailedError(DfeasError):
 def changed(where: str) -> CorruptDataError:
     """For a source that is not what it was at the first look."""
     return CorruptDataError(f"{where}: it changed while it was read; let nobody write to it, and run again")
+
+
+_SHOWN_AS_ESCAPES = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Categories of Unicode: controls, formats (which turn text round, or are not seen), halves of pairs, ends of lines."""
+
+
+def visible(text: str) -> str:
+    """The same text with controls as escapes: ``\\x1b``, ``\\n``."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_escaped(each) if unicodedata.category(each) in _SHOWN_AS_ESCAPES else each for each in text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")

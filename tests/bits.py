@@ -8,10 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from dfeas.csr import is_csr
-from dfeas.methods import METHODS, Facts
-from dfeas.passes import Recover, Select, Softmin, Survey
-from dfeas.store.scratch import Scratch
+from dfeas.data.storage.scratch import Scratch
+from dfeas.linalg.csr import is_csr
+from dfeas.methods.protocol import Facts
+from dfeas.methods.registry import METHODS
+from dfeas.passes.select import Select
+from dfeas.passes.softmin import Softmin
+from dfeas.passes.survey import Survey
+from dfeas.passes.vectors import Recover
 
 
 def content(value: Any) -> bytes:

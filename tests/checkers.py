@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dfeas.certificate import Certificate
 from dfeas.errors import CheckFailedError
-from dfeas.verify import Check
+from dfeas.verify.certificate import Certificate
+from dfeas.verify.evidence import Check
 
 
 def each(check: Callable[[Certificate], Any]) -> Callable[[Sequence[Certificate]], list[Check | CheckFailedError]]:

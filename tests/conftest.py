@@ -10,10 +10,11 @@ import pytest
 from distributed.utils import get_mp_context
 from hypothesis import HealthCheck, settings
 
+from dfeas.data.generate.points import Instance, generate
+from dfeas.data.storage.layout import Header
 from dfeas.engine.clusters import local_cluster
-from dfeas.instances import Instance, generate
-from dfeas.passes.block import Block, norms
-from dfeas.store.layout import Header
+from dfeas.linalg.points import norms
+from dfeas.passes.block import Block
 
 settings.register_profile("dfeas", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("dfeas")
@@ -28,7 +29,7 @@ dask.config.set(
         "distributed.admin.system-monitor.interval": "5s",
     }
 )
-get_mp_context().set_forkserver_preload(["distributed.nanny", "dfeas.engine.work", "dfeas.engine.uninterrupted"])
+get_mp_context().set_forkserver_preload(["distributed.nanny", "dfeas.engine.worker", "dfeas.engine.preload"])
 
 
 @pytest.fixture(scope="session")

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 import zarr
 
-from dfeas.cli import main
-from dfeas.instances import Instance, generate
-from dfeas.store.claiming import claim
-from dfeas.store.ingest import ingest
+from dfeas.cli.main import main
+from dfeas.data.generate.points import Instance, generate
+from dfeas.data.ingest.ingest import ingest
+from dfeas.data.storage.lock import claim
 
 RNG = np.random.default_rng(5)
 X = RNG.standard_normal((40, 3))

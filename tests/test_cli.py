@@ -23,11 +23,11 @@ import pytest
 import zarr
 from click.testing import CliRunner
 
-from dfeas.checking import verify_run
-from dfeas.cli import commands
-from dfeas.instances import Instance
-from dfeas.methods import METHODS
-from dfeas.store.claiming import claim, release
+from dfeas.analysis.verify import verify_run
+from dfeas.cli.main import commands
+from dfeas.data.generate.points import Instance
+from dfeas.data.storage.lock import claim, release
+from dfeas.methods.registry import METHODS
 from tests.typed import DFEAS, apart, dfeas
 
 

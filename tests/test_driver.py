@@ -15,22 +15,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dfeas
-from dfeas.certificate import Certificate
-from dfeas.driver import run
-from dfeas.engine import LocalEngine
+from dfeas.data.arrays import from_arrays
+from dfeas.data.generate.points import KINDS, Instance
+from dfeas.engine.local import LocalEngine
+from dfeas.engine.memory import parse_bytes, thread_bytes, threads_that_fit
 from dfeas.errors import BadInputError, CheckFailedError, ClusterLostError, UsageError
-from dfeas.instances import KINDS, Instance
-from dfeas.lane import Lane
-from dfeas.memory import parse_bytes, thread_bytes, threads_that_fit
-from dfeas.methods import METHODS, Bracket, Evidence, Facts, Mixture, Sparse
 from dfeas.methods.mistakes import Mistakes
 from dfeas.methods.perceptron import Novikoff
-from dfeas.passes import OnVectors
-from dfeas.recovery import shorten
-from dfeas.store import from_arrays
-from dfeas.termination import EPS_INFEASIBLE, FEASIBLE, Decision, Goal, Limits, Record, decide, remaining_passes
-from dfeas.trace import Terminal
-from dfeas.verify import Check
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Mixture, Sparse
+from dfeas.methods.registry import METHODS
+from dfeas.passes.protocol import OnVectors
+from dfeas.run.driver import run
+from dfeas.run.recovery import shorten
+from dfeas.run.task import Lane
+from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, Decision, Goal, Limits, Record, decide, remaining_passes
+from dfeas.run.trace import Terminal
+from dfeas.verify.certificate import Certificate
+from dfeas.verify.evidence import Check
 from tests.checkers import each
 
 RECORD = Record("m", 5, 5, -1.0, 1.0, None, 10.0, 2.0, 1.0, 1.0, 0.0, 100, 1000)
@@ -196,7 +197,7 @@ def test_a_solve_reads_exactly_what_it_says(
         engines.append(Counting(dataset, 1, scratch))
         return engines[-1]
 
-    monkeypatch.setattr("dfeas.setting.LocalEngine", make)
+    monkeypatch.setattr("dfeas.run.session.LocalEngine", make)
     result = dfeas.solve(*arrays(kind, 5, 400, margin=0.1), method=name, eps=0.02)
     infeasible = "infeasible" if name.startswith("working-set") else "eps-infeasible"
     assert result.verdict == ("feasible" if kind == "planted" else infeasible)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dfeas.certificate import Certificate
-from dfeas.engine import LocalEngine
+from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, UsageError
-from dfeas.kernels import Kernel, kernel_of
-from dfeas.verify import Check
-from dfeas.verify_any import check_any
+from dfeas.geometry.kernel.kernel import Kernel, kernel_of
+from dfeas.verify.any import check_any
+from dfeas.verify.certificate import Certificate
+from dfeas.verify.evidence import Check
 from tests.decimals import widest_margin
 from tests.test_verify import marked
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import dfeas
-from dfeas.cli import commands
+from dfeas.cli.main import commands
 
 
 def test_the_hyperplane_is_canonical_and_the_weights_make_the_upper_end(

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import dfeas
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, UsageError
-from dfeas.kind import Kind, verify_separation
-from dfeas.proof.dyadic import Dyadic
+from dfeas.verify.exact.dyadic import Dyadic
+from dfeas.verify.separation import Kind, verify_separation
 from tests.exact import conflicts
 
 

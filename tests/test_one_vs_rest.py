@@ -13,19 +13,24 @@ import zarr
 from click.testing import CliRunner
 
 import dfeas
-from dfeas.certificate import load
-from dfeas.cli import commands
-from dfeas.driver import run
-from dfeas.engine import LocalEngine
+from dfeas.cli.main import commands
+from dfeas.data.arrays import from_arrays
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, UsageError
-from dfeas.lane import Lane
-from dfeas.methods import METHODS
-from dfeas.passes import Sample, Select, Softmin, of_class, together
-from dfeas.passes.block import Block, norms
-from dfeas.request import abreast, facts_of
-from dfeas.store import Source, from_arrays, open_source
-from dfeas.termination import Goal, Limits
-from dfeas.verify import check_all
+from dfeas.linalg.points import norms
+from dfeas.methods.registry import METHODS
+from dfeas.passes.block import Block
+from dfeas.passes.classes import of_class, together
+from dfeas.passes.select import Sample, Select
+from dfeas.passes.softmin import Softmin
+from dfeas.problem import abreast, facts_of
+from dfeas.run.driver import run
+from dfeas.run.task import Lane
+from dfeas.run.termination import Goal, Limits
+from dfeas.verify.certificate import load
+from dfeas.verify.core import check_all
 from tests.test_resume import after
 
 NAMES = ("a/b", "cat", "dog", "eel")

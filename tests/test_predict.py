@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import dfeas
-from dfeas.certificate import load
 from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.verify.certificate import load
 from tests.kernels.test_solve import ring
 
 

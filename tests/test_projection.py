@@ -13,15 +13,17 @@ import numpy as np
 import pytest
 
 import dfeas
+from dfeas.data.generate.points import Instance, generate
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.data.storage.readers import Cost
+from dfeas.engine.memory import cache_bytes, require, thread_bytes
 from dfeas.errors import UsageError
-from dfeas.instances import Instance, generate
-from dfeas.memory import cache_bytes, require, thread_bytes
-from dfeas.methods import METHODS, Facts
-from dfeas.projection.points import project, within_memory
-from dfeas.request import choose, request
-from dfeas.setting import open_data
-from dfeas.store import Source, open_source
-from dfeas.store.reading import Cost
+from dfeas.methods.protocol import Facts
+from dfeas.methods.registry import METHODS
+from dfeas.problem import choose, request
+from dfeas.run.cost.projection import project, within_memory
+from dfeas.run.session import open_data
 
 BUDGET, SLACK = 100_000_000, 200_000_000
 
@@ -121,8 +123,8 @@ def test_a_run_says_what_it_will_take_before_it_begins(dataset: Callable[..., An
 def test_the_speed_of_large_data_is_measured_before_it_begins(
     large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dfeas.projection.points.PROBE_BYTES", 1)
-    monkeypatch.setattr("dfeas.solving.PROBED_SHARE", 0.1)
+    monkeypatch.setattr("dfeas.run.cost.projection.PROBE_BYTES", 1)
+    monkeypatch.setattr("dfeas.run.solve.PROBED_SHARE", 0.1)
     began = time.perf_counter()
     result = dfeas.solve(large, method="perceptron", max_passes=1, out=tmp_path / "run")
     taken = time.perf_counter() - began

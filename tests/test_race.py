@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 
 import dfeas
-from dfeas.driver import run
-from dfeas.engine import LocalEngine
+from dfeas.data.arrays import from_arrays
+from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError, ClusterLostError, UsageError
-from dfeas.lane import Lane
-from dfeas.methods import METHODS, Facts
-from dfeas.scoreboard import Scoreboard
-from dfeas.store import from_arrays
-from dfeas.termination import Goal, Limits, Record
-from dfeas.verify import Check
+from dfeas.methods.protocol import Facts
+from dfeas.methods.registry import METHODS
+from dfeas.run.driver import run
+from dfeas.run.progress import Scoreboard
+from dfeas.run.task import Lane
+from dfeas.run.termination import Goal, Limits, Record
+from dfeas.verify.evidence import Check
 from tests.checkers import each
 
 ALL = [name for name in METHODS if name != "working-set-plain"]

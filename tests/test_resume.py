@@ -19,13 +19,13 @@ import pytest
 import zarr
 
 import dfeas
-from dfeas.certificate import load
-from dfeas.checkpoint import Checkpoints
+from dfeas.data.storage.scratch import Scratch
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
-from dfeas.methods import METHODS
-from dfeas.result import Result
-from dfeas.store.scratch import Scratch
-from dfeas.trace import TraceFile
+from dfeas.methods.registry import METHODS
+from dfeas.run.checkpoint.folder import Checkpoints
+from dfeas.run.results import Result
+from dfeas.run.trace import TraceFile
+from dfeas.verify.certificate import load
 from tests.typed import DFEAS
 from tests.typed import dfeas as typed
 
@@ -131,7 +131,7 @@ def test_a_run_that_was_interrupted_in_its_check_has_no_pass_twice_in_its_trace(
 
     dfeas.solve(X, labels, out=tmp_path / "whole")
     with monkeypatch.context() as patched:
-        patched.setattr("dfeas.setting.check_each", interrupted)
+        patched.setattr("dfeas.run.session.check_each", interrupted)
         assert dfeas.solve(X, labels, out=tmp_path / "run").stopped == "interrupted"
     assert isinstance(found := dfeas.resume(tmp_path / "run", X, labels), Result)
     assert found.verdict == "feasible"

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import dfeas
 from dfeas.errors import CheckFailedError
-from dfeas.kind import verify_separation
-from dfeas.proof.dyadic import common
+from dfeas.verify.exact.dyadic import common
+from dfeas.verify.separation import verify_separation
 from tests.exact import conflicts, small_instance
 
 

@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dfeas
-from dfeas.certificate import Certificate
-from dfeas.driver import run
-from dfeas.engine import LocalEngine
+from dfeas.data.arrays import from_arrays
+from dfeas.engine.local import LocalEngine
 from dfeas.errors import CheckFailedError
-from dfeas.lane import Lane
-from dfeas.methods import Bracket, Evidence, Facts, Sparse
-from dfeas.passes import Survey
-from dfeas.solving import bracket
-from dfeas.store import from_arrays
-from dfeas.termination import RESUMABLE, UNDECIDED, Decision, Goal, Limits, Record
-from dfeas.verify import Check
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Sparse
+from dfeas.passes.survey import Survey
+from dfeas.run.driver import run
+from dfeas.run.solve import bracket
+from dfeas.run.task import Lane
+from dfeas.run.termination import RESUMABLE, UNDECIDED, Decision, Goal, Limits, Record
+from dfeas.verify.certificate import Certificate
+from dfeas.verify.evidence import Check
 
 ENDS = [0.0, -0.0, 5e-324, 1e-310, 1e-18, 1e-9, 0.5, 1.0, 1e308, -1.0, math.inf, -math.inf, math.nan]
 END = st.sampled_from(ENDS) | st.floats()

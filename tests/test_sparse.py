@@ -10,13 +10,15 @@ import pytest
 import scipy.sparse as sp
 
 import dfeas
-from dfeas.certificate import Certificate, load
-from dfeas.engine import LocalEngine
+from dfeas.data.generate.text import Texts, generate_texts
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.engine.local import LocalEngine
 from dfeas.errors import CheckFailedError
-from dfeas.store import Source, open_source
-from dfeas.texts import Texts, generate_texts
-from dfeas.verify import check, crc
-from dfeas.workingset import sparse as sparse_columns
+from dfeas.linalg import columns as sparse_columns
+from dfeas.verify.certificate import Certificate, load
+from dfeas.verify.core import check
+from dfeas.verify.stored import crc
 
 
 def points(seed: int, n: int = 400, m: int = 30) -> sp.csr_array:

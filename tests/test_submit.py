@@ -13,11 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 import dfeas
-from dfeas.cli import commands
+from dfeas.analysis.remote import Submitted, fetch, look, status, submit
+from dfeas.cli.main import commands
 from dfeas.engine.clusters import local_cluster
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
-from dfeas.looking import look
-from dfeas.submitting import Submitted, fetch, status, submit
 from tests.test_resume import after, digest, finished
 
 

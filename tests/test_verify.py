@@ -10,17 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dfeas.certificate import Certificate, load
-from dfeas.checking import verify_certificate
-from dfeas.engine import LocalEngine
+from dfeas.analysis.verify import verify_certificate
+from dfeas.data.arrays import from_arrays
+from dfeas.data.dataset import Dataset
+from dfeas.data.open import open_source
+from dfeas.data.source import Source, for_checker
+from dfeas.data.storage.layout import fingerprint
+from dfeas.data.storage.readers import SliceReader
+from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
-from dfeas.kernels import kernel_of
-from dfeas.passes import Survey
-from dfeas.store import Dataset, Source, for_checker, from_arrays, open_source
-from dfeas.store.layout import fingerprint
-from dfeas.store.reading import SliceReader
-from dfeas.verify import Check, check
-from dfeas.verify_any import check_any
+from dfeas.geometry.kernel.kernel import kernel_of
+from dfeas.passes.survey import Survey
+from dfeas.verify.any import check_any
+from dfeas.verify.certificate import Certificate, load
+from dfeas.verify.core import check
+from dfeas.verify.evidence import Check
 
 
 def marked(X: np.ndarray, labels: np.ndarray | None = None, **options: Any) -> Dataset:
@@ -228,7 +232,7 @@ def test_labels_that_are_no_signs_prove_nothing(kernel: str) -> None:
 
 
 def test_any_changed_byte_of_the_data_is_seen(dataset: Callable[..., Any], tmp_path: Path) -> None:
-    from dfeas.instances import Instance
+    from dfeas.data.generate.points import Instance
 
     instance = Instance("planted", 4, 200, margin=0.2, block_rows=50)
     path, header = dataset("planted", 4, 200, margin=0.2, block_rows=50)

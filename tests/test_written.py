@@ -2,7 +2,7 @@
 
 import io
 
-from dfeas.written import Written
+from dfeas.run.progress import Written
 
 
 class Live(io.StringIO):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from dfeas.cli import main
+from dfeas.cli.main import main
 
 DFEAS = [sys.executable, "-m", "dfeas"]
 

@@ -23,8 +23,8 @@ from distributed.core import Status
 from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 from distributed.security import Security
 
+from dfeas.engine.signals import SIGNALS
 from dfeas.errors import ClusterLostError, UsageError
-from dfeas.signals import SIGNALS
 
 CONNECT_SECONDS = 8
 
@@ -57,7 +57,7 @@ def local_cluster(workers: int) -> Iterator[Client]:
     Raises ClusterLostError when it does not start.
     """
     here = {
-        "distributed.worker.preload": ["dfeas.engine.uninterrupted"],
+        "distributed.worker.preload": ["dfeas.engine.preload"],
         "distributed.deploy.lost-worker-timeout": "10 minutes",  # a busy machine takes its time to start a worker again
     }
     with dask.config.set({**configuration(), **here}), _started(workers) as cluster, Client(cluster) as client:

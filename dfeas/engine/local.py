@@ -9,14 +9,14 @@ from threading import Event
 from time import perf_counter
 from typing import Any, TypeVar
 
-from dfeas.blas import one_thread, processors
+from dfeas.data.dataset import Dataset
+from dfeas.data.storage.readers import Cost
+from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.pairs import join_pairs, pairs_of, scan_pairs
 from dfeas.engine.ranges import cut, fold_blocks, join, parts, pieces, scan_range
-from dfeas.engine.shelf import Shelf
-from dfeas.passes import OnPairs, OnVectors, Ordered, Question
-from dfeas.store import Dataset
-from dfeas.store.reading import Cost
-from dfeas.store.scratch import Scratch
+from dfeas.engine.tile_cache import Shelf
+from dfeas.linalg.blas import one_thread, processors
+from dfeas.passes.protocol import OnPairs, OnVectors, Ordered, Question
 
 R = TypeVar("R")
 

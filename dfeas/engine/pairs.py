@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from dfeas.engine.shelf import Shelf
-from dfeas.engine.tree import Tree
-from dfeas.passes import OnPairs
-from dfeas.passes.block import Block, Points
-from dfeas.passes.points import row_slice, stacked
-from dfeas.store import Dataset
-from dfeas.store.reading import Buffers, Cost, Stop, unless_stopped
+from dfeas.data.dataset import Dataset
+from dfeas.data.storage.readers import Buffers, Cost, Stop, unless_stopped
+from dfeas.engine.protocol import Tree
+from dfeas.engine.tile_cache import Shelf
+from dfeas.linalg.points import Points, row_slice, stacked
+from dfeas.passes.block import Block
+from dfeas.passes.protocol import OnPairs
 
 LEAST_ROWS = 2048
 """Runs are that long where they may be: meeting them then takes far longer than reading them."""

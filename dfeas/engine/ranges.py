@@ -8,12 +8,13 @@ from threading import local
 from time import perf_counter
 from typing import Any
 
-from dfeas.engine.tree import Tree
-from dfeas.passes import AnyPass, Fold, OnPairs, OnVectors, Ordered, Partial, Positive, Question, Recover, VectorPass
+from dfeas.data.dataset import Dataset
+from dfeas.data.storage.readers import Buffers, Cost, Stop, unless_stopped
+from dfeas.data.storage.scratch import Scratch
+from dfeas.engine.protocol import Tree
 from dfeas.passes.block import Block
-from dfeas.store import Dataset
-from dfeas.store.reading import Buffers, Cost, Stop, unless_stopped
-from dfeas.store.scratch import Scratch
+from dfeas.passes.protocol import AnyPass, Fold, OnPairs, OnVectors, Ordered, Partial, Question, VectorPass
+from dfeas.passes.vectors import Positive, Recover
 
 _held = local()
 

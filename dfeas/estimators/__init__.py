@@ -1,8 +1,7 @@
 """Estimators for scikit-learn: ``pip install 'dfeas[sklearn]'``. They are silent unless asked."""
 
 from dfeas.estimators.kernel_separator import KernelSeparator
-from dfeas.estimators.linear_svc import LinearSVC
-from dfeas.estimators.linear_svc_cv import LinearSVCCV
+from dfeas.estimators.linear_svc import LinearSVC, LinearSVCCV
 from dfeas.estimators.separator import Separator
 
 __all__ = ["KernelSeparator", "LinearSVC", "LinearSVCCV", "Separator"]

@@ -9,14 +9,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.estimators.classifier import Classifier
-from dfeas.estimators.collections import Floats, rows_of
-from dfeas.expansions import Expansions
-from dfeas.kernels import Kernel
-from dfeas.kernels.matrix import Matrix
-from dfeas.passes.points import picked, stacked
-from dfeas.svm.rows import Rows
-from dfeas.svm.squared_hinge import newton
+from dfeas.analysis.scoring import Expansions
+from dfeas.estimators.classifier import Classifier, Floats, rows_of
+from dfeas.geometry.kernel.kernel import Kernel
+from dfeas.geometry.kernel.nearest import Matrix
+from dfeas.linalg.points import picked, stacked
+from dfeas.methods.soft_margin.rows import Rows
+from dfeas.methods.soft_margin.squared_hinge import newton
 
 SOFT = 1000
 """Points of the soft margin."""

@@ -29,23 +29,13 @@ from math import ceil, log, sqrt
 
 import numpy as np
 
+from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Stored
 from dfeas.methods.smooth_perceptron import theta
-from dfeas.passes import (
-    Combine,
-    CombineAnswer,
-    Excess,
-    ExcessAnswer,
-    Gram,
-    GramAnswer,
-    OnVectors,
-    Question,
-    Shift,
-    ShiftAnswer,
-    Softmin,
-    SoftminAnswer,
-)
-from dfeas.passes.block import Floats
+from dfeas.passes.protocol import OnVectors, Question
+from dfeas.passes.softmin import Softmin, SoftminAnswer
+from dfeas.passes.statistics import Gram, GramAnswer
+from dfeas.passes.vectors import Combine, CombineAnswer, Excess, ExcessAnswer, Shift, ShiftAnswer
 
 GRAM_FEATURES = 2048
 """A A' is computed up to so many features: 32 MB."""

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dfeas.linalg.points import Floats
 from dfeas.methods.mistakes import Mistakes
 from dfeas.methods.protocol import Facts
-from dfeas.passes import Columns
-from dfeas.passes.block import Floats
+from dfeas.passes.block import Columns
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,10 +35,10 @@ from math import log, sqrt
 
 import numpy as np
 
+from dfeas.linalg.points import Floats
 from dfeas.methods.mirror_prox import AdaptiveSteps, Steps, average, ladder_gap, project, safe_step
 from dfeas.methods.protocol import Bracket, Evidence, Facts
-from dfeas.passes import Softmin, SoftminAnswer
-from dfeas.passes.block import Floats
+from dfeas.passes.softmin import Softmin, SoftminAnswer
 
 LADDER = AdaptiveSteps((0.35, 0.6, 1.0, 1.7, 2.8), 0.2)
 """Five steps on one read. Three, (0.5, 1, 2), need about as many passes on halfspaces and a few more on short runs."""

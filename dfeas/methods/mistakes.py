@@ -19,11 +19,10 @@ from typing import Protocol
 
 import numpy as np
 
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Sparse
-from dfeas.methods.tally import Tally
-from dfeas.passes import Columns, Select, Selection
-from dfeas.passes.block import Floats, Indices
-from dfeas.passes.points import Tile, add_row, row_dot
+from dfeas.linalg.points import Floats, Indices, Tile, add_row, row_dot
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Sparse, Tally
+from dfeas.passes.block import Columns
+from dfeas.passes.select import Select, Selection
 
 LEAST_QUOTA = 16
 """A block may give so many columns, and four times its share: data in random order loses nothing by it."""

@@ -21,10 +21,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dfeas.methods.protocol import Bracket, Evidence, Facts
-from dfeas.methods.tally import Tally
-from dfeas.passes import Softmin, SoftminAnswer
-from dfeas.passes.block import Floats
+from dfeas.linalg.points import Floats
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Tally
+from dfeas.passes.softmin import Softmin, SoftminAnswer
 
 
 @dataclass(frozen=True, slots=True)

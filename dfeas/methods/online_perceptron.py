@@ -19,10 +19,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dfeas.methods.protocol import Bracket, Evidence, Facts
-from dfeas.methods.tally import Tally
-from dfeas.passes import Online, OnlineAnswer, Ordered
-from dfeas.passes.block import Floats
+from dfeas.linalg.points import Floats
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Tally
+from dfeas.passes.ordered import Online, OnlineAnswer
+from dfeas.passes.protocol import Ordered
 
 
 @dataclass(frozen=True, slots=True)

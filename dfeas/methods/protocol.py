@@ -1,15 +1,20 @@
-"""What a driver knows of a method: a state machine that asks a pass and is told its answer. No I/O, no clock, no Dask."""
+"""What a driver knows of a method: a state machine that asks a pass and is told its answer.
+
+The rider starts after ``after`` full passes of the first: a run that ends sooner does not pay for it. Its theorem holds for the
+passes since then, and the bracket is the better one of both at either end.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from dfeas.passes import Question, Recover
-from dfeas.passes.block import Floats, Indices
+from dfeas.linalg.points import Floats, Indices
+from dfeas.passes.protocol import Alone, Question, Together
+from dfeas.passes.vectors import Recover
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,3 +135,93 @@ class Method(Protocol[S]):
 
 
 AnyMethod = Method[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RideAlongState(Generic[S]):
+    """States of both."""
+
+    first: S
+    rider: Any
+    full: int  # passes over all data
+
+
+@dataclass(frozen=True, slots=True)
+class RideAlong(Generic[S]):
+    """``first`` decides what is read; ``rider`` asks one pass a step."""
+
+    first: Method[S]
+    rider: AnyMethod
+    name: str
+    after: int = 2
+
+    def init(self, facts: Facts) -> RideAlongState[S]:
+        """Both at their start."""
+        return RideAlongState(self.first.init(facts), self.rider.init(facts), 0)
+
+    def ask(self, state: RideAlongState[S]) -> Question:
+        """The question of the first, and the rider's, if all blocks are read."""
+        question = self.first.ask(state.first)
+        if isinstance(question, Alone) or state.full < self.after:
+            return question
+        rider = self.rider.ask(state.rider)
+        assert not isinstance(rider, Alone), "a rider asks passes over all blocks"
+        return Together((question, rider))
+
+    def tell(self, state: RideAlongState[S], answer: Any) -> RideAlongState[S]:
+        """Tell both."""
+        question = self.ask(state)
+        if isinstance(question, Alone):
+            return replace(state, first=self.first.tell(state.first, answer))
+        if state.full < self.after:
+            return replace(state, first=self.first.tell(state.first, answer), full=state.full + 1)
+        mine, others = answer
+        rider = self.rider.tell(state.rider, others)
+        return RideAlongState(self.first.tell(state.first, mine), rider, state.full + 1)
+
+    def bound(self, facts: Facts, margin: float) -> float:
+        """The smaller of both."""
+        return min(self.first.bound(facts, margin), 1 + self.after + self.rider.bound(facts, margin))
+
+    def evidence(self, state: RideAlongState[S]) -> Evidence:
+        """The better of both."""
+        mine, others = self.first.evidence(state.first), self.rider.evidence(state.rider)
+        gordan = mine.gordan if mine.bracket.upper <= others.bracket.upper else others.gordan
+        lower = mine.bracket if mine.bracket.lower >= others.bracket.lower else others.bracket
+        bracket = Bracket(lower.lower, min(mine.bracket.upper, others.bracket.upper), lower.y)
+        return replace(mine, bracket=bracket, gordan=gordan)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Amounts on points; a new one for each change."""
+
+    index: Indices  # (s,) ascending
+    amount: Floats  # (s,) >= 0
+
+    @classmethod
+    def none(cls) -> Tally:
+        """No point."""
+        return cls(np.empty(0, np.int64), np.empty(0))
+
+    def plus(self, index: Indices, amount: Floats) -> Tally:
+        """With more of some points; ``index`` (c,) is ascending, each point once."""
+        place = np.searchsorted(self.index, index)
+        known = np.zeros(len(index), bool)
+        inside = place < len(self.index)
+        known[inside] = self.index[place[inside]] == index[inside]
+        total = self.amount.copy()
+        total[place[known]] += amount[known]
+        if known.all():
+            return Tally(self.index, total)
+        new = ~known
+        return Tally(np.insert(self.index, place[new], index[new]), np.insert(total, place[new], amount[new]))
+
+    def times(self, factor: float) -> Tally:
+        """All of it, scaled."""
+        return Tally(self.index, self.amount * factor)
+
+    def sparse(self) -> Sparse:
+        """As a point of the simplex."""
+        some = self.amount > 0
+        return Sparse(self.index[some], self.amount[some] / self.amount.sum())

@@ -21,9 +21,9 @@ from math import log, sqrt
 
 import numpy as np
 
+from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Mixture
-from dfeas.passes import Softmin, SoftminAnswer
-from dfeas.passes.block import Floats
+from dfeas.passes.softmin import Softmin, SoftminAnswer
 
 
 @dataclass(frozen=True, slots=True)

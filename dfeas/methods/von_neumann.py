@@ -22,11 +22,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dfeas.methods.protocol import Bracket, Evidence, Facts
-from dfeas.methods.tally import Tally
-from dfeas.passes import Softmin, SoftminAnswer
-from dfeas.passes.block import Floats
-from dfeas.workingset import basic
+from dfeas.linalg.basic import basic
+from dfeas.linalg.points import Floats
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Tally
+from dfeas.passes.softmin import Softmin, SoftminAnswer
 
 SETTLED = 1e-15
 """A step that promises less than this share of |w| is rounding."""

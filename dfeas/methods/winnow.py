@@ -19,10 +19,10 @@ from math import log
 
 import numpy as np
 
+from dfeas.linalg.points import Floats
 from dfeas.methods.mistakes import Mistakes
 from dfeas.methods.protocol import Facts
-from dfeas.passes import Columns
-from dfeas.passes.block import Floats
+from dfeas.passes.block import Columns
 
 
 @dataclass(frozen=True, slots=True)

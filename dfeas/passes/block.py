@@ -1,4 +1,4 @@
-"""A block: consecutive points with their labels and norms, seen as signed unit columns.
+"""A block, consecutive points with their labels and norms seen as signed unit columns, and columns taken out of blocks.
 
 Row j of ``points`` is point x_j. The column of the mathematics is a_j = l_j x_j / |x_j|; it is never stored. Where points are
 not normalised it is l_j x_j / max |x|: no column is longer than 1, which is all that methods need.
@@ -7,7 +7,7 @@ With ``intercept`` every point has one more feature, equal to 1, which is never 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import hypot
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.passes.points import (
+from dfeas.linalg.points import (
     Array,
     Floats,
     Indices,
@@ -25,12 +25,17 @@ from dfeas.passes.points import (
     combined,
     dense,
     dots,
+    in_type,
     is_dense,
+    largest,
     longest,
     nbytes,
     norms,
     picked,
+    stacked,
     tile,
+    times_rows,
+    with_ones,
     working,
 )
 
@@ -227,3 +232,71 @@ class Block:
 
 
 __all__ = ["TILE_BYTES", "Array", "Block", "Floats", "Indices", "Points", "Sides", "in_precision", "norms", "working"]
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Some columns a_j = scale_j times the stored point. Nothing is rounded: factors are float64."""
+
+    index: Indices  # (c,) indices of the points
+    points: Tile  # (c, dimension) one a row, C order or CSR; the intercept, if any, is a feature like the others
+    scale: Floats  # (c,) l_j / |x_j|, 0 for a zero point
+
+    @classmethod
+    def none(cls, dimension: int, dtype: np.dtype[Any] | type = np.float64) -> Columns:
+        """No column."""
+        points: Array = np.empty((0, dimension), dtype)
+        return cls(np.empty(0, np.int64), points, np.empty(0))
+
+    @classmethod
+    def of(cls, block: Block, rows: Indices, unit: bool = True) -> Columns:
+        """Copies of some rows of a block; float64 where float32 products could overflow or underflow.
+
+        With ``unit`` false factors are labels only: what a kernel takes are the points as stored.
+        """
+        points = in_type(block.points[rows], np.float32 if block.single else np.float64)
+        if block.intercept:
+            points = with_ones(points)
+        return cls(block.start + rows, points, block.sides.scale(rows) if unit else block.label[rows].astype(np.float64))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Columns]) -> Columns:
+        """All of some columns, in the order given; at least one part."""
+        if not all(is_dense(part.points) for part in parts):
+            parts = [part for part in parts if not is_dense(part.points)]  # a dense one among them is ``none``
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            np.concatenate([part.index for part in parts]),
+            stacked([part.points for part in parts]),
+            np.concatenate([part.scale for part in parts]),
+        )
+
+    def take(self, rows: Indices | NDArray[np.bool_]) -> Columns:
+        """Some of them."""
+        return Columns(self.index[rows], self.points[rows], self.scale[rows])
+
+    def unit(self) -> Floats:
+        """Signed unit columns (c, dimension) in float64, one a row."""
+        if not is_dense(self.points):
+            return np.asarray(dense(self.points) * self.scale[:, None])
+        return np.asarray(self.points * self.scale[:, None], np.float64)
+
+    def scaled(self, factors: Floats) -> Tile:
+        """Signed unit columns times factors (c,) in float64, one a row, sparse if they are stored so."""
+        if not is_dense(self.points):
+            return times_rows(self.points, self.scale * factors)
+        return np.asarray(self.unit() * factors[:, None])
+
+    def largest(self) -> Floats:
+        """The greatest magnitude (c,) in each signed unit column."""
+        return largest(self.scaled(np.ones(len(self))))
+
+    def combined(self, weights: Floats) -> Floats:
+        """sum_j weights_j a_j (dimension,), in float64."""
+        if not is_dense(self.points):
+            return combined(weights * self.scale, self.points)
+        return np.asarray(weights @ self.unit())
+
+    def __len__(self) -> int:
+        return len(self.index)

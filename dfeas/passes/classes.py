@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from dfeas.passes.block import Array, Block, Floats, in_precision
-from dfeas.passes.points import UNPACKED, is_dense
-from dfeas.passes.protocol import Alone, AnyPass, InCompany, Partial, Question
+from dfeas.linalg.points import UNPACKED, Array, Floats, is_dense
+from dfeas.passes.block import Block, in_precision
+from dfeas.passes.protocol import Alone, AnyPass, InCompany, Partial, Question, Together
 from dfeas.passes.select import Select
-from dfeas.passes.together import Together
 
 
 @dataclass(frozen=True, slots=True)

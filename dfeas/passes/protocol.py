@@ -10,7 +10,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.passes.block import Block, Floats
+from dfeas.linalg.points import Floats
+from dfeas.passes.block import Block
 
 P = TypeVar("P")
 A = TypeVar("A", covariant=True)
@@ -171,3 +172,22 @@ Alone = Partial | Ordered | OnVectors | OnPairs
 
 Question = AnyPass | Alone
 """What an engine executes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Answers each of its passes from the same read; the answer is a tuple in their order."""
+
+    passes: tuple[AnyPass, ...]
+
+    def scan(self, block: Block) -> tuple[Any, ...]:
+        """Scan the block once for each pass, while it is in cache."""
+        return tuple(p.scan(block) for p in self.passes)
+
+    def merge(self, first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Merge pass by pass."""
+        return tuple(p.merge(a, b) for p, a, b in zip(self.passes, first, second, strict=True))
+
+    def finish(self, partial: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Finish pass by pass."""
+        return tuple(p.finish(a) for p, a in zip(self.passes, partial, strict=True))

@@ -1,4 +1,4 @@
-"""Select: the columns whose score is at most a threshold, lowest first.
+"""Select and Sample: the columns whose score is at most a threshold, lowest first, and columns at random.
 
 A block gives at most ``quota`` of them, all blocks together ``cap``. With a quota of a few times cap / blocks the partials of a
 whole pass hold no more than a few times cap columns, wherever they are; data in random order loses nothing by it.
@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dfeas.passes.block import Array, Block, Floats, Indices, in_precision
-from dfeas.passes.columns import Columns
+from dfeas.linalg.points import Array, Floats, Indices
+from dfeas.passes.block import Block, Columns, in_precision
+from dfeas.passes.protocol import Partial
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,3 +150,41 @@ def _lowest(pieces: tuple[tuple[Floats, Columns], ...], cap: int) -> tuple[tuple
         for (values, columns), rows in zip(pieces, masks, strict=True)
         if len(rows)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """``quota`` columns of each block, drawn without replacement; the same for the same seed, however blocks are cut."""
+
+    dimension: int
+    quota: int
+    seed: int
+    unit: bool = True  # false: factors of the columns are labels only
+
+    def scan(self, block: Block) -> tuple[Columns, ...]:
+        """Draw from one block."""
+        if not block.size:
+            return ()
+        random = np.random.default_rng((self.seed, block.start))
+        rows = np.sort(random.choice(block.size, min(self.quota, block.size), replace=False))
+        return (Columns.of(block, rows, self.unit),)
+
+    def merge(self, first: tuple[Columns, ...], second: tuple[Columns, ...]) -> tuple[Columns, ...]:
+        """Both, in the order of the points."""
+        return tuple(sorted(first + second, key=lambda part: int(part.index[0])))
+
+    def finish(self, partial: tuple[Columns, ...]) -> Columns:
+        """All columns that were drawn, in the order of the points."""
+        return Columns.joined(partial) if partial else Columns.none(self.dimension)
+
+
+def sample(dimension: int, count: int, n: int, blocks: int, least: int, seed: int, unit: bool = True) -> Partial:
+    """About ``count`` of the ``n`` columns in ``blocks`` blocks of equal size; all of them for count >= n.
+
+    As few blocks are read as leave half of each unused, but at least ``least`` of them: neighbours are often alike.
+    """
+    if count >= n:
+        return Partial(Sample(dimension, n, seed, unit), tuple(range(blocks)))
+    wanted = min(blocks, max(least, -(-2 * count * blocks // n)))
+    drawn = np.sort(np.random.default_rng(seed).choice(blocks, wanted, replace=False))
+    return Partial(Sample(dimension, -(-count // wanted), seed, unit), tuple(int(b) for b in drawn))

@@ -20,8 +20,8 @@ from functools import cached_property
 
 import numpy as np
 
-from dfeas.passes.block import Array, Block, Floats, Indices
-from dfeas.passes.points import Tile, add_combinations, times
+from dfeas.linalg.points import Array, Floats, Indices, Tile, add_combinations, times
+from dfeas.passes.block import Block
 
 SINGLE_LIMIT = 2.0**14
 """Largest |y| / mu for float32 products: the weights then carry a relative error of about 2**-24 * 2**14 = 1e-3."""

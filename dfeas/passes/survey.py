@@ -8,8 +8,8 @@ import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.linalg.points import Points, any_entry, nonfinite, parts
 from dfeas.passes.block import Block
-from dfeas.passes.points import Points, any_entry, nonfinite, parts
 
 SHOWN = 5
 """How many positions of offending entries are kept."""

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from dfeas.errors import CorruptDataError, UsageError
-from dfeas.report.runs import find_runs, load_values
-from dfeas.result import RESULT, SOFT_MARGIN, load_result
-from dfeas.table import aligned
+from dfeas.run.finished import find_runs, load_values
+from dfeas.run.progress import aligned
+from dfeas.run.results import RESULT, SOFT_MARGIN, load_result
 
 COLUMNS = (
     "run",

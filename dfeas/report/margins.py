@@ -8,14 +8,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dfeas.blas import processors
-from dfeas.engine import LocalEngine
+from dfeas.data.dataset import Dataset
+from dfeas.data.open import open_source
+from dfeas.data.source import source_of
+from dfeas.data.storage.layout import fingerprint, seen_fingerprint
+from dfeas.engine.local import LocalEngine
+from dfeas.engine.memory import parse_bytes, threads_that_fit
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
-from dfeas.memory import parse_bytes, threads_that_fit
-from dfeas.passes import Counts, Histogram, Survey, Together
-from dfeas.report.runs import Run
-from dfeas.store import Dataset, open_source, source_of
-from dfeas.store.layout import fingerprint, seen_fingerprint
+from dfeas.linalg.blas import processors
+from dfeas.passes.protocol import Together
+from dfeas.passes.statistics import Counts, Histogram
+from dfeas.passes.survey import Survey
+from dfeas.run.finished import Run
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,21 @@
-"""The page about runs that look for a verdict."""
+"""The page about runs, and ``dfeas report``, which writes it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
 
-from dfeas.report import plots
-from dfeas.report.compare import COLUMNS, WORDS, cells, row, warning
-from dfeas.report.document import document
-from dfeas.report.drawing import FLOOR, data_uri, style
-from dfeas.report.margins import Margins
-from dfeas.report.markup import Html, element, joined
-from dfeas.report.runs import Run
+from dfeas.data.storage.files import placed
+from dfeas.engine.memory import DEFAULT_MEMORY, parse_bytes
+from dfeas.errors import UsageError
+from dfeas.report import figures
+from dfeas.report.compare import COLUMNS, WORDS, all_soft, cells, row, warning
+from dfeas.report.figures import FLOOR, data_uri, style
+from dfeas.report.html import Html, document, element, joined
+from dfeas.report.margins import NOT_READ, Margins, margins
 from dfeas.report.section import picture, section
+from dfeas.run.finished import Run, find_runs, load_run
 
 
 def page(runs: Sequence[Run], margins: Mapping[str, Margins | str]) -> str:
@@ -52,7 +56,7 @@ def _overlay(runs: Sequence[Run]) -> Html:
     eps = [run.values["eps"] for run in runs]
     pictures = [
         picture(
-            data_uri(plots.bracket(plots.overlay(with_passes, name), label, eps)),
+            data_uri(figures.bracket(figures.overlay(with_passes, name), label, eps)),
             f"Against {name}",
             f"Brackets of the runs against {name}",
         )
@@ -60,3 +64,63 @@ def _overlay(runs: Sequence[Run]) -> Html:
     ]
     said = f"Upper ends solid, lower ends dashed. Margins nearer to 0 than {FLOOR:g} are drawn at {FLOOR:g}."
     return joined(element("div", *pictures, class_="figures"), element("p", said, class_="soft"))
+
+
+_TAG = b'<meta name="generator" content="dfeas report">'
+_HEAD_BYTES = 1000
+
+
+def report(
+    runs: Sequence[str | Path], out: str | Path | None = None, *, memory: str | int = DEFAULT_MEMORY, data: bool = True
+) -> Path:
+    """Write one page about finished runs, and return its path.
+
+    Parameters
+    ----------
+    runs : folders of runs; one that holds runs in its direct subfolders stands for all of them. Soft margins are not reported
+        with others.
+    out : the page; by default ``report.html`` in the folder, when a single one is given. A page of ours is replaced.
+    memory : budget in bytes for reading the data.
+    data : whether to read the data once for the distances of the points from the final hyperplane.
+
+    Raises
+    ------
+    UsageError : without matplotlib, without ``out`` for several folders, or when ``out`` is a file that is not ours.
+    BadInputError : where there is no finished run.
+    CorruptDataError : when files of a run are missing or damaged. Data that has gone is said on the page.
+    """
+    if find_spec("matplotlib") is None:
+        raise UsageError("dfeas report needs matplotlib: pip install 'dfeas[report]'")
+    budget = parse_bytes(memory)
+    folders = find_runs(runs)
+    if all_soft(folders):
+        from dfeas.report.soft_page import soft_page
+
+        return _written(_target(runs, out), soft_page(folders))
+    found = [load_run(name, folder) for name, folder in folders.items()]
+    target = _target(runs, out)
+    distances: dict[str, Margins | str] = margins(found, budget) if data else {run.name: NOT_READ for run in found}
+
+    return _written(target, page(found, distances))
+
+
+def _written(target: Path, text: str) -> Path:
+    with placed(target) as file:
+        file.write(text.encode())
+    return target
+
+
+def _target(runs: Sequence[str | Path], out: str | Path | None) -> Path:
+    """Where the page goes; raises UsageError when it may not."""
+    if out is None and len(runs) != 1:
+        raise UsageError("several runs: say where the page goes, with --out FILE")
+    target = Path(runs[0]) / "report.html" if out is None else Path(out)
+    if not target.parent.is_dir():
+        raise UsageError(f"{target}: no such folder")
+    if target.is_dir():
+        raise UsageError(f"{target}: a folder; give the name of a file")
+    if target.exists():
+        with target.open("rb") as file:
+            if _TAG not in file.read(_HEAD_BYTES):
+                raise UsageError(f"{target}: exists already and is no report of dfeas; choose another name with --out")
+    return target

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dfeas.report import distributions, plots
-from dfeas.report.drawing import FLOOR, data_uri
+from dfeas.report import evidence
+from dfeas.report import figures as plots
+from dfeas.report.figures import FLOOR, data_uri
+from dfeas.report.html import Html, element, joined
 from dfeas.report.margins import Margins
-from dfeas.report.markup import Html, element, joined
-from dfeas.report.runs import Run
-from dfeas.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE, STOPPED, UNDECIDED
+from dfeas.run.finished import Run
+from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE, STOPPED, UNDECIDED
 
 SHOWN = 50
 """Points of a conflict that are listed."""
@@ -136,7 +137,7 @@ def _evidence(run: Run, margins: Margins | str | None) -> list[Html]:
     title = element("h3", "Distances of the points from the " + ("separator" if separates else "best direction so far"))
     if not isinstance(margins, Margins):
         return [title, _soft(margins or "The distances of the points are not shown.")]
-    figure = distributions.distances(margins, run.values["margin_lower"], separates)
+    figure = evidence.distances(margins, run.values["margin_lower"], separates)
     said = "Points by class. Left of 0 is the wrong side" + ("; no point is there." if separates else ".")
     drawn = picture(data_uri(figure), "Margin distribution", f"Distances of the points from the hyperplane of {run.name}", said)
     return [title, element("div", drawn, class_="figures")]
@@ -146,7 +147,7 @@ def _gordan(run: Run) -> list[Html]:
     certificate, conflicts = run.certificate, run.values["conflicts"]
     assert certificate is not None
     drawn = picture(
-        data_uri(distributions.sorted_weights(certificate.weights)),
+        data_uri(evidence.sorted_weights(certificate.weights)),
         "Weights, sorted",
         f"Sorted weights of the certificate of {run.name}",
         f"{len(certificate.support):,} points whose weighted sum is zero, or nearly so: no hyperplane has a margin above "

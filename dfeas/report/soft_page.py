@@ -8,14 +8,13 @@ from typing import Any
 
 from dfeas.errors import CorruptDataError
 from dfeas.report.compare import SOFT_COLUMNS, cells, soft_row, warning
-from dfeas.report.document import document
-from dfeas.report.drawing import data_uri, style
-from dfeas.report.markup import Html, element
-from dfeas.report.runs import read_trace
+from dfeas.report.evidence import ends_figure, path_figure
+from dfeas.report.figures import data_uri, style
+from dfeas.report.html import Html, document, element
 from dfeas.report.section import log, picture, place
-from dfeas.report.soft_path import ends_figure, path_figure
-from dfeas.result import RESULT, TRACE, load_result
-from dfeas.termination import STOPPED
+from dfeas.run.finished import read_trace
+from dfeas.run.results import RESULT, TRACE, load_result
+from dfeas.run.termination import STOPPED
 
 _FIT = ("C", "fold", "objective", "lower", "gap", "support", "error")
 

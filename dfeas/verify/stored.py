@@ -12,8 +12,8 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
+from dfeas.data.dataset import Dataset
 from dfeas.errors import CheckFailedError, CorruptDataError
-from dfeas.store import Dataset
 from dfeas.verify.points import Checked, DensePoints, SparsePoints
 from dfeas.verify.transform import Seen
 

@@ -16,10 +16,10 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
+from dfeas.data.transform import Transform
 from dfeas.errors import CheckFailedError
-from dfeas.proof.signs import products
-from dfeas.proof.signs import signs as signs_of
-from dfeas.store import Transform
+from dfeas.verify.exact.dyadic import products
+from dfeas.verify.exact.dyadic import signs as signs_of
 from dfeas.verify.points import Checked
 
 Floats = NDArray[np.float64]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.certificate import Certificate
 from dfeas.errors import CheckFailedError
-from dfeas.proof.balance import balance
-from dfeas.verify.found import Check, Found
+from dfeas.verify.certificate import Certificate
+from dfeas.verify.evidence import Check, Found
+from dfeas.verify.exact.balance import balance
 from dfeas.verify.points import DensePoints
 from dfeas.verify.points import joined as joined_points
 from dfeas.verify.rounding import NORMS, UP, gamma

@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from dfeas.checkpoint.codec import dump, load
 from dfeas.errors import CorruptDataError
-from dfeas.methods import METHODS, Bracket, Facts
+from dfeas.methods.protocol import Bracket, Facts
+from dfeas.methods.registry import METHODS
+from dfeas.run.checkpoint.codec import dump, load
 from tests.methods.running import problem, states
 
 

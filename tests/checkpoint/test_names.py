@@ -12,13 +12,13 @@ import pytest
 from numpy.typing import NDArray
 
 import dfeas
-from dfeas.checkpoint.codec import dump
-from dfeas.checkpoint.folder import Sealed
-from dfeas.checkpoint.names import FORMER, PLACES, class_of, former_name, name_of
-from dfeas.keeping import Checkpoint
-from dfeas.lane import Kept
-from dfeas.margin_lane import MarginKept
-from dfeas.verify.found import Found
+from dfeas.run.checkpoint.codec import dump
+from dfeas.run.checkpoint.folder import Sealed
+from dfeas.run.checkpoint.job import Checkpoint
+from dfeas.run.checkpoint.names import FORMER, PLACES, class_of, former_name, name_of
+from dfeas.run.margin_task import MarginKept
+from dfeas.run.task import Kept
+from dfeas.verify.evidence import Found
 
 OF_ANY_CLASS = {
     "Sealed.value",  # a checkpoint

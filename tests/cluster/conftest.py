@@ -16,11 +16,11 @@ from typing import Any
 import psutil
 import pytest
 
-from dfeas.instances import Instance, generate
+from dfeas.data.generate.points import Instance, generate
 
 PROJECT = Path(__file__).parents[2]
 MARK = "DFEAS_TEST_ROOM"
-DFEAS = f'exec {sys.executable} -c "from dfeas.cli import main; main()" "$@"'
+DFEAS = f'exec {sys.executable} -c "from dfeas.cli.main import main; main()" "$@"'
 
 
 @dataclass

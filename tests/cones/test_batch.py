@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dfeas.cones.batch import Batch
-from dfeas.cones.groups import Group
+from dfeas.data.cones.groups import Group
+from dfeas.geometry.cones.batch import Batch
 from tests.cones.plain import element, matrix
 
 

@@ -7,15 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dfeas.cones.groups import groups_of
-from dfeas.cones.product import Placing, Product
-from dfeas.cones.recover import SpectralRecover
-from dfeas.cones.scaling import cone_norms
-from dfeas.cones.select import SelectCones
-from dfeas.cones.softmin import SpectralAnswer, SpectralSoftmin
-from dfeas.engine import LocalEngine
-from dfeas.passes import Block, Softmin
-from dfeas.passes.block import norms
+from dfeas.data.cones.groups import cone_norms, groups_of
+from dfeas.data.cones.product import Placing, Product
+from dfeas.engine.local import LocalEngine
+from dfeas.geometry.cones.select import SelectCones, SpectralRecover
+from dfeas.geometry.cones.softmin import SpectralAnswer, SpectralSoftmin
+from dfeas.linalg.points import norms
+from dfeas.passes.block import Block
+from dfeas.passes.softmin import Softmin
 from tests.cones.plain import all_columns, cones_of, norm, problem, scaled, spectrum, unit
 
 CONE: dict[str, Any] = {"l": 3, "q": [2, 5, 5, 3], "s": [2, 4, 4, 3]}
@@ -151,8 +150,8 @@ def test_selected_cones_are_whole_and_the_lowest(block_rows: int) -> None:
 
 
 def test_a_store_of_small_blocks_gives_the_same_low_on_any_threads() -> None:
-    from dfeas.cones.engine import ConeEngine
-    from dfeas.cones.writing import from_scs
+    from dfeas.data.cones.writer import from_scs
+    from dfeas.geometry.cones.engine import ConeEngine
 
     rng = np.random.default_rng(6)
     cone = {"q": [5] * 40_000}

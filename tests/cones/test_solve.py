@@ -13,19 +13,19 @@ import scipy.sparse as sp
 from click.testing import CliRunner
 
 import dfeas
-from dfeas.cli import commands
-from dfeas.cones.appending import append_cones
-from dfeas.cones.engine import ConeEngine
-from dfeas.cones.files import ingest_cones
-from dfeas.cones.instances import ConeInstance, generate_cones
-from dfeas.cones.product import Placing, Product
-from dfeas.cones.writing import block_of, write
-from dfeas.engine import LocalEngine
-from dfeas.engine.cluster import DaskEngine
-from dfeas.methods import Facts
-from dfeas.passes import Softmin
-from dfeas.store import Source, open_source
-from dfeas.verify_cones import check
+from dfeas.cli.main import commands
+from dfeas.data.cones.files import append_cones, ingest_cones
+from dfeas.data.cones.product import Placing, Product
+from dfeas.data.cones.writer import block_of, write
+from dfeas.data.generate.cones import ConeInstance, generate_cones
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.engine.distributed import DaskEngine
+from dfeas.engine.local import LocalEngine
+from dfeas.geometry.cones.engine import ConeEngine
+from dfeas.methods.protocol import Facts
+from dfeas.passes.softmin import Softmin
+from dfeas.verify.cones import check
 from tests.cones.plain import cones_of, element, matrix, problem, scaled, spectrum, unit
 
 CONE: dict[str, Any] = {"l": 3, "q": [2, 5, 5, 3], "s": [2, 4, 4, 3]}

@@ -13,18 +13,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dfeas.certificate import Certificate
-from dfeas.engine import LocalEngine
-from dfeas.engine.cluster import DaskEngine
+from dfeas.data.arrays import from_arrays
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.data.storage.cache import BlockCache
+from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.clusters import configuration, connect, local_cluster
+from dfeas.engine.distributed import DaskEngine
+from dfeas.engine.local import LocalEngine
+from dfeas.engine.protocol import Tree
 from dfeas.engine.ranges import cut
-from dfeas.engine.tree import Tree
 from dfeas.errors import ClusterLostError, CorruptDataError, UsageError
-from dfeas.passes import Online, OnVectors, Ordered, Partial, Positive, Shift, Softmin
-from dfeas.store import Source, from_arrays, open_source
-from dfeas.store.cache import BlockCache
-from dfeas.store.scratch import Scratch
-from dfeas.verify import check_all
+from dfeas.passes.ordered import Online
+from dfeas.passes.protocol import OnVectors, Ordered, Partial
+from dfeas.passes.softmin import Softmin
+from dfeas.passes.vectors import Positive, Shift
+from dfeas.verify.certificate import Certificate
+from dfeas.verify.core import check_all
 from tests.bits import digest, iterates
 
 
@@ -99,7 +104,7 @@ def test_a_fold_goes_through_the_blocks_in_order_wherever_they_were_read(
     expected = here.run(question)
     assert here.cost.points == 20_000
     for size in (1, 500_000, 1 << 30):
-        monkeypatch.setattr("dfeas.engine.cluster.FOLD_BYTES", size)
+        monkeypatch.setattr("dfeas.engine.distributed.FOLD_BYTES", size)
         engine = DaskEngine(client, source, open_source(source))
         assert digest(engine.run(question)) == digest(expected)
         assert (engine.cost.points, engine.cost.bytes_read) == (20_000, 20_000 * 40 * 4)
@@ -115,7 +120,7 @@ def test_the_carry_of_a_fold_travels_and_the_points_do_not(
 
     path, _ = dataset("planted", 40, 40_000, margin=0.2, block_rows=700)
     source = Source(str(path))
-    monkeypatch.setattr("dfeas.engine.cluster.FOLD_BYTES", 500_000)
+    monkeypatch.setattr("dfeas.engine.distributed.FOLD_BYTES", 500_000)
     before = received()
     DaskEngine(client, source, open_source(source)).run(Ordered(Online(np.zeros(40))))
     # a busy scheduler may move a range or two; without sizes half of the fourteen move
@@ -263,7 +268,7 @@ def test_work_is_redone_when_a_worker_is_killed(dataset: Callable[..., Any]) -> 
 
 
 def test_a_fold_is_done_again_when_a_worker_is_killed(dataset: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dfeas.engine.cluster.FOLD_BYTES", 100_000)
+    monkeypatch.setattr("dfeas.engine.distributed.FOLD_BYTES", 100_000)
     path, _ = dataset("gaussian", 50, 12_000, block_rows=100)
     source = Source(str(path))
     question = Ordered(Online(np.ones(50)))

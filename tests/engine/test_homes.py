@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dfeas.engine.homes import Homes
+from dfeas.engine.distributed import Homes
 from dfeas.engine.ranges import cut
 
 WORKERS = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 4), min_size=1)

@@ -9,16 +9,20 @@ import numpy as np
 import pytest
 import zarr
 
-from dfeas.engine import LocalEngine
-from dfeas.engine.cluster import DaskEngine
+from dfeas.data.dataset import SIDES_WIDTH
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
 from dfeas.engine.clusters import local_cluster
+from dfeas.engine.distributed import DaskEngine
+from dfeas.engine.local import LocalEngine
 from dfeas.errors import CorruptDataError
-from dfeas.kernels import kernel_of
-from dfeas.kernels.gram import GramProduct
-from dfeas.passes import Online, Ordered, Partial, Softmin, Survey
-from dfeas.setting import survey
-from dfeas.store import Source, open_source
-from dfeas.store.dataset import SIDES_WIDTH
+from dfeas.geometry.kernel.gram import GramProduct
+from dfeas.geometry.kernel.kernel import kernel_of
+from dfeas.passes.ordered import Online
+from dfeas.passes.protocol import Ordered, Partial
+from dfeas.passes.softmin import Softmin
+from dfeas.passes.survey import Survey
+from dfeas.run.session import survey
 
 QUESTION = Softmin(np.ones((50, 1)), np.ones(1))
 WHOLE = 40_000 * 50 * 4
@@ -44,7 +48,7 @@ def test_a_second_pass_reads_only_what_all_workers_together_cannot_keep(dataset:
 def test_a_fold_uses_what_is_kept_and_keeps_what_it_reads(
     dataset: Callable[..., Any], client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dfeas.engine.cluster.FOLD_BYTES", 500_000)
+    monkeypatch.setattr("dfeas.engine.distributed.FOLD_BYTES", 500_000)
     path, _ = dataset("planted", 50, 40_000, block_rows=500, margin=0.2)
     source = Source(str(path), cache_bytes=2 * WHOLE)
     question = Ordered(Online(np.ones(50)))
@@ -58,9 +62,9 @@ def test_a_fold_uses_what_is_kept_and_keeps_what_it_reads(
 
 def test_a_run_that_is_over_leaves_nothing_on_the_workers(dataset: Callable[..., Any], client: Any) -> None:
     def kept(run: str) -> int:
-        from dfeas.store import opened
+        from dfeas.data import open
 
-        return sum(d.cache.bytes for s, d in opened._opened.items() if s.run == run and d.cache is not None)
+        return sum(d.cache.bytes for s, d in open._opened.items() if s.run == run and d.cache is not None)
 
     path, _ = dataset("gaussian", 50, 40_000, block_rows=500)
     source = Source(str(path), cache_bytes=2 * WHOLE)

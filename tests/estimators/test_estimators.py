@@ -20,7 +20,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import dfeas
-from dfeas.estimators import KernelSeparator, LinearSVC, LinearSVCCV, Separator
+from dfeas.estimators.kernel_separator import KernelSeparator
+from dfeas.estimators.linear_svc import LinearSVC, LinearSVCCV
+from dfeas.estimators.separator import Separator
 
 EXPECTED = {
     "LinearSVCCV": {

@@ -14,8 +14,8 @@ from typing import Any
 
 from distributed import WorkerPlugin
 
-from dfeas.store import Dataset
-from dfeas.store.reading import Buffers, RowReader
+from dfeas.data.dataset import Dataset
+from dfeas.data.storage.readers import Buffers, RowReader
 
 
 def wait_until(condition: Callable[[], Any], seconds: float = 60) -> None:

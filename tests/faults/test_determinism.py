@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 import dfeas
-from dfeas.engine import LocalEngine
-from dfeas.engine.cluster import DaskEngine
+from dfeas.data.dataset import Dataset
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
 from dfeas.engine.clusters import local_cluster
-from dfeas.store import Dataset, Source, open_source
-from dfeas.verify import check
+from dfeas.engine.distributed import DaskEngine
+from dfeas.engine.local import LocalEngine
+from dfeas.verify.core import check
 from tests.bits import iterates
 from tests.faults.faulty import Incident, Meddling, kill, uneven, wait_until
 
@@ -23,7 +25,7 @@ def test_four_workers_a_shuffled_order_and_a_killed_worker(
 ) -> None:
     path, _ = dataset("halfspace", 20, 8_000, block_rows=300)
     source = Source(str(path))
-    monkeypatch.setattr("dfeas.engine.cluster.FOLD_BYTES", 100_000)
+    monkeypatch.setattr("dfeas.engine.distributed.FOLD_BYTES", 100_000)
     found = {"one thread": iterates(LocalEngine(open_source(source), 1), SOME)}
     ends: list[int] = []
     shuffled = Meddling(path, uneven)

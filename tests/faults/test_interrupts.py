@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dfeas.engine.cluster import DaskEngine
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
 from dfeas.engine.clusters import local_cluster
-from dfeas.passes import Softmin
-from dfeas.signals import interrupts_held, raise_held
-from dfeas.store import Source, open_source
+from dfeas.engine.distributed import DaskEngine
+from dfeas.engine.signals import interrupts_held, raise_held
+from dfeas.passes.softmin import Softmin
 from tests.bits import digest
 
 

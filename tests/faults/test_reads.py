@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 
 import dfeas
-from dfeas.engine import LocalEngine
-from dfeas.engine.cluster import DaskEngine
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.data.storage.scratch import Scratch
+from dfeas.engine.distributed import DaskEngine
+from dfeas.engine.local import LocalEngine
 from dfeas.errors import CorruptDataError
-from dfeas.passes import OnVectors, Ordered, Positive, Shift, Softmin
-from dfeas.passes.online import Online
-from dfeas.store import Source, open_source
-from dfeas.store.scratch import Scratch
+from dfeas.passes.ordered import Online
+from dfeas.passes.protocol import OnVectors, Ordered
+from dfeas.passes.softmin import Softmin
+from dfeas.passes.vectors import Positive, Shift
 from tests.faults.faulty import Count, Meddling, cut_short, flaky, flipped, gone
 
 SOLVES = [
@@ -39,13 +42,13 @@ def test_each_read_of_a_solve_may_fail(
     path, _ = dataset(kind, 5, 120, margin=0.3 if method == "ispvn" else 0.05, block_rows=30)
     options = {"method": method, "eps": 0.02}
     calm = dfeas.solve(path, **options)
-    monkeypatch.setattr("dfeas.setting.cache_bytes", lambda *args, **options: 0)  # every pass reads
+    monkeypatch.setattr("dfeas.run.session.cache_bytes", lambda *args, **options: 0)  # every pass reads
     k, refused = 0, 0
     while True:
         k += 1
         count, run = Count(), tmp_path / f"run{k}"
         monkeypatch.setattr(
-            "dfeas.setting.open_source", lambda source, count=count, k=k: flaky(open_source(source), path, count, k, damage)
+            "dfeas.run.session.open_source", lambda source, count=count, k=k: flaky(open_source(source), path, count, k, damage)
         )
         try:
             result = dfeas.solve(path, out=run, **options)

@@ -20,7 +20,7 @@ from tests.faults.faulty import wait_until
 IMPATIENT = """
 from dfeas.engine import clusters, watch
 watch.LOOK_SECONDS, watch.ANSWER_SECONDS, watch.PATIENCE_SECONDS, clusters.CONNECT_SECONDS = 0.5, 2.0, 2.0, 3
-from dfeas.cli import main
+from dfeas.cli.main import main
 main()
 """
 

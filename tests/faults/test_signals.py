@@ -16,8 +16,8 @@ import psutil
 import pytest
 
 from dfeas.engine.clusters import connect
+from dfeas.engine.signals import SIGNALS, asked_to_stop, interruptible
 from dfeas.errors import UsageError
-from dfeas.signals import SIGNALS, asked_to_stop, interruptible
 from tests.faults.faulty import wait_until
 from tests.typed import DFEAS
 from tests.typed import dfeas as typed
@@ -164,6 +164,6 @@ def test_what_a_terminal_sends_twice_interrupts_once_and_what_was_ignored_stays_
 
 @pytest.mark.parametrize("when", ["ended(7); os.kill(os.getpid(), 15)", "ended(7); atexit.register(os.kill, os.getpid(), 2)"])
 def test_a_signal_after_the_end_changes_nothing(when: str) -> None:
-    code = f"import atexit, os, sys; from dfeas.signals import *; at_once_from_now(); {when}; sys.exit(7)"
+    code = f"import atexit, os, sys; from dfeas.engine.signals import *; at_once_from_now(); {when}; sys.exit(7)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (7, "")

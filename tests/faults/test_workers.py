@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 import dfeas
-from dfeas.engine.cluster import DaskEngine
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
 from dfeas.engine.clusters import configuration, local_cluster, mend
+from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.watch import Watch
 from dfeas.errors import ClusterLostError
-from dfeas.passes import Softmin
-from dfeas.store import Source, open_source
+from dfeas.passes.softmin import Softmin
 from tests.bits import digest
 from tests.faults.faulty import Incident, Meddling, cut_connections, freeze, kill, leave, wait_until
 
@@ -33,8 +34,8 @@ def cluster() -> Iterator[Any]:
     }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dfeas.engine.clusters.configuration", lambda: {**configuration(), **soon})
-        patch.setattr("dfeas.engine.cluster.FOLD_BYTES", 100_000)
-        patch.setattr("dfeas.engine.cluster.HOLD_SECONDS", 0.0)
+        patch.setattr("dfeas.engine.distributed.FOLD_BYTES", 100_000)
+        patch.setattr("dfeas.engine.distributed.HOLD_SECONDS", 0.0)
         patch.setattr("dfeas.engine.watch.LOOK_SECONDS", 0.5)
         with local_cluster(WORKERS) as client:
             yield client
@@ -123,7 +124,7 @@ def test_results_that_are_lost_before_they_are_gathered_are_computed_again(
 def test_a_piece_of_work_that_kills_every_worker_ends_the_run(
     dataset: Callable[..., Any], tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dfeas.engine.persistence.ENOUGH_DEATHS", 3)
+    monkeypatch.setattr("dfeas.engine.watch.ENOUGH_DEATHS", 3)
     path, _ = dataset("planted", 20, 12_000, margin=0.05, block_rows=500)
     (tmp_path / "marks").mkdir()
     incident = Incident(9000, kill, tmp_path / "marks", range(100))
@@ -140,7 +141,7 @@ def test_a_piece_of_work_that_kills_every_worker_ends_the_run(
 def test_pieces_of_an_ingest_that_are_lost_are_done_again_soon(
     tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dfeas.store.whole.PIECE_BYTES", 1)
+    monkeypatch.setattr("dfeas.data.ingest.parallel.PIECE_BYTES", 1)
     rows = np.random.default_rng(0).standard_normal((600, 3)).tolist()
     (tmp_path / "X.svm").write_text("".join(f"{1 if x > 0 else -1} 2:{x} 7:{y} 9:{z}\n" for x, y, z in rows))
     options = {"block_rows": 50, "sparse": True}

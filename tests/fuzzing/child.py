@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
-import dfeas.cli
+import dfeas.cli.main
 
 ROOT = Path(__file__).parents[2]
 ADDRESS_SPACE = 8 << 30

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dfeas.kernels import Kernel
-from dfeas.store import Dataset, from_arrays
+from dfeas.data.arrays import from_arrays
+from dfeas.data.dataset import Dataset
+from dfeas.geometry.kernel.kernel import Kernel
 
 
 def plain(kernel: Kernel, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
@@ -33,5 +34,5 @@ def dense(kernel: Kernel, X: np.ndarray, labels: np.ndarray) -> np.ndarray:
 def in_blocks(X: np.ndarray, labels: np.ndarray, rows: int, intercept: bool = False) -> Dataset:
     """A dataset in memory whose blocks have so many rows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dfeas.store.layout.BLOCK_BYTES", rows * X[0].nbytes)
+        patch.setattr("dfeas.data.storage.layout.BLOCK_BYTES", rows * X[0].nbytes)
         return from_arrays(X, labels, intercept=intercept)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from dfeas.kernels import Kernel, kernel_of
-from dfeas.kernels.gram import GramProduct
-from dfeas.methods import Facts
+from dfeas.geometry.kernel.gram import GramProduct
+from dfeas.geometry.kernel.kernel import Kernel, kernel_of
+from dfeas.methods.protocol import Facts
 from tests.kernels.dense import dense
 from tests.methods.running import best_margin
 

@@ -7,8 +7,8 @@ import pytest
 import scipy
 
 from dfeas.errors import CheckFailedError
-from dfeas.kernels import Kernel, kernel_of
-from dfeas.kernels.bounds import bounded, by_products
+from dfeas.geometry.kernel.kernel import Kernel, kernel_of
+from dfeas.verify.kernel_bounds import bounded, by_products
 from tests.decimals import kernel_value
 
 

@@ -8,15 +8,16 @@ import pytest
 from click.testing import CliRunner
 
 import dfeas
-from dfeas.certificate import load
-from dfeas.cli import commands
-from dfeas.engine import LocalEngine
+from dfeas.cli.main import commands
+from dfeas.data.arrays import from_arrays
+from dfeas.data.dataset import Dataset
+from dfeas.engine.local import LocalEngine
 from dfeas.errors import CheckFailedError, UsageError
-from dfeas.kernelled import kernels_abreast
-from dfeas.kernels import Kernel, kernel_of
-from dfeas.kernels.gram import GramProduct
-from dfeas.kernels.select import KernelSelect
-from dfeas.store import Dataset, from_arrays
+from dfeas.geometry.kernel.gram import GramProduct
+from dfeas.geometry.kernel.kernel import Kernel, kernel_of
+from dfeas.geometry.kernel.select import KernelSelect
+from dfeas.run.kernel_choice import kernels_abreast
+from dfeas.verify.certificate import load
 from tests.kernels.dense import dense
 from tests.test_resume import after
 
@@ -34,7 +35,7 @@ def rings(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def coded(X: np.ndarray, labels: np.ndarray, rows: int) -> Dataset:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dfeas.store.layout.BLOCK_BYTES", rows * X[0].nbytes)
+        patch.setattr("dfeas.data.storage.layout.BLOCK_BYTES", rows * X[0].nbytes)
         return from_arrays(X, labels, many=True)
 
 

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dfeas import driver
-from dfeas.certificate import Certificate
-from dfeas.engine import LocalEngine
+from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError
-from dfeas.kernels.methods import KERNEL_METHODS
-from dfeas.lane import Lane
-from dfeas.termination import Goal, Limits
-from dfeas.verify import Check
+from dfeas.run import driver
+from dfeas.run.kernel_choice import ON_ALL
+from dfeas.run.task import Lane
+from dfeas.run.termination import Goal, Limits
+from dfeas.verify.certificate import Certificate
+from dfeas.verify.evidence import Check
 from tests.checkers import each
 from tests.kernels.dense import in_blocks
 from tests.kernels.running import Dense, Problem, problem, states
@@ -35,13 +35,13 @@ def checked_by(found: Problem) -> Callable[[Certificate], Check]:
     return check
 
 
-@pytest.mark.parametrize("name", KERNEL_METHODS)
+@pytest.mark.parametrize("name", ON_ALL)
 @pytest.mark.parametrize(("family", "verdict"), [("blobs", "feasible"), ("linear, no margin", "eps-infeasible")])
 def test_a_verdict_of_each_method(name: str, family: str, verdict: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dfeas.engine.pairs.LEAST_ROWS", 16)
     monkeypatch.setattr("dfeas.engine.pairs.MOST_RUNS", 10**6)
     found = problem(family)
-    method = KERNEL_METHODS[name](found.kernel)
+    method = ON_ALL[name](found.kernel)
     engine = LocalEngine(in_blocks(found.X, found.labels, 8), 2)
     records: list[Any] = []
 
@@ -64,10 +64,10 @@ def test_a_verdict_of_each_method(name: str, family: str, verdict: str, monkeypa
     assert reads >= outcome.record.passes + 1 - 1e-9  # and the check
 
 
-@pytest.mark.parametrize("name", KERNEL_METHODS)
+@pytest.mark.parametrize("name", ON_ALL)
 def test_a_kernel_that_is_none_is_said_with_a_number(name: str) -> None:
     found = problem("blobs")
     G = -found.G + 2 * np.eye(60)  # ones on the diagonal, and symmetric
-    method, engine = KERNEL_METHODS[name](found.kernel), Dense(G, found.labels)
+    method, engine = ON_ALL[name](found.kernel), Dense(G, found.labels)
     with pytest.raises(BadInputError, match=r"not positive definite: .* has a squared length of -"):
         list(states(method, engine, found.facts, 60))

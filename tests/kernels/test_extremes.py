@@ -8,12 +8,12 @@ import pytest
 import scipy
 
 import dfeas
-from dfeas.engine import LocalEngine
+from dfeas.engine.local import LocalEngine
 from dfeas.errors import UsageError
-from dfeas.kernels import Kernel, kernel_of
-from dfeas.kernels.bounds import bounded, by_products
-from dfeas.kernels.gram import GramProduct
-from dfeas.kernels.matrix import gram
+from dfeas.geometry.kernel.gram import GramProduct
+from dfeas.geometry.kernel.kernel import Kernel, kernel_of
+from dfeas.geometry.kernel.nearest import gram
+from dfeas.verify.kernel_bounds import bounded, by_products
 from tests.decimals import kernel_value, widest_margin
 from tests.exact import conflicts, small_instance
 from tests.kernels.dense import in_blocks

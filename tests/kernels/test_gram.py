@@ -11,15 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dfeas.engine import LocalEngine, pairs, work
-from dfeas.engine.cluster import DaskEngine
+from dfeas.data.arrays import from_arrays
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.engine import pairs, worker
+from dfeas.engine.distributed import DaskEngine
+from dfeas.engine.local import LocalEngine
 from dfeas.engine.pairs import runs
-from dfeas.engine.shelf import Shelf
+from dfeas.engine.tile_cache import Shelf
 from dfeas.errors import CorruptDataError, UsageError
-from dfeas.kernels import Kernel, kernel_of
-from dfeas.kernels.distances import Prepared
-from dfeas.kernels.gram import GramProduct
-from dfeas.store import Source, from_arrays, open_source
+from dfeas.geometry.kernel.distances import Prepared
+from dfeas.geometry.kernel.gram import GramProduct
+from dfeas.geometry.kernel.kernel import Kernel, kernel_of
 from tests.bits import digest
 from tests.kernels.dense import dense, in_blocks
 
@@ -43,7 +46,7 @@ def short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several runs of some 40 rows, each of several tiles."""
     monkeypatch.setattr(pairs, "LEAST_ROWS", 40)
     monkeypatch.setattr(pairs, "MOST_RUNS", 10**6)
-    monkeypatch.setattr("dfeas.kernels.tiles.TILE_ROWS", 16)
+    monkeypatch.setattr("dfeas.geometry.kernel.tiles.TILE_ROWS", 16)
 
 
 @pytest.mark.usefixtures("short_runs")
@@ -175,7 +178,7 @@ def test_reads_are_counted_as_they_are() -> None:
 
 def shelved(run: str) -> int:
     """Bytes on the shelf of a run in this process."""
-    return work._shelves[run].bytes if run in work._shelves else 0
+    return worker._shelves[run].bytes if run in worker._shelves else 0
 
 
 @pytest.mark.usefixtures("short_runs")
@@ -195,7 +198,7 @@ def test_the_same_bits_from_threads_and_workers(
         engine.close()
         return found
 
-    monkeypatch.setattr("dfeas.kernels.tiles.TILE_ROWS", 512)
+    monkeypatch.setattr("dfeas.geometry.kernel.tiles.TILE_ROWS", 512)
     found = {bits(LocalEngine(open_source(source), threads)) for threads in (1, 2, 5)}
     found.add(bits(DaskEngine(client, source, open_source(source))))
     kept = open_source(source)

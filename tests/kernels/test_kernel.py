@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dfeas.errors import BadInputError, UsageError
-from dfeas.kernels import Kernel, kernel_of, usual_gamma
+from dfeas.geometry.kernel.kernel import Kernel, kernel_of, usual_gamma
 
 DEFINED: dict[str, tuple[dict[str, float], Callable[[np.ndarray, np.ndarray], float]]] = {
     "rbf": ({"gamma": 0.3}, lambda x, z: np.exp(-0.3 * ((x - z) ** 2).sum())),

@@ -13,16 +13,19 @@ import pytest
 from click.testing import CliRunner
 
 import dfeas
-from dfeas.cli import commands
-from dfeas.engine import LocalEngine, pairs
+from dfeas.cli.main import commands
+from dfeas.data.arrays import from_arrays
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.engine import pairs
+from dfeas.engine.local import LocalEngine
 from dfeas.errors import UsageError
-from dfeas.kernels import kernel_of
-from dfeas.kernels.gram import GramProduct
-from dfeas.kernels.methods import KERNEL_METHODS
-from dfeas.kernels.sizes import vector_bytes
-from dfeas.methods import Facts
-from dfeas.projection.kernel import project_kernel
-from dfeas.store import Source, from_arrays, open_source
+from dfeas.geometry.kernel.gram import GramProduct
+from dfeas.geometry.kernel.kernel import kernel_of
+from dfeas.geometry.kernel.sizes import vector_bytes
+from dfeas.methods.protocol import Facts
+from dfeas.run.cost.kernel import project_kernel
+from dfeas.run.kernel_choice import ON_ALL
 from tests.kernels.dense import in_blocks
 
 RBF = kernel_of("rbf", 0.5)[0]
@@ -48,7 +51,7 @@ def test_a_product_reads_what_is_projected(block_rows: int, monkeypatch: pytest.
 def test_memory_of_n_vectors_is_as_projected(name: str) -> None:
     n = 8000
     facts = Facts(2, n, itemsize=4)
-    method, engine = KERNEL_METHODS[name](RBF), LocalEngine(from_arrays(*points(n, 2)), 2)
+    method, engine = ON_ALL[name](RBF), LocalEngine(from_arrays(*points(n, 2)), 2)
     tracemalloc.start()
     state = method.init(facts)
     for _ in range(2):

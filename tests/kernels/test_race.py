@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 import dfeas
-from dfeas.driver import run
-from dfeas.engine import LocalEngine
+from dfeas.engine.local import LocalEngine
 from dfeas.errors import UsageError
-from dfeas.kernels import kernel_of
-from dfeas.kernels.gram import GramProduct
-from dfeas.kernels.methods import KERNEL_METHODS
-from dfeas.lane import Lane
-from dfeas.termination import Goal, Limits
+from dfeas.geometry.kernel.gram import GramProduct
+from dfeas.geometry.kernel.kernel import kernel_of
+from dfeas.run.driver import run
+from dfeas.run.kernel_choice import ON_ALL
+from dfeas.run.task import Lane
+from dfeas.run.termination import Goal, Limits
 from tests.kernels.dense import dense, in_blocks
 from tests.kernels.running import problem
 from tests.kernels.test_driving import checked_by
@@ -30,8 +30,8 @@ class Recording(LocalEngine):
 
 def test_one_product_a_round_answers_all_methods() -> None:
     found = problem("random labels", 100)
-    names = [name for name in KERNEL_METHODS if name != "snkpvn"]
-    methods = [KERNEL_METHODS[name](found.kernel) for name in names]
+    names = [name for name in ON_ALL if name != "snkpvn"]
+    methods = [ON_ALL[name](found.kernel) for name in names]
     goal = Goal(eps=1e-9, tolerance=1e-9)
     lanes = [Lane(method, method.init(found.facts), goal, kernel=found.kernel.to_text()) for method in methods]
     engine = Recording(in_blocks(found.X, found.labels, 8), 2)
@@ -44,7 +44,7 @@ def test_one_product_a_round_answers_all_methods() -> None:
     assert reads == pytest.approx(outcomes[0].reads)
     alone = found.engine()
     for name, outcome in zip(names, outcomes, strict=True):
-        method = KERNEL_METHODS[name](found.kernel)
+        method = ON_ALL[name](found.kernel)
         state = method.init(found.facts)
         for _ in range(4):
             state = method.tell(state, alone.run(method.ask(state)))

@@ -8,13 +8,13 @@ import pytest
 import scipy
 
 import dfeas
-from dfeas import csr
-from dfeas.engine import LocalEngine, pairs
+from dfeas.data.arrays import from_arrays
+from dfeas.engine import pairs
+from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError
-from dfeas.kernels import kernel_of
-from dfeas.kernels.gram import GramProduct
-from dfeas.kernels.kernel import opposite
-from dfeas.store import from_arrays
+from dfeas.geometry.kernel.gram import GramProduct
+from dfeas.geometry.kernel.kernel import kernel_of, opposite
+from dfeas.linalg import csr
 from tests.kernels.dense import dense
 from tests.kernels.test_gram import KERNELS
 
@@ -32,12 +32,12 @@ def texts(n: int, m: int = 40, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("name", KERNELS)
 def test_products_are_those_of_arrays(monkeypatch: pytest.MonkeyPatch, name: str, dtype: type) -> None:
     monkeypatch.setattr(pairs, "LEAST_ROWS", 40)
-    monkeypatch.setattr("dfeas.kernels.tiles.TILE_ROWS", 16)
-    monkeypatch.setattr("dfeas.csr.DENSE_WORK", 0 if dtype is np.float64 else 10**9)
+    monkeypatch.setattr("dfeas.geometry.kernel.tiles.TILE_ROWS", 16)
+    monkeypatch.setattr("dfeas.linalg.csr.DENSE_WORK", 0 if dtype is np.float64 else 10**9)
     X, labels = texts(150)
     X[7, 3] = 1
     kernel = kernel_of(name, **KERNELS[name])[0]
-    monkeypatch.setattr("dfeas.store.layout.SPARSE_BLOCK_BYTES", 2000)
+    monkeypatch.setattr("dfeas.data.storage.layout.SPARSE_BLOCK_BYTES", 2000)
     dataset = from_arrays(scipy.sparse.csr_array(X.astype(dtype)), labels)
     assert dataset.blocks > 3
     engine, rng = LocalEngine(dataset, 1), np.random.default_rng(1)
@@ -108,7 +108,7 @@ def test_a_function_is_given_the_blocks_as_they_are() -> None:
 
 
 def test_distances_of_sparse_points_do_not_depend_on_their_company(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dfeas.csr.PAIRS", 100)
+    monkeypatch.setattr("dfeas.linalg.csr.PAIRS", 100)
     X = texts(60)[0].astype(np.float64)
     sparse = scipy.sparse.csr_array(X)
     whole = csr.cityblock(sparse, sparse)

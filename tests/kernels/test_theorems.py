@@ -10,16 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dfeas.checkpoint.codec import dump, load
-from dfeas.engine import LocalEngine
-from dfeas.engine.cluster import DaskEngine
-from dfeas.kernels import kernel_of
-from dfeas.kernels.methods import KERNEL_METHODS
-from dfeas.kernels.methods.perceptron import KernelPerceptron
-from dfeas.kernels.methods.snkpvn import Snkpvn, projected
-from dfeas.methods import METHODS, Facts
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.engine.distributed import DaskEngine
+from dfeas.engine.local import LocalEngine
+from dfeas.geometry.kernel.kernel import kernel_of
+from dfeas.geometry.kernel.perceptrons import KernelPerceptron
+from dfeas.geometry.kernel.snkpvn import Snkpvn, projected
 from dfeas.methods.ispvn import Ispvn
-from dfeas.store import Source, open_source
+from dfeas.methods.protocol import Facts
+from dfeas.methods.registry import METHODS
+from dfeas.run.checkpoint.codec import dump, load
+from dfeas.run.kernel_choice import ON_ALL
 from tests.bits import digest
 from tests.kernels.running import FAMILIES, Problem, problem, states
 from tests.methods.running import in_memory
@@ -32,11 +34,11 @@ def length(found: Problem, x: np.ndarray) -> float:
     return math.sqrt(max(0.0, float(x @ found.G @ x)))
 
 
-@pytest.mark.parametrize("name", KERNEL_METHODS)
+@pytest.mark.parametrize("name", ON_ALL)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_bracket_is_true_and_its_evidence_real_after_every_product(name: str, family: str) -> None:
     found = problem(family)
-    method = KERNEL_METHODS[name](found.kernel)
+    method = ON_ALL[name](found.kernel)
     lower, upper = -1.0, 1.0
     for state in states(method, found.engine(), found.facts, 80):
         evidence = method.evidence(state)
@@ -62,11 +64,11 @@ ENDS = {"perceptron": 0.04, "normalized-perceptron": 0.04, "von-neumann": 0.04}
 """|x|_G after 1,000 products where there is no separator: 1 / sqrt(1,000) and a little; for the others 0.01."""
 
 
-@pytest.mark.parametrize("name", KERNEL_METHODS)
+@pytest.mark.parametrize("name", ON_ALL)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_each_method_ends_either_way(name: str, family: str) -> None:
     found = problem(family)
-    method = KERNEL_METHODS[name](found.kernel)
+    method = ON_ALL[name](found.kernel)
     for state in states(method, found.engine(), found.facts, 1000):
         bracket = method.evidence(state).bracket
         if bracket.lower > 0:
@@ -82,10 +84,10 @@ START = {"mirror-prox": 1, "mirror-prox-fixed": 1, "smooth-perceptron": 2, "snkp
 """Products before the first step; the smooth perceptron counts its steps from 0."""
 
 
-@pytest.mark.parametrize("name", [name for name in KERNEL_METHODS if name not in ("perceptron", "mirror-prox")])
+@pytest.mark.parametrize("name", [name for name in ON_ALL if name not in ("perceptron", "mirror-prox")])
 def test_one_product_a_step(name: str) -> None:
     found = problem("random labels")
-    method, engine = KERNEL_METHODS[name](found.kernel), found.engine()
+    method, engine = ON_ALL[name](found.kernel), found.engine()
     for state in states(method, engine, found.facts, 60):
         steps = method.evidence(state).iterations
         assert engine.products == steps + START.get(name, 0) or not steps
@@ -96,7 +98,7 @@ def test_one_product_a_step(name: str) -> None:
 def test_one_product_for_many_corrections_and_for_many_trials() -> None:
     found = problem("duplicates")
     for name, columns in (("perceptron", 16), ("mirror-prox", 6)):
-        method, engine = KERNEL_METHODS[name](found.kernel), found.engine()
+        method, engine = ON_ALL[name](found.kernel), found.engine()
         *_, state = states(method, engine, found.facts, 40)
         assert engine.products == 40
         assert max(engine.columns) == columns
@@ -106,7 +108,7 @@ def test_one_product_for_many_corrections_and_for_many_trials() -> None:
 @pytest.mark.parametrize("family", SEPARABLE)
 def test_normalized_perceptron_separates_in_time_and_goes_on_to_the_margin(family: str) -> None:
     found = problem(family)
-    method = KERNEL_METHODS["normalized-perceptron"](found.kernel)
+    method = ON_ALL["normalized-perceptron"](found.kernel)
     bound = 1 / found.rho**2
     separated = False
     for state in states(method, found.engine(), found.facts, 3000):
@@ -138,7 +140,7 @@ def test_corrections_of_the_perceptron_are_mistakes_and_few(family: str, cap: in
 @pytest.mark.parametrize("family", FAMILIES)
 def test_von_neumann_comes_near_like_one_over_the_root(family: str) -> None:
     found = problem(family)
-    method = KERNEL_METHODS["von-neumann"](found.kernel)
+    method = ON_ALL["von-neumann"](found.kernel)
     before = 1.0
     for state in states(method, found.engine(), found.facts, 500):
         x, size = state.x.alpha, length(found, state.x.alpha)
@@ -156,7 +158,7 @@ def test_von_neumann_comes_near_like_one_over_the_root(family: str) -> None:
 def test_smooth_perceptron_keeps_the_excessive_gap(family: str, seed: int) -> None:
     found = problem(family, seed=seed)
     n = len(found.X)
-    method = KERNEL_METHODS["smooth-perceptron"](found.kernel)
+    method = ON_ALL["smooth-perceptron"](found.kernel)
     bound = 2 * math.sqrt(2 * math.log(n))
     for state in states(method, found.engine(), found.facts, 150):
         if state.p is None:
@@ -206,7 +208,7 @@ def test_projections_are_the_nearest_points_of_the_simplex() -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_gap_of_lemmas_8_and_9_holds_at_every_step(name: str, family: str) -> None:
     found = problem(family)
-    G, method = found.G, KERNEL_METHODS[name](found.kernel)
+    G, method = found.G, ON_ALL[name](found.kernel)
     before, seen = None, 0
     for whole in states(method, found.engine(), found.facts, 300):
         state = getattr(whole, "inner", whole)
@@ -230,7 +232,7 @@ def test_the_gap_of_lemmas_8_and_9_holds_at_every_step(name: str, family: str) -
 @pytest.mark.parametrize("family", SEPARABLE)
 def test_loops_of_theorem_4(family: str) -> None:
     found = problem(family)
-    method = KERNEL_METHODS["ispvn"](found.kernel)
+    method = ON_ALL["ispvn"](found.kernel)
     for state in states(method, found.engine(), found.facts, 3000):
         inner = state.inner
         if inner.loop is not None:
@@ -243,7 +245,7 @@ def test_loops_of_theorem_4(family: str) -> None:
 
 def test_loops_halve_the_length_until_rounding_and_one_loop_ends_at_delta() -> None:
     found = problem("duplicates")
-    method = KERNEL_METHODS["ispvn"](found.kernel)
+    method = ON_ALL["ispvn"](found.kernel)
     lengths = []
     for state in states(method, found.engine(), found.facts, 4000):
         if state.delta and state.inner.rounds > len(lengths):
@@ -264,7 +266,7 @@ def test_loops_halve_the_length_until_rounding_and_one_loop_ends_at_delta() -> N
 @pytest.mark.parametrize("seed", [0, 1])
 def test_mirror_prox_keeps_its_gap(name: str, family: str, seed: int) -> None:
     found = problem(family, seed=seed)
-    method = KERNEL_METHODS[name](found.kernel)
+    method = ON_ALL[name](found.kernel)
     log_n = math.log(len(found.X))
     for state in states(method, found.engine(), found.facts, 150):
         if not state.steps:
@@ -300,7 +302,7 @@ def test_mirror_prox_is_that_of_the_paper() -> None:
         wx, wg = simplex(vx, gamma * log_n * (G @ vg)), ball(vg + gamma / 2 * vx)
         vx, vg = simplex(vx, gamma * log_n * (G @ wg)), ball(vg + gamma / 2 * wx)
         sum_x, sum_g = sum_x + gamma * wx, sum_g + gamma * wg
-    *_, state = states(KERNEL_METHODS["mirror-prox-fixed"](found.kernel), found.engine(), found.facts, 4)
+    *_, state = states(ON_ALL["mirror-prox-fixed"](found.kernel), found.engine(), found.facts, 4)
     for vector, expected in ((state.x, vx), (state.v, vg), (state.x_sum, sum_x), (state.y_sum, sum_g)):
         assert np.allclose(vector.alpha, expected, atol=1e-12)
         assert np.allclose(vector.scores, G @ expected, atol=1e-11)
@@ -323,7 +325,7 @@ def test_with_the_linear_kernel_a_method_is_its_linear_twin(name: str) -> None:
     engine, facts = in_memory(columns)
     passes, products, same = LINEAR[name]
     *_, linear = linear_states(METHODS[name](), engine, facts, passes)
-    *_, kernel = states(KERNEL_METHODS[name](found.kernel), found.engine(), found.facts, products)
+    *_, kernel = states(ON_ALL[name](found.kernel), found.engine(), found.facts, products)
     expected, vector = same(linear, kernel)
     assert np.allclose(columns @ vector.alpha, expected, atol=1e-9)
     assert np.allclose(vector.scores, columns.T @ expected, atol=1e-9)
@@ -337,17 +339,17 @@ def test_with_the_linear_kernel_loops_end_where_those_of_the_linear_twin_do(monk
     rounds: list[dict[int, int]] = [{}, {}]
     for state in linear_states(Ispvn(), engine, facts, 600):
         rounds[0][state.rounds] = state.steps
-    for state in states(KERNEL_METHODS["ispvn"](found.kernel), found.engine(), found.facts, 200):
+    for state in states(ON_ALL["ispvn"](found.kernel), found.engine(), found.facts, 200):
         rounds[1][state.inner.rounds] = state.inner.steps
     shared = min(len(rounds[0]), len(rounds[1])) - 1
     assert shared >= 3
     assert [rounds[0][i] for i in range(1, shared)] == [rounds[1][i] for i in range(1, shared)]
 
 
-@pytest.mark.parametrize("name", KERNEL_METHODS)
+@pytest.mark.parametrize("name", ON_ALL)
 def test_states_are_pure_and_survive_checkpoints(name: str) -> None:
     found = problem("random labels", 40)
-    method, engine = KERNEL_METHODS[name](found.kernel), found.engine()
+    method, engine = ON_ALL[name](found.kernel), found.engine()
     state = method.init(found.facts)
     for expected in list(states(method, engine, found.facts, 12)):
         before = pickle.dumps(state)
@@ -361,7 +363,7 @@ def test_states_are_pure_and_survive_checkpoints(name: str) -> None:
         assert digest(method.evidence(state).bracket) == digest(method.evidence(expected).bracket)
 
 
-@pytest.mark.parametrize("name", KERNEL_METHODS)
+@pytest.mark.parametrize("name", ON_ALL)
 def test_one_point_two_equal_and_two_opposite_points(name: str) -> None:
     for points, labels, feasible in (
         ([[1.0, 2.0]], [1], True),
@@ -371,7 +373,7 @@ def test_one_point_two_equal_and_two_opposite_points(name: str) -> None:
         X, signs = np.array(points), np.array(labels)
         G = np.outer(signs, signs).astype(np.float64)
         found = Problem(kernel_of("rbf", 1.0)[0], X, signs, G, float(feasible))
-        method = KERNEL_METHODS[name](found.kernel)
+        method = ON_ALL[name](found.kernel)
         *_, state = states(method, found.engine(), found.facts, 40)
         bracket = method.evidence(state).bracket
         assert bracket.lower > 0.9 if feasible else bracket.upper < 0.2
@@ -384,7 +386,7 @@ def test_the_same_bits_from_threads_and_workers(dataset: Callable[..., Any], cli
 
     def bits(engine: Any) -> str:
         found = []
-        for method in [make(kernel) for make in KERNEL_METHODS.values()]:
+        for method in [make(kernel) for make in ON_ALL.values()]:
             found += list(states(method, engine, Facts(6, 5_000, itemsize=4), 4))
         engine.close()
         return digest(*found)
@@ -397,12 +399,12 @@ def test_the_same_bits_from_threads_and_workers(dataset: Callable[..., Any], cli
     assert len({bits(engine) for engine in engines}) == 1
 
 
-@pytest.mark.parametrize("name", KERNEL_METHODS)
+@pytest.mark.parametrize("name", ON_ALL)
 def test_single_precision_claims_no_more_than_it_can_tell(name: str, dataset: Callable[..., Any]) -> None:
     path, _ = dataset("one-flip", 4, 300, dtype="float32")
     opened = open_source(Source(str(path)))
     kernel = kernel_of("linear")[0]
-    method, engine = KERNEL_METHODS[name](kernel), LocalEngine(opened, 1)
+    method, engine = ON_ALL[name](kernel), LocalEngine(opened, 1)
     for state in states(method, engine, Facts(4, 300, itemsize=4), 100):
         bracket = method.evidence(state).bracket
         assert bracket.lower <= 1e-6

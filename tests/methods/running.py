@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
-from dfeas.engine import LocalEngine
-from dfeas.instances import Instance
-from dfeas.methods import Facts, Mixture, Sparse, Stored
-from dfeas.passes import OnVectors
-from dfeas.store import Dataset, from_arrays
-from dfeas.store.scratch import Scratch
+from dfeas.data.arrays import from_arrays
+from dfeas.data.dataset import Dataset
+from dfeas.data.generate.points import Instance
+from dfeas.data.storage.scratch import Scratch
+from dfeas.engine.local import LocalEngine
+from dfeas.methods.protocol import Facts, Mixture, Sparse, Stored
+from dfeas.passes.protocol import OnVectors
 
 
 @dataclass

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dfeas.methods import METHODS, Facts
 from dfeas.methods.margin_perceptron import margin_perceptron
 from dfeas.methods.mistakes import correct
 from dfeas.methods.normalized_perceptron import NormalizedPerceptron
 from dfeas.methods.online_perceptron import OnlinePerceptron
 from dfeas.methods.perceptron import perceptron
+from dfeas.methods.protocol import Facts
+from dfeas.methods.registry import METHODS
 from dfeas.methods.winnow import winnow
 from tests.methods.running import FAMILIES, best_margin, in_memory, problem, states
 

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dfeas.methods import METHODS, Facts
+from dfeas.data.arrays import from_arrays
 from dfeas.methods.mirror_prox import AdaptiveSteps, FixedSteps, MirrorProx
 from dfeas.methods.mirror_prox_one_pass import LADDER, OnePassMirrorProx
+from dfeas.methods.protocol import Facts
+from dfeas.methods.registry import METHODS
 from dfeas.methods.smooth_perceptron import SmoothPerceptron, shares
-from dfeas.store import from_arrays
 from tests.methods.running import FAMILIES, engine_of, problem, states, weights
 
 

@@ -13,11 +13,14 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 import dfeas
-from dfeas.engine import LocalEngine
-from dfeas.instances import Instance
-from dfeas.methods import Facts, RideAlong, SmoothPerceptron, Sparse, WorkingSet
-from dfeas.passes import Partial, Select, Together
-from dfeas.store import from_arrays
+from dfeas.data.arrays import from_arrays
+from dfeas.data.generate.points import Instance
+from dfeas.engine.local import LocalEngine
+from dfeas.methods.protocol import Facts, RideAlong, Sparse
+from dfeas.methods.smooth_perceptron import SmoothPerceptron
+from dfeas.methods.working_set import WorkingSet
+from dfeas.passes.protocol import Partial, Together
+from dfeas.passes.select import Select
 from tests.exact import conflicts, small_instance
 
 

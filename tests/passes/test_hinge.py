@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dfeas.passes.block import Block
-from dfeas.passes.counted import Counted, fold_of
-from dfeas.passes.hinge import Hinge, HingeAnswer
-from dfeas.passes.squared_hinge import SquaredHinge
+from dfeas.passes.hinge import Hinge, HingeAnswer, SquaredHinge
+from dfeas.passes.slacks import Counted, fold_of
 
 
 def problem(seed: int, n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, Counted]:

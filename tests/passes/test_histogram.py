@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dfeas.engine import LocalEngine
-from dfeas.passes import Block, Histogram
-from dfeas.passes.block import norms
-from dfeas.passes.histogram import EDGES, LEAST
-from dfeas.store import from_arrays
+from dfeas.data.arrays import from_arrays
+from dfeas.engine.local import LocalEngine
+from dfeas.linalg.points import norms
+from dfeas.passes.block import Block
+from dfeas.passes.statistics import EDGES, LEAST, Histogram
 
 
 def blocks_of(X: np.ndarray, labels: np.ndarray, cuts: list[int], intercept: bool) -> list[Block]:

@@ -8,9 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dfeas.passes import Block, Recover, Select, Softmin, Survey, Together
-from dfeas.passes.block import norms
-from dfeas.passes.survey import checksum
+from dfeas.linalg.points import norms
+from dfeas.passes.block import Block
+from dfeas.passes.protocol import Together
+from dfeas.passes.select import Select
+from dfeas.passes.softmin import Softmin
+from dfeas.passes.survey import Survey, checksum
+from dfeas.passes.vectors import Recover
 
 
 def blocks_of(X: np.ndarray, labels: np.ndarray, size: int) -> list[Block]:

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from dfeas.passes import Block, Softmin
-from dfeas.passes.block import norms
+from dfeas.linalg.points import norms
+from dfeas.passes.block import Block
+from dfeas.passes.softmin import Softmin
 
 ENTRIES = st.floats(-8, 8, width=32).map(lambda v: round(v, 2))
 

@@ -7,16 +7,20 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dfeas.engine import LocalEngine
-from dfeas.engine.cluster import DaskEngine
-from dfeas.passes import Columns, Gram, Histogram, Online, Recover, Sample, Select, Softmin, Survey
-from dfeas.passes.block import Block, norms
-from dfeas.passes.project import Combine, Shift
-from dfeas.passes.recover import SparseWeights
-from dfeas.passes.select import Selection
-from dfeas.store import Source, open_source
-from dfeas.texts import Texts, generate_texts
-from dfeas.workingset import ColumnMatrix
+from dfeas.data.generate.text import Texts, generate_texts
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.engine.distributed import DaskEngine
+from dfeas.engine.local import LocalEngine
+from dfeas.linalg.columns import ColumnMatrix
+from dfeas.linalg.points import norms
+from dfeas.passes.block import Block, Columns
+from dfeas.passes.ordered import Online
+from dfeas.passes.select import Sample, Select, Selection
+from dfeas.passes.softmin import Softmin
+from dfeas.passes.statistics import Gram, Histogram
+from dfeas.passes.survey import Survey
+from dfeas.passes.vectors import Combine, Recover, Shift, SparseWeights
 from tests.bits import iterates
 
 

@@ -8,11 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dfeas.data.storage.scratch import Scratch
 from dfeas.errors import CorruptDataError
-from dfeas.methods.tally import Tally
-from dfeas.passes import Block, Combine, Excess, Gram, Online, Positive, Select, Shift
-from dfeas.passes.block import norms
-from dfeas.store.scratch import Scratch
+from dfeas.linalg.points import norms
+from dfeas.methods.protocol import Tally
+from dfeas.passes.block import Block
+from dfeas.passes.ordered import Online
+from dfeas.passes.select import Select
+from dfeas.passes.statistics import Gram
+from dfeas.passes.vectors import Combine, Excess, Positive, Shift
 
 
 def drawn(seed: int, n: int, dtype: Any = np.float64) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

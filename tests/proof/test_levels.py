@@ -10,16 +10,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import dfeas
-from dfeas import fixed_effects, presolve
+from dfeas.analysis import presolve
 from dfeas.errors import UsageError
-from dfeas.fixed_effects import decide
-from dfeas.kind import verify_separation
-from dfeas.kinds import COMPLETE, OVERLAP, QUASI
-from dfeas.proof.dyadic import common
-from dfeas.proof.entries import Entries, exponents, rank, units
-from dfeas.proof.levels import Levels
-from dfeas.proof.linear import independent
-from dfeas.proof.partition import partition
+from dfeas.run import exact_search
+from dfeas.run.exact_search import decide
+from dfeas.verify.exact.dyadic import common
+from dfeas.verify.exact.entries import Entries, exponents, rank, units
+from dfeas.verify.exact.levels import Levels
+from dfeas.verify.exact.linear import independent
+from dfeas.verify.exact.partition import partition
+from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI, verify_separation
 
 
 def table(seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -140,9 +140,9 @@ def test_a_limit_leaves_it_open(options: dict[str, Any]) -> None:
 
 
 def test_guesses_of_the_first_pairs_need_not_be_good(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fixed_effects, "LEAST", 1)
-    monkeypatch.setattr(fixed_effects, "FIRST", 0)
-    monkeypatch.setattr(fixed_effects, "TAKEN", 1)
+    monkeypatch.setattr(exact_search, "LEAST", 1)
+    monkeypatch.setattr(exact_search, "FIRST", 0)
+    monkeypatch.setattr(exact_search, "TAKEN", 1)
     for kind in (OVERLAP, QUASI, COMPLETE):
         X, y = panel(kind, 500, 60)
         levels = Levels.of(sp.csr_array(X * np.where(y, 1.0, -1.0)[:, None]))

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dfeas.proof import linear
-from dfeas.proof.guess import Even
-from dfeas.proof.linear import independent, nullspace, solve
-from dfeas.proof.partition import Partition, StoppedError, partition
-from dfeas.proof.products import signs, vanishing
+from dfeas.verify.exact import linear
+from dfeas.verify.exact.linear import independent, nullspace, solve
+from dfeas.verify.exact.partition import Even, Partition, StoppedError, partition
+from dfeas.verify.exact.products import signs, vanishing
 from tests.exact import conflicts, small_instance
 
 

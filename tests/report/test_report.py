@@ -17,15 +17,16 @@ import zarr
 from click.testing import CliRunner, Result
 
 import dfeas
-from dfeas.certificate import Certificate
-from dfeas.cli import commands
+from dfeas.cli.main import commands
+from dfeas.data.generate.points import Instance
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
-from dfeas.instances import Instance
-from dfeas.report import compare, report
+from dfeas.report.compare import compare
 from dfeas.report.margins import Margins, margins
-from dfeas.report.runs import load_run
-from dfeas.result import load_result
-from dfeas.termination import STOPPED
+from dfeas.report.page import report
+from dfeas.run.finished import load_run
+from dfeas.run.results import load_result
+from dfeas.run.termination import STOPPED
+from dfeas.verify.certificate import Certificate
 
 COURSE = ["Bracket against passes", "Bracket against seconds", "Time of each read"]
 VOID = {"img", "meta"}
@@ -385,7 +386,7 @@ def test_without_matplotlib_the_error_says_what_to_install(room: Path, monkeypat
 
 
 def test_the_command_line_does_not_import_matplotlib() -> None:
-    code = "import sys, dfeas, dfeas.cli, dfeas.report; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, dfeas, dfeas.cli.main, dfeas.report; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -11,12 +11,13 @@ import pytest
 from click.testing import CliRunner
 
 import dfeas
-from dfeas.certificate import load
-from dfeas.cli import commands
+from dfeas.cli.main import commands
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.data.storage.layout import MARKER
+from dfeas.data.storage.lock import claim, release
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, UsageError
-from dfeas.store import Source, open_source
-from dfeas.store.claiming import claim, release
-from dfeas.store.layout import MARKER
+from dfeas.verify.certificate import load
 
 
 def pieces(tmp_path: Path, n: int = 1000, classes: int = 2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -43,7 +44,7 @@ def test_an_appended_dataset_is_one_ingest_of_all(
     tmp_path: Path, rows: int, classes: int, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pieces(tmp_path, classes=classes)
-    monkeypatch.setattr("dfeas.store.sparse_writing.CHUNK_ENTRIES", chunk)
+    monkeypatch.setattr("dfeas.data.writers.sparse.CHUNK_ENTRIES", chunk)
     whole = dfeas.ingest(tmp_path / "all.npz", tmp_path / "whole", block_rows=rows, sparse=chunk > 0)
     assert (whole.entries is not None) == (chunk > 0)
     dfeas.ingest(tmp_path / "old.npz", tmp_path / "data", block_rows=rows, sparse=chunk > 0)
@@ -57,7 +58,7 @@ def test_an_append_that_is_cut_off_leaves_the_old_or_can_be_finished(
     tmp_path: Path, sparse: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pieces(tmp_path)
-    monkeypatch.setattr("dfeas.store.sparse_writing.CHUNK_ENTRIES", 1500)
+    monkeypatch.setattr("dfeas.data.writers.sparse.CHUNK_ENTRIES", 1500)
     whole = dfeas.ingest(tmp_path / "all.npz", tmp_path / "whole", block_rows=128, sparse=sparse)
     old = dfeas.ingest(tmp_path / "old.npz", tmp_path / "old", block_rows=128, sparse=sparse)
     seen = {"old": 0, "cut off": 0}
@@ -67,8 +68,8 @@ def test_an_append_that_is_cut_off_leaves_the_old_or_can_be_finished(
         shutil.copytree(tmp_path / "old", data)
         left = iter(range(step))
         with monkeypatch.context() as patch:
-            patch.setattr("dfeas.store.append.move", lambda *files, left=left: _move_or_die(*files, left))
-            patch.setattr("dfeas.store.append.shutil.rmtree", lambda *_, **__: None)  # as a kill would not clear up either
+            patch.setattr("dfeas.data.writers.append.move", lambda *files, left=left: _move_or_die(*files, left))
+            patch.setattr("dfeas.data.writers.append.shutil.rmtree", lambda *_, **__: None)  # nor would a kill
             try:
                 dfeas.append(data, tmp_path / "new.npz")
                 done = True

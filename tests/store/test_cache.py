@@ -12,13 +12,18 @@ import zarr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dfeas.engine import LocalEngine
-from dfeas.passes import Block, Online, Ordered, Partial, Recover, Softmin
-from dfeas.store import Dataset, Source, from_arrays, open_source
-from dfeas.store.cache import BlockCache
-from dfeas.store.dataset import SIDES_WIDTH
-from dfeas.store.opened import forget, open_cached
-from dfeas.store.reading import Cost
+from dfeas.data.arrays import from_arrays
+from dfeas.data.dataset import SIDES_WIDTH, Dataset
+from dfeas.data.open import forget, open_cached, open_source
+from dfeas.data.source import Source
+from dfeas.data.storage.cache import BlockCache
+from dfeas.data.storage.readers import Cost
+from dfeas.engine.local import LocalEngine
+from dfeas.passes.block import Block
+from dfeas.passes.ordered import Online
+from dfeas.passes.protocol import Ordered, Partial
+from dfeas.passes.softmin import Softmin
+from dfeas.passes.vectors import Recover
 
 QUESTION = Softmin(np.ones((5, 1)), np.ones(1))
 FULL = 64 * (5 * 4 + SIDES_WIDTH)  # bytes that a block of the dataset takes
@@ -121,7 +126,7 @@ class Counted:
 def test_labels_and_norms_of_all_points_come_before_points_of_some(
     dataset: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, budget: int, kept: int, again: int
 ) -> None:
-    monkeypatch.setattr("dfeas.store.dataset.SIDES_BYTES", 0)
+    monkeypatch.setattr("dfeas.data.dataset.SIDES_BYTES", 0)
     found = opened(dataset, 0)
     found.keep(budget)
     found.labels = counted = Counted(found.labels)
@@ -153,7 +158,7 @@ def test_a_large_answer_gets_the_memory_of_the_cache(dataset: Callable[..., Any]
 def test_nothing_is_kept_of_arrays_in_memory_and_the_checker_has_a_way_of_its_own(tmp_path: Path) -> None:
     from contextlib import ExitStack
 
-    from dfeas.setting import set_up
+    from dfeas.run.session import set_up
 
     X, labels = np.ones((300, 5)), np.arange(300) % 2
     stored = zarr.create_array(tmp_path / "x", data=X, chunks=(64, 5))

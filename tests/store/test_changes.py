@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 import zarr
 
+from dfeas.data.arrays import from_arrays
+from dfeas.data.dataset import Dataset
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.data.storage.cache import BlockCache
+from dfeas.data.storage.readers import Cost
 from dfeas.errors import CorruptDataError
-from dfeas.passes import Survey
-from dfeas.store import Dataset, Source, from_arrays, open_source
-from dfeas.store.cache import BlockCache
-from dfeas.store.reading import Cost
+from dfeas.passes.survey import Survey
 
 
 def read_all(dataset: Dataset) -> Cost:

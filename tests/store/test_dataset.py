@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 import zarr
 
+from dfeas.data.arrays import from_arrays
+from dfeas.data.dataset import Dataset
+from dfeas.data.ingest.ingest import ingest
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.data.storage.readers import Cost, DirectReader, SliceReader
+from dfeas.data.writers.output import writer
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
-from dfeas.passes import Block
-from dfeas.store import Dataset, Source, from_arrays, open_source
-from dfeas.store.ingest import ingest
-from dfeas.store.output import writer
-from dfeas.store.reading import Cost, DirectReader, SliceReader
+from dfeas.passes.block import Block
 
 
 def read_all(dataset: Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -280,7 +283,7 @@ def test_masked_ragged_and_unknown_shapes_are_refused() -> None:
 def test_claiming_a_folder_that_was_finished_meanwhile_does_not_empty_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dfeas.store import claiming
+    from dfeas.data.storage import lock as claiming
 
     out, real = tmp_path / "out", os.open
     lock = claiming.claim(out, "marker")

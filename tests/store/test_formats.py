@@ -21,13 +21,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import dfeas
+from dfeas.data.ingest import svmlight, tables
+from dfeas.data.ingest import text as lines
+from dfeas.data.ingest import text as numerals
+from dfeas.data.ingest.delimited import Delimited
+from dfeas.data.ingest.ingest import ingest
+from dfeas.data.ingest.svmlight import Svmlight
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.data.storage.readers import Cost
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError
-from dfeas.passes.points import dense
-from dfeas.store import Source, lines, numerals, open_source, svmlight, tables
-from dfeas.store.delimited import Delimited
-from dfeas.store.ingest import ingest
-from dfeas.store.reading import Cost
-from dfeas.store.svmlight import Svmlight
+from dfeas.linalg.points import dense
 
 N, M = 700, 9
 
@@ -544,7 +548,7 @@ def test_without_pyarrow_svmlight_is_read_and_tables_say_what_to_install(
 ) -> None:
     sources = written(tmp_path, *data)
     expected = ingest(*sources["a.svm"][:1], tmp_path / "fast").fingerprint
-    for module in ("dfeas.store.delimited", "dfeas.store.tables", "dfeas.store.columns"):
+    for module in ("dfeas.data.ingest.delimited", "dfeas.data.ingest.tables", "dfeas.data.ingest.tables"):
         monkeypatch.delitem(sys.modules, module, raising=False)
     for module in ("pyarrow", "pyarrow.csv", "pyarrow.parquet"):
         monkeypatch.setitem(sys.modules, module, None)
@@ -558,7 +562,7 @@ def test_without_pyarrow_svmlight_is_read_and_tables_say_what_to_install(
 
 
 def test_the_command_line_does_not_import_pyarrow() -> None:
-    code = "import sys, dfeas, dfeas.cli; sys.exit('pyarrow' in sys.modules)"
+    code = "import sys, dfeas, dfeas.cli.main; sys.exit('pyarrow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -707,7 +711,7 @@ def test_mutated_files_are_ingested_or_refused_in_one_line(
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     code = (
         "import sys\n"
-        "from dfeas.store.ingest import ingest\n"
+        "from dfeas.data.ingest.ingest import ingest\n"
         "ingest(sys.argv[1], sys.argv[2], label_column='y')\n"
         "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))\n"
     )

@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 import zarr
 
-from dfeas.checkpoint.codec import load
-from dfeas.cli import main
+from dfeas.cli.main import main
+from dfeas.data.generate.points import Instance, generate
+from dfeas.data.storage.files import Number, conform, parsed
 from dfeas.errors import BadInputError, CorruptDataError
-from dfeas.instances import Instance, generate
-from dfeas.solving import solve
-from dfeas.store.json_file import Number, conform, parsed
+from dfeas.run.checkpoint.codec import load
+from dfeas.run.solve import solve
 
 X = np.random.default_rng(3).standard_normal((40, 3))
 Y = np.arange(40) % 2
@@ -339,7 +339,7 @@ def test_what_nobody_foresaw_is_one_line(dfeas: Callable[..., Any], monkeypatch:
     def broken(*_: Any, **__: Any) -> None:
         raise {"x": ZeroDivisionError("one\n\x1btwo"), "y": MemoryError()}[sys.argv[2]]
 
-    monkeypatch.setattr("dfeas.commands.datasets.open_source", broken)
+    monkeypatch.setattr("dfeas.cli.datasets.open_source", broken)
     code, _, err = dfeas("info", "x")
     assert (code, err.count("\n")) == (5, 1)
     assert "not foreseen, ZeroDivisionError: one \\x1btwo; is a file damaged?" in err

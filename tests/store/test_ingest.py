@@ -12,11 +12,12 @@ import zarr
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dfeas.data.ingest.ingest import ingest
+from dfeas.data.labels import map_labels
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.data.storage.readers import Cost
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError
-from dfeas.store import Source, open_source
-from dfeas.store.ingest import ingest
-from dfeas.store.labels import map_labels
-from dfeas.store.reading import Cost
 
 
 @pytest.fixture
@@ -125,7 +126,7 @@ def test_two_values_of_any_kind_become_signs(pair: tuple[Any, Any], data: st.Dat
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     code = (
         "import sys\n"
-        "from dfeas.store.ingest import ingest\n"
+        "from dfeas.data.ingest.ingest import ingest\n"
         "ingest(sys.argv[1], sys.argv[2], labels=sys.argv[3])\n"
         "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))\n"
     )

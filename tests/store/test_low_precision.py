@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 import dfeas
+from dfeas.data.arrays import from_arrays, joint_dtype
+from dfeas.data.generate.points import Instance, generate
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.data.storage.readers import Buffers, Cost
 from dfeas.errors import UsageError
-from dfeas.instances import Instance, generate
-from dfeas.kernels.kernel import Kernel, seen
-from dfeas.kernels.select import scores
-from dfeas.store import Source, from_arrays, open_source
-from dfeas.store.numbers import joint_dtype
-from dfeas.store.reading import Buffers, Cost
+from dfeas.geometry.kernel.kernel import Kernel, seen
+from dfeas.geometry.kernel.select import scores
 
 LOW = ("int8", "uint8", "int16", "uint16", "float16")
 

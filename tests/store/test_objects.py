@@ -21,19 +21,24 @@ import pytest
 import zarr
 
 import dfeas
-from dfeas.cli import main
-from dfeas.engine import LocalEngine
-from dfeas.engine.cluster import DaskEngine
+from dfeas.cli.main import main
+from dfeas.data.arrays import from_arrays
+from dfeas.data.dataset import Dataset
+from dfeas.data.generate.points import Instance, generate
+from dfeas.data.generate.text import Texts, generate_texts
+from dfeas.data.ingest.ingest import ingest
+from dfeas.data.open import open_source
+from dfeas.data.remote import bucket, lock
+from dfeas.data.remote import path as file
+from dfeas.data.remote import path as tags
+from dfeas.data.remote.path import ObjectPath
+from dfeas.data.source import Source
+from dfeas.data.storage.cache import BlockCache
+from dfeas.data.storage.places import zarr_store
+from dfeas.data.storage.readers import Buffers, Cost
+from dfeas.engine.distributed import DaskEngine
+from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
-from dfeas.instances import Instance, generate
-from dfeas.store import Dataset, Source, from_arrays, open_source
-from dfeas.store.cache import BlockCache
-from dfeas.store.ingest import ingest
-from dfeas.store.objects import bucket, file, output, tags
-from dfeas.store.objects.path import ObjectPath
-from dfeas.store.places import zarr_store
-from dfeas.store.reading import Buffers, Cost
-from dfeas.texts import Texts, generate_texts
 from tests.bits import iterates
 from tests.store.s3 import SECRET, Door, serving
 
@@ -103,7 +108,7 @@ def test_the_same_bits_as_from_disk_on_threads_and_workers(
 
 
 def test_sparse_points_are_those_of_a_folder(data: str, door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dfeas.store.sparse_writing.CHUNK_ENTRIES", 500)
+    monkeypatch.setattr("dfeas.data.writers.sparse.CHUNK_ENTRIES", 500)
     texts = Texts("one-flip", 30, 700, 0.1, 0.001)
     X, y = texts.block(0)
     for where in (f"{data}-sparse", str(tmp_path / "sparse")):
@@ -234,7 +239,7 @@ def test_a_cache_on_disk_is_used_by_later_runs_and_never_believed(data: str, doo
 def test_a_full_disk_keeps_nothing_and_is_no_error(
     data: str, door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dfeas.store.objects.kept.FREE_SHARE", 2.0)
+    monkeypatch.setattr("dfeas.data.remote.prefetch.FREE_SHARE", 2.0)
     source = Source(data, cache_dir=str(tmp_path / "kept"))
     assert read_all(open_source(source))[0] == read_all(open_source(Source(data)))[0]
     assert not any((tmp_path / "kept").rglob("*"))
@@ -346,8 +351,8 @@ def test_an_object_that_changes_while_it_is_ingested_is_noticed(door: Door, monk
 
 KILLED = """
 import os, signal, sys, time
-from dfeas.instances import Instance, generate
-from dfeas.store.writing import DatasetWriter
+from dfeas.data.generate.points import Instance, generate
+from dfeas.data.writers.dataset import DatasetWriter
 write = DatasetWriter.write
 def dies(self, index, points, label):
     write(self, index, points, label)
@@ -366,7 +371,7 @@ def test_one_writer_at_a_time_and_what_a_dead_one_left_is_removed(door: Door, mo
         open_source(Source(where))
     with pytest.raises(UsageError, match="another process writes it, or died less than 120 s ago"):
         generate(instance, where)
-    monkeypatch.setattr(output, "DEAD_SECONDS", 0.0)
+    monkeypatch.setattr(lock, "DEAD_SECONDS", 0.0)
     header = generate(instance, where)
     assert open_source(Source(where)).header == header
     assert not any(found["path"].endswith(("of-the-dead", "dfeas.lock")) for found in ObjectPath.of(where).listed())
@@ -377,7 +382,7 @@ def test_one_writer_at_a_time_and_what_a_dead_one_left_is_removed(door: Door, mo
 
 
 def test_a_writer_that_was_silent_too_long_gives_way(door: Door, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(output, "BEAT_SECONDS", 0.02)
+    monkeypatch.setattr(lock, "BEAT_SECONDS", 0.02)
     where = f"{URL}/silent/data"
     np.savez(tmp_path / "a.npz", X=np.random.default_rng(0).standard_normal((3000, 4)), y=np.arange(3000) % 2)
     taken = False
@@ -538,7 +543,7 @@ def test_a_connection_that_is_lost_ends_a_run_that_can_go_on(
 ) -> None:
     run, monotone = tmp_path / "run", ["--method", "mirror-prox-fixed", "--margin-tolerance", 1e-6, "--max-passes", 8]
     door.fault = lambda method, path: "refuse" if door.count("GET", "/X/c.2.0") > 2 else ""
-    monkeypatch.setattr("dfeas.setting.cache_bytes", lambda *sizes, **worker: 0)  # nothing is kept from pass to pass
+    monkeypatch.setattr("dfeas.run.session.cache_bytes", lambda *sizes, **worker: 0)  # nothing is kept from pass to pass
     door.requests.clear()
     code, out, err = command(capsys, monkeypatch, "solve", data, "--out", run, "--checkpoint-every", 0, *monotone)
     assert (code, out) == (5, ""), err

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import dfeas
+from dfeas.data.arrays import from_arrays
+from dfeas.data.storage.readers import Buffers, Cost
+from dfeas.data.subsets import picked
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
-from dfeas.store import from_arrays
-from dfeas.store.picked import picked
-from dfeas.store.reading import Buffers, Cost
 
 
 @pytest.fixture

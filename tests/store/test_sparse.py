@@ -12,14 +12,16 @@ import scipy.sparse as sp
 import zarr
 
 import dfeas
+from dfeas.data.arrays import from_arrays
+from dfeas.data.generate.text import Texts, generate_texts
+from dfeas.data.ingest.ingest import ingest as ingest_here
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.data.storage.readers import Buffers, Cost, DirectReader
+from dfeas.data.storage.sparse_readers import CHUNK_ENTRIES, CsrChunks, EntryFiles
+from dfeas.data.writers.output import output
+from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
-from dfeas.store import Source, from_arrays, open_source
-from dfeas.store.ingest import ingest as ingest_here
-from dfeas.store.output import output
-from dfeas.store.reading import Buffers, Cost, DirectReader
-from dfeas.store.sparse import CHUNK_ENTRIES, CsrChunks, EntryFiles
-from dfeas.store.sparse_writing import SparseWriter
-from dfeas.texts import Texts, generate_texts
 
 
 def matrix(n: int = 300, m: int = 50, seed: int = 0, dtype: Any = np.float32) -> sp.csr_array:
@@ -77,7 +79,7 @@ def test_what_is_written_is_what_is_read_here_and_by_zarr(stored: Callable[..., 
 
 
 def test_blocks_reach_over_chunks_of_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dfeas.store.sparse_writing.CHUNK_ENTRIES", 100)
+    monkeypatch.setattr("dfeas.data.writers.sparse.CHUNK_ENTRIES", 100)
     X = matrix(64 * 4)  # whole blocks: the end of indptr has a chunk of its own
     with output(tmp_path / "data"):
         target = SparseWriter(tmp_path / "data", X.shape[0], X.shape[1], np.dtype(np.float32), 64)
@@ -123,14 +125,14 @@ def test_columns_are_turned_into_rows_in_bounded_memory(
 ) -> None:
     X = matrix()
     wanted = open_source(Source(str(stored(X)))).fingerprint
-    monkeypatch.setattr("dfeas.store.csc.READ_ENTRIES", 37)
+    monkeypatch.setattr("dfeas.data.ingest.sparse_files.READ_ENTRIES", 37)
     sp.save_npz(tmp_path / "csc.npz", X.tocsc())
     with h5py.File(tmp_path / "csc.h5ad", "w") as file:
         group, columns = file.create_group("X"), X.tocsc()
         group.attrs.update({"encoding-type": "csc_matrix", "encoding-version": "0.1.0", "shape": X.shape})
         group["indices"], group["data"], group["indptr"] = columns.indices, columns.data, columns.indptr
     for index, (name, most, reads) in enumerate((("csc.npz", 600, 4), ("csc.h5ad", 1, 6), ("csc.h5ad", 10**6, 2))):
-        monkeypatch.setattr("dfeas.store.csc.GATHERED_ENTRIES", most)
+        monkeypatch.setattr("dfeas.data.ingest.sparse_files.GATHERED_ENTRIES", most)
         notes: list[str] = []
         options: dict[str, Any] = {"labels": str(tmp_path / "y.npy"), "block_rows": 64}
         found = dfeas.ingest(tmp_path / name, tmp_path / f"{index}", note=notes.append, **options)

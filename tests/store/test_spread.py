@@ -20,10 +20,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dfeas
-from dfeas.cli import commands
+from dfeas.cli.main import commands
+from dfeas.data.ingest.ingest import ingest
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError
-from dfeas.store import Source, open_source
-from dfeas.store.ingest import ingest
 
 N, M = 1000, 4
 ENDS = ["\n", "\r\n", "\n\n", "\r", "\n"]
@@ -44,10 +45,10 @@ def in_turn(work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
 @pytest.fixture
 def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[Path, dict[str, Any]]]:
     """The same points in all formats that can be split, as text with lines of all kinds; small pieces of everything."""
-    monkeypatch.setattr("dfeas.store.whole.PIECE_BYTES", 3000)
-    monkeypatch.setattr("dfeas.store.lines.RUN_BYTES", 2500)
-    monkeypatch.setattr("dfeas.store.marks.SPAN_BYTES", 9000)
-    monkeypatch.setattr("dfeas.store.sparse_writing.CHUNK_ENTRIES", 70)
+    monkeypatch.setattr("dfeas.data.ingest.parallel.PIECE_BYTES", 3000)
+    monkeypatch.setattr("dfeas.data.ingest.text.RUN_BYTES", 2500)
+    monkeypatch.setattr("dfeas.data.ingest.index.SPAN_BYTES", 9000)
+    monkeypatch.setattr("dfeas.data.writers.sparse.CHUNK_ENTRIES", 70)
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((N, M)), np.array(["b", "c", "a"])[rng.integers(0, 3, N)]
     np.save(tmp_path / "X.npy", X)
@@ -149,7 +150,7 @@ def test_what_a_killed_one_left_is_no_part_of_the_next(
         raise _Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr("dfeas.store.output.discard", lambda path: (path / "dfeas.lock").touch())  # nobody clears up
+        patch.setattr("dfeas.data.writers.output.discard", lambda path: (path / "dfeas.lock").touch())  # nobody clears up
         with pytest.raises(_Killed):
             ingest(src, tmp_path / "out", block_rows=64, spread=killed, **options)
     with pytest.raises(CorruptDataError, match="incomplete dataset, its ingest was interrupted"):
@@ -245,8 +246,8 @@ def test_the_same_points_or_the_same_words_of_any_text(tmp_path_factory: pytest.
     (folder / name).write_text(text + data.draw(st.sampled_from(["", lines[0].strip()])), newline="")
     found = []
     with pytest.MonkeyPatch.context() as patch:
-        for module, size in (("lines.RUN", 25), ("marks.SPAN", 60), ("whole.PIECE", 100)):
-            patch.setattr(f"dfeas.store.{module}_BYTES", size)
+        for module, size in (("text.RUN", 25), ("index.SPAN", 60), ("parallel.PIECE", 100)):
+            patch.setattr(f"dfeas.data.ingest.{module}_BYTES", size)
         for kind, how in (("here", None), ("there", in_turn)):
             try:
                 header = ingest(folder / name, folder / kind, block_rows=4, spread=how, **options)

@@ -15,14 +15,14 @@ import zarr
 from click.testing import CliRunner
 
 import dfeas
-from dfeas.certificate import Certificate, load
-from dfeas.cli import commands
+from dfeas.cli.main import commands
+from dfeas.data.storage.layout import seen_fingerprint
+from dfeas.data.transform import Transform, said, seen_as
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, UsageError
-from dfeas.passes import Moments
+from dfeas.linalg.points import norms
 from dfeas.passes.block import Block
-from dfeas.passes.points import norms
-from dfeas.store.layout import seen_fingerprint
-from dfeas.store.transform import Transform, said, seen_as
+from dfeas.passes.statistics import Moments
+from dfeas.verify.certificate import Certificate, load
 from dfeas.verify.points import DensePoints
 from dfeas.verify.transform import Seen
 

@@ -12,13 +12,15 @@ import zarr
 from click.testing import CliRunner
 
 import dfeas
-from dfeas.cli import commands
-from dfeas.dual_variables import groups
-from dfeas.engine import LocalEngine
-from dfeas.methods import Facts
-from dfeas.passes.counted import Counted
-from dfeas.store import from_arrays
-from dfeas.svm import HingeMargin, SquaredHingeMargin, counted
+from dfeas.cli.main import commands
+from dfeas.data.arrays import from_arrays
+from dfeas.engine.local import LocalEngine
+from dfeas.methods.protocol import Facts
+from dfeas.methods.soft_margin.hinge import HingeMargin
+from dfeas.methods.soft_margin.problem import counted
+from dfeas.methods.soft_margin.squared_hinge import SquaredHingeMargin
+from dfeas.passes.slacks import Counted
+from dfeas.run.soft_margin.result import groups
 from tests.svm.test_soft_margin import overlapping
 
 
@@ -85,7 +87,7 @@ def test_a_file_holds_those_of_the_chosen_value(loss: str, tmp_path: Path, monke
     plain = dfeas.soft_margin(X, y, **more)
     assert found.reads == plain.reads + 1
     assert found.y.tobytes() == plain.y.tobytes()
-    monkeypatch.setattr("dfeas.dual_variables.GROUP_BYTES", 1)
+    monkeypatch.setattr("dfeas.run.soft_margin.result.GROUP_BYTES", 1)
     sparse = dfeas.soft_margin(scipy.sparse.csr_array(X), y, dual=tmp_path / "b.npy", **more)
     assert sparse.dual is not None
     assert sparse.dual.value == pytest.approx(found.lower, rel=1e-8)
@@ -98,7 +100,7 @@ def test_an_interrupted_writing_leaves_nothing_and_goes_on_with_the_same_bits(
     X, y = overlapping(2000, 5, dtype="float32")
     np.savez(tmp_path / "a.npz", X=X, y=y)
     dfeas.ingest(tmp_path / "a.npz", tmp_path / "data", block_rows=300)
-    monkeypatch.setattr("dfeas.dual_variables.GROUP_BYTES", 8 * 700)
+    monkeypatch.setattr("dfeas.run.soft_margin.result.GROUP_BYTES", 8 * 700)
     more: dict[str, Any] = {"C": 0.5, "gap": 1e-6, "mask": str(tmp_path / "mask.npy"), "memory": "50MB"}
     np.save(tmp_path / "mask.npy", np.arange(2000) % 7 > 0)
     there = dfeas.soft_margin(tmp_path / "data", dual=tmp_path / "there.npy", client=client, **more)
@@ -169,5 +171,5 @@ def test_the_command_writes_them_and_refuses_what_makes_no_sense(tmp_path: Path)
     assert done.exit_code == 0, done.stderr
     assert str(alpha) in done.stdout
     signed, cost = X * y[:, None], Counted(np.ones(1), np.full(1, -1)).costs(np.arange(300), y)[:, 0]
-    lower = dfeas.result.load_result(tmp_path / "run", soft=True)["lower"]
+    lower = dfeas.run.results.load_result(tmp_path / "run", soft=True)["lower"]
     assert worth(np.load(alpha), cost, signed, False) == pytest.approx(lower, rel=1e-9)

@@ -14,16 +14,18 @@ from click.testing import CliRunner
 from sklearn.svm import LinearSVC
 
 import dfeas
-from dfeas.cli import commands
-from dfeas.engine import LocalEngine
-from dfeas.methods import Facts
-from dfeas.passes.counted import fold_of
-from dfeas.soft_margin_classes import soft_margin_classes
-from dfeas.store import from_arrays
-from dfeas.svm import HingeMargin, SoftMargin, SquaredHingeMargin, StochasticMargin, counted
-from dfeas.svm.band import Band
-from dfeas.svm.bands import minimise_alike
-from dfeas.svm.rows import Rows
+from dfeas.cli.main import commands
+from dfeas.data.arrays import from_arrays
+from dfeas.engine.local import LocalEngine
+from dfeas.methods.protocol import Facts
+from dfeas.methods.soft_margin.band import Band, minimise_alike
+from dfeas.methods.soft_margin.hinge import HingeMargin
+from dfeas.methods.soft_margin.problem import SoftMargin, counted
+from dfeas.methods.soft_margin.rows import Rows
+from dfeas.methods.soft_margin.sgd import StochasticMargin
+from dfeas.methods.soft_margin.squared_hinge import SquaredHingeMargin
+from dfeas.passes.slacks import fold_of
+from dfeas.run.soft_margin.soft_margin import soft_margin_classes
 
 
 def overlapping(n: int, m: int, seed: int = 0, dtype: str = "float64") -> tuple[np.ndarray, np.ndarray]:
@@ -289,7 +291,7 @@ def test_the_command(dataset: Callable[..., Any], tmp_path: Path) -> None:
     assert all({"objective", "lower", "gap"} <= set(line) for line in passes if line["event"] == "pass")
     found = dfeas.predict(out, str(data))
     assert found.accuracy == pytest.approx(1 - result["error"])
-    assert dfeas.resuming.finished(out)
+    assert dfeas.analysis.resume.finished(out)
     refused = runner.invoke(commands, ["verify", str(out)])
     assert refused.exit_code == 4
     assert "soft margin" in refused.stderr
@@ -342,7 +344,7 @@ def test_classes_share_their_reads_and_are_what_they_are_alone(
         assert result.fingerprint == alone[name].fingerprint
     there = soft_margin_classes(tmp_path / "data", client=client, **more)
     assert [r.path.tobytes() for r in there.results.values()] == [r.path.tobytes() for r in found.results.values()]
-    monkeypatch.setattr("dfeas.fitting.lanes_abreast", lambda dataset, job: 1)  # for want of memory
+    monkeypatch.setattr("dfeas.run.soft_margin.fit.lanes_abreast", lambda dataset, job: 1)  # for want of memory
     waited = soft_margin_classes(tmp_path / "data", **more)
     assert [r.path.tobytes() for r in waited.results.values()] == [r.path.tobytes() for r in found.results.values()]
     assert waited.reads == pytest.approx(sum(result.reads for result in alone.values()))

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, nnls
 
 import dfeas
-from dfeas.instances import Instance
-from dfeas.workingset import ColumnMatrix, Solution, basic, solve
-from dfeas.workingset import matrix as matrix_module
-from dfeas.workingset.line_search import line_search
+from dfeas.data.generate.points import Instance
+from dfeas.linalg import columns as matrix_module
+from dfeas.linalg.basic import basic
+from dfeas.linalg.columns import ColumnMatrix
+from dfeas.linalg.newton import line_search
+from dfeas.linalg.separate import Solution, solve
 from tests.exact import conflicts, small_instance
 
 

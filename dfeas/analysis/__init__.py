@@ -1,0 +1,1 @@
+"""What is asked of data and of finished runs beyond a single verdict."""

@@ -1,0 +1,30 @@
+"""Ingest in this process, or on the workers of a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dfeas.data.ingest.ingest import ingest as ingest_here
+from dfeas.data.storage.layout import Header
+from dfeas.data.storage.places import require_apart
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+def ingest(src: Any, out: str | Path, *, client: Client | None = None, **options: Any) -> Header:
+    """Write the dataset OUT from a file, a folder, an array or a data frame, and return its header.
+
+    ``options`` are those of ``dfeas.data.ingest``. With ``client`` the workers of its cluster read and write, of .npy, zarr,
+    HDF5, Parquet, and CSV, TSV and svmlight that are not compressed; they see SRC and OUT under the same paths. The bytes
+    are the same.
+
+    Raises what that one does, UsageError for another source, and ClusterLostError when the cluster goes away; OUT is gone then.
+    """
+    require_apart(out, src)
+    if client is None:
+        return ingest_here(src, out, **options)
+    from dfeas.engine.task_pool import Spreading
+
+    return ingest_here(src, out, spread=Spreading(client), **options)

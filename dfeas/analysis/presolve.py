@@ -1,0 +1,124 @@
+"""Separation decided before anything is solved: sparse points most of whose features are levels of one effect.
+
+A solve takes features as they come; with levels by the ten thousand it takes long, or ends undecided. Where they can be
+eliminated (``dfeas.fixed_effects``) the kind comes from one read into memory, and is proved from the data as the checker does.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dfeas.data.dataset import Dataset
+from dfeas.data.storage.places import local
+from dfeas.engine.memory import DEFAULT_MEMORY
+from dfeas.errors import CheckFailedError, DfeasError
+from dfeas.methods.protocol import Bracket, Evidence
+from dfeas.problem import Request, request
+from dfeas.run.checkpoint.job import Job, where
+from dfeas.run.driver import never
+from dfeas.run.exact_search import MOST_BESIDE, Face, Found, decide
+from dfeas.run.exact_verdict import certificate_of, until
+from dfeas.run.progress import announce, how_of, run_sinks
+from dfeas.run.results import Result
+from dfeas.run.session import Setting, open_data, require_free, run_folder, set_up, survey
+from dfeas.run.solve import result_of
+from dfeas.run.task import Outcome, blank
+from dfeas.run.termination import EPS_INFEASIBLE, Decision
+from dfeas.verify.certificate import Certificate
+from dfeas.verify.evidence import Check
+from dfeas.verify.exact.levels import Levels
+from dfeas.verify.halfspace import rows
+from dfeas.verify.separation import OVERLAP, Claim, prove
+
+NAME = "fixed-effects"
+WIDE = 256
+"""Features below which a solve is as fast."""
+ENTRY_BYTES, POINT_BYTES = 160, 100
+"""Of memory for each entry and each point: they are held in several orders, beside bounds."""
+FLAT = 20_000_000
+"""Entries of vectors orthogonal to all points that are written, at most."""
+
+
+def presolved(X: Any, labels: Any, eps: float, out: str | Path | None, options: dict[str, Any]) -> tuple[Face, Result] | None:
+    """The kind with its evidence, and a result that says no more than the checker proves; None where this is not for the data,
+    or a limit was reached. With ``out`` its folder is written.
+    """
+    limits = (options.get("max_passes"), options.get("time_limit"), options.get("memory", DEFAULT_MEMORY))
+    asked = request(eps, options.get("margin_tolerance"), *limits)
+    if options.get("client") is not None or options.get("point") is not None:
+        return None
+    data = open_data(X, labels, options.get("positive"), bool(options.get("intercept")), cache_dir=options.get("cache_dir"))
+    if not _fits(data[1], asked.memory):
+        return None
+    if out is not None:
+        require_free(local(out, "--out"))
+    stop = until(asked, options.get("stop", never))
+    with ExitStack() as stack:
+        setting = set_up(stack, data, asked.memory, None, None)
+        surveyed = survey(setting)
+        checked = setting.checking.dataset
+        levels = Levels.of(rows(checked, np.arange(checked.n)))
+        if levels is None or len(levels.columns) > MOST_BESIDE or len(levels.empty) * levels.d > FLAT:
+            return None
+        found = decide(levels, stop)
+        if found is None:
+            return None
+        del levels
+        _require_proved(setting, found.face)
+        folder = None if out is None else stack.enter_context(run_folder(local(out, "--out")))
+        return found.face, _written(stack, setting, asked, found, surveyed.reads, folder, options)
+
+
+def _fits(dataset: Dataset, memory: int) -> bool:
+    if dataset.entries is None or dataset.cones is not None or dataset.dimension < WIDE:
+        return False
+    return ENTRY_BYTES * dataset.entries.count + POINT_BYTES * dataset.n <= memory
+
+
+def _require_proved(setting: Setting, face: Face) -> None:
+    """Raise DfeasError when the checker does not prove what was found."""
+    checking = setting.checking
+    mark = checking.dataset.fingerprint
+    claim = Claim(face.kind, "exact", mark, face.on, face.rank, face.y, face.support, face.weights, face.flat)
+    try:
+        prove(checking.engine, checking.dataset, claim)
+    except CheckFailedError as error:
+        raise DfeasError(f"{checking.dataset.where}: what was found is not proved: {error}: please report this") from None
+
+
+def _written(
+    stack: ExitStack, setting: Setting, asked: Request, found: Found, reads: int, folder: Path | None, options: dict[str, Any]
+) -> Result:
+    """The result of a run without a solve, from the certificate that follows from the evidence."""
+    dataset, face = setting.dataset, found.face
+    why = f"{dataset.dimension} features, most of them levels of one effect, which are eliminated"
+    job = Job(
+        asked,
+        (NAME,),
+        (why,),
+        race=False,
+        to_the_end=False,
+        positive=options.get("positive"),
+        intercept=dataset.intercept,
+        **where(setting),
+    )
+    how = how_of(0.0, bool(options.get("progress")), never, None)
+    announce(run_sinks(stack, setting, job, folder, how, None), dataset, NAME, why, None)
+    empty = Certificate("gordan", dataset.fingerprint, view=dataset.view)
+    support, weights = found.conflict
+    certificate = certificate_of(setting.checking.dataset, replace(face, support=support, weights=weights), empty)
+    (proved,) = setting.checking([certificate])
+    check = proved if isinstance(proved, Check) else None
+    if check is not None and check.verdict == EPS_INFEASIBLE and check.margin_upper > asked.eps:
+        check = None
+    decision = Decision("stalled") if check is None else Decision("verdict", check.verdict)
+    record = replace(blank(NAME, 1.0), passes=1.0, iterations=face.reads)
+    looks = 2 if face.kind != OVERLAP or face.flat.shape[1] else 1
+    outcome = Outcome(decision, record, Evidence(Bracket(), None, face.reads), certificate, check, 1.0 + looks)
+    result = result_of(setting, job, outcome, why, reads + outcome.reads)
+    return result if folder is None else result.save(folder)

@@ -1,0 +1,259 @@
+"""``dfeas.recheck``: what a finished run still proves after points were appended, from the new blocks alone.
+
+That the old points are as they were is proved by the fingerprint: it is a hash over the checksums of all blocks, and those of
+the old data are the first ones of the new data, but for a last block that was not full, which is read. Weights on old points
+whose sum is zero, or small, are that for more points, too. A separator is checked on the new points.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.data.dataset import Dataset
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.data.storage.layout import fingerprint, looks_like_dataset, seen_fingerprint
+from dfeas.data.storage.places import absolute, local, place, require_apart
+from dfeas.data.storage.readers import Buffers, Cost, Stop, unless_stopped
+from dfeas.data.transform import seen_as
+from dfeas.data.views import transformed
+from dfeas.engine.local import LocalEngine
+from dfeas.engine.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
+from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
+from dfeas.linalg.blas import processors
+from dfeas.run.finished import load_values
+from dfeas.run.one_vs_rest import OneVsRest, save
+from dfeas.run.results import CERTIFICATE, TRACE, Result, classes_of, versions
+from dfeas.run.session import run_folder
+from dfeas.run.termination import FEASIBLE, UNDECIDED
+from dfeas.run.trace import TraceFile
+from dfeas.verify.certificate import Certificate, load
+from dfeas.verify.cones import check_range as check_cones
+from dfeas.verify.cones import require_evidence as require_cones
+from dfeas.verify.core import check_range, require_evidence
+from dfeas.verify.evidence import Found, Looked, Node, joined
+from dfeas.verify.stored import crc
+
+
+@dataclass(frozen=True)
+class Recheck:
+    """What is left of a run."""
+
+    results: dict[str, Result]  # of each class, or of the one question under its empty name; those that hold
+    refuted: dict[str, list[int]]  # the first new points on the wrong side, where a separator does not hold
+    new_points: int
+    reads: float  # share of the data that was read
+    named: str = "point"  # what is named by number
+
+    @property
+    def holds(self) -> bool:
+        """Whether all verdicts are those of the larger data, too."""
+        return not self.refuted
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "holds": self.holds,
+            "verdicts": {name: result.verdict for name, result in self.results.items()},
+            "refuted": self.refuted,
+            "new_points": self.new_points,
+            "reads": self.reads,
+        }
+
+
+@dataclass(frozen=True)
+class _Old:
+    """A finished run."""
+
+    values: dict[str, Any]
+    certificate: Certificate
+
+
+def recheck(
+    run: str | Path,
+    data: str | Path,
+    *,
+    labels: str | Path | None = None,
+    out: str | Path | None = None,
+    memory: str | int = DEFAULT_MEMORY,
+) -> Recheck:
+    """Say whether the verdict of a run, or of each of its classes, holds after points were appended to its data.
+
+    Reads the blocks of new points only. ``data`` is a dfeas dataset; ``labels`` those that the run had beside it. With ``out``
+    a run is written that is one of the larger data, if all verdicts hold.
+
+    Raises BadInputError for a run without a verdict, or of another kind of data, CorruptDataError when the data is not that of
+    the run with points appended, CheckFailedError when a certificate is no evidence for its verdict.
+    """
+    began, path = time.monotonic(), Path(run)
+    folders = classes_of(path)
+    old = {name: _load(folder) for name, folder in (folders or {"": path}).items()}
+    first = next(iter(old.values())).values
+    source = Source(absolute(data), None if labels is None else absolute(labels), cones=True)
+    if not _of_cones(data):
+        source = replace(source, intercept=bool(first["intercept"]), many=True, cones=False)
+    if out is not None:
+        require_apart(out, source.path)
+    dataset = open_source(source)
+    transform = seen_as(next(iter(old.values())).certificate.view)[1]
+    if dataset.header is None:
+        raise BadInputError(f"{dataset.where}: not a dfeas dataset, so nothing tells old points from new ones; solve again")
+    n = int(first["n"])
+    _require_prefix(path, dataset, int(first["m"]), n, [each.certificate for each in old.values()])
+    seen = dataset if transform is None else transformed(dataset, transform)
+    for name, each in old.items():
+        _require_evidence(path if folders is None else folders[name], name, each, seen)
+    separators = {name: each.certificate for name, each in old.items() if each.certificate.kind == "separator"}
+    found, points = _on_new_points(dataset, seen, n, list(separators.values()), memory)
+    refuted = {name: each.wrong for name, each in zip(separators, found, strict=True) if each.wrong}
+    margins = dict(zip(separators, (each.margin for each in found), strict=True))
+    reads = points / dataset.n
+    results = {}
+    for name, each in old.items():
+        if name not in refuted:
+            margin = min(margins[name], float(each.values["margin_lower"])) if name in margins else None
+            results[name] = _renewed(each, dataset, source, margin, reads, began, run)
+    checked = Recheck(results, refuted, dataset.n - n, reads, "point" if dataset.cones is None else "cone at stored row")
+    if out is not None and checked.holds:
+        _write(local(out, "--out"), checked, folders, dataset, time.monotonic() - began)
+    return checked
+
+
+def _of_cones(data: str | Path) -> bool:
+    return looks_like_dataset(place(data)) and open_source(Source(absolute(data), cones=True)).cones is not None
+
+
+def _load(folder: Path) -> _Old:
+    values = load_values(folder)
+    if values["verdict"] == UNDECIDED or not isinstance(values["data"], dict):
+        raise BadInputError(f"{folder}: no verdict on data by path that could hold; solve again")
+    if values.get("kernel") or values["data"].get("point"):
+        raise BadInputError(f"{folder}: a verdict with a kernel, or of a hull, is not rechecked; solve again")
+    return _Old(values, load(folder / CERTIFICATE))
+
+
+def _require_evidence(run: Path, name: str, old: _Old, dataset: Dataset) -> None:
+    """Raise CheckFailedError when a certificate can be none of the verdict; old points are not looked at."""
+    verdict, certificate = old.values["verdict"], old.certificate
+    if certificate.kernel or certificate.kind != ("separator" if verdict == FEASIBLE else "gordan"):
+        raise CheckFailedError(f"{run}: the run claims {verdict}, its certificate is of another kind; solve again")
+    if name and certificate.view != dataset.against_rest(name).view:
+        raise CheckFailedError(f"{run}: the certificate is about another class; solve again")
+    try:
+        (require_evidence if dataset.cones is None else require_cones)(certificate, dataset)
+    except CheckFailedError as error:
+        raise CheckFailedError(f"{run}: {error}; solve again") from None
+
+
+def _require_prefix(run: Path, dataset: Dataset, m: int, n: int, certificates: Sequence[Certificate]) -> None:
+    """Raise CorruptDataError unless the first n points are those of the certificates, by the checksums of their blocks."""
+    if dataset.m != m or dataset.n < n:
+        raise CorruptDataError(
+            f"{dataset.where}: {dataset.n} points of {dataset.m} features, the run {run} had {n} of {m}: not the same with "
+            "points appended"
+        )
+    assert dataset.expected is not None, "a dataset has checksums"
+    kept, rest = n // dataset.block_rows, n % dataset.block_rows
+    checksums: NDArray[np.uint32] = dataset.expected[:kept, :2]
+    if rest:
+        block = dataset.read(kept, Buffers(), Cost())
+        tail = np.array([[crc(block.points[:rest]), crc(block.label[:rest])]], np.uint32)
+        checksums = np.concatenate([checksums, tail])
+    mark = fingerprint(n, m, dataset.dtype.name, dataset.block_rows, checksums)
+    for certificate in certificates:
+        if seen_fingerprint(mark, certificate.view) != certificate.fingerprint:
+            raise CorruptDataError(
+                f"{dataset.where}: its first {n} points are not those of the run {run} (fingerprint "
+                f"{seen_fingerprint(mark, certificate.view)[:12]}, certificate {certificate.fingerprint[:12]}); solve again"
+            )
+
+
+def _on_new_points(
+    dataset: Dataset, seen: Dataset, n: int, separators: list[Certificate], memory: str | int
+) -> tuple[list[Found], int]:
+    """What separators show on the blocks that hold new points, and how many points were read."""
+    assert dataset.expected is not None, "a dataset has checksums"
+    first = n // dataset.block_rows
+    count = dataset.blocks - first
+    if not separators or not count:
+        return [Found() for _ in separators], 0
+    nodes: list[Node] = []
+    with closing(LocalEngine(seen, threads_that_fit(seen, parse_bytes(memory), processors()))) as engine:
+        parts = engine.map(_later_range, first, tuple(separators), count=count)
+    for node in (node for part in parts for node in part):
+        joined(nodes, node)
+    looked = nodes[0][2]
+    for _, _, more in nodes[1:]:
+        looked.add(more)
+    for index, (was, now) in enumerate(zip(dataset.expected[first:, :2].tolist(), looked.checksums, strict=True), first):
+        if tuple(was) != now:
+            raise CorruptDataError(f"{dataset.where}: chunk {index} is damaged; restore or ingest again")
+    return looked.found, dataset.n - first * dataset.block_rows
+
+
+def _later_range(
+    dataset: Dataset, first: int, stop: int, offset: int, certificates: tuple[Certificate, ...], stopped: Stop | None = None
+) -> list[Node]:
+    """The checker's look at some blocks behind the first ``offset`` ones."""
+    nodes: list[Node] = []
+    for index in unless_stopped(range(first, stop), stopped):
+        here = offset + index, offset + index + 1
+        if dataset.cones is None:
+            ((_, _, looked),) = check_range(dataset, *here, certificates)
+        else:
+            shown = [check_cones(dataset, *here, certificate)[0][2] for certificate in certificates]
+            looked = Looked(shown[0].checksums, [Found(margin=each.margin, wrong=each.wrong) for each in shown])
+        joined(nodes, (0, index, looked))
+    return nodes
+
+
+def _renewed(
+    old: _Old, dataset: Dataset, source: Source, margin: float | None, reads: float, began: float, run: str | Path
+) -> Result:
+    """The result of the larger data; ``margin`` that of its separator."""
+    values, certificate = old.values, old.certificate
+    mark = seen_fingerprint(dataset.fingerprint, certificate.view)
+    what, rows = ("points", "points") if dataset.cones is None else ("cones", "rows")
+    text = f"the old {what} conflict as before" if margin is None else f"the margin of all {what} is at least {margin:.6g}"
+    tolerance = values.get("margin_tolerance")
+    if margin is not None and tolerance is not None and margin < (1 - tolerance) * values["margin_upper"]:
+        text += ", no longer within the margin tolerance: solve again for the maximum"
+    renewed: dict[str, Any] = {
+        "n": dataset.n,
+        "margin_lower": -1.0 if margin is None else margin,
+        "why": f"{values['why']}; rechecked after {dataset.n - int(values['n'])} {rows} were appended to the data of {run}",
+        "passes": 0.0,
+        "reads": reads,
+        "iterations": 0,
+        "bytes_read": round(reads * dataset.bytes),
+        "seconds": time.monotonic() - began,
+        "certificate": None,
+        "fingerprint": mark,
+        "versions": versions(),
+        "data": {**values["data"], "path": source.path, "labels": source.labels},
+        "detail": text if values["verdict"] == FEASIBLE else f"{text}: {values['message']}",
+    }
+    kept = {field.name: values[field.name] for field in fields(Result) if field.name in values and field.name not in renewed}
+    return Result(**kept, **renewed, evidence=replace(certificate, fingerprint=mark))
+
+
+def _write(out: Path, found: Recheck, folders: dict[str, Path] | None, dataset: Dataset, seconds: float) -> None:
+    with run_folder(out) as folder:
+        saved = {}
+        for name, result in found.results.items():
+            place = folder if folders is None else folder / folders[name].name
+            place.mkdir(exist_ok=True)
+            trace = TraceFile(place / TRACE)
+            trace.note("recheck", result.message, n=result.n, reads=result.reads)
+            trace.close()
+            saved[name] = result.save(place)
+        if folders is not None:
+            save(OneVsRest(saved, found.reads, seconds, dataset.fingerprint), folder)

@@ -1,0 +1,259 @@
+"""What ``result.json`` of a run claims, compared with what was proved of it, with its certificate, and with the data."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from dfeas.data.dataset import Dataset
+from dfeas.data.open import open_source
+from dfeas.data.source import Source, for_checker, source_of
+from dfeas.data.transform import Transform, seen_as
+from dfeas.engine.local import LocalEngine
+from dfeas.engine.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
+from dfeas.errors import BadInputError, CheckFailedError, UndecidedError, UsageError
+from dfeas.geometry.kernel.kernel import Function
+from dfeas.linalg.blas import processors
+from dfeas.problem import LEAST_EPS
+from dfeas.run.recovery import CONFLICTING, MOST, labels_of
+from dfeas.run.results import CERTIFICATE, CLASSES, RESULT, classes_of, load_result
+from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE, STOPPED, UNDECIDED
+from dfeas.run.transform import asked_transform
+from dfeas.verify.any import check_any, check_each
+from dfeas.verify.certificate import Certificate, load
+from dfeas.verify.evidence import Check
+
+SAME = 1e-9
+"""Relative difference of a bound between machines, whose sums run in other orders."""
+SAME_KERNEL = 1e-3
+"""The same with a kernel, where a margin depends on what else was checked: several times ``verify_sums.SHARP``."""
+PROOFS = ("none", "floating_point", "rigorous", "exact")
+"""From the weakest to the strongest."""
+
+Values = Mapping[str, Any]
+
+
+def require_claims(where: Path, values: Values, proved: Check, certificate: Certificate, dataset: Dataset) -> None:
+    """Raise CheckFailedError when what a run with a verdict claims is not what is proved, or not so of the data.
+
+    Not looked at: how it came to its verdict (method, why, passes, reads, seconds, versions), and sentences.
+    """
+    _require_verdict(where, values, proved)
+    facts = {
+        "m": dataset.m,
+        "n": dataset.n,
+        "intercept": dataset.intercept,
+        "fingerprint": certificate.fingerprint,
+        "kernel": json.loads(certificate.kernel) if certificate.kernel else None,
+        "success": True,
+    }
+    for name, true in facts.items():
+        if values.get(name) != true:
+            raise CheckFailedError(f"{where}: {name} is {values.get(name)!r}, that of the data is {true!r}")
+    _require_bracket(where, values, proved)
+    _require_conflicts(where, values, certificate, dataset)
+
+
+def _require_verdict(where: Path, values: Values, proved: Check) -> None:
+    """The verdict, why the run ended, and how sure it is."""
+    claimed, eps = values["verdict"], values["eps"]
+    if not LEAST_EPS <= eps < 1:
+        raise CheckFailedError(f"{where}: eps is {eps!r}, expected a number from {LEAST_EPS:g} to below 1")
+    weaker = claimed == EPS_INFEASIBLE and proved.verdict == INFEASIBLE
+    if claimed != proved.verdict and not weaker:
+        raise CheckFailedError(f"{where}: the certificate proves {proved.verdict}, the run claims {claimed}")
+    if claimed == EPS_INFEASIBLE and not proved.margin_upper <= eps:
+        raise CheckFailedError(f"{where}: |Ax| <= {proved.margin_upper:.6g} is proved, the run claims {eps:g}")
+    stopped = values.get("stopped")
+    if stopped not in STOPPED or (claimed != FEASIBLE and stopped != "verdict"):
+        raise CheckFailedError(f"{where}: stopped is {stopped!r}, which no run is that ended {claimed}")
+    proof = values.get("proof")
+    if proof not in PROOFS or PROOFS.index(proof) > PROOFS.index(proved.proof):
+        raise CheckFailedError(f"{where}: proof is {proof!r}, the certificate is a proof of level {proved.proof}")
+
+
+def _require_bracket(where: Path, values: Values, proved: Check) -> None:
+    """The end that is proved, as far as rounding lets it be the same; and that the other one is on its side."""
+    lower, upper = (_finite(where, values, name) for name in ("margin_lower", "margin_upper"))
+    if lower > upper:
+        raise CheckFailedError(f"{where}: margin_lower is {lower!r}, above margin_upper, {upper!r}")
+    if proved.verdict == FEASIBLE:
+        name, end, known = "margin_lower", lower, proved.margin_lower
+    else:
+        name, end, known = "margin_upper", upper, proved.margin_upper
+    if values["verdict"] == EPS_INFEASIBLE and proved.verdict == INFEASIBLE and 0 <= end <= values["eps"]:
+        return  # a bound of zero
+    same = (SAME_KERNEL if values.get("kernel") else SAME) * abs(known) + 2 * proved.rounding
+    if not abs(end - known) <= same:
+        raise CheckFailedError(f"{where}: {name} is {end!r}, {known!r} is proved")
+
+
+def _finite(where: Path, values: Values, name: str) -> float:
+    found = values.get(name)
+    if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+        raise CheckFailedError(f"{where}: {name} is {found!r}, expected a finite number")
+    return found
+
+
+def _require_conflicts(where: Path, values: Values, certificate: Certificate, dataset: Dataset) -> None:
+    """Points that are named carry the certificate, with these labels and weights; and all do, or none, as |Ax| says."""
+    listed = values.get("conflicts")
+    accused = values["verdict"] != FEASIBLE and values["margin_upper"] <= CONFLICTING and dataset.cones is None
+    count = min(MOST, len(certificate.support)) if accused else 0
+    if not isinstance(listed, list) or len(listed) != count:
+        said = len(listed) if isinstance(listed, list) else repr(listed)
+        raise CheckFailedError(f"{where}: conflicts names {said} points, those of the certificate that conflict are {count}")
+    if not listed:
+        return
+    numbers = certificate.support if dataset.numbers is None else dataset.numbers[certificate.support]
+    labels = labels_of(dataset, certificate.support)
+    true = dict(zip(numbers.tolist(), zip(labels, certificate.weights.tolist(), strict=True), strict=True))
+    for entry in listed:
+        point, label, weight = (entry.get(name) if isinstance(entry, dict) else None for name in ("point", "label", "weight"))
+        if not isinstance(point, int) or true.pop(point, None) != (label, weight):
+            raise CheckFailedError(
+                f"{where}: conflicts has point {point!r} with label {label!r} and weight {weight!r}, which is not one of the "
+                "certificate and the data, or is there twice"
+            )
+
+
+CLAIMED = ("verdict", "stopped", "proof", "margin_lower", "margin_upper", "conflicts", "fingerprint")
+SHARED = ("m", "n", "intercept", "eps")
+"""What a run of several classes claims of each, and of all of them, as their own runs do."""
+OF_ALL = {"positive": None, "many": True}
+"""Where data is seen with all its classes."""
+
+
+def verify_run(run: str | Path, memory: str | int = DEFAULT_MEMORY, kernel: Function | None = None) -> Check:
+    """Check the certificate of a finished run against its data, and the verdict against both.
+
+    A ``kernel`` that is a function of Python is not kept in a file, and is needed again.
+
+    Raises CheckFailedError when the certificate does not prove the verdict, or the result claims what is not so, and
+    UndecidedError when there is no verdict.
+    """
+    run_folder = Path(run)
+    values = load_result(run_folder)
+    if CLASSES in values:
+        raise BadInputError(f"{run_folder}: a run of several classes; name the folder of one, or use verify_classes")
+    data = values["data"]
+    if not isinstance(data, dict):
+        raise BadInputError(f"{run_folder}: the data was in memory; use dfeas verify DATA {run_folder / CERTIFICATE}")
+    if not _decided(run_folder, values):
+        raise UndecidedError(f"{run_folder}: the run ended undecided ({values.get('stopped')}): it claims nothing to check")
+    proved, certificate, dataset = _checked(source_of(data, cones=True), run_folder / CERTIFICATE, memory, kernel)
+    require_claims(run_folder / RESULT, values, proved, certificate, dataset)
+    return proved
+
+
+def verify_classes(
+    run: str | Path, memory: str | int = DEFAULT_MEMORY, kernel: Function | None = None
+) -> dict[str, Check | None]:
+    """Check the certificates of all classes of a one-vs-rest run in one read, and the verdicts; None for undecided classes.
+
+    With a kernel it takes two reads; one that is a function of Python is not kept in a file, and is needed again.
+
+    Raises CheckFailedError when one does not prove its verdict, or a result claims what is not so, UndecidedError when no class
+    has a verdict, BadInputError when it is no such run.
+    """
+    path = Path(run)
+    folders = classes_of(path)
+    if folders is None:
+        raise BadInputError(f"{path}: a run without classes; use verify_run")
+    whole = load_result(path)
+    if not isinstance(whole["data"], dict):
+        raise BadInputError(f"{path}: the data was in memory; a certificate is checked by dfeas verify DATA CERTIFICATE")
+    found: dict[str, Check | None] = dict.fromkeys(folders)
+    values = {name: load_result(folder) for name, folder in folders.items()}
+    for name, each in values.items():
+        _require_listed(path / RESULT, whole, name, each)
+    decided = [name for name, each in values.items() if _decided(folders[name], each)]
+    if not decided:
+        raise UndecidedError(f"{path}: no class has a verdict ({whole.get('stopped')}): they claim nothing to check")
+    evidence = [load(folders[name] / CERTIFICATE) for name in decided]
+    dataset = open_source(for_checker(source_of({**whole["data"], **OF_ALL})))
+    if dataset.fingerprint not in ("", whole["fingerprint"]):
+        raise CheckFailedError(f"{path / RESULT}: fingerprint is {whole['fingerprint']!r}, which is not that of the data")
+    with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
+        checks = check_each(engine, dataset, evidence, kernel)
+    for name, certificate, check in zip(decided, evidence, checks, strict=True):
+        if isinstance(check, CheckFailedError):
+            raise CheckFailedError(f"{folders[name]}: {check}")
+        seen = dataset.against_rest(name)
+        if seen_as(certificate.view) != seen_as(seen.view):
+            raise CheckFailedError(f"{folders[name]}: the certificate is about another class")
+        require_claims(folders[name] / RESULT, values[name], check, certificate, seen)
+        found[name] = check
+    return found
+
+
+def _decided(run: Path, values: dict[str, Any]) -> bool:
+    """Whether a run has a verdict. Raises CheckFailedError for what is none."""
+    if values["verdict"] not in (FEASIBLE, INFEASIBLE, EPS_INFEASIBLE, UNDECIDED):
+        raise CheckFailedError(f"{run / RESULT}: verdict is {values['verdict']!r}, which is none")
+    return bool(values["verdict"] != UNDECIDED)
+
+
+def _require_listed(where: Path, whole: dict[str, Any], name: str, values: dict[str, Any]) -> None:
+    """Raise CheckFailedError when a run of classes lists a class as other than it is, or it is of other data."""
+    listed = whole[CLASSES][name]
+    for key in (*CLAIMED, *SHARED):
+        if listed.get(key) != values.get(key):
+            raise CheckFailedError(f"{where}: it lists {name} with {key} {listed.get(key)!r}, its run says {values.get(key)!r}")
+    for key in SHARED:
+        if whole[key] != values[key]:
+            raise CheckFailedError(f"{where}: {key} is {whole[key]!r}, that of {name} is {values[key]!r}")
+    if not isinstance(values["data"], dict) or {**values["data"], **OF_ALL} != {**whole["data"], **OF_ALL}:
+        raise CheckFailedError(f"{where}: the run of {name} is about other data")
+
+
+def verify_certificate(
+    path: str | Path,
+    certificate: str | Path,
+    *,
+    labels: str | Path | None = None,
+    positive: str | None = None,
+    intercept: bool = False,
+    also: Sequence[str | Path] = (),
+    mask: str | Path | None = None,
+    scale: str | None = None,
+    center: bool = False,
+    normalize: bool = True,
+    memory: str | int = DEFAULT_MEMORY,
+    kernel: Function | None = None,
+) -> Check:
+    """Check a certificate file against data by path, in one read. Raises CheckFailedError when it proves nothing.
+
+    A certificate says itself how features are scaled and centred, and its numbers are compared with the data; when ``scale``,
+    ``center`` or ``normalize`` say something, it must be about that. A ``kernel`` that is a function of Python is not kept in a
+    file, and is needed again.
+    """
+    asked = asked_transform(scale, center, normalize)
+    seen, transform = seen_as(load(Path(certificate)).view)
+    if seen is not None and positive not in (None, seen):
+        raise CheckFailedError(f"{certificate}: it is about class {seen} against the rest, not {positive}")
+    told = Transform() if transform is None else Transform(transform.scale, transform.center, transform.normalize)
+    if asked and asked != told:
+        raise CheckFailedError(f"{certificate}: it is about points {told.words}, not {asked.words}")
+    if also and labels is not None:
+        raise UsageError("also is for datasets with labels of their own: leave out labels")
+    many = labels is not None and seen is not None
+    place = str(path), None if labels is None else str(labels), seen or positive, intercept, many
+    picked = tuple(str(each) for each in also), None if mask is None else str(mask)
+    cones = not (also or mask is not None or transform is not None)
+    proved, _, _ = _checked(Source(*place, *picked, cones=cones, transform=transform), Path(certificate), memory, kernel)
+    return proved
+
+
+def _checked(
+    source: Source, path: Path, memory: str | int, kernel: Function | None = None
+) -> tuple[Check, Certificate, Dataset]:
+    """What is proved, by which certificate, of which data."""
+    certificate = load(path)
+    dataset = open_source(for_checker(source))
+    with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
+        return check_any(engine, dataset, certificate, kernel), certificate, dataset

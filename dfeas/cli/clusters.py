@@ -1,0 +1,103 @@
+"""Commands about runs that a cluster drives by itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dfeas.analysis.remote import fetch as run_fetch
+from dfeas.analysis.remote import look
+from dfeas.analysis.remote import status as run_status
+from dfeas.analysis.remote import submit as run_submit
+from dfeas.cli.main import Command
+from dfeas.cli.options import (
+    KERNEL_HELP,
+    LOCAL,
+    MARGIN_NAMES,
+    Cluster,
+    cluster_options,
+    kernel_options,
+    margin_values,
+    method_option,
+    points_options,
+    run_options,
+    scratch_option,
+    submitted_margin_options,
+)
+from dfeas.cli.render import say, show_looks, show_submitted
+from dfeas.errors import UsageError
+
+BOTH = (
+    "labels",
+    "positive",
+    "intercept",
+    "also",
+    "mask",
+    "max_passes",
+    "time_limit",
+    "memory",
+    "cache_dir",
+    "checkpoint_every",
+)
+"""Options of a solve and of a soft margin."""
+
+
+@click.command(cls=Command, epilog=KERNEL_HELP)
+@run_options
+@method_option
+@points_options
+@kernel_options
+@scratch_option
+@submitted_margin_options
+@click.pass_context
+def submit(context: click.Context, /, data: str, out: Path, cluster: Cluster, as_json: bool, **options: Any) -> None:
+    """Have the cluster itself drive a solve of DATA, or with --C a svm, print the id of the run, and return at once.
+
+    DATA and OUT are paths that all workers see. dfeas status ID and dfeas fetch ID ask for it later, from anywhere. Should the
+    worker that drives die, another one goes on from the last checkpoint.
+    """
+    options = _asked(context, options)
+    with cluster.joined() as client:
+        run = run_submit(client, data, out=out, **options)
+    say(json.dumps({"run": run, "out": str(out.absolute())}) if as_json else run)
+    say(f"the cluster works on it; ask with dfeas status {run}, get the result with dfeas fetch {run}", err=True)
+
+
+def _asked(context: click.Context, options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a solve, or of a soft margin. Raises UsageError for those of the other one."""
+    soft = options["C"] is not None
+    kept = {name: value for name, value in options.items() if name in BOTH or (name in MARGIN_NAMES) == soft}
+    for name in options.keys() - kept.keys():
+        if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
+            here, there = ("a solve", "svm") if soft else ("svm", "a solve")
+            more = "leave it out with --C" if soft else "give --C, too"
+            raise click.UsageError(f"--{name.replace('_', '-')} is for {here}, this is {there}: {more}")
+    return kept | margin_values(kept["C"], kept["class_weight"]) if soft else kept
+
+
+@click.command(cls=Command)
+@click.argument("run", required=False)
+@cluster_options
+def status(run: str | None, cluster: Cluster, as_json: bool) -> None:
+    """Say how far a run is: RUN is its folder, or the id of a submitted run; without it, all runs of the cluster."""
+    if run is not None and Path(run).is_dir():
+        show_looks([look(run)], as_json)
+        return
+    if run is not None and cluster == Cluster(None, None, None):
+        raise UsageError(f"{run}: no such run here; for the id of a submitted one say --scheduler or --scheduler-file")
+    with cluster.joined() as client:
+        show_submitted(run_status(client, run), as_json)
+
+
+@click.command(cls=Command)
+@click.argument("run")
+@click.option("--out", default=None, type=LOCAL, help="Folder for the result.  [default: the id]")
+@cluster_options
+def fetch(run: str, out: Path | None, cluster: Cluster, as_json: bool) -> None:
+    """Copy result, certificate and trace of the submitted run with the id RUN into a new folder here."""
+    with cluster.joined() as client:
+        folder = run_fetch(client, run, Path(run) if out is None else out)
+    say(json.dumps({"run": run, "out": str(folder)}) if as_json else folder)

@@ -1,0 +1,173 @@
+"""Commands that write, extend and describe datasets."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from dfeas.analysis.ingest import ingest as write_dataset
+from dfeas.cli.main import Command
+from dfeas.cli.options import DATA, Cluster, spread_options
+from dfeas.cli.render import show_header
+from dfeas.data.cones.files import SDPA, append_cones, ingest_cones
+from dfeas.data.generate.cones import CONE_KINDS, ConeInstance, generate_cones
+from dfeas.data.generate.points import KINDS, Instance
+from dfeas.data.generate.points import generate as write_instance
+from dfeas.data.generate.text import Texts, generate_texts
+from dfeas.data.ingest.formats import FORMATS
+from dfeas.data.ingest.parallel import require_split
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.data.storage.layout import DTYPES
+from dfeas.data.writers.append import append as append_points
+from dfeas.run.progress import Written
+
+
+def _refuse(options: dict[str, Any]) -> None:
+    """Raise UsageError for options of points that were given with cones."""
+    given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value not in (None, False, "X")]
+    if given:
+        raise click.UsageError(f"{given[0]} is for points, not for cones")
+
+
+@click.command(cls=Command)
+@click.argument("kind", type=click.Choice([*KINDS, *CONE_KINDS]))
+@click.argument("out", type=DATA)
+@click.option("--features", required=True, type=int, help="Features of a point (m).")
+@click.option("--points", default=None, type=int, help="Number of points (n).")
+@click.option("--cones", default=None, metavar="SPEC", help="Kinds, sizes and counts of cones: l:30,q:5x1000,s:6x200.")
+@click.option("--margin", default=0.01, show_default=True, help="Best margin R of planted and one-flip.")
+@click.option("--seed", default=0, show_default=True, help="The same seed gives the same data.")
+@click.option(
+    "--dtype", default="float32", show_default=True, type=click.Choice(DTYPES), help="Of the entries as they are stored."
+)
+@click.option("--density", type=float, default=None, help="Sparse points like text: so much of them is not zero.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def generate(
+    kind: str, out: str, points: int | None, cones: str | None, density: float | None, as_json: bool, **options: Any
+) -> None:
+    """Write a generated dataset with a known answer.
+
+    \b
+    halfspace   random points on both sides of a random plane: feasible, thin margin
+    planted     all points at margin >= R from a planted plane, pairs exactly at R: feasible, best margin R
+    gaussian    standard normal points, random labels: infeasible when there are many more points than features
+    one-flip    planted, with one label wrong: infeasible
+    cones       --cones with a planted y inside all of them, pairs exactly at margin R: feasible, best margin R
+    cones-infeasible    the same, with a cone against the planted y: infeasible
+    cones-boundary      best margin R, hard to find: near the boundary, and no average of columns points there
+    cones-scattered     the same, and a conflict of more than m cones that are spread over the data: infeasible
+
+    With --density they look like text, and planted ones have a margin of R or more.
+    Integers and float16, for halfspace and gaussian, are rounded normal numbers, of integers over their whole range.
+    """
+    options["m"], options["n"] = options.pop("features"), points
+    if (kind in CONE_KINDS) != (cones is not None) or (kind in CONE_KINDS) == (points is not None):
+        raise click.UsageError("give --cones for kinds of cones, and --points for all others")
+    if cones is not None:
+        if density is not None:
+            raise click.UsageError("--density is for points")
+        options.pop("n")
+        header = generate_cones(ConeInstance(kind, cones=cones, **options), out, Written(sys.stderr))
+    elif density is None:
+        header = write_instance(Instance(kind, **options), out, Written(sys.stderr))
+    else:
+        header = generate_texts(Texts(kind, density=density, **options), out, Written(sys.stderr))
+    show_header(out, header.to_json(), as_json)
+
+
+@click.command(cls=Command)
+@click.argument("src", type=DATA)
+@click.argument("out", type=DATA)
+@click.option("--points", default="X", show_default=True, help="Name of the array of points in .npz and HDF5.")
+@click.option("--labels", default=None, help="A label file (.npy, zarr), or the name of the array in SRC.  [default: y]")
+@click.option(
+    "--label-column", default=None, metavar="NAME", help="In tables and .h5ad; an index works in tables, -1 is the last."
+)
+@click.option("--positive", default=None, metavar="CLASS", help="This class against all others.")
+@click.option("--format", default=None, type=click.Choice(FORMATS), help="When the name of SRC does not tell.")
+@click.option("--header/--no-header", default=None, help="Whether the first line of CSV holds names.  [default: look]")
+@click.option("--features", type=int, default=None, help="Features of svmlight.  [default: look]")
+@click.option("--dtype", default=None, type=click.Choice(["float32", "float64"]), help="Round tables and svmlight to it.")
+@click.option("--zero-based", is_flag=True, help="Indices of svmlight begin with 0, not 1.")
+@click.option("--cones", default=None, metavar="SPEC", help="The rows of the array X are cones: l:30,q:5x1000,s:6x200.")
+@click.option("--sparse/--dense", default=None, help="How svmlight and arrays are stored.  [default: as suits their zeros]")
+@spread_options
+def ingest(src: str, out: str, cones: str | None, as_json: bool, cluster: Cluster, **options: Any) -> None:
+    """Write the dataset OUT from SRC.
+
+    \b
+    arrays      .npy, .npz, HDF5, .h5ad, zarr (n, m); labels beside them
+    tables      .csv and .tsv (also .gz), .parquet or a folder of it; needs pip install "dfeas[formats]"
+    svmlight    .svmlight, .svm, .libsvm (also .gz, .bz2)
+    sparse      CSR and CSC in .npz of SciPy, .h5ad and HDF5
+    cones       .npy, .npz with --cones, in the order of SCS; SDPA sparse files (.dat-s, .dat-s.gz)
+
+    Workers of a cluster read and write .npy, zarr, HDF5, Parquet, and text that is not compressed; they see SRC and OUT under
+    the same paths.
+    """
+    notes: list[str] = []
+    if cones is not None or src.endswith(SDPA):
+        _refuse(options)
+        if cluster != Cluster(None, None, None):
+            raise click.UsageError("a cluster is for points, not for cones")
+        show_header(out, ingest_cones(src, out, cones, options["points"], Written(sys.stderr)).to_json(), as_json)
+        return
+    if cluster != Cluster(None, None, None):
+        require_split(src, out, options["format"], options["points"])
+    with cluster.client() as client:
+        header = write_dataset(src, out, client=client, progress=Written(sys.stderr), note=notes.append, **options)
+    show_header(out, {**header.to_json(), "notes": notes}, as_json)
+
+
+@click.command(cls=Command)
+@click.argument("data", type=DATA)
+@click.argument("src", required=False, type=DATA)
+@click.option("--points", default="X", show_default=True, help="Name of the array of points in .npz and HDF5.")
+@click.option("--labels", default=None, help="A label file (.npy, zarr), or the name of the array in SRC. [default: y]")
+@click.option("--label-column", default=None, metavar="NAME", help="In tables and .h5ad.")
+@click.option("--format", default=None, type=click.Choice(FORMATS), help="When the name of SRC does not tell.")
+@click.option("--header/--no-header", default=None, help="Whether the first line of CSV holds names.  [default: look]")
+@click.option("--features", type=int, default=None, help="Features of svmlight.  [default: look]")
+@click.option("--dtype", default=None, type=click.Choice(["float32", "float64"]), help="Round tables and svmlight to it.")
+@click.option("--zero-based", is_flag=True, help="Indices of svmlight begin with 0, not 1.")
+@click.option("--cones", default=None, metavar="SPEC", help="The rows of the array X are cones: l:30,q:5x1000,s:6x200.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def append(data: str, src: str | None, cones: str | None, as_json: bool, **options: Any) -> None:
+    """Append the points of SRC to the dataset DATA, on this machine; the formats are those of ingest.
+
+    Labels are of the classes that DATA has. Until all new points are written DATA stays as it was. Without SRC an append that
+    was cut off at its end is finished. Cones are appended to cones.
+    """
+    notes: list[str] = []
+    if src is not None and (cones is not None or src.endswith(SDPA)):
+        _refuse(options)
+        show_header(data, append_cones(data, src, cones, options["points"], Written(sys.stderr)).to_json(), as_json)
+        return
+    if cones is not None:
+        raise click.UsageError("--cones says what the rows of SRC are; name SRC")
+    header = append_points(data, src, progress=Written(sys.stderr), note=notes.append, **options)
+    show_header(data, {**header.to_json(), "notes": notes}, as_json)
+
+
+@click.command(cls=Command)
+@click.argument("data", type=DATA)
+@click.option("--labels", default=None, help="Label array of a zarr array.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def info(data: str, labels: str | None, as_json: bool) -> None:
+    """Say what a dataset is, without reading its points."""
+    dataset = open_source(Source(data, labels, cones=True))
+    if dataset.header is not None:
+        show_header(data, dataset.header.to_json(), as_json)
+        return
+    values = {
+        "n": dataset.n,
+        "m": dataset.m,
+        "dtype": dataset.dtype.name,
+        "block_rows": dataset.block_rows,
+        "classes": list(dataset.classes),
+        "fingerprint": None,
+    }
+    show_header(data, values, as_json)

@@ -1,0 +1,149 @@
+"""Commands before and after a run: plan, verify, recheck, predict, report, compare."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dfeas.analysis.predict import predict as run_predict
+from dfeas.analysis.recheck import recheck as run_recheck
+from dfeas.analysis.verify import verify_certificate, verify_classes, verify_run
+from dfeas.cli.main import LIMIT_REACHED, Command
+from dfeas.cli.options import ALL_METHODS, DATA, LOCAL, kernel_options, numbers, points_options
+from dfeas.cli.render import say, show_check, show_checks, show_plan, show_prediction, show_recheck
+from dfeas.engine.memory import DEFAULT_MEMORY
+from dfeas.report.compare import compare as compare_runs
+from dfeas.report.compare import table, warning
+from dfeas.report.page import report as write_report
+from dfeas.run.cost.plan import plan as make_plan
+from dfeas.run.results import classes_of
+from dfeas.run.soft_margin.options import LOSSES
+from dfeas.verify.separation import verify_separation
+
+
+@click.command(cls=Command)
+@click.argument("data", type=DATA)
+@click.option("--labels", default=None, help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA.")
+@click.option("--method", default=None, type=click.Choice(ALL_METHODS), metavar="NAME", help="Only this one.  [default: all]")
+@kernel_options
+@click.option("--positive", default=None, metavar="CLASS", help="As it will be solved.")
+@click.option("--one-vs-rest", is_flag=True, help="Each class against the rest, on the same reads.")
+@points_options
+@click.option("--margin", default=1e-3, show_default=True, help="Margin, or eps, for which theorems bound the passes.")
+@click.option("--intercept", is_flag=True, help="As it will be solved.")
+@click.option("--C", "C", default=None, metavar="C,..", help="Of a soft margin: plan svm with these prices of losses.")
+@click.option("--loss", default="hinge", show_default=True, type=click.Choice(LOSSES), help="Of a soft margin.")
+@click.option("--folds", default=0, metavar="K", help="Of a soft margin.")
+@click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of a process for blocks and answers.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def plan(data: str, labels: str | None, as_json: bool, C: str | None, **options: Any) -> None:
+    """Say what a run in this process would cost: memory, passes and time of each method. Reads a few blocks.
+
+    With --kernel a pass is a product with the Gram matrix; a --method that does not fit the memory is refused with the number.
+    With --C it is about svm.
+    """
+    found = make_plan(data, labels, C=None if C is None else numbers(C, "--C"), **options)
+    show_plan(data, found, as_json)
+
+
+@click.command(cls=Command)
+@click.argument("target", type=DATA)
+@click.argument("certificate", required=False, type=LOCAL)
+@click.option("--labels", default=None, help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA.")
+@click.option("--positive", default=None, metavar="CLASS", help="As it was solved.")
+@click.option("--intercept", is_flag=True, help="As it was solved.")
+@points_options
+@click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of the process.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def verify(
+    target: str,
+    certificate: Path | None,
+    memory: str,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Check a certificate against the stored data: dfeas verify RUN, or dfeas verify DATA CERTIFICATE.
+
+    RUN says itself what it was about. A certificate says how its points were scaled and centred: the numbers for it are
+    compared with the data. Where --scale, --center or --no-normalize are given it must be about that.
+    """
+    kind = None
+    if certificate is None and classes_of(Path(target)) is not None:
+        checks = verify_classes(target, memory)
+        show_checks(checks, as_json)
+        if None in checks.values():
+            sys.exit(LIMIT_REACHED)
+        return
+    if certificate is None:
+        proved = verify_run(target, memory)
+        kind = verify_separation(target, proved, memory)
+    else:
+        proved = verify_certificate(target, certificate, memory=memory, **options)
+    show_check(proved, kind, as_json)
+
+
+@click.command(cls=Command)
+@click.argument("run", type=LOCAL)
+@click.argument("data", type=DATA)
+@click.option("--labels", default=None, help="Label array, if the run had one instead of the labels of DATA.")
+@click.option("--out", default=None, type=LOCAL, help="Folder for a run of the larger data; must not exist.")
+@click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of the process.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def recheck(run: Path, data: str, as_json: bool, **options: Any) -> None:
+    """Say whether the verdict of RUN holds after points were appended to DATA, reading only the blocks that hold new points.
+
+    Exit code 3 when a new point is on the wrong side of a separator: solve again.
+    """
+    found = run_recheck(run, data, **options)
+    show_recheck(found, options["out"], as_json)
+    if not found.holds:
+        sys.exit(LIMIT_REACHED)
+
+
+@click.command(cls=Command)
+@click.argument("run", type=LOCAL)
+@click.argument("data", type=DATA)
+@click.argument("out", type=LOCAL)
+@click.option("--labels", default=None, help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA.")
+@click.option("--positive", default=None, metavar="CLASS", help="This class against all others, when they have two.")
+@click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of the process.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def predict(run: Path, data: str, out: Path, labels: str | None, positive: str | None, memory: str, as_json: bool) -> None:
+    """Score the points of DATA by the direction of RUN, and write the scores to the .npy file OUT: above 0 is positive.
+
+    Of a one-vs-rest run OUT gets the number of the class with the largest score, from 0 in the order that is printed.
+    Says how many points have the class of their label, where DATA has labels. Of cones OUT gets the least eigenvalue of each,
+    over its norm, in their order, and the critical cones are named.
+    """
+    if out.exists():
+        raise click.UsageError(f"{out} exists; choose another output or remove it")
+    found = run_predict(run, data, labels, out=out, positive=positive, memory=memory)
+    show_prediction(found, out, as_json)
+
+
+@click.command(cls=Command)
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=LOCAL)
+@click.option("--out", default=None, type=LOCAL, help="The page.  [default: RUN/report.html]")
+@click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget for reading the data.")
+@click.option("--no-data", is_flag=True, help="Do not read the data: no distances of points.")
+def report(runs: tuple[Path, ...], out: Path | None, memory: str, no_data: bool) -> None:
+    """Write a page about finished runs that opens offline, and print its path.
+
+    A folder that holds runs in its direct subfolders stands for all of them. Needs matplotlib: pip install 'dfeas[report]'.
+    """
+    say(write_report(runs, out, memory=memory, data=not no_data))
+
+
+@click.command(cls=Command)
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=LOCAL)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON list.")
+def compare(runs: tuple[Path, ...], as_json: bool) -> None:
+    """Print a table of finished runs; a folder that holds runs in its direct subfolders stands for all of them."""
+    rows = compare_runs(runs)
+    if warning(rows):
+        say(f"dfeas: warning: {warning(rows)}", err=True)
+    say(*([json.dumps(rows)] if as_json else table(rows)))

@@ -1,0 +1,206 @@
+"""How commands that run end: the result on stdout, the exit code, and how to go on."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from dfeas.analysis.hard_margin import TOLERANCE, HardMargin
+from dfeas.analysis.hard_margin import hard_margin as find_hard_margin
+from dfeas.analysis.hull import EPS
+from dfeas.analysis.hull import in_hull as find_in_hull
+from dfeas.analysis.resume import finished, resumable
+from dfeas.analysis.resume import resume as run_resume
+from dfeas.analysis.separation import Separation
+from dfeas.analysis.separation import separation as find_separation
+from dfeas.cli.main import LIMIT_REACHED, Command
+from dfeas.cli.options import (
+    DATA,
+    KERNEL_HELP,
+    LOCAL,
+    METHOD_HELP,
+    Cluster,
+    hull_options,
+    kernel_options,
+    margin_options,
+    margin_values,
+    method_option,
+    points_options,
+    resume_options,
+    run_options,
+    scratch_option,
+)
+from dfeas.cli.render import say
+from dfeas.cli.results import show_hard_margin, show_hull, show_many, show_result, show_separation, show_soft_margin
+from dfeas.engine.signals import INTERRUPTED, asked_to_stop
+from dfeas.methods.registry import METHODS
+from dfeas.run.one_vs_rest import OneVsRest
+from dfeas.run.race import Race
+from dfeas.run.race import race as run_race
+from dfeas.run.results import RACE, RESULT, Result
+from dfeas.run.soft_margin.result import SoftMarginResult
+from dfeas.run.soft_margin.soft_margin import soft_margin as run_soft_margin
+from dfeas.run.solve import solve as run_solve
+
+
+def end(found: Result | OneVsRest | Race | SoftMarginResult | HardMargin | Separation, out: Path, as_json: bool) -> None:
+    """Print how a run ended, and exit with its code; of several results in one run that of the one that got least far."""
+    if isinstance(found, HardMargin):
+        show_hard_margin(found, out, as_json)
+        leave(found.result, out)
+        return
+    if isinstance(found, Separation):
+        show_separation(found, out, as_json)
+        leave(found.result, out, found.kind is not None)
+        return
+    if isinstance(found, SoftMarginResult):
+        show_soft_margin(found, out, as_json)
+        leave(found, out)
+    elif isinstance(found, Result):
+        show_result(found, out, as_json)
+        leave(found, out)
+    else:
+        show_many(found, out, as_json)
+        ended = {result.stopped for result in found.results.values()}
+        if not ended <= {"verdict", "outrun"} or (isinstance(found, Race) and found.first is None):
+            _limit(out, "interrupted" in ended)
+
+
+def leave(result: Result | SoftMarginResult, out: Path, decided: bool = True) -> None:
+    """Exit with the code of a result, and of a question that goes beyond it."""
+    if result.stopped != "verdict":
+        _limit(out, result.stopped == "interrupted")
+    if not decided:
+        sys.exit(LIMIT_REACHED)
+
+
+def _limit(out: Path, interrupted: bool) -> NoReturn:
+    """Say how a run that has no verdict goes on, and exit."""
+    if resumable(out):
+        say(f"to go on: dfeas resume {out} (with --max-passes or --time-limit for new limits)", err=True)
+    sys.exit(INTERRUPTED if interrupted else LIMIT_REACHED)
+
+
+@click.command(cls=Command, epilog=KERNEL_HELP)
+@run_options
+@method_option
+@click.option("--away-steps", is_flag=True, help="Of von-neumann: the same as --method von-neumann-away.")
+@kernel_options
+@scratch_option
+@click.option("--separation", is_flag=True, help="Go on to say complete, quasi-complete or overlap.")
+@click.option("--hard-margin", is_flag=True, help="Go on to the maximum margin, and say what follows from it.")
+@click.option("--one-vs-rest", is_flag=True, help="Each class against the rest, on the same reads.")
+@points_options
+def solve(
+    data: str,
+    out: Path,
+    cluster: Cluster,
+    as_json: bool,
+    away_steps: bool,
+    separation: bool,
+    hard_margin: bool,
+    scratch: Path | None,
+    **options: Any,
+) -> None:
+    """Decide whether DATA is separable, and write verdict, certificate and trace to the folder OUT.
+
+    DATA is a dfeas dataset, or a zarr array (n, m) with --labels. Without a cluster the work is done in this process.
+    """
+    if away_steps:
+        if not options["method"].startswith("von-neumann"):
+            raise click.UsageError("--away-steps is for --method von-neumann")
+        options["method"] = "von-neumann-away"
+    if separation and (options["kernel"] is not None or options["one_vs_rest"] or options["also"] or options["mask"]):
+        raise click.UsageError("--separation asks about DATA as it is: leave out --kernel, --one-vs-rest, --also and --mask")
+    plain = not (options["kernel"] is not None or options["one_vs_rest"] or options["also"] or options["mask"])
+    if hard_margin and (separation or not plain):
+        raise click.UsageError("--hard-margin asks about DATA as it is: leave out --separation, --kernel and the like")
+    with cluster.client() as client, asked_to_stop() as stop:
+        more = {"out": out, "client": client, "progress": True, "stop": stop, **options}
+        found: Result | OneVsRest | HardMargin | Separation
+        if hard_margin:
+            tolerance = more.pop("margin_tolerance") or TOLERANCE
+            found = find_hard_margin(data, tolerance=tolerance, **more)
+        elif separation:
+            found = find_separation(data, **more)
+        else:
+            found = run_solve(data, scratch=scratch, **more)
+    end(found, out, as_json)
+
+
+@click.command(cls=Command)
+@margin_options
+def svm(data: str, out: Path, cluster: Cluster, as_json: bool, C: str, class_weight: str | None, **options: Any) -> None:
+    """Fit a soft margin to DATA, a support vector machine, and write hyperplane, result and trace to the folder OUT.
+
+    It minimises |w|^2/2 + C times the sum of the losses of the points as they are stored, with the intercept, if asked for, in
+    |w| (as LIBLINEAR), until objective and lower bound are as near as --gap. dfeas predict OUT applies it.
+    """
+    values = margin_values(C, class_weight)
+    with cluster.client() as client, asked_to_stop() as stop:
+        more = {"out": out, "client": client, "progress": True, "stop": stop, **options}
+        found = run_soft_margin(data, **values, **more)
+    end(found, out, as_json)
+
+
+@click.command("in-hull", cls=Command, epilog=METHOD_HELP, context_settings={"ignore_unknown_options": True})
+@click.argument("point")
+@hull_options
+@click.option("--eps", default=EPS, show_default=True, help="Stop undecided when no hyperplane leaves a margin above it.")
+@click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", *METHODS]), metavar="NAME")
+def in_hull(point: str, data: str, out: Path, cluster: Cluster, as_json: bool, **options: Any) -> None:
+    """Decide whether POINT is in the convex hull of the points of DATA, and write the evidence to the folder OUT.
+
+    POINT is a .npy file, or numbers with commas between them. Labels of DATA do not matter.
+    """
+    try:
+        where: Any = point if point.endswith(".npy") else [float(v) for v in point.split(",")]
+    except ValueError:
+        raise click.UsageError(f"POINT {point}: expected a .npy file, or numbers with commas between them") from None
+    with cluster.client() as client, asked_to_stop() as stop:
+        found = find_in_hull(where, data, out=out, client=client, progress=True, stop=stop, **options)
+    show_hull(found, out, as_json)
+    leave(found.result, out, found.inside is not None)
+
+
+@click.command(cls=Command, epilog=KERNEL_HELP)
+@run_options
+@points_options
+@kernel_options
+@scratch_option
+@click.option("--methods", required=True, metavar="A,B,..", help="Names of methods, see below.")
+@click.option("--all", "to_the_end", is_flag=True, help="Go on until each method has its own verdict, or a limit.")
+def race(data: str, out: Path, cluster: Cluster, as_json: bool, methods: str, **options: Any) -> None:
+    """Run several methods on the same reads of DATA, and write a run of each to the folder OUT. The first verdict ends all.
+
+    Limits of passes hold for each method; reads are counted once. dfeas compare OUT and dfeas report OUT show them again.
+    """
+    names = [name.strip() for name in methods.split(",") if name.strip()]
+    with cluster.client() as client, asked_to_stop() as stop:
+        found = run_race(data, methods=names, out=out, client=client, progress=True, stop=stop, **options)
+    end(found, out, as_json)
+
+
+@click.command(cls=Command)
+@click.argument("run", type=LOCAL)
+@click.option("--data", default=None, type=DATA, help="The data, if it has been moved.")
+@click.option("--labels", default=None, help="Its label array, when it is a zarr array.")
+@click.option("--max-passes", type=int, default=None, help="A new limit, counted from the beginning of the run.")
+@click.option("--time-limit", type=float, default=None, metavar="SECONDS", help="A new limit, counted likewise.")
+@scratch_option
+@resume_options
+def resume(run: Path, data: str | None, labels: str | None, cluster: Cluster, as_json: bool, **options: Any) -> None:
+    """Go on with a run of solve, svm or race that was interrupted or reached a limit, from its last checkpoint.
+
+    The cluster may be another one, or none. The answer has the same bits as that of a run that was never interrupted.
+    """
+    if finished(run):
+        text = (run / (RESULT if (run / RESULT).is_file() else RACE)).read_text().strip()
+        say(*text.splitlines() if as_json else [f"{run} is finished"])
+        return
+    with cluster.client() as client, asked_to_stop() as stop:
+        found = run_resume(run, data, labels, client=client, progress=True, stop=stop, **options)
+    end(found, run, as_json)

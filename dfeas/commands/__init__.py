@@ -1,1 +1,0 @@
-"""The commands of ``dfeas``, by what they are about."""

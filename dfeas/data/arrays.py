@@ -1,0 +1,150 @@
+"""Arrays, sparse matrices and data frames of the caller as a dataset, without a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+import zarr.codecs
+import zarr.errors
+import zarr.storage
+from numpy.typing import NDArray
+
+from dfeas.data.dataset import Dataset
+from dfeas.data.source import Source, assemble
+from dfeas.data.storage.layout import default_block_rows, sparse_block_rows
+from dfeas.data.storage.places import place
+from dfeas.data.storage.readers import SliceReader
+from dfeas.data.storage.sparse_readers import CsrRows, Entries, index_size
+from dfeas.data.storage.zarr_arrays import check_codecs, check_shape, files_of, open_labels, rows_of_whole_chunks
+from dfeas.errors import BadInputError
+from dfeas.linalg.points import LOW, working
+
+
+def is_lazy(frame: Any) -> bool:
+    """Whether it is a Dask data frame: in partitions that are computed when they are asked for."""
+    return hasattr(frame, "columns") and hasattr(frame, "partitions") and hasattr(frame, "to_dask_array")
+
+
+def without_labels(X: Any, labels: Any) -> tuple[Any, Any]:
+    """Points and labels, of a frame of which ``labels`` may name a column; of a Dask frame a Dask array, in whose chunks
+    points are computed when they are read.
+
+    Raises BadInputError for columns that are no numbers.
+    """
+    if not hasattr(X, "columns") or not hasattr(X, "drop"):
+        return X, labels
+    if isinstance(labels, str) and labels in list(X.columns):
+        column = X[labels]
+        X, labels = X.drop(columns=[labels]), np.asarray(column.compute() if is_lazy(column) or is_lazy(X) else column)
+    other = [str(name) for name, kind in zip(X.columns, X.dtypes, strict=True) if getattr(kind, "kind", "O") not in "biuf"]
+    if other:
+        raise BadInputError(f"columns {', '.join(other[:5])} are no numbers; drop them, or name the one of labels")
+    return (X.to_dask_array(lengths=True) if is_lazy(X) else X), labels
+
+
+_EXACT = {
+    "b1": "uint8",
+    "i1": "int8",
+    "u1": "uint8",
+    "i2": "int16",
+    "u2": "uint16",
+    "f2": "float16",
+    "f4": "float32",
+    "i4": "float64",
+    "u4": "float64",
+    "i8": "float64",
+    "u8": "float64",
+    "f8": "float64",
+}
+
+
+def stored_dtype(dtype: np.dtype[Any], where: str) -> np.dtype[Any]:
+    """The same for what float32 holds exactly, otherwise float64; raises BadInputError for other kinds of numbers."""
+    name = _EXACT.get(f"{dtype.kind}{dtype.itemsize}")
+    if name is None:
+        raise BadInputError(f"{where}: entries of type {dtype} cannot be used; give real numbers")
+    return np.dtype(name)
+
+
+def cast(rows: NDArray[Any], where: str = "points") -> NDArray[Any]:
+    """As they are stored, in native byte order; raises BadInputError when an integer is beyond 2**53."""
+    target = stored_dtype(rows.dtype, where)
+    wide = rows.dtype.kind in "iu" and rows.dtype.itemsize == 8 and rows.size > 0
+    if wide and (int(rows.max()) > 2**53 or int(rows.min()) < -(2**53)):
+        raise BadInputError(f"{where}: an integer beyond 2**53 has no exact float64; rescale the data")
+    return rows.astype(target, copy=False)
+
+
+def joint_dtype(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
+    """The narrowest type that holds the entries of several stored types."""
+    found = np.result_type(*dtypes)
+    if found.name in (*LOW, "float32"):
+        return found
+    return np.dtype(np.float64 if any(working(dtype) == np.float64 for dtype in dtypes) else np.float32)
+
+
+def from_arrays(
+    X: Any, labels: Any = None, *, positive: str | None = None, intercept: bool = False, many: bool = False
+) -> Dataset:
+    """A dataset from an array (n, m) that has shape, dtype and row slices (NumPy, zarr, HDF5, Dask), or a SciPy
+    sparse matrix, and labels (n,).
+
+    Points are not copied. Labels of ``many`` classes become codes. Raises BadInputError for a wrong shape, type or labels.
+    """
+    X, labels = without_labels(X, labels)
+    if hasattr(X, "tocsr"):
+        if labels is not None:
+            labels = open_labels(place(labels)) if isinstance(labels, str | Path) else _as_array(labels, "labels")
+        return _from_sparse(X, labels, Source("", None, positive, intercept, many))
+    X = _as_array(X, "X")
+    n, m = check_shape(X.shape, "X")
+    dtype = stored_dtype(np.dtype(X.dtype), "X")
+    if labels is not None:
+        labels = open_labels(place(labels)) if isinstance(labels, str | Path) else _as_array(labels, "labels")
+    in_memory = isinstance(X, np.ndarray)
+    chunks = getattr(X, "chunks", None)
+    regular = chunks is not None and all(isinstance(c, int) for c in chunks)
+    block_rows = rows_of_whole_chunks(X, dtype.itemsize) if regular else default_block_rows(m, dtype.itemsize, n)
+    files = files_of(X, block_rows)
+    points = SliceReader("X", X, n, block_rows, dtype, convert=cast, overlaps=in_memory, files=files)
+    return assemble("X", points, n, m, dtype, block_rows, labels, Source("", None, positive, intercept, many))
+
+
+def _from_sparse(X: Any, labels: Any, source: Source) -> Dataset:
+    """A dataset from a SciPy sparse matrix (n, m), which is not copied if it is CSR with ascending indices."""
+    n, m = check_shape(X.shape, "X")
+    dtype = stored_dtype(np.dtype(X.dtype), "X")
+    matrix = X.tocsr()
+    try:
+        matrix.check_format(full_check=True)
+    except ValueError as error:
+        raise BadInputError(f"X: not a CSR matrix: {error}") from None
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy() if matrix is X else matrix
+        matrix.sum_duplicates()
+    rows = sparse_block_rows(matrix.nnz / n, dtype.itemsize + index_size(m), n)
+    ends = np.append(matrix.indptr[:-1:rows], matrix.indptr[-1])
+    entries = Entries.of(n, ends.astype(np.int64), rows, dtype.itemsize, index_size(m))
+    points = CsrRows(matrix, rows, dtype, cast)
+    return replace(assemble("X", points, n, m, dtype, rows, labels, source), entries=entries)
+
+
+def _as_array(values: Any, where: str) -> Any:
+    """Something with shape, dtype and row slices; raises BadInputError when there is no such thing in it."""
+    if hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    if not hasattr(values, "dtype"):
+        try:
+            values = np.asarray(values)
+        except ValueError:
+            raise BadInputError(f"{where}: rows of different lengths; give a rectangular array") from None
+    if np.ma.isMaskedArray(values):
+        raise BadInputError(f"{where}: a masked array; fill or drop the masked entries first")
+    if isinstance(values, zarr.Array):
+        check_codecs(values, where)
+    return values

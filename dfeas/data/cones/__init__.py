@@ -1,0 +1,1 @@
+"""Datasets of cones: rows by product, from files and from memory."""

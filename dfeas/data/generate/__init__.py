@@ -1,0 +1,1 @@
+"""Generated families with known answers."""

@@ -1,0 +1,1 @@
+"""Ingest: any source of rows becomes a dataset, in memory that does not depend on its size."""

@@ -1,0 +1,246 @@
+"""Arrays of rows in .npy, .npz, HDF5 and zarr files, with labels of AnnData: sources of an ingest, read in order."""
+
+from __future__ import annotations
+
+import os
+import threading
+import zipfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from math import prod
+from pathlib import Path
+from typing import IO, Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.data.ingest.sparse_files import PARTS, CscRows, SparseRows, in_memory, kind_and_shape, of_scipy, require_rows
+from dfeas.data.storage import hdf5
+from dfeas.data.storage.files import DAMAGE
+from dfeas.data.storage.limits import require_column
+from dfeas.data.storage.npy import read_header
+from dfeas.data.storage.places import Place, seekable
+from dfeas.data.storage.readers import Buffers
+from dfeas.data.storage.zarr_arrays import is_zarr2, open_array, open_zarr2
+from dfeas.errors import BadInputError, CorruptDataError, UsageError
+
+_HDF5 = (".h5", ".hdf5", ".he5", ".h5ad")
+
+
+class NpyRows:
+    """Rows of a .npy stream in C order, by consecutive slices; memory is one slice."""
+
+    parallel = False
+
+    def __init__(self, stream: IO[bytes], size: int, where: str) -> None:
+        self._stream, self._where, self._next = stream, where, 0
+        self.shape, self.dtype = read_header(stream, size, where)
+
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
+        first, stop, _ = rows.indices(self.shape[0])
+        if first != self._next:
+            raise ValueError(f"{self._where}: rows are read in order, expected {self._next}, asked for {first}")
+        row = int(np.prod(self.shape[1:], dtype=np.int64)) * self.dtype.itemsize
+        wanted = (stop - first) * row
+        try:
+            content = self._stream.read(wanted)
+        except DAMAGE as error:
+            raise CorruptDataError(f"{self._where}: damaged from row {first}: {error}") from None
+        if len(content) != wanted:
+            raise CorruptDataError(f"{self._where}: ends at row {first + len(content) // max(1, row)} of {self.shape[0]}")
+        self._next = stop
+        return np.frombuffer(content, self.dtype).reshape(stop - first, *self.shape[1:])
+
+
+class NpyFile:
+    """Rows of a .npy file, any of them and by several threads: a slice is valid until its thread asks for the next one."""
+
+    parallel = True
+
+    def __init__(self, file: IO[bytes], size: int, where: str) -> None:
+        self._file, self._where, self._held = file, where, threading.local()
+        self.shape, self.dtype = read_header(file, size, where)
+        self._begin = file.tell()
+
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
+        first, stop, _ = rows.indices(self.shape[0])
+        row = int(np.prod(self.shape[1:], dtype=np.int64)) * self.dtype.itemsize
+        if not hasattr(self._held, "buffers"):
+            self._held.buffers = Buffers()
+        buffer, done = self._held.buffers.take("rows", (stop - first) * row), 0
+        while done < buffer.size:
+            got = os.preadv(self._file.fileno(), [buffer.data[done:]], self._begin + first * row + done)
+            if got == 0:
+                raise CorruptDataError(f"{self._where}: ends at row {first + done // row} of {self.shape[0]}")
+            done += got
+        return np.asarray(buffer.view(self.dtype).reshape(stop - first, *self.shape[1:]))
+
+
+class _StoredRows:
+    """Rows of an HDF5 or zarr array; damage becomes CorruptDataError."""
+
+    parallel = False
+
+    def __init__(self, dataset: Any, where: str) -> None:
+        self._dataset, self._where = dataset, where
+        self.shape, self.dtype = dataset.shape, dataset.dtype
+
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
+        try:
+            if h5py.check_string_dtype(self.dtype):
+                return np.asarray(self._dataset.asstr()[rows])
+            return np.asarray(self._dataset[rows])
+        except DAMAGE as error:
+            raise CorruptDataError(f"{self._where}: damaged from row {rows.start}: {error}") from None
+
+
+def is_array(source: Any) -> bool:
+    """Whether a source is an array of Python, not a path or a data frame."""
+    return hasattr(source, "shape") and hasattr(source, "dtype") and not hasattr(source, "__arrow_c_stream__")
+
+
+@contextmanager
+def open_rows(path: Any, name: str) -> Iterator[Any]:
+    """The array ``name`` of a file as something with ``shape``, ``dtype`` and consecutive row slices.
+
+    ``path`` is a place, or an array of Python; ``name`` a member of .npz, a dataset of HDF5, ignored for others.
+    """
+    if is_array(path):
+        yield in_memory(path) if hasattr(path, "tocsr") else _StoredRows(path, "the array")
+        return
+    if not path.exists():
+        raise BadInputError(f"{path}: no such file or folder")
+    with ExitStack() as stack:
+        if path.is_dir():
+            array = open_zarr2(path) if is_zarr2(path) else open_array(path, name)
+            yield _StoredRows(array, str(path))
+        elif path.suffix == ".npy":
+            file = stack.enter_context(path.open("rb"))
+            kind = NpyFile if isinstance(path, Path) else NpyRows
+            yield kind(file, path.stat().st_size, str(path))
+        elif path.suffix == ".npz" and name not in (members := _members(path)) and of_scipy(members):
+            yield _npz_sparse(stack, path)
+        elif path.suffix == ".npz":
+            yield stack.enter_context(_npz_member(path, name))
+        elif path.suffix in _HDF5:
+            found = _hdf5_node(stack, path, name)
+            where = f"{path}:{name}"
+            yield found if isinstance(found, SparseRows | CscRows) else _StoredRows(found, where)
+        else:
+            raise BadInputError(
+                f"{path}: unknown format; expected .npy, .npz, .h5, .h5ad, .csv, .tsv, .parquet, .svmlight or a zarr array "
+                "(--format names csv, tsv, parquet or svmlight)"
+            )
+
+
+def _members(path: Place) -> list[str]:
+    """Names of the arrays in an .npz file."""
+    try:
+        with zipfile.ZipFile(seekable(path)) as archive:
+            return [entry.removesuffix(".npy") for entry in archive.namelist()]
+    except DAMAGE as error:
+        raise CorruptDataError(f"{path}: not a readable .npz file: {error}") from None
+
+
+def _npz_sparse(stack: ExitStack, path: Place) -> SparseRows | CscRows:
+    """A sparse matrix that SciPy saved."""
+    try:
+        with zipfile.ZipFile(seekable(path)) as archive:
+            kind, shape = kind_and_shape(archive)
+    except DAMAGE as error:
+        raise CorruptDataError(f"{path}: not a readable sparse matrix: {error}") from None
+    require_rows(kind, str(path))
+    if kind == "csc":
+        return CscRows(lambda: _npz_parts(path), shape, str(path))
+    parts = stack.enter_context(_npz_parts(path))
+    indptr = parts["indptr"]
+    require_column(prod(indptr.shape) * indptr.dtype.itemsize, f"{path}:indptr")
+    parts["indptr"] = indptr[0 : indptr.shape[0]]
+    return SparseRows(parts, shape, str(path))
+
+
+@contextmanager
+def _npz_parts(path: Place) -> Iterator[dict[str, Any]]:
+    """The arrays of a sparse matrix, each from its beginning on."""
+    with ExitStack() as stack:
+        yield {part: stack.enter_context(_npz_member(path, part)) for part in PARTS}
+
+
+@contextmanager
+def _npz_member(path: Place, name: str) -> Iterator[NpyRows]:
+    try:
+        archive = zipfile.ZipFile(seekable(path))
+    except DAMAGE as error:
+        raise CorruptDataError(f"{path}: not a readable .npz file: {error}") from None
+    with archive:
+        members = [entry.removesuffix(".npy") for entry in archive.namelist()]
+        if name not in members:
+            raise BadInputError(f"{path}: no array {name}; it has {', '.join(members[:8])} (choose with --points, --labels)")
+        try:
+            size = archive.getinfo(f"{name}.npy").file_size
+            stream = archive.open(f"{name}.npy")
+        except DAMAGE as error:
+            raise CorruptDataError(f"{path}:{name}: damaged: {error}") from None
+        with stream:
+            yield NpyRows(stream, size, f"{path}:{name}")
+
+
+def _hdf5_node(stack: ExitStack, path: Place, name: str) -> Any:
+    file, where = stack.enter_context(hdf5.opened(path)), str(path)
+    found = hdf5.node(file, name, where)
+    kind = "" if found is None else str(hdf5.attribute(found, "encoding-type", where))
+    if kind in ("csr_matrix", "csc_matrix"):
+        held = {part: hdf5.node(found, part, f"{where}:{name}") for part in PARTS}
+        shape = hdf5.attribute(found, "shape", where)
+        if shape is None or not all(isinstance(part, h5py.Dataset) for part in held.values()):
+            raise CorruptDataError(f"{path}:{name}: a part of the sparse matrix is missing")
+        parts = {part: _StoredRows(array, f"{path}:{name}/{part}") for part, array in held.items()}
+        if kind == "csc_matrix":
+            return CscRows(lambda: nullcontext(parts), shape, f"{path}:{name}")
+        return SparseRows(parts, shape, f"{path}:{name}")
+    if not isinstance(found, h5py.Dataset):
+        names = ", ".join(hdf5.datasets(file, where)[:8])
+        raise BadInputError(f"{path}: no dataset {name}; it has {names} (choose with --points, --labels)")
+    return found
+
+
+def obs_labels(path: Place, column: str) -> NDArray[Any]:
+    """Labels (n,) from a column of obs. Raises BadInputError when there is none, or a label is missing in it."""
+    if path.suffix != ".h5ad":
+        raise UsageError(f"{path}: --label-column is for tables and .h5ad files; name the array of labels with --labels")
+    try:
+        with hdf5.opened(path) as file:
+            return _column(file, column, str(path))
+    except DAMAGE as error:
+        raise CorruptDataError(f"{path}: obs cannot be read, truncated or damaged: {error}") from None
+
+
+def _column(file: Any, column: str, where: str) -> NDArray[Any]:
+    obs = hdf5.node(file, "obs", where)
+    if not isinstance(obs, h5py.Group):
+        raise BadInputError(f"{where}: no obs group; write it again with anndata 0.8 or newer")
+    found = hdf5.node(obs, column, f"{where}:obs")
+    if found is None:
+        names = [name for name in obs if name not in ("_index", "__categories")]
+        raise BadInputError(f"{where}: no column {column} in obs; it has {', '.join(names[:8])}")
+    if isinstance(found, h5py.Dataset):
+        if "categories" in found.attrs:
+            raise BadInputError(f"{where}: column {column} is stored as by anndata before 0.8; write it again with a newer one")
+        return _values(found, where)
+    kind = found.attrs.get("encoding-type")
+    if kind != "categorical":
+        raise BadInputError(f"{where}: column {column} of obs is stored as {kind}; make it categorical, text or numbers")
+    codes, categories = (_values(hdf5.node(found, part, f"{where}:obs/{column}"), where) for part in ("codes", "categories"))
+    missing = np.flatnonzero((codes < 0) | (codes >= len(categories)))
+    if len(missing):
+        raise BadInputError(f"{where}: column {column} of obs: the label of point {missing[0]} is missing; fill it in")
+    return np.asarray(categories[codes])
+
+
+def _values(dataset: Any, where: str) -> NDArray[Any]:
+    """All of a column. Raises BadInputError when it does not fit in memory."""
+    if not isinstance(dataset, h5py.Dataset):
+        raise CorruptDataError(f"{where}: a part of the column of obs is missing")
+    require_column(prod(dataset.shape) * dataset.dtype.itemsize, where)
+    return np.asarray(dataset.asstr()[:] if h5py.check_string_dtype(dataset.dtype) else dataset[:])

@@ -1,0 +1,270 @@
+"""svmlight / LIBSVM text: ``LABEL [qid:Q] INDEX:VALUE ...`` with ascending indices, ``#`` begins a comment.
+
+``_parse_lines`` says what the format is. ``_parse_run`` reads a run at once, by columns of numbers, and gives up at any doubt:
+it never accepts what ``_parse_lines`` refuses, nor reads another value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.data.ingest.index import Tally
+from dfeas.data.ingest.streams import Batch, in_order
+from dfeas.data.ingest.text import NUMBER, Lines, TextFile, numbers
+from dfeas.data.labels import Coded
+from dfeas.data.storage.layout import SPARSE_BELOW
+from dfeas.data.storage.limits import require_width
+from dfeas.data.storage.places import Place
+from dfeas.data.storage.sparse_readers import block_of
+from dfeas.errors import BadInputError, UsageError
+from dfeas.linalg.csr import tidied
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+MOST_GROWTH = 100
+"""Dense bytes for one byte of text that are taken without asking."""
+
+SMALL_BYTES = 100 << 20
+"""A dense size that is always taken."""
+
+_INDEX = re.compile(rb"[0-9]{1,18}")
+_QUERY = re.compile(rb"qid:[0-9]+")
+_BLANKS = re.compile(rb"[ \t\r]+")
+_COMMENT = re.compile(rb"[ \t]*#[^\n]*")
+_BARE_PLUS = re.compile(rb"\+(?!\.?[0-9])")
+_EMPTY_LINES = re.compile(rb"\n{2,}")
+_SEPARATORS = bytes.maketrans(b" :", b"\n\n")
+
+Floats = NDArray[np.float64]
+
+
+class Svmlight:
+    """The points of a svmlight file, float64; the number of features is found in a read of its own unless it is given.
+
+    ``sparse`` says how they come; without it, they are sparse when few enough of their entries are not zero.
+    """
+
+    names: Sequence[str] | None = None
+
+    def __init__(
+        self,
+        path: Place,
+        features: int | None = None,
+        zero_based: bool = False,
+        sparse: bool | None = None,
+        looked: Tally | None = None,
+    ) -> None:
+        self.where, self.dtype = str(path), np.dtype(np.float64)
+        self._base = 0 if zero_based else 1
+        self._given = features is not None
+        self._file = TextFile(path)
+        self._points: int | None = None
+        if features is None:
+            looked = looked or sum((tally(run.text) for run in self._file.runs()), Tally())
+            self._points, features = looked.points, self._features(looked)
+            some, entries = looked.points, looked.entries
+        elif features < 1:
+            raise UsageError(f"--features {features}: expected at least 1")
+        else:
+            first = next(self._file.runs(), Lines(1, b"")).text
+            some, entries = max(1, first.count(b"\n")), first.count(b":")
+        require_width(features, 8, self.where, sparse=True)
+        self.m = features
+        self.sparse = entries < SPARSE_BELOW * some * features if sparse is None else sparse
+        if looked is not None and not self.sparse:
+            self._refuse_growth(looked.points, looked.bytes)
+        self.notes = [f"text stored {'sparse' if self.sparse else 'dense'}, as float64"]
+
+    def _features(self, looked: Tally) -> int:
+        """From the last index of each line; ``batches`` finds out whether the lines are in order."""
+        if looked.last < self._base:
+            raise BadInputError(f"{self.where}: no features in {looked.points} points; is it svmlight (LABEL INDEX:VALUE ...)?")
+        return looked.last + 1 - self._base
+
+    def _refuse_growth(self, n: int, length: int) -> None:
+        dense = 8 * n * self.m
+        if dense > max(SMALL_BYTES, MOST_GROWTH * length):
+            raise BadInputError(
+                f"{self.where}: {n} points of {self.m} features take {dense / 1e9:.3g} GB dense, {dense // length} times "
+                f"their text (at most {MOST_GROWTH} times is taken); store them sparse: leave out --dense"
+            )
+
+    def batches(self) -> Generator[Batch, None, None]:
+        """All points; see Stream."""
+        for batch in in_order(self.parse, self._file.runs()):
+            if batch.points.shape[0]:
+                yield batch
+
+    def total(self, done: int) -> int:
+        """Points in all; see Stream."""
+        return round(done / max(self._file.share, 1e-9)) if self._points is None else self._points
+
+    def parse(self, run: Lines) -> Batch:
+        """The points of some lines. Raises BadInputError with the number of the first bad one."""
+        found = _parse_run(run.text, self.m, self._base)
+        labels, points = self._parse_lines(run) if found is None else found
+        if self._given and not self.sparse:
+            self._refuse_growth(len(labels), len(run.text))
+        return Batch(points.sparse(self.m) if self.sparse else points.dense(self.m), Coded.of(labels))
+
+    def _parse_lines(self, run: Lines) -> tuple[Floats, _Parsed]:
+        """Labels (b,) and points, line by line. Raises BadInputError with the number of the first bad line."""
+        labels: list[float] = []
+        places: list[int] = []
+        values: list[float] = []
+        ends = [0]
+        for offset, line in enumerate(run.text.removesuffix(b"\n").split(b"\n")):
+            words = [word for word in _BLANKS.split(line.partition(b"#")[0]) if word]
+            if words:
+                at = f"{self.where}: line {run.first + offset}"
+                labels.append(_number(words[0], f"{at}: label"))
+                for place, value in self._row(words[2:] if _QUERY.fullmatch(b"".join(words[1:2])) else words[1:], at):
+                    places.append(place)
+                    values.append(value)
+                ends.append(len(places))
+        parsed = _Parsed(np.array(values, np.float64), np.array(places, np.int64), np.array(ends, np.int64))
+        return np.array(labels, np.float64), parsed
+
+    def _row(self, words: list[bytes], at: str) -> Iterator[tuple[int, float]]:
+        """(feature, value) of the words of a line."""
+        last = self._base - 1
+        for word in words:
+            index, colon, value = word.partition(b":")
+            if not colon or not _INDEX.fullmatch(index):
+                raise BadInputError(f"{at}: expected INDEX:VALUE, got {_shown(word)}")
+            place = int(index)
+            if place < self._base:
+                raise BadInputError(f"{at}: index 0, expected 1 or more; if indices begin with 0 say --zero-based")
+            if place <= last:
+                raise BadInputError(f"{at}: index {place} after {last}; indices must ascend, sort them")
+            if place >= self.m + self._base and not self._given:  # the last index of some line is the greatest
+                raise BadInputError(f"{at}: index {place} is not the last, and greater; indices must ascend, sort them")
+            if place >= self.m + self._base:
+                raise BadInputError(f"{at}: index {place} is beyond the {self.m} features; give a larger --features")
+            yield place - self._base, _number(value, f"{at}: index {place}")
+            last = place
+
+
+def tally(text: bytes) -> Tally:
+    """Points and entries of whole lines, and the greatest of their last indices."""
+    points, last, body = 0, -1, _COMMENT.sub(b"", text) if b"#" in text else text
+    for line in body.split(b"\n"):
+        if line and not line.isspace():
+            points += 1
+            index = line[: max(0, line.rfind(b":"))].rsplit(None, 1)[-1:]
+            if index and _INDEX.fullmatch(index[0]):
+                last = max(last, int(index[0]))
+    entries = np.count_nonzero(np.frombuffer(body, np.uint8) == ord(":"))  # a third of the time of body.count
+    return Tally(points, int(entries), last, len(text))
+
+
+def _number(word: bytes, at: str) -> float:
+    if not NUMBER.fullmatch(word):
+        raise BadInputError(f"{at}: expected a finite number, got {_shown(word)}")
+    value = float(word)
+    if not np.isfinite(value):
+        raise BadInputError(f"{at}: {_shown(word)} is too large for float64")
+    return value
+
+
+def _shown(word: bytes) -> str:
+    text = word.decode(errors="replace")
+    return repr(text if len(text) <= 40 else text[:40] + "...")
+
+
+@dataclass(frozen=True)
+class _Parsed:
+    """Points of some lines: entries in their order."""
+
+    values: Floats  # (e,)
+    places: NDArray[np.int64]  # (e,) features, ascending in each row
+    ends: NDArray[np.int64]  # (b + 1,) where rows begin and end
+
+    def sparse(self, m: int) -> csr_array:
+        """As a CSR matrix (b, m) without zeros."""
+        return tidied(block_of(self.values, self.places, self.ends, m))
+
+    def dense(self, m: int) -> Floats:
+        """As an array (b, m)."""
+        points = np.zeros((len(self.ends) - 1, m))
+        points[np.repeat(np.arange(len(points)), np.diff(self.ends)), self.places] = self.values
+        return points
+
+
+def _parse_run(text: bytes, m: int, base: int) -> tuple[Floats, _Parsed] | None:
+    """Labels (b,) and points of whole lines; None where ``_parse_lines`` has to look."""
+    text = _tidied(text)
+    values = numbers(text.translate(_SEPARATORS))
+    if values is None:
+        return None
+    content = np.frombuffer(text, np.uint8)
+    ends = np.flatnonzero((content <= ord(" ")) | (content == ord(":")))
+    if len(ends) != len(values) or not len(values):
+        return None
+    after = content[ends]  # what follows each number: a colon an index, and a blank comes before each index
+    is_index = after == ord(":")
+    is_blank, is_end = after == ord(" "), after == ord("\n")
+    if not (is_index | is_blank | is_end).all() or is_index[0] or not np.array_equal(is_index[1:], is_blank[:-1]):
+        return None
+    if _has_exponent(text, content, ends, is_index):
+        return None
+    where = np.flatnonzero(is_index)
+    starts = np.concatenate([[0], np.flatnonzero(is_end)[:-1] + 1])
+    places = values[where]
+    if not _whole(places, ends[where] - ends[where - 1] - 1):
+        return None
+    features = places.astype(np.int64)
+    features -= base
+    if len(features) and (features.min() < 0 or features.max() >= m):
+        return None
+    ends = np.append(0, np.cumsum(np.diff(starts, append=len(values)) // 2))
+    rising = features[1:] > features[:-1]
+    rising[ends[1:-1][(ends[1:-1] > 0) & (ends[1:-1] < len(features))] - 1] = True
+    if not rising.all():
+        return None
+    return values[starts], _Parsed(values[where + 1], features, ends)
+
+
+def _tidied(text: bytes) -> bytes:
+    """Without comments, blanks at line ends and plus signs of labels, where they are as usual."""
+    if b"\r" in text:
+        text = text.replace(b"\r\n", b"\n")
+    if b"\t" in text:
+        text = text.replace(b"\t", b" ")
+    if b"#" in text:
+        text = _EMPTY_LINES.sub(b"\n", _COMMENT.sub(b"", text)).lstrip(b"\n")
+    if not text.endswith(b"\n"):
+        text += b"\n"
+    text = text.replace(b" \n", b"\n")
+    if b"+" in text and not _BARE_PLUS.search(text):
+        text = b"0" + text[1:] if text.startswith(b"+") else text
+        text = text.replace(b"\n+", b"\n0")
+    return text
+
+
+def _has_exponent(text: bytes, content: NDArray[np.uint8], ends: NDArray[np.int64], is_index: NDArray[np.bool_]) -> bool:
+    """Whether an index is written with an exponent: 1e2 is a number of three characters, as 100 is."""
+    if b"e" not in text and b"E" not in text:
+        return False
+    letters = np.flatnonzero((content | 32) == ord("e"))
+    return bool(is_index[np.searchsorted(ends, letters)].any())
+
+
+def _whole(places: Floats, lengths: NDArray[np.int64]) -> bool:
+    """Whether numbers without exponents are written with as many characters as the whole part has digits."""
+    most = float(places.max(initial=0))
+    if places.min(initial=0) < 0 or most >= 1e15:
+        return False
+    digits = np.ones(len(places), np.int64)
+    power = 10.0
+    while power <= most:
+        digits += places >= power
+        power *= 10
+    return np.array_equal(digits, lengths)

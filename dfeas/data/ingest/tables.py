@@ -1,0 +1,278 @@
+"""Tables with typed columns: Parquet files, folders of them, and data frames in memory, in row groups."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from dfeas.data.arrays import cast, joint_dtype, stored_dtype
+from dfeas.data.ingest.streams import Batch, in_order
+from dfeas.data.labels import Coded
+from dfeas.data.storage.files import parsed
+from dfeas.data.storage.limits import require_width
+from dfeas.data.storage.places import Place, seekable
+from dfeas.errors import BadInputError, CorruptDataError, UsageError
+
+TILE_ENTRIES = 1 << 15
+"""Entries that are transposed at a time: they stay in cache, which takes half the time."""
+
+LEAST_ROWS = 64
+
+
+def place_of(label_column: str | None, columns: Sequence[str], where: str) -> int:
+    """Index of the label column: a name, or else an index. Raises UsageError or BadInputError when there is no such column."""
+    shown = ", ".join(columns[:8]) + (", ..." if len(columns) > 8 else "")
+    if label_column is None:
+        raise UsageError(f"{where}: say which column holds the labels with --label-column NAME; the columns are {shown}")
+    if columns.count(label_column) > 1:
+        raise BadInputError(f"{where}: {columns.count(label_column)} columns are called {label_column}; give its index")
+    if label_column in columns:
+        return columns.index(label_column)
+    try:
+        return range(len(columns))[int(label_column)]
+    except (ValueError, IndexError):
+        raise BadInputError(f"{where}: no column {label_column}; the columns are {shown}") from None
+
+
+def rows_of(columns: Sequence[NDArray[Any]], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Points (b, m) from m columns (b,), cast to ``dtype``."""
+    found = np.empty((len(columns[0]), len(columns)), dtype)
+    size = max(LEAST_ROWS, TILE_ENTRIES // len(columns))
+    for first in range(0, len(found), size):
+        rows = slice(first, first + size)
+        np.stack([column[rows] for column in columns], axis=1, out=found[rows])
+    return found
+
+
+def dtype_of(field: Any, where: str) -> np.dtype[Any]:
+    """The type in which the column is stored. Raises BadInputError for a column of other things."""
+    kind = field.type
+    numeric = pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind) or pyarrow.types.is_boolean(kind)
+    if not numeric:
+        raise BadInputError(
+            f"{where}: column {field.name} has type {kind}, features are numbers; leave it out, or name it as --label-column"
+        )
+    return stored_dtype(np.dtype(kind.to_pandas_dtype()), f"{where}: column {field.name}")
+
+
+def points_of(batch: Any, columns: Sequence[int], dtype: np.dtype[Any], first: int, where: str) -> NDArray[Any]:
+    """Points (b, m) of a record batch. Raises BadInputError with the point and the column of a null."""
+    taken = []
+    for j in columns:
+        column, name = batch.column(j), batch.schema.field(j).name
+        if column.null_count:
+            raise BadInputError(
+                f"{where}: point {first + _first_null(column)}, column {name}: a value is missing; fill it in or remove the row"
+            )
+        taken.append(cast(column.to_numpy(zero_copy_only=False), f"{where}: column {name}"))
+    return rows_of(taken, dtype)
+
+
+def labels_of(column: Any, first: int, where: str, name: str) -> Coded:
+    """Labels (b,) of a column of numbers, booleans or text. Raises BadInputError for nulls and other types."""
+    kind = column.type.value_type if pyarrow.types.is_dictionary(column.type) else column.type
+    if column.null_count:
+        raise BadInputError(f"{where}: point {first + _first_null(column)}, column {name}: the label is missing; fill it in")
+    text = pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind) or pyarrow.types.is_string_view(kind)
+    number = pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind) or pyarrow.types.is_boolean(kind)
+    if not (text or number):
+        raise BadInputError(f"{where}: labels of type {kind} in {name} cannot be used; give numbers, booleans or strings")
+    if pyarrow.types.is_boolean(kind):
+        return Coded.of(column.to_numpy(zero_copy_only=False))
+    coded = column if pyarrow.types.is_dictionary(column.type) else column.dictionary_encode()
+    return Coded(coded.indices.to_numpy(), coded.dictionary.to_pylist())
+
+
+def _first_null(column: Any) -> int:
+    return int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+
+
+_KINDS = {"float64": "double", "float32": "float", "float16": "halffloat"}
+"""Types as pyarrow calls them, where that is another name."""
+
+BATCH_BYTES = 4 << 20
+SUFFIXES = (".parquet", ".pq")
+
+
+class Table:
+    """The points of record batches that have the same columns; n is known. An index column of pandas is left out."""
+
+    sparse = False
+
+    def __init__(self, schemas: Sequence[Any], n: int, label_column: str | None, where: str, labelled: bool = True) -> None:
+        self.where, self.n = where, n
+        columns = list(schemas[0].names)
+        if not columns:
+            raise BadInputError(f"{where}: no columns")
+        self._label = columns[place_of(label_column, columns, where)] if labelled else None
+        if columns.count(self._label) > 1:
+            raise BadInputError(f"{where}: {columns.count(self._label)} columns are called {self._label}; rename them")
+        indices = _index_columns(schemas[0]) - {self._label}
+        self.names: Sequence[str] = [name for name in columns if name != self._label and name not in indices]
+        self.m = len(self.names)
+        if not self.m or len(set(self.names)) < self.m:
+            raise BadInputError(f"{where}: {'columns of the same name' if self.m else 'no column beside the label'}")
+        kinds = {str(schema.field(name).type) for schema in schemas for name in self.names}
+        self.dtype = joint_dtype([dtype_of(schema.field(name), where) for schema in schemas for name in self.names])
+        cast = sorted(kinds - {_KINDS.get(self.dtype.name, self.dtype.name)})
+        require_width(self.m, self.dtype.itemsize, where)
+        self.notes = [f"{', '.join(cast)} cast to {self.dtype.name}"] if cast else []
+        self.notes += [f"column {name} dropped: an index of pandas" for name in sorted(indices)]
+
+    def total(self, done: int) -> int:
+        """Points in all; see Stream."""
+        return self.n
+
+    def _batches(self, parts: Iterator[tuple[int, Any]]) -> Generator[Batch, None, None]:
+        """From record batches, each with the number of its first row."""
+        for batch in in_order(lambda part: self._batch(*part), parts):
+            if batch.points.shape[0]:
+                yield batch
+
+    def _batch(self, first: int, part: Any) -> Batch:
+        places = [part.schema.get_field_index(name) for name in self.names]
+        labels = Coded.none(part.num_rows)
+        if self._label is not None:
+            labels = labels_of(part.column(part.schema.get_field_index(self._label)), first, self.where, self._label)
+        return Batch(points_of(part, places, self.dtype, first, self.where), labels)
+
+    @property
+    def _wanted(self) -> list[str]:
+        return [*self.names, *(() if self._label is None else (self._label,))]
+
+    def _batch_rows(self) -> int:
+        return max(1, BATCH_BYTES // (self.m * self.dtype.itemsize))
+
+
+class Parquet(Table):
+    """A Parquet file, or all of a folder in the order of their paths; read by row groups."""
+
+    def __init__(self, path: Place, label_column: str | None, labelled: bool = True) -> None:
+        self._paths = parquet_files(path) if path.is_dir() else [path]
+        schemas, self._counts, self.group_rows = [], [], 1
+        for each in self._paths:
+            with _open(each) as file:
+                about = file.metadata
+                schemas.append(file.schema_arrow)
+                self._counts.append(about.num_rows)
+                groups = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
+                self.group_rows = max(self.group_rows, *groups, 1)  # of the largest group, which is read as a whole
+        for each, schema in zip(self._paths, schemas, strict=True):
+            if sorted(schema.names) != sorted(schemas[0].names):
+                odd = sorted(set(schema.names) ^ set(schemas[0].names)) or schema.names
+                raise BadInputError(f"{each}: other columns than {self._paths[0].name} ({', '.join(odd[:5])})")
+        super().__init__(schemas, sum(self._counts), label_column, str(path), labelled)
+
+    def batches(self, first: int = 0, stop: int | None = None) -> Generator[Batch, None, None]:
+        """All points, or first .. stop-1; see Stream."""
+        return self._batches(self._parts(first, self.n if stop is None else stop, self._wanted))
+
+    def labels(self) -> Iterator[Coded]:
+        """Those of all points, without reading anything else."""
+        assert self._label is not None, "there is a column of labels"
+        for first, part in self._parts(0, self.n, [self._label]):
+            yield labels_of(part.column(0), first, self.where, self._label)
+
+    def _parts(self, first: int, stop: int, columns: list[str]) -> Iterator[tuple[int, Any]]:
+        """Record batches of points first .. stop-1, each with the number of its first point."""
+        begin = 0
+        for path, count in zip(self._paths, self._counts, strict=True):
+            if begin < stop and begin + count > first:
+                try:
+                    with _open(path) as file:
+                        for at, part in self._of_file(file, first - begin, stop - begin, columns):
+                            yield begin + at, part
+                except (pyarrow.ArrowException, OSError) as error:
+                    raise CorruptDataError(f"{path}: damaged from point {max(first, begin)}: {_line(error)}") from None
+            begin += count
+
+    def _of_file(self, file: Any, first: int, stop: int, columns: list[str]) -> Iterator[tuple[int, Any]]:
+        """The same of one file; row groups without such points are not read."""
+        groups: list[int] = []
+        at = begin = 0
+        for group in range(file.metadata.num_row_groups):
+            count = file.metadata.row_group(group).num_rows
+            if begin < stop and begin + count > first:
+                at = at if groups else begin
+                groups.append(group)
+            begin += count
+        for part in file.iter_batches(self._batch_rows(), row_groups=groups, columns=columns):
+            low, high = max(first - at, 0), min(stop - at, part.num_rows)
+            if low < high:
+                yield at + low, part.slice(low, high - low)
+            at += part.num_rows
+
+
+class Frame(Table):
+    """A data frame in memory that speaks Arrow: pyarrow tables, pandas 2.2, polars."""
+
+    def __init__(self, frame: Any, label_column: str | None, labelled: bool = True) -> None:
+        self._table = pyarrow.table(frame)
+        super().__init__([self._table.schema], self._table.num_rows, label_column, "the data frame", labelled)
+
+    def batches(self) -> Generator[Batch, None, None]:
+        """All points; see Stream."""
+        return self._batches(self._parts())
+
+    def _parts(self) -> Iterator[tuple[int, Any]]:
+        first = 0
+        for part in self._table.to_batches(self._batch_rows()):
+            yield first, part
+            first += part.num_rows
+
+
+class LazyFrame(Table):
+    """A Dask data frame: one partition after the other is computed."""
+
+    def __init__(self, frame: Any, label_column: str | None, labelled: bool = True) -> None:
+        self._partitions = frame.partitions
+        self._done = 0  # partitions
+        schema = pyarrow.Schema.from_pandas(frame._meta, preserve_index=False)
+        super().__init__([schema], 0, label_column, "the data frame", labelled)
+
+    def total(self, done: int) -> int:
+        """Points in all, as far as the partitions that were computed tell; see Stream."""
+        return int(done * self._partitions.npartitions / max(1, self._done))
+
+    def batches(self) -> Generator[Batch, None, None]:
+        """All points; see Stream. Raises BadInputError for a partition with columns of other types."""
+        return self._batches(self._parts())
+
+    def _parts(self) -> Iterator[tuple[int, Any]]:
+        first = 0
+        for partition in self._partitions:
+            table = pyarrow.Table.from_pandas(partition.compute(), preserve_index=False)
+            self._done += 1
+            for part in table.to_batches(self._batch_rows()):
+                yield first, part
+                first += part.num_rows
+
+
+def parquet_files(folder: Place) -> Sequence[Place]:
+    """The Parquet files below a folder, in the order of their paths."""
+    return sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES and path.is_file())
+
+
+def _open(path: Place) -> Any:
+    try:
+        return pyarrow.parquet.ParquetFile(seekable(path), pre_buffer=False, buffer_size=1 << 20)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise CorruptDataError(f"{path}: not a readable Parquet file, truncated or damaged: {_line(error)}") from None
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+def _index_columns(schema: Any) -> set[str]:
+    """Columns that pandas wrote for the index of a frame."""
+    try:
+        about = parsed((schema.metadata or {}).get(b"pandas", b"{}"), {"index_columns?": [object]})
+        return {name for name in about.get("index_columns", []) if isinstance(name, str)} & set(schema.names)
+    except ValueError:
+        return set()

@@ -1,0 +1,293 @@
+"""Opening data by path: a dfeas dataset, or a zarr array of the user with labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.data.arrays import cast, stored_dtype
+from dfeas.data.dataset import Dataset
+from dfeas.data.labels import stored_type
+from dfeas.data.source import Source, assemble, mapped, seen_from
+from dfeas.data.storage.files import DAMAGE
+from dfeas.data.storage.layout import ATTRIBUTE, Header, fingerprint, looks_like_dataset, require_complete, seal
+from dfeas.data.storage.places import Place, place, speaking
+from dfeas.data.storage.readers import PointReader, RowReader, SliceReader
+from dfeas.data.storage.sparse_readers import CsrChunks, Entries, EntryFiles, EntryReader
+from dfeas.data.storage.zarr_arrays import (
+    check_codecs,
+    check_shape,
+    direct_reader,
+    open_array,
+    open_labels,
+    open_node,
+    plain_chunks,
+    rows_of_whole_chunks,
+    slice_reader,
+)
+from dfeas.data.subsets import open_mask, picked
+from dfeas.data.views import transformed
+from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.passes.survey import checksum
+
+ARRAYS = ("X/data", "X/indices", "X/indptr", "offset")
+
+
+@dataclass(frozen=True)
+class SparseX:
+    """X of a sparse dataset."""
+
+    points: PointReader
+    entries: Entries
+
+
+def open_sparse(path: Place, arrays: dict[str, Any], header: Header) -> SparseX:
+    """Open the arrays of X. Raises CorruptDataError when they are not stored as dfeas does."""
+    offsets = _offsets(path, arrays, header)
+    data = _entry_files(path, arrays, "X/data", (header.dtype,))
+    indices = _entry_files(path, arrays, "X/indices", ("int32", "int64"))
+    indptr = direct_reader("X/indptr", path / "X/indptr", arrays["X/indptr"], header.block_rows)
+    if indptr is None or arrays["X/indptr"].dtype.name != "int64":
+        raise _broken(path)
+    points: PointReader = CsrChunks(str(path), header.n, header.m, header.block_rows, offsets, data, indices, indptr)
+    if not isinstance(path, Path):
+        from dfeas.data.remote.readers import ahead
+
+        points = ahead(points)
+    return SparseX(points, Entries.of(header.n, offsets, header.block_rows, data.dtype.itemsize, indices.dtype.itemsize))
+
+
+def _offsets(path: Place, arrays: dict[str, Any], header: Header) -> NDArray[np.int64]:
+    """Where the entries of each block begin (blocks + 1,)."""
+    try:
+        offsets = np.asarray(arrays["offset"][:], np.int64)
+    except DAMAGE as error:
+        raise CorruptDataError(f"{path}: the list of offsets cannot be read: {error}; ingest it again") from None
+    sizes = np.diff(offsets)
+    if offsets[0] != 0 or offsets[-1] != header.entries or sizes.min() < 0 or sizes.max() != header.block_entries:
+        raise CorruptDataError(f"{path}: the list of offsets is damaged; ingest it again")
+    return offsets
+
+
+def _entry_files(path: Place, arrays: dict[str, Any], name: str, dtypes: tuple[str, ...]) -> EntryReader:
+    """A reader of one array of entries. Raises CorruptDataError when it has another type, or chunks that are not plain."""
+    array = arrays[name]
+    plain = plain_chunks(array, array.chunks[0])
+    if plain is None or array.dtype.name not in dtypes or array.chunks[0] < 1:
+        raise _broken(path)
+    if isinstance(path, Path):
+        return EntryFiles(name, path / name, plain.key, plain.dtype, plain.block_rows, plain.trailer)
+    from dfeas.data.remote.readers import object_entries
+
+    return object_entries(name, path / name, plain.key, plain.dtype, plain.block_rows, plain.trailer)
+
+
+def _broken(path: Place) -> CorruptDataError:
+    return CorruptDataError(f"{path}: X is not stored as its ingest did; ingest it again")
+
+
+def open_source(source: Source) -> Dataset:
+    """Open a dataset by path, without reading points.
+
+    Raises BadInputError when there is nothing usable at the path, CorruptDataError when it is damaged or incomplete.
+    """
+    if source.also or source.mask is not None:
+        return _picked(source)
+    path = place(source.path)
+    if not path.exists():
+        raise BadInputError(f"{path}: no such file or folder")
+    with speaking(path), speaking(path if source.labels is None else place(source.labels)):
+        dataset = _open_dataset(path, source) if looks_like_dataset(path) else _open_foreign(path, source)
+        if dataset.header is not None:
+            if dataset.cones is not None:
+                _require_plain(source)
+            if source.labels is not None:
+                dataset = _relabelled(dataset, open_labels(place(source.labels)), source)
+            _require_same(dataset, source.fingerprint)
+    chosen = source.many or (dataset.header is not None and source.labels is None)
+    if source.transform is not None:
+        dataset = transformed(dataset, source.transform)
+    if source.positive is not None and chosen:
+        dataset = dataset.against_rest(source.positive)
+    if source.point is not None:
+        return seen_from(dataset, source.point)
+    return dataset
+
+
+def _require_plain(source: Source) -> None:
+    """Raise UsageError when something is asked of a dataset of cones that has a meaning for points only."""
+    if not source.cones:
+        raise UsageError(
+            f"{source.path}: a dataset of cones; solve, race, resume, plan, verify, predict and info work on it, this does not"
+        )
+    asked = source.labels, source.positive, source.point, source.transform
+    if source.intercept or any(each is not None for each in asked):
+        raise UsageError(f"{source.path}: cones have no labels, classes, intercept, transform or hull; leave them out")
+
+
+def _picked(source: Source) -> Dataset:
+    """The points that the mask keeps, of all stores."""
+    chosen = None if source.many else source.positive
+    plain = Source("", source.labels, chosen, source.intercept, source.many, direct=source.direct, cache_dir=source.cache_dir)
+    parts = [open_source(replace(plain, path=path)) for path in (source.path, *source.also)]
+    found = picked(parts, None if source.mask is None else open_mask(Path(source.mask)))
+    if source.transform is not None:
+        found = transformed(found, source.transform)
+    return found.against_rest(source.positive) if source.many and source.positive is not None else found
+
+
+def _require_same(dataset: Dataset, fingerprint: str) -> None:
+    """Raise CorruptDataError when a dataset is not the one that is meant."""
+    if fingerprint not in ("", dataset.fingerprint):
+        raise CorruptDataError(
+            f"{dataset.where}: not the dataset that the run began with (fingerprint {dataset.fingerprint[:12]}, expected "
+            f"{fingerprint[:12]}); it was replaced, or another machine sees another one: let all workers see the same data, "
+            "and run again"
+        )
+
+
+def _open_dataset(path: Place, source: Source) -> Dataset:
+    marked = require_complete(path)
+    header, arrays = _arrays(path)
+    expected = _checksums(path, arrays["checksum"], header)
+    if marked != seal(header):
+        raise CorruptDataError(f"{path}: the dataset's attributes are not those that its ingest sealed; ingest it again")
+    sparse = header.entries is not None
+
+    def reader(name: str) -> RowReader:
+        array, rows, folder = arrays[name], header.block_rows, path / name
+        direct = direct_reader(name, folder, array, rows, source.cache_dir) if source.direct else None
+        return direct or slice_reader(SliceReader(str(folder), array, header.n, rows, array.dtype), folder, array)
+
+    stored = open_sparse(path, arrays, header) if sparse else None
+    return Dataset(
+        where=str(path),
+        n=header.n,
+        m=header.m,
+        dtype=np.dtype(header.dtype),
+        block_rows=header.block_rows,
+        points=reader("X") if stored is None else stored.points,
+        labels=reader("label"),
+        stored_norms=reader("norm"),
+        classes=header.classes,
+        intercept=source.intercept,
+        expected=expected,
+        header=header,
+        fingerprint=header.fingerprint,
+        entries=None if stored is None else stored.entries,
+        cones=header.cones,
+    )
+
+
+def _arrays(path: Place) -> tuple[Header, dict[str, Any]]:
+    """What a dataset says of itself, and its arrays, which are as it says."""
+    group = open_node(path)
+    try:
+        header = Header.from_json(group.attrs[ATTRIBUTE], str(path))
+        names = ("X",) if header.entries is None else ARRAYS
+        arrays = {name: group[name] for name in (*names, "label", "norm", "checksum")}
+    except DAMAGE:
+        raise CorruptDataError(f"{path}: the dataset's attributes or arrays are missing; ingest it again") from None
+    blocks = -(-header.n // header.block_rows)
+    shapes: dict[str, tuple[int, ...]] = {
+        "X": (header.n, header.m),
+        "X/data": (header.entries or 0,),
+        "X/indices": (header.entries or 0,),
+        "X/indptr": (header.n + 1,),
+        "offset": (blocks + 1,),
+        "label": (header.n,),
+        "norm": (header.n,),
+        "checksum": (blocks, 3),
+    }
+    for name, array in arrays.items():
+        if array.shape != shapes[name]:
+            raise CorruptDataError(f"{path}: {name} has shape {array.shape}, expected {shapes[name]}; ingest it again")
+        check_codecs(array, path / name)
+    kind = arrays["label"].dtype
+    if header.cones is None and kind != stored_type(header.classes):
+        raise CorruptDataError(
+            f"{path}: labels of {len(header.classes)} classes have type {kind}, expected {stored_type(header.classes)}; "
+            "ingest it again"
+        )
+    return header, arrays
+
+
+def _checksums(path: Place, array: Any, header: Header) -> NDArray[np.uint32]:
+    """Those of all blocks (blocks, 3), which make the fingerprint."""
+    try:
+        expected = np.asarray(array[:], np.uint32)
+    except DAMAGE as error:
+        raise CorruptDataError(f"{path}: the list of checksums cannot be read: {error}; ingest it again") from None
+    found = fingerprint(header.n, header.m, header.dtype, header.block_rows, expected)
+    if found != header.fingerprint:
+        raise CorruptDataError(f"{path}: the fingerprint does not match the list of checksums; ingest it again")
+    return expected
+
+
+def _relabelled(dataset: Dataset, labels: Any, source: Source) -> Dataset:
+    """A dataset with other labels: the same as if it had been ingested with them, checksums and fingerprint too."""
+    assert dataset.header is not None, "a dataset has a header"
+    assert dataset.expected is not None, "a dataset has checksums"
+    mapping, label = mapped(labels, dataset.n, source, dataset.where)
+    expected = dataset.expected.copy()
+    for index in range(dataset.blocks):
+        expected[index, 1] = checksum(label[index * dataset.block_rows : (index + 1) * dataset.block_rows])
+    mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.block_rows, expected)
+    return replace(
+        dataset,
+        labels=SliceReader("label", label, dataset.n, dataset.block_rows, label.dtype, overlaps=True),
+        classes=mapping.classes,
+        expected=expected,
+        header=replace(dataset.header, fingerprint=mark),
+        fingerprint=mark,
+    )
+
+
+def _open_foreign(path: Place, source: Source) -> Dataset:
+    array = open_array(path, "points")
+    n, m = check_shape(array.shape, str(path))
+    dtype = stored_dtype(array.dtype, str(path))
+    labels = None if source.labels is None else open_labels(place(source.labels))
+    block_rows = rows_of_whole_chunks(array, dtype.itemsize)
+    direct = None
+    if source.direct and array.dtype == dtype:
+        direct = direct_reader("X", path, array, block_rows, source.cache_dir)
+    points = direct or slice_reader(SliceReader(str(path), array, n, block_rows, dtype, convert=cast), path, array)
+    return assemble(str(path), points, n, m, dtype, block_rows, labels, source)
+
+
+_OPEN_RUNS = 8
+_opened: dict[Source, Dataset] = {}
+_opening = Lock()
+
+
+def open_cached(source: Source) -> Dataset:
+    """``open_source``, once a process and run. One dataset of a process keeps blocks: the one that was opened last."""
+    with _opening:
+        found = _opened.get(source)
+        if found is None:
+            found = open_source(source)
+            if source.cache_bytes > 0:
+                _close_caches(list(_opened.values()))
+                found.keep(source.cache_bytes)
+            _opened[source] = found
+            for oldest in list(_opened)[:-_OPEN_RUNS]:
+                del _opened[oldest]
+        return found
+
+
+def forget(run: str) -> None:
+    """A run is over: what this process keeps of its data goes."""
+    with _opening:
+        ended = [source for source in _opened if source.run == run]
+        _close_caches([_opened.pop(source) for source in ended])
+
+
+def _close_caches(datasets: list[Dataset]) -> None:
+    for dataset in datasets:
+        dataset.close_cache()

@@ -1,0 +1,82 @@
+"""The block cache: points of blocks that stay in a process from pass to pass, under a byte budget.
+
+Passes go through the blocks in a cycle, where dropping the least recently used one would drop each just before it is wanted
+again. So the first blocks that come are kept, and nothing is dropped for the sake of another.
+"""
+
+from __future__ import annotations
+
+import mmap
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.linalg.points import parts
+from dfeas.passes.block import Block
+
+SLAB_BYTES = 64 << 20
+"""Memory is taken from the kernel in pieces of this size: large pages where it has them, and all of it goes back to the kernel,
+however malloc was configured."""
+
+LINE_BYTES = 64
+"""Blocks begin at multiples of this."""
+
+
+class BlockCache:
+    """Blocks of one dataset. Safe to use from several threads."""
+
+    def __init__(self, budget: int) -> None:
+        self.budget = budget  # bytes
+        self._taken = 0
+        self._slab: NDArray[np.uint8] = np.empty(0, np.uint8)  # what is left of the last one
+        self._blocks: dict[int, Block] = {}
+        self._lock = Lock()
+
+    def __contains__(self, index: int) -> bool:
+        return index in self._blocks
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that were taken of the budget."""
+        return self._taken
+
+    def get(self, index: int) -> Block | None:
+        """The block, if it was kept."""
+        return self._blocks.get(index)
+
+    def take(self, size: int, more: int = 0) -> NDArray[np.uint8] | None:
+        """Memory of ``size`` bytes for the points of a block, and room for ``more``; None when the budget is used up."""
+        with self._lock:
+            if self._taken + size + more > self.budget:
+                return None
+            self._taken += size + more
+            if self._slab.size < size:
+                self._slab = _slab(max(size, min(SLAB_BYTES, self.budget - self._taken + size)))
+            taken, self._slab = self._slab[:size], self._slab[-(-size // LINE_BYTES) * LINE_BYTES :]
+        return taken
+
+    def keep(self, index: int, block: Block) -> None:
+        """Keep a block whose points lie in memory that was taken; nobody writes to them any more."""
+        for array in parts(block.points):
+            array.flags.writeable = False
+        self._blocks[index] = block
+
+    def drop(self, index: int) -> None:
+        """Forget a block; its bytes stay taken."""
+        self._blocks.pop(index, None)
+
+    def close(self) -> None:
+        """Forget everything, and keep nothing from now on."""
+        with self._lock:
+            self.budget = self._taken = 0
+            self._slab = np.empty(0, np.uint8)
+            self._blocks.clear()
+
+
+def _slab(size: int) -> NDArray[np.uint8]:
+    """Fresh memory, whose pages count when they are written."""
+    memory = mmap.mmap(-1, size)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(memory, np.uint8)

@@ -1,0 +1,224 @@
+"""Files: put in their place whole or not at all, JSON that somebody wrote, links that leave a folder, and what damage raises.
+
+A shape is a type or a union of types (a bool is no number), ``Number`` for a range, ``[shape]`` for a list of such,
+``{str: shape}`` for any keys, and ``{"key": shape}`` for these keys among others; ``"key?"`` may be missing.
+
+So are pipes and devices: whoever opens one waits for ever, or reads without an end.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import struct
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import zarr.errors
+
+from dfeas.data.storage import formats
+from dfeas.errors import BadInputError, CorruptDataError
+
+if TYPE_CHECKING:
+    from dfeas.data.storage.places import Place
+
+# RecursionError is a RuntimeError, OverflowError and ZeroDivisionError are ArithmeticErrors, UnicodeErrors are ValueErrors
+DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    tokenize.TokenError,
+    zarr.errors.BaseZarrError,
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+)
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors of storage that has no room left."""
+
+
+@contextmanager
+def placed(path: Path) -> Iterator[BinaryIO]:
+    """A file to write; afterwards fsync, rename, fsync the folder: readers see the old file or the new one, never a part."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with naming(path), part.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    sync(path.parent)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """An error of the system that does not say where says that it is here: a full disk is noticed without a name."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            error.filename = str(path)
+        raise
+
+
+def sync(folder: Path) -> None:
+    """What was renamed in a folder stays so, also when the power fails."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+MOST_BYTES = 256 << 20
+"""Of a file: parsed it takes about ten times as much. A result with a million conflicts has 100 MB."""
+
+MOST_DEPTH = 32
+"""Of lists and objects in each other; ours have five."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A finite number in a range, or None where there may be none."""
+
+    low: float = -(2.0**63)
+    high: float = 2.0**63
+    whole: bool = False
+    none: bool = False
+
+    def takes(self, value: Any) -> bool:
+        """Whether a value is one."""
+        if value is None:
+            return self.none
+        kinds = (int,) if self.whole else (int, float)
+        return type(value) in kinds and self.low <= value <= self.high and (isinstance(value, int) or isfinite(value))
+
+    def __str__(self) -> str:
+        return f"a {'whole ' if self.whole else ''}number from {self.low:g} to {self.high:g}{' or null' if self.none else ''}"
+
+
+COUNT = Number(0, whole=True)
+
+
+def write_json(path: Path, values: dict[str, Any], number: int) -> None:
+    """Write a file of ours, of a format, whole or not at all."""
+    with placed(path) as file:
+        file.write((json.dumps({formats.KEY: number, **values}, indent=2) + "\n").encode())
+
+
+def read_json(path: Place, shape: Any = object, what: str = "JSON file", newest: int | None = None) -> Any:
+    """What a file says; messages call it ``what``; one of ours is of the ``newest`` format at most.
+
+    Raises CorruptDataError with its name when it is no JSON of this shape, NewerFormatError for a newer format of any shape.
+    """
+    try:
+        size = path.stat().st_size
+        if isinstance(path, Path) and not path.is_file():
+            raise ValueError("not a file")
+        if size > MOST_BYTES:
+            raise ValueError(f"{size / 1e6:.0f} MB, at most {MOST_BYTES / 1e6:.0f} MB are read")
+        value = parsed(path.read_text())
+        if newest is not None and isinstance(value, dict):
+            formats.require_readable(path, value.get(formats.KEY, 0), newest)
+        conform(value, shape)
+        return value
+    except (OSError, ValueError) as error:
+        raise CorruptDataError(f"{path}: not a readable {what}: {error}") from None
+
+
+def parsed(text: str | bytes, shape: Any = object) -> Any:
+    """What a text says. Raises ValueError when it is no JSON of this shape."""
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    _require_flat(value)
+    conform(value, shape)
+    return value
+
+
+def conform(value: Any, shape: Any, at: str = "it") -> None:
+    """Raise ValueError, with the place, unless a value is of a shape."""
+    if isinstance(shape, Number):
+        good, expected = shape.takes(value), str(shape)
+    elif isinstance(shape, dict | list):
+        kind = type(shape)
+        good, expected = isinstance(value, kind), "an object" if kind is dict else "a list"
+    else:
+        members = getattr(shape, "__args__", (shape,))  # of a union, or the one type
+        good = isinstance(value, shape) and (not isinstance(value, bool) or bool in members or shape is object)
+        expected = getattr(shape, "__name__", str(shape))
+    if not good:
+        raise ValueError(f"{at} is {_shown(value)}, expected {expected}")
+    if isinstance(shape, list):
+        for place, entry in enumerate(value):
+            conform(entry, shape[0], f"{at}[{place}]")
+    elif isinstance(shape, dict) and str in shape:
+        for name, entry in value.items():
+            conform(entry, shape[str], f"{at}.{name}")
+    elif isinstance(shape, dict):
+        for name, inner in shape.items():
+            key = name.removesuffix("?")
+            if key in value:
+                conform(value[key], inner, key if at == "it" else f"{at}.{key}")
+            elif key == name:
+                raise ValueError(f"{key} is missing")
+
+
+def _require_flat(value: Any) -> None:
+    """Raise ValueError for a value that is nested too deeply for whoever walks it."""
+    level = [value]
+    for _ in range(MOST_DEPTH):
+        held = [each for each in level if isinstance(each, dict | list)]
+        if not held:
+            return
+        level = [entry for each in held for entry in (each.values() if isinstance(each, dict) else each)]
+    if any(isinstance(each, dict | list) for each in level):
+        raise ValueError(f"nested deeper than {MOST_DEPTH}")
+
+
+def _shown(value: Any) -> str:
+    text = repr(value) if not isinstance(value, dict | list) else f"a {type(value).__name__}"
+    return text if len(text) <= 40 else f"{text[:40]}..."
+
+
+def refuse_links(folder: Path) -> None:
+    """Raise BadInputError when something below a folder is a link to a place outside, or no file. The folder itself may be a
+    link.
+    """
+    root = os.path.realpath(folder)
+    waiting = [str(folder)]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_symlink():
+                    _refuse(entry.path, root)
+                elif entry.is_dir():
+                    waiting.append(entry.path)
+                elif not entry.is_file():
+                    raise BadInputError(f"{entry.path}: a pipe or a device, expected a file; copy the data as plain files")
+
+
+def _refuse(path: str, root: str) -> None:
+    target = os.path.realpath(path)
+    if os.path.commonpath([root, target]) != root:
+        raise BadInputError(f"{path}: a link to {target}, outside of the data; copy the data with its links followed (cp -rL)")

@@ -1,0 +1,114 @@
+"""HDF5 files: what leads out of the file is refused, as data from elsewhere could name any file of this machine.
+
+External links, external storage and virtual datasets make the library open other files. Links inside of the file are followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import prod
+from typing import Any
+
+import h5py
+
+from dfeas.data.storage.files import DAMAGE
+from dfeas.data.storage.limits import require_chunks
+from dfeas.data.storage.places import Place, seekable
+from dfeas.errors import BadInputError, CorruptDataError
+
+MOST_LINKS = 16
+"""Soft links on the way to one dataset; more of them are a loop."""
+
+
+@contextmanager
+def opened(path: Place) -> Iterator[Any]:
+    """An HDF5 file. Raises CorruptDataError when it is none."""
+    try:
+        file = h5py.File(seekable(path), "r")
+    except DAMAGE as error:
+        raise CorruptDataError(f"{path}: not a readable HDF5 file, truncated or damaged: {error}") from None
+    with file:
+        yield file
+
+
+def node(group: Any, name: str, where: str) -> Any:
+    """The group or dataset of a name or path below a group; None when there is none.
+
+    Every way into a file goes through here. Raises BadInputError for what leads out of the file, CorruptDataError for damage.
+    """
+    try:
+        found = _followed(group, name, where)
+    except DAMAGE as error:
+        raise CorruptDataError(f"{where}: {name} cannot be read: {error}") from None
+    if isinstance(found, h5py.Dataset):
+        _require_inside(found, f"{where}:{name}")
+    return found
+
+
+def attribute(found: Any, name: str, where: str) -> Any:
+    """An attribute of a group or dataset; None when there is none."""
+    try:
+        return found.attrs.get(name)
+    except DAMAGE as error:
+        raise CorruptDataError(f"{where}: its attribute {name} cannot be read: {error}") from None
+
+
+def datasets(group: Any, where: str) -> list[str]:
+    """Names of the datasets that lie in a group, for messages."""
+    try:
+        hard = [key for key in group if isinstance(group.get(key, getlink=True), h5py.HardLink)]
+        return [key for key in hard if group.get(key, getclass=True) is h5py.Dataset]
+    except DAMAGE as error:
+        raise CorruptDataError(f"{where}: not a readable HDF5 file: {error}") from None
+
+
+def _followed(group: Any, name: str, where: str) -> Any:
+    """Link by link, as the library would follow them without asking."""
+    waiting, links, found = _steps(name), 0, group.file["/"] if name.startswith("/") else group
+    while waiting:
+        step = waiting.pop()
+        link = found.get(step, getlink=True) if isinstance(found, h5py.Group) else None
+        if link is None:
+            return None
+        if isinstance(link, h5py.HardLink):
+            found = found[step]
+            continue
+        if not isinstance(link, h5py.SoftLink):
+            to = f" to {link.filename}" if isinstance(link, h5py.ExternalLink) else ""
+            raise BadInputError(f"{where}: {step} is an external link{to}; copy the data into the file (h5repack, h5copy)")
+        links += 1
+        if links > MOST_LINKS:
+            raise BadInputError(
+                f"{where}: {name} is reached by more than {MOST_LINKS} soft links: a loop; name the dataset itself"
+            )
+        found = found.file["/"] if link.path.startswith("/") else found
+        waiting += _steps(link.path)
+    return found
+
+
+def _steps(path: str) -> list[str]:
+    """The steps of a path, the first one last."""
+    return [step for step in reversed(path.split("/")) if step not in ("", ".")]
+
+
+def _require_inside(dataset: Any, where: str) -> None:
+    """Raise BadInputError for a dataset whose entries are in other files, CorruptDataError when some were never written."""
+    try:
+        outside = "external storage" if dataset.external else "a virtual dataset" if dataset.is_virtual else ""
+        shape, chunks, size = dataset.shape, dataset.chunks, dataset.dtype.itemsize
+        missing = 0
+        if shape and prod(shape) and not outside:
+            if chunks:
+                expected = prod(-(-length // chunk) for length, chunk in zip(shape, chunks, strict=True))
+                missing = expected - dataset.id.get_num_chunks()
+            else:
+                missing = int(dataset.id.get_storage_size() < prod(shape) * dataset.id.get_type().get_size())
+    except DAMAGE as error:
+        raise CorruptDataError(f"{where}: cannot be read: {error}") from None
+    if outside:
+        raise BadInputError(f"{where}: {outside}, whose entries are in other files; copy them into this one (h5repack)")
+    if missing > 0:
+        raise CorruptDataError(f"{where}: shape {shape}, and {missing} of its chunks were never written; write it whole")
+    if chunks:
+        require_chunks(chunks, size, where)

@@ -1,0 +1,251 @@
+"""The dataset on disk: a zarr v3 group with a header, a completion marker, and for cones a code for each row.
+
+The first row of a cone has the code ``4 size + kind``, its other rows 0. A cone lies in one block; rows of zeros, whose code is
+``PADDING``, fill a block up. Kinds and sizes are those of SCS: an entry of the orthant (``l``), a second-order cone of so many
+rows (``q``), the lower triangle of a semidefinite matrix of that order (``s``).
+
+OUT/zarr.json          attributes: the header below
+OUT/X                  (n, m)  one chunk a block, uncompressed, crc32c; sparse: a group, see ``sparse_writing``
+OUT/label              (n,)    int8, -1 or +1; of more than two classes int16, their positions in ``classes``; of cones int32,
+                               see ``cone_table``
+OUT/norm               (n,)    float64, Euclidean norms of the stored points; of the rows of a cone its norm
+OUT/checksum           (blocks, 3) uint32: crc32c of the entries of each block of X, label and norm
+OUT/dfeas.complete     written last: the fingerprint, and a hash of the whole header
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.data.storage import formats
+from dfeas.data.storage.files import COUNT, Number, conform
+from dfeas.data.storage.places import Place
+from dfeas.errors import CorruptDataError
+from dfeas.linalg.points import LOW
+
+KINDS = ("", "l", "q", "s")
+"""By their number in a code."""
+
+PADDING = -1
+CODE = np.dtype(np.int32)
+MOST_ORDER = 2000
+"""Largest order of a semidefinite cone."""
+
+
+def rows_of(kind: str, size: int) -> int:
+    """Rows of a cone."""
+    return size * (size + 1) // 2 if kind == "s" else size
+
+
+def rank_of(kind: str, size: int) -> int:
+    """Eigenvalues of an element."""
+    return {"l": 1, "q": 2, "s": size}[kind]
+
+
+def code(kind: str, size: int) -> int:
+    """Of the first row."""
+    return 4 * size + KINDS.index(kind)
+
+
+def kind_of(code: int) -> tuple[str, int]:
+    """Kind and size from the code of a first row. Raises ValueError when it is none."""
+    kind, size = code % 4, code // 4
+    if code <= 0 or kind == 0 or size < 1:
+        raise ValueError(f"{code} is no code of a cone")
+    return KINDS[kind], size
+
+
+@dataclass(frozen=True, slots=True)
+class ConeTable:
+    """How many cones of each kind and size a dataset has."""
+
+    counts: tuple[tuple[str, int, int], ...]  # (kind, size, how many)
+
+    @property
+    def rank(self) -> int:
+        """Eigenvalues of all cones together."""
+        return sum(rank_of(kind, size) * many for kind, size, many in self.counts)
+
+    @property
+    def rows(self) -> int:
+        """Rows of all cones, without padding."""
+        return sum(rows_of(kind, size) * many for kind, size, many in self.counts)
+
+    @property
+    def largest(self) -> int:
+        """Rows of the largest cone."""
+        return max(rows_of(kind, size) for kind, size, _ in self.counts)
+
+    @property
+    def many(self) -> int:
+        """Number of cones."""
+        return sum(many for _, _, many in self.counts)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {"counts": [list(entry) for entry in self.counts], "rank": self.rank}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> ConeTable:
+        """From ``to_json``. Raises TypeError, KeyError or ValueError when that is not what it is."""
+        table = cls(tuple((str(kind), int(size), int(many)) for kind, size, many in values["counts"]))
+        if not table.counts or any(kind not in KINDS[1:] or min(size, many) < 1 for kind, size, many in table.counts):
+            raise ValueError("no table of cones")
+        return table
+
+    def __str__(self) -> str:
+        return ", ".join(f"{many} of {kind}" if kind == "l" else f"{many} of {kind} {size}" for kind, size, many in self.counts)
+
+
+def codes_of(label: NDArray[Any]) -> NDArray[np.int64]:
+    """First rows (c,) of all cones in the codes of some rows, ascending."""
+    return np.flatnonzero(label > 0)
+
+
+MARKER = "dfeas.complete"
+LOCK = "dfeas.lock"
+ATTRIBUTE = "dfeas"
+APPENDED = "append.ready"
+"""Folder of an append that is only to be finished."""
+
+DTYPES = (*LOW, "float32", "float64")
+"""Types of entries."""
+
+BLOCK_BYTES = 4 << 20
+"""Default size of a block: large enough that opening a file costs little, small enough that the buffers of all threads stay
+in cache between reading and scanning, also when others use the cache (8 MiB blocks were 20 % slower then)."""
+
+
+SPARSE_BLOCK_BYTES = 8 << 20
+"""The same for sparse points, whose products are fast beside what SciPy does once for each."""
+
+
+def default_block_rows(m: int, itemsize: int, n: int) -> int:
+    """Rows of a block of about ``BLOCK_BYTES``."""
+    return max(1, min(n, BLOCK_BYTES // (m * itemsize)))
+
+
+SPARSE_BELOW = 0.25
+"""Share of entries that are not zero below which sparse points are stored sparse: they are then read and multiplied faster."""
+
+
+def sparse_block_rows(entries: float, entry_bytes: int, n: int) -> int:
+    """Rows of a block of about ``SPARSE_BLOCK_BYTES``, for so many entries a row."""
+    return max(1, min(n, int(SPARSE_BLOCK_BYTES // (entries * entry_bytes + 8))))
+
+
+_OF_SPARSE = ("entries", "block_entries")
+_MANY = Number(1, whole=True)
+_SHAPE = {
+    "format": _MANY,
+    "n": _MANY,
+    "m": _MANY,
+    "dtype": str,
+    "block_rows": _MANY,
+    "classes": [str],
+    "positive": COUNT,
+    "zero": COUNT,
+    "first_zero": [COUNT],
+    "norm_min": int | float,
+    "norm_max": int | float,
+    "fingerprint": str,
+    "generator": dict | None,
+    "entries?": COUNT,
+    "block_entries?": COUNT,
+    "counts?": [COUNT],
+    "cones?": {"counts": [list]},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Attributes of a finished dataset."""
+
+    format: int
+    n: int
+    m: int
+    dtype: str  # of the entries, one of DTYPES
+    block_rows: int
+    classes: tuple[str, ...]  # (negative, positive) as they were called in the source, or more in order; empty without labels
+    positive: int  # number of points with label +1; 0 of more than two classes
+    zero: int  # number of zero points
+    first_zero: tuple[int, ...]
+    norm_min: float
+    norm_max: float
+    fingerprint: str
+    generator: dict[str, Any] | None  # kind, seed, margin of a generated dataset
+    entries: int | None = None  # stored ones of a sparse dataset
+    block_entries: int | None = None  # and of its largest block
+    counts: tuple[int, ...] = ()  # points of each class, where there are more than two
+    cones: ConeTable | None = None  # of a dataset of cones, whose points are their rows
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON values; a dense dataset does not mention entries, nor one of two classes their counts."""
+        values = {**asdict(self), "cones": None if self.cones is None else self.cones.to_json()}
+        idle = (*(_OF_SPARSE if self.entries is None else ()), *(() if self.counts else ("counts",)))
+        idle = (*idle, *(() if self.cones is not None else ("cones",)))
+        return {name: value for name, value in values.items() if name not in idle}
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any], where: str) -> Header:
+        """Parse attributes; raises CorruptDataError when they are not a header, NewerFormatError for one to come."""
+        if isinstance(values, dict):
+            formats.require_readable(where, values.get(formats.KEY), formats.DATASET)
+        try:
+            conform(values, _SHAPE)
+            lists = {"classes": values["classes"], "first_zero": values["first_zero"], "counts": values.get("counts", ())}
+            plain = {**values, **{name: tuple(entries) for name, entries in lists.items()}}
+            plain["cones"] = ConeTable.from_json(values["cones"]) if "cones" in values else None
+            header = cls(**plain)
+            sane = 0 < header.block_rows <= header.n and header.m > 0 and header.dtype in DTYPES
+            sane = sane and len(header.counts) == (len(header.classes) if len(header.classes) > 2 else 0)
+        except (KeyError, TypeError, ValueError):
+            sane = False
+        if not sane:
+            raise CorruptDataError(f"{where}: the dataset's attributes are damaged; ingest it again")
+        return header
+
+
+def fingerprint(n: int, m: int, dtype: str, block_rows: int, checksums: NDArray[np.uint32]) -> str:
+    """sha256 over the shape and the checksums (blocks, 2) of points and labels, in block order; the same in all formats."""
+    head = json.dumps({"format": 1, "n": n, "m": m, "dtype": dtype, "block_rows": block_rows}, sort_keys=True)
+    digest = hashlib.sha256(head.encode())
+    digest.update(np.ascontiguousarray(checksums[:, :2], "<u4").tobytes())
+    return digest.hexdigest()
+
+
+def seen_fingerprint(fingerprint: str, view: str) -> str:
+    """Of data as it is seen: sha256 over the fingerprint of what is stored, and what is said of the view; itself for none."""
+    return hashlib.sha256(f"{fingerprint} {view}".encode()).hexdigest() if view else fingerprint
+
+
+def seal(header: Header) -> str:
+    """What the marker says: the fingerprint, and sha256 over all attributes."""
+    digest = hashlib.sha256(json.dumps(header.to_json(), sort_keys=True).encode()).hexdigest()
+    return f"{header.fingerprint} {digest}"
+
+
+def looks_like_dataset(path: Place) -> bool:
+    """Whether a folder was begun by dfeas, finished or not."""
+    return (path / LOCK).exists() or (path / MARKER).exists()
+
+
+def require_complete(path: Place) -> str:
+    """The seal in the completion marker; raises CorruptDataError when ingest did not finish."""
+    try:
+        return (path / MARKER).read_text(errors="replace").strip()
+    except OSError:
+        if (path / APPENDED).is_dir():
+            raise CorruptDataError(
+                f"{path}: an append was interrupted at its end, or still runs; dfeas append {path} finishes it"
+            ) from None
+        raise CorruptDataError(
+            f"{path}: incomplete dataset, its ingest was interrupted or still runs; run the same ingest again"
+        ) from None

@@ -1,0 +1,119 @@
+"""Where data is: a path of this machine, or the URL of an object store."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import zarr.storage
+
+from dfeas.data.storage.files import naming, placed
+from dfeas.errors import UsageError
+
+if TYPE_CHECKING:
+    from dfeas.data.remote.path import ObjectPath
+
+Place: TypeAlias = "Path | ObjectPath"
+
+
+def is_url(text: object) -> bool:
+    """Whether something names a place by URL."""
+    return isinstance(text, str) and "://" in text
+
+
+def place(where: str | Path | ObjectPath) -> Place:
+    """The place that a text names. Raises UsageError for a URL of another kind, and when obstore is not installed."""
+    if not is_url(where):
+        return where if not isinstance(where, str) else Path(where)
+    try:
+        from dfeas.data.remote.path import ObjectPath
+    except ImportError:
+        raise UsageError(
+            'object stores are read by obstore and boto3, which are not installed: pip install "dfeas[object-stores]"'
+        ) from None
+    return ObjectPath.of(str(where))
+
+
+def local(where: str | Path, what: str) -> Path:
+    """A path of this machine. Raises UsageError for a URL."""
+    if is_url(where):
+        raise UsageError(f"{what} {where}: give a path of this machine; only data may lie in object stores")
+    return Path(where)
+
+
+def absolute(where: str | Path | ObjectPath) -> str:
+    """The same place from any folder."""
+    return str(place(where).absolute())
+
+
+def require_apart(out: str | Path, *data: object) -> None:
+    """Raise UsageError when what is written would lie in data by path, or data in it: one would be removed with the other."""
+    for each in data:
+        if isinstance(each, str | Path):
+            inner, outer = _real(out), _real(each)
+            if inner != outer and (inner.startswith(outer) or outer.startswith(inner)):
+                raise UsageError(f"{out}: lies in {each} or around it; choose an output that is apart from the data")
+
+
+def _real(where: str | Path) -> str:
+    """What the names of all begin with that is in a folder; links are followed."""
+    return f"{where}/" if is_url(where) else os.path.join(os.path.realpath(where), "")
+
+
+def zarr_store(where: Place, read_only: bool) -> Any:
+    """A folder as zarr sees it."""
+    if isinstance(where, Path):
+        # absolute: zarr takes the store's path out of keys wherever it stands in them, and `data` stands in X/data
+        return zarr.storage.LocalStore(where.absolute(), read_only=read_only)
+    return zarr.storage.ObjectStore(where.bucket.below(where.key), read_only=read_only)
+
+
+def speaking(where: Place) -> AbstractContextManager[None]:
+    """What an object store raises becomes one of our errors."""
+    if isinstance(where, Path):
+        return nullcontext()
+    from dfeas.data.remote.bucket import said
+
+    return said(where)
+
+
+def seekable(where: Place) -> Any:
+    """What libraries that read here and there open: a path, or an open file, which goes with its last user."""
+    return where if isinstance(where, Path) else where.open("rb")
+
+
+def put(where: Place, *parts: Any, aside: Path | None = None) -> None:
+    """Write a file that is the parts one after the other. On this machine it may be seen half-written, unless that happens in a
+    folder ``aside`` of the same disk.
+    """
+    if not isinstance(where, Path):
+        where.write_bytes(b"".join(parts))
+        return
+    first = where if aside is None else aside / uuid.uuid4().hex
+    with naming(where), first.open("wb") as file:
+        for part in parts:
+            file.write(part)
+    if aside is not None:
+        first.rename(where)
+
+
+def remove(folder: Place) -> None:
+    """Remove a folder and all that is in it."""
+    if isinstance(folder, Path):
+        shutil.rmtree(folder)
+        return
+    for each in list(folder.rglob("*")):
+        each.unlink(missing_ok=True)
+
+
+def put_whole(where: Place, content: bytes) -> None:
+    """Write a file that is seen whole or not at all, also when the power fails."""
+    if not isinstance(where, Path):
+        where.write_bytes(content)
+        return
+    with placed(where) as file:
+        file.write(content)

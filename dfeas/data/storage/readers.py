@@ -1,0 +1,213 @@
+"""Readers: rows of one array, block by block. Plain files where the layout allows, anything sliceable otherwise."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.data.storage.files import DAMAGE
+from dfeas.errors import CorruptDataError
+from dfeas.linalg.points import Points
+
+AnyArray = NDArray[Any]
+T = TypeVar("T", covariant=True)
+V = TypeVar("V")
+
+Stop = Callable[[], bool]
+
+
+class StoppedError(Exception):
+    """A look at some blocks was told to stop."""
+
+
+def unless_stopped(values: Iterable[V], stopped: Stop | None) -> Iterator[V]:
+    """The values, one for each block. Raises StoppedError when it is asked between two of them, and the answer is yes."""
+    for value in values:
+        if stopped is not None and stopped():
+            raise StoppedError
+        yield value
+
+
+class Buffers:
+    """Buffers that are used again for every block: fresh memory a read would cost as much as the read."""
+
+    def __init__(self, **held: NDArray[np.uint8]) -> None:
+        self._held = held
+
+    def take(self, name: str, size: int) -> NDArray[np.uint8]:
+        """A buffer of ``size`` bytes; what an earlier call with this name returned is overwritten."""
+        held = self._held.get(name)
+        if held is None or held.size < size:
+            held = self._held[name] = np.empty(size, np.uint8)
+        return held[:size]
+
+
+class Reader(Protocol[T]):
+    """Rows of one stored array in runs of ``block_rows``."""
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether ``advise`` alone makes reading overlap with work, so that no thread needs to read ahead."""
+
+    @property
+    def distant(self) -> bool:
+        """Whether blocks come over a network, so that several are asked for before the first is needed."""
+
+    def read(self, index: int, buffers: Buffers) -> T:
+        """Rows of a block, C order, native byte order; may be a view of a buffer."""
+
+    def advise(self, index: int) -> None:
+        """Say that a block will soon be wanted."""
+
+    def stamp(self, index: int) -> int | None:
+        """A number that changes when the stored block does, without reading it; None where there is no file to look at."""
+
+
+RowReader = Reader[AnyArray]
+PointReader = Reader[Points]
+"""Of an array or of a CSR matrix."""
+
+
+def stamp_of(path: str) -> int:
+    """A number that changes when a file does: from its inode, its size, the times of its contents and of its attributes."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return -1  # the read itself will say what is wrong
+    return hash((found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
+
+
+@dataclass(frozen=True)
+class DirectReader:
+    """Chunks that are plain files: uncompressed, little-endian, one chunk a block, with or without crc32c."""
+
+    name: str
+    folder: Path
+    key: Callable[[int], str]  # block index -> path of its chunk in the folder
+    n: int
+    block_rows: int
+    row: tuple[int, ...]  # shape of a row
+    dtype: np.dtype[Any]
+    trailer: int  # bytes of checksum after the entries
+
+    overlaps = True
+    distant = False
+
+    def _path(self, index: int) -> str:
+        return f"{self.folder}/{self.key(index)}"
+
+    def read(self, index: int, buffers: Buffers) -> AnyArray:
+        """Read a chunk into the buffer; raises CorruptDataError when it is missing or has another size."""
+        path = self._path(index)
+        size = self.block_rows * self.dtype.itemsize * int(np.prod(self.row, dtype=np.int64))
+        rows = min(self.block_rows, self.n - index * self.block_rows)
+        wanted = rows * (size // self.block_rows)
+        buffer = buffers.take(self.name, wanted)
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                found = os.fstat(descriptor).st_size
+                got = _fill(descriptor, buffer) if found == size + self.trailer else -1
+            finally:
+                os.close(descriptor)
+        except FileNotFoundError:
+            raise CorruptDataError(f"{path}: chunk {index} of {self.name} is missing; restore or ingest again") from None
+        except OSError as error:
+            raise CorruptDataError(f"{path}: cannot read chunk {index} of {self.name}: {error.strerror}") from None
+        if got != wanted:
+            raise CorruptDataError(
+                f"{path}: chunk {index} of {self.name} has {found} bytes, expected {size + self.trailer}; "
+                "restore or ingest again"
+            )
+        return buffer.view(self.dtype).reshape(rows, *self.row)
+
+    def advise(self, index: int) -> None:
+        """Ask the kernel to read a chunk ahead, where it can."""
+        if index * self.block_rows >= self.n or not hasattr(os, "posix_fadvise"):
+            return
+        try:
+            descriptor = os.open(self._path(index), os.O_RDONLY)
+        except OSError:
+            return  # the read itself will say what is wrong
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_WILLNEED)
+        os.close(descriptor)
+
+    def stamp(self, index: int) -> int:
+        """Of the chunk's file."""
+        return stamp_of(self._path(index))
+
+
+def _fill(descriptor: int, buffer: NDArray[np.uint8]) -> int:
+    """Fill the buffer from the start of a file; returns the bytes that came."""
+    done = 0
+    while done < buffer.size:
+        got = os.readv(descriptor, [buffer.data[done:]])
+        if got == 0:
+            break
+        done += got
+    return done
+
+
+@dataclass(frozen=True)
+class SliceReader:
+    """Anything that gives rows by ``array[start:stop]``: zarr, NumPy, HDF5, Dask arrays."""
+
+    name: str
+    array: Any
+    n: int
+    block_rows: int
+    dtype: np.dtype[Any]
+    convert: Callable[[AnyArray], AnyArray] | None = None
+    overlaps: bool = False  # True for arrays in memory
+    files: Callable[[int], Sequence[str]] | None = None  # block index -> paths of what it is read from, where there are any
+    look: Callable[[str], int] = stamp_of  # path -> number that changes with what it names
+
+    distant = False
+
+    def read(self, index: int, buffers: Buffers) -> AnyArray:
+        """Slice, cast exactly; raises CorruptDataError when the array cannot be decoded."""
+        first = index * self.block_rows
+        try:
+            rows = np.asarray(self.array[first : min(first + self.block_rows, self.n)])
+        except DAMAGE as error:
+            raise CorruptDataError(
+                f"{self.name}: block {index} (from point {first}) cannot be read: {type(error).__name__}: {error}"
+            ) from None
+        if self.convert is not None:
+            rows = self.convert(rows)
+        return np.ascontiguousarray(rows, self.dtype)
+
+    def advise(self, index: int) -> None:
+        """Nothing to do: a thread reads ahead."""
+
+    def stamp(self, index: int) -> int | None:
+        """Of all files of the block."""
+        return None if self.files is None else hash(tuple(map(self.look, self.files(index))))
+
+
+@dataclass
+class Cost:
+    """What reading some blocks took."""
+
+    points: int = 0
+    bytes_read: int = 0  # from storage, or from arrays in memory
+    cached_bytes: int = 0  # that were not read, because this process had kept them
+    seen: int = 0  # sum over the blocks of ``mark`` modulo 2**64, where workers cannot tell themselves if they see the same
+    read_seconds: float = 0.0  # waiting for data
+    scan_seconds: float = 0.0  # computing on it
+    wall_seconds: float = 0.0  # of the whole pass, seen by who asked
+
+    def add(self, other: Cost) -> None:
+        """Add what another range took; wall time is not additive and stays."""
+        self.points += other.points
+        self.bytes_read += other.bytes_read
+        self.cached_bytes += other.cached_bytes
+        self.seen = (self.seen + other.seen) % 2**64
+        self.read_seconds += other.read_seconds
+        self.scan_seconds += other.scan_seconds

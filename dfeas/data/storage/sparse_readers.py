@@ -1,0 +1,243 @@
+"""Readers of sparse points: CSR in three arrays (the AnnData layout), as plain files or in memory.
+
+``data`` and ``indices`` are cut into chunks of so many entries, wherever blocks begin; a block reads its part of some of them.
+``indptr`` has a chunk for each block. What is read is checked before anybody multiplies with it: an index out of range would
+reach beyond the arrays.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.data.storage.readers import Buffers, RowReader, stamp_of
+from dfeas.errors import CorruptDataError
+from dfeas.linalg.csr import csr
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+CHUNK_ENTRIES = 1 << 20
+"""Entries of a chunk of ``data`` and of ``indices``."""
+
+
+@dataclass(frozen=True)
+class Entries:
+    """How much a sparse matrix stores."""
+
+    offsets: NDArray[np.int64]  # (blocks + 1,) where the entries of each block begin
+    bytes: int  # of data, indices and indptr
+    block_bytes: int  # of the largest block
+
+    @classmethod
+    def of(cls, n: int, offsets: NDArray[np.int64], block_rows: int, itemsize: int, index_size: int) -> Entries:
+        """Of n points in blocks of ``block_rows``."""
+        entry, pointer = itemsize + index_size, 8
+        most = int(np.diff(offsets).max())
+        return cls(offsets, int(offsets[-1]) * entry + n * pointer, most * entry + block_rows * pointer)
+
+    @property
+    def count(self) -> int:
+        """Of all points."""
+        return int(self.offsets[-1])
+
+
+def pieces(chunk: int, first: int, stop: int) -> Iterator[tuple[int, int, int]]:
+    """(chunk, first entry in it, entries) of the chunks, of ``chunk`` entries each, with the entries first .. stop-1."""
+    while first < stop:
+        index, within = divmod(first, chunk)
+        count = min(chunk - within, stop - first)
+        yield index, within, count
+        first += count
+
+
+class EntryReader(Protocol):
+    """One array of entries in chunks."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the entries."""
+
+    @property
+    def chunk(self) -> int:
+        """Entries of a chunk."""
+
+    def read(self, first: int, stop: int, buffers: Buffers) -> NDArray[Any]:
+        """Entries first .. stop-1, maybe in a buffer. Raises CorruptDataError when a chunk is missing or has another size."""
+
+    def advise(self, first: int, stop: int) -> None:
+        """Say that they will soon be read."""
+
+    def stamps(self, first: int, stop: int) -> tuple[int, ...]:
+        """Numbers that change when what holds these entries does."""
+
+
+@dataclass(frozen=True)
+class EntryFiles:
+    """One array of entries in plain chunk files, each of ``chunk`` entries and a checksum."""
+
+    name: str
+    folder: Path
+    key: Callable[[int], str]  # chunk -> path in the folder
+    dtype: np.dtype[Any]
+    chunk: int
+    trailer: int
+
+    def _pieces(self, first: int, stop: int) -> Iterator[tuple[str, int, int]]:
+        """(path, first entry in it, entries) of the chunks with the entries first .. stop-1."""
+        for index, within, count in pieces(self.chunk, first, stop):
+            yield f"{self.folder}/{self.key(index)}", within, count
+
+    def read(self, first: int, stop: int, buffers: Buffers) -> NDArray[Any]:
+        """Entries first .. stop-1. Raises CorruptDataError when a chunk is missing or has another size."""
+        size = self.dtype.itemsize
+        buffer = buffers.take(self.name, (stop - first) * size)
+        done = 0
+        for path, within, count in self._pieces(first, stop):
+            self._fill(path, within * size, buffer[done : done + count * size])
+            done += count * size
+        return buffer.view(self.dtype)
+
+    def _fill(self, path: str, offset: int, buffer: NDArray[np.uint8]) -> None:
+        expected, got = self.chunk * self.dtype.itemsize + self.trailer, 0
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                found = os.fstat(descriptor).st_size
+                while found == expected and got < buffer.size:
+                    more = os.preadv(descriptor, [buffer.data[got:]], offset + got)
+                    if more == 0:
+                        break
+                    got += more
+            finally:
+                os.close(descriptor)
+        except FileNotFoundError:
+            raise CorruptDataError(f"{path}: a chunk of {self.name} is missing; restore or ingest again") from None
+        except OSError as error:
+            raise CorruptDataError(f"{path}: cannot read a chunk of {self.name}: {error.strerror}") from None
+        if got != buffer.size:
+            raise CorruptDataError(
+                f"{path}: a chunk of {self.name} has {found} bytes, expected {expected}; restore or ingest again"
+            )
+
+    def advise(self, first: int, stop: int) -> None:
+        """Ask the kernel to read ahead, where it can."""
+        if not hasattr(os, "posix_fadvise"):
+            return
+        size = self.dtype.itemsize
+        for path, within, count in self._pieces(first, stop):
+            try:
+                descriptor = os.open(path, os.O_RDONLY)
+            except OSError:
+                return  # the read itself will say what is wrong
+            os.posix_fadvise(descriptor, within * size, count * size, os.POSIX_FADV_WILLNEED)
+            os.close(descriptor)
+
+    def stamps(self, first: int, stop: int) -> tuple[int, ...]:
+        """Of the files with these entries."""
+        return tuple(stamp_of(path) for path, _, _ in self._pieces(first, stop))
+
+
+@dataclass(frozen=True)
+class CsrChunks:
+    """Blocks of a sparse matrix in plain chunks."""
+
+    where: str
+    n: int
+    features: int
+    block_rows: int
+    offsets: NDArray[np.int64]  # (blocks + 1,) where the entries of each block begin
+    data: EntryReader
+    indices: EntryReader
+    indptr: RowReader
+
+    overlaps = True
+    distant = False
+
+    def _range(self, index: int) -> tuple[int, int]:
+        return int(self.offsets[index]), int(self.offsets[index + 1])
+
+    def read(self, index: int, buffers: Buffers) -> csr_array:
+        """A block; its arrays may be views of buffers. Raises CorruptDataError when it is missing, or no matrix."""
+        first, stop = self._range(index)
+        rows = min(self.block_rows, self.n - index * self.block_rows)
+        data, indices = self.data.read(first, stop, buffers), self.indices.read(first, stop, buffers)
+        starts = self.indptr.read(index, buffers)[:rows]
+        indptr = np.empty(rows + 1, np.int64)
+        np.subtract(starts, first, out=indptr[:rows])
+        indptr[rows] = stop - first
+        unsigned = indices.view(np.dtype(f"u{indices.dtype.itemsize}"))  # a negative index is a large one
+        sane = indptr[0] == 0 and bool((indptr[:-1] <= indptr[1:]).all())
+        if not sane or (len(indices) and int(unsigned.max()) >= self.features):
+            raise CorruptDataError(
+                f"{self.where}: block {index} of X is damaged: its {'indices' if sane else 'indptr'} are out of range; "
+                "restore or ingest again"
+            )
+        return block_of(data, indices, indptr, self.features)
+
+    def advise(self, index: int) -> None:
+        """Ask the kernel to read a block ahead, where it can."""
+        if index < len(self.offsets) - 1:
+            for files in (self.data, self.indices):
+                files.advise(*self._range(index))
+
+    def stamp(self, index: int) -> int:
+        """Of all files of the block."""
+        span = self._range(index)
+        return hash((self.data.stamps(*span), self.indices.stamps(*span), self.indptr.stamp(index)))
+
+
+@dataclass(frozen=True)
+class CsrRows:
+    """Blocks of a sparse matrix in memory, with ascending indices in each row."""
+
+    matrix: csr_array  # (n, m)
+    block_rows: int
+    dtype: np.dtype[Any]  # of the entries as blocks have them
+    convert: Callable[[NDArray[Any]], NDArray[Any]]
+
+    overlaps = True
+    distant = False
+
+    def read(self, index: int, buffers: Buffers) -> csr_array:
+        """A block, of views where types allow."""
+        n, features = self.matrix.shape
+        starts = self.matrix.indptr[index * self.block_rows : min(n, (index + 1) * self.block_rows) + 1]
+        low, high = int(starts[0]), int(starts[-1])
+        indptr = starts.astype(np.int64) - low
+        return block_of(self.convert(self.matrix.data[low:high]), self.matrix.indices[low:high], indptr, features)
+
+    def advise(self, index: int) -> None:
+        """Nothing to do: it is there."""
+
+    def stamp(self, index: int) -> None:
+        """There is no file to look at."""
+
+
+def index_size(features: int) -> int:
+    """Bytes of an index."""
+    return 4 if features < 2**31 else 8
+
+
+def sparse_shape(shape: Any, where: str) -> tuple[int, int]:
+    """Points and features of a sparse matrix. Raises CorruptDataError when that is not what it says."""
+    try:
+        n, m = (int(size) for size in np.asarray(shape).reshape(-1))
+    except (TypeError, ValueError, OverflowError):
+        raise CorruptDataError(f"{where}: the shape of the sparse matrix cannot be read") from None
+    if min(n, m) < 0:
+        raise CorruptDataError(f"{where}: the shape of the sparse matrix is {n} x {m}")
+    return n, m
+
+
+def block_of(data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[np.int64], features: int) -> csr_array:
+    """A matrix whose index arrays have one type: int32 where that holds them."""
+    narrow = features < 2**31 and int(indptr[-1]) < 2**31
+    kind = np.int32 if narrow else np.int64
+    return csr(data, indices.astype(kind, copy=False), indptr.astype(kind, copy=False), features)

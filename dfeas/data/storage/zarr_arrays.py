@@ -1,0 +1,225 @@
+"""Arrays and groups of zarr: metadata checked before any chunk is read, and chunks that are plain files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import islice, product
+from math import prod
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import zarr
+import zarr.storage
+
+from dfeas.data.storage.files import COUNT, DAMAGE, read_json, refuse_links
+from dfeas.data.storage.layout import default_block_rows
+from dfeas.data.storage.limits import require_chunks
+from dfeas.data.storage.npy import load_npy
+from dfeas.data.storage.places import Place, zarr_store
+from dfeas.data.storage.readers import DirectReader, RowReader, SliceReader
+from dfeas.errors import BadInputError, CorruptDataError
+
+METADATA = {
+    "zarr_format": COUNT,
+    "node_type": str,
+    "shape?": [COUNT],
+    "chunk_grid?": {"configuration": {"chunk_shape": [COUNT]}},
+}
+"""What ``zarr.json`` says of a group or an array, as far as sizes follow from it."""
+
+
+def open_node(path: Place) -> Any:
+    """The zarr array or group at a path, its metadata checked before any chunk is read."""
+    if not path.is_dir() or not any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup")):
+        raise BadInputError(f"{path}: neither a dfeas dataset nor a zarr array; see dfeas ingest --help for other formats")
+    if not (path / "zarr.json").exists():
+        raise BadInputError(f"{path}: zarr format 2; only format 3 is read, convert it with zarr or use dfeas ingest")
+    if isinstance(path, Path):
+        refuse_links(path)
+    read_json(path / "zarr.json", METADATA)
+    try:
+        return zarr.open(zarr_store(path, read_only=True), mode="r")
+    except DAMAGE as error:
+        raise CorruptDataError(f"{path}: its zarr metadata cannot be read: {type(error).__name__}: {error}") from None
+
+
+def open_array(path: Place, name: str) -> Any:
+    """The zarr array at a path; ``name`` says in errors what it should be."""
+    array = open_node(path)
+    if not isinstance(array, zarr.Array):
+        raise BadInputError(f"{path}: a zarr group, expected the {name} array; give the path of the array in it")
+    check_codecs(array, path)
+    return array
+
+
+def open_labels(path: Place) -> Any:
+    """A label array by path: zarr, or .npy."""
+    if not path.exists():
+        raise BadInputError(f"{path}: no such file or folder (labels)")
+    if path.suffix == ".npy":
+        return load_npy(path)
+    return open_zarr2(path) if is_zarr2(path) else open_array(path, "label")
+
+
+def check_shape(shape: tuple[int, ...] | None, where: str) -> tuple[int, int]:
+    """(n, m) of an array of points; raises BadInputError when it is not two-dimensional or is empty."""
+    if shape is None or not all(isinstance(s, int | np.integer) for s in shape):
+        raise BadInputError(f"{where}: its shape is not known; for a Dask array call compute_chunk_sizes() first")
+    if len(shape) != 2:
+        raise BadInputError(f"{where}: expected points as an array (n, m), got shape {tuple(shape)}")
+    n, m = int(shape[0]), int(shape[1])
+    if n == 0 or m == 0:
+        raise BadInputError(f"{where}: no {'points' if n == 0 else 'features'}, shape {tuple(shape)}")
+    return n, m
+
+
+PLACE = 10**15
+"""Stands for an index in a chunk's key."""
+
+_FAIR_CHUNK = 1 << 20
+_CODECS = {"bytes", "crc32c", "zstd", "blosc", "gzip", "transpose"}
+
+
+def check_codecs(array: Any, path: Place | str) -> None:
+    """Raise BadInputError for an array in a way of storing that is not read, CorruptDataError when chunks are missing."""
+    if array.metadata.zarr_format != 3:
+        raise BadInputError(f"{path}: zarr format 2; only format 3 is read, convert it with zarr or use dfeas ingest")
+    codecs = {codec["name"] for codec in array.metadata.to_dict()["codecs"]}
+    if "sharding_indexed" in codecs:
+        raise BadInputError(f"{path}: sharded, and zarr reads lost pieces of a shard as zeros; write it without shards")
+    if not codecs <= _CODECS:
+        raise BadInputError(f"{path}: codecs {sorted(codecs - _CODECS)} are not accepted; write it again with zstd or none")
+    require_chunks_of(array, path)
+
+
+def require_chunks_of(array: Any, path: Place | str) -> None:
+    """Raise CorruptDataError when chunks are missing, BadInputError when they are too large.
+
+    There are no more chunks than files, or there would be time and memory for more names than a folder can hold.
+    """
+    shape, chunks = tuple(array.shape), tuple(array.chunks)
+    if min((*shape, *chunks), default=1) < 0 or 0 in chunks:
+        raise CorruptDataError(f"{path}: its zarr metadata cannot be read: shape {shape} in chunks of {chunks}")
+    require_chunks(chunks, array.dtype.itemsize, str(path))
+    count = prod(-(-size // width) for size, width in zip(shape, chunks, strict=True))
+    files = count if isinstance(path, str) else sum(1 for _ in islice(path.rglob("*"), count))
+    missing = count - files if files < count else count - array.nchunks_initialized
+    if missing:
+        raise CorruptDataError(
+            f"{path}: {missing} of {count} chunks are missing; restore them "
+            "(or, if they are meant to be empty, write with write_empty_chunks=True)"
+        )
+
+
+def direct_reader(name: str, path: Place, array: Any, block_rows: int, cache_dir: str = "") -> RowReader | None:
+    """A direct reader when the chunks are plain files, one a block; objects may be kept in ``cache_dir``."""
+    found = plain_chunks(array, block_rows)
+    if found is None:
+        return None
+    if isinstance(path, Path):
+        return DirectReader(name, path, *found)
+    from dfeas.data.remote.readers import object_reader
+
+    return object_reader(name, path, *found, cache_dir)
+
+
+class Plain(NamedTuple):
+    """What a direct reader needs to know of chunks."""
+
+    key: Callable[[int], str]  # chunk -> its name in the folder
+    n: int
+    block_rows: int
+    row: tuple[int, ...]  # shape of a row
+    dtype: np.dtype[Any]
+    trailer: int  # bytes of checksum after the entries
+
+
+def plain_chunks(array: Any, block_rows: int) -> Plain | None:
+    """Of an array whose chunks are its entries as they are, one chunk a block; None for others."""
+    meta = array.metadata.to_dict()
+    codecs = [codec["name"] for codec in meta["codecs"]]
+    endian = (meta["codecs"][0].get("configuration") or {}).get("endian", "little")
+    plain = (
+        codecs in (["bytes"], ["bytes", "crc32c"])
+        and endian == "little"
+        and tuple(array.chunks) == (block_rows, *array.shape[1:])
+        and array.dtype.isnative
+        and np.little_endian
+    )
+    if not plain:
+        return None
+    # the text around the index is the same for all chunks, and asking for each key would take longer than a stat
+    before, after = str(array.metadata.encode_chunk_key((PLACE, *(0,) * (array.ndim - 1)))).split(str(PLACE))
+    shape = array.shape[0], block_rows, tuple(array.shape[1:]), array.dtype
+    return Plain(lambda index: f"{before}{index}{after}", *shape, 4 if "crc32c" in codecs else 0)
+
+
+def slice_reader(reader: SliceReader, path: Place, array: Any) -> RowReader:
+    """A reader through zarr, which sees changes of what it reads; from an object store it reads several blocks ahead."""
+    if isinstance(path, Path):
+        return replace(reader, files=files_of(array, reader.block_rows))
+    from dfeas.data.remote.readers import distant_reader
+
+    return distant_reader(reader, path, names_of(array, reader.block_rows))
+
+
+def files_of(array: Any, block_rows: int) -> Callable[[int], list[str]] | None:
+    """Paths of all chunks of a block of whole chunks; None for an array that does not lie in plain files."""
+    if not isinstance(array, zarr.Array) or not isinstance(array.store, zarr.storage.LocalStore):
+        return None
+    folder, names = f"{array.store.root}/{array.path}".rstrip("/"), names_of(array, block_rows)
+    return lambda index: [f"{folder}/{name}" for name in names(index)]
+
+
+def names_of(array: Any, block_rows: int) -> Callable[[int], list[str]]:
+    """Names of all chunks of a block of whole chunks, in the folder of their array."""
+    encode, chunks, shape = array.metadata.encode_chunk_key, array.chunks, array.shape
+    columns = list(product(*(range(-(-size // width)) for size, width in zip(shape[1:], chunks[1:], strict=True))))
+
+    def names(index: int) -> list[str]:
+        first, stop = index * block_rows, min((index + 1) * block_rows, shape[0])
+        rows = range(first // chunks[0], -(-stop // chunks[0]))
+        return [encode((row, *column)) for row in rows for column in columns]
+
+    return names
+
+
+def rows_of_whole_chunks(array: Any, itemsize: int) -> int:
+    """Rows of a block: one chunk when it is of a fair size, otherwise whole chunks up to about ``BLOCK_BYTES``."""
+    n, m = array.shape
+    chunk = int(array.chunks[0])
+    wanted = default_block_rows(m, itemsize, n)
+    if chunk * m * itemsize >= _FAIR_CHUNK:
+        wanted = chunk
+    return int(min(n, max(chunk, wanted // chunk * chunk)))
+
+
+_METADATA = ".zarray"
+_SHAPE = {"shape": [COUNT], "chunks": [COUNT], "compressor": dict | None, "filters": list | None, "dtype": object}
+_COMPRESSORS = {"blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"}
+
+
+def is_zarr2(path: Place) -> bool:
+    """Whether a folder is an array of zarr format 2."""
+    return (path / _METADATA).is_file() and not (path / "zarr.json").exists()
+
+
+def open_zarr2(path: Place) -> Any:
+    """The array. Raises BadInputError for filters, objects and unknown compressors, CorruptDataError for missing chunks."""
+    if isinstance(path, Path):
+        refuse_links(path)
+    values = read_json(path / _METADATA, _SHAPE)
+    compressor = (values["compressor"] or {}).get("id")
+    filters, dtype = values["filters"], values["dtype"]
+    if filters or not isinstance(dtype, str) or dtype[1:2] not in ("b", "i", "u", "f", "U", "S"):
+        raise BadInputError(f"{path}: zarr format 2 of type {dtype} with filters {filters}; give plain numbers, no filters")
+    if values["compressor"] is not None and compressor not in _COMPRESSORS:
+        raise BadInputError(f"{path}: compressor {compressor} is not accepted; write it again with zstd or none")
+    try:
+        array = zarr.open_array(zarr_store(path, read_only=True), mode="r", zarr_format=2)
+        require_chunks_of(array, path)
+    except DAMAGE as error:
+        raise CorruptDataError(f"{path}: its zarr metadata cannot be read: {type(error).__name__}: {error}") from None
+    return array

@@ -1,0 +1,173 @@
+"""Points picked from one or several stores, as one dataset: those that a mask keeps, or all of each, in order.
+
+A block is gathered when it is read; nothing is written. Blocks of the stores verify themselves. A block of picked points begins
+anywhere in a block of a store, so that one may be read for two of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.data.dataset import AHEAD, Dataset
+from dfeas.data.storage.npy import load_npy
+from dfeas.data.storage.readers import Buffers, Cost, SliceReader
+from dfeas.data.storage.sparse_readers import Entries, index_size
+from dfeas.errors import BadInputError
+from dfeas.linalg.points import Points, stacked
+from dfeas.linalg.points import picked as picked_rows
+
+
+@dataclass(frozen=True)
+class Picked:
+    """A reader of picked points."""
+
+    parts: tuple[Dataset, ...]
+    starts: NDArray[np.int64]  # (parts + 1,) numbers of the first point of each, all counted through
+    rows: NDArray[np.int64] | None  # (n,) ascending numbers of points, counted through; None for all
+    n: int
+    block_rows: int
+
+    overlaps = False  # a thread reads ahead
+
+    @property
+    def distant(self) -> bool:
+        """Whether blocks of a store come over a network."""
+        return any(part.points.distant for part in self.parts)
+
+    def _pieces(self, index: int) -> Iterator[tuple[Dataset, int, NDArray[np.int64]]]:
+        """(store, block in it, rows of that block) of a block."""
+        first, stop = index * self.block_rows, min(self.n, (index + 1) * self.block_rows)
+        wanted = np.arange(first, stop) if self.rows is None else self.rows[first:stop]
+        for part, start, end in zip(self.parts, self.starts[:-1], self.starts[1:], strict=True):
+            here = wanted[np.searchsorted(wanted, start) : np.searchsorted(wanted, end)] - start
+            for block in np.unique(here // part.block_rows):
+                begin = int(block) * part.block_rows
+                low, high = np.searchsorted(here, [begin, begin + part.block_rows])
+                yield part, int(block), here[low:high] - begin
+
+    def read(self, index: int, buffers: Buffers) -> Points:
+        """Gather a block."""
+        first = self.parts[0]
+        if first.entries is not None:
+            return stacked([picked_rows(points, chosen) for points, chosen in self._gathered(index, buffers)])
+        rows = min(self.block_rows, self.n - index * self.block_rows)
+        out = buffers.take("picked", rows * first.m * first.dtype.itemsize).view(first.dtype).reshape(rows, first.m)
+        done = 0
+        for points, chosen in self._gathered(index, buffers):
+            out[done : done + len(chosen)] = picked_rows(points, chosen)
+            done += len(chosen)
+        return out
+
+    def _gathered(self, index: int, buffers: Buffers) -> Iterator[tuple[Points, NDArray[np.int64]]]:
+        """Blocks of the stores, and the rows that are wanted of each; a block is read over by the next one."""
+        pieces = list(self._pieces(index))
+        self._ask(pieces[:AHEAD])
+        for place, (part, block, chosen) in enumerate(pieces):
+            self._ask(pieces[place + AHEAD : place + AHEAD + 1])
+            yield part.read(block, buffers, Cost()).points, chosen
+
+    def entries(self) -> Entries | None:
+        """How much sparse points store: what blocks of the stores do, in the share in which their rows are wanted."""
+        if any(part.entries is None for part in self.parts):
+            return None
+        blocks = range(-(-self.n // self.block_rows))
+        sizes = [sum(_average(part, block) * len(chosen) for part, block, chosen in self._pieces(index)) for index in blocks]
+        offsets = np.cumsum([0, *map(ceil, sizes)])
+        return Entries.of(self.n, offsets, self.block_rows, self.parts[0].dtype.itemsize, index_size(self.parts[0].m))
+
+    def _ask(self, pieces: Sequence[tuple[Dataset, int, NDArray[np.int64]]]) -> None:
+        """Have blocks of object stores fetched."""
+        if self.distant:
+            for part, block, _ in pieces:
+                part.advise(block)
+
+    def advise(self, index: int) -> None:
+        """Nothing to do: a thread reads ahead."""
+
+    def stamp(self, index: int) -> int | None:
+        """Of all blocks that it is gathered from."""
+        stamps = [part.points.stamp(block) for part, block, _ in self._pieces(index)]
+        return None if any(stamp is None for stamp in stamps) else hash(tuple(stamps))
+
+
+def picked(parts: Sequence[Dataset], mask: Any = None) -> Dataset:
+    """Several datasets as one, and of it the points for which ``mask`` (n,) is true.
+
+    Raises BadInputError when features, types, classes or the length of the mask differ, or nothing is kept.
+    """
+    first = parts[0]
+    for part in parts[1:]:
+        for name in ("m", "dtype", "classes", "positive"):
+            was, now = getattr(first, name), getattr(part, name)
+            if was != now:
+                raise BadInputError(
+                    f"{part.where}: its {_NAMES[name]} are {now}, those of {first.where} {was}; ingest them alike"
+                )
+        if (first.entries is None) != (part.entries is None):
+            raise BadInputError(f"{part.where}: one of it and {first.where} is sparse, the other dense; ingest them alike")
+    starts = np.cumsum([0, *(part.n for part in parts)])
+    total = int(starts[-1])
+    where = " and ".join(part.where for part in parts)
+    rows = None if mask is None else _kept(mask, total, where)
+    n = total if rows is None else len(rows)
+    labels = first.signs(np.concatenate([label for part in parts for label in _labels(part)]))
+    labels = labels if rows is None else labels[rows]
+    block_rows = min(n, first.block_rows)
+    points = Picked(tuple(parts), starts, rows, n, block_rows)
+    return Dataset(
+        where=where,
+        n=n,
+        m=first.m,
+        dtype=first.dtype,
+        block_rows=block_rows,
+        points=points,
+        labels=SliceReader("label", labels, n, block_rows, labels.dtype, overlaps=True),
+        stored_norms=None,
+        classes=first.classes,
+        intercept=first.intercept,
+        numbers=rows,
+        entries=points.entries(),
+    )
+
+
+def _average(part: Dataset, block: int) -> float:
+    """Entries of a row of a sparse block, on average."""
+    assert part.entries is not None, "sparse points have entries"
+    first, stop = part.entries.offsets[block : block + 2].tolist()
+    return float(stop - first) / min(part.block_rows, part.n - block * part.block_rows)
+
+
+def _labels(part: Dataset) -> Iterator[NDArray[Any]]:
+    """The stored labels of all blocks."""
+    for index in range(part.blocks):
+        if index + AHEAD < part.blocks:
+            part.labels.advise(index + AHEAD)
+        yield part.labels.read(index, Buffers()).copy()
+
+
+_NAMES = {"m": "features", "dtype": "entries", "classes": "classes", "positive": "labels"}
+
+
+def open_mask(path: Path) -> NDArray[Any]:
+    """A mask by path. Raises BadInputError when there is none, CorruptDataError when it is damaged."""
+    if not path.is_file():
+        raise BadInputError(f"{path}: no such file (mask)")
+    return load_npy(path)
+
+
+def _kept(mask: Any, n: int, where: str) -> NDArray[np.int64]:
+    values = np.asarray(mask)
+    if values.shape != (n,) or values.dtype != np.bool_:
+        raise BadInputError(
+            f"the mask has shape {values.shape} and type {values.dtype}, expected {n} booleans, one for each point of {where}"
+        )
+    if not values.any():
+        raise BadInputError(f"the mask keeps none of the {n} points of {where}")
+    return np.flatnonzero(values)

@@ -1,0 +1,1 @@
+"""Writing datasets, and appending to them."""

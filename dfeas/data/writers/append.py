@@ -1,0 +1,280 @@
+"""Appending points to a dataset: the old one is whole until the new one is.
+
+New points are ingested and cut into blocks in DATA/append.part, where nobody looks. Then one rename makes it DATA/append.ready:
+from there on the append is only finished, never undone. Its files, whose paths are those in DATA, are moved into their places,
+the marker last. Blocks of old points stay as they are, but for a last one that was not full.
+
+A killed append leaves the old dataset (before the rename), or one without a marker that the next append finishes.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy  # loads its parts when they are used
+import zarr
+import zarr.storage
+from numpy.typing import NDArray
+
+from dfeas.data.dataset import Dataset
+from dfeas.data.ingest.formats import format_of
+from dfeas.data.ingest.ingest import Note, ingest
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.data.storage.files import naming, sync
+from dfeas.data.storage.layout import APPENDED, ATTRIBUTE, MARKER, Header, fingerprint, looks_like_dataset, seal
+from dfeas.data.storage.lock import reclaim, release
+from dfeas.data.storage.places import is_url
+from dfeas.data.storage.readers import Buffers, Cost
+from dfeas.data.writers.dataset import DatasetWriter, Labelled, Progress, create_checksums
+from dfeas.data.writers.sparse import Before, SparseWriter, create_offsets
+from dfeas.errors import BadInputError, UsageError
+from dfeas.linalg import csr
+from dfeas.linalg.points import Points, any_entry, is_dense, stacked
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Chunks that were written as those of a dataset of their own, behind ``kept`` blocks of another one."""
+
+    path: Path  # the dataset that grows
+    out: Path  # the new chunks
+    folder: Path  # where they will lie
+    header: Header  # of all points
+    kept: int
+    offsets: NDArray[np.int64] | None = None  # (blocks + 1,) of sparse entries, of all points
+
+    def lay_out(self, checksums: NDArray[np.uint32]) -> None:
+        """Move chunks to their new numbers; write metadata with the new sizes, and the marker."""
+        self.folder.mkdir()
+        n, sparse = self.header.n, self.offsets is not None
+        for name in ("label", "norm", *(() if sparse else ("X",))):
+            self._renumbered(name, n, -(-n // self.header.block_rows))
+        group = zarr.create_group(zarr.storage.LocalStore(self.folder), zarr_format=3)
+        group.attrs[ATTRIBUTE] = self.header.to_json()
+        if self.offsets is not None:
+            self._entries()
+            self._renumbered("X/indptr", n + 1, n // self.header.block_rows + 1)
+            create_offsets(group, self.offsets)
+        create_checksums(group, checksums)
+        (self.folder / MARKER).write_text(f"{seal(self.header)}\n")
+        for file in self.folder.rglob("*"):
+            sync(file)
+
+    def _renumbered(self, name: str, size: int, chunks: int) -> None:
+        """An array with a chunk for each block, up to number ``chunks``."""
+        (self.folder / name).mkdir(parents=True)
+        self._changed(f"{name}/zarr.json", lambda meta: meta["shape"].__setitem__(0, size))
+        array = zarr.open_array(zarr.storage.LocalStore(self.path / name, read_only=True), mode="r")
+        for index in range(self.kept, chunks):
+            rest = (0,) * (array.ndim - 1)
+            was, now = (array.metadata.encode_chunk_key((i, *rest)) for i in (index - self.kept, index))
+            (self.out / name / was).rename(self.folder / name / now)
+
+    def _entries(self) -> None:
+        """Arrays of entries have their numbers already, and their sizes."""
+        (self.folder / "X").mkdir()
+        self._changed("X/zarr.json", lambda meta: meta["attributes"].__setitem__("shape", [self.header.n, self.header.m]))
+        for name in ("data", "indices"):
+            (self.out / "X" / name).rename(self.folder / "X" / name)
+
+    def _changed(self, name: str, change: Callable[[dict[str, Any]], None]) -> None:
+        """Metadata of the new chunks with other sizes."""
+        meta = json.loads((self.out / name).read_text())
+        change(meta)
+        (self.folder / name).write_text(json.dumps(meta, indent=2))
+
+
+def tail_of(old: Dataset, kept: int) -> Labelled:
+    """Points and labels behind the first ``kept`` blocks: of a last block that is not full, verified, or none."""
+    block = old.read(min(kept, old.blocks - 1), Buffers(), Cost())
+    if kept == old.blocks:
+        none = np.zeros(0, np.int64)
+        return block.points[none], block.label[none]
+    return block.points.copy(), block.label.copy()
+
+
+def blocks_of(tail: Labelled, new: Dataset, rows: int, dtype: np.dtype[Any]) -> Iterator[Labelled]:
+    """The tail and the new points in blocks of ``rows``, the last one shorter.
+
+    Raises BadInputError for an entry that ``dtype`` does not hold exactly.
+    """
+    points, label = tail
+    for block in new.read_blocks(range(new.blocks), Cost()):
+        alike = block.points if is_dense(points) or not is_dense(block.points) else _sparse(block.points)
+        points = stacked([points, exact(alike, dtype, block.start)])
+        label = np.concatenate([label, block.label.astype(label.dtype)])
+        while len(label) >= rows:
+            yield _rows(points, slice(0, rows)), label[:rows]
+            points, label = _rows(points, slice(rows, len(label))), label[rows:]
+    if len(label):
+        yield points, label
+
+
+def _rows(points: Points, rows: slice) -> Points:
+    return np.ascontiguousarray(points[rows]) if is_dense(points) else csr.rows_of(points, rows)
+
+
+def _sparse(points: NDArray[Any]) -> Points:
+    return csr.tidied(scipy.sparse.csr_array(points))
+
+
+def exact(points: Points, dtype: np.dtype[Any], start: int) -> Points:
+    """In another type. Raises BadInputError with the first entry that it does not hold, in points from ``start`` on."""
+    stored = points if is_dense(points) else points.data
+    with np.errstate(over="ignore"):
+        cast = stored.astype(dtype)
+    if not np.array_equal(cast, stored):
+        at = tuple(int(place[0]) for place in np.nonzero(cast != stored))
+        row, feature = at if is_dense(points) else (int(csr.row_numbers(points)[at[0]]), int(points.indices[at[0]]))
+        raise BadInputError(
+            f"point {start + row} feature {feature} of the new points: {stored[at]!r} is not exact "
+            f"in {dtype.name}, the type of the dataset; round it first, or ingest all again"
+        )
+    return cast if is_dense(points) else csr.with_data(points, cast)
+
+
+PART = "append.part"
+
+
+def append(
+    data: str | Path, src: Any = None, *, progress: Progress | None = None, note: Note | None = None, **options: Any
+) -> Header:
+    """Append the points of a source to a dataset, and return its new header.
+
+    ``src`` and ``options`` are those of ``dfeas.ingest``; None only finishes an append that was cut off at its end. Labels are
+    those of the dataset, and points must fit its type exactly.
+
+    Raises BadInputError for points or labels that do not fit, UsageError when another process writes there; the dataset stays
+    what it was then.
+    """
+    if is_url(data):
+        raise UsageError(f"{data}: points are appended on this machine only; copy the dataset, or ingest all points again")
+    path = Path(data)
+    if not looks_like_dataset(path):
+        raise BadInputError(f"{path}: not a dfeas dataset; points are appended to what dfeas ingest wrote")
+    with locked(path):
+        finish(path)
+        opened = open_source(Source(str(path), direct=False, cones=True))
+        assert opened.header is not None, "a dataset has a header"
+        if src is None:
+            return opened.header
+        if opened.cones is not None:
+            raise UsageError(f"{path}: a dataset of cones; say with --cones what the rows of SRC are, as l:3,q:5x10,s:6")
+        with growing(path) as part:
+            stored = _stored_as(src, options, opened.entries is not None)
+            more: dict[str, Any] = {"classes": opened.header.classes, "block_rows": opened.block_rows, "sparse": stored}
+            new = ingest(src, part / "new", progress=progress, note=note, **more, **options)
+            if new.m != opened.m:
+                raise BadInputError(f"new points of {new.m} features, {path} has {opened.m}")
+            header = _staged(path, opened, opened.header, open_source(Source(str(part / "new"))))
+    return header
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Nobody else writes to a dataset. Raises UsageError when another process does."""
+    lock = reclaim(path)
+    try:
+        yield
+    finally:
+        release(path, lock)
+
+
+@contextmanager
+def growing(path: Path) -> Iterator[Path]:
+    """DATA/append.part, in which the body lays out ``stage``: that is moved into its place then. Where it raises all goes."""
+    part = path / PART
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir()
+    try:
+        with naming(path):
+            yield part
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    move(part / "stage", path / APPENDED)
+    sync(path)
+    finish(path)
+
+
+def finish(path: Path) -> None:
+    """Move what is ready into its place; nothing where nothing is. Can be done again when it was cut off."""
+    ready = path / APPENDED
+    if not ready.is_dir():
+        return
+    if (ready / MARKER).exists():
+        if (path / MARKER).exists():
+            move(path / MARKER, path / PART / MARKER)
+        sync(path)
+        files = sorted(file for file in ready.rglob("*") if file.is_file() and file.name != MARKER)
+        for file in files:
+            move(file, path / file.relative_to(ready))
+        for folder in sorted(each for each in path.rglob("*") if each.is_dir() and ready not in (each, *each.parents)):
+            sync(folder)
+        move(ready / MARKER, path / MARKER)
+        sync(path)
+    shutil.rmtree(ready, ignore_errors=True)
+    shutil.rmtree(path / PART, ignore_errors=True)
+
+
+def _stored_as(src: Any, options: dict[str, Any], sparse: bool) -> bool | None:
+    """How new points are stored, as those of the dataset; tables are dense always."""
+    return sparse if format_of(src, options.get("format")) in ("svmlight", "arrays") else None
+
+
+def move(file: Path, place: Path) -> None:
+    """Rename, over what is there."""
+    file.replace(place)
+
+
+def _staged(path: Path, old: Dataset, header: Header, new: Dataset) -> Header:
+    """Write DATA/append.part/stage, and return the header of the dataset that it makes."""
+    assert old.expected is not None, "a dataset has checksums"
+    rows, n = old.block_rows, old.n + new.n
+    kept = old.n // rows  # blocks that stay as they are
+    first = kept * rows  # the first point that is written again
+    tail = tail_of(old, kept)
+    kind = DatasetWriter if header.entries is None else SparseWriter
+    out = kind(path / PART / "out", n - first, old.m, old.dtype, rows, label=tail[1].dtype)
+    if isinstance(out, SparseWriter):
+        out.follow(Before.of(old, kept))
+    for index, (points, label) in enumerate(blocks_of(tail, new, rows, old.dtype)):
+        out.write(index, points, label)
+    part = out.finish(header.classes, known=True)
+    checksums = np.concatenate([old.expected[:kept], out.checksums()])
+    made = _joined(header, part, tail, first, fingerprint(n, old.m, old.dtype.name, rows, checksums))
+    stage = Stage(path, path / PART / "out", path / PART / "stage", made, kept)
+    if isinstance(out, SparseWriter):
+        assert old.entries is not None, "a sparse dataset has entries"
+        offsets = np.concatenate([old.entries.offsets[:kept], out.offsets])
+        stage = replace(stage, header=replace(made, block_entries=int(np.diff(offsets).max())), offsets=offsets)
+    stage.lay_out(checksums)
+    return stage.header
+
+
+def _joined(header: Header, part: Header, tail: Labelled, first: int, mark: str) -> Header:
+    """Of the points before ``first``, which ``header`` counts with the tail, and of the part behind them."""
+    zeros = [*(j for j in header.first_zero if j < first), *(first + j for j in part.first_zero)]
+    coded = len(header.counts)
+    tail_counts = np.bincount(tail[1], minlength=coded) if coded else np.zeros(0, np.int64)
+    return replace(
+        header,
+        n=first + part.n,
+        positive=header.positive + part.positive - (0 if coded else int((tail[1] > 0).sum())),
+        zero=header.zero + part.zero - int((~any_entry(tail[0])).sum()),
+        first_zero=tuple(zeros[:5]),
+        norm_min=min(header.norm_min, part.norm_min),
+        norm_max=max(header.norm_max, part.norm_max),
+        fingerprint=mark,
+        generator=None,
+        entries=part.entries,
+        counts=tuple((np.array(header.counts, np.int64) + part.counts - tail_counts).tolist()) if coded else (),
+    )

@@ -1,0 +1,183 @@
+"""Writing a sparse dataset: as a dense one, but for X, which is a group in the AnnData layout.
+
+OUT/X              attributes encoding-type csr_matrix, encoding-version, shape
+OUT/X/data         (entries,)  chunks of ``CHUNK_ENTRIES``, uncompressed, crc32c
+OUT/X/indices      (entries,)  int32, or int64 for 2**31 features or more; ascending in each row
+OUT/X/indptr       (n + 1,)    int64, a chunk for each block
+OUT/offset         (blocks + 1,) int64: where the entries of each block begin
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import crc32c
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.data.dataset import Dataset
+from dfeas.data.storage.places import Place, put
+from dfeas.data.storage.readers import Buffers
+from dfeas.data.storage.sparse_readers import CHUNK_ENTRIES, CsrChunks
+from dfeas.data.writers.dataset import DatasetWriter, created
+from dfeas.errors import BadInputError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+ENCODING = {"encoding-type": "csr_matrix", "encoding-version": "0.1.0"}
+
+
+class Appended:
+    """An array that is written chunk by chunk from its first entry on, with running checksums; one chunk is in memory."""
+
+    def __init__(self, folder: Place, dtype: np.dtype[Any], count: int = 0, aside: Path | None = None) -> None:
+        self.folder, self.dtype, self.chunk, self._aside = folder, dtype, CHUNK_ENTRIES, aside
+        self.count = count  # of entries that are written, here or, of whole chunks, by others
+        self._parts: list[NDArray[Any]] = []  # of the chunk that has begun
+        self._crc = 0
+
+    def append(self, values: NDArray[Any]) -> None:
+        """More entries."""
+        values = np.ascontiguousarray(values, self.dtype.newbyteorder("<"))
+        while len(values):
+            some, values = np.split(values, [self.chunk - self.count % self.chunk])
+            self._crc = crc32c.crc32c(some.view(np.uint8), self._crc)
+            self._parts.append(some.copy())
+            self.count += len(some)
+            if self.count % self.chunk == 0:
+                self._put(self.count // self.chunk - 1)
+
+    def _put(self, index: int) -> None:
+        crc = self._crc.to_bytes(4, "little")
+        put(self.folder / f"c.{index}", *(part.data for part in self._parts), crc, aside=self._aside)
+        self._parts, self._crc = [], 0
+
+    def finish(self) -> int:
+        """End the last chunk, which is filled up unless it is the only one; returns entries of a chunk."""
+        index, within = divmod(self.count, self.chunk)
+        if within and index:
+            self.append(np.zeros(self.chunk - within, self.dtype))
+        elif within:
+            self._put(0)
+        return self.chunk if index else max(1, within)
+
+
+@dataclass(frozen=True)
+class Before:
+    """What stands before the first entry that is written, in an array that is continued."""
+
+    count: int  # entries
+    chunk: int  # entries of a chunk
+    data: NDArray[Any]  # those of the chunk that is not full
+    indices: NDArray[Any]
+
+    @classmethod
+    def of(cls, old: Dataset, kept: int) -> Before:
+        """The first ``kept`` blocks of a sparse dataset on this machine."""
+        points = old.points
+        assert isinstance(points, CsrChunks), "the points of a sparse dataset on this machine"
+        count, stored, chunk = int(points.offsets[kept]), int(points.offsets[-1]), points.data.chunk
+        if stored <= chunk:  # the only chunk was not filled up
+            chunk = max(chunk, CHUNK_ENTRIES)
+        first = count // chunk * chunk
+        return cls(count, chunk, *(each.read(first, count, Buffers()) for each in (points.data, points.indices)))
+
+
+class SparseWriter(DatasetWriter):
+    """Takes blocks (b, m) as CSR matrices with ascending indices; those that come early wait for the others."""
+
+    def _create_points(self) -> None:
+        """Chunks are written as they fill; the metadata of X is made at the end, when lengths are known."""
+        self._data, self._indices = self._appended(0)
+        if isinstance(self.path, Path):
+            for name in ("data", "indices", "indptr"):
+                (self.path / "X" / name).mkdir(parents=True)
+        self._offsets = [0]
+        self._short: NDArray[np.int64] = np.empty(0, np.int64)  # where rows begin in a last block that is not full
+        self._waiting: dict[int, csr_array] = {}
+        self._lock = Lock()
+
+    def _appended(self, count: int) -> tuple[Appended, Appended]:
+        """Data and indices behind the first ``count`` entries."""
+        index = np.dtype(np.int32 if self.m < 2**31 else np.int64)
+        folder = self.path / "X"
+        kinds = (("data", self.dtype), ("indices", index))
+        data, indices = (Appended(folder / name, dtype, count, self._aside) for name, dtype in kinds)
+        return data, indices
+
+    def follow(self, before: Before) -> None:
+        """Go on behind other entries: chunks are numbered as if these had been written, too."""
+        self._offsets = [before.count]
+        for appended, values in ((self._data, before.data), (self._indices, before.indices)):
+            appended.chunk, appended.count = before.chunk, before.count - len(values)
+            appended.append(values)
+
+    def _resize_points(self) -> None:
+        """Nothing to do: as above."""
+
+    def _check(self, index: int, points: Any) -> None:
+        """Raise BadInputError for indices that do not ascend in a row, or are out of range."""
+        indices, starts = points.indices, points.indptr
+        rising = indices[1:] > indices[:-1]
+        rising[starts[1:-1][(starts[1:-1] > 0) & (starts[1:-1] < len(indices))] - 1] = True
+        if not rising.all() or (len(indices) and (indices.min() < 0 or indices.max() >= self.m)):
+            raise BadInputError(f"{self.path}: indices of block {index} do not ascend within 0 .. {self.m - 1}")
+
+    def _store_points(self, index: int, points: Any, crc: int) -> None:
+        """Append all blocks whose turn has come."""
+        with self._lock:
+            self._waiting[index] = points
+            while len(self._offsets) - 1 in self._waiting:
+                self._append(len(self._offsets) - 1, self._waiting.pop(len(self._offsets) - 1))
+
+    def _append(self, index: int, points: csr_array) -> None:
+        first = self._offsets[-1]
+        self._data.append(points.data)
+        self._indices.append(points.indices)
+        self._offsets.append(first + len(points.indices))
+        self._put_starts(index, points.indptr[:-1].astype(np.int64) + first)
+
+    def _put_starts(self, index: int, starts: NDArray[np.int64]) -> None:
+        """Where the rows of a block begin in X. Those of a last one that is not full wait for the end."""
+        if len(starts) == self.block_rows:
+            self._put_indptr(index, starts)
+        else:
+            self._short = starts
+
+    def _put_indptr(self, index: int, values: NDArray[np.int64]) -> None:
+        """A chunk of indptr; the last one has the end, too, and is filled up."""
+        filled = np.zeros(self.block_rows, "<i8")
+        filled[: len(values)] = values
+        crc = crc32c.crc32c(filled.view(np.uint8)).to_bytes(4, "little")
+        put(self.path / "X" / "indptr" / f"c.{index}", filled.data, crc, aside=self._aside)
+
+    def _finish_points(self) -> dict[str, Any]:
+        """End the chunks, and make the metadata beside them; what the header says of them."""
+        self._indices.finish()
+        return self._described(self._data.finish())
+
+    def _described(self, chunk: int) -> dict[str, Any]:
+        """Metadata, beside chunks of so many entries."""
+        self._put_indptr(self.n // self.block_rows, np.append(self._short, self._offsets[-1]))
+        group = self._group.create_group("X", attributes={**ENCODING, "shape": [self.n, self.m]})
+        offsets = self.offsets
+        for appended in self._appended(0):
+            self._create(appended.folder.name, (int(offsets[-1]),), (chunk,), appended.dtype, 0, group)
+        self._create("indptr", (self.n + 1,), (self.block_rows,), np.dtype(np.int64), 0, group)
+        create_offsets(self._group, offsets)
+        return {"entries": int(offsets[-1]), "block_entries": int(np.diff(offsets).max())}
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """Where the entries of each block that was written begin (blocks + 1,)."""
+        return np.asarray(self._offsets, np.int64)
+
+
+def create_offsets(group: Any, offsets: NDArray[np.int64]) -> None:
+    """Write the array of offsets (blocks + 1,)."""
+    array = created(group, "offset", offsets.shape, offsets.shape, np.dtype(np.int64), 0)
+    array[:] = offsets

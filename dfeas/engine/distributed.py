@@ -1,0 +1,299 @@
+"""The Dask engine: a pass is a few tasks, each a range of blocks that its worker reads itself.
+
+A home is a wish. The scheduler gives a task to someone else when its home is gone or busy, and that worker is the home then.
+"""
+
+from __future__ import annotations
+
+import uuid
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any, TypeVar
+
+from distributed import Client, Future
+
+from dfeas.data.dataset import Dataset
+from dfeas.data.source import Source
+from dfeas.data.storage.readers import Cost
+from dfeas.data.storage.scratch import Scratch
+from dfeas.engine.clusters import LOST
+from dfeas.engine.pairs import all_pairs, join_pairs, pairs_of
+from dfeas.engine.ranges import cut, join, parts, pieces, scan_range
+from dfeas.engine.watch import LOOK_SECONDS, GoneError, Persistence, Watch
+from dfeas.engine.worker import fold_range, forget_run, on_worker, read_range, scan_kept, size
+from dfeas.errors import CorruptDataError
+from dfeas.passes.protocol import Fold, OnPairs, OnVectors, Ordered, Question
+
+Range = tuple[int, int]
+
+
+class Homes:
+    """Workers of ranges of blocks."""
+
+    def __init__(self) -> None:
+        self._stops: list[int] = []  # of the ranges of the last pass, ascending
+        self._workers: list[str] = []  # who went through each
+
+    @property
+    def known(self) -> bool:
+        """Whether there was a pass."""
+        return bool(self._workers)
+
+    def remember(self, ranges: Sequence[Range], workers: Sequence[str]) -> None:
+        """Who went through which range; the ranges cover all blocks in order."""
+        self._stops, self._workers = [stop for _, stop in ranges], list(workers)
+
+    def place(self, ranges: Sequence[Range], threads: Mapping[str, int]) -> list[str]:
+        """A worker for each range, from workers and their threads.
+
+        It is the one that had the middle of the range, unless it is gone or has its share already: no worker gets more ranges
+        than its threads are worth.
+        """
+        total = sum(threads.values())
+        share = {worker: -(-len(ranges) * count // total) for worker, count in threads.items()}
+        given = dict.fromkeys(threads, 0)
+        placed: list[str | None] = []
+        for first, stop in ranges:
+            home = self._home((first + stop) // 2)
+            if home is not None and given.get(home, 0) < share.get(home, 0):
+                given[home] += 1
+                placed.append(home)
+            else:
+                placed.append(None)
+        found = []
+        for worker in placed:
+            if worker is None:
+                worker = min(given, key=lambda w: given[w] / threads[w])
+                given[worker] += 1
+            found.append(worker)
+        return found
+
+    def _home(self, block: int) -> str | None:
+        at = bisect_right(self._stops, block)
+        return self._workers[at] if at < len(self._workers) else None
+
+
+R = TypeVar("R")
+
+RANGES_PER_THREAD = 2
+HOLD_SECONDS = 5.0
+"""How often the carry of a fold is brought to the driver: what a lost worker costs beyond its own task."""
+FOLD_BYTES = 32 << 20
+"""What a worker reads ahead for a fold, at a time."""
+FORGET_SECONDS = 5.0
+"""How long the end of a run waits for workers to forget its blocks."""
+INLINE_BYTES = 1 << 16
+"""Questions up to this size travel in each task; larger ones are scattered once a pass."""
+
+
+@dataclass
+class _Carried:
+    """How far a fold is, as the driver knows it."""
+
+    carry: tuple[Any, Cost]
+    done: int = 0  # ranges
+
+
+class DaskEngine:
+    """Runs passes on the workers of a Dask cluster, which must see the data under the same path."""
+
+    def __init__(self, client: Client, source: Source, dataset: Dataset, scratch: Scratch | None = None) -> None:
+        self.client = client
+        self.dataset = dataset
+        self.scratch = scratch
+        header = (dataset.stored or dataset).header
+        mark = "" if header is None else header.fingerprint
+        self.source = replace(source, run=uuid.uuid4().hex, fingerprint=mark)
+        self.cost = Cost()
+        self._watch = Watch(client)
+        self._homes, self._pair_homes = Homes(), Homes()  # of blocks, and of all pairs
+        self._pair_bytes = 0
+        self._pair_scratch: str | None = None
+        self._pairs_kept = False
+        self._workers: dict[str, int] = {}  # threads of each, when somebody looked last
+        self._looked = 0.0
+        self._answers: list[Future] = []  # of the last pass
+        self._sent = 0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, n) of A."""
+        return self.dataset.dimension, self.dataset.n
+
+    @property
+    def parallel(self) -> int:
+        """Threads of all workers, not long ago."""
+        return max(1, sum(self._workers.values()))
+
+    def run(self, question: Question) -> Any:
+        """One read of the data, or of what the question asks."""
+        began = perf_counter()
+        if isinstance(question, Ordered):
+            held = _Carried((question.fold.start(), Cost()))
+            answer, self.cost = self._persist(lambda: self._fold(question.fold, held), lambda: held.done)
+            self._compare(None)
+        elif isinstance(question, OnPairs):
+            pairs = len(pairs_of(self.dataset, question))
+            args = (question, self.source.run, self._pair_bytes, self._pair_scratch)
+            homes = self._pair_homes if pairs == all_pairs(self.dataset) else None
+            scanned = self._persist(lambda: self._attempt(scan_kept, args, pairs, homes))
+            answer, self.cost, reads = join_pairs(question, scanned)
+            self._compare(reads)
+        else:
+            blocks = parts(question)[1]
+            count = None if blocks is None else len(blocks)
+            answer, self.cost = join(question, self.map(scan_range, question, self.scratch, count=count))
+            if not isinstance(question, OnVectors) or question.points:
+                self._compare(blocks)
+        if isinstance(question, OnVectors) and question.keeps is not None and self.scratch is not None:
+            self.scratch.keep(question.keeps)
+        self.cost.wall_seconds = perf_counter() - began
+        return answer
+
+    def map(self, function: Callable[..., R], *args: Any, count: int | None = None) -> list[R]:
+        """``function(dataset, first, stop, *args)`` over ranges of all blocks, or of ``count``, in order.
+
+        Lost work is asked for again.
+        """
+        return self._persist(lambda: self._attempt(function, args, count, self._homes if count is None else None))
+
+    def _compare(self, blocks: Sequence[int] | None) -> None:
+        """Raise CorruptDataError when workers did not read what the survey saw."""
+        if self.dataset.seen(blocks) not in (None, self.cost.seen):
+            raise CorruptDataError(
+                f"{self.dataset.where}: workers read other points or labels than at the start of the run; "
+                "let all of them see the same data, leave it alone during a run, and run again"
+            )
+
+    def _persist(self, attempt: Callable[[], R], done: Callable[[], int] = int) -> R:
+        """See Persistence; after a loss the next attempt looks again who is there."""
+
+        def looked() -> R:
+            try:
+                return attempt()
+            except (GoneError, *LOST):
+                self._workers = {}
+                raise
+
+        return Persistence(self._watch)(looked, done)
+
+    def _begin(self) -> None:
+        """Before tasks are sent. Short passes one after the other need not ask each time who is there."""
+        self._sent += 1
+        if not self._workers or perf_counter() - self._looked > LOOK_SECONDS:
+            self._workers, self._looked = self._watch.workers(), perf_counter()
+
+    @property
+    def _fold_bytes(self) -> int:
+        """What is held for a fold is small beside the cache, but not so small that the carry travels all the time."""
+        kept = self.source.cache_bytes
+        return min(FOLD_BYTES, max(FOLD_BYTES // 4, kept // 16)) if kept else FOLD_BYTES
+
+    def _fold(self, fold: Fold[Any, Any], held: _Carried) -> tuple[Any, Cost]:
+        """The carry travels, the points do not: ranges are read ahead by all workers, and folded where they were read.
+
+        Goes on from what is held, and brings it forward now and then.
+        """
+        self._begin()
+        ahead = self.parallel * RANGES_PER_THREAD
+        ranges = cut(self.dataset.blocks, -(-self.dataset.bytes // self._fold_bytes))
+        homes = self._homes.place(ranges, self._workers)
+        if not self._homes.known:
+            self._homes.remember(ranges, homes)
+        reads: dict[int, Any] = {}
+        link = self._sendable(held.carry)
+        sent, at = held.done, perf_counter()
+        try:
+            for i in range(held.done, len(ranges)):
+                while sent < min(i + ahead, len(ranges)):
+                    reads[sent] = self._submit(f"read-{sent}", homes[sent], read_range, self.source, *ranges[sent])
+                    sent += 1
+                link = self._submit(f"fold-{i}", None, fold_range, self.source, fold, link, reads[i])
+                if not self._watch.settled([link], set(homes[i:sent])):
+                    raise GoneError
+                reads[i] = None
+                if link.status == "error" or i + 1 == len(ranges) or perf_counter() - at > HOLD_SECONDS:
+                    brought = self._watch.gathered([link], self._workers)
+                    if brought is None:
+                        raise GoneError
+                    held.carry, held.done = brought[0], i + 1
+                    link, at = self._sendable(held.carry), perf_counter()
+        except BaseException:
+            self._cancel([link, *reads.values()])
+            raise
+        carry, cost = held.carry
+        return fold.finish(carry), cost
+
+    def _attempt(self, function: Callable[..., R], args: tuple[Any, ...], count: int | None, known: Homes | None) -> list[R]:
+        """One try; ``known`` are the homes of such ranges, where they have any."""
+        self._begin()
+        blocks = self.dataset.blocks if count is None else count
+        ranges = cut(blocks, pieces(blocks * self.dataset.block_bytes, self.parallel, RANGES_PER_THREAD))
+        homes: list[str | None] = [None] * len(ranges)
+        if known is not None:
+            homes[:] = known.place(ranges, self._workers)
+        sent = self._sendable(args)
+        work = [(on_worker, function, self.source, first, stop, sent) for first, stop in ranges]
+        futures = [self._submit(str(i), home, *work[i]) for i, home in enumerate(homes)]
+        done: list[tuple[str, R]] | None = None
+        workers = self._workers
+        try:
+            while done is None:
+                self._settle(futures, homes, work)
+                done = self._watch.gathered(futures, workers)
+                workers = self._watch.threads() if done is None else workers
+        except BaseException:
+            self._cancel(futures)
+            raise
+        # released when the next pass has been sent: a client sends at most every 10 ms, and the pass would wait
+        self._answers = futures
+        if known is not None:
+            known.remember(ranges, [worker for worker, _ in done])
+        return [answer for _, answer in done]
+
+    def _settle(self, futures: list[Future], homes: list[str | None], work: list[tuple[Any, ...]]) -> None:
+        """Wait for all results. What has a wish for a worker that is gone is sent again without it.
+
+        When there is nobody else the scheduler puts such a task aside, and never takes it up; also one whose result was lost.
+        """
+        while not self._watch.settled(futures, {home for home in homes if home is not None}):
+            there = self._watch.threads()
+            for i, home in enumerate(homes):
+                if home is not None and home not in there and not futures[i].done():
+                    homes[i] = None
+                    self._cancel([futures[i]])
+                    futures[i] = self._submit(f"{i}-again", None, *work[i])
+
+    def _submit(self, name: str, home: str | None, function: Callable[..., Any], *args: Any) -> Future:
+        """One task. A home is a wish, never an order: a task that must wait for a worker that died hangs."""
+        wish = {} if home is None else {"workers": [home], "allow_other_workers": True}
+        return self.client.submit(function, *args, key=f"dfeas-{self.source.run[:8]}-{self._sent}-{name}", pure=False, **wish)
+
+    def _cancel(self, values: Iterable[Any]) -> None:
+        """Whatever of it is a task."""
+        if self.client.status == "running":
+            self.client.cancel([value for value in values if isinstance(value, Future)], force=True)
+
+    def _sendable(self, value: Any) -> Any:
+        """A value to be an argument of tasks: itself when it is small."""
+        if size(value) <= INLINE_BYTES:
+            return value
+        return self._watch.scattered(value, self._workers)
+
+    def keep_pairs(self, budget: int, scratch: Path | None = None) -> None:
+        """Let each worker process keep so many bytes of what questions to pairs can use again, and more in a ``scratch`` folder
+        of its machine: without one in Dask's temporary-directory there, if that is configured.
+        """
+        self._pair_bytes, self._pair_scratch = budget, None if scratch is None else str(scratch)
+        self._pairs_kept = True
+
+    def close(self) -> None:
+        """Let the workers forget the blocks of this run; one that does not answer soon is left alone."""
+        self._answers = []
+        if self.client.status != "running" or not (self.source.cache_bytes or self._pairs_kept):
+            return
+        asked = [self._submit(f"forget-{worker}", worker, forget_run, self.source.run) for worker in self._workers]
+        self._watch.settled_within(asked, FORGET_SECONDS)

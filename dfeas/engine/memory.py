@@ -1,0 +1,83 @@
+"""The memory budget: how it is written, and what a run needs of it."""
+
+from __future__ import annotations
+
+import re
+
+from dfeas.data.dataset import AHEAD, SIDES_WIDTH, Dataset
+from dfeas.errors import UsageError
+from dfeas.passes.block import TILE_BYTES
+
+DEFAULT_MEMORY = "2GB"
+
+POINT_BYTES = 40
+"""Indices and weights of points, 16 bytes each, and copies of them, where a method's certificate needs all points."""
+
+WEIGHING = ("mirror-prox", "mirror-prox-fixed", "mirror-prox-one-pass", "smooth-perceptron", "ispvn")
+"""Methods whose certificate of infeasibility may need every point."""
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+
+
+def parse_bytes(text: str | int) -> int:
+    """Bytes from a number or from text such as ``2GB``, ``512MiB``; raises UsageError for anything else."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([kmgt]?i?)b?\s*", str(text).lower())
+    if match is None or match[2] not in _UNITS:
+        raise UsageError(f"memory {text}: expected a size such as 2GB or 512MiB")
+    size = float(match[1]) * _UNITS[match[2]]
+    if not size < 2.0**63:
+        raise UsageError("memory: expected a size such as 2GB or 512MiB")
+    return int(size)
+
+
+def thread_bytes(dataset: Dataset) -> int:
+    """What one scanning thread needs: its buffers of a block, and the temporaries of a tile in float64."""
+    # the checker reads through zarr: one block is scanned, one is read, one is being decoded
+    # and over a network some are coming
+    stored = dataset.stored or dataset
+    blocks = 1 if stored.in_memory else 3 + AHEAD * stored.points.distant
+    seen = 2 * dataset.block_bytes if dataset.stored is not None else 0  # one is scanned, one is formed
+    # of dense points a block holds many points, and a vector is small beside it
+    vectors = 0 if dataset.entries is None else 6 * 8 * dataset.dimension
+    return blocks * stored.block_bytes + seen + max(4 * TILE_BYTES, _cone_bytes(dataset)) + vectors
+
+
+def _cone_bytes(dataset: Dataset) -> int:
+    """Temporaries of a block of cones: scores, matrices and their powers in a scan; in the checker copies of a cone's rows."""
+    if dataset.cones is None:
+        return 0
+    cone = dataset.cones.largest * dataset.m
+    return max(240 * dataset.block_rows + 16 * cone, 48 * cone)
+
+
+def threads_that_fit(dataset: Dataset, memory: int, wanted: int) -> int:
+    """Threads that the budget allows, at most ``wanted``; raises UsageError when not even one fits."""
+    need = thread_bytes(dataset)
+    if memory < need:
+        raise UsageError(
+            f"memory {memory / 1e6:.0f} MB is too little for one block of {dataset.block_bytes / 1e6:.0f} MB: "
+            f"at least {need / 1e6:.0f} MB are needed"
+        )
+    return max(1, min(wanted, memory // need))
+
+
+def cache_bytes(dataset: Dataset, memory: int, threads: int, *, worker: bool) -> int:
+    """Bytes that a process may keep of blocks: the budget without buffers and a quarter for answers.
+
+    Where a method lives there is a quarter for what it keeps, too, and both are at least ``POINT_BYTES`` for each point.
+    """
+    if dataset.in_memory:
+        return 0
+    others = memory // 4 if worker else max(memory // 2, POINT_BYTES * dataset.n)
+    return max(0, min(memory - others - threads * thread_bytes(dataset), dataset.bytes + dataset.n * SIDES_WIDTH))
+
+
+def require(dataset: Dataset, memory: int, threads: int) -> None:
+    """Raise UsageError when the budget is too small for workers of so many threads."""
+    threads_that_fit(dataset, memory, 1)
+    need = threads * thread_bytes(dataset)
+    if memory < need:
+        raise UsageError(
+            f"memory {memory / 1e6:.0f} MB is too little for a worker of {threads} threads: "
+            f"at least {need / 1e6:.0f} MB are needed, or workers of fewer threads"
+        )

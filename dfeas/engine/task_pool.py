@@ -1,0 +1,108 @@
+"""Independent pieces of work spread over the workers of a cluster, some at a time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from threading import Semaphore
+from typing import Generic, TypeVar
+
+from distributed import Client, Future
+
+from dfeas.data.storage.files import FULL
+from dfeas.engine.clusters import line
+from dfeas.engine.watch import Persistence, Watch
+from dfeas.errors import CorruptDataError, DfeasError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+AHEAD = 2
+"""Pieces for each thread that are sent at a time: one is worked on, one waits."""
+
+
+class Spreading:
+    """Does work on the workers of a client."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def __call__(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """``work(item)`` of each item, in any order; a piece of a worker that died is done again.
+
+        Raises what the work does, and ClusterLostError when the cluster goes away, or when many workers die at a piece.
+        """
+        watch = Watch(self._client)
+        sent, persist = _Sent(self._client, watch, work, iter(items)), Persistence(watch)
+        try:
+            while found := persist(sent.next, lambda: sent.done):
+                if isinstance(found[0], DfeasError):
+                    raise found[0]
+                yield found[0]
+        finally:
+            sent.cancel()
+
+
+class _Sent(Generic[T, R]):
+    """Pieces of work: some are sent, others wait."""
+
+    def __init__(self, client: Client, watch: Watch, work: Callable[[T], R], items: Iterator[T]) -> None:
+        self._client, self._watch, self._work, self._items = client, watch, work, items
+        self._again: deque[T] = deque()  # were sent, and are lost
+        self._sent: dict[Future, T] = {}
+        self._woken = Semaphore(0)
+        self.done = 0
+
+    def next(self) -> tuple[R | DfeasError] | None:
+        """What came of one of them; None when there are no more. Raises one of ``LOST`` for what must be sent again."""
+        try:
+            found = None
+            while found is None:
+                workers = self._watch.workers()
+                self._send(sum(workers.values()))
+                if not self._sent:
+                    return None
+                future = self._watch.first(self._sent, self._woken)
+                found = future and self._watch.gathered([future], workers)
+        except BaseException:
+            self._take_back()
+            raise
+        del self._sent[future]
+        self.done += 1
+        return (found[0],)
+
+    def _send(self, threads: int) -> None:
+        """As many as so many threads want; what was lost first."""
+        while len(self._sent) < AHEAD * threads:
+            some = [self._again.popleft()] if self._again else list(islice(self._items, 1))
+            if not some:
+                return
+            future = self._client.submit(_on_worker, self._work, some[0], pure=False)
+            self._sent[future] = some[0]
+            future.add_done_callback(lambda _: self._woken.release())
+
+    def _take_back(self) -> None:
+        """What the scheduler will not do any more: it gave it up, or does not know it."""
+        for future in [each for each in self._sent if each.status in ("error", "cancelled")]:
+            self._again.append(self._sent.pop(future))
+
+    def cancel(self) -> None:
+        """Whatever is still to come."""
+        if self._client.status == "running":
+            self._client.cancel(list(self._sent), force=True)
+
+
+def _on_worker(work: Callable[[T], R], item: T) -> R | DfeasError:
+    """What it gives, or why it failed: a worker would write the traceback of what is raised.
+
+    What storage raises there is no loss of the cluster.
+    """
+    try:
+        return work(item)
+    except OSError as error:
+        if error.errno in FULL:
+            return CorruptDataError(f"on a worker: {error.filename or 'storage'}: {error.strerror}; free space and run again")
+        return CorruptDataError(f"on a worker: {line(error)}; let all workers see source and output under their paths")
+    except DfeasError as error:
+        return error

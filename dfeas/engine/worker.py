@@ -1,0 +1,143 @@
+"""What workers do: scan a range of blocks, or read some and fold them in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from threading import Lock
+from typing import Any, TypeVar
+
+import dask
+from distributed import get_worker
+
+from dfeas.data.dataset import Dataset
+from dfeas.data.open import forget, open_cached
+from dfeas.data.source import Source
+from dfeas.data.storage.readers import Cost
+from dfeas.engine.clusters import line
+from dfeas.engine.pairs import scan_pairs
+from dfeas.engine.ranges import fold_blocks
+from dfeas.engine.tile_cache import Shelf
+from dfeas.errors import CorruptDataError, UsageError
+from dfeas.linalg.blas import controller
+from dfeas.linalg.csr import is_csr, nbytes
+from dfeas.passes.block import Block
+from dfeas.passes.protocol import Fold, OnPairs
+
+R = TypeVar("R")
+
+_shelves: dict[str, Shelf] = {}  # by run
+_shelving = Lock()
+
+CARRY_SHARE = 12
+"""A carry of more than this share of the cache, of which a worker has several copies, gets the memory of the cache."""
+
+
+@lru_cache(maxsize=1)
+def _one_blas_thread() -> None:
+    """For the whole life of a worker process: its threads would undo each other's limits."""
+    controller().limit(limits=1, user_api="blas")
+
+
+@contextmanager
+def _reading(source: Source) -> Iterator[None]:
+    """What storage raises on a worker is no loss of the cluster. Raises CorruptDataError, and UsageError for credentials."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"on a worker: {error}") from None
+    except OSError as error:
+        raise CorruptDataError(f"{source.path}: cannot be read on a worker: {line(error)}") from None
+
+
+def on_worker(function: Callable[..., R], source: Source, first: int, stop: int, args: tuple[Any, ...]) -> tuple[str, R]:
+    """Who did it, and ``function(dataset, first, stop, *args)``."""
+    _one_blas_thread()
+    with _reading(source):
+        return get_worker().address, function(open_cached(source), first, stop, *args)
+
+
+@dataclass(frozen=True)
+class Held:
+    """Blocks that a worker has read and waits to fold."""
+
+    blocks: list[Block]
+    cost: Cost
+
+    def __sizeof__(self) -> int:
+        """Bytes of the points, so that the scheduler brings the carry to them."""
+        return sum(block.nbytes for block in self.blocks)
+
+
+def scan_kept(
+    dataset: Dataset, first: int, stop: int, question: OnPairs, run: str, budget: int, scratch: str | None
+) -> tuple[Any, Cost, list[int]]:
+    """``scan_pairs`` with the shelf of a run."""
+    return scan_pairs(dataset, first, stop, question, _shelf_of(run, budget, scratch))
+
+
+def _shelf_of(run: str, budget: int, scratch: str | None) -> Shelf:
+    """One run of a process has a shelf: the last one that asked."""
+    with _shelving:
+        if run not in _shelves:
+            _forget_shelves(list(_shelves))
+            folder = scratch or dask.config.get("temporary-directory", None)
+            _shelves[run] = Shelf(budget, None if folder is None else Path(folder))
+        return _shelves[run]
+
+
+def _forget_shelves(runs: list[str]) -> None:
+    for run in runs:
+        shelf = _shelves.pop(run, None)
+        if shelf is not None:
+            shelf.close()
+
+
+def forget_run(run: str) -> None:
+    """A run is over: what this process keeps of its data goes."""
+    with _shelving:
+        _forget_shelves([run])
+    forget(run)
+
+
+def read_range(source: Source, first: int, stop: int) -> Held:
+    """Read some blocks, and hold them: buffers are used again, so points are copied, except those of the cache."""
+    _one_blas_thread()
+    cost = Cost()
+    held = []
+    with _reading(source):
+        dataset = open_cached(source)
+        kept = dataset.cache if dataset.cache is not None else ()
+        for index, block in zip(range(first, stop), dataset.read_blocks(range(first, stop), cost, keep=True), strict=True):
+            copied = block if index in kept else replace(block, points=block.points.copy(), sides=block.sides.copy())
+            held.append(copied)
+    return Held(held, cost)
+
+
+def fold_range(source: Source, fold: Fold[Any, Any], link: tuple[Any, Cost], held: Held) -> tuple[Any, Cost]:
+    """The next carry, and all cost so far."""
+    _one_blas_thread()
+    carry, before = link
+    cost = Cost()
+    cost.add(before)
+    cost.add(held.cost)
+    carry = fold_blocks(fold, carry, iter(held.blocks), cost)
+    cache = open_cached(source).cache
+    if cache is not None and CARRY_SHARE * size(carry) > cache.budget:
+        cache.close()
+    return carry, cost
+
+
+def size(value: Any) -> int:
+    """Bytes of the arrays in a pass or an argument, near enough."""
+    if is_csr(value):
+        return nbytes(value)
+    if hasattr(value, "nbytes"):
+        return int(value.nbytes)
+    if isinstance(value, tuple | list):
+        return sum(size(v) for v in value)
+    names = getattr(value, "__dataclass_fields__", ())
+    return sum(size(getattr(value, name)) for name in names)

@@ -1,0 +1,1 @@
+"""Cones: products of orthants, second-order and semidefinite cones, cut into blocks (Yu et al.)."""

@@ -1,0 +1,225 @@
+"""The solver in memory: the widest y for some whole cones, by a path of Newton steps.
+
+    maximise t - |y|^2 / 2   such that   A*y - t e is in K
+
+with the barriers -log det of the cones (Nesterov and Nemirovskii 1994; Boyd and Vandenberghe 2004, chapter 11). For a best
+margin R that is t = R^2 and |y| = R: y shrinks with R, so that rounding does, too, and a sphere |y| = 1 that y would have to
+follow in short steps is none of the constraints. The inverses of the elements A*y - t e, moved by the Newton step, are an
+element x of K where that step is short (a decrement below 1), and y is near Ax / <e, x>: near the path every iterate has both
+ends of the bracket of these cones, the least eigenvalue of A*y over |y|, and |Ax| / <e, x>, whose squares are about
+rank / tau apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dfeas.data.cones.groups import Group, groups_of
+from dfeas.geometry.cones.select import Kept
+from dfeas.linalg.points import Floats
+from dfeas.linalg.spectrum import elements, least, length, matrices, unit
+
+GROWTH = 8.0
+"""Of tau."""
+CENTRED = 0.1
+"""Newton decrement, squared and halved, that is near enough to the path."""
+SHORT = 0.8
+"""Decrement, squared, below which x is moved by the Newton step."""
+FARTHEST = 1e24
+"""Tau beyond which float64 tells nothing."""
+STEPS = 400
+"""Newton steps at most."""
+AT_ONCE = 1 << 18
+"""Entries of cones whose curvature is found at a time."""
+SETTLED = 1e-9
+"""|Ax| below which the cones have no separator, as far as float64 tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Widest:
+    """What was found for some cones."""
+
+    y: Floats  # (m,) unit
+    low: float  # least eigenvalue of A*y
+    upper: float  # |Ax|
+    x: Floats  # (r,) in K, of trace 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Cones of one kind and size."""
+
+    group: Group
+    D: Floats  # (c, d, m + 1): rows, and -e for t
+
+    def element(self, z: Floats) -> Floats:
+        """A*y - t e (c, d)."""
+        return np.asarray(self.D @ z)
+
+    def value(self, s: Floats) -> float:
+        """-log det; inf outside the cone."""
+        if self.group.kind == "l":
+            return float(-np.log(s).sum()) if (s > 0).all() else np.inf
+        if self.group.kind == "q":
+            radius = length(s[:, 1:])
+            inside = (s[:, 0] > radius).all()
+            return float(-np.log((s[:, 0] - radius) * (s[:, 0] + radius)).sum()) if inside else np.inf
+        try:
+            factor = np.linalg.cholesky(matrices(s, self.group.size))
+        except np.linalg.LinAlgError:
+            return np.inf
+        return float(-2 * np.log(np.diagonal(factor, axis1=1, axis2=2)).sum())
+
+    def inverse(self, s: Floats) -> Floats:
+        """Minus the gradient of the barrier (c, d): an element of the cone."""
+        if self.group.kind == "l":
+            return 1 / s
+        if self.group.kind == "q":
+            radius = length(s[:, 1:])
+            found = -s
+            found[:, 0] = s[:, 0]
+            return np.asarray(2 * found / ((s[:, 0] - radius) * (s[:, 0] + radius))[:, None])
+        return elements(np.asarray(np.linalg.inv(matrices(s, self.group.size))))
+
+    def turned(self, s: Floats, u: Floats) -> Floats:
+        """The Hessian of the barrier in s, times elements u (c, d)."""
+        if self.group.kind == "l":
+            return u / s**2
+        if self.group.kind == "q":
+            inverse, radius = self.inverse(s), length(s[:, 1:])
+            found = u.copy()
+            found[:, 0] *= -1
+            found *= (2 / ((s[:, 0] - radius) * (s[:, 0] + radius)))[:, None]
+            return np.asarray(found + inverse * (inverse * u).sum(axis=1)[:, None])
+        k = self.group.size
+        square = np.linalg.inv(matrices(s, k))
+        return elements(np.asarray(square @ matrices(u, k) @ square))
+
+    def curvature(self, s: Floats) -> Floats:
+        """The Hessian of the barrier in (y, t), (m + 1, m + 1)."""
+        count, d, width = self.D.shape
+        at_once = max(1, AT_ONCE // (d * width))
+        total = np.zeros((width, width))
+        for first in range(0, count, at_once):
+            some = slice(first, first + at_once)
+            total += self._curved(self.D[some], s[some])
+        return total
+
+    def _curved(self, D: Floats, s: Floats) -> Floats:
+        """Of some cones."""
+        count, d, width = D.shape
+        if self.group.kind == "l":
+            half = (D / s[:, :, None]).reshape(count, width)
+            return np.asarray(half.T @ half)
+        if self.group.kind == "q":
+            inverse, radius = self.inverse(s), length(s[:, 1:])
+            turned = D * (2 / ((s[:, 0] - radius) * (s[:, 0] + radius)))[:, None, None]
+            turned[:, 0] = -turned[:, 0]
+            turned += inverse[:, :, None] * (inverse[:, None, :] @ D)
+            return np.asarray(D.reshape(count * d, width).T @ turned.reshape(count * d, width))
+        k = self.group.size
+        below = np.linalg.inv(np.linalg.cholesky(matrices(s, k)))[:, None]
+        half = below @ matrices(np.swapaxes(D, 1, 2), k) @ np.swapaxes(below, 2, 3)
+        half = np.swapaxes(half, 0, 1).reshape(width, count * k * k)
+        return np.asarray(half @ half.T)
+
+
+def widest(kept: Kept, share: float) -> Widest:
+    """A unit y whose least eigenvalue on the cones is at least ``share`` of the best one, or |Ax| at rounding level.
+
+    The best of the iterates, where float64 does not reach that.
+    """
+    parts = [_part(kept, group) for group in groups_of(kept.label)]
+    rank = sum(part.group.rank * len(part.group.starts) for part in parts)
+    m = kept.rows.shape[1]
+    z, tau = np.append(np.zeros(m), -1.0), float(rank + 1)
+    best: Widest | None = None
+    for _ in range(STEPS):
+        gradient, curvature, x = _local(parts, z, tau, kept)
+        step = _newton(gradient, curvature)
+        decrement = -float(gradient @ step)
+        if not np.isfinite(decrement) or tau > FARTHEST:
+            break
+        if decrement < SHORT:
+            for part in parts:
+                x[part.group.rows()] -= part.turned(part.element(z), part.element(step))
+        best = _better(best, parts, z, x, kept)
+        if (best.low > 0 and best.low >= share * best.upper) or best.upper <= SETTLED:
+            break
+        if decrement <= 2 * CENTRED:
+            tau *= GROWTH
+            continue
+        moved = _searched(parts, z, step, tau, decrement)
+        if moved is None:
+            tau *= GROWTH
+            continue
+        z = moved
+    assert best is not None, "the first step begins inside"
+    return best
+
+
+def _part(kept: Kept, group: Group) -> _Part:
+    rows = kept.rows[group.rows()]
+    down = np.broadcast_to(-unit(group.kind, group.size)[:, None], (*rows.shape[:2], 1))
+    return _Part(group, np.concatenate([rows, down], axis=2))
+
+
+def _local(parts: list[_Part], z: Floats, tau: float, kept: Kept) -> tuple[Floats, Floats, Floats]:
+    """Gradient, Hessian, and the inverses (r,) of all elements."""
+    m = len(z) - 1
+    gradient = np.append(tau * z[:m], -tau)
+    curvature = np.diag(np.append(np.full(m, tau), 0.0))
+    x = np.zeros(len(kept.index))
+    for part in parts:
+        s = part.element(z)
+        inverse = part.inverse(s)
+        gradient -= part.D.reshape(-1, m + 1).T @ inverse.reshape(-1)
+        curvature += part.curvature(s)
+        x[part.group.rows()] = inverse
+    return gradient, curvature, x
+
+
+def _newton(gradient: Floats, curvature: Floats) -> Floats:
+    scale = 1 / np.sqrt(np.diag(curvature))
+    scaled = curvature * scale[:, None] * scale
+    try:
+        return np.asarray(-scale * np.linalg.solve(scaled, scale * gradient))
+    except np.linalg.LinAlgError:
+        return np.full_like(gradient, np.nan)
+
+
+def _objective(parts: list[_Part], z: Floats, tau: float) -> float:
+    return tau * (float(z[:-1] @ z[:-1]) / 2 - float(z[-1])) + sum(part.value(part.element(z)) for part in parts)
+
+
+def _searched(parts: list[_Part], z: Floats, step: Floats, tau: float, decrement: float) -> Floats | None:
+    """The first of halved steps that stays inside and descends; None where rounding lets none do so."""
+    before, size = _objective(parts, z, tau), 1.0
+    while size > 1e-10:
+        if _objective(parts, z + size * step, tau) <= before - 0.1 * size * decrement:
+            return z + size * step
+        size /= 2
+    return None
+
+
+def _better(best: Widest | None, parts: list[_Part], z: Floats, x: Floats, kept: Kept) -> Widest:
+    """The best y and the best x so far."""
+    y = z[:-1]
+    size = float(np.linalg.norm(y))
+    low = -1.0
+    if size > 0:
+        low = min(float(least(p.group.kind, p.group.size, p.D[:, :, :-1] @ (y / size)).min()) for p in parts)
+    trace = -sum(float((x[p.group.rows()] * p.D[:, :, -1]).sum()) for p in parts)
+    upper = float(np.linalg.norm(kept.rows.T @ (x / trace)))
+    if best is None:
+        start = y / size if size > 0 else np.eye(len(y))[0]
+        return Widest(start, low, upper, x / trace)
+    wider, nearer = low > best.low, upper < best.upper
+    return Widest(
+        y / size if wider else best.y,
+        max(low, best.low),
+        min(upper, best.upper),
+        x / trace if nearer else best.x,
+    )

@@ -1,0 +1,175 @@
+"""Methods of points over cones: by extreme points that are recalled, and with the Euclidean distance on the ball.
+
+A point of a dataset has one column, a cone as many as its base has extreme points. So a column is known by the number of the
+pass that named it, and what it is in the rows of its cone is kept; x on these columns is then an element of the cones.
+
+The base of the cone is {(1, u), |u| <= 1}. With half of |u|^2 in place of the entropy the prox of s = A*y at the temperature mu
+is u = -(s_1 / mu) projected onto the ball, with
+
+    lse  = max over the ball of -(s_0 + s_1'u) / mu - |u|^2 / 2      mean = A (1, u)
+
+in the place of what softmin answers: the Bregman distances that mirror prox computes of them are those of this choice. Its
+size, 1/2, is below the log 2 of the entropy of one cone, so every guarantee holds. Of one semidefinite cone the paper's choice
+is the matrix entropy, that is softmin itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+
+from dfeas.geometry.cones.select import ConeWeights, SpectralRecover
+from dfeas.geometry.cones.softmin import SpectralAnswer, SpectralPartial, SpectralSoftmin, combined, factors, fast_scores
+from dfeas.linalg.points import Floats
+from dfeas.methods.mirror_prox import MirrorProx
+from dfeas.methods.protocol import AnyMethod, Evidence, Facts, Mixture, Sparse
+from dfeas.passes.block import Block
+from dfeas.passes.protocol import Question
+from dfeas.passes.softmin import SoftminPartial
+
+
+@dataclass(frozen=True, slots=True)
+class RecalledState:
+    """Of the method, and what the columns are that it knows by number."""
+
+    inner: Any
+    named: tuple[tuple[int, Floats], ...]  # first row of the cone, extreme point (dimension,)
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """A method that asks one question with mu = 0 a pass, and is told a number as the index of the column."""
+
+    method: AnyMethod
+
+    @property
+    def name(self) -> str:
+        """That of the method."""
+        return self.method.name
+
+    def init(self, facts: Facts) -> RecalledState:
+        """Nothing is named yet."""
+        return RecalledState(self.method.init(facts), ())
+
+    def ask(self, state: RecalledState) -> Question:
+        """What the method asks."""
+        return self.method.ask(state.inner)
+
+    def tell(self, state: RecalledState, answer: SpectralAnswer) -> RecalledState:
+        """The answer, with the number of the extreme point."""
+        named = (*state.named, (int(answer.arg[0]), answer.extreme[0]))
+        told = replace(answer, arg=np.array([len(state.named)]))
+        return RecalledState(self.method.tell(state.inner, told), named)
+
+    def bound(self, facts: Facts, margin: float) -> float:
+        """That of the method."""
+        return self.method.bound(facts, margin)
+
+    def evidence(self, state: RecalledState) -> Evidence:
+        """That of the method, with x in the rows of the cones."""
+        found = self.method.evidence(state.inner)
+        build = found.gordan
+        if build is None:
+            return found
+
+        def gordan() -> Sparse:
+            numbers = build()
+            assert isinstance(numbers, Sparse), "columns by number"
+            parts = [(state.named[i], weight) for i, weight in zip(numbers.index.tolist(), numbers.weight, strict=True)]
+            rows = np.concatenate([start + np.arange(len(point)) for (start, point), _ in parts])
+            entries = np.concatenate([weight * point for (_, point), weight in parts])
+            index, place = np.unique(rows, return_inverse=True)
+            return Sparse(np.asarray(index, np.int64), np.asarray(np.bincount(place, entries), np.float64))
+
+        return replace(found, gordan=gordan)
+
+
+def projected(s: Floats) -> tuple[Floats, float]:
+    """(1, u) of the base (d,) for s = A*y / mu, and ``lse``."""
+    length = float(np.linalg.norm(s[1:]))
+    u = -s[1:] / max(1.0, length)
+    return np.append(1.0, u), float(-s[0] - s[1:] @ u - u @ u / 2)
+
+
+@dataclass(frozen=True)
+class EuclideanSoftmin(SpectralSoftmin):
+    """k questions to one second-order cone; those with mu = 0 are as ever."""
+
+    def scan(self, block: Block) -> SpectralPartial:
+        """Answer all questions for the block of the cone."""
+        plain = SpectralSoftmin(self.Y, np.zeros(len(self.mu))).scan(block)
+        factor = factors(block)
+        rows = np.arange(block.size)
+        for i in self._soft:
+            (s,) = fast_scores(block, self.Y[:, i : i + 1], factor, False)
+            x, lse = projected(np.asarray(s, np.float64) / self.mu[i])
+            # a softmin partial is relative to its minimum: total = exp(lse + low / mu)
+            plain.total[i] = np.exp(lse + plain.low[i] / self.mu[i])
+            plain.moment[i] = combined(block, rows, x, factor) * plain.total[i]
+        points = tuple(point if mu == 0 else np.empty(0) for point, mu in zip(plain.extreme, self.mu, strict=True))
+        return SpectralPartial(plain.low, plain.arg, plain.total, plain.moment, points)
+
+    def merge(self, first: SoftminPartial, second: SoftminPartial) -> SpectralPartial:
+        """There is one cone, in one block."""
+        assert (first.arg < 0).all() or (second.arg < 0).all(), "one cone"
+        return super().merge(first, second)
+
+
+@dataclass(frozen=True, slots=True)
+class EuclideanRecover(SpectralRecover):
+    """The element of a mixture of T such points."""
+
+    def scan(self, block: Block) -> ConeWeights:
+        """Its entries, in float64."""
+        scores = fast_scores(block, self.Y / self.mu, factors(block), False)
+        x = self.share @ np.array([projected(np.asarray(s, np.float64))[0] for s in scores])
+        return ConeWeights(((block.start + np.arange(block.size), x),), float(x[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class EuclideanMixture(Mixture):
+    """x = sum_t share_t (1, u_t)."""
+
+    def question(self, floor: float) -> EuclideanRecover:
+        """The pass that rebuilds x; nothing is left out."""
+        return EuclideanRecover(self.Y, self.mu, self.lse, self.share, floor)
+
+
+@dataclass(frozen=True, slots=True)
+class EuclideanMirrorProx:
+    """Mirror prox with this choice: its questions are asked of the ball."""
+
+    method: MirrorProx = field(default_factory=MirrorProx)
+    name: str = "mirror-prox-euclidean"
+
+    def init(self, facts: Facts) -> Any:
+        """As mirror prox."""
+        return self.method.init(facts)
+
+    def ask(self, state: Any) -> EuclideanSoftmin:
+        """What mirror prox asks."""
+        question = self.method.ask(state)
+        return EuclideanSoftmin(question.Y, question.mu)
+
+    def tell(self, state: Any, answer: Any) -> Any:
+        """As mirror prox."""
+        return self.method.tell(state, answer)
+
+    def bound(self, facts: Facts, margin: float) -> float:
+        """As mirror prox."""
+        return self.method.bound(facts, margin)
+
+    def evidence(self, state: Any) -> Evidence:
+        """As mirror prox, with an x of the ball."""
+        found = self.method.evidence(state)
+        build = found.gordan
+        if build is None:
+            return found
+
+        def gordan() -> EuclideanMixture:
+            mixture = build()
+            return EuclideanMixture(*(getattr(mixture, each.name) for each in fields(Mixture)))
+
+        return replace(found, gordan=gordan)

@@ -1,0 +1,1 @@
+"""Kernels: the question in a reproducing-kernel space, without storing the Gram matrix."""

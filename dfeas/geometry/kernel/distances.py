@@ -1,0 +1,195 @@
+"""Exponents of kernels of a distance, and points prepared for tiles of a kernel.
+
+    rbf  gamma |x - z|^2,   exponential  gamma |x - z|,   laplacian  gamma |x - z|_1
+
+The first two come from one product of matrices, |x|^2 + |z|^2 - 2 x'z, for points as they are seen from the middle of some of
+them: nothing else of what is far from the origin cancels. What still does is known from the lengths. Where it would show in the
+kernel, for points that are near each other beside their distance from the middle, the exponent is the sum of differences.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy  # loads its parts when they are used: every command would wait for them
+from numpy.typing import NDArray
+
+from dfeas.linalg import csr
+from dfeas.linalg.points import Points, is_dense, longest, picked
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Floats = NDArray[np.float64]
+Array = NDArray[np.float32] | NDArray[np.float64]
+
+SHOWN = 1e-12
+"""An error of a kernel value that is noticed."""
+U = 2.0**-53
+MIDDLE_OF = 64
+"""Points whose middle is taken."""
+APART = 1 << 18
+"""Entries of differences at a time."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Points on one side of a tile."""
+
+    points: Points  # (b, m) as they are
+    features: Points  # (b, k) whose products give the kernel; the points themselves for a kernel that is none of products
+    sizes: Floats | None = None  # (b,) scaled distances from the middle: rounding errors of exponents are shares of these
+
+
+@dataclass(frozen=True)
+class Distance:
+    """What a kernel is exp of, but for the sign."""
+
+    name: str
+    gamma: float
+
+    @property
+    def scale(self) -> float:
+        """Of differences: its square need not be a number of float64."""
+        return float(np.sqrt(self.gamma)) if self.name == "rbf" else self.gamma
+
+    def middle(self, points: Points) -> Floats | None:
+        """The middle (m,) of some points in every feature, whether one is far from all others or not; None for sparse ones, and
+        where it is so near to the origin that it makes no difference.
+        """
+        if self.name == "laplacian" or not is_dense(points) or not len(points):
+            return None
+        some = np.sort(points[:: -(-len(points) // MIDDLE_OF)], axis=0)
+        found = np.asarray(some[len(some) // 2], np.float64)
+        with np.errstate(over="ignore"):
+            size = np.sqrt(squares(self.scale * found[None]))
+        return found if self._off(2 * size, len(found)).item() > SHOWN / 4 else None
+
+    def prepared(self, points: Points, single: bool, middle: Floats | None) -> tuple[Prepared, Prepared]:
+        """Points (b, m) for the left and for the right of ``exponents``, in float32 or float64, seen from the middle."""
+        if self.name == "laplacian":
+            sizes = None if is_dense(points) else self.scale * csr.magnitudes(csr.astype(points, np.float64))
+            return (Prepared(points, points, sizes),) * 2
+        dtype: Any = np.float32 if single else np.float64
+        with np.errstate(over="ignore", invalid="ignore"):
+            ours, theirs, square = self._features(points, dtype, middle)
+            sizes = np.sqrt(square)
+        return Prepared(points, ours, sizes), Prepared(points, theirs, sizes)
+
+    def _features(self, points: Points, dtype: Any, middle: Floats | None) -> tuple[Points, Points, Floats]:
+        """(2 s x, -s |x|^2, 1), (x, 1, -s |x|^2) and s |x|^2, s the square of the scale: where it overflows so do exponents."""
+        scale = self.scale * self.scale
+        if not is_dense(points):
+            wide = csr.astype(points, np.float64)
+            square, one = scale * squares(wide), np.ones(points.shape[0])
+            left = csr.with_columns(csr.with_data(wide, 2 * scale * wide.data), np.column_stack([-square, one]))
+            right = csr.with_columns(wide, np.column_stack([one, -square]))
+            return csr.astype(left, dtype), csr.astype(right, dtype), square
+        m = points.shape[1]
+        ours, theirs = np.empty((2, len(points), m + 2), dtype)  # filled in place: copies take longer than the sums
+        if middle is None:
+            theirs[:, :m] = seen = points
+        else:
+            seen = np.subtract(points, middle, out=theirs[:, :m], dtype=np.float64)
+        square = scale * squares(seen)
+        np.multiply(seen, 2 * scale, out=ours[:, :m], dtype=np.float64, casting="same_kind")
+        ours[:, m], ours[:, m + 1] = -square, 1
+        theirs[:, m], theirs[:, m + 1] = 1, -square
+        return ours, theirs, square
+
+    def exponents(self, left: Prepared, right: Prepared) -> Array:
+        """Those (b, c) of prepared points, with a minus."""
+        if self.name == "laplacian":
+            with np.errstate(over="ignore"):
+                found: Array = -self.gamma * cityblock(left.points, right.points)
+            if left.sizes is not None:
+                self._mend(found, left, right, found.max(initial=-np.inf))
+            return found
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = inner(left.features, right.features)
+            nearest = found.max(initial=-np.inf)
+            if not nearest <= 0:
+                nearest = np.minimum(found, 0, out=found).max()
+            if self.name == "exponential":
+                np.sqrt(np.negative(found, out=found), out=found)
+                np.negative(found, out=found)
+                nearest = -np.sqrt(-nearest)
+        if found.dtype == np.float64:
+            self._mend(found, left, right, nearest)
+        return found
+
+    def _mend(self, found: Array, left: Prepared, right: Prepared, nearest: float) -> None:
+        """Exponents, all up to ``nearest``, that rounding may have changed to any effect, by differences."""
+        ours, theirs = left.sizes, right.sizes
+        assert ours is not None, "exponents of sums have sizes"
+        assert theirs is not None, "exponents of sums have sizes"
+        terms = longest(left.points)
+        limit = self._limits(ours, theirs.max(initial=0.0), terms)
+        most = limit.max(initial=0.0)
+        if most == 0 or nearest <= -most:
+            return
+        i, j = np.divmod(np.flatnonzero(~(found <= -most)), found.shape[1])
+        unsure = ~(found[i, j] <= -self._limits(ours[i], theirs[j], terms))
+        i, j = i[unsure], j[unsure]
+        size = max(1, APART // max(1, longest(left.points) + longest(right.points)))
+        for first in range(0, len(i), size):
+            a, b = i[first : first + size], j[first : first + size]
+            found[a, b] = -self._between(picked(left.points, a), picked(right.points, b))
+
+    def _limits(self, ours: Floats, theirs: Floats | float, terms: int) -> Floats:
+        """Exponents (r,) from which on rounding errors in sums of terms of such sizes do not show; 0 where they never do."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            off = self._off(ours + theirs, terms)
+            error = np.sqrt(off) if self.name == "exponential" else off  # at most
+            found = np.where(error > SHOWN, np.log(error / SHOWN) + 2 * error, 0)
+            if self.name == "exponential":
+                found = np.minimum(found, off / SHOWN)  # a root is off by off / root
+        return np.where(np.isnan(off), np.inf, found)
+
+    def _off(self, sizes: Floats, terms: int) -> Floats:
+        """Rounding errors (r,) in sums of terms: those of a product add up like a random walk."""
+        return np.asarray((8 + np.sqrt(terms)) * U * sizes ** (1 if self.name == "laplacian" else 2))
+
+    def _between(self, points: Points, others: Points) -> Floats:
+        """Exponents (r,) of pairs of points (r, m), from their differences."""
+        with np.errstate(over="ignore"):
+            if is_dense(points) and is_dense(others):
+                apart = np.subtract(points, others, dtype=np.float64) * self.scale
+                if self.name == "laplacian":
+                    return np.asarray(np.abs(apart).sum(axis=1))
+                square = squares(apart)
+            else:
+                assert not is_dense(points), "points are all dense or all sparse"
+                assert not is_dense(others), "points are all dense or all sparse"
+                between: csr_array = csr.astype(points, np.float64) - csr.astype(others, np.float64)
+                scaled = np.asarray(between.data) * self.scale
+                if self.name == "laplacian":
+                    return csr.row_sums(between, np.abs(scaled))
+                square = csr.row_sums(between, scaled * scaled)
+            return square if self.name == "rbf" else np.sqrt(square)
+
+
+def inner(points: Points, others: Points) -> Array:
+    """Products (b, c) of all rows of both, which are all dense or all sparse."""
+    if not is_dense(points) and not is_dense(others):
+        return csr.products(points, others)
+    return np.asarray(points @ others.T)
+
+
+def cityblock(points: Points, others: Points) -> Floats:
+    """sum_k |x_k - z_k| (b, c) in float64."""
+    if is_dense(points) and is_dense(others):
+        return np.asarray(scipy.spatial.distance.cdist(points, others, "cityblock"))
+    assert not is_dense(points), "points are all dense or all sparse"
+    assert not is_dense(others), "points are all dense or all sparse"
+    return csr.cityblock(points, others)
+
+
+def squares(points: Points) -> Floats:
+    """|x|^2 (b,), summed in float64."""
+    if is_dense(points):
+        return np.asarray(np.einsum("ij,ij->i", points, points, dtype=np.float64))
+    wide = points.data.astype(np.float64, copy=False)
+    return csr.row_sums(points, wide * wide)

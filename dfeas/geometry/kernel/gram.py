@@ -1,0 +1,165 @@
+"""Products with the signed normalised Gram matrix, tile by tile; the matrix is never stored.
+
+    G_ij = l_i l_j K(x_i, x_j) / sqrt(K(x_i, x_i) K(x_j, x_j))      (n, n)
+
+G is symmetric, so a tile of two runs of rows answers for both. Where few rows of V are not zero only their columns of G are
+computed: for s of them a product costs n s m rather than n^2 m / 2.
+
+Reference: Ramdas and Pena 2014, section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dfeas.geometry.kernel.distances import Array, Floats
+from dfeas.geometry.kernel.kernel import Kernel
+from dfeas.geometry.kernel.tiles import Run, Tiles, cuts
+from dfeas.linalg.points import Indices
+from dfeas.passes.block import Block, against
+from dfeas.passes.protocol import Keeps, OnPairs
+
+NOTHING = 2.0**-100
+"""A coefficient below this share of the greatest of its run is none: far below rounding, and slow where float32 has no digits
+left for it.
+"""
+
+Partial = tuple[tuple[int, Floats], ...]
+"""Rows of the answer: the first row of a run, and (b, k); in order of runs."""
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """Some rows of V, signed, over a power of two that keeps float32 from overflow."""
+
+    values: Array  # (b, k) entries of at most 1, none of them tiny
+    scale: Floats  # (k,)
+
+    @classmethod
+    def of(cls, values: Floats, single: bool) -> Coefficients:
+        """From (b, k)."""
+        scale = np.ldexp(1.0, np.frexp(np.abs(values).max(axis=0, initial=0.0))[1])
+        dtype: Any = np.float32 if single else np.float64
+        values = values / scale
+        return cls(np.where(np.abs(values) < NOTHING, 0, values).astype(dtype), scale)
+
+    @cached_property
+    def support(self) -> Indices:
+        """Rows (s,) that are not zero."""
+        return np.flatnonzero(self.values.any(axis=1))
+
+
+@dataclass(frozen=True, slots=True)
+class GramProduct(OnPairs):
+    """G V (n, k) float64; with unsigned, of K~_ij = G_ij l_i l_j, so that problems with other labels can share the tiles."""
+
+    kernel: Kernel
+    V: Floats  # (n, k)
+    signed: bool | tuple[bool, ...] = True  # of all columns, or of each
+    widths: tuple[int, ...] = ()  # columns of each question, where it answers several
+    codes: tuple[int | None, ...] = (None,)  # of the class that is +1, of each question; None: labels are signs
+
+    @property
+    def company(self) -> Kernel:
+        """Products of one kernel share its tiles."""
+        return self.kernel
+
+    def joined(self, questions: Sequence[GramProduct]) -> GramProduct:
+        """All their columns in one product: a tile is computed once for all of them."""
+        widths = tuple(question.V.shape[1] for question in questions)
+        signed = [part for question in questions for part in np.broadcast_to(question.signed, question.V.shape[1]).tolist()]
+        codes = tuple(question.codes[0] for question in questions)
+        return GramProduct(self.kernel, np.hstack([question.V for question in questions]), tuple(signed), widths, codes)
+
+    def of_class(self, code: int) -> GramProduct:
+        """The same with the signs of one class against the rest; the tiles are those of all classes."""
+        return replace(self, codes=(code,))
+
+    def touches(self, rows: range) -> bool:
+        """Whether V is anything but zero there."""
+        return bool(self.V[rows.start : rows.stop].any())
+
+    def prepare(self, block: Block) -> Run:
+        """Points, for tiles on either side."""
+        return Run.of(self.kernel, block)
+
+    def scan(self, left: Run, right: Run, shelf: Keeps | None = None) -> Partial:
+        """Tiles of both, or those of the columns that count where they are fewer."""
+        kept = None if shelf is None else shelf.get((self.kernel, left.start, right.start))
+        single = left.safe and right.safe if kept is None else kept.single
+        if not single and right.middle is not left.middle:
+            right = right.beside(left)
+        ours, theirs = self._coefficients(left, single), self._coefficients(right, single)
+        rows, others = left.points.shape[0], right.points.shape[0]
+        few = rows * len(theirs.support) + others * len(ours.support) < rows * others
+        answers: tuple[Floats, ...]
+        if few and left is right:
+            answers = (self._of_support(left, left, ours, single),)
+        elif few:
+            answers = self._of_support(left, right, theirs, single), self._of_support(right, left, ours, single)
+        else:
+            tiles = kept or Tiles.of(left, right, single, shelf)
+            answers = (self._square(tiles, ours),) if left is right else self._both(tiles, ours, theirs)
+        return tuple((run.start, self._with_sign(run, values)) for run, values in zip((left, right), answers, strict=False))
+
+    def _coefficients(self, run: Run, single: bool) -> Coefficients:
+        return Coefficients.of(self._with_sign(run, self.V[run.rows]), single)
+
+    def _with_sign(self, run: Run, values: Floats) -> Floats:
+        return np.where(self.signed, values * self._signs(run), values)
+
+    def _signs(self, run: Run) -> Floats:
+        """Labels (b, k), or (b, 1) where all columns have the same."""
+        signs = np.column_stack([run.label if code is None else against(run.label, code) for code in self.codes])
+        return np.asarray(np.repeat(signs, self.widths, axis=1) if self.widths else signs, np.float64)
+
+    def _both(self, tiles: Tiles, ours: Coefficients, theirs: Coefficients) -> tuple[Floats, Floats]:
+        """Each tile once, for the rows of both runs."""
+        answers = np.zeros((len(ours.values), self.V.shape[1])), np.zeros((len(theirs.values), self.V.shape[1]))
+        for i, j, here, there in tiles.places:
+            if ours.values[here].any() or theirs.values[there].any():
+                tile = tiles.tile(i, j)
+                answers[0][here] += tile @ theirs.values[there]
+                answers[1][there] += tile.T @ ours.values[here]
+        return answers[0] * theirs.scale, answers[1] * ours.scale
+
+    def _square(self, tiles: Tiles, ours: Coefficients) -> Floats:
+        """A run with itself: tiles above the diagonal for both sides, those on it once."""
+        answer = np.zeros((len(ours.values), self.V.shape[1]))
+        for i, j, here, there in tiles.places:
+            if ours.values[here].any() or ours.values[there].any():
+                tile = tiles.tile(i, j)
+                answer[here] += tile @ ours.values[there]
+                if i != j:
+                    answer[there] += tile.T @ ours.values[here]
+        return answer * ours.scale
+
+    def _of_support(self, run: Run, other: Run, theirs: Coefficients, single: bool) -> Floats:
+        """Rows of one run, columns of another that count."""
+        answer = np.zeros((run.points.shape[0], self.V.shape[1]))
+        for some in cuts(len(theirs.support)):
+            chosen = theirs.support[some]
+            _, columns = self.kernel.prepared(other.points[chosen], single, run.middle)
+            values = theirs.values[chosen]
+            for here, (one, _) in zip(run.cuts, run.tiles(single), strict=True):
+                answer[here] += self.kernel.tile(one, columns) @ values
+        return answer * theirs.scale
+
+    def merge(self, first: Partial, second: Partial) -> Partial:
+        """Rows of the same run are added."""
+        found = dict(first)
+        for start, values in second:
+            found[start] = found[start] + values if start in found else values
+        return tuple(sorted(found.items()))
+
+    def finish(self, partial: Partial) -> Floats | tuple[Floats, ...]:
+        """All rows; those that met nothing are zero. For several questions the columns of each."""
+        answer = np.zeros(self.V.shape)
+        for start, values in partial:
+            answer[start : start + len(values)] = values
+        return tuple(np.split(answer, np.cumsum(self.widths)[:-1], axis=1)) if self.widths else answer

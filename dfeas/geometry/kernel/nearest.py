@@ -1,0 +1,285 @@
+"""The hard-margin separator of points in memory from their signed Gram matrix, by block principal pivoting.
+
+    minimise  alpha'(G + delta I) alpha / 2 - sum(alpha)   over alpha >= 0
+
+One entry changes at a time, the one that changes most, at the cost of a row of G. A factorisation of the points that count is
+worth thousands of such steps, which are enough for a separator of nearly the widest margin.
+
+Reference: Hsieh, Chang, Lin, Keerthi and Sundararajan, A dual coordinate descent method for large-scale linear SVM, ICML 2008,
+with the greedy order of Frank-Wolfe methods (Gauss-Southwell).
+
+    minimise  alpha'(G + delta I) alpha / 2 - sum(alpha)   over alpha >= 0
+
+At the optimum y = sum_j alpha_j a_j has scores 1 - delta alpha_j where alpha_j > 0, and of at least 1 elsewhere: for small
+delta y / |y| has the widest margin, 1 / |y|, and x = alpha / sum(alpha) is the point of the hull nearest to 0: both ends of the
+bracket meet. Where nothing separates, alpha grows until delta stops it, and |x|_G is about sqrt(delta) or less.
+
+delta goes down in steps, each from where the last one ended: far from the optimum a Gram matrix without a ridge is all
+rounding. It ends where rounding makes the pivots go round in circles: products of rows have half the digits of the rows.
+
+It begins where coordinate ascent ends (``dfeas.kernels.ascent``), and often need not.
+
+Reference: Judice and Pires 1994; Kim and Park, Fast nonnegative matrix factorization, SIAM J. Sci. Comput. 2011, section 4: all
+entries that are infeasible change sides at once, and one at a time when that makes no progress three times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy  # loads its parts when they are used: every command would wait for them
+from numpy.typing import NDArray
+
+from dfeas.errors import BadInputError
+from dfeas.geometry.kernel.distances import Floats
+from dfeas.geometry.kernel.kernel import Kernel
+from dfeas.geometry.kernel.tiles import cuts
+from dfeas.linalg.blas import one_thread
+from dfeas.linalg.points import Points, is_dense, row_slice
+
+ROUNDS = 8
+"""At most so many steps for each point."""
+HOPELESS = 2
+"""Rounds without a separator after which others know better."""
+LOOKS = 2
+"""How often in a round it is looked how near to the optimum alpha is."""
+
+
+@dataclass(frozen=True)
+class Ascended:
+    """Where it ended."""
+
+    alpha: Floats  # (s,) >= 0, none of them more than sqrt(s) / delta
+    near: bool  # the least score of alpha is within the tolerance of the widest margin
+
+
+def ascended(gram: Floats, delta: float, tolerance: float, start: Floats | None) -> Ascended:
+    """From nothing, or from alpha (s,) of fewer points, until the bracket of the margin is within the tolerance, or some steps
+    have been taken.
+    """
+    count = len(gram)
+    alpha = np.zeros(count) if start is None else np.maximum(start, 0)
+    slope = np.full(count, -1.0) if start is None else gram @ alpha + delta * alpha - 1
+    step = np.empty(count)
+    limit = np.sqrt(count) / delta  # of alpha, wherever the objective is below 0
+    look = -(-count // LOOKS)
+    for taken in range(1, ROUNDS * count + 1):
+        np.divide(slope, -(1 + delta), out=step)
+        np.maximum(step, -alpha, out=step)
+        best = int(np.abs(step).argmax())
+        change = float(step[best])
+        if not 0 < abs(change) < limit or not alpha[best] + change < limit:
+            break  # the optimum, or G is no Gram matrix, and alpha would grow for ever
+        alpha[best] += change
+        slope += change * gram[best]
+        slope[best] += delta * change
+        if taken % look == 0:
+            share = _share(alpha, slope + 1 - delta * alpha)
+            if share >= 1 - tolerance:
+                return Ascended(alpha, True)
+            if share <= 0 and taken >= HOPELESS * count:
+                break
+    return Ascended(alpha, False)
+
+
+def _share(alpha: Floats, scores: Floats) -> float:
+    """Share that the least score, over |alpha|_G, has of |alpha|_G / sum(alpha), which no margin exceeds."""
+    square = float(alpha @ scores)
+    return float(scores.min()) * float(alpha.sum()) / square if square > 0 else 0.0
+
+
+RIDGES = tuple(10.0**-power for power in range(3, 13))
+"""delta, one after the other."""
+NEGATIVE = 1e-10
+"""|x|_G^2 may be below zero by so much, for weights that sum to one: rounding."""
+TRIES = 3
+STEPS = 40
+"""Systems for one delta, at most."""
+ROUNDING = 1e-9
+"""Entries and scores that are negative by no more are zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """What is known of s points."""
+
+    x: Floats  # (s,) the direction that separates best, of any length
+    low: float  # least score of x, over |x|_G; 0 when |x|_G is
+    weight: Floats  # (s,) on the simplex: nearest to 0
+    upper: float  # its length: no unit vector has a larger margin
+    steps: int
+
+    @property
+    def separated(self) -> bool:
+        """Whether all scores are positive."""
+        return self.low > 0
+
+
+def nearest(gram: Floats, start: Floats | None = None, tolerance: float = 0.05) -> Nearest:
+    """The widest separator of points with a Gram matrix (s, s) whose diagonal is 1, up to ``tolerance``, or a conflict.
+
+    ``start`` (s,) is alpha of what was known of some of them.
+    """
+    begun = ascended(gram, RIDGES[0], tolerance, start)
+    active, steps = begun.alpha > 0, 1
+    if not active.any():
+        active[:] = True
+    found = _better(None, gram, begun.alpha / begun.alpha.sum(), steps) if begun.near else None
+    if found is not None and found.low >= (1 - tolerance) * found.upper:
+        return found
+    with one_thread(of_scipy=True):
+        for delta in RIDGES:
+            alpha, active, taken = _pivoted(gram, delta, active)
+            steps += taken
+            found = _better(found, gram, alpha / alpha.sum(), steps)
+            if taken == STEPS or found.low >= (1 - tolerance) * found.upper:
+                break
+    assert found is not None
+    return found
+
+
+def _better(found: Nearest | None, gram: Floats, x: Floats, steps: int) -> Nearest:
+    """With new weights, where they are better at either end."""
+    low, length = least_score(gram, x), length_of(gram, x)
+    if found is None:
+        return Nearest(x, low, x, length, steps)
+    best = (x, low) if low > found.low else (found.x, found.low)
+    nearer = (x, length) if length < found.upper else (found.weight, found.upper)
+    return Nearest(*best, *nearer, steps)
+
+
+def indefinite(gram: Floats) -> BadInputError:
+    """What is said of a kernel that is none."""
+    least = float(np.linalg.eigvalsh(gram)[0])
+    return BadInputError(f"the kernel is not positive definite: its least eigenvalue on {len(gram)} points is {least:.3g}")
+
+
+def require_definite(gram: Floats) -> None:
+    """Raise BadInputError for a matrix (s, s) with an eigenvalue that is negative by more than the first ridge."""
+    with one_thread(of_scipy=True):
+        if scipy.linalg.lapack.dpotrf(gram + RIDGES[0] * np.eye(len(gram)), overwrite_a=1)[1]:
+            raise indefinite(gram)
+
+
+def length_of(gram: Floats, x: Floats) -> float:
+    """|x|_G of amounts (s,). Raises BadInputError when the square is negative by more than rounding."""
+    square = float(x @ (gram @ x))
+    if square < -NEGATIVE * float(np.abs(x).sum()) ** 2:
+        raise indefinite(gram)
+    return float(np.sqrt(max(0.0, square)))
+
+
+def least_score(gram: Floats, x: Floats) -> float:
+    """The least entry of Gx / |x|_G; 0 when that is no number."""
+    length = length_of(gram, x)
+    return float((gram @ x).min()) / length if 0 < length < np.inf else 0.0
+
+
+def _pivoted(gram: Floats, delta: float, active: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_], int]:
+    """alpha (s,) >= 0, which entries are positive, and systems solved."""
+    fewest, tries = len(gram) + 1, TRIES
+    alpha = np.zeros(len(gram))
+    for step in range(1, STEPS + 1):
+        rows = np.flatnonzero(active)
+        alpha[:] = 0
+        alpha[rows] = _solved(gram, rows, delta)
+        slope = alpha[rows] @ gram[rows] - 1 if 2 * len(rows) < len(gram) else gram @ alpha - 1
+        wrong = np.where(active, alpha < -ROUNDING * np.abs(alpha).max(), slope < -ROUNDING)
+        count = int(wrong.sum())
+        if not count or step == STEPS:
+            break
+        if count < fewest:
+            fewest, tries = count, TRIES
+        elif tries > 0:
+            tries -= 1
+        else:
+            wrong[: np.flatnonzero(wrong)[-1]] = False
+        active = active ^ wrong
+        if not active.any():
+            active[0] = True
+    alpha = np.maximum(alpha, 0)
+    if not alpha.any():
+        alpha[int(active.argmax())] = 1.0
+    return alpha, alpha > 0, step
+
+
+def _solved(gram: Floats, rows: NDArray[np.int64], delta: float) -> Floats:
+    """(M + delta I)^-1 1, M the given rows and columns of G, as rounding left it: it may need more than delta to be positive
+    definite.
+    """
+    chosen, n = np.ix_(rows, rows), len(rows)
+    for ridge in (delta, *RIDGES[::-1]):
+        system = gram[chosen]
+        system[np.diag_indices(n)] += max(delta, ridge)
+        # M is its own transpose, which LAPACK takes without a copy
+        factor, info = scipy.linalg.lapack.dpotrf(system.T, lower=1, overwrite_a=1, clean=0)
+        if info == 0:
+            return np.asarray(scipy.linalg.lapack.dpotrs(factor, np.ones(n), lower=1)[0])
+    raise indefinite(gram[chosen])
+
+
+SYMMETRIC = 1e-6
+"""K(x, z) and K(z, x) differ by no more."""
+
+
+@dataclass
+class Matrix:
+    """The Gram matrix of the points that were asked for last, without signs: classes begin with the same points."""
+
+    kernel: Kernel
+    _points: Points | None = None
+    _values: Floats | None = None
+
+    def signed(self, points: Points, labels: Floats) -> Floats:
+        """G (s, s) of points (s, m) in float64, K(x, x) = 1. Raises BadInputError for a function that is no kernel."""
+        if self._values is None or self._points is None or not _equal(self._points, points):
+            self._values = None  # before there is another one
+            self._points, self._values = points, gram(self.kernel, points)
+        found = self._values * labels[:, None]
+        found *= labels
+        return np.asarray(found)
+
+
+def _equal(points: Points, others: Points) -> bool:
+    if points.shape != others.shape or points.dtype != others.dtype:
+        return False
+    if is_dense(points) and is_dense(others):
+        return bool(np.array_equal(points, others))
+    assert not is_dense(points), "points are all dense or all sparse"
+    assert not is_dense(others), "points are all dense or all sparse"
+    arrays = ("indptr", "indices", "data")
+    return all(np.array_equal(getattr(points, name), getattr(others, name)) for name in arrays)
+
+
+def gram(kernel: Kernel, points: Points) -> Floats:
+    """K (s, s) of points (s, m), normalised. Raises BadInputError when a function is not symmetric or not positive definite."""
+    count = points.shape[0]
+    found = np.empty((count, count))
+    parts = cuts(count)
+    middle = kernel.middle(points)
+    prepared = [kernel.prepared(row_slice(points, part), False, middle) for part in parts]
+    for i, here in enumerate(parts):
+        for j, there in enumerate(parts[i:], i):
+            tile = kernel.tile(prepared[i][0], prepared[j][1])
+            if kernel.name == "callable":
+                other = tile.T if i == j else kernel.tile(prepared[j][0], prepared[i][1]).T
+                _compare(tile, other)
+                tile = (tile + other) / 2
+            elif i == j:
+                tile = (tile + tile.T) / 2
+            found[here, there], found[there, here] = tile, tile.T
+    if kernel.name == "callable":
+        require_definite(found)
+    else:
+        np.fill_diagonal(found, kernel.nonzero(points))
+    return found
+
+
+def _compare(one: NDArray[np.floating], other: NDArray[np.floating]) -> None:
+    apart = np.abs(one - other)
+    if apart.max() > SYMMETRIC:
+        place = np.unravel_index(int(apart.argmax()), apart.shape)
+        raise BadInputError(
+            f"the kernel is not symmetric: K(x, z) = {one[place]:.6g} and K(z, x) = {other[place]:.6g} for two points"
+        )

@@ -1,0 +1,1 @@
+"""Linear algebra in memory: points dense or sparse, columns, and their separation."""

@@ -1,0 +1,172 @@
+"""Basic vectors, and conflicts: the same sum from few columns (Caratheodory), by eliminating directions that vanish."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy  # loads its parts when they are used: every command would wait for them
+
+from dfeas.linalg.blas import one_thread
+from dfeas.linalg.columns import ColumnMatrix, Floats, Indices
+
+DEPENDENT = 1e-10
+"""What is below this share of the largest is zero, in a triangular factor and among singular values."""
+
+BATCH = (32, 128)
+"""Further columns that are taken up at a time: as many as there are features, within; a quarter of them where they are many."""
+
+
+def basic(columns: Callable[[Indices], Floats], dimension: int, x: Floats) -> tuple[Indices, Floats]:
+    """At most d + 1 entries with the same sum_j x_j a_j and sum_j x_j, up to rounding.
+
+    ``columns`` gives columns (r, d) by their positions (r,), one a row: few are looked at at a time. ``x`` (c,) is >= 0.
+    Returns positions, ascending, and entries.
+    """
+    most, batch = dimension + 1, max(min(max(dimension, BATCH[0]), BATCH[1]), dimension // 4)
+    x = x.copy()
+    active = np.arange(0)
+    waiting = np.flatnonzero(x > 0)
+    with one_thread(of_scipy=True):
+        while len(waiting):
+            free = most - len(active) + batch
+            active, waiting = np.concatenate([active, waiting[:free]]), waiting[free:]
+            if len(active) > most:
+                system = np.column_stack([columns(active), np.ones(len(active))])
+                x[active] = eliminate(x[active], _null_space(system))
+            active = active[x[active] > 0]
+    active.sort()
+    return active, x[active]
+
+
+def independent(columns: Floats, x: Floats) -> tuple[Indices, Floats]:
+    """Positions and entries of fewer columns (s, d) with the same sums, as long as they and a 1 below each are dependent.
+
+    What is left has one such x, and none for a part of it. A pivoted QR tells whether the null space is needed at all.
+    """
+    system = np.vstack([columns.T, np.ones(len(x))])
+    if rank(scipy.linalg.qr(system, mode="r", pivoting=True, check_finite=False)[0]) < len(x):
+        x = eliminate(x, scipy.linalg.null_space(system, rcond=DEPENDENT))
+    some = np.flatnonzero(x > 0)
+    return some, x[some]
+
+
+def rank(factor: Any) -> int:
+    """Rank of a matrix, from the R of its pivoted QR."""
+    size = np.abs(np.diagonal(factor))
+    return int((size > DEPENDENT * size.max()).sum())
+
+
+def _null_space(system: Floats) -> Floats:
+    """Orthonormal directions v (s, s - r) with v'system = 0, for a system (s, r) with s > r."""
+    s, r = system.shape
+    last = np.zeros((s, s - r))
+    last[r:] = np.eye(s - r)
+    # overwrite_c lets it have more rows than there are reflections
+    return np.array(scipy.linalg.qr_multiply(system, last, mode="left", overwrite_c=True)[0])
+
+
+def eliminate(x: Floats, directions: Floats) -> Floats:
+    """Follow each direction (s, k) from x (s,) >= 0 until an entry is zero: k entries, at least, are zero in the end."""
+    x, rows = x.copy(), np.array(directions.T, order="C")
+    changes = np.empty_like(rows)
+    for d, row in enumerate(rows):
+        most = row.max()
+        size, v = max(most, -row.min()), row if most > 0 else -row
+        falling = (v > 1e-13 * size).nonzero()[0]
+        steps = x[falling] / v[falling]
+        first = int(steps.argmin())
+        out = int(falling[first])
+        x -= steps[first] * v
+        np.maximum(x, 0.0, out=x)
+        x[out] = 0.0
+        # the other directions leave the entry that is now zero alone
+        rest, change = rows[d + 1 :], changes[d + 1 :]
+        np.multiply(rest[:, out, None], v / v[out], out=change)
+        rest -= change
+        rest[:, out] = 0.0
+    return x
+
+
+VANISHED = 1e-13
+"""|sum_j x_j b_j| of unit columns b_j, sum(x) = 1, that is rounding of float64 and nothing else."""
+
+NEGLIGIBLE = (1e-5, 1e-7, 1e-9, 1e-11, 0.0)
+"""Weights below such a share of the largest are taken for zero, if the others alone make a conflict."""
+
+ROUNDING = 1e-14
+"""Weights below this share of the largest are rounding of zero."""
+
+
+def conflict(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | None:
+    """A basic solution of A x = 0, sum(x) = 1, x >= 0 near an approximate one (c,), or None when there is none.
+
+    Returns positions (s,), s <= d + 1, ascending, and weights (s,) > 0; no part of them is in conflict, as far as float64
+    tells. Columns are weighed as the matrix sees them, with its feature factors, and scaled to length 1: that changes the
+    weights, which are given for the columns as they are.
+    """
+    rows = np.flatnonzero(x)
+    if matrix.wide:
+        return _among_few(matrix, x)
+    length = matrix.lengths(rows)
+    null = np.flatnonzero(length == 0)
+    if len(null):
+        return rows[null[:1]], np.ones(1)
+
+    def unit(chosen: Indices) -> Floats:
+        return np.asarray(matrix.gather(rows[chosen]) / length[chosen, None])
+
+    weight = x[rows] * length
+    kept, weight = basic(unit, matrix.shape[1], weight / weight.sum())
+    for share in NEGLIGIBLE:
+        heavy = weight > share * weight.max()
+        found = _refined(unit(kept[heavy]), weight[heavy])
+        if found is not None:
+            large = kept[heavy][found > 0]
+            some, found = _irreducible(unit(large), found[found > 0])
+            found /= length[large[some]]
+            return rows[large[some]], found / found.sum()
+    return None
+
+
+def _among_few(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | None:
+    """``conflict`` among the heaviest columns, without the features that they do not have, where all would be too many."""
+    for share in NEGLIGIBLE:
+        rows = np.flatnonzero(x > share * x.max())
+        if len(rows) > matrix.direct:
+            break
+        found = conflict(matrix.within(rows), x[rows])
+        if found is not None:
+            return rows[found[0]], found[1]
+    return None
+
+
+def _irreducible(columns: Floats, x: Floats) -> tuple[Indices, Floats]:
+    """Some of the columns, independent ones: then there is one x for them, and none for a part of them."""
+    some, fewer = independent(columns, x)
+    found = _refined(columns[some], fewer) if len(some) < len(x) else None
+    if found is None:
+        return np.arange(len(x)), x
+    return some[found > 0], found[found > 0]
+
+
+def _refined(columns: Floats, x: Floats) -> Floats | None:
+    """x (s,) >= 0 with sum(x) = 1 and x'columns = 0 up to rounding, near an approximate one, or None."""
+    s, d = columns.shape
+    system = np.vstack([columns.T, np.ones(s)])
+    wanted = np.zeros(d + 1)
+    wanted[d] = 1
+    basis, factor, order = scipy.linalg.qr(system, mode="economic", pivoting=True, check_finite=False)
+    r = rank(factor)
+    x = x.copy()
+    for _ in range(3):
+        rest = basis[:, :r].T @ (wanted - system @ x)
+        x[order[:r]] += scipy.linalg.solve_triangular(factor[:r, :r], rest, check_finite=False)
+    if not np.isfinite(x).all() or x.min() < -1e-11 * abs(x).max():
+        return None
+    x = np.where(x > ROUNDING * x.max(), x, 0.0)
+    total = float(x.sum())
+    if not total > 0.5 or float(np.linalg.norm(x @ columns)) > VANISHED * total:
+        return None
+    return np.asarray(x / total)

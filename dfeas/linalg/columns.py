@@ -1,0 +1,367 @@
+"""Columns in memory, dense or sparse, seen through the few products that the solvers need.
+
+A column is a_j = scale_j times the stored row j. Rows keep their dtype; sums are taken in float64 where it matters: a product
+in float32 is wrong by about 2**-24 |w|, so scores that are not clearly above a level are computed again in float64.
+
+With feature factors D the solver works on the columns D a_j with v, and w = D v: a'w = (D a)'v. Features of wildly different
+scale become alike, and the sign of a score means the same.
+
+What is dense is of the size of d, or of the square of at most ``DIRECT`` columns or features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.linalg import csr
+from dfeas.linalg.blas import side_by_side
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Floats = NDArray[np.float64]
+Array = NDArray[np.float32] | NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+DIRECT = 4000
+"""Largest system that is factorised."""
+
+TILE_BYTES = 4 << 20
+"""float64 copies of rows are made in tiles of this size."""
+
+GROUPS = 4
+"""Pieces of work that may be done side by side."""
+
+GRAM_BYTES = 128 << 20
+"""Gram matrices of all pieces together."""
+
+WORTH = 1 << 19
+"""Entries below which one thread is as fast as several."""
+
+_UNEVEN = 30.0
+"""Features whose sizes differ by more than this factor are brought to one size."""
+
+_NOISE = 2.0**-48
+"""Features smaller than this beside the largest may be rounding of it, and then a separator along them is as thin."""
+
+
+@dataclass(frozen=True)
+class ColumnMatrix:
+    """c columns of dimension d, one a row."""
+
+    points: Any  # (c, d), an array in C order; a CSR matrix in a SparseMatrix
+    scale: Floats  # (c,)
+    feature: Floats  # (d,) D, factors of features, > 0
+    exact: bool = False  # all products in float64
+
+    @classmethod
+    def of(cls, points: Any, scale: Floats) -> ColumnMatrix:
+        """A matrix without feature factors, from an array or a CSR matrix."""
+        if not isinstance(points, np.ndarray):
+            return SparseMatrix(points, scale, np.ones(points.shape[1]))
+        return cls(np.ascontiguousarray(points), scale, np.ones(points.shape[1]))
+
+    @property
+    def direct(self) -> int:
+        """Largest system that is factorised."""
+        return DIRECT
+
+    @property
+    def wide(self) -> bool:
+        """Whether some columns must not be looked at with all their features: sparse ones have few of many."""
+        return False
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(c, d)."""
+        return self.points.shape[0], self.points.shape[1]
+
+    @cached_property
+    def single(self) -> bool:
+        """Whether products over all columns are in float32."""
+        return self.points.dtype == np.float32 and not self.exact
+
+    def evened(self) -> list[ColumnMatrix]:
+        """The same columns with features brought to one size, if their sizes differ much; a constant zero stays.
+
+        Where some are as small as the rounding of others there are two: without these raised, and with them.
+        """
+        size = np.sqrt(self.squares() / max(1, self.shape[0]))
+        some, most = size > 0, float(size.max(initial=0.0))
+        if not some.any() or most <= _UNEVEN * size[some].min():
+            return [self]
+        # D a may be larger than 1 by this factor: it must leave room for squares
+        factors = [np.where(size > least, 1 / np.maximum(size, most * 1e-100), 1 / most) for least in (_NOISE * most, 0.0)]
+        raised = factors if (size[some] <= _NOISE * most).any() else factors[1:]
+        return [replace(self, feature=self.feature * factor / factor.min(), exact=True) for factor in raised]
+
+    def squares(self) -> Floats:
+        """Sums (d,) of the squares of each feature."""
+        squares = np.zeros(self.shape[1])
+        for _, tile in self._tiles(range(self.shape[0])):
+            squares += np.einsum("ij,ij->j", tile, tile)
+        return squares
+
+    def part(self, rows: Indices) -> ColumnMatrix:
+        """Some columns, in float64 products."""
+        return ColumnMatrix(self.points[rows], self.scale[rows], self.feature, exact=True)
+
+    def taken(self, rows: Indices) -> Any:
+        """Columns D a_j (r, d) of some rows in float64, as products take them."""
+        return self.gather(rows)
+
+    def within(self, rows: Indices) -> ColumnMatrix:
+        """Some columns, without features that do not matter to them."""
+        return self.part(rows)
+
+    def gather(self, rows: Indices | slice) -> Floats:
+        """Columns D a_j (r, d) of some rows in float64."""
+        chosen: Floats = self.points[rows].astype(np.float64)
+        chosen *= self.scale[rows, None]
+        if (self.feature != 1).any():
+            chosen *= self.feature
+        return chosen
+
+    def _tiles(self, rows: Indices | range) -> Iterator[tuple[slice, Floats]]:
+        """(positions, columns) of some rows, or of a range of them."""
+        count = len(rows)
+        size = max(1, TILE_BYTES // (8 * self.shape[1]))
+        for first in range(0, count, size):
+            here = slice(first, min(count, first + size))
+            chosen = rows[here]
+            yield here, self.gather(slice(chosen.start, chosen.stop) if isinstance(chosen, range) else chosen)
+
+    def _groups(self, count: int, most: int = GROUPS) -> list[tuple[int, int]]:
+        """Cuts of ``count`` rows for work side by side; they depend on sizes alone, so that sums are the same anywhere."""
+        pieces = most if count * self.shape[1] >= WORTH else 1
+        edges = [count * i // pieces for i in range(pieces + 1)]
+        return list(pairwise(edges))
+
+    def scores(self, v: Floats, level: float = 1.0) -> Floats:
+        """Scores (c,) (D a_j)'v; in float64 at least where they are not clearly above ``level``."""
+        if not self.single:
+            return self._wide(v)
+        narrow = (self.feature * v).astype(np.float32)
+        fast = np.empty(self.shape[0])
+        groups = self._groups(len(fast))
+
+        def multiply(g: int) -> None:
+            rows = slice(*groups[g])
+            with np.errstate(invalid="ignore"):  # OpenBLAS computes on lanes that it then throws away
+                np.multiply(self.points[rows] @ narrow, self.scale[rows], out=fast[rows])
+
+        side_by_side(multiply, len(groups))
+        # eight times the usual error of a product in float32 with a unit column
+        unsure = np.flatnonzero(fast < level + 2.0**-21 * float(np.linalg.norm(v)))
+        if 3 * len(unsure) > len(fast):
+            return self._wide(v)
+        for here, tile in self._tiles(unsure):
+            fast[unsure[here]] = tile @ v
+        return fast
+
+    def _wide(self, v: Floats) -> Floats:
+        wide = np.empty(self.shape[0])
+        groups = self._groups(len(wide))
+
+        def multiply(g: int) -> None:
+            first, stop = groups[g]
+            if self.points.dtype == np.float64:
+                wide[first:stop] = (self.points[first:stop] @ (self.feature * v)) * self.scale[first:stop]
+                return
+            for here, tile in self._tiles(range(first, stop)):
+                wide[first:stop][here] = tile @ v
+
+        side_by_side(multiply, len(groups))
+        return wide
+
+    def combine(self, x: Floats) -> Floats:
+        """sum_j x_j D a_j (d,) over the entries that are not zero, in float64."""
+        rows = np.flatnonzero(x)
+        groups = self._groups(len(rows))
+
+        def add(g: int) -> Floats:
+            mine, total = rows[slice(*groups[g])], np.zeros(self.shape[1])
+            for here, tile in self._tiles(mine):
+                total += x[mine[here]] @ tile
+            return total
+
+        return np.asarray(np.sum(side_by_side(add, len(groups)), axis=0))
+
+    def lengths(self, rows: Indices) -> Floats:
+        """Lengths (r,) of some columns D a_j."""
+        found = np.empty(len(rows))
+        for here, tile in self._tiles(rows):
+            found[here] = np.sqrt(np.einsum("ij,ij->i", tile, tile))
+        return found
+
+    @property
+    def close(self) -> float:
+        """Relative residual at which conjugate gradients in float64 end."""
+        return 1e-10
+
+    def normal(self, active: NDArray[np.bool_]) -> Callable[[Floats], Floats]:
+        """``normal_product`` with these active columns, prepared for many vectors."""
+        return lambda v: self.normal_product(v, active)
+
+    def normal_product(self, v: Floats, active: NDArray[np.bool_]) -> Floats:
+        """sum over active columns of D a_j (D a_j)'v (d,); in the precision of the rows unless ``exact``."""
+        if not self.single and self.points.dtype == np.float32:
+            return self.combine(np.where(active, self._wide(v), 0.0))
+        dtype = self.points.dtype
+        inner = (self.points @ (self.feature * v).astype(dtype)) * self.scale**2 * active
+        return np.asarray(self.feature * (self.points.T @ inner.astype(dtype)), np.float64)
+
+    def gram(self, rows: Indices) -> tuple[Floats, Floats]:
+        """sum_j D a_j (D a_j)' (d, d) and sum_j D a_j (d,) over some rows, in float64."""
+        d = self.shape[1]
+        groups = self._groups(len(rows), max(1, min(GROUPS, GRAM_BYTES // (8 * d * d))))
+
+        def add(g: int) -> tuple[Floats, Floats]:
+            square, total = np.zeros((d, d)), np.zeros(d)
+            for _, tile in self._tiles(rows[slice(*groups[g])]):
+                square += tile.T @ tile
+                total += tile.sum(axis=0)
+            return square, total
+
+        parts = side_by_side(add, len(groups))
+        square, total = parts[0]
+        for more, rest in parts[1:]:
+            square += more
+            total += rest
+        return square, total
+
+
+DIRECT_SPARSE = 1000
+"""Largest system that is factorised: conjugate gradients are faster on sparse columns from there on."""
+
+
+@dataclass(frozen=True)
+class SparseMatrix(ColumnMatrix):
+    """c columns of dimension d, one a row of a CSR matrix."""
+
+    points: csr_array  # (c, d)
+
+    @property
+    def direct(self) -> int:
+        """Largest system that is factorised."""
+        return DIRECT_SPARSE
+
+    @property
+    def wide(self) -> bool:
+        """Whether there are many features."""
+        return self.shape[1] > DIRECT_SPARSE
+
+    @cached_property
+    def _wide_rows(self) -> csr_array:
+        return csr.astype(self.points, np.float64)
+
+    def _entries(self, rows: csr_array, scale: Floats) -> csr_array:
+        """Columns D a_j (r, d) of some rows with their factors, in float64."""
+        data = rows.data * np.repeat(scale, np.diff(rows.indptr))
+        return csr.with_data(rows, data * self.feature[rows.indices])
+
+    def squares(self) -> Floats:
+        """Sums (d,) of the squares of each feature."""
+        entries = self._entries(self.points, self.scale)
+        return np.asarray(np.bincount(entries.indices, entries.data**2, self.shape[1]), np.float64)
+
+    def part(self, rows: Indices) -> SparseMatrix:
+        """Some columns, in float64 products."""
+        return SparseMatrix(self.points[rows], self.scale[rows], self.feature, exact=True)
+
+    def taken(self, rows: Indices) -> Any:
+        """Columns D a_j of some rows, sparse."""
+        return self._entries(self.points[rows], self.scale[rows])
+
+    def gather(self, rows: Indices | slice) -> Floats:
+        """Columns D a_j (r, d) of some rows in float64, dense: for few of them."""
+        return np.asarray(self._entries(self.points[rows], self.scale[rows]).toarray())
+
+    def within(self, rows: Indices) -> ColumnMatrix:
+        """Some columns without the features that none of them has, dense, with their own factors."""
+        some = self.points[rows]
+        used, place = np.unique(some.indices, return_inverse=True)
+        narrow = csr.csr(some.data, place.reshape(-1).astype(some.indptr.dtype), some.indptr, max(1, len(used)))
+        feature = self.feature[used] if len(used) else np.ones(1)
+        return ColumnMatrix(narrow.toarray(), self.scale[rows], feature, exact=True)
+
+    def _multiplied(self, rows: csr_array, vector: NDArray[Any]) -> Floats:
+        """Products (r,) of some rows."""
+        found = np.empty(rows.shape[0])
+        groups = _groups(rows)
+
+        def multiply(g: int) -> None:
+            here = slice(*groups[g])
+            found[here] = csr.rows_of(rows, here) @ vector
+
+        side_by_side(multiply, len(groups))
+        return found
+
+    def _summed(self, rows: csr_array, weights: NDArray[Any]) -> Floats:
+        """Sum (d,) of some rows with weights (r,)."""
+        groups = _groups(rows)
+
+        def add(g: int) -> Floats:
+            here = slice(*groups[g])
+            return np.asarray(csr.transposed(csr.rows_of(rows, here)) @ weights[here], np.float64)
+
+        return np.asarray(np.sum(side_by_side(add, len(groups)), axis=0))
+
+    def scores(self, v: Floats, level: float = 1.0) -> Floats:
+        """Scores (c,) (D a_j)'v; in float64 at least where they are not clearly above ``level``."""
+        if not self.single:
+            return self._wide(v)
+        fast = self._multiplied(self.points, (self.feature * v).astype(np.float32)) * self.scale
+        unsure = np.flatnonzero(fast < level + 2.0**-21 * float(np.linalg.norm(v)))
+        if 3 * len(unsure) > len(fast):
+            return self._wide(v)
+        fast[unsure] = self.taken(unsure) @ v
+        return fast
+
+    def _wide(self, v: Floats) -> Floats:
+        return self._multiplied(self._wide_rows, self.feature * v) * self.scale
+
+    def combine(self, x: Floats) -> Floats:
+        """sum_j x_j D a_j (d,) over the entries that are not zero, in float64."""
+        rows = np.flatnonzero(x)
+        if 4 * len(rows) < len(x):
+            return np.asarray(csr.transposed(self.taken(rows)) @ x[rows])
+        return self.feature * self._summed(self._wide_rows, x * self.scale)
+
+    def lengths(self, rows: Indices) -> Floats:
+        """Lengths (r,) of some columns D a_j."""
+        taken = self.taken(rows)
+        return np.sqrt(csr.row_sums(taken, taken.data**2))
+
+    @property
+    def close(self) -> float:
+        """Relative residual at which conjugate gradients in float64 end: the next Newton step goes on from there."""
+        return 1e-6
+
+    def normal(self, active: NDArray[np.bool_]) -> Callable[[Floats], Floats]:
+        """sum over active columns of D a_j (D a_j)'v (d,); in the precision of the rows unless ``exact``."""
+        taken = csr.astype(self.taken(np.flatnonzero(active)), self.points.dtype if self.single else np.float64)
+
+        def product(v: Floats) -> Floats:
+            return self._summed(taken, self._multiplied(taken, v.astype(taken.dtype)).astype(taken.dtype))
+
+        return product
+
+    def gram(self, rows: Indices) -> tuple[Floats, Floats]:
+        """sum_j D a_j (D a_j)' (d, d) and sum_j D a_j (d,) over some rows, in float64."""
+        taken = self.taken(rows)
+        total = np.asarray(csr.transposed(taken) @ np.ones(len(rows)))
+        return np.asarray((csr.transposed(taken) @ taken).toarray()), total
+
+
+def _groups(rows: csr_array) -> list[tuple[int, int]]:
+    """Cuts of rows for work side by side; they depend on sizes alone, so that sums are the same anywhere."""
+    pieces, count = (GROUPS if len(rows.data) >= WORTH else 1), rows.shape[0]
+    return [(count * i // pieces, count * (i + 1) // pieces) for i in range(pieces)]

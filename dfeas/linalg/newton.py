@@ -1,0 +1,211 @@
+"""Finite Newton for the L2 soft margin: minimise |w|^2/2 + C/2 sum_j max(0, 1 - a_j'w)^2.
+
+Reference: Mangasarian 2002, A finite Newton method for classification; Keerthi and DeCoste 2005. On the active columns
+{a_j'w < 1} the objective is quadratic, so that a step solves (I/C + B B') w = B 1, B the active columns, and an exact line
+search keeps it a descent. At the optimum w = C B (1 - B'w): with xi = max(0, 1 - a_j'w) and x = xi / sum(xi) on the simplex,
+Ax = w / (C sum(xi)) is parallel to w, and |Ax| bounds every margin from above.
+
+Systems are float64. Fewer active columns than features: the system of inner products. I/C below what a Cholesky factor
+resolves: least squares by QR on the columns themselves. Many features: conjugate gradients with products by the columns only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy  # loads its parts when they are used: every command would wait for them
+
+from dfeas.linalg.columns import ColumnMatrix, Floats, Indices
+
+RESOLVED = 1e-13
+"""A Cholesky factor is used while (1/C) / trace is above this."""
+
+LEAST_SQUARES_BYTES = 16 << 20
+"""Largest float64 matrix of active columns for a QR."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """An iterate."""
+
+    v: Floats  # (d,) in the matrix's own scale of features
+    score: Floats  # (c,)
+
+    @property
+    def low(self) -> float:
+        """min_j a_j'w."""
+        return float(self.score.min())
+
+    @property
+    def length(self) -> float:
+        """|v|."""
+        return float(np.linalg.norm(self.v))
+
+    def slack(self) -> Floats:
+        """max(0, 1 - a_j'w) (c,)."""
+        return np.maximum(0.0, 1 - self.score)
+
+
+class Newton:
+    """Minimises for one C after the other from where it stands; keeps the Gram matrix of the active columns up to date."""
+
+    def __init__(self, matrix: ColumnMatrix, v: Floats) -> None:
+        self.matrix = matrix
+        self.point = Point(v, matrix.scores(v))
+        self.steps = 0
+        self._active: np.ndarray[tuple[int], np.dtype[np.bool_]] | None = None
+        self._gram = np.empty((0, 0))
+        self._sum = np.empty(0)
+        self._updates = 0
+
+    def minimise(self, C: float, enough: float, rough: float, most: int = 50) -> None:
+        """Newton steps until every score exceeds ``enough``, or the optimum is near.
+
+        Near means a full step after which no more than ``rough`` of the active columns changed (0: none, and the step is tiny).
+        """
+        for _ in range(most):
+            point = self.point
+            active = point.score < 1
+            if point.low > enough or not active.any():
+                return
+            target = self._solve(active, C)
+            if target is None:
+                return
+            step = target - point.v
+            if float(np.linalg.norm(step)) <= 1e-12 * float(np.linalg.norm(target)):
+                return
+            score = self.matrix.scores(target)
+            slope = score - point.score
+            t = line_search(point.score, slope, float(point.v @ step), float(step @ step), C)
+            if t == 0:
+                return
+            v = point.v + t * step
+            self.point = Point(target, score) if t == 1 else Point(v, self.matrix.scores(v))
+            self.steps += 1
+            changed = int((active != (self.point.score < 1)).sum())
+            if abs(t - 1) < (0.2 if rough else 1e-6) and changed <= rough * int(active.sum()):
+                return
+
+    def _solve(self, active: np.ndarray[tuple[int], np.dtype[np.bool_]], C: float) -> Floats | None:
+        """(I/C + B B')^-1 B 1, or None when no method resolves it."""
+        rows = np.flatnonzero(active)
+        k, d = len(rows), self.matrix.shape[1]
+        if min(k, d) > self.matrix.direct:
+            return self._conjugate_gradients(active, C)
+        small = 8 * k * d <= LEAST_SQUARES_BYTES and min(k, d) <= self.matrix.direct
+        if RESOLVED * k > 1 / C and small:
+            return self._least_squares(rows, C)
+        try:
+            if k < d:
+                columns = self.matrix.taken(rows)
+                system = _dense(columns @ columns.T)
+                system[np.diag_indices(k)] += 1 / C
+                found = np.asarray(columns.T @ _positive_solve(system, np.ones(k)))
+            else:
+                self._update(active, rows)
+                system = self._gram.copy()
+                system[np.diag_indices(d)] += 1 / C
+                found = _positive_solve(system, self._sum)
+        except np.linalg.LinAlgError:
+            return self._least_squares(rows, C) if small else self._conjugate_gradients(active, C)
+        return found if np.isfinite(found).all() else None
+
+    def _update(self, active: np.ndarray[tuple[int], np.dtype[np.bool_]], rows: Indices) -> None:
+        """Bring the Gram matrix to the active columns: add and remove what changed, or begin again when that is less."""
+        old = self._active
+        self._active = active
+        if old is None or 2 * int((old != active).sum()) > len(rows) or self._updates == 20:
+            self._gram, self._sum = self.matrix.gram(rows)
+            self._updates = 0
+            return
+        came, total = self.matrix.gram(np.flatnonzero(active & ~old))
+        left, less = self.matrix.gram(np.flatnonzero(old & ~active))
+        self._gram += came - left
+        self._sum += total - less
+        self._updates += 1
+
+    def _least_squares(self, rows: Indices, C: float) -> Floats | None:
+        """min |B'w - 1|^2 + |w|^2 / C by QR: resolves C up to the square of what the normal equations do.
+
+        With fewer columns than features w = Q u, where B = Q R: then |w| = |u| and B'w = R'u.
+        """
+        columns = self.matrix.gather(rows)
+        k, d = columns.shape
+        if k >= d:
+            return _damped(columns, C)
+        basis, factor = np.linalg.qr(columns.T)
+        found = _damped(np.ascontiguousarray(factor.T), C)
+        return None if found is None else np.asarray(basis @ found)
+
+    def _conjugate_gradients(self, active: np.ndarray[tuple[int], np.dtype[np.bool_]], C: float) -> Floats | None:
+        """The same system by products with all columns; never exact, and the line search makes a descent of it."""
+        matrix, d = self.matrix, self.matrix.shape[1]
+        normal = matrix.normal(active)
+
+        def product(v: Floats) -> Floats:
+            return v.reshape(-1) / C + normal(v.reshape(-1))
+
+        system = scipy.sparse.linalg.LinearOperator((d, d), matvec=product, dtype=np.float64)
+        wanted = matrix.combine(active.astype(np.float64))
+        rtol, most = (1e-4, 200) if matrix.single else (matrix.close, 1000)
+        found, _ = scipy.sparse.linalg.cg(system, wanted, x0=self.point.v, rtol=rtol, maxiter=most)
+        return np.asarray(found) if np.isfinite(found).all() else None
+
+
+def _dense(product: Any) -> Floats:
+    return np.asarray(product if isinstance(product, np.ndarray) else product.toarray())
+
+
+def _positive_solve(system: Floats, wanted: Floats) -> Floats:
+    """Solve by Cholesky, overwriting the system; raises LinAlgError when it is not positive definite to rounding."""
+    return np.asarray(scipy.linalg.cho_solve(scipy.linalg.cho_factor(system, lower=True, overwrite_a=True), wanted))
+
+
+def _damped(matrix: Floats, C: float) -> Floats | None:
+    """min |M u - 1|^2 + |u|^2 / C for M (k, p), by the R of [M 1; I/sqrt(C) 0], whose last column is Q'b."""
+    k, p = matrix.shape
+    system = np.zeros((k + p, p + 1))
+    system[:k, :p] = matrix
+    system[:k, p] = 1
+    system[k + np.arange(p), np.arange(p)] = 1 / np.sqrt(C)
+    factor = np.asarray(np.linalg.qr(system, mode="r"))
+    try:
+        found = np.asarray(scipy.linalg.solve_triangular(factor[:p, :p], factor[:p, p], check_finite=False))
+    except np.linalg.LinAlgError:
+        return None
+    return found if np.isfinite(found).all() else None
+
+
+def line_search(score: Floats, slope: Floats, along: float, square: float, C: float) -> float:
+    """The step t >= 0 that minimises f(w + t d).
+
+    ``score`` (c,) are a_j'w, ``slope`` (c,) a_j'd, ``along`` is w'd and ``square`` d'd. The derivative is piecewise linear and
+    rises; breakpoints are where a_j'(w + t d) = 1. They are sorted, the piece with the zero is found by running sums, and the
+    zero is computed from the columns of that piece alone, so that running sums cost no accuracy.
+    """
+    rest = 1 - score
+    active = (rest > 0) | ((rest == 0) & (slope < 0))
+    start = along - C * float(slope[active] @ rest[active])
+    if start >= 0:
+        return 0.0
+    rise = square + C * float(slope[active] @ slope[active])
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        breaks = rest / slope
+    crossing = np.flatnonzero((breaks > 0) & (breaks < 1e150))
+    crossing = crossing[np.argsort(breaks[crossing], kind="stable")]
+    at = breaks[crossing]
+    change = np.where(slope[crossing] > 0, -C, C)  # columns leave where the score rises, and enter where it falls
+    starts = start - np.concatenate([[0.0], np.cumsum(change * slope[crossing] * rest[crossing])])
+    rises = rise + np.concatenate([[0.0], np.cumsum(change * slope[crossing] ** 2)])
+    piece = int(np.argmax(np.append(starts[:-1] + rises[:-1] * at >= 0, True)))
+    low = at[piece - 1] if piece else 0.0
+    high = at[piece] if piece < len(at) else np.inf
+    middle = (low + high) / 2 if np.isfinite(high) else 2 * low + 1
+    active = rest - middle * slope > 0
+    bottom = square + C * float(slope[active] @ slope[active])
+    if not bottom > 0:
+        return float(low)
+    step = (C * float(slope[active] @ rest[active]) - along) / bottom
+    return float(min(max(step, low), high))

@@ -1,0 +1,270 @@
+"""Points of a block, one a row, as they are stored: a dense array or a CSR matrix. What passes ask of either is here.
+
+Entries are stored in their own type and worked on in float32 where that holds each of them exactly, otherwise in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from threading import local
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.linalg import csr
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+    from typing_extensions import TypeIs
+
+Floats = NDArray[np.float64]
+Array = NDArray[np.float32] | NDArray[np.float64]
+Points: TypeAlias = "NDArray[Any] | csr_array"
+Tile: TypeAlias = "Array | csr_array"
+"""Points in float32 or float64."""
+
+Indices = NDArray[np.int64]
+
+LOW = ("int8", "uint8", "int16", "uint16", "float16")
+"""Types of entries that take fewer bytes than float32, which holds them exactly."""
+
+UNPACKED = 990_000
+"""Multiplications in a product that OpenBLAS does in place (its limit is 100**3)."""
+
+CONVERTED = 1 << 20
+"""Entries that are converted at a time, at most."""
+
+SQUARED = 1 << 14
+"""Entries whose float64 stay in cache until they are squared or summed: half the time of a whole block, or less."""
+
+_converted = local()  # a buffer for each thread: fresh memory for each tile would cost as much as the product
+
+
+@lru_cache(maxsize=32)
+def working(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """float32 or float64: the narrowest type in which products see the entries exactly."""
+    return np.dtype(np.float32 if dtype.name in (*LOW, "float32") else np.float64)
+
+
+def is_dense(points: Any) -> TypeIs[NDArray[Any]]:
+    """Whether points are an array; otherwise they are a CSR matrix."""
+    return isinstance(points, np.ndarray)
+
+
+def nbytes(points: Points) -> int:
+    """Bytes of what is stored."""
+    return int(points.nbytes) if is_dense(points) else csr.nbytes(points)
+
+
+def longest(points: Points) -> int:
+    """Entries of the longest row: as many terms has a product with it at most."""
+    return int(points.shape[1]) if is_dense(points) else csr.longest(points)
+
+
+def norms(points: Points) -> Floats:
+    """Euclidean norms (b,) in float64 of points (b, m); overflow gives inf and underflow 0, without a warning."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        if not is_dense(points):
+            wide = points.data.astype(np.float64, copy=False)
+            return np.sqrt(csr.row_sums(points, wide * wide))
+        if points.dtype == np.float64:
+            return np.asarray(np.sqrt(np.einsum("ij,ij->i", points, points)))
+        rows = max(1, min(len(points), SQUARED // points.shape[1]))
+        found, held = np.empty(len(points)), np.empty((rows, points.shape[1]))  # fresh memory for each tile takes a third more
+        for first in range(0, len(points), rows):
+            tile = points[first : first + rows]
+            some = held[: len(tile)]
+            np.copyto(some, tile)
+            np.einsum("ij,ij->i", some, some, out=found[first : first + rows])
+        np.sqrt(found, out=found)
+        return found
+
+
+def tile(points: Points, rows: slice, single: bool) -> Tile:
+    """Some rows in float32 or float64; in a buffer that this thread uses again for the next tile, if they are in neither."""
+    dtype = np.dtype(np.float32 if single else np.float64)
+    if not is_dense(points):
+        some = csr.rows_of(points, rows)
+        return some if some.dtype == dtype else csr.with_data(some, _converted_to(some.data, dtype))
+    return _converted_to(points[rows], dtype)
+
+
+def _converted_to(stored: NDArray[Any], dtype: np.dtype[Any]) -> Array:
+    if stored.dtype == dtype:
+        return stored
+    size = stored.size * dtype.itemsize
+    held = getattr(_converted, "buffer", None)
+    if held is None or held.size < size:
+        held = _converted.buffer = np.empty(size, np.uint8)
+    found: Array = held[:size].view(dtype).reshape(stored.shape)
+    np.copyto(found, stored)
+    return found
+
+
+def times(points: Tile, questions: Array) -> Array:
+    """Products (k, t) of a tile with questions (m, k), in their precision."""
+    k = questions.shape[1]
+    if k == 1:
+        with np.errstate(invalid="ignore"):  # OpenBLAS computes on lanes that it then throws away
+            return np.asarray((points @ questions[:, 0])[None, :])
+    found: Array = np.empty((k, points.shape[0]), points.dtype)
+    if not is_dense(points):
+        for i in range(k):
+            found[i] = points @ np.ascontiguousarray(questions[:, i])
+        return found
+    for rows in _product_rows(points, k):
+        found[:, rows] = (points[rows] @ questions).T
+    return found
+
+
+def add_combinations(total: Floats, weights: Array, points: Tile) -> None:
+    """Add weights (k, t) times a tile to sums (k, m)."""
+    if not isinstance(points, np.ndarray):
+        columns = csr.transposed(points)
+        for i in range(len(weights)):
+            total[i] += columns @ weights[i]
+        return
+    for rows in _product_rows(points, len(weights)):
+        total += weights[:, rows] @ points[rows]
+
+
+def _product_rows(points: Array, k: int) -> list[slice]:
+    """Runs of rows for products with k vectors. OpenBLAS multiplies narrow matrices 3 to 8 times faster below a size at
+    which it copies them into its own order first; one vector has no such limit.
+    """
+    t, m = points.shape
+    rows = t if k == 1 else max(16, UNPACKED // (m * k))
+    return [slice(first, first + rows) for first in range(0, t, rows)]
+
+
+def row_slice(points: Points, rows: slice) -> Points:
+    """Consecutive rows, as views."""
+    return points[rows] if is_dense(points) else csr.rows_of(points, rows)
+
+
+def picked(points: Points, rows: Indices) -> Points:
+    """Some points, in the order given."""
+    return points[rows] if is_dense(points) else csr.picked(points, rows)
+
+
+def dots(points: Points, y: Floats) -> Floats:
+    """Products (b,) with y (m,) in float64, each by one fixed order of summation."""
+    if not is_dense(points):
+        return np.asarray(csr.astype(points, np.float64) @ y)
+    rows = max(1, SQUARED // points.shape[1])
+    found, held = np.empty(len(points)), np.empty((min(rows, len(points)), points.shape[1]))
+    for first in range(0, len(points), rows):
+        some = points[first : first + rows]
+        products = np.multiply(some, y, out=held[: len(some)], dtype=np.float64)
+        products.sum(axis=1, out=found[first : first + rows])
+    return found
+
+
+def combined(weights: Floats, points: Points) -> Floats:
+    """sum_j weights_j x_j (m,), or (k, m) of weights (k, b), in float64."""
+    if is_dense(points):
+        return np.asarray(weights @ points)
+    return np.asarray((csr.transposed(csr.astype(points, np.float64)) @ weights.T).T)
+
+
+def moments(points: Tile, weights: Floats) -> Floats:
+    """sum_j weights_j x_j x_j' (m, m), in the precision of the points."""
+    if isinstance(points, np.ndarray):
+        return np.asarray(points.T @ (points * weights[:, None]))
+    return csr.product(csr.transposed(points), times_rows(points, weights))
+
+
+def products(points: Tile) -> Floats:
+    """x_i'x_j (t, t) of all pairs, in the precision of the points."""
+    if isinstance(points, np.ndarray):
+        return np.asarray(points @ points.T)
+    return csr.product(points, csr.transposed(points))
+
+
+def dense(points: Points) -> Floats:
+    """A copy (b, m) in float64."""
+    return np.asarray(points.astype(np.float64) if is_dense(points) else csr.astype(points, np.float64).toarray())
+
+
+def in_type(points: Points, dtype: type) -> Points:
+    """The same in another type, not copied when it is in it already."""
+    return points.astype(dtype, copy=False) if is_dense(points) else csr.astype(points, dtype)
+
+
+def with_ones(points: Points) -> Points:
+    """With one more feature, equal to 1: the intercept."""
+    if not is_dense(points):
+        return csr.with_ones(points)
+    return np.hstack([points, np.ones((len(points), 1), points.dtype)])
+
+
+def stacked(parts: Sequence[Points]) -> Points:
+    """Points below each other, all dense or all sparse."""
+    if is_dense(parts[0]):
+        return np.concatenate([part for part in parts if is_dense(part)])
+    return csr.stacked([part for part in parts if not is_dense(part)])
+
+
+def any_entry(points: Points) -> NDArray[np.bool_]:
+    """Whether each point (b,) has an entry that is not zero."""
+    if is_dense(points):
+        return np.asarray(points.any(axis=1))
+    return np.bincount(csr.row_numbers(points)[points.data != 0], minlength=points.shape[0]) > 0
+
+
+def nonfinite(points: Points) -> tuple[Indices, Indices, NDArray[Any]]:
+    """Points, features and values of the entries that are NaN or infinite."""
+    if is_dense(points):
+        row, feature = np.nonzero(~np.isfinite(points))
+        return row, feature, points[row, feature]
+    at = np.flatnonzero(~np.isfinite(points.data))
+    return csr.row_numbers(points)[at], points.indices[at].astype(np.int64), points.data[at]
+
+
+def parts(points: Points) -> tuple[NDArray[Any], ...]:
+    """The arrays that hold the points, in the order in which they count for a checksum."""
+    return (points,) if is_dense(points) else (points.indptr.astype(np.int64, copy=False), points.indices, points.data)
+
+
+def placed_in(memory: NDArray[np.uint8], points: Points) -> Points:
+    """The same points in memory of ``nbytes(points)`` bytes; they may lie there already."""
+    if not is_dense(points):
+        return csr.placed_in(memory, points)
+    kept = memory.view(points.dtype).reshape(points.shape)
+    if not np.may_share_memory(kept, points):
+        kept[:] = points
+    return kept
+
+
+def times_rows(points: Points, factors: Floats) -> Tile:
+    """Each sparse point times its factor (b,), in float64."""
+    assert not is_dense(points), "an array is multiplied by NumPy"
+    return csr.scaled_rows(points, factors)
+
+
+def largest(points: Tile) -> Floats:
+    """The greatest magnitude (b,) of each point."""
+    if isinstance(points, np.ndarray):
+        return np.asarray(np.abs(points).max(axis=1), np.float64)
+    found = np.zeros(points.shape[0])
+    np.maximum.at(found, csr.row_numbers(points), np.abs(points.data))
+    return found
+
+
+def row_dot(points: Tile, row: int | np.signedinteger[Any], y: Floats) -> float:
+    """The product of one point with y (m,)."""
+    if isinstance(points, np.ndarray):
+        return float(points[row] @ y)
+    here = slice(points.indptr[row], points.indptr[row + 1])
+    return float(points.data[here] @ y[points.indices[here]])
+
+
+def add_row(total: Floats, points: Tile, row: int | np.signedinteger[Any]) -> None:
+    """Add one point to a sum (m,)."""
+    if isinstance(points, np.ndarray):
+        total += points[row]
+        return
+    here = slice(points.indptr[row], points.indptr[row + 1])
+    total[points.indices[here]] += points.data[here]

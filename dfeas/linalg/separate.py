@@ -1,0 +1,221 @@
+"""Separate columns in memory: a separator with its margin, or weights on few columns that sum to zero.
+
+Method: finite Newton on all columns for growing C, stopped as soon as every score exceeds 0.3. Where that does not end, because
+the margin is tiny, there is none, or the widest margin is wanted, the same is done in float64 on a subset that grows by the
+columns which its separator has wrong, as the passes do with the data: its active columns fit a dense factorisation, and a
+subset in conflict is a conflict of all. Soft margins with C -> infinity meet either a separator (every xi below 1) or, as
+A x = w / (C sum(xi)), weights x = xi / sum(xi) with |Ax| -> 0, which are polished to a basic solution.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy  # loads its parts when they are used
+
+from dfeas.linalg.basic import basic, conflict, independent
+from dfeas.linalg.blas import one_thread
+from dfeas.linalg.columns import ColumnMatrix, Floats, Indices
+from dfeas.linalg.newton import Newton
+
+SEPARATED, CONFLICT, UNRESOLVED = "separated", "conflict", "unresolved"
+
+ENOUGH = 0.3
+"""Scores above this (1 would be outside of the soft margin) are good enough for a separator."""
+
+ROUGH = 0.05
+"""Share of active columns that may still change when C is raised."""
+
+FIRST_C, FACTOR, FAST_C, LAST_C = 1.0, 100.0, 1e8, 1e20
+
+SMALL = 3e-6
+"""|Ax| below which columns are looked at in float64: the margin is tiny, or there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """What is known of c columns of dimension d."""
+
+    outcome: str  # "separated": y has them all | "conflict": |Ax| is rounding | "unresolved": neither could be told
+    w: Floats  # (d,) separator or the best soft one, of the solver's own length: where to start again
+    margin: float  # min_j a_j'w / |w|; -1 when w = 0
+    rows: Indices  # (s,) ascending
+    weight: Floats  # (s,) on the simplex
+    upper: float  # |Ax|: no unit vector has a larger margin on these columns
+    C: float  # at which the solver ended
+    steps: int  # of Newton
+
+    @property
+    def y(self) -> Floats:
+        """The direction of w (d,), of length 1; zero when w is."""
+        length = float(np.linalg.norm(self.w))
+        return self.w / length if length > 0 else self.w
+
+    def with_upper(self, other: Solution | None) -> Solution:
+        """With the other's weights, if their |Ax| is smaller."""
+        if other is None or other.upper >= self.upper:
+            return self
+        return replace(self, rows=other.rows, weight=other.weight, upper=other.upper)
+
+
+def solve(matrix: ColumnMatrix, start: Solution | None = None, tolerance: float | None = None) -> Solution:
+    """Separate all columns, or find a conflict among them.
+
+    Parameters
+    ----------
+    matrix : c >= 1 signed unit columns; a zero column is a conflict.
+    start : what was known of fewer columns, to start from.
+    tolerance : None for any separator; otherwise near the widest margin: margin >= (1 - tolerance) upper.
+
+    Source: the L2 soft margin of ``newton``; Caratheodory for the conflict.
+    """
+    with one_thread(of_scipy=True):
+        return _solve(matrix, start, tolerance)
+
+
+def _solve(matrix: ColumnMatrix, start: Solution | None, tolerance: float | None) -> Solution:
+    evened = [matrix] if tolerance is not None else matrix.evened()
+    w = np.zeros(matrix.shape[1]) if start is None else start.w
+    C = FIRST_C if start is None or tolerance is not None else max(FIRST_C, start.C / FACTOR)
+    for even in evened:
+        newton = Newton(even, w / even.feature)
+        found = None if tolerance is not None else _fast(matrix, newton, C)
+        if found is not None:
+            return found
+    return _grow(matrix, even, newton, tolerance)
+
+
+def _fast(matrix: ColumnMatrix, newton: Newton, C: float) -> Solution | None:
+    """Any separator of all columns, if moderate C have one."""
+    best: Solution | None = None
+    while True:
+        newton.minimise(C, ENOUGH, ROUGH)
+        best = found = _described(matrix, newton, C).with_upper(best)
+        if newton.point.low > ENOUGH:
+            return found
+        if C >= FAST_C or found.upper < SMALL:
+            return None
+        C *= FACTOR
+
+
+def _grow(matrix: ColumnMatrix, even: ColumnMatrix, newton: Newton, tolerance: float | None) -> Solution:
+    """Solve a subset in float64, and let it grow until its answer is one for all columns."""
+    c, d = matrix.shape
+    whole, score, v, steps = replace(even, exact=True), newton.point.score, newton.point.v, newton.steps
+    chosen = np.zeros(c, bool)
+    chosen[_lowest(score, max(200, 4 * d))] = True
+    if tolerance is None:
+        # columns on one side of a soft separator never conflict: take some of all that weigh
+        weighing = np.flatnonzero(score < 1)
+        chosen[weighing[:: max(1, len(weighing) // max(200, 3 * d))]] = True
+    found: Solution | None = None
+    while True:
+        rows = np.flatnonzero(chosen)
+        solved, v = _in_float64(matrix, even, rows, v, tolerance)
+        steps += solved.steps
+        # weights on a part are weights on all
+        found = replace(solved.with_upper(found), steps=steps)
+        if found.outcome != SEPARATED or len(rows) == c:
+            return found
+        score = whole.scores(v, np.inf)
+        margin = float(score.min()) / float(np.linalg.norm(found.w))
+        bar = 0.5 if tolerance is None else 1 - tolerance / 4
+        missing = ~chosen & (score < bar * found.margin * float(np.linalg.norm(found.w)))
+        if not missing.any():
+            return replace(found, margin=min(margin, found.margin))
+        place = np.flatnonzero(missing)
+        chosen[place[_lowest(score[place], max(200, 2 * d, len(rows)))]] = True
+
+
+def _in_float64(
+    matrix: ColumnMatrix, even: ColumnMatrix, rows: Indices, v: Floats, tolerance: float | None
+) -> tuple[Solution, Floats]:
+    """Separate a subset, as far as float64 can tell; also the separator as the evened columns see it."""
+    part, plain = even.part(rows), matrix.part(rows)
+    newton, C = Newton(part, v), FIRST_C
+    tried = np.inf
+    best: Solution | None = None
+    while True:
+        if tolerance is None:
+            newton.minimise(C, ENOUGH, ROUGH)
+        else:
+            newton.minimise(C, np.inf, 0.0)
+        found = _described(plain, newton, C)
+        if tolerance is not None:
+            found = _polished(plain, found, newton.point.score)
+        best = found = found.with_upper(best)
+        if found.outcome == SEPARATED and (
+            newton.point.low > ENOUGH if tolerance is None else found.margin >= (1 - tolerance / 2) * found.upper
+        ):
+            break
+        if found.upper < min(SMALL, tried / FACTOR) or C >= LAST_C:
+            tried = found.upper
+            slack = newton.point.slack()
+            basis = conflict(part, slack / slack.sum()) if slack.any() else None
+            if basis is not None:
+                weight = np.zeros(len(rows))
+                weight[basis[0]] = basis[1]
+                upper = float(np.linalg.norm(plain.combine(weight)))
+                found = replace(found, outcome=CONFLICT, rows=rows[basis[0]], weight=basis[1], upper=upper)
+                return found, newton.point.v
+        if C >= LAST_C:
+            break
+        C *= FACTOR
+    return replace(found, rows=rows[found.rows]), found.w / part.feature
+
+
+def _polished(plain: ColumnMatrix, found: Solution, score: Floats) -> Solution:
+    """The widest margin if the columns that now touch the margin are those that do in the end; otherwise what was found.
+
+    With B independent columns on the margin, w = B alpha and B'w = 1: alpha >= 0 makes both ends of their bracket 1 / |w|.
+    Slacks 1 - a_j'w say the same only until they are lost in the rounding of the scores.
+    """
+    slack = np.maximum(0.0, 1 - score)
+    if plain.wide or not slack.any():
+        return found
+    kept, weight = basic(plain.gather, plain.shape[1], slack / slack.sum())
+    columns = plain.gather(kept)
+    some, _ = independent(columns, weight)
+    kept, columns = kept[some], columns[some]
+    if len(kept) > plain.shape[1]:
+        return found
+    factor = np.asarray(np.linalg.qr(columns.T, mode="r"))
+    size = np.abs(np.diagonal(factor))
+    if size.min() <= 1e-12 * size.max():
+        return found
+    half = scipy.linalg.solve_triangular(factor, np.ones(len(kept)), trans=1, check_finite=False)
+    alpha = np.asarray(scipy.linalg.solve_triangular(factor, half, check_finite=False))
+    if not np.isfinite(alpha).all() or not (alpha > 0).all():
+        return found
+    w = alpha @ columns
+    margin = float(plain.scores(w).min()) / float(np.linalg.norm(w))
+    x = np.zeros(len(score))
+    x[kept] = alpha / alpha.sum()
+    closer = replace(found, rows=kept, weight=x[kept], upper=float(np.linalg.norm(plain.combine(x)))).with_upper(found)
+    return replace(closer, w=w, margin=margin, outcome=SEPARATED) if margin > max(0.0, found.margin) else closer
+
+
+def _described(plain: ColumnMatrix, newton: Newton, C: float) -> Solution:
+    """The solution that an iterate gives, in terms of the columns without feature factors."""
+    point = newton.point
+    w = newton.matrix.feature * point.v
+    length = float(np.linalg.norm(w))
+    low = point.low
+    slack = point.slack()
+    rows = np.flatnonzero(slack)
+    if len(rows):
+        slack /= slack.sum()
+        upper, weight = float(np.linalg.norm(plain.combine(slack))), slack[rows]
+    else:
+        rows, weight, upper = np.zeros(1, np.int64), np.ones(1), 1.0
+    margin = low / length if length > 0 else -1.0
+    outcome = SEPARATED if margin > 0 else UNRESOLVED
+    return Solution(outcome, w, margin, rows, weight, min(1.0, upper), C, newton.steps)
+
+
+def _lowest(score: Floats, count: int) -> Indices:
+    """Positions of the lowest scores."""
+    if count >= len(score):
+        return np.arange(len(score))
+    return np.argpartition(score, count - 1)[:count]

@@ -1,0 +1,93 @@
+"""Signed points in memory, b_j = l_j x_j as rows in float64, dense or sparse, with the products that solvers need.
+
+Products are cut into pieces alike on any machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from dfeas.linalg.blas import side_by_side
+from dfeas.linalg.columns import Floats, Indices
+from dfeas.linalg.points import Tile, combined, is_dense, moments, norms, products, tile, times_rows
+from dfeas.passes.block import Columns
+
+PIECES = 4
+"""Cuts of what is done side by side."""
+WORTH = 1 << 19
+"""Entries below which one thread is as fast as several."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """r points of m features."""
+
+    values: Tile  # (r, m) float64, C order or CSR
+
+    @classmethod
+    def of(cls, columns: Columns) -> Rows:
+        """Of points whose factors are their labels."""
+        return cls(columns.scaled(np.ones(len(columns))))
+
+    def __len__(self) -> int:
+        return int(self.values.shape[0])
+
+    @property
+    def sparse(self) -> bool:
+        """Whether only entries that are not zero are stored."""
+        return not is_dense(self.values)
+
+    def _cuts(self, count: int) -> list[slice]:
+        pieces = PIECES if count * self.values.size >= WORTH * max(1, len(self)) else 1
+        return [slice(first, stop) for first, stop in pairwise(count * i // pieces for i in range(pieces + 1))]
+
+    def _pieces(self) -> list[tuple[slice, Tile]]:
+        return [(cut, tile(self.values, cut, False)) for cut in self._cuts(len(self))]
+
+    def scores(self, w: Floats) -> Floats:
+        """(r,) b_j'w, or (r, k) of w (m, k)."""
+        found, pieces = np.empty((len(self), *w.shape[1:])), self._pieces()
+
+        def multiply(i: int) -> None:
+            cut, part = pieces[i]
+            found[cut] = part @ w
+
+        side_by_side(multiply, len(pieces))
+        return found
+
+    def combine(self, x: Floats) -> Floats:
+        """(m,) sum_j x_j b_j, or (k, m) of x (r, k)."""
+        pieces = self._pieces()
+
+        def multiply(i: int) -> Floats:
+            cut, part = pieces[i]
+            return combined(x[cut].T, part)
+
+        return np.asarray(np.sum(side_by_side(multiply, len(pieces)), axis=0))
+
+    def part(self, rows: Indices) -> Rows:
+        """Some of them."""
+        return Rows(self.values[rows])
+
+    def scaled(self, factors: Floats) -> Rows:
+        """Each times a factor (r,)."""
+        return Rows(self.values * factors[:, None] if isinstance(self.values, np.ndarray) else times_rows(self.values, factors))
+
+    def longest(self) -> float:
+        """The length of the longest; 0 without any."""
+        return float(norms(self.values).max(initial=0.0))
+
+    def products(self) -> Floats:
+        """(r, r) b_i'b_j."""
+        return products(self.values)
+
+    def gram(self, rows: Indices, cost: Floats) -> Floats:
+        """(m, m) sum_j c_j b_j b_j' over some rows, with costs (len(rows),)."""
+        cuts = self._cuts(len(rows))
+
+        def multiply(i: int) -> Floats:
+            return moments(self.values[rows[cuts[i]]], cost[cuts[i]])
+
+        return np.asarray(np.sum(side_by_side(multiply, len(cuts)), axis=0))

@@ -1,0 +1,214 @@
+"""Soft margin with the squared hinge: Newton steps, each from one read.
+
+Reference: Mangasarian 2002; Keerthi and DeCoste 2005. At w, with z_j = max(0, 1 - b_j'w), b_j = l_j x_j,
+
+    f(w) = |w|^2/2 + sum c_j z_j^2,    grad = w - 2 sum c_j z_j b_j,    H = I + 2 sum over z_j > 0 of c_j b_j b_j'
+    v = w - H^-1 grad;    f is not less at v: the best of some parts of the way to v, told by the next read
+
+Guarantee: f is strongly convex and piecewise quadratic; Newton steps with a line search reach the minimum after finitely many
+steps. alpha_j = 2 c_j z_j is feasible for the other problem, so that every read tells both ends:
+
+    f* >= sum over j of c_j (2 z_j - z_j^2) - |2 sum c_j z_j b_j|^2 / 2 = f(w) - |grad|^2 / 2.
+
+Up to ``DIRECT`` features the read gives H; beyond that conjugate gradients solve with it, a read for each product.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dfeas.linalg.points import Floats
+from dfeas.methods.protocol import Facts
+from dfeas.methods.soft_margin.band import positive_solve
+from dfeas.methods.soft_margin.memory import MATRICES, SAMPLE, capacity
+from dfeas.methods.soft_margin.problem import (
+    STILL,
+    TRIALS,
+    Best,
+    Dual,
+    Progress,
+    error_of,
+    looks,
+    sample_costs,
+    sample_of,
+    told_no_better,
+)
+from dfeas.methods.soft_margin.rows import Rows
+from dfeas.passes.block import Columns
+from dfeas.passes.hinge import SquaredHinge, SquaredHingeAnswer
+from dfeas.passes.protocol import Partial
+from dfeas.passes.slacks import Counted
+
+DIRECT = 4000
+"""Features up to which the curvature is read as a matrix, memory allowing."""
+
+PRODUCTS = 30
+"""Reads of conjugate gradients for one step."""
+
+CLOSE = 0.1
+"""They end when the residual is this part of the gradient."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conjugate:
+    """Conjugate gradients for H d = -grad, in k problems at once."""
+
+    step: Floats  # (m, k) d
+    residual: Floats  # (m, k)
+    along: Floats  # (m, k)
+    enough: Floats  # (k,) length of the residual at which it ends
+    products: int
+
+    @classmethod
+    def start(cls, gradient: Floats) -> Conjugate:
+        """No step yet."""
+        size = np.linalg.norm(gradient, axis=0)
+        return cls(np.zeros_like(gradient), -gradient, -gradient, CLOSE * size, 0)
+
+    def told(self, product: Floats) -> Conjugate:
+        """After the product (m, k) of H with ``along``; problems that are solved stay as they are."""
+        square, curved = (self.residual**2).sum(axis=0), (self.along * product).sum(axis=0)
+        going = (np.sqrt(square) > self.enough) & (curved > 0)
+        length = np.where(going, square / np.where(going, curved, 1.0), 0.0)
+        residual = self.residual - length * product
+        share = np.where(going, (residual**2).sum(axis=0) / np.where(square > 0, square, 1.0), 0.0)
+        return Conjugate(
+            self.step + length * self.along, residual, residual + share * self.along, self.enough, self.products + 1
+        )
+
+    @property
+    def over(self) -> bool:
+        """Whether all are solved, or enough was read."""
+        return self.products == PRODUCTS or bool((np.linalg.norm(self.residual, axis=0) <= self.enough).all())
+
+
+@dataclass(frozen=True, slots=True)
+class SquaredHingeState:
+    """Between passes."""
+
+    facts: Facts
+    asked: Floats | None  # (m, k) where the next pass looks; None before the sample
+    best: Best
+    short: Floats  # (k,) 1, or less after a step that was too long
+    conjugate: Conjugate | None  # steps from the best w that are being found
+    steps: int
+    still: int  # passes since a gap became narrower
+    duals: tuple[Dual, ...]  # (k) whose values are the lower ends
+
+
+@dataclass(frozen=True)
+class SquaredHingeMargin:
+    """``gap`` is what is aimed at; ``direct`` limits the features for which the curvature is a matrix."""
+
+    counted: Counted
+    gap: float
+    seed: int = 0
+    direct: int = DIRECT
+    start: Floats | None = None  # (m, k) where the first pass looks, instead of a sample
+    name: str = "squared-hinge"
+
+    def init(self, facts: Facts) -> SquaredHingeState:
+        """Nothing is known."""
+        k = len(self.counted.C)
+        return SquaredHingeState(facts, self.start, Best.nothing(facts.m, k), np.ones(k), None, 0, 0, (Dual.nothing(True),) * k)
+
+    def _matrix(self, facts: Facts) -> bool:
+        """Whether memory holds the curvature of all problems, in a few partials."""
+        return facts.m <= self.direct and 8 * MATRICES * facts.m**2 * len(self.counted.C) <= facts.memory
+
+    def ask(self, state: SquaredHingeState) -> Partial | SquaredHinge:
+        """A sample; a product with the curvature; or f with gradient and curvature."""
+        facts, k = state.facts, len(self.counted.C)
+        if state.asked is None:
+            return sample_of(facts, min(facts.n, SAMPLE, capacity(facts, k)), self.seed)
+        if state.conjugate is not None:
+            return SquaredHinge(state.best.Y, self.counted, k, along=state.conjugate.along)
+        asked = looks(state.asked, state.best, state.short)
+        return SquaredHinge(asked.Y, self.counted.take(asked.problem), k, matrix=self._matrix(facts))
+
+    def tell(self, state: SquaredHingeState, answer: Columns | SquaredHingeAnswer) -> SquaredHingeState:
+        """The next step of all problems that are not done."""
+        if isinstance(answer, Columns):
+            return self._sampled(state, answer)
+        if state.conjugate is not None:
+            found = state.conjugate.told(state.conjugate.along + 2 * answer.curvature.T)
+            if not found.over:
+                return replace(state, conjugate=found)
+            return replace(state, conjugate=None, asked=state.best.Y + found.step, steps=state.steps + 1)
+        assert state.asked is not None
+        seen, asked, before, k = looks(state.asked, state.best, state.short), state.asked, state.best, len(self.counted.C)
+        objective = np.einsum("ij,ij->j", seen.Y, seen.Y) / 2 + answer.loss
+        best = before.seen(seen.problem, seen.Y, objective, answer.support, error_of(answer.wrong, answer.tested))
+        gradient = asked - 2 * answer.pull.T
+        # sum c (2 z - z^2) - |2 pull|^2 / 2, which is f - |grad|^2 / 2
+        lower = 2 * answer.total - answer.loss[:k] - 2 * (answer.pull**2).sum(axis=1)
+        higher = lower > best.lower
+        duals = tuple(Dual.of_scores(asked[:, i]) if higher[i] else state.duals[i] for i in range(k))
+        best = best.raised(lower)
+        following, short, conjugate = best.Y.copy(), np.ones(k), None
+        there = (asked == best.Y).all(axis=0)
+        going = best.gap > self.gap
+        for i in np.flatnonzero(going & ~there):
+            if not (objective[seen.problem == i] <= best.objective[i]).any():
+                short[i] = TRIALS[1]
+                following[:, i] += short[i] * (asked[:, i] - best.Y[:, i])
+        if self._matrix(state.facts):
+            for i in np.flatnonzero(going & there):
+                system = 2 * answer.curvature[i]
+                system[np.diag_indices_from(system)] += 1
+                following[:, i] -= positive_solve(system, gradient[:, i])
+        elif (going & there).any():
+            conjugate = Conjugate.start(np.where(going & there, gradient, 0.0))
+        narrower = (best.gap < 0.99 * before.gap).any() or (best.objective < (1 - 1e-4) * before.objective).any()
+        still = 0 if narrower else state.still + 1
+        steps = state.steps + (conjugate is None)
+        return SquaredHingeState(state.facts, following, best, short, conjugate, steps, still, duals)
+
+    def _sampled(self, state: SquaredHingeState, columns: Columns) -> SquaredHingeState:
+        """The minima for the sample, by the same steps in memory; one for each C."""
+        counted, m = self.counted, state.facts.m
+        costs, rows, w = sample_costs(counted, columns, state.facts.n), Rows.of(columns), np.zeros(m)
+        asked, steps = np.zeros((m, len(counted.C))), 0
+        for C in np.unique(counted.C):
+            same = np.flatnonzero(counted.C == C)
+            w, more = newton(rows, costs[:, same[0]], w)
+            asked[:, same], steps = w[:, None], steps + more
+        return replace(state, asked=asked, steps=steps)
+
+    def evidence(self, state: SquaredHingeState) -> Progress:
+        """Both ends of all minima."""
+        why = told_no_better(self.counted, state.facts) if state.still >= STILL else ""
+        return Progress(state.best, state.steps, 0, why, state.duals)
+
+
+def newton(rows: Rows, cost: Floats, w: Floats, most: int = 30) -> tuple[Floats, int]:
+    """The minimum for points in memory with costs (r,), roughly, and the steps to it: halved while f does not descend."""
+    score = rows.scores(w)
+    value = _value(w, cost, score)
+    for step in range(most):
+        short = np.maximum(0.0, 1 - score)
+        gradient = w - 2 * rows.combine(cost * short)
+        active = np.flatnonzero(short * cost)
+        if gradient @ gradient / 2 <= 1e-4 * value:
+            return w, step
+        if len(w) > DIRECT:
+            curved = 2 * float(cost[active] @ rows.part(active).scores(gradient) ** 2) / float(gradient @ gradient)
+            direction = -gradient / (1 + curved)
+        else:
+            system = 2 * rows.gram(active, cost[active])
+            system[np.diag_indices_from(system)] += 1
+            direction = -positive_solve(system, gradient)
+        slope, t = rows.scores(direction), 1.0
+        while t > 1e-6 and not _value(w + t * direction, cost, score + t * slope) < value:
+            t /= 2
+        if t <= 1e-6:
+            return w, step
+        w, score = w + t * direction, score + t * slope
+        value = _value(w, cost, score)
+    return w, most
+
+
+def _value(w: Floats, cost: Floats, score: Floats) -> float:
+    return float(w @ w / 2 + cost @ np.maximum(0.0, 1 - score) ** 2)

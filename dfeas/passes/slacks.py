@@ -1,0 +1,278 @@
+"""Slacks of soft margins: which points count, how far each is from its margin, and what its dual variable is worth.
+
+Several problems ride on one read: each has its own C, and leaves out its own fold.
+
+Problems with the same direction, such as all folds before the first step, look along it once; what a problem leaves out is in
+the weights that its sums are taken with. All sums are products of matrices.
+
+At y, with s_j = l_j x_j'y of the points as stored and costs c_j: alpha_j is c_j where s_j < 1 and 0 elsewhere (hinge), but for
+points whose alpha_j is given; or 2 c_j max(0, 1 - s_j) (squared hinge). Everything is in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.linalg.points import Floats, Indices, Tile, add_combinations, combined, moments, times
+from dfeas.passes.block import Block
+
+_GOLDEN, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+
+
+def fold_of(index: Indices, folds: int, seed: int) -> Indices:
+    """The fold (r,) of each point, 0 .. folds - 1: by its index and the seed alone, as if drawn (splitmix64, Vigna 2015)."""
+    mixed = (index.astype(np.uint64) + np.uint64(seed % 2**32 * 2**32)) * np.uint64(_GOLDEN)
+    for shift, factor in ((30, _FIRST), (27, _SECOND)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return ((mixed ^ (mixed >> np.uint64(31))) % np.uint64(folds)).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Costs c_j of points in k problems: C times the weight of the class times the weight of the point, 0 where left out."""
+
+    C: Floats  # (k,) > 0
+    left_out: Indices  # (k,) the fold that is left out; -1: none
+    negative: float = 1.0  # weight of the class -1
+    positive: float = 1.0
+    weight: Floats | None = None  # (n,) of points, >= 0; None: all 1
+    folds: int = 1
+    seed: int = 0
+
+    def weights(self, index: Indices, label: NDArray[np.generic]) -> Floats:
+        """(r,) of class times point."""
+        found = np.where(np.asarray(label) > 0, self.positive, self.negative)
+        return found if self.weight is None else found * self.weight[index]
+
+    def costs(self, index: Indices, label: NDArray[np.generic]) -> Floats:
+        """c_j (r, k) of the points with these indices and labels."""
+        found = np.multiply.outer(self.weights(index, label), self.C)
+        out = self.out(index)
+        if out is not None:
+            found[out] = 0.0
+        return np.asarray(found)
+
+    def out(self, index: Indices) -> NDArray[np.bool_] | None:
+        """Whether points (r,) are of the fold that a problem leaves out (r, k); None when no problem leaves out any."""
+        if (self.left_out < 0).all():
+            return None
+        return np.asarray(fold_of(index, self.folds, self.seed)[:, None] == self.left_out)
+
+    def take(self, problems: Indices) -> Counted:
+        """Some of the problems, in this order; one may come several times."""
+        chosen = self.C[problems], self.left_out[problems]
+        return Counted(*chosen, self.negative, self.positive, self.weight, self.folds, self.seed)
+
+
+SLACK_BYTES = 1 << 19
+"""Slacks of a run of points: they stay in cache from one operation to the next."""
+
+RUN_BYTES = 1 << 21
+"""Entries of a run in float64: they stay in cache from the first product to the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Directions:
+    """Directions of k problems, equal ones once."""
+
+    Y: Floats  # (m, u)
+    which: Indices  # (k,) the column of each problem
+    counted: Counted  # of k problems
+
+    @classmethod
+    def of(cls, Y: Floats, counted: Counted) -> Directions:
+        """From directions (m, k) of k problems."""
+        places: dict[bytes, int] = {}
+        which = [places.setdefault(Y[:, i].tobytes(), len(places)) for i in range(Y.shape[1])]
+        first = [which.index(place) for place in range(len(places))]
+        return cls(np.ascontiguousarray(Y[:, first]), np.array(which, np.int64), counted)
+
+    def runs(self, block: Block) -> Iterator[slice]:
+        """The points of a block, in runs of equal length that stay in cache; none for no points."""
+        size = block.size
+        runs = max(1, round(8 * len(self.which) * size / SLACK_BYTES), round(8 * block.points.size / RUN_BYTES))
+        count = min(size, runs)
+        for i in range(count):
+            yield slice(size * i // count, size * (i + 1) // count)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """t points; to be used before this thread looks at others."""
+
+    directions: Directions
+    points: Tile  # (t, m) float64, without the intercept
+    intercept: bool
+    label: Floats  # (t,) -1 or +1
+    weight: Floats  # (t,) of class times point
+    fold: Indices | None  # (t,) of the point; None when no problem leaves out any
+    counts: Floats  # (1 or 1 + folds, t) weights with nothing left out, and without each fold
+    slack: Floats  # (u, t) 1 - l_j x_j'y
+
+    @classmethod
+    def of(cls, block: Block, rows: slice, directions: Directions) -> Seen:
+        """Some rows of a block."""
+        counted, index = directions.counted, np.arange(block.start + rows.start, block.start + rows.stop)
+        points, label = block.tile(rows, False), block.label[rows].astype(np.float64)
+        weight, fold = counted.weights(index, label), None
+        counts = weight[None, :]
+        if (counted.left_out >= 0).any():
+            fold = fold_of(index, counted.folds, counted.seed)
+            counts = np.concatenate([counts, weight * (np.arange(counted.folds)[:, None] != fold)])
+        slack = seen_along(points, directions.Y, block.intercept)
+        slack *= -label
+        slack += 1
+        return cls(directions, points, block.intercept, label, weight, fold, counts, slack)
+
+    def sums(self, values: Floats) -> Floats:
+        """(k,) sum of values (u, t) times weights of the points that count in each problem."""
+        return self._of_problems(values @ self.counts.T)
+
+    def support(self) -> Indices:
+        """(k,) points with l_j x_j'y <= 1 that count."""
+        return self._of_problems((self.slack >= 0).astype(np.float64) @ (self.counts > 0).T).astype(np.int64)
+
+    def tested(self) -> tuple[Floats, Floats]:
+        """(k,) weight of the points that a problem is tested on, its fold or all, and (k,) of those with l_j x_j'y <= 0."""
+        tests = self.counts[0] - self.counts
+        tests[0] = self.counts[0]
+        wrong = (self.slack >= 1).astype(np.float64) @ tests.T
+        return tests.sum(axis=1)[self._place], self._of_problems(wrong)
+
+    def amounts(self, values: Floats | NDArray[np.bool_], near: int) -> Floats:
+        """(near, t) values (u, t) times weights, of the first problems."""
+        found = self.counts[self._place[:near]]
+        found *= values[self.directions.which[:near]]
+        return found
+
+    def add_pull(self, total: Floats, amount: Floats) -> None:
+        """Add sum_j amount_j l_j x_j to sums (k, m), for amounts (k, t), which are changed."""
+        amount *= self.label
+        m = self.points.shape[1]
+        if self.intercept:
+            total[:, m] += amount.sum(axis=1)
+        add_combinations(total[:, :m], amount, self.points)
+
+    def add_curvature(self, total: Floats) -> None:
+        """Add sum of weights times x_j x_j' over points with slack > 0 to the matrices (near, m, m) of the first problems.
+
+        Problems with one direction, which differ in the fold that they leave out, share the sums of the folds.
+        """
+        which, place = self.directions.which[: len(total)], self._place[: len(total)]
+        for column in range(len(self.slack)):
+            problems, active = np.flatnonzero(which == column), (self.slack[column] > 0) & (self.weight > 0)
+            if self.fold is None or len(problems) == 1:
+                for alike in np.unique(place[problems]):
+                    same = problems[place[problems] == alike]
+                    rows = np.flatnonzero(active & (self.counts[alike] > 0))
+                    total[same] += self._moments(rows, self.weight[rows])
+                continue
+            for fold in range(len(self.counts) - 1):
+                rows = np.flatnonzero(active & (self.fold == fold))
+                total[problems[place[problems] != fold + 1]] += self._moments(rows, self.weight[rows])
+
+    def _moments(self, rows: Indices, weight: Floats) -> Floats:
+        """sum_j weight_j x_j x_j' (m, m) over some rows, with the intercept."""
+        some = self.points[rows]
+        found = moments(some, weight)
+        if not self.intercept:
+            return found
+        edge = combined(weight, some)[:, None]
+        return np.block([[found, edge], [edge.T, weight.sum()]])
+
+    def along(self, vectors: Floats) -> Floats:
+        """(k, t) x_j'v of vectors (m, k)."""
+        return seen_along(self.points, vectors, self.intercept)
+
+    def distance(self, near: int, length: Floats) -> Floats:
+        """|1 - s_j| / |x_j| (t,) for the nearest of the first directions; inf for a zero point and one of no weight."""
+        first = int(self.directions.which[:near].max()) + 1  # directions are in the order of the problems
+        with np.errstate(divide="ignore", over="ignore"):
+            found = np.abs(self.slack[:first]).min(axis=0) / length
+        return np.where((length > 0) & (self.weight > 0), found, np.inf)
+
+    @property
+    def _place(self) -> Indices:
+        """(k,) the row of ``counts`` of each problem."""
+        return self.directions.counted.left_out + 1 if self.fold is not None else np.zeros_like(self.directions.which)
+
+    def _of_problems(self, values: Floats) -> Floats:
+        """(k,) from values (u, 1 or 1 + folds)."""
+        return np.asarray(values[self.directions.which, self._place])
+
+
+def seen_along(points: Tile, vectors: Floats, intercept: bool) -> Floats:
+    """Products (k, t) of points (t, m) with vectors (m, k) or, with an intercept, (m+1, k), in float64."""
+    m = points.shape[1]
+    found = np.asarray(times(points, vectors[:m]), np.float64)
+    if intercept:
+        found += vectors[m][:, None]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class MultipliersAnswer:
+    """Of some points (partial and answer alike)."""
+
+    pieces: tuple[tuple[int, Floats], ...]  # runs of points in their order: the first one, and alpha (b,)
+    total: float  # sum of alpha_j; of the squared hinge less alpha_j^2 / (4 c_j)
+    pull: Floats  # (m,) sum of alpha_j l_j x_j
+    support: int  # points with alpha_j > 0
+    full: int  # points with alpha_j = c_j > 0, of the hinge
+
+
+@dataclass(frozen=True, slots=True)
+class Multipliers:
+    """Of one problem."""
+
+    at: Floats | None  # (m,) y; None: all are 0
+    counted: Counted  # of one problem
+    squared: bool
+    index: Indices  # (r,) ascending
+    multiplier: Floats  # (r,) alpha of these points
+
+    def scan(self, block: Block) -> MultipliersAnswer:
+        """Those of one block."""
+        alpha, pull, total, full = np.zeros(block.size), np.zeros((1, block.dimension)), 0.0, 0
+        if self.at is None:
+            return MultipliersAnswer(((block.start, alpha),), total, pull[0], 0, 0)
+        directions, (C,) = Directions.of(self.at[:, None], self.counted), self.counted.C
+        for run in directions.runs(block):
+            seen = Seen.of(block, run, directions)
+            short = np.maximum(seen.slack, 0.0)
+            weight = seen.amounts(np.ones_like(short), 1)[0]
+            cost = C * weight
+            if self.squared:  # summed before they are multiplied by 2 C, as the method does it: the same terms cancel
+                amount, factor = weight * short[0], 2 * C
+                here = factor * amount
+                total += float(cost @ (short[0] * (2 - short[0])))
+            else:
+                here = np.where(short[0] > 0, cost, 0.0)
+                given = slice(*np.searchsorted(self.index, [block.start + run.start, block.start + run.stop]))
+                here[self.index[given] - block.start - run.start] = self.multiplier[given]
+                total += float(here.sum())
+                full += int(((here == cost) & (cost > 0)).sum())
+                amount, factor = here, 1.0
+            alpha[run] = here
+            part = np.zeros_like(pull)
+            seen.add_pull(part, amount[None].copy())
+            pull += factor * part
+        return MultipliersAnswer(((block.start, alpha),), total, pull[0], int((alpha > 0).sum()), full)
+
+    def merge(self, first: MultipliersAnswer, second: MultipliersAnswer) -> MultipliersAnswer:
+        """Both, in the order of the points."""
+        return MultipliersAnswer(
+            tuple(sorted(first.pieces + second.pieces, key=lambda piece: piece[0])),
+            first.total + second.total,
+            first.pull + second.pull,
+            first.support + second.support,
+            first.full + second.full,
+        )
+
+    def finish(self, partial: MultipliersAnswer) -> MultipliersAnswer:
+        """All of them."""
+        return partial

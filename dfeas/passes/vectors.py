@@ -1,0 +1,221 @@
+"""n-vectors: rebuilt block by block from the m-vectors of a method, and projected onto the simplex on scratch storage.
+
+Entropic methods hold x = sum_t c_t softmax(-A'y_t / mu_t) only through (y_t, mu_t, lse_t, c_t):
+
+    x_j = sum_t c_t exp(-a_j'y_t / mu_t - lse_t).
+
+    p = argmin over the simplex of <A'y, p> + (mu / 2) |p - q|^2 = max(v - tau, 0),   v = q - A'y / mu,
+    with tau such that the entries sum to 1.
+
+Three questions: ``Shift`` reads the points once and writes v; ``Excess`` finds tau by some reductions over v alone; ``Combine``
+reads the points once more for A p, and writes the running average of the projections.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dfeas.linalg.points import CONVERTED, Floats, Indices
+from dfeas.passes.block import Block
+
+
+@dataclass(frozen=True, slots=True)
+class SparseWeights:
+    """Weights on points: entries that were kept (partial and answer alike)."""
+
+    pieces: tuple[tuple[Indices, Floats], ...]  # (index, weight) per run of points
+
+    def index(self) -> Indices:
+        """Indices (s,), ascending."""
+        return np.concatenate([piece[0] for piece in self.pieces])
+
+    def weight(self) -> Floats:
+        """Weights (s,), in the order of the indices."""
+        return np.concatenate([piece[1] for piece in self.pieces])
+
+    def total(self) -> float:
+        """What divides them to be a point of the simplex."""
+        return float(self.weight().sum())
+
+    def with_others(self, others: SparseWeights) -> SparseWeights:
+        """Both, in the order of the points."""
+        pieces = [p for p in self.pieces + others.pieces if len(p[0])]
+        return SparseWeights(tuple(sorted(pieces, key=lambda p: int(p[0][0]))) or self.pieces[:1])
+
+
+@dataclass(frozen=True, slots=True)
+class Recover:
+    """Weights of a mixture of T softmaxes; weights of at most ``floor`` are left out."""
+
+    Y: Floats  # (m, T)
+    mu: Floats  # (T,) > 0
+    lse: Floats  # (T,) as softmin answered them
+    share: Floats  # (T,) on the simplex
+    floor: float
+
+    def scan(self, block: Block) -> SparseWeights:
+        """Weights of one block, always in float64."""
+        scale = block.sides.scale()
+        m = block.points.shape[1]
+        weight = np.zeros(block.size)
+        questions = self.Y / self.mu
+        offset = np.log(self.share) - self.lse
+        rows_at_once = max(1, min((1 << 20) // len(self.mu), CONVERTED // m))
+        for first in range(0, block.size, rows_at_once):
+            rows = slice(first, first + rows_at_once)
+            scores = block.tile(rows, False) @ questions[:m]
+            if block.intercept:
+                scores += questions[m]
+            weight[rows] = np.exp(offset - scores * scale[rows, None]).sum(axis=1)
+        kept = np.flatnonzero(weight > self.floor)
+        return SparseWeights(((block.start + kept, weight[kept]),))
+
+    def merge(self, first: SparseWeights, second: SparseWeights) -> SparseWeights:
+        """Both, in the order of the points."""
+        return first.with_others(second)
+
+    def finish(self, partial: SparseWeights) -> SparseWeights:
+        """All kept weights."""
+        return partial
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftAnswer:
+    """What is known of v (partial and answer alike)."""
+
+    low: float  # min_j a_j'y, inf for no point
+    greatest: float  # max_j v_j
+    total: float  # sum_j v_j
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """Write v = q - A'y / mu. Reads q, or nothing when q is uniform."""
+
+    y: Floats  # (dimension,)
+    mu: float  # > 0
+    uniform: float  # 1 / n, for a uniform q
+
+    def scan(self, rows: range, block: Block | None, vectors: tuple[Floats, ...]) -> tuple[ShiftAnswer, tuple[Floats, ...]]:
+        """One block of v; the least score by a fixed order of summation."""
+        assert block is not None
+        scores = _scores(block, self.y)
+        slack = 1.02 * (block.terms + 6) * 2.0**-53 * float(np.linalg.norm(self.y))
+        lowest = np.flatnonzero(scores <= scores.min() + 2 * slack)
+        v = (vectors[0] if vectors else self.uniform) - scores / self.mu
+        low = float(block.exact_scores(lowest, self.y).min())
+        return ShiftAnswer(low, float(v.max()), float(v.sum())), (v,)
+
+    def merge(self, first: ShiftAnswer, second: ShiftAnswer) -> ShiftAnswer:
+        """Of both."""
+        return ShiftAnswer(min(first.low, second.low), max(first.greatest, second.greatest), first.total + second.total)
+
+    def finish(self, partial: ShiftAnswer) -> ShiftAnswer:
+        """Of all."""
+        return partial
+
+
+@dataclass(frozen=True, slots=True)
+class ExcessAnswer:
+    """For each threshold, entries above it (partial and answer alike)."""
+
+    total: Floats  # (k,) their sum
+    count: Floats  # (k,) how many
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """Entries of v above each of some thresholds. Reads v only."""
+
+    tau: Floats  # (k,)
+
+    def scan(self, rows: range, block: Block | None, vectors: tuple[Floats, ...]) -> tuple[ExcessAnswer, tuple[Floats, ...]]:
+        """Of some rows."""
+        v = np.sort(vectors[0][vectors[0] > self.tau.min()])
+        above = np.concatenate([np.cumsum(v[::-1])[::-1], [0.0]])
+        first = np.searchsorted(v, self.tau, side="right")
+        return ExcessAnswer(above[first], (len(v) - first).astype(np.float64)), ()
+
+    def merge(self, first: ExcessAnswer, second: ExcessAnswer) -> ExcessAnswer:
+        """Add."""
+        return ExcessAnswer(first.total + second.total, first.count + second.count)
+
+    def finish(self, partial: ExcessAnswer) -> ExcessAnswer:
+        """Of all."""
+        return partial
+
+
+@dataclass(frozen=True, slots=True)
+class CombineAnswer:
+    """The projection seen from the columns (partial and answer alike)."""
+
+    Ap: Floats  # (dimension,)
+
+
+@dataclass(frozen=True, slots=True)
+class Combine:
+    """A p for p = max(v - tau, 0) / total, and the average (1 - theta) old + theta p. Reads v, and old unless theta = 1."""
+
+    dimension: int
+    tau: float
+    total: float  # makes the sum 1: thresholds of large v are rounded
+    theta: float
+
+    def scan(self, rows: range, block: Block | None, vectors: tuple[Floats, ...]) -> tuple[CombineAnswer, tuple[Floats, ...]]:
+        """One block: only the points with a positive weight are multiplied."""
+        assert block is not None
+        p = np.maximum(vectors[0] - self.tau, 0.0) / self.total
+        used = np.flatnonzero(p)
+        Ap = np.zeros(self.dimension)
+        for first in range(0, len(used), ROWS):
+            some = used[first : first + ROWS]
+            Ap += block.combined(p[some], some)
+        average = p if self.theta == 1 else (1 - self.theta) * vectors[1] + self.theta * p
+        return CombineAnswer(Ap), (average,)
+
+    def merge(self, first: CombineAnswer, second: CombineAnswer) -> CombineAnswer:
+        """Add."""
+        return CombineAnswer(first.Ap + second.Ap)
+
+    def finish(self, partial: CombineAnswer) -> CombineAnswer:
+        """Of all."""
+        return partial
+
+
+ROWS = 4096
+"""Columns that are unpacked at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Positive:
+    """The positive entries of an n-vector, above a floor, as sparse weights. Reads the vector only."""
+
+    floor: float
+
+    def scan(self, rows: range, block: Block | None, vectors: tuple[Floats, ...]) -> tuple[SparseWeights, tuple[Floats, ...]]:
+        """Of some rows."""
+        kept = np.flatnonzero(vectors[0] > self.floor)
+        return SparseWeights(((rows.start + kept, vectors[0][kept]),)), ()
+
+    def merge(self, first: SparseWeights, second: SparseWeights) -> SparseWeights:
+        """Both, in the order of the points."""
+        return first.with_others(second)
+
+    def finish(self, partial: SparseWeights) -> SparseWeights:
+        """All."""
+        return partial
+
+
+def _scores(block: Block, y: Floats) -> Floats:
+    """Scores (b,) a_j'y by float64 products."""
+    m = block.points.shape[1]
+    scores = np.empty(block.size)
+    for rows in block.tiles():
+        with np.errstate(invalid="ignore"):  # OpenBLAS computes on lanes that it then throws away
+            scores[rows] = block.tile(rows, False) @ y[:m]
+    if block.intercept:
+        scores += y[m]
+    scores *= block.sides.scale()
+    return scores

@@ -1,0 +1,254 @@
+"""Figures of the course of a run, and how they look. Margins are those of unit points under a unit vector."""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter
+from numpy.typing import NDArray
+
+from dfeas.run.termination import Record
+
+BLUE, ORANGE, GREEN, PINK, SKY, RED, GREY = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#5f6b7a"
+"""Colours that people with any kind of colour vision tell apart (Okabe and Ito 2008)."""
+
+SERIES = (BLUE, RED, GREEN, PINK, ORANGE, SKY, "#000000")
+"""Colours of several runs, in order."""
+
+FLOOR = 1e-18
+"""Margins nearer to zero are drawn here: a logarithmic axis down to 1e-300 would show nothing else."""
+
+_STYLE: Any = {
+    "figure.facecolor": "white",
+    "font.family": ["DejaVu Sans"],  # comes with matplotlib
+    "font.size": 10.0,
+    "axes.edgecolor": "#9aa5b1",
+    "axes.labelcolor": "#323f4b",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e4e7eb",
+    "grid.linewidth": 0.8,
+    "xtick.color": "#52606d",
+    "ytick.color": "#52606d",
+    "legend.frameon": False,
+    "legend.fontsize": 9.0,
+    "lines.linewidth": 1.8,
+    "lines.markersize": 4.5,
+    "svg.hashsalt": "dfeas",  # the same figure, the same bytes
+    "svg.fonttype": "path",
+}
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Figures made and drawn inside look alike, whatever the user's matplotlibrc says."""
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(_STYLE)
+        yield
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure, in inches."""
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def legend(figure: Figure, axes: Axes, columns: int) -> None:
+    """A legend of the axes above everything."""
+    handles, labels = axes.get_legend_handles_labels()
+    unique = {label: handle for label, handle in zip(labels, handles, strict=True) if label}
+    if unique:
+        figure.legend(unique.values(), unique.keys(), loc="outside upper left", ncols=columns)
+
+
+def data_uri(figure: Figure) -> str:
+    """The figure as an SVG picture inside a ``data:`` address."""
+    file = io.BytesIO()
+    with warnings.catch_warnings():
+        # names from data may use letters that the font does not have: they are drawn as boxes
+        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    return "data:image/svg+xml;base64," + base64.b64encode(file.getvalue()).decode()
+
+
+def logarithmic(axes: Axes, values: Sequence[float] | NDArray[np.float64]) -> None:
+    """A logarithmic scale with room around the values, and at least a decade of it."""
+    axes.set_yscale("log")
+    held = np.maximum(np.asarray(values, np.float64), FLOOR)
+    low, high = float(held.min()), float(held.max())
+    if high < 10 * low:
+        middle = math.sqrt(low * high)
+        low, high = middle / 3.2, middle * 3.2
+    axes.set_ylim(low / 1.6, high * 1.6)
+    if high > 50 * low:
+        axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def count_label(value: float) -> str:
+    """A count on a logarithmic axis."""
+    return f"{value:.0f}" if value < 10_000 else f"$10^{{{round(math.log10(value))}}}$"
+
+
+def plain(text: str) -> str:
+    """Text from data, short and without mathematical markup."""
+    return (text if len(text) <= 40 else text[:39] + "…").replace("$", r"\$")
+
+
+Floats = NDArray[np.float64]
+
+BARS = 120
+"""More passes than these are drawn as means of some consecutive ones."""
+
+DOTS = 40
+"""Up to so many passes each one gets a dot."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One end of a bracket."""
+
+    label: str
+    x: Floats
+    margin: Floats
+    colour: str
+    dash: str = "-"
+    proved: float | None = None  # what the checker proved in the end
+
+
+def bracket(curves: Sequence[Curve], x_label: str, eps: Sequence[float]) -> Figure:
+    """Margins on a logarithmic scale: the positive ones above, the negative ones, if there are any, below."""
+    values = np.concatenate([curve.margin for curve in curves])
+    has_negative = bool((values < 0).any())
+    figure = new_figure(6.4, 4.4 if has_negative else 3.4)
+    if has_negative:
+        above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
+    else:
+        above = below = figure.subplots()
+    for curve in curves:
+        _draw(above, curve, np.maximum(curve.margin, FLOOR), curve.margin >= 0)
+        if has_negative:
+            _draw(below, curve, np.maximum(-curve.margin, FLOOR), curve.margin < 0)
+        if curve.proved is not None:
+            at = above if curve.proved >= 0 else below
+            at.plot(curve.x[-1], max(abs(curve.proved), FLOOR), "D", ms=9, mfc="none", mec=curve.colour, mew=1.6)
+    for value in sorted(set(eps)):
+        above.axhline(value, color=GREY, ls=":", lw=1.4, label=f"eps {value:g}")
+    proved = [abs(c.proved) for c in curves if c.proved is not None and c.proved >= 0]
+    logarithmic(above, [*values[values >= 0], *proved, *eps])
+    above.set_ylabel("margin")
+    if has_negative:
+        logarithmic(below, -values[values < 0])
+        below.invert_yaxis()
+        below.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"$-10^{{{round(math.log10(v))}}}$"))
+        below.yaxis.set_minor_formatter(NullFormatter())
+        below.set_ylabel("margin below 0")
+    _passes_axis(below, np.concatenate([curve.x for curve in curves]))
+    below.set_xlabel(x_label)
+    legend(figure, above, 3)
+    return figure
+
+
+def _draw(axes: Axes, curve: Curve, height: Floats, shown: NDArray[np.bool_]) -> None:
+    marker = "o" if len(curve.x) <= DOTS else ("o" if shown.sum() == 1 else "")
+    axes.plot(curve.x, np.where(shown, height, np.nan), curve.dash, marker=marker, color=curve.colour, label=curve.label)
+
+
+def _passes_axis(axes: Axes, x: Floats) -> None:
+    """Linear from 0; logarithmic when some runs or the first passes would not be seen."""
+    positive = x[x > 0]
+    if len(positive) > 50 and positive.max() > 50 * positive.min():
+        axes.set_xscale("log")
+        axes.set_xlim(float(positive.min()) / 1.15, float(positive.max()) * 1.15)
+    else:
+        axes.set_xlim(0, max(float(x.max()) * 1.06, 1e-6))
+
+
+def violations(records: Sequence[Record]) -> Figure:
+    """Points on the wrong side after each pass that counted them."""
+    counted = [(r.passes, r.violated) for r in records if r.violated is not None]
+    x, points = (np.array(column, np.float64) for column in zip(*counted, strict=True))
+    figure = new_figure(6.4, 3.0)
+    axes = figure.subplots()
+    axes.plot(x, points, "-o" if len(x) <= DOTS else "-", color=BLUE)
+    axes.set_yscale("symlog", linthresh=1)  # so that 0 is seen
+    axes.set_ylim(-0.15, max(1.0, float(points.max())) * 2)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: count_label(v)))
+    _passes_axis(axes, x)
+    axes.set_xlabel("passes over the data")
+    axes.set_ylabel("points on the wrong side")
+    return figure
+
+
+def times(records: Sequence[Record]) -> Figure:
+    """Wall seconds of each read. Reading and scanning go on in several threads: their sum is cut down to the time it took."""
+    wall = np.array([r.pass_seconds for r in records])
+    engine = np.minimum(wall, [r.engine_seconds for r in records])
+    read, scan = (np.array([getattr(r, name) for r in records]) for name in ("read_seconds", "scan_seconds"))
+    share = np.divide(read, read + scan, out=np.zeros(len(records)), where=read + scan > 0)
+    busy = wall - engine
+    parts = {
+        "reading": (busy * share, BLUE),
+        "scanning": (busy * (1 - share), SKY),
+        "engine": (engine, GREY),
+        "method": (np.array([r.method_seconds for r in records]), ORANGE),
+    }
+    group = -(-len(records) // BARS)
+    edges = np.append(np.arange(0, len(records), group), len(records))
+    figure = new_figure(6.4, 3.0)
+    axes = figure.subplots()
+    base = np.zeros(len(edges) - 1)
+    for label, (seconds, colour) in parts.items():
+        mean = np.add.reduceat(seconds, edges[:-1]) / np.diff(edges)
+        width = np.diff(edges) * (0.8 if len(edges) <= DOTS else 1.0)
+        centre = (edges[:-1] + edges[1:] + 1) / 2
+        axes.bar(centre, mean, width, base, color=colour, label=label, linewidth=0)
+        base = base + mean
+    axes.set_ylim(0, max(float(base.max()) * 1.08, 1e-6))
+    axes.set_xlim(0.4 - (len(records) == 1), len(records) + 0.6 + (len(records) == 1))
+    axes.xaxis.set_major_locator(FixedLocator([1]) if len(records) == 1 else MaxNLocator(integer=True, min_n_ticks=1))
+    axes.grid(False, axis="x")
+    axes.set_xlabel("read" if group == 1 else f"read (each bar the mean of {group})")
+    axes.set_ylabel("seconds")
+    legend(figure, axes, 4)
+    return figure
+
+
+def upper_and_lower(records: Sequence[Record], x: str, proved: tuple[float, float] | None) -> list[Curve]:
+    """Both ends of the bracket against ``passes`` or ``seconds``; values that are not finite leave a gap."""
+    at = np.array([getattr(r, x) for r in records], np.float64)
+    ends = (("upper bound", "margin_upper", BLUE), ("lower bound", "margin_lower", GREEN))
+    return [
+        Curve(label, at, _finite([getattr(r, name) for r in records]), colour, proved=None if proved is None else proved[i])
+        for i, (label, name, colour) in zip((1, 0), ends, strict=True)
+    ]
+
+
+def overlay(runs: Mapping[str, Sequence[Record]], x: str) -> list[Curve]:
+    """The brackets of several runs, by name: the upper end of each solid, the lower one dashed, in one colour."""
+    curves = []
+    for i, (name, records) in enumerate(runs.items()):
+        at = np.array([getattr(r, x) for r in records], np.float64)
+        label = " " + plain(name)  # matplotlib leaves out what begins with an underscore
+        for end, dash, said in (("margin_upper", "-", label), ("margin_lower", "--", "")):
+            curves.append(Curve(said, at, _finite([getattr(r, end) for r in records]), SERIES[i % len(SERIES)], dash))
+    return curves
+
+
+def _finite(values: Sequence[float]) -> Floats:
+    """Values that are not finite as nan, which leaves a gap."""
+    found = np.array(values, np.float64)
+    found[~np.isfinite(found)] = np.nan
+    return found

@@ -1,0 +1,139 @@
+"""A run, from its beginning or from a checkpoint: survey, methods, driver. What ``solve``, ``race`` and ``resume`` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dfeas.data.dataset import Dataset
+from dfeas.errors import CheckFailedError, CorruptDataError
+from dfeas.geometry.cones.choice import CONE_METHODS
+from dfeas.geometry.kernel.kernel import Kernel
+from dfeas.methods.registry import METHODS
+from dfeas.problem import abreast, facts_of
+from dfeas.run.checkpoint.job import Checkpoint, Job, Keeper, Sinks
+from dfeas.run.cost.kernel import tile_bytes
+from dfeas.run.driver import never, run
+from dfeas.run.kernel_choice import kernel_methods, kernels_abreast
+from dfeas.run.session import Setting, Surveyed, survey
+from dfeas.run.task import E, Lane, Outcome, Runner, without_a_pass
+from dfeas.run.termination import Goal, Limits
+from dfeas.verify.certificate import Certificate
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a run ended."""
+
+    outcomes: dict[str, Outcome]  # of each method, or of each class
+    survey_reads: int
+    reads: float  # all others
+
+
+def surveyed(setting: Setting, keeper: Keeper, earlier: Checkpoint | None) -> Surveyed:
+    """One look at the data. Raises CorruptDataError when it is not what it was at an earlier moment."""
+    dataset = setting.dataset
+    found = survey(setting)
+    if earlier is not None and earlier.fingerprint not in ("", dataset.fingerprint):
+        raise CorruptDataError(
+            f"{dataset.where}: not the data that this run began with (fingerprint {dataset.fingerprint[:12]}, "
+            f"expected {earlier.fingerprint[:12]}); restore it, or begin another run"
+        )
+    if earlier is not None and earlier.survey is not None:
+        found = replace(found, reads=found.reads + earlier.survey.reads)
+    keeper.fingerprint, keeper.survey = dataset.fingerprint, found
+    return found
+
+
+def ran(
+    setting: Setting,
+    job: Job,
+    sinks: Sinks,
+    keeper: Keeper,
+    earlier: Checkpoint | None,
+    stop: Callable[[], bool] = never,
+) -> Ran:
+    """Run the methods of a job, from an earlier moment if there is one.
+
+    Raises CorruptDataError when the data is not what it was at that moment.
+    """
+    dataset = setting.dataset
+    found = surveyed(setting, keeper, earlier)
+    kernel = Kernel.from_text(job.kernel, setting.checking.function) if job.kernel else None
+    if found.zero is not None and not dataset.intercept and (kernel is None or kernel.zero_at_zero):
+        return zero_point(setting, job, found)
+    asked = job.asked
+    count = lanes_abreast(setting.dataset, job)
+    if kernel is not None:
+        sizes = {"workers": setting.workers, "threads": setting.threads, "classes": count if job.classes else 1}
+        make = kernel_methods(kernel, dataset, asked.memory, count if job.classes else None)
+        setting.engine.keep_pairs(tile_bytes(dataset, kernel, job.methods, asked.memory, **sizes), setting.tiles)
+    facts = facts_of(dataset, asked.memory // count, asked.margin_tolerance, found.radius)
+    lanes = []
+    for name in job.lanes:
+        method_name = job.methods[0] if job.classes else name
+        linear = METHODS if dataset.cones is None else CONE_METHODS
+        method = linear[method_name]() if kernel is None else make(method_name)
+        lane = Lane(method, method.init(facts), Goal(asked.eps, asked.margin_tolerance), sinks[name], job.kernel)
+        if job.classes:
+            seen = dataset.against_rest(name)
+            lane.code, lane.view, lane.fingerprint = dataset.codes[dataset.classes.index(name)], seen.view, seen.fingerprint
+        else:
+            lane.view = dataset.view
+        lanes.append(lane)
+    ended, reads = run_lanes(setting, job, lanes, count, keeper, earlier, stop)
+    return Ran(dict(zip(job.lanes, ended, strict=True)), found.reads, reads)
+
+
+def run_lanes(
+    setting: Setting,
+    job: Job,
+    lanes: Sequence[Runner[E]],
+    count: int,
+    keeper: Keeper,
+    earlier: Checkpoint | None,
+    stop: Callable[[], bool],
+) -> tuple[list[E], float]:
+    """Run the lanes of a job, ``count`` side by side, from an earlier moment if there is one; how they ended, and all reads."""
+    asked, moment = job.asked, None if earlier is None else earlier.moment
+    if moment is not None:
+        for lane, kept in zip(lanes, moment.lanes, strict=True):
+            lane.restore(kept)
+    return run(
+        setting.engine,
+        lanes,
+        Limits(asked.max_passes, asked.time_limit),
+        fingerprint=setting.dataset.fingerprint,
+        verify=setting.checking,
+        to_the_end=job.to_the_end,
+        abreast=count,
+        shared=0 if moment is None else moment.shared,
+        keep=keeper,
+        stop=stop,
+        began=asked.began,
+    )
+
+
+def lanes_abreast(dataset: Dataset, job: Job) -> int:
+    """How many lanes of a job share the memory side by side; others wait, and only classes do."""
+    if not job.classes:
+        return len(job.lanes)
+    fit = kernels_abreast if job.kernel else abreast
+    return fit(job.methods[0], len(job.classes), dataset, job.asked.memory)
+
+
+def zero_point(setting: Setting, job: Job, found: Surveyed) -> Ran:
+    """A zero point is a Gordan certificate by itself, for any labels. Raises CheckFailedError when the checker sees none."""
+    certificates = []
+    for name in job.lanes:
+        seen = setting.dataset.against_rest(name) if job.classes else setting.dataset
+        weights = {"support": np.array([found.zero]), "weights": np.ones(1)}
+        certificates.append(Certificate("gordan", seen.fingerprint, **weights, kernel=job.kernel, view=seen.view))
+    outcomes = {}
+    for name, certificate, check in zip(job.lanes, certificates, setting.checking(certificates), strict=True):
+        if isinstance(check, CheckFailedError):
+            raise check
+        outcomes[name] = without_a_pass(job.methods[0] if job.classes else name, certificate, check)
+    return Ran(outcomes, found.reads, 1)

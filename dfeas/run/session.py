@@ -1,0 +1,283 @@
+"""The data of a solve, and who reads it: engines for the passes and for the checker, the folder of the run."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from math import hypot
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.data.arrays import from_arrays
+from dfeas.data.dataset import Dataset
+from dfeas.data.labels import too_many
+from dfeas.data.open import open_source
+from dfeas.data.source import Source, for_checker, seen_from
+from dfeas.data.storage.layout import LOCK, fingerprint, seen_fingerprint
+from dfeas.data.storage.lock import claim, reclaim, release
+from dfeas.data.storage.places import absolute, local, require_apart
+from dfeas.data.storage.scratch import Scratch
+from dfeas.data.subsets import open_mask, picked
+from dfeas.data.writers.dataset import refuse_unusable
+from dfeas.engine.local import LocalEngine
+from dfeas.engine.memory import cache_bytes, require, threads_that_fit
+from dfeas.engine.protocol import Engine
+from dfeas.errors import CheckFailedError, UsageError
+from dfeas.geometry.cones.choice import require_plain
+from dfeas.geometry.cones.engine import ConeEngine
+from dfeas.geometry.kernel.kernel import Function
+from dfeas.linalg.blas import processors
+from dfeas.passes.survey import Summary, Survey
+from dfeas.run.checkpoint.folder import Checkpoints
+from dfeas.run.results import CHECKPOINT, RESULT
+from dfeas.run.trace import Sink
+from dfeas.verify.any import check_each
+from dfeas.verify.certificate import Certificate
+from dfeas.verify.evidence import Check
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+@dataclass(frozen=True)
+class Checking:
+    """The checker's own way to the data."""
+
+    engine: Engine
+    dataset: Dataset
+    function: Function | None = None  # of Python, that is the kernel
+
+    def __call__(self, certificates: Sequence[Certificate]) -> list[Check | CheckFailedError]:
+        """Check certificates: one read for all of them, two with a kernel, one for each of cones."""
+        return check_each(self.engine, self.dataset, certificates, self.function)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The data, and who reads it."""
+
+    source: Source | None  # None for arrays in memory
+    dataset: Dataset
+    engine: Engine
+    checking: Checking
+    scratch: Scratch  # of the engine; emptied when the run ends
+    threads: int  # of each process that reads
+    workers: int = 0  # processes of a cluster that read
+    log: Sink | None = None  # of the cluster
+    tiles: Path | None = None  # a folder of each machine for tiles of a kernel that memory does not hold
+
+    @property
+    def place(self) -> dict[str, Any] | None:
+        """Where the data is, as a result keeps it; None for arrays in memory."""
+        return None if self.source is None else self.source.place
+
+
+@dataclass(frozen=True)
+class Surveyed:
+    """What one look at the data says."""
+
+    zero: int | None  # the first zero point
+    radius: float  # length of the longest point, with its intercept
+    reads: int  # that it took
+    positive: int = 0  # points with label +1
+
+
+def open_data(
+    X: Any,
+    labels: Any,
+    positive: str | None,
+    intercept: bool,
+    point: Sequence[float] | None = None,
+    many: bool = False,
+    also: Sequence[str | Path] = (),
+    mask: Any = None,
+    cache_dir: str | Path | None = None,
+    cones: bool = False,
+) -> tuple[Source | None, Dataset]:
+    """Data by path or in memory, without reading points; the source is None for arrays. With a point it is seen from there.
+
+    Where the caller knows what to do with them, data may be ``cones``: a dataset, or what ``dfeas.from_scs`` made in memory.
+
+    Labels of ``many`` classes stay codes; otherwise more than two are refused unless ``positive`` chooses one. Points of
+    ``also`` follow, and only those of the ``mask`` count. Blocks of object stores are kept in ``cache_dir``.
+    """
+    if point is not None and (labels is not None or positive is not None or intercept):
+        raise UsageError("a point asks for the hull of all points: leave out labels, positive and intercept")
+    if point is not None and (mask is not None or also):
+        raise UsageError("a point asks for the hull of all points of one dataset: leave out also and mask")
+    if isinstance(X, Dataset):
+        plain = {"labels": labels is not None, "positive": positive, "intercept": intercept, "point": point is not None}
+        require_plain(X, **plain, mask=mask is not None, also=also, classes=many)
+        if not cones:
+            raise UsageError("a product of cones: solve, race, resume, plan and predict work on it, this does not")
+        return None, X
+    if not isinstance(X, str | Path):
+        if also:
+            raise UsageError("also names datasets whose points follow those of another one: give X by path, too")
+        found = from_arrays(X, labels, positive=positive, intercept=intercept, many=many)
+        if mask is not None:
+            found = picked([found], open_mask(local(mask, "--mask")) if isinstance(mask, str | Path) else mask)
+        return None, found if point is None else seen_from(found, point)
+    if labels is not None and not isinstance(labels, str | Path):
+        raise UsageError("labels of data given by path are given by path, too")
+    where = absolute(X), None if labels is None else absolute(labels)
+    if mask is not None and not isinstance(mask, str | Path):
+        raise UsageError("a mask of data given by path is given by path, too")
+    if also and labels is not None:
+        raise UsageError("also is for datasets with labels of their own: leave out labels")
+    source = Source(
+        *where,
+        positive,
+        intercept,
+        many,
+        tuple(absolute(each) for each in also),
+        None if mask is None else str(local(mask, "--mask").absolute()),
+        cache_dir="" if cache_dir is None else str(local(cache_dir, "--cache-dir").absolute()),
+        point=None if point is None else tuple(float(v) for v in point),
+        cones=cones and not (many or also or mask is not None),
+    )
+    dataset = open_source(source)
+    if dataset.coded and not many:
+        raise too_many(dataset.classes, dataset.where)
+    return source, dataset
+
+
+def set_up(
+    stack: ExitStack,
+    data: tuple[Source | None, Dataset],
+    memory: int,
+    client: Client | None,
+    out: str | Path | None,
+    function: Function | None = None,
+    tiles: str | Path | None = None,
+) -> Setting:
+    """The engine of the passes, and the checker's, which reads in its own way. The stack closes them.
+
+    n-vectors of a method will lie in ``out``, or where temporary files do; nothing is written yet. A ``function``
+    is the kernel, ``tiles`` a folder for what is computed with one. Raises UsageError for an ``out`` in the data or around it.
+    """
+    source, dataset = data
+    if source is not None and out is not None:
+        require_apart(out, source.path, *source.also)
+    folder = None if tiles is None else _made(local(tiles, "--scratch").absolute())
+    plain = None if source is None else for_checker(source)
+    other = dataset.apart() if plain is None else open_source(plain)
+    temporary = Path(tempfile.gettempdir()) / f"dfeas-{uuid.uuid4().hex}"
+    scratch = Scratch(temporary if out is None else Path(out).absolute() / "scratch")
+    engine: Engine
+    second: Engine
+    log: Sink | None = None
+    if client is None:
+        threads = threads_that_fit(dataset, memory, processors())
+        dataset.keep(cache_bytes(dataset, memory, threads, worker=False))
+        workers, engine = 0, LocalEngine(dataset, threads, scratch)
+        second = LocalEngine(other, threads_that_fit(other, memory, processors()))
+    else:
+        if source is None or plain is None:
+            raise UsageError("a cluster reads the data by path: ingest the arrays first, or leave the client out")
+        from dfeas.engine.distributed import DaskEngine
+        from dfeas.run.cluster_log import ClusterLog
+
+        found = client.nthreads()
+        threads, workers = max(found.values(), default=1), max(1, len(found))
+        require(other, memory, threads)
+        kept = replace(source, cache_bytes=cache_bytes(dataset, memory, threads, worker=True))
+        engine, second = DaskEngine(client, kept, dataset, scratch), DaskEngine(client, plain, other)
+        log = ClusterLog(client, dataset.where if out is None else Path(out).name)
+        stack.callback(log.close)
+    engine = engine if dataset.cones is None else ConeEngine(engine)
+    stack.callback(engine.close)
+    stack.callback(second.close)
+    return Setting(source, dataset, engine, Checking(second, other, function), scratch, threads, workers, log, folder)
+
+
+def _made(folder: Path) -> Path:
+    """The folder, which is made if need be. Raises UsageError when it cannot be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--scratch {folder}: no folder can be made there: {error.strerror}; choose another") from None
+    return folder
+
+
+def require_free(path: Path, last: str = RESULT) -> None:
+    """Raise UsageError for an output that ``run_folder`` would refuse, before anything is read; nothing is written."""
+    if Checkpoints(path / CHECKPOINT).numbers:
+        raise UsageError(f"{path}: holds a run that can go on: dfeas resume {path}; or choose another output or remove it")
+    if (path / last).exists() or (path.exists() and not (path / LOCK).exists()):
+        raise UsageError(f"{path}: exists already; choose another output or remove it")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"{path.parent}: no such folder to write to")
+
+
+@contextmanager
+def run_folder(path: Path, last: str = RESULT) -> Iterator[Path]:
+    """A folder for a result, locked while it is worked on.
+
+    Raises UsageError when it holds ``last``, which is written last, or a run that can be resumed.
+    """
+    require_free(path, last)
+    with _locked(path, claim(path, last)) as folder:
+        yield folder
+
+
+@contextmanager
+def run_folder_again(path: Path) -> Iterator[Path]:
+    """The folder of a run that goes on, locked. Raises UsageError when another process works on it."""
+    with _locked(path, reclaim(path)) as folder:
+        for left in folder.rglob(".*.part"):  # files that were being written when the run was killed
+            if left.is_file():
+                left.unlink(missing_ok=True)
+        yield folder
+
+
+@contextmanager
+def _locked(path: Path, lock: int) -> Iterator[Path]:
+    try:
+        yield path.absolute()
+    except BaseException:
+        os.close(lock)  # the lock file stays: the next run takes the folder over
+        raise
+    release(path, lock)
+
+
+def survey(setting: Setting) -> Surveyed:
+    """What the header says, or one read of a foreign array, which also gives it its fingerprint.
+
+    Raises BadInputError for non-finite entries and for norms that cannot be squared.
+    """
+    dataset = setting.dataset
+    header = dataset.header
+    if header is not None:
+        return Surveyed(header.first_zero[0] if header.zero else None, _radius(dataset, header.norm_max), 0, header.positive)
+    found, reads = dataset.surveyed or (setting.engine.run(Survey()), 1)
+    if dataset.cones is not None:  # looked at when they were given; rows of zeros are none of the zero points
+        found = replace(found, zero=0, positive=0)
+    refuse_unusable(found, dataset.where)
+    checksums = checksums_of(found)
+    if dataset.stored is None:  # otherwise what is stored has them, and compares
+        dataset.fingerprint = seen_fingerprint(mark_of(dataset, checksums), dataset.view)
+        dataset.expected = checksums  # what is read from now on is compared with what was surveyed
+    setting.checking.dataset.fingerprint = dataset.fingerprint
+    return Surveyed(found.first_zero[0] if found.zero else None, _radius(dataset, found.norm_max), reads, found.positive)
+
+
+def checksums_of(found: Summary) -> NDArray[np.uint32]:
+    """Checksums (blocks, 2) of points and labels."""
+    return np.array([c[1:] for c in found.checksums], np.uint32)
+
+
+def mark_of(dataset: Dataset, checksums: NDArray[np.uint32]) -> str:
+    """The fingerprint of points and labels as they are stored."""
+    return fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.block_rows, checksums)
+
+
+def _radius(dataset: Dataset, norm_max: float) -> float:
+    return hypot(norm_max, 1.0) if dataset.intercept else norm_max

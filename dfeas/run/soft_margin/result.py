@@ -1,0 +1,178 @@
+"""What a soft margin returns, and the files of its run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+
+from dfeas.data.dataset import Dataset
+from dfeas.data.storage import formats
+from dfeas.data.storage.files import placed, write_json
+from dfeas.data.storage.places import local
+from dfeas.engine.protocol import Engine
+from dfeas.errors import UsageError
+from dfeas.linalg.points import Floats
+from dfeas.passes.protocol import Partial
+from dfeas.passes.slacks import Multipliers, MultipliersAnswer
+from dfeas.run.results import CERTIFICATE, RESULT, SOFT_MARGIN
+from dfeas.verify.certificate import HYPERPLANE, Certificate
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One C, on all points or without one fold."""
+
+    C: float
+    fold: int | None  # the one that was left out
+    objective: float  # |w|^2/2 + sum c_j loss_j at the w that was found
+    lower: float  # of its minimum
+    gap: float  # (objective - lower) / objective
+    support: int  # points at the margin or beyond it: l_j x_j'w <= 1
+    error: float | None  # weighted share of points on the wrong side: of the fold that was left out, or of all
+
+
+@dataclass(frozen=True)
+class Validation:
+    """One C, by cross-validation."""
+
+    C: float
+    error: float  # mean over the folds
+    deviation: float  # standard deviation over the folds
+
+
+@dataclass(frozen=True)
+class DualVariables:
+    """Those of all points, in a file: 0 <= alpha_j <= c_j for the hinge, 0 <= alpha_j for its square."""
+
+    path: str  # alpha (n,) float64, .npy
+    value: float  # of the other problem at alpha: a lower bound of the minimum, as ``lower``
+    residual: float  # |y - sum alpha_j l_j x_j|
+    most: float  # sqrt(2 (objective - value)): what the residual cannot exceed
+    support: int  # points with alpha_j > 0
+    full: int  # points with alpha_j = c_j > 0, of the hinge
+
+
+@dataclass(frozen=True)
+class SoftMarginResult:
+    """The hyperplane of the chosen C, and both ends of what it minimises.
+
+    That is |w|^2/2 + sum_j c_j loss(1 - l_j x_j'w) over the points as they are stored; c_j is C times the weights of the
+    class and of the point.
+    """
+
+    stopped: str  # "verdict" when all gaps are small enough
+    message: str
+    C: float  # the one that was given, or that cross-validation chose
+    loss: str  # "hinge" | "squared_hinge"
+    objective: float
+    lower: float
+    gap: float
+    margin: float  # 1 / |w|: half of the width between both margins; inf for w = 0
+    support: int
+    error: float | None  # weighted share of all points on the wrong side
+    fits: list[Fit]  # of all C and folds
+    validation: list[Validation]  # of each C; empty without folds
+    method: str
+    m: int
+    n: int
+    intercept: bool  # a feature equal to 1, the last of y, and in |w| like the others
+    target: float  # the gap that was asked for
+    passes: float
+    reads: float  # also those of the survey
+    iterations: int
+    bytes_read: int
+    seconds: float
+    fingerprint: str
+    versions: dict[str, str]
+    data: dict[str, Any] | None  # path, labels, positive, intercept; None for arrays in memory
+    y: Floats = field(repr=False, compare=False)  # (m,) or (m+1,) with the intercept last
+    path: Floats = field(repr=False, compare=False)  # (fits, m) or (fits, m+1)
+    certificate: str | None = None  # path of the file with y
+    dual: DualVariables | None = None  # where they were asked for
+
+    @property
+    def success(self) -> bool:
+        """Whether all gaps are as small as asked."""
+        return self.stopped == "verdict"
+
+    @property
+    def nit(self) -> int:
+        """Iterations of the method."""
+        return self.iterations
+
+    def to_json(self) -> dict[str, Any]:
+        """The keys of ``result.json``; y is in its file."""
+        hidden = ("y", "path")
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in hidden}
+        fits, validation = [asdict(fit) for fit in self.fits], [asdict(entry) for entry in self.validation]
+        dual = None if self.dual is None else asdict(self.dual)
+        plain = {"kind": SOFT_MARGIN, **values, "fits": fits, "validation": validation, "dual": dual, "success": self.success}
+        found: dict[str, Any] = _plain(plain)
+        return found
+
+    def save(self, run: Path) -> SoftMarginResult:
+        """Write the hyperplane and the result, the result last: a run without it did not end. Returns what was written."""
+        Certificate(HYPERPLANE, self.fingerprint, y=self.y).save(run / CERTIFICATE)
+        written = replace(self, certificate=str(run / CERTIFICATE))
+        write_json(run / RESULT, written.to_json(), formats.RESULT)
+        return written
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no numbers that are not finite: they are null."""
+    if isinstance(value, dict):
+        return {key: _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_plain(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+GROUP_BYTES = 32 << 20
+"""Dual variables that are asked for at a time."""
+
+
+def dual_place(out: str | Path, run: str | Path | None) -> Path:
+    """The file, which does not exist yet; it may be in the folder of the run. Raises UsageError for another one."""
+    path = local(out, "--dual").absolute()
+    if path.suffix != ".npy":
+        raise UsageError(f"{path}: dual variables are written to a .npy file; give it such a name")
+    if path.exists():
+        raise UsageError(f"{path}: exists already; choose another output or remove it")
+    if not path.parent.is_dir() and (run is None or path.parent != Path(run).absolute()):
+        raise UsageError(f"{path.parent}: no such folder to write to")
+    return path
+
+
+def groups(engine: Engine, dataset: Dataset, question: Multipliers) -> Iterator[MultipliersAnswer]:
+    """The dual variables of some blocks at a time, in the order of the points; one read in all."""
+    many = max(1, GROUP_BYTES // (8 * dataset.block_rows))
+    for first in range(0, dataset.blocks, many):
+        yield engine.run(Partial(question, tuple(range(first, min(dataset.blocks, first + many)))))
+
+
+def write_dual_variables(
+    engine: Engine, dataset: Dataset, question: Multipliers, y: Floats, objective: float, out: Path, stop: Callable[[], bool]
+) -> DualVariables:
+    """Write alpha (n,) float64 to a .npy file, whole or not at all, and say what it is worth beside y and its objective.
+
+    Raises KeyboardInterrupt when ``stop`` says so.
+    """
+    total, pull, support, full = 0.0, np.zeros(dataset.dimension), 0, 0
+    with placed(out) as file:
+        npy.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": (dataset.n,)})
+        for found in groups(engine, dataset, question):
+            for _, alpha in found.pieces:
+                file.write(alpha.data)
+            total, pull = total + found.total, pull + found.pull
+            support, full = support + found.support, full + found.full
+            if stop():
+                raise KeyboardInterrupt("asked to stop")
+    value = total - float(pull @ pull) / 2
+    most = math.sqrt(2 * max(0.0, objective - value))
+    return DualVariables(str(out), value, float(np.linalg.norm(y - pull)), most, support, full)

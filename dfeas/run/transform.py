@@ -1,0 +1,154 @@
+"""Points with features centred and scaled, or lengths as they are: the reads that take the numbers for it.
+
+One read takes means, spreads and greatest values, and with it the survey of an array; another one surveys the points as they
+are seen then. ``std`` is the root of the mean squared difference from the mean; ``maxabs`` the greatest magnitude, after
+centring. A feature that is the same everywhere is not scaled.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from math import hypot
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dfeas.data.dataset import Dataset
+from dfeas.data.source import Source
+from dfeas.data.transform import FACTORS, SCALES, Transform
+from dfeas.data.views import transformed
+from dfeas.data.writers.dataset import refuse_unusable
+from dfeas.engine.local import LocalEngine
+from dfeas.engine.memory import threads_that_fit
+from dfeas.engine.protocol import Engine
+from dfeas.errors import UsageError
+from dfeas.linalg.blas import processors
+from dfeas.passes.protocol import Together
+from dfeas.passes.statistics import Moments, MomentsAnswer
+from dfeas.passes.survey import Summary, Survey
+from dfeas.run.progress import say
+from dfeas.run.session import checksums_of, mark_of
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+Data = tuple[Source | None, Dataset]
+
+
+def asked_transform(scale: str | None, center: bool, normalize: bool) -> Transform:
+    """What was asked for, without its numbers. Raises UsageError for a scale that there is not."""
+    if scale not in (None, *SCALES):
+        raise UsageError(f"scale {scale}: expected {' or '.join(SCALES)}")
+    return Transform(scale, bool(center), bool(normalize))
+
+
+def with_transform(data: Data, asked: Transform, memory: int, client: Client | None = None, progress: bool = False) -> Data:
+    """Opened data as it is asked for; with ``points`` in ``asked`` its numbers are known already, and are used.
+    Reads are said on stderr where ``progress`` is shown.
+
+    Raises UsageError for sparse points that are to be centred, and what the survey of points raises.
+    """
+    source, dataset = data
+    if not asked:
+        return data
+    _refuse_sparse(dataset, asked)
+    reads, known = 0, asked.points > 0
+    summary: Summary | None = None
+    if (asked.features or not known) if dataset.header is None else (asked.features and not known):
+        summary, moments = _look(data, memory, client, progress, moments=asked.features and not known)
+        reads += 1
+        if moments is not None:
+            asked = _numbers(asked, moments)
+    if summary is not None:
+        checksums = checksums_of(summary)
+        dataset = replace(dataset.apart(), mark=mark_of(dataset, checksums), expected=checksums)
+    if known:
+        return _seen((source, dataset), asked)
+    asked = replace(asked, points=dataset.n)
+    surveyed = (summary, reads) if summary is not None and not asked.features else None
+    if asked.features:
+        seen = _seen((source, dataset), replace(asked, length=None, normalize=True))
+        summary, reads = _look(seen, memory, client, progress, moments=False)[0], reads + 1
+        assert summary is not None, "a survey was asked for"
+        surveyed = (summary, reads)
+    if not asked.normalize:
+        assert dataset.header is not None or summary is not None, "surveyed, if it is no dataset"
+        norm = summary.norm_max if summary is not None else dataset.header.norm_max if dataset.header is not None else 0.0
+        longest = hypot(norm, 1.0) if dataset.intercept else norm
+        asked = replace(asked, length=longest or 1.0)
+    source, dataset = _seen((source, dataset), asked)
+    dataset.surveyed = surveyed
+    return source, dataset
+
+
+def as_planned(dataset: Dataset, asked: Transform) -> Dataset:
+    """Data as it will be seen, as far as what it costs goes: with any numbers. Raises UsageError as ``with_transform``."""
+    if not asked:
+        return dataset
+    _refuse_sparse(dataset, asked)
+    shift = (0.0,) * dataset.m if asked.center else ()
+    factor = (1.0,) * dataset.m if asked.scale is not None else ()
+    length = None if asked.normalize else 1.0
+    return transformed(dataset, replace(asked, points=dataset.n, shift=shift, factor=factor, length=length))
+
+
+def _refuse_sparse(dataset: Dataset, asked: Transform) -> None:
+    if asked.center and dataset.entries is not None:
+        raise UsageError(f"{dataset.where}: sparse points would fill up when they are centred; scale them without centring")
+
+
+def _seen(data: Data, transform: Transform) -> Data:
+    source, dataset = data
+    return None if source is None else replace(source, transform=transform), transformed(dataset, transform)
+
+
+def _look(
+    data: Data, memory: int, client: Client | None, progress: bool, *, moments: bool
+) -> tuple[Summary | None, MomentsAnswer | None]:
+    """One read: a survey of what was not surveyed by an ingest, and moments if they are asked for.
+
+    Raises BadInputError for points that cannot be used.
+    """
+    dataset = data[1]
+    summary: Summary | None = None
+    found: MomentsAnswer | None = None
+    what = "means and spreads of features" if moments else "lengths of points"
+    say(progress, f"{dataset.where}: one read for {what}")
+    with closing(_engine(data, memory, client)) as engine:
+        if dataset.header is not None:
+            found = engine.run(Moments())
+        elif moments:
+            summary, found = engine.run(Together((Survey(), Moments())))
+        else:
+            summary = engine.run(Survey())
+        cost = engine.cost
+    say(progress, f"{what}: {cost.bytes_read / max(cost.wall_seconds, 1e-9) / 1e9:.2f} GB/s  {cost.wall_seconds:.1f} s")
+    if summary is not None:
+        refuse_unusable(summary, dataset.where)
+    return summary, found
+
+
+def _engine(data: Data, memory: int, client: Client | None) -> Engine:
+    source, dataset = data
+    if client is None:
+        return LocalEngine(dataset, threads_that_fit(dataset, memory, processors()))
+    if source is None:
+        raise UsageError("a cluster reads the data by path: ingest the arrays first, or leave the client out")
+    from dfeas.engine.distributed import DaskEngine
+
+    return DaskEngine(client, source, dataset)
+
+
+def _numbers(asked: Transform, found: MomentsAnswer) -> Transform:
+    """The numbers of features."""
+    same = found.least == found.greatest
+    shift = np.where(same, found.least, np.clip(found.mean, found.least, found.greatest)) if asked.center else np.empty(0)
+    factor = np.empty(0)
+    if asked.scale is not None:
+        middle = shift if asked.center else 0.0
+        spread = found.std if asked.scale == "std" else np.maximum(found.greatest - middle, middle - found.least)
+        plain = same if asked.scale == "std" or asked.center else spread == 0
+        with np.errstate(divide="ignore", over="ignore"):
+            factor = np.where(plain, 1.0, np.clip(1 / spread, *FACTORS))
+    return replace(asked, shift=tuple(shift.tolist()), factor=tuple(factor.tolist()))

@@ -1,0 +1,129 @@
+"""Certificates: evidence that stands alone, and its file.
+
+``certificate.npz`` holds ``kind`` (``separator`` or ``gordan``), ``y`` (m,) or (m+1,) with the intercept last, ``support``
+int64 indices of points, ``weights`` float64 on the simplex of signed unit columns, and ``fingerprint`` of the data. What a
+kind does not use is empty. LP people call a Gordan certificate a Farkas certificate or dual ray.
+
+With a kernel there is one array more, ``kernel``: its name and parameters as JSON. Columns are then the signed unit vectors of
+the kernel's space, and a separator is ``weights`` of any sign on those of ``support``: y is their sum. Where the data is not
+taken as it is stored there is ``view``: what it is seen as, as JSON, of which the fingerprint is one, too. ``format`` is the
+number of the format.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.data.storage import formats
+from dfeas.data.storage.files import DAMAGE, parsed, placed
+from dfeas.data.storage.npy import read_header
+from dfeas.errors import BadInputError, CorruptDataError, DfeasError, NewerFormatError
+
+_FIELDS = ("kind", "y", "support", "weights", "fingerprint")
+_MORE = ("kernel", "view")
+"""Texts that are there when they are not empty."""
+
+HYPERPLANE = "hyperplane"
+"""Kind of a direction that proves nothing: the one of a soft margin."""
+
+
+def _no_floats() -> NDArray[np.float64]:
+    return np.empty(0)
+
+
+def _no_indices() -> NDArray[np.int64]:
+    return np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A separator y with A'y > 0, or weights on the simplex with |Ax| small."""
+
+    kind: str  # "separator" | "gordan"; or "hyperplane", which proves nothing
+    fingerprint: str
+    y: NDArray[np.float64] = field(default_factory=_no_floats)  # (m,) or (m+1,)
+    support: NDArray[np.int64] = field(default_factory=_no_indices)  # (s,) ascending
+    weights: NDArray[np.float64] = field(default_factory=_no_floats)  # (s,) on the simplex; of a kernel's separator any
+    kernel: str = ""  # name and parameters, if there is one
+    view: str = ""  # how the data is seen, if not as it is stored
+
+    @property
+    def checking_reads(self) -> int:
+        """Reads of the checker: with a kernel it gathers the points of an expansion first."""
+        return 2 if self.kernel and self.kind == "separator" else 1
+
+    def save(self, path: Path) -> None:
+        """Write the file whole or not at all."""
+        with placed(path) as file:
+            plain: dict[str, Any] = {formats.KEY: formats.CERTIFICATE, "kind": self.kind, "fingerprint": self.fingerprint}
+            plain |= {name: getattr(self, name) for name in _MORE if getattr(self, name)}
+            arrays: dict[str, Any] = {"y": self.y, "support": self.support, "weights": self.weights}
+            arrays |= {name: np.array(value) for name, value in plain.items()}
+            np.savez(file, **arrays)
+
+
+def load(path: Path) -> Certificate:
+    """Read a certificate; nothing is unpickled, and no array larger than the file is allocated.
+
+    Raises BadInputError when the path is no certificate, CorruptDataError when the file is damaged or of a newer format.
+    """
+    if not path.is_file():
+        raise BadInputError(f"{path}: no such certificate")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            formats.require_readable(path, _format(archive, str(path)), formats.CERTIFICATE)
+            more = [name for name in _MORE if f"{name}.npy" in archive.namelist()]
+            for name in (*_FIELDS, *more):
+                _check_declared_size(archive, f"{name}.npy", f"{path}:{name}")
+        with np.load(path, allow_pickle=False) as arrays:
+            kind, y, support, weights, mark = (np.asarray(arrays[name]) for name in _FIELDS)
+            texts = {name: str(arrays[name]) for name in more}
+        for text in texts.values():
+            parsed(text, dict)
+    except NewerFormatError:
+        raise
+    except (DfeasError, *DAMAGE) as error:
+        raise CorruptDataError(f"{path}: not a readable certificate: {error}") from None
+    sound = (
+        str(kind) in ("separator", "gordan", HYPERPLANE)
+        and y.ndim == support.ndim == weights.ndim == 1
+        and y.dtype == weights.dtype == np.float64
+        and support.dtype == np.int64
+        and support.shape == weights.shape
+    )
+    if not sound:
+        raise CorruptDataError(f"{path}: the arrays of the certificate have wrong types or shapes")
+    return Certificate(str(kind), str(mark), y, support, weights, **texts)
+
+
+def direction(path: Path, certificate: Certificate, entries: int) -> NDArray[np.float64]:
+    """Its y (entries,), to score points with. Raises CorruptDataError when it has none of so many finite entries."""
+    y = certificate.y
+    if y.shape != (entries,) or not np.isfinite(y).all():
+        raise CorruptDataError(f"{path}: damaged: expected a direction of {entries} finite entries; solve again")
+    return y
+
+
+def _format(archive: zipfile.ZipFile, where: str) -> Any:
+    """The number of its format, 0 where it has none."""
+    name = f"{formats.KEY}.npy"
+    if name not in archive.namelist():
+        return 0
+    _check_declared_size(archive, name, f"{where}:{formats.KEY}")
+    with archive.open(name) as stream:
+        return np.lib.format.read_array(stream, allow_pickle=False).item()
+
+
+def _check_declared_size(archive: zipfile.ZipFile, name: str, where: str) -> None:
+    """Refuse an array whose header declares more than the archive holds, before it is allocated."""
+    info = archive.getinfo(name)
+    with archive.open(name) as stream:
+        read_header(stream, info.file_size, where)
+    if info.file_size > 64 + 1032 * info.compress_size:
+        raise ValueError(f"{name} is compressed beyond what deflate can")

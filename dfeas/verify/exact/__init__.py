@@ -1,0 +1,1 @@
+"""Proofs that floating point alone cannot give: exact signs of scores, exact conflicts."""
