@@ -19,7 +19,7 @@ from time import perf_counter
 import dfeas
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tests.kernels.quadratic import KERNEL, instance, wrong
+from tests.geometry.kernel.quadratic import KERNEL, instance, wrong
 
 ROUNDING = 1e-9
 """Ends of brackets that cross by no more do not contradict each other: lower ends are proved, upper ones are those of x."""

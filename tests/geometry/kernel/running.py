@@ -9,7 +9,7 @@ import numpy as np
 from dfeas.geometry.kernel.gram import GramProduct
 from dfeas.geometry.kernel.kernel import Kernel, kernel_of
 from dfeas.methods.protocol import Facts
-from tests.kernels.dense import dense
+from tests.geometry.kernel.dense import dense
 from tests.methods.running import best_margin
 
 

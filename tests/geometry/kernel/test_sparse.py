@@ -15,8 +15,8 @@ from dfeas.errors import BadInputError, CheckFailedError
 from dfeas.geometry.kernel.gram import GramProduct
 from dfeas.geometry.kernel.kernel import kernel_of, opposite
 from dfeas.linalg import csr
-from tests.kernels.dense import dense
-from tests.kernels.test_gram import KERNELS
+from tests.geometry.kernel.dense import dense
+from tests.geometry.kernel.test_gram import KERNELS
 
 
 def texts(n: int, m: int = 40, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -12,7 +12,7 @@ import pytest
 
 import dfeas
 from dfeas.errors import BadInputError, CheckFailedError, UsageError
-from tests.kernels.quadratic import KERNEL, instance, wrong
+from tests.geometry.kernel.quadratic import KERNEL, instance, wrong
 
 
 def ring(n: int, seed: int, m: int = 2) -> tuple[np.ndarray, np.ndarray]:

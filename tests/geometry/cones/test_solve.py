@@ -26,7 +26,7 @@ from dfeas.geometry.cones.engine import ConeEngine
 from dfeas.methods.protocol import Facts
 from dfeas.passes.softmin import Softmin
 from dfeas.verify.cones import check
-from tests.cones.plain import cones_of, element, matrix, problem, scaled, spectrum, unit
+from tests.geometry.cones.plain import cones_of, element, matrix, problem, scaled, spectrum, unit
 
 CONE: dict[str, Any] = {"l": 3, "q": [2, 5, 5, 3], "s": [2, 4, 4, 3]}
 METHODS = [name for name in dfeas.CONE_METHODS if name != "mirror-prox-euclidean"]

@@ -18,8 +18,8 @@ from dfeas.geometry.kernel.kernel import Kernel, kernel_of
 from dfeas.geometry.kernel.select import KernelSelect
 from dfeas.run.kernel_choice import kernels_abreast
 from dfeas.verify.certificate import load
-from tests.kernels.dense import dense
-from tests.test_resume import after
+from tests.geometry.kernel.dense import dense
+from tests.run.test_resume import after
 
 NAMES = ("ant", "bee", "cat")
 

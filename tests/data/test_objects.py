@@ -40,7 +40,7 @@ from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from tests.bits import iterates
-from tests.store.s3 import SECRET, Door, serving
+from tests.data.s3 import SECRET, Door, serving
 
 URL = "s3://bucket"
 METHODS = ("mirror-prox-one-pass",)

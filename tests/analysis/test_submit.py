@@ -17,7 +17,7 @@ from dfeas.analysis.remote import Submitted, fetch, look, status, submit
 from dfeas.cli.main import commands
 from dfeas.engine.clusters import local_cluster
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
-from tests.test_resume import after, digest, finished
+from tests.run.test_resume import after, digest, finished
 
 
 @pytest.fixture(scope="module")

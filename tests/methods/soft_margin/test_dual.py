@@ -21,7 +21,7 @@ from dfeas.methods.soft_margin.problem import counted
 from dfeas.methods.soft_margin.squared_hinge import SquaredHingeMargin
 from dfeas.passes.slacks import Counted
 from dfeas.run.soft_margin.result import groups
-from tests.svm.test_soft_margin import overlapping
+from tests.methods.soft_margin.test_soft_margin import overlapping
 
 
 def worth(alpha: np.ndarray, cost: np.ndarray, signed: np.ndarray, squared: bool) -> float:

@@ -15,7 +15,7 @@ from dfeas.geometry.cones.softmin import SpectralAnswer, SpectralSoftmin
 from dfeas.linalg.points import norms
 from dfeas.passes.block import Block
 from dfeas.passes.softmin import Softmin
-from tests.cones.plain import all_columns, cones_of, norm, problem, scaled, spectrum, unit
+from tests.geometry.cones.plain import all_columns, cones_of, norm, problem, scaled, spectrum, unit
 
 CONE: dict[str, Any] = {"l": 3, "q": [2, 5, 5, 3], "s": [2, 4, 4, 3]}
 

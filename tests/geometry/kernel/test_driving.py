@@ -15,8 +15,8 @@ from dfeas.run.termination import Goal, Limits
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.evidence import Check
 from tests.checkers import each
-from tests.kernels.dense import in_blocks
-from tests.kernels.running import Dense, Problem, problem, states
+from tests.geometry.kernel.dense import in_blocks
+from tests.geometry.kernel.running import Dense, Problem, problem, states
 
 
 def checked_by(found: Problem) -> Callable[[Certificate], Check]:

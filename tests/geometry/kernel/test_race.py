@@ -15,9 +15,9 @@ from dfeas.run.driver import run
 from dfeas.run.kernel_choice import ON_ALL
 from dfeas.run.task import Lane
 from dfeas.run.termination import Goal, Limits
-from tests.kernels.dense import dense, in_blocks
-from tests.kernels.running import problem
-from tests.kernels.test_driving import checked_by
+from tests.geometry.kernel.dense import dense, in_blocks
+from tests.geometry.kernel.running import problem
+from tests.geometry.kernel.test_driving import checked_by
 
 
 class Recording(LocalEngine):

@@ -10,7 +10,7 @@ import pytest
 import dfeas
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.verify.certificate import load
-from tests.kernels.test_solve import ring
+from tests.geometry.kernel.test_solve import ring
 
 
 @pytest.fixture

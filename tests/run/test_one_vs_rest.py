@@ -31,7 +31,7 @@ from dfeas.run.task import Lane
 from dfeas.run.termination import Goal, Limits
 from dfeas.verify.certificate import load
 from dfeas.verify.core import check_all
-from tests.test_resume import after
+from tests.run.test_resume import after
 
 NAMES = ("a/b", "cat", "dog", "eel")
 

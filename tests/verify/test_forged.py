@@ -15,7 +15,7 @@ from dfeas.verify.any import check_any
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.evidence import Check
 from tests.decimals import widest_margin
-from tests.test_verify import marked
+from tests.verify.test_verify import marked
 
 POINTS = 5
 Forge = Callable[[Certificate, np.random.Generator], Certificate]

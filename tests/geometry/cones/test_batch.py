@@ -7,7 +7,7 @@ import pytest
 
 from dfeas.data.cones.groups import Group
 from dfeas.geometry.cones.batch import Batch
-from tests.cones.plain import element, matrix
+from tests.geometry.cones.plain import element, matrix
 
 
 def batch_of(kind: str, size: int, s: np.ndarray) -> Batch:

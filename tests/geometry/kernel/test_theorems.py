@@ -23,7 +23,7 @@ from dfeas.methods.registry import METHODS
 from dfeas.run.checkpoint.codec import dump, load
 from dfeas.run.kernel_choice import ON_ALL
 from tests.bits import digest
-from tests.kernels.running import FAMILIES, Problem, problem, states
+from tests.geometry.kernel.running import FAMILIES, Problem, problem, states
 from tests.methods.running import in_memory
 from tests.methods.running import states as linear_states
 

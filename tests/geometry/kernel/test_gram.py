@@ -24,7 +24,7 @@ from dfeas.geometry.kernel.distances import Prepared
 from dfeas.geometry.kernel.gram import GramProduct
 from dfeas.geometry.kernel.kernel import Kernel, kernel_of
 from tests.bits import digest
-from tests.kernels.dense import dense, in_blocks
+from tests.geometry.kernel.dense import dense, in_blocks
 
 KERNELS = {
     "rbf": {"gamma": 0.2},

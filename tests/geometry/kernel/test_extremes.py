@@ -16,7 +16,7 @@ from dfeas.geometry.kernel.nearest import gram
 from dfeas.verify.kernel_bounds import bounded, by_products
 from tests.decimals import kernel_value, widest_margin
 from tests.exact import conflicts, small_instance
-from tests.kernels.dense import in_blocks
+from tests.geometry.kernel.dense import in_blocks
 
 DISTANCES = ("rbf", "exponential", "laplacian")
 LABELS = np.array([1, -1, 1, -1, 1, -1])

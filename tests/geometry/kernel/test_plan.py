@@ -26,7 +26,7 @@ from dfeas.geometry.kernel.sizes import vector_bytes
 from dfeas.methods.protocol import Facts
 from dfeas.run.cost.kernel import project_kernel
 from dfeas.run.kernel_choice import ON_ALL
-from tests.kernels.dense import in_blocks
+from tests.geometry.kernel.dense import in_blocks
 
 RBF = kernel_of("rbf", 0.5)[0]
 
