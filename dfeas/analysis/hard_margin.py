@@ -54,7 +54,6 @@ class HardMargin:
     leave_one_out: float | None = None  # share of errors of the exact one, at most: support points / n
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
         arrays = {name: getattr(self, name) for name in ("w", "support", "weights")}
         names = ("tolerance", "bias", "margin", "radius", "corrections", "dimension", "leave_one_out")
         plain = {name: None if value is None else value.tolist() for name, value in arrays.items()}
@@ -93,7 +92,6 @@ def widest(
 
 
 def _described(result: Result, tolerance: float, X: Any, labels: Any, options: dict[str, Any]) -> HardMargin:
-    """Of a separator."""
     y, m = result.y, result.m
     assert y is not None, "a separator has a direction"
     picked = {name: options[name] for name in ("also", "mask", "cache_dir") if name in options}

@@ -82,7 +82,6 @@ def predict_classes(
 
 
 def _certificates(run: Path, folders: dict[str, Path]) -> dict[str, Certificate]:
-    """Separators of all classes."""
     found, without = {}, []
     for name, folder in folders.items():
         certificate = load(folder / CERTIFICATE) if (folder / CERTIFICATE).exists() else None

@@ -59,7 +59,6 @@ class Recheck:
         return not self.refuted
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
         return {
             "holds": self.holds,
             "verdicts": {name: result.verdict for name, result in self.results.items()},

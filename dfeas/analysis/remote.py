@@ -207,7 +207,6 @@ class Look:
     gap: float | None = None  # relative, of a soft margin
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
         return asdict(self)
 
 

@@ -66,7 +66,6 @@ class Command(click.Command):
     """A command whose errors are one line also under ``dask dfeas``."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run it."""
         with interruptible(), one_line_errors():
             return super().invoke(ctx)
 
@@ -84,7 +83,6 @@ class Commands(click.Group):
     """Imports a command, with all that it needs, when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names."""
         return sorted(name for names in PLACES.values() for name in names)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

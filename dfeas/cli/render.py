@@ -219,7 +219,6 @@ def show_submitted(runs: list[Submitted], as_json: bool) -> None:
 
 
 def _described(found: Look) -> str:
-    """One line."""
     parts = [found.verdict or found.state if found.state == "finished" else found.state]
     if found.passes is not None:
         margins = found.gap is None

@@ -109,7 +109,6 @@ class Dataset:
 
     @property
     def blocks(self) -> int:
-        """Number of blocks."""
         return -(-self.n // self.block_rows)
 
     @property

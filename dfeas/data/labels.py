@@ -244,7 +244,6 @@ class Codes:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of what is given."""
         if self._known is not None:
             return self._known.dtype
         return CODE if self._positive is None else np.dtype(np.int8)

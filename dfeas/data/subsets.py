@@ -53,7 +53,6 @@ class Picked:
                 yield part, int(block), here[low:high] - begin
 
     def read(self, index: int, buffers: Buffers) -> Points:
-        """Gather a block."""
         first = self.parts[0]
         if first.entries is not None:
             return stacked([picked_rows(points, chosen) for points, chosen in self._gathered(index, buffers)])

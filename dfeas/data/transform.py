@@ -64,7 +64,6 @@ class Transform:
         return " and ".join(words) or "as they are stored"
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values, exact."""
         values = asdict(self)
         return {**values, "shift": list(self.shift), "factor": list(self.factor)}
 

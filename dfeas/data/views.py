@@ -29,20 +29,16 @@ class OfDataset:
 
     @property
     def overlaps(self) -> bool:
-        """As it is stored."""
         return self.inner.points.overlaps
 
     @property
     def distant(self) -> bool:
-        """As it is stored."""
         return self.inner.points.distant
 
     def advise(self, index: int) -> None:
-        """As it is stored."""
         self.inner.points.advise(index)
 
     def stamp(self, index: int) -> int | None:
-        """As it is stored."""
         return self.inner.points.stamp(index)
 
 
@@ -63,7 +59,6 @@ class SeenFrom(OfDataset):
         return np.subtract(rows, self.point, out=wide, dtype=np.float64)
 
     def read(self, index: int, buffers: Buffers) -> AnyArray:
-        """Differences of a block."""
         return self.differences(self.stored(index, buffers), buffers)
 
 

@@ -120,7 +120,6 @@ class DaskEngine:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(m, n) of A."""
         return self.dataset.dimension, self.dataset.n
 
     @property

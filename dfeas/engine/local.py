@@ -39,7 +39,6 @@ class LocalEngine:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(m, n) of A."""
         return self.dataset.dimension, self.dataset.n
 
     def run(self, question: Question) -> Any:
@@ -99,7 +98,6 @@ class LocalEngine:
         self.shelf = Shelf(budget, scratch)
 
     def close(self) -> None:
-        """End the threads."""
         self._stop.set()
         self._pool.shutdown(cancel_futures=True)
         if self.shelf is not None:

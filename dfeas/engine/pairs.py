@@ -87,7 +87,6 @@ class _Held:
         self._prepared: dict[int, Any] = {}
 
     def pair(self, left: range, right: range) -> tuple[Any, Any]:
-        """Both, prepared."""
         self._prepared = {start: held for start, held in self._prepared.items() if start in (left.start, right.start)}
         for run in (left, right):
             if run.start not in self._prepared:

@@ -75,7 +75,6 @@ def _buffers() -> Buffers:
 def _partials(
     dataset: Dataset, blocks: Sequence[int], question: Question, scratch: Scratch | None, cost: Cost
 ) -> Iterator[Any]:
-    """What each block answers."""
     if isinstance(question, OnVectors):
         assert scratch is not None, "vectors need scratch storage"
         read = dataset.read_blocks(blocks, cost, keep=True) if question.points else iter([None] * len(blocks))

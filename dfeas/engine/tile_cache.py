@@ -80,7 +80,6 @@ class Spill:
         return found.reshape(shape)
 
     def close(self) -> None:
-        """Remove the folder."""
         self._close()
 
 
@@ -121,7 +120,6 @@ class Shelf:
         return self._taken
 
     def get(self, key: Hashable) -> Any:
-        """The value, or None."""
         return self._values.get(key)
 
     def take(self, size: int) -> bool:

@@ -108,7 +108,6 @@ class Classifier(ClassifierMixin, BaseEstimator):
     results_: Sequence[Any]  # what dfeas says of each problem
 
     def __sklearn_tags__(self) -> Any:
-        """It takes sparse points."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags

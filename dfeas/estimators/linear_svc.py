@@ -130,7 +130,6 @@ class LinearSVC(SoftMarginClassifier):
 
     @property
     def _width(self) -> int:
-        """Of a hyperplane."""
         return int(self.n_features_in_) + bool(self.fit_intercept)
 
     def _starts(self) -> Floats | None:

@@ -80,7 +80,6 @@ class ColumnMatrix:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(c, d)."""
         return self.points.shape[0], self.points.shape[1]
 
     @cached_property

@@ -35,12 +35,10 @@ class Point:
 
     @property
     def low(self) -> float:
-        """min_j a_j'w."""
         return float(self.score.min())
 
     @property
     def length(self) -> float:
-        """|v|."""
         return float(np.linalg.norm(self.v))
 
     def slack(self) -> Floats:

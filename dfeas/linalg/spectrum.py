@@ -119,7 +119,6 @@ class Spectrum:
 
     @property
     def least(self) -> Floats:
-        """Least eigenvalues (c,)."""
         return self.values[:, 0]
 
     def take(self, some: Indices) -> Spectrum:

@@ -97,7 +97,6 @@ class IspvnState:
 
     @property
     def next_p(self) -> str:
-        """Name of p_k."""
         return f"p-{self.steps}"
 
 
@@ -108,7 +107,6 @@ class Ispvn:
     name: str = "ispvn"
 
     def init(self, facts: Facts) -> IspvnState:
-        """Nothing is known."""
         zero = np.zeros(facts.m)
         return IspvnState(facts.n, 0.0, 0, 0, 0, "", 0.0, zero, 0.0, zero, "", None, None, Bracket(), "")
 
@@ -128,7 +126,6 @@ class Ispvn:
         return OnVectors(combine, _named(state.v, state.p), (new,), points=True, keeps=_named(*kept, new))
 
     def tell(self, state: IspvnState, answer: object) -> IspvnState:
-        """What was asked for."""
         if isinstance(answer, ShiftAnswer):
             bracket = state.bracket.with_separator(state.y, answer.low)
             return replace(state, bracket=bracket, search=_search(answer, state.n))
@@ -157,7 +154,6 @@ class Ispvn:
 
 
 def _around(q: str, Aq: Floats, state: IspvnState) -> IspvnState:
-    """An inner loop begins."""
     return replace(
         state,
         rounds=state.rounds + 1,
@@ -207,7 +203,6 @@ def _search(answer: ShiftAnswer, n: int) -> Search:
 
 
 def _candidates(search: Search) -> Floats:
-    """The lower end first."""
     return np.linspace(search.low, search.high, CANDIDATES, endpoint=False)
 
 
@@ -224,5 +219,4 @@ def _searched(state: IspvnState, search: Search, answer: ExcessAnswer) -> IspvnS
 
 
 def _named(*names: str) -> tuple[str, ...]:
-    """Those that exist."""
     return tuple(name for name in names if name)

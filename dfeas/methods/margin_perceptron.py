@@ -37,7 +37,6 @@ class Progressive:
         return radius if self.raw else 1.0
 
     def guess(self, facts: Facts) -> float:
-        """R."""
         return self._radius(facts.radius)
 
     def shares(self, columns: Columns) -> Floats:
@@ -48,15 +47,12 @@ class Progressive:
         return np.divide(1.0, factor, out=np.zeros_like(factor), where=factor > 0)
 
     def direction(self, total: Floats, guess: float) -> Floats:
-        """w itself."""
         return total
 
     def bar(self, guess: float) -> float:
-        """Half the guess."""
         return guess / 2
 
     def limit(self, m: int, radius: float, guess: float) -> float:
-        """12 R^2 / g^2."""
         return 12 * (self._radius(radius) / guess) ** 2
 
     def bound(self, facts: Facts, margin: float) -> float:

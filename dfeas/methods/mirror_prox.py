@@ -54,7 +54,6 @@ class FixedSteps:
     retry: float = 1.0
 
     def accept(self, excess: float, gamma: float) -> bool:
-        """Always."""
         return True
 
 
@@ -113,7 +112,6 @@ class MirrorProx:
         return _question([_next_g(state, gamma) for gamma in gammas], [_next_v(state, gammas[-1], state.half[0][:, -1])])
 
     def tell(self, state: MirrorProxState, answer: SoftminAnswer) -> MirrorProxState:
-        """Half a step."""
         if state.Av is None:
             return replace(state, Av=answer.mean[:, 0], lse=float(answer.lse[0]))
         tried = len(self.rule.factors)

@@ -48,11 +48,9 @@ class NormalizedPerceptron:
         return NormalizedPerceptronState(0, np.zeros(facts.m), Tally.none(), Bracket(), None)
 
     def ask(self, state: NormalizedPerceptronState) -> Softmin:
-        """The worst column."""
         return Softmin(state.w[:, None], np.zeros(1))
 
     def tell(self, state: NormalizedPerceptronState, answer: SoftminAnswer) -> NormalizedPerceptronState:
-        """One step."""
         theta = 1 / (state.k + 1)
         w = (1 - theta) * state.w + theta * answer.mean[:, 0]
         bracket = state.bracket.with_separator(state.w, float(answer.low[0]))

@@ -44,15 +44,12 @@ class OnlinePerceptron:
     name: str = "online-perceptron"
 
     def init(self, facts: Facts) -> OnlinePerceptronState:
-        """y = 0."""
         return OnlinePerceptronState(np.zeros(facts.m), 0, Tally.none(), Bracket(), None, None)
 
     def ask(self, state: OnlinePerceptronState) -> Ordered:
-        """All points, in order."""
         return Ordered(Online(state.y))
 
     def tell(self, state: OnlinePerceptronState, answer: OnlineAnswer) -> OnlinePerceptronState:
-        """Count."""
         made = len(answer.corrected)
         if made == 0:
             return replace(state, bracket=state.bracket.with_separator(state.y, answer.low), mistakes=0)

@@ -33,23 +33,18 @@ class Novikoff:
     refines = False
 
     def guess(self, facts: Facts) -> float:
-        """None is needed."""
         return 0.0
 
     def shares(self, columns: Columns) -> Floats:
-        """Unit columns."""
         return np.ones(len(columns))
 
     def direction(self, total: Floats, guess: float) -> Floats:
-        """The sum itself."""
         return total
 
     def bar(self, guess: float) -> float:
-        """On the wrong side."""
         return 0.0
 
     def limit(self, m: int, radius: float, guess: float) -> float:
-        """A round never ends."""
         return inf
 
     def bound(self, facts: Facts, margin: float) -> float:

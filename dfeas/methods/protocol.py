@@ -156,7 +156,6 @@ class RideAlong(Generic[S]):
     after: int = 2
 
     def init(self, facts: Facts) -> RideAlongState[S]:
-        """Both at their start."""
         return RideAlongState(self.first.init(facts), self.rider.init(facts), 0)
 
     def ask(self, state: RideAlongState[S]) -> Question:
@@ -169,7 +168,6 @@ class RideAlong(Generic[S]):
         return Together((question, rider))
 
     def tell(self, state: RideAlongState[S], answer: Any) -> RideAlongState[S]:
-        """Tell both."""
         question = self.ask(state)
         if isinstance(question, Alone):
             return replace(state, first=self.first.tell(state.first, answer))
@@ -180,11 +178,9 @@ class RideAlong(Generic[S]):
         return RideAlongState(self.first.tell(state.first, mine), rider, state.full + 1)
 
     def bound(self, facts: Facts, margin: float) -> float:
-        """The smaller of both."""
         return min(self.first.bound(facts, margin), 1 + self.after + self.rider.bound(facts, margin))
 
     def evidence(self, state: RideAlongState[S]) -> Evidence:
-        """The better of both."""
         mine, others = self.first.evidence(state.first), self.rider.evidence(state.rider)
         gordan = mine.gordan if mine.bracket.upper <= others.bracket.upper else others.gordan
         lower = mine.bracket if mine.bracket.lower >= others.bracket.lower else others.bracket
@@ -201,7 +197,6 @@ class Tally:
 
     @classmethod
     def none(cls) -> Tally:
-        """No point."""
         return cls(np.empty(0, np.int64), np.empty(0))
 
     def plus(self, index: Indices, amount: Floats) -> Tally:
@@ -218,7 +213,6 @@ class Tally:
         return Tally(np.insert(self.index, place[new], index[new]), np.insert(total, place[new], amount[new]))
 
     def times(self, factor: float) -> Tally:
-        """All of it, scaled."""
         return Tally(self.index, self.amount * factor)
 
     def sparse(self) -> Sparse:

@@ -58,7 +58,6 @@ class SmoothPerceptron:
         return Softmin(y[:, None], np.array([mu]))
 
     def tell(self, state: SmoothPerceptronState, answer: SoftminAnswer) -> SmoothPerceptronState:
-        """One step."""
         mean, lse = answer.mean[:, 0], float(answer.lse[0])
         if state.step < 0:
             return replace(state, step=0, y=mean, mu=2.0)

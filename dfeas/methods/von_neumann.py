@@ -52,7 +52,6 @@ class VonNeumann:
 
     @property
     def name(self) -> str:
-        """As users call it."""
         return "von-neumann-away" if self.away else "von-neumann"
 
     def init(self, facts: Facts) -> VonNeumannState:
@@ -61,11 +60,9 @@ class VonNeumann:
         return VonNeumannState(0, np.zeros(facts.m), Tally.none(), np.empty((0, facts.m)), most, Bracket(), False)
 
     def ask(self, state: VonNeumannState) -> Softmin:
-        """The worst column."""
         return Softmin(state.w[:, None], np.zeros(1))
 
     def tell(self, state: VonNeumannState, answer: SoftminAnswer) -> VonNeumannState:
-        """One step."""
         column = answer.mean[:, 0]
         if state.steps == 0:
             first = column[None, :] if self.away else state.columns
@@ -86,7 +83,6 @@ class VonNeumann:
         return self._moved(self._step(state, int(answer.arg[0]), column, gain))
 
     def _step(self, state: VonNeumannState, j: int, column: Floats, gain: float) -> VonNeumannState:
-        """Towards column j."""
         d = column - state.w
         share = min(1.0, gain / float(d @ d))
         p = state.p.times(1 - share).plus(np.array([j]), np.array([share]))

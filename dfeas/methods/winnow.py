@@ -37,19 +37,16 @@ class Multiplicative:
         return 1.0
 
     def shares(self, columns: Columns) -> Floats:
-        """1 / |a_j|_inf."""
         greatest = columns.largest()
         return np.asarray(np.divide(1.0, greatest, out=np.zeros_like(greatest), where=greatest > 0))
 
     def direction(self, total: Floats, guess: float) -> Floats:
-        """u+ - u-."""
         exponent = guess * total
         top = float(np.abs(exponent).max())
         plus, minus = np.exp(exponent - top), np.exp(-exponent - top)
         return np.asarray((plus - minus) / (plus.sum() + minus.sum()))
 
     def bar(self, guess: float) -> float:
-        """On the wrong side."""
         return 0.0
 
     def limit(self, m: int, radius: float, guess: float) -> float:

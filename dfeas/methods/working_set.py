@@ -154,7 +154,6 @@ class WorkingSet:
     name: str = "working-set-plain"
 
     def init(self, facts: Facts) -> WorkingSetState:
-        """Nothing is known."""
         cap = max(facts.m + 2, min(self.cap or facts.n, capacity(facts)))
         return WorkingSetState(facts, cap, None, None, None, 0, None, Bracket(), None, 0, None, "")
 
@@ -291,7 +290,6 @@ def _located(columns: Columns, x: Sparse) -> tuple[Indices, Floats]:
 
 
 def _combined(columns: Columns, x: Sparse) -> Floats:
-    """Ax (m,)."""
     place, weight = _located(columns, x)
     return columns.take(place).combined(weight)
 

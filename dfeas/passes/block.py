@@ -83,7 +83,6 @@ class Sides:
 
     @cached_property
     def narrow(self) -> NDArray[np.float32]:
-        """``scale()`` in float32."""
         return self.scale().astype(np.float32)
 
     @cached_property
@@ -153,12 +152,10 @@ class Block:
 
     @property
     def size(self) -> int:
-        """Number of points."""
         return int(self.points.shape[0])
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the points."""
         return nbytes(self.points)
 
     @property
@@ -244,7 +241,6 @@ class Columns:
 
     @classmethod
     def none(cls, dimension: int, dtype: np.dtype[Any] | type = np.float64) -> Columns:
-        """No column."""
         points: Array = np.empty((0, dimension), dtype)
         return cls(np.empty(0, np.int64), points, np.empty(0))
 
@@ -273,7 +269,6 @@ class Columns:
         )
 
     def take(self, rows: Indices | NDArray[np.bool_]) -> Columns:
-        """Some of them."""
         return Columns(self.index[rows], self.points[rows], self.scale[rows])
 
     def unit(self) -> Floats:

@@ -30,11 +30,9 @@ class OfClass:
         return self.pass_.scan(block.against(self.code))
 
     def merge(self, first: Any, second: Any) -> Any:
-        """As of any signs."""
         return self.pass_.merge(first, second)
 
     def finish(self, partial: Any) -> Any:
-        """As of any signs."""
         return self.pass_.finish(partial)
 
 
@@ -61,11 +59,9 @@ class OfClasses:
         return tuple(found)
 
     def merge(self, first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Merge class by class."""
         return tuple(p.merge(a, b) for p, a, b in zip(self.passes, first, second, strict=True))
 
     def finish(self, partial: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Finish class by class."""
         return tuple(p.finish(a) for p, a in zip(self.passes, partial, strict=True))
 
 

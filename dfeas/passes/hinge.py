@@ -209,9 +209,7 @@ class SquaredHinge:
         return found
 
     def merge(self, first: SquaredHingeAnswer, second: SquaredHingeAnswer) -> SquaredHingeAnswer:
-        """Add."""
         return SquaredHingeAnswer(*(getattr(first, name) + getattr(second, name) for name in first.__slots__))
 
     def finish(self, partial: SquaredHingeAnswer) -> SquaredHingeAnswer:
-        """All sums."""
         return partial

@@ -40,7 +40,6 @@ class Online:
     y: Floats  # (dimension,)
 
     def start(self) -> OnlineCarry:
-        """No point yet."""
         return OnlineCarry(self.y, np.inf, ())
 
     def step(self, carry: OnlineCarry, block: Block) -> OnlineCarry:
@@ -72,7 +71,6 @@ class Online:
         return OnlineCarry(y, low, carry.corrected + pieces)
 
     def finish(self, carry: OnlineCarry) -> OnlineAnswer:
-        """The last y."""
         corrected = np.concatenate(carry.corrected) if carry.corrected else np.empty(0, np.int64)
         return OnlineAnswer(carry.y, carry.low, corrected)
 
@@ -154,5 +152,4 @@ class Stochastic:
         return StochasticCarry(pull, total, seen, mean)
 
     def finish(self, carry: StochasticCarry) -> StochasticCarry:
-        """The last carry."""
         return carry

@@ -185,9 +185,7 @@ class Together:
         return tuple(p.scan(block) for p in self.passes)
 
     def merge(self, first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Merge pass by pass."""
         return tuple(p.merge(a, b) for p, a, b in zip(self.passes, first, second, strict=True))
 
     def finish(self, partial: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Finish pass by pass."""
         return tuple(p.finish(a) for p, a in zip(self.passes, partial, strict=True))

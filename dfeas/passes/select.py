@@ -162,7 +162,6 @@ class Sample:
     unit: bool = True  # false: factors of the columns are labels only
 
     def scan(self, block: Block) -> tuple[Columns, ...]:
-        """Draw from one block."""
         if not block.size:
             return ()
         random = np.random.default_rng((self.seed, block.start))

@@ -236,7 +236,6 @@ class Multipliers:
     multiplier: Floats  # (r,) alpha of these points
 
     def scan(self, block: Block) -> MultipliersAnswer:
-        """Those of one block."""
         alpha, pull, total, full = np.zeros(block.size), np.zeros((1, block.dimension)), 0.0, 0
         if self.at is None:
             return MultipliersAnswer(((block.start, alpha),), total, pull[0], 0, 0)
@@ -274,5 +273,4 @@ class Multipliers:
         )
 
     def finish(self, partial: MultipliersAnswer) -> MultipliersAnswer:
-        """All of them."""
         return partial

@@ -64,7 +64,6 @@ class Softmin:
             raise ValueError("Y and mu must be finite and mu >= 0")
 
     def empty(self) -> SoftminPartial:
-        """The neutral element."""
         m, k = self.Y.shape
         return SoftminPartial(np.full(k, np.inf), np.full(k, -1, np.int64), np.zeros(k), np.zeros((k, m)))
 

@@ -49,7 +49,6 @@ class Moments:
         return found
 
     def merge(self, first: MomentsAnswer, second: MomentsAnswer) -> MomentsAnswer:
-        """Of both."""
         points = first.points + second.points
         if not first.points or not second.points:
             return first if first.points else second
@@ -64,7 +63,6 @@ class Moments:
             )
 
     def finish(self, partial: MomentsAnswer) -> MomentsAnswer:
-        """Of all points."""
         return partial
 
 
@@ -153,11 +151,9 @@ class Histogram:
         return counts.reshape(2, bins)
 
     def merge(self, first: Indices, second: Indices) -> Indices:
-        """Counts of both."""
         return first + second
 
     def finish(self, partial: Indices) -> Counts:
-        """Counts of all points."""
         return Counts(EDGES, partial)
 
 
@@ -179,7 +175,6 @@ class Gram:
     """A A' and A 1 in float64. The partial has m^2 entries."""
 
     def scan(self, block: Block) -> GramAnswer:
-        """Sums of one block."""
         m = block.dimension
         square, total = np.zeros((m, m)), np.zeros(m)
         for rows in block.dense_tiles():
@@ -189,9 +184,7 @@ class Gram:
         return GramAnswer(square, total)
 
     def merge(self, first: GramAnswer, second: GramAnswer) -> GramAnswer:
-        """Add."""
         return GramAnswer(first.square + second.square, first.total + second.total)
 
     def finish(self, partial: GramAnswer) -> GramAnswer:
-        """All sums."""
         return partial

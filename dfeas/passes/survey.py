@@ -51,7 +51,6 @@ class Survey:
     """Looks at every entry once."""
 
     def scan(self, block: Block) -> Summary:
-        """Facts about one block."""
         first_bad: tuple[tuple[int, int, float], ...] = ()
         norm, bad_entries = block.norm, 0
         if not np.isfinite(norm).all():
@@ -83,7 +82,6 @@ class Survey:
         )
 
     def merge(self, first: Summary, second: Summary) -> Summary:
-        """Facts about both."""
         return Summary(
             first.points + second.points,
             first.positive + second.positive,
@@ -99,5 +97,4 @@ class Survey:
         )
 
     def finish(self, partial: Summary) -> Summary:
-        """Facts about all points."""
         return partial

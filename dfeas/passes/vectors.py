@@ -28,7 +28,6 @@ class SparseWeights:
     pieces: tuple[tuple[Indices, Floats], ...]  # (index, weight) per run of points
 
     def index(self) -> Indices:
-        """Indices (s,), ascending."""
         return np.concatenate([piece[0] for piece in self.pieces])
 
     def weight(self) -> Floats:
@@ -77,7 +76,6 @@ class Recover:
         return first.with_others(second)
 
     def finish(self, partial: SparseWeights) -> SparseWeights:
-        """All kept weights."""
         return partial
 
 
@@ -109,11 +107,9 @@ class Shift:
         return ShiftAnswer(low, float(v.max()), float(v.sum())), (v,)
 
     def merge(self, first: ShiftAnswer, second: ShiftAnswer) -> ShiftAnswer:
-        """Of both."""
         return ShiftAnswer(min(first.low, second.low), max(first.greatest, second.greatest), first.total + second.total)
 
     def finish(self, partial: ShiftAnswer) -> ShiftAnswer:
-        """Of all."""
         return partial
 
 
@@ -132,18 +128,15 @@ class Excess:
     tau: Floats  # (k,)
 
     def scan(self, rows: range, block: Block | None, vectors: tuple[Floats, ...]) -> tuple[ExcessAnswer, tuple[Floats, ...]]:
-        """Of some rows."""
         v = np.sort(vectors[0][vectors[0] > self.tau.min()])
         above = np.concatenate([np.cumsum(v[::-1])[::-1], [0.0]])
         first = np.searchsorted(v, self.tau, side="right")
         return ExcessAnswer(above[first], (len(v) - first).astype(np.float64)), ()
 
     def merge(self, first: ExcessAnswer, second: ExcessAnswer) -> ExcessAnswer:
-        """Add."""
         return ExcessAnswer(first.total + second.total, first.count + second.count)
 
     def finish(self, partial: ExcessAnswer) -> ExcessAnswer:
-        """Of all."""
         return partial
 
 
@@ -176,11 +169,9 @@ class Combine:
         return CombineAnswer(Ap), (average,)
 
     def merge(self, first: CombineAnswer, second: CombineAnswer) -> CombineAnswer:
-        """Add."""
         return CombineAnswer(first.Ap + second.Ap)
 
     def finish(self, partial: CombineAnswer) -> CombineAnswer:
-        """Of all."""
         return partial
 
 
@@ -195,7 +186,6 @@ class Positive:
     floor: float
 
     def scan(self, rows: range, block: Block | None, vectors: tuple[Floats, ...]) -> tuple[SparseWeights, tuple[Floats, ...]]:
-        """Of some rows."""
         kept = np.flatnonzero(vectors[0] > self.floor)
         return SparseWeights(((rows.start + kept, vectors[0][kept]),)), ()
 
@@ -204,7 +194,6 @@ class Positive:
         return first.with_others(second)
 
     def finish(self, partial: SparseWeights) -> SparseWeights:
-        """All."""
         return partial
 
 

@@ -72,7 +72,6 @@ class _SignedScale:
 
     @property
     def zero(self) -> int:
-        """The bin around zero."""
         return len(self.edges) // 2 - 1
 
     @property

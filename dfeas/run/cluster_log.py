@@ -38,7 +38,6 @@ class ClusterLog:
         self._sender.start()
 
     def record(self, record: Told) -> None:
-        """After each pass."""
         line = (
             f"{record.method}: pass {record.passes:.4g}, {record.ends}, "
             f"{record.bytes_read / 1e9:.3g} GB read and {record.cached_bytes / 1e9:.3g} GB kept, in {record.pass_seconds:.3g} s"
@@ -46,7 +45,6 @@ class ClusterLog:
         self._tell(line, {"event": "pass", **record.to_json()})
 
     def note(self, event: str, text: str, **values: Any) -> None:
-        """Between passes."""
         self._tell(text, {"event": event, "text": text, **values})
 
     def _tell(self, line: str, values: dict[str, Any]) -> None:

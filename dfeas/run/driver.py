@@ -119,7 +119,6 @@ class _Loop:
 
     @property
     def late(self) -> bool:
-        """Whether time is up."""
         return self.limits.seconds is not None and self.now() >= self.limits.seconds
 
     def wave(self, lanes: Sequence[Runner[Any]], to_the_end: bool) -> bool:

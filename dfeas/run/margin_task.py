@@ -42,7 +42,6 @@ class MarginRecord:
 
     @property
     def ends(self) -> str:
-        """Both ends."""
         if math.isinf(self.objective):
             return "objective not known yet"
         return f"objective {self.objective:.6g}, minimum at least {self.lower:.6g}, gap {self.gap:.2e}"
@@ -123,11 +122,9 @@ class MarginLane:
         return None
 
     def evidence(self, verdict: str, engine: Engine, fingerprint: str) -> Certificate:
-        """Nothing is claimed."""
         raise AssertionError(f"a soft margin claims no {verdict}")
 
     def judge(self, certificate: Certificate, check: Check | CheckFailedError, limits: Limits, seconds: float) -> None:
-        """Nothing is claimed."""
         raise AssertionError(f"a soft margin has no {certificate.kind}")
 
     def give_up(self, stopped: str) -> None:
@@ -135,12 +132,10 @@ class MarginLane:
         self.decision, self.over = Decision(stopped), True
 
     def note(self, event: str, text: str, **values: Any) -> None:
-        """Tell the sinks."""
         for sink in self.sinks:
             sink.note(event, text, **values)
 
     def kept(self) -> MarginKept:
-        """What there is now."""
         return MarginKept(**{entry.name: getattr(self, entry.name) for entry in fields(MarginKept)})
 
     def restore(self, kept: MarginKept) -> None:
@@ -152,7 +147,6 @@ class MarginLane:
         self.over = self.decision is not None
 
     def outcome(self, fingerprint: str) -> MarginOutcome:
-        """How it ended."""
         assert self.decision is not None
         stopped = self.decision.stopped
         self.note("stopped", ending(stopped, self.record), stopped=stopped)

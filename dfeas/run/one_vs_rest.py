@@ -57,7 +57,6 @@ class OneVsRest:
         return next((result.stopped for result in self.results.values() if result.stopped != "verdict"), "verdict")
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
         first = next(iter(self.results.values()))
         shared = ("m", "n", "intercept", "eps", "margin_tolerance", "method", "why")
         decided = sum(result.verdict != UNDECIDED for result in self.results.values())

@@ -78,7 +78,6 @@ class Scoreboard:
             self.show()
 
     def end(self, method: str, text: str) -> None:
-        """A method has ended."""
         self._ended[method] = text
         if len(self._ended) == len(self._rows):
             self.show()
@@ -123,7 +122,6 @@ class _Row:
         self.board.update(self.method, record)
 
     def note(self, event: str, text: str, **values: Any) -> None:
-        """Between its passes."""
         if event == "stopped":
             self.board.end(self.method, f"{values['verdict']}, {values['stopped']}")
         elif event not in ("start", "method", "projection"):
@@ -151,7 +149,6 @@ class Calls:
         self.ends = False
 
     def record(self, record: Told) -> None:
-        """Call it."""
         try:
             self.ends = self.function(record) is True or self.ends
         except StopIteration:
@@ -171,15 +168,12 @@ class Visible:
     inner: Sink
 
     def record(self, record: Told) -> None:
-        """It has numbers only."""
         self.inner.record(record)
 
     def note(self, event: str, text: str, **values: Any) -> None:
-        """The text, made visible."""
         self.inner.note(event, visible(text), **values)
 
     def close(self) -> None:
-        """Pass it on."""
         self.inner.close()
 
 

@@ -47,7 +47,6 @@ class Race:
         return min(reached, key=lambda result: result.seconds, default=None)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
         first = self.first
         results = {name: result.to_json() for name, result in self.results.items()}
         return {"first": None if first is None else first.method, "reads": self.reads, "results": results}

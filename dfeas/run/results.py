@@ -83,12 +83,10 @@ class Result:
 
     @property
     def message(self) -> str:
-        """One sentence."""
         return self.detail or STOPPED[self.stopped]
 
     @property
     def nit(self) -> int:
-        """Iterations of the method."""
         return self.iterations
 
     @property
@@ -117,7 +115,6 @@ class Result:
         return None if self._weighing is None else self._weighing.weights
 
     def to_json(self) -> dict[str, Any]:
-        """The keys of ``result.json``."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in ("evidence", "weighed")}
         return {**values, "success": self.success, "status": self.status, "message": self.message}
 

@@ -241,7 +241,6 @@ class Lane:
             self.record = replace(self.record, margin_upper=upper, stalled=f"the evidence is refused, {refused}")
 
     def give_up(self, stopped: str) -> None:
-        """End without a verdict."""
         self.decision, self.certificate, self.check, self.over = Decision(stopped), None, None, True
 
     def outcome(self, fingerprint: str) -> Outcome:
@@ -256,7 +255,6 @@ class Lane:
         return Outcome(self.decision, self.record, evidence, certificate, self.check, self.reads, self.ended)
 
     def note(self, event: str, text: str, **values: Any) -> None:
-        """Tell the sinks."""
         for sink in self.sinks:
             sink.note(event, text, **values)
 
@@ -270,7 +268,6 @@ class ClassEngine:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(m, n) of A."""
         return self.engine.shape
 
     def run(self, question: Question) -> Any:

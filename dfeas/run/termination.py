@@ -90,11 +90,9 @@ class Record:
 
     @property
     def ends(self) -> str:
-        """The bracket."""
         return f"margin {self.margin_lower:+.3e} .. {self.margin_upper:.3e}"
 
     def to_json(self) -> dict[str, Any]:
-        """All fields."""
         return asdict(self)
 
 

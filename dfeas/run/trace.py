@@ -57,16 +57,13 @@ class TraceFile:
 
     @property
     def size(self) -> int:
-        """Bytes that were written."""
         return self._path.stat().st_size
 
     def record(self, record: Told) -> None:
-        """One line a pass."""
         self.passes += 1
         self._write({"event": "pass", **record.to_json()})
 
     def note(self, event: str, text: str, **values: Any) -> None:
-        """One line a note."""
         self._write({"event": event, "text": text, **values})
 
     def _write(self, values: dict[str, Any]) -> None:
@@ -165,7 +162,6 @@ class Terminal:
         self._out.write(text + "\n")
 
     def close(self) -> None:
-        """End the live line."""
         if self._width:
             self._out.write("\n")
             self._width = 0

@@ -141,7 +141,6 @@ def _engine(data: Data, memory: int, client: Client | None) -> Engine:
 
 
 def _numbers(asked: Transform, found: MomentsAnswer) -> Transform:
-    """The numbers of features."""
     same = found.least == found.greatest
     shift = np.where(same, found.least, np.clip(found.mean, found.least, found.greatest)) if asked.center else np.empty(0)
     factor = np.empty(0)

@@ -171,7 +171,6 @@ def _one_by_one(
 
 
 def _width(dataset: Dataset) -> float:
-    """Entries of a point."""
     return dataset.m if dataset.entries is None else dataset.entries.count / dataset.n + 1
 
 

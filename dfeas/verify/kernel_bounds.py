@@ -60,7 +60,6 @@ class Bounded:
 
     @property
     def error(self) -> Floats:
-        """Bounds (b, s)."""
         return np.asarray((self.relative * np.abs(self.value) + self.absolute) * UP)
 
     def errors(self, amounts: Floats) -> Floats:
@@ -222,14 +221,12 @@ def _of_product(kernel: Kernel, points: Points, others: Points) -> Bounded:
 
 
 def _squares(points: Points) -> Floats:
-    """|x|^2 (b,)."""
     if is_dense(points):
         return np.asarray(np.einsum("ij,ij->i", points, points))
     return row_sums(points, points.data * points.data)
 
 
 def _products(points: Points, others: Points) -> Floats:
-    """x'z (b, s)."""
     if not is_dense(points) and not is_dense(others):
         return np.asarray(products(points, others), np.float64)
     return np.asarray(points @ others.T)

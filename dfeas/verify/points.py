@@ -58,40 +58,31 @@ class DensePoints:
 
     @property
     def size(self) -> int:
-        """See Checked."""
         return len(self.points)
 
     @property
     def terms(self) -> int:
-        """See Checked."""
         return int(self.points.shape[1])
 
     def score(self, y: Floats) -> Floats:
-        """See Checked."""
         return np.asarray(self.points @ y)
 
     def magnitude(self, rows: Rows, y: Floats) -> Floats:
-        """See Checked."""
         return np.asarray(np.abs(self.points[rows]) @ np.abs(y))
 
     def norm(self) -> Floats:
-        """See Checked."""
         return np.asarray(np.sqrt(np.einsum("ij,ij->i", self.points, self.points)))
 
     def nonzero(self) -> NDArray[np.bool_]:
-        """See Checked."""
         return np.asarray(self.points.any(axis=1))
 
     def sums(self, factor: Floats) -> tuple[Floats, Floats]:
-        """See Checked."""
         return factor @ self.points, np.abs(factor) @ np.abs(self.points)
 
     def scaled(self, factor: Floats) -> Floats:
-        """See Checked."""
         return self.points * factor[:, None]
 
     def narrow(self, rows: Rows, y: Floats) -> Iterator[tuple[Rows, Floats, Floats]]:
-        """See Checked."""
         yield rows, self.points[rows], y
 
 
@@ -103,43 +94,34 @@ class SparsePoints:
 
     @property
     def size(self) -> int:
-        """See Checked."""
         return int(self.points.shape[0])
 
     @property
     def terms(self) -> int:
-        """See Checked."""
         return int(np.diff(self.points.indptr).max(initial=0))
 
     def _like(self, data: Floats) -> Any:
         return scipy.sparse.csr_array((data, self.points.indices, self.points.indptr), shape=self.points.shape)
 
     def score(self, y: Floats) -> Floats:
-        """See Checked."""
         return np.asarray(self.points @ y)
 
     def magnitude(self, rows: Rows, y: Floats) -> Floats:
-        """See Checked."""
         return np.asarray(abs(self.points[rows]) @ np.abs(y))
 
     def norm(self) -> Floats:
-        """See Checked."""
         return np.asarray(np.sqrt(self._like(self.points.data**2) @ np.ones(self.points.shape[1])))
 
     def nonzero(self) -> NDArray[np.bool_]:
-        """See Checked."""
         return np.asarray(self._like((self.points.data != 0).astype(np.float64)) @ np.ones(self.points.shape[1]) > 0)
 
     def sums(self, factor: Floats) -> tuple[Floats, Floats]:
-        """See Checked."""
         return self.points.T @ factor, abs(self.points).T @ np.abs(factor)
 
     def scaled(self, factor: Floats) -> Any:
-        """See Checked."""
         return self._like(self.points.data * np.repeat(factor, np.diff(self.points.indptr)))
 
     def narrow(self, rows: Rows, y: Floats) -> Iterator[tuple[Rows, Floats, Floats]]:
-        """See Checked."""
         for first in range(0, len(rows), NARROW_ROWS):
             some = rows[first : first + NARROW_ROWS]
             points, used = without_zeros(self.points[some])

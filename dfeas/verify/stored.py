@@ -40,7 +40,6 @@ class Stored:
 
     @property
     def size(self) -> int:
-        """Number of points."""
         return int(self.points.shape[0])
 
     def piece(self, dimension: int) -> int:

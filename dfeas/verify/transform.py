@@ -123,7 +123,6 @@ class Numbers:
         return cls(count, least, greatest, mean, squares, float(np.hypot(longest, intercept)))
 
     def add(self, other: Numbers) -> None:
-        """Those of more points."""
         points = self.points + other.points
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             apart = other.mean - self.mean

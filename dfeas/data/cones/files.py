@@ -262,7 +262,6 @@ def _staged(path: Path, part: Path, old: Dataset, X: Any, product: Product, prog
 
 
 def _joined(first: ConeTable, second: ConeTable) -> ConeTable:
-    """Cones of both."""
     counts = {(kind, size): many for kind, size, many in first.counts}
     for kind, size, many in second.counts:
         counts[kind, size] = counts.get((kind, size), 0) + many

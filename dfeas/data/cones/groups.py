@@ -30,12 +30,10 @@ class Group:
 
     @property
     def dimension(self) -> int:
-        """Rows of each."""
         return rows_of(self.kind, self.size)
 
     @property
     def rank(self) -> int:
-        """Eigenvalues of each."""
         return rank_of(self.kind, self.size)
 
     def take(self, values: NDArray[Any]) -> NDArray[Any]:

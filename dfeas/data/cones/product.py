@@ -124,7 +124,6 @@ class Placing:
 
     @property
     def n(self) -> int:
-        """Rows that are stored."""
         kind, size, _ = self.product.runs[-1]
         return int(self.starts[-1][-1]) + rows_of(kind, size)
 

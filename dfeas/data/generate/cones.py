@@ -70,24 +70,20 @@ class ConeInstance:
 
     @cached_property
     def product(self) -> Product:
-        """The cones."""
         return Product.from_text(self.cones)
 
     @cached_property
     def placing(self) -> Placing:
-        """Where they lie."""
         return Placing(self.product, self.block_rows or self.product.block_rows(self.m, np.dtype(self.dtype).itemsize))
 
     @property
     def blocks(self) -> int:
-        """Number of blocks."""
         return -(-self.placing.n // self.placing.block_rows)
 
     def _random(self, stream: int, index: int = 0) -> np.random.Generator:
         return np.random.Generator(np.random.SFC64(np.random.SeedSequence((self.seed, stream, index))))
 
     def planted(self) -> Floats:
-        """The unit y (m,)."""
         y = self._random(0).standard_normal(self.m)
         return np.asarray(y / np.linalg.norm(y))
 

@@ -65,7 +65,6 @@ class Instance:
 
     @property
     def rows(self) -> int:
-        """Points of a block."""
         return self.block_rows or default_block_rows(self.m, np.dtype(self.dtype).itemsize, self.n)
 
     @property

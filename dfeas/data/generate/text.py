@@ -73,7 +73,6 @@ class Texts:
 
     @property
     def rows(self) -> int:
-        """Points of a block."""
         size = np.dtype(self.dtype).itemsize + 4
         return self.block_rows or max(2, sparse_block_rows(self.density * self.m, size, self.n))
 

@@ -120,7 +120,6 @@ class ArrayPoints:
         return bool(self.rows.parallel) and not self.sparse
 
     def __call__(self, index: int) -> Labelled:
-        """A block."""
         run = slice(index * self.block_rows, min(self.n, (index + 1) * self.block_rows))
         return stored_points(self.rows[run], self.sparse), self.mapping(np.asarray(self.values[run]).reshape(-1))
 

@@ -81,7 +81,6 @@ class Delimited:
             raise BadInputError(f"{at}: {error}; quote cells as CSV does, each on one line") from None
 
     def batches(self) -> Generator[Batch, None, None]:
-        """All points; see Stream."""
         begin, number = self.body
         for batch in in_order(self.parse, self._file.runs(begin, number=number)):
             if batch.points.shape[0]:

@@ -88,7 +88,6 @@ class Whole:
 
     @property
     def _step(self) -> int:
-        """Blocks of a piece."""
         if self.sparse:
             return max(1, PIECE_BYTES // SPARSE_BLOCK_BYTES)
         return max(1, max(self.least_rows, PIECE_BYTES // (self.m * self.dtype.itemsize)) // self.block_rows)

@@ -53,11 +53,9 @@ class SplitArray:
     sparse: bool  # how points are stored
 
     def part(self, first: int, stop: int) -> SplitArray:
-        """See Splitting."""
         return self
 
     def blocks(self, first: int, stop: int, size: int) -> Iterator[tuple[Points, list[Coded]]]:
-        """See Splitting."""
         with open_rows(place(self.path), self.name) as rows:
             for begin in range(first, stop, size):
                 yield stored_points(rows[begin : min(stop, begin + size)], self.sparse), []
@@ -71,11 +69,9 @@ class SplitTable:
     dtype: np.dtype[Any]
 
     def part(self, first: int, stop: int) -> SplitTable:
-        """See Splitting."""
         return self
 
     def blocks(self, first: int, stop: int, size: int) -> Iterator[tuple[Points, list[Coded]]]:
-        """See Splitting."""
         with closing(self.table.batches(first, stop)) as batches:
             yield from blocks(self._rounded(batches, first), size)
 
@@ -104,7 +100,6 @@ class SplitText:
     marks: Marks
 
     def part(self, first: int, stop: int) -> SplitText:
-        """See Splitting."""
         return replace(self, marks=self.marks.part(first, stop))
 
     def blocks(self, first: int, stop: int, size: int) -> Iterator[tuple[Points, list[Coded]]]:
@@ -147,7 +142,6 @@ class SparsePieces(SparseWriter):
             (self.path / folder).mkdir(parents=True)
 
     def apart(self) -> DatasetWriter:
-        """See DatasetWriter."""
         found = super().apart()
         assert isinstance(found, SparsePieces), "of the same kind"
         found._entries = {}
@@ -155,11 +149,9 @@ class SparsePieces(SparseWriter):
 
     @property
     def written(self) -> Written:
-        """See DatasetWriter."""
         return Written(self._summaries, self._checksums, self._entries)
 
     def adopt(self, written: Written) -> None:
-        """See DatasetWriter."""
         super().adopt(written)
         self._entries.update(written.entries)
 
@@ -188,7 +180,6 @@ class SparsePieces(SparseWriter):
         remove(self.path / PIECES)
 
     def _finish_points(self) -> dict[str, Any]:
-        """See DatasetWriter."""
         chunk, total = self._chunks[0].chunk, self._offsets[-1]
         return self._described(chunk if total >= chunk else max(1, total))
 

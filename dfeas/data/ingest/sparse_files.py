@@ -168,7 +168,6 @@ class CscRows:
                 yield begin, indices, np.asarray(parts["data"][here]) if values else None
 
     def _features(self, begin: int, count: int) -> NDArray[np.int64]:
-        """Of consecutive entries."""
         low, high = np.searchsorted(self._column, [begin, begin + count - 1], "right") - 1
         edges = np.clip(self._column[low : high + 2], begin, begin + count)
         return np.repeat(np.arange(low, high + 1), np.diff(edges))

@@ -97,7 +97,6 @@ class Svmlight:
             )
 
     def batches(self) -> Generator[Batch, None, None]:
-        """All points; see Stream."""
         for batch in in_order(self.parse, self._file.runs()):
             if batch.points.shape[0]:
                 yield batch

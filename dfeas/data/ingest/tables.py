@@ -216,7 +216,6 @@ class Frame(Table):
         super().__init__([self._table.schema], self._table.num_rows, label_column, "the data frame", labelled)
 
     def batches(self) -> Generator[Batch, None, None]:
-        """All points; see Stream."""
         return self._batches(self._parts())
 
     def _parts(self) -> Iterator[tuple[int, Any]]:

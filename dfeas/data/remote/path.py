@@ -64,7 +64,6 @@ class ObjectPath:
 
     @property
     def name(self) -> str:
-        """The last part."""
         return PurePosixPath(self.key).name
 
     @property
@@ -73,11 +72,9 @@ class ObjectPath:
         return PurePosixPath(self.key).suffix
 
     def with_suffix(self, suffix: str) -> ObjectPath:
-        """With another suffix."""
         return ObjectPath(self.bucket, str(PurePosixPath(self.key).with_suffix(suffix)))
 
     def absolute(self) -> ObjectPath:
-        """Itself."""
         return self
 
     def stat(self) -> Stat:
@@ -99,11 +96,9 @@ class ObjectPath:
         return next(self._listed(1), None) is not None
 
     def exists(self) -> bool:
-        """Whether there is anything."""
         return self.is_file() or self.is_dir()
 
     def open(self, mode: str = "rb") -> BufferedReader:
-        """A file to read."""
         assert mode == "rb", "objects are written whole"
         found = self.stat()
         return BufferedReader(ObjectFile(self.bucket.store, self.key, str(self), found.st_size, found.tag), BUFFER)
@@ -114,11 +109,9 @@ class ObjectPath:
             return bytes(obstore.get(self.bucket.store, self.key).bytes())
 
     def read_text(self, errors: str = "strict") -> str:
-        """Its contents as UTF-8."""
         return self.read_bytes().decode(errors=errors)
 
     def write_bytes(self, content: bytes) -> None:
-        """Write it whole."""
         try:
             with said(self):
                 obstore.put(self.bucket.store, self.key, content)
@@ -126,7 +119,6 @@ class ObjectPath:
             raise CorruptDataError(f"{self}: cannot be written: {str(error)[:200]}") from None
 
     def unlink(self, missing_ok: bool = False) -> None:
-        """Remove it."""
         try:
             with said(self):
                 obstore.delete(self.bucket.store, self.key)
@@ -166,11 +158,9 @@ class ObjectFile(io.RawIOBase):
         self._coming: deque[tuple[int, Future[bytes]]] = deque()  # parts that follow each other
 
     def readable(self) -> bool:
-        """Always."""
         return True
 
     def seekable(self) -> bool:
-        """Always."""
         return True
 
     def tell(self) -> int:
@@ -178,7 +168,6 @@ class ObjectFile(io.RawIOBase):
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to another place."""
         self._at = max(0, offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence])
         return self._at
 

@@ -56,7 +56,6 @@ class Ahead(Generic[T]):
         return self.inner.read(index, buffers) if coming is None else coming.result()
 
     def advise(self, index: int) -> None:
-        """Fetch a block."""
         with self._lock:
             if index not in self._coming:
                 self._coming[index] = pool().submit(self.inner.read, index, Buffers())
@@ -64,7 +63,6 @@ class Ahead(Generic[T]):
                 self._coming.pop(oldest).cancel()
 
     def stamp(self, index: int) -> int | None:
-        """Of the inner reader."""
         return self.inner.stamp(index)
 
 

@@ -85,11 +85,9 @@ class ConeTable:
 
     @property
     def many(self) -> int:
-        """Number of cones."""
         return sum(many for _, _, many in self.counts)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
         return {"counts": [list(entry) for entry in self.counts], "rank": self.rank}
 
     @classmethod

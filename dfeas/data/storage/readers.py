@@ -139,7 +139,6 @@ class DirectReader:
         os.close(descriptor)
 
     def stamp(self, index: int) -> int:
-        """Of the chunk's file."""
         return stamp_of(self._path(index))
 
 

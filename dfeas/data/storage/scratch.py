@@ -73,14 +73,12 @@ class Scratch:
         return self._path(name).is_file()
 
     def keep(self, names: Collection[str]) -> None:
-        """Forget all other vectors."""
         for path in self.folder.glob("*.f64"):
             if path.name.removesuffix(".f64") not in names:
                 path.unlink()
 
     @property
     def names(self) -> list[str]:
-        """Of all vectors."""
         return sorted(path.name.removesuffix(".f64") for path in self.folder.glob("*.f64"))
 
     def seal(self, name: str) -> Seal:
@@ -117,5 +115,4 @@ class Scratch:
                 raise CorruptDataError(f"{path}: scratch storage cannot be kept: {error.strerror}") from None
 
     def remove(self) -> None:
-        """Forget everything."""
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -44,7 +44,6 @@ class Entries:
 
     @property
     def count(self) -> int:
-        """Of all points."""
         return int(self.offsets[-1])
 
 

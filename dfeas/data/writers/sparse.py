@@ -41,7 +41,6 @@ class Appended:
         self._crc = 0
 
     def append(self, values: NDArray[Any]) -> None:
-        """More entries."""
         values = np.ascontiguousarray(values, self.dtype.newbyteorder("<"))
         while len(values):
             some, values = np.split(values, [self.chunk - self.count % self.chunk])

@@ -108,7 +108,6 @@ class _Part:
         return total
 
     def _curved(self, D: Floats, s: Floats) -> Floats:
-        """Of some cones."""
         count, d, width = D.shape
         if self.group.kind == "l":
             half = (D / s[:, :, None]).reshape(count, width)

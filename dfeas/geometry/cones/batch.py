@@ -102,7 +102,6 @@ class Batch:
 
     @property
     def above(self) -> Array:
-        """Upper bounds (c,)."""
         return self.centre - self.inner * self.radius if self.inner else self.centre
 
     def least(self, some: Indices) -> Floats:

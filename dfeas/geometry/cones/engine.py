@@ -74,5 +74,4 @@ class ConeEngine:
         """Nothing is asked of pairs."""
 
     def close(self) -> None:
-        """Release workers and buffers."""
         self.engine.close()

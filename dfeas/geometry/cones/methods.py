@@ -46,15 +46,12 @@ class Recalled:
 
     @property
     def name(self) -> str:
-        """That of the method."""
         return self.method.name
 
     def init(self, facts: Facts) -> RecalledState:
-        """Nothing is named yet."""
         return RecalledState(self.method.init(facts), ())
 
     def ask(self, state: RecalledState) -> Question:
-        """What the method asks."""
         return self.method.ask(state.inner)
 
     def tell(self, state: RecalledState, answer: SpectralAnswer) -> RecalledState:
@@ -64,7 +61,6 @@ class Recalled:
         return RecalledState(self.method.tell(state.inner, told), named)
 
     def bound(self, facts: Facts, margin: float) -> float:
-        """That of the method."""
         return self.method.bound(facts, margin)
 
     def evidence(self, state: RecalledState) -> Evidence:
@@ -122,7 +118,6 @@ class EuclideanRecover(SpectralRecover):
     """The element of a mixture of T such points."""
 
     def scan(self, block: Block) -> ConeWeights:
-        """Its entries, in float64."""
         scores = fast_scores(block, self.Y / self.mu, factors(block), False)
         x = self.share @ np.array([projected(np.asarray(s, np.float64))[0] for s in scores])
         return ConeWeights(((block.start + np.arange(block.size), x),), float(x[0]))
@@ -145,20 +140,16 @@ class EuclideanMirrorProx:
     name: str = "mirror-prox-euclidean"
 
     def init(self, facts: Facts) -> Any:
-        """As mirror prox."""
         return self.method.init(facts)
 
     def ask(self, state: Any) -> EuclideanSoftmin:
-        """What mirror prox asks."""
         question = self.method.ask(state)
         return EuclideanSoftmin(question.Y, question.mu)
 
     def tell(self, state: Any, answer: Any) -> Any:
-        """As mirror prox."""
         return self.method.tell(state, answer)
 
     def bound(self, facts: Facts, margin: float) -> float:
-        """As mirror prox."""
         return self.method.bound(facts, margin)
 
     def evidence(self, state: Any) -> Evidence:

@@ -107,7 +107,6 @@ class SelectCones:
         return Selected(int((value <= 0).sum()), value[chosen], cones)
 
     def merge(self, first: Selected, second: Selected) -> Selected:
-        """The lowest of both."""
         if len(first.least) and len(second.least) and first.cones.index[0] > second.cones.index[0]:
             first, second = second, first
         cones, value = first.cones.joined(second.cones), np.concatenate([first.least, second.least])
@@ -121,7 +120,6 @@ class SelectCones:
         return Selected(violated, value[kept], cones.take(kept))
 
     def finish(self, partial: Selected) -> Selected:
-        """As it is."""
         return partial
 
 

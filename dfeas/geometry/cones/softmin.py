@@ -128,7 +128,6 @@ class SpectralSoftmin(Softmin):
     """k questions to a dataset of cones: Y (m, k) in any scale, mu (k,) >= 0."""
 
     def empty(self) -> SpectralPartial:
-        """The neutral element."""
         plain = super().empty()
         none = (np.empty(0),) * len(self.mu)
         return SpectralPartial(plain.low, plain.arg, plain.total, plain.moment, none)

@@ -47,7 +47,6 @@ class Rows:
 
     @property
     def most(self) -> int:
-        """That memory holds."""
         return max(1, self.memory // (8 * self.m * COPIES))
 
     @property
@@ -109,7 +108,6 @@ class ConeWorkingSet:
     name: str = "working-set"
 
     def init(self, facts: Facts) -> ConeWorkingSetState:
-        """W is empty."""
         share = SHARE if facts.tolerance is None else 1 - facts.tolerance / 2
         zero = np.zeros(facts.m)
         return ConeWorkingSetState(

@@ -25,7 +25,6 @@ class Combination:
 
     @classmethod
     def zero(cls, n: int) -> Combination:
-        """y = 0."""
         return cls(np.zeros(n), np.zeros(n))
 
     def __add__(self, other: Combination) -> Combination:
@@ -49,7 +48,6 @@ class Combination:
 
     @property
     def length(self) -> float:
-        """|y|."""
         return sqrt(self.square)
 
     @property
@@ -86,7 +84,6 @@ class Ends:
 
     @classmethod
     def open(cls, facts: Facts) -> Ends:
-        """Nothing is known."""
         return cls(Bracket(), None, FLOORS[facts.itemsize])
 
     def with_separator(self, y: Combination) -> Ends:
@@ -125,7 +122,6 @@ class Ends:
         return Evidence(self.bracket, None if self.best is None else self.gordan, iterations, violated, stalled)
 
     def gordan(self) -> Sparse:
-        """The best x."""
         assert self.best is not None, "the upper end is that of some x"
         index = np.flatnonzero(self.best)
         return Sparse(index, self.best[index] / self.best.sum())

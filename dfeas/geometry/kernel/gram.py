@@ -42,7 +42,6 @@ class Coefficients:
 
     @classmethod
     def of(cls, values: Floats, single: bool) -> Coefficients:
-        """From (b, k)."""
         scale = np.ldexp(1.0, np.frexp(np.abs(values).max(axis=0, initial=0.0))[1])
         dtype: Any = np.float32 if single else np.float64
         values = values / scale

@@ -156,7 +156,6 @@ class Kernel:
         return np.asarray(np.divide(self._values(left, right), scale, out=np.zeros_like(scale), where=scale > 0))
 
     def to_text(self) -> str:
-        """As certificates keep it."""
         return json.dumps({name: getattr(self, name) for name in ("name", "gamma", "degree", "coef0")})
 
     @classmethod

@@ -71,7 +71,6 @@ class KernelSmoothPerceptron:
     name: str = "smooth-perceptron"
 
     def init(self, facts: Facts) -> KernelSmoothPerceptronState:
-        """Nothing is known."""
         return KernelSmoothPerceptronState(-1, facts.n, None, 2.0, None, None, Ends.open(facts))
 
     def ask(self, state: KernelSmoothPerceptronState) -> GramProduct:
@@ -79,7 +78,6 @@ class KernelSmoothPerceptron:
         return GramProduct(self.kernel, _asked(state)[:, None])
 
     def tell(self, state: KernelSmoothPerceptronState, answer: Floats) -> KernelSmoothPerceptronState:
-        """One step."""
         told = Combination(_asked(state), np.ascontiguousarray(answer[:, 0]))
         if state.y is None:
             return KernelSmoothPerceptronState(-1, state.n, told, state.mu, None, None, state.ends.with_simplex(told))
@@ -139,11 +137,9 @@ class KernelNormalizedPerceptron:
         return KernelNormalizedPerceptronState(0, Combination.zero(facts.n), Ends.open(facts))
 
     def ask(self, state: KernelNormalizedPerceptronState) -> GramProduct:
-        """The worst column."""
         return GramProduct(self.kernel, unit(len(state.w.alpha), state.w.worst)[:, None])
 
     def tell(self, state: KernelNormalizedPerceptronState, answer: Floats) -> KernelNormalizedPerceptronState:
-        """One step."""
         column = Combination(unit(len(answer), state.w.worst), np.ascontiguousarray(answer[:, 0]))
         w = state.w.towards(column, 1 / (state.k + 1))
         return KernelNormalizedPerceptronState(state.k + 1, w, state.ends.with_simplex(w))
@@ -197,7 +193,6 @@ class KernelPerceptron:
         return min(cap, max(1, facts.memory // (64 * facts.n)), facts.n)
 
     def ask(self, state: KernelPerceptronState) -> GramProduct:
-        """The worst columns."""
         wrong = state.wrong
         V = np.zeros((len(state.total.alpha), len(wrong)))
         V[wrong, np.arange(len(wrong))] = 1

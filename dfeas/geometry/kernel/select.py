@@ -132,11 +132,9 @@ class KernelSelects:
         )
 
     def merge(self, first: tuple[SelectPartial, ...], second: tuple[SelectPartial, ...]) -> tuple[SelectPartial, ...]:
-        """One by one."""
         return tuple(each.merge(a, b) for each, a, b in zip(self.questions, first, second, strict=True))
 
     def finish(self, partial: tuple[SelectPartial, ...]) -> tuple[Selection, ...]:
-        """One by one."""
         return tuple(each.finish(part) for each, part in zip(self.questions, partial, strict=True))
 
 

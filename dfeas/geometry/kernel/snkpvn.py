@@ -55,11 +55,9 @@ class Loop:
 
     @classmethod
     def around(cls, q: Combination, lambda_: float) -> Loop:
-        """A loop begins."""
         return cls(0, q.alpha, q, 2 * lambda_, None)
 
     def asked(self) -> Floats:
-        """p^q_muk(alpha_k) (n,)."""
         return projected(self.q - self.y.scores / self.mu)
 
     def told(self, near: Combination) -> tuple[Combination, Loop]:
@@ -125,15 +123,12 @@ class Snkpvn:
     name: str = "snkpvn"
 
     def init(self, facts: Facts) -> SnkpvnState:
-        """Nothing is known."""
         return first_state(self.kernel, facts)
 
     def ask(self, state: SnkpvnState) -> GramProduct:
-        """The next projection."""
         return question(self.kernel, state)
 
     def tell(self, state: SnkpvnState, answer: Floats) -> SnkpvnState:
-        """One step."""
         return state if state.reached < self.delta else after(state, answer)
 
     def bound(self, facts: Facts, margin: float) -> float:
@@ -164,7 +159,6 @@ class KernelIspvnState:
 
     @property
     def lost(self) -> bool:
-        """|q|_G is all rounding."""
         return self.delta > 0 and (GAMMA * self.delta) ** 2 <= self.inner.ends.floor
 
 
@@ -176,11 +170,9 @@ class KernelIspvn:
     name: str = "ispvn"
 
     def init(self, facts: Facts) -> KernelIspvnState:
-        """Nothing is known."""
         return KernelIspvnState(first_state(self.kernel, facts), 0.0)
 
     def ask(self, state: KernelIspvnState) -> GramProduct:
-        """The next projection."""
         return question(self.kernel, state.inner)
 
     def tell(self, state: KernelIspvnState, answer: Floats) -> KernelIspvnState:

@@ -53,7 +53,6 @@ class Run:
 
     @property
     def rows(self) -> slice:
-        """Of the data."""
         return slice(self.start, self.start + self.points.shape[0])
 
     @cached_property
@@ -72,12 +71,10 @@ class Run:
 
     @cached_property
     def narrow(self) -> list[tuple[Prepared, Prepared]]:
-        """Prepared tiles in float32."""
         return [self.kernel.prepared(row_slice(self.points, cut), True) for cut in self.cuts]
 
     @cached_property
     def wide(self) -> list[tuple[Prepared, Prepared]]:
-        """Prepared tiles in float64."""
         return [self.kernel.prepared(row_slice(self.points, cut), False, self.middle) for cut in self.cuts]
 
     def tiles(self, single: bool) -> list[tuple[Prepared, Prepared]]:
@@ -111,7 +108,6 @@ class Spilled:
         return cls(spill, name, tiles.dtype, places)
 
     def read(self, i: int, j: int) -> Array:
-        """One of them."""
         byte, shape = self.places[i, j]
         return self.spill.read(self.name, byte, shape, self.dtype)
 
@@ -162,7 +158,6 @@ class Tiles:
 
     @property
     def bytes(self) -> int:
-        """Of all tiles."""
         return sum(
             self.dtype.itemsize * (here.stop - here.start) * (there.stop - there.start) for _, _, here, there in self.places
         )

@@ -52,11 +52,9 @@ class KernelVonNeumann:
     name: str = "von-neumann"
 
     def init(self, facts: Facts) -> KernelVonNeumannState:
-        """No column yet."""
         return KernelVonNeumannState(0, Combination.zero(facts.n), Ends.open(facts))
 
     def ask(self, state: KernelVonNeumannState) -> GramProduct:
-        """The worst column."""
         return GramProduct(self.kernel, unit(len(state.x.alpha), state.x.worst)[:, None])
 
     def tell(self, state: KernelVonNeumannState, answer: Floats) -> KernelVonNeumannState:

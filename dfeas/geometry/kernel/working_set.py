@@ -88,11 +88,9 @@ class KernelWorkingSet:
 
     @property
     def kernel(self) -> Kernel:
-        """Of all products."""
         return self.matrix.kernel
 
     def init(self, facts: Facts) -> KernelWorkingSetState:
-        """Nothing is known."""
         cap = min(facts.n, self.cap or capacity(facts))
         return KernelWorkingSetState(
             facts=facts,
@@ -148,7 +146,6 @@ class KernelWorkingSet:
         return self._solved(_grown(state, fresh))
 
     def _solved(self, state: KernelWorkingSetState) -> KernelWorkingSetState:
-        """Separate W."""
         points = state.points
         assert points is not None
         gram = self.matrix.signed(seen(points.points), points.scale)
@@ -173,7 +170,6 @@ class KernelWorkingSet:
         return replace(state, amount=amount, margin=found.low, steps=state.steps + found.steps)
 
     def bound(self, facts: Facts, margin: float) -> float:
-        """One for each point."""
         return facts.n + 1.0
 
     def evidence(self, state: KernelWorkingSetState) -> Evidence:

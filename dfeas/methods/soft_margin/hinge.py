@@ -83,7 +83,6 @@ class HingeMargin:
     name: str = "hinge"
 
     def init(self, facts: Facts) -> HingeState:
-        """Nothing is known."""
         k = len(self.counted.C)
         cap = min(facts.n, self.cap or wanted(facts), capacity(facts, k))
         best, none = Best.nothing(facts.m, k), np.empty(0, np.int64)

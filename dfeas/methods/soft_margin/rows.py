@@ -68,7 +68,6 @@ class Rows:
         return np.asarray(np.sum(side_by_side(multiply, len(pieces)), axis=0))
 
     def part(self, rows: Indices) -> Rows:
-        """Some of them."""
         return Rows(self.values[rows])
 
     def scaled(self, factors: Floats) -> Rows:
@@ -80,7 +79,6 @@ class Rows:
         return float(norms(self.values).max(initial=0.0))
 
     def products(self) -> Floats:
-        """(r, r) b_i'b_j."""
         return products(self.values)
 
     def gram(self, rows: Indices, cost: Floats) -> Floats:

@@ -44,12 +44,10 @@ class StochasticMargin:
     name: str = "sgd"
 
     def init(self, facts: Facts) -> StochasticState:
-        """w = 0."""
         nothing = StochasticCarry(np.zeros(facts.m), 0.0, 0, np.zeros(facts.m))
         return StochasticState(facts, nothing, False, Best.nothing(facts.m, 1))
 
     def ask(self, state: StochasticState) -> Ordered | Hinge:
-        """Steps, and then f."""
         if not state.fresh:
             return Ordered(Stochastic(state.carry, self.counted, state.facts.n))
         return Hinge(self._both(state), self.counted.take(np.zeros(2, np.int64)), 0, 0, 0)
@@ -60,7 +58,6 @@ class StochasticMargin:
         return np.stack([carry.pull * (n / carry.seen), carry.mean / n], axis=1)
 
     def tell(self, state: StochasticState, answer: StochasticCarry | HingeAnswer) -> StochasticState:
-        """Keep the better one."""
         if isinstance(answer, StochasticCarry):
             return replace(state, carry=answer, fresh=True)
         Y, carry = self._both(state), state.carry
@@ -71,5 +68,4 @@ class StochasticMargin:
         return replace(state, fresh=False, best=best.raised(np.array([lower])))
 
     def evidence(self, state: StochasticState) -> Progress:
-        """Both ends."""
         return Progress(state.best, state.carry.seen, 0)

@@ -63,7 +63,6 @@ class Conjugate:
 
     @classmethod
     def start(cls, gradient: Floats) -> Conjugate:
-        """No step yet."""
         size = np.linalg.norm(gradient, axis=0)
         return cls(np.zeros_like(gradient), -gradient, -gradient, CLOSE * size, 0)
 
@@ -110,7 +109,6 @@ class SquaredHingeMargin:
     name: str = "squared-hinge"
 
     def init(self, facts: Facts) -> SquaredHingeState:
-        """Nothing is known."""
         k = len(self.counted.C)
         return SquaredHingeState(facts, self.start, Best.nothing(facts.m, k), np.ones(k), None, 0, 0, (Dual.nothing(True),) * k)
 

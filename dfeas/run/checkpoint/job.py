@@ -144,7 +144,6 @@ class Keeper:
         return trace.size if trace.passes == passes else size
 
     def note(self, event: str, text: str) -> None:
-        """Tell all sinks."""
         for sinks in self.sinks.values():
             for sink in sinks:
                 sink.note(event, text)

@@ -60,7 +60,6 @@ class Plan:
     cones: str = ""  # which ones; n counts their rows
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
         return asdict(self)
 
 

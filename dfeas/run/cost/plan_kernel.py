@@ -80,7 +80,6 @@ def kernel_plan(
 
 
 def _remark(name: str, facts: Facts, threads: int) -> str:
-    """What limits a method."""
     if name == "working-set":
         return f"an expansion of at most {capacity(facts)} points" if capacity(facts) < facts.n else ""
     need = missing(name, facts, threads)

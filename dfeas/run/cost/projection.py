@@ -81,7 +81,6 @@ class Projection:
     seconds: float | None = None  # of the first pass, where it was measured
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
         return asdict(self)
 
     def __str__(self) -> str:

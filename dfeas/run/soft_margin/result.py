@@ -103,7 +103,6 @@ class SoftMarginResult:
 
     @property
     def nit(self) -> int:
-        """Iterations of the method."""
         return self.iterations
 
     def to_json(self) -> dict[str, Any]:

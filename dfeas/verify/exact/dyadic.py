@@ -30,7 +30,6 @@ class Dyadic:
 
     @classmethod
     def of(cls, values: Floats) -> Dyadic:
-        """Finite floats, exactly."""
         if not values.size:
             return cls(values.astype(object), 0)
         mantissa, exponent = np.frexp(values)

@@ -88,14 +88,12 @@ class Levels:
         )
 
     def integers(self, pairs: Pairs) -> Integers:
-        """Pairs (p, k)."""
         rows, back = np.unique(pairs, return_inverse=True)
         whole = self._entries(rows).dense(np.arange(len(rows)))
         back = back.reshape(pairs.shape)
         return np.asarray(whole[back[:, 0]] + whole[back[:, 1]], object)
 
     def sum(self, pairs: Pairs) -> Integers:
-        """Of pairs (k,)."""
         rows, count = np.unique(pairs, return_counts=True)
         return self._entries(rows).sum(count.astype(object))
 
