@@ -29,11 +29,11 @@ import numpy as np
 
 import dfeas
 from dfeas.analysis.remote import look
-from dfeas.analysis.resume import resumable
 from dfeas.data.storage.scratch import Scratch
 from dfeas.errors import DfeasError
 from dfeas.methods.protocol import Bracket
 from dfeas.run.checkpoint.folder import Checkpoints
+from dfeas.run.folder import resumable
 from dfeas.verify.certificate import load
 
 

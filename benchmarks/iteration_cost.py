@@ -26,7 +26,8 @@ from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import DEFAULT_MEMORY, parse_bytes
 from dfeas.methods.registry import METHODS
-from dfeas.problem import LEAST_EPS, facts_of
+from dfeas.options import LEAST_EPS
+from dfeas.problem import facts_of
 from dfeas.run.task import Lane
 from dfeas.run.termination import Goal, Limits
 

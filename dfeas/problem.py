@@ -5,18 +5,14 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-import numpy as np
-
 from dfeas.data.dataset import Dataset
-from dfeas.engine.memory import POINT_BYTES, WEIGHING, parse_bytes
+from dfeas.engine.memory import POINT_BYTES, WEIGHING
 from dfeas.errors import BadInputError, UsageError
 from dfeas.linalg.points import Floats, working
 from dfeas.methods import working_set
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
-
-LEAST_EPS = 1e-12
-"""The checker's own rounding bound must stay below eps."""
+from dfeas.options import Goal, Limits, Resources
 
 ALONE = ("online-perceptron", "ispvn")
 """Linear methods that read points in their order, or n-vectors beside them: no two of them share a read."""
@@ -48,23 +44,10 @@ class SoftMarginOptions:
     dual: str | None = None  # a .npy file for the dual variables
 
 
-def request(
-    eps: float, margin_tolerance: float | None, max_passes: int | None, time_limit: float | None, memory: str | int
-) -> Request:
-    """The options, begun now. Raises UsageError for one that makes no sense."""
-    numbers = {"eps": eps, "margin_tolerance": margin_tolerance, "max_passes": max_passes, "time_limit": time_limit}
-    for name, value in numbers.items():
-        if value is not None and not isinstance(value, int | float | np.number):
-            raise UsageError(f"{name} {value!r}: expected a number")
-    if not LEAST_EPS <= eps < 1:
-        raise UsageError(f"eps {eps}: expected a number from {LEAST_EPS:g}, which float64 can prove, to below 1")
-    if margin_tolerance is not None and not 1e-6 <= margin_tolerance < 1:
-        raise UsageError(f"margin_tolerance {margin_tolerance}: expected a number from 1e-6 to below 1")
-    if max_passes is not None and max_passes < 1:
-        raise UsageError(f"max_passes {max_passes}: expected at least 1")
-    if time_limit is not None and not time_limit > 0:
-        raise UsageError(f"time_limit {time_limit}: expected a positive number of seconds")
-    return Request(eps, margin_tolerance, max_passes, time_limit, parse_bytes(memory), time.monotonic())
+def request(goal: Goal, limits: Limits, resources: Resources) -> Request:
+    """The options, begun now."""
+    ends = limits.max_passes, limits.time_limit
+    return Request(goal.eps, goal.margin_tolerance, *ends, resources.memory_bytes, time.monotonic())
 
 
 def known(method: object, more: tuple[str, ...] = ()) -> str:

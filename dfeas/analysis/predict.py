@@ -18,6 +18,7 @@ from dfeas.data.storage.readers import Cost, Stop, unless_stopped
 from dfeas.engine.memory import DEFAULT_MEMORY
 from dfeas.errors import BadInputError, UsageError
 from dfeas.geometry.kernel.kernel import Function
+from dfeas.options import View
 from dfeas.run.results import CERTIFICATE, classes_of, load_result
 from dfeas.run.session import open_data
 from dfeas.verify.certificate import direction as direction_of
@@ -86,7 +87,7 @@ def predict(
         raise BadInputError(
             f"{run}: a run of a hull: its hyperplane goes through the point that was asked about, there are no classes"
         )
-    dataset = open_data(X, labels, positive, False, cones=True)[1]
+    dataset = open_data(X, labels, View(positive=positive), cones=True)[1]
     if dataset.cones is not None:
         if certificate.kernel or certificate.view or values["intercept"]:
             raise BadInputError(f"{run}: a run of points, seen in a way of its own; {dataset.where} is a dataset of cones")

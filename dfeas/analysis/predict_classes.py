@@ -16,6 +16,7 @@ from dfeas.engine.memory import DEFAULT_MEMORY
 from dfeas.errors import BadInputError
 from dfeas.geometry.kernel.kernel import Function
 from dfeas.linalg.points import row_slice
+from dfeas.options import View
 from dfeas.run.results import CERTIFICATE, load_result
 from dfeas.run.session import open_data
 from dfeas.verify.certificate import Certificate, direction, load
@@ -68,7 +69,7 @@ def predict_classes(
     """
     values, certificates = load_result(run), _certificates(run, folders)
     Y = _separators(run, values, folders, certificates, kernel)
-    dataset = open_data(X, labels, None, False, many=True)[1]
+    dataset = open_data(X, labels, View(one_vs_rest=True))[1]
     seen = as_in_run(dataset, next(iter(certificates.values())), int(values["m"]), run)
     predicted, score, label = read_once(seen, scored, Y, memory, out)
     classes = tuple(folders)

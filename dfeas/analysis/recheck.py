@@ -30,9 +30,9 @@ from dfeas.engine.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
 from dfeas.linalg.blas import processors
 from dfeas.run.finished import load_values
-from dfeas.run.one_vs_rest import OneVsRest, save
+from dfeas.run.folder import run_folder
+from dfeas.run.result_sets import OneVsRest
 from dfeas.run.results import CERTIFICATE, TRACE, Result, classes_of, versions
-from dfeas.run.session import run_folder
 from dfeas.run.termination import FEASIBLE, UNDECIDED
 from dfeas.run.trace import TraceFile
 from dfeas.verify.certificate import Certificate, load
@@ -255,4 +255,4 @@ def _write(out: Path, found: Recheck, folders: dict[str, Path] | None, dataset: 
             trace.close()
             saved[name] = result.save(place)
         if folders is not None:
-            save(OneVsRest(saved, found.reads, seconds, dataset.fingerprint), folder)
+            OneVsRest(saved, found.reads, seconds, dataset.fingerprint).save(folder)

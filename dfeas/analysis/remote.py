@@ -10,23 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dfeas.analysis.hard_margin import HardMargin
-from dfeas.analysis.resume import finished, resumable, resume
 from dfeas.analysis.separation import Separation
+from dfeas.api import resume, soft_margin, solve
 from dfeas.data.storage import formats
 from dfeas.data.storage.files import Number, conform, parsed, placed, read_json
 from dfeas.data.storage.lock import being_written
 from dfeas.data.storage.places import absolute, local, require_apart
+from dfeas.engine.memory import DEFAULT_MEMORY, parse_bytes
 from dfeas.errors import BadInputError, ClusterLostError, CorruptDataError, DfeasError, UsageError
-from dfeas.problem import known, request
+from dfeas.options import Goal, Limits, Objective, View, check
+from dfeas.problem import known
+from dfeas.run.folder import finished, resumable
 from dfeas.run.kernel_choice import asked_kernel, known_kernel_method
-from dfeas.run.one_vs_rest import OneVsRest
-from dfeas.run.race import Race
+from dfeas.run.result_sets import OneVsRest, Race
 from dfeas.run.results import CERTIFICATE, CHECKPOINT, RACE, RESULT, TRACE, Result
-from dfeas.run.soft_margin.options import require_sane
 from dfeas.run.soft_margin.result import SoftMarginResult
-from dfeas.run.soft_margin.soft_margin import soft_margin
-from dfeas.run.solve import solve
-from dfeas.run.transform import asked_transform
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -59,12 +57,10 @@ def submit(client: Client, X: str | Path, *, out: str | Path, **options: Any) ->
     of ``dfeas.soft_margin``. Should the driving worker die, another one goes on from the last checkpoint. Raises UsageError for
     options that make no sense.
     """
-    if "C" in options:
-        require_sane(**{name: options[name] for name in ("C", "gap", "loss", "folds", "class_weight") if name in options})
-    else:
+    check(options, View, Limits, Objective if "C" in options else Goal)
+    if "C" not in options:
         _require_solvable(options)
-    limits = {name: options.get(name) for name in ("margin_tolerance", "max_passes", "time_limit")}
-    request(options.get("eps", 1e-3), memory=options.get("memory", "2GB"), **limits)
+    parse_bytes(options.get("memory", DEFAULT_MEMORY))
     require_apart(out, X, *options.get("also", ()))
     run = secrets.token_hex(4)
     data, folder = absolute(X), str(local(out, "--out").absolute())
@@ -79,7 +75,6 @@ def _require_solvable(options: dict[str, Any]) -> None:
     """Raise UsageError for options of a solve that make no sense."""
     method, kernel = options.get("method", "auto"), options.get("kernel")
     asked_kernel(kernel, *(options.get(name) for name in ("gamma", "degree", "coef0", "scratch")))
-    asked_transform(options.get("scale"), bool(options.get("center")), bool(options.get("normalize", True)))
     known(method, ("auto",)) if kernel is None else known_kernel_method(method, ("auto",))
 
 

@@ -16,12 +16,12 @@ from dfeas.cli.main import LIMIT_REACHED, Command
 from dfeas.cli.options import ALL_METHODS, DATA, LOCAL, kernel_options, numbers, points_options
 from dfeas.cli.render import say, show_check, show_checks, show_plan, show_prediction, show_recheck
 from dfeas.engine.memory import DEFAULT_MEMORY
+from dfeas.options import LOSSES
 from dfeas.report.compare import compare as compare_runs
 from dfeas.report.compare import table, warning
 from dfeas.report.page import report as write_report
 from dfeas.run.cost.plan import plan as make_plan
 from dfeas.run.results import classes_of
-from dfeas.run.soft_margin.options import LOSSES
 from dfeas.verify.separation import verify_separation
 
 

@@ -22,9 +22,8 @@ from dfeas.engine.signals import at_once, not_interrupted
 from dfeas.geometry.cones.choice import CONE_METHODS
 from dfeas.geometry.kernel.kernel import NAMES
 from dfeas.methods.registry import METHODS, SUMMARY
-from dfeas.run.checkpoint.job import EVERY
+from dfeas.options import EVERY, LOSSES
 from dfeas.run.kernel_choice import KERNEL_METHODS
-from dfeas.run.soft_margin.options import LOSSES
 from dfeas.run.soft_margin.options import METHODS as SOFT_METHODS
 
 if TYPE_CHECKING:

@@ -12,10 +12,12 @@ from dfeas.analysis.hard_margin import TOLERANCE, HardMargin
 from dfeas.analysis.hard_margin import hard_margin as find_hard_margin
 from dfeas.analysis.hull import EPS
 from dfeas.analysis.hull import in_hull as find_in_hull
-from dfeas.analysis.resume import finished, resumable
-from dfeas.analysis.resume import resume as run_resume
 from dfeas.analysis.separation import Separation
 from dfeas.analysis.separation import separation as find_separation
+from dfeas.api import race as run_race
+from dfeas.api import resume as run_resume
+from dfeas.api import soft_margin as run_soft_margin
+from dfeas.api import solve as run_solve
 from dfeas.cli.main import LIMIT_REACHED, Command
 from dfeas.cli.options import (
     DATA,
@@ -37,13 +39,10 @@ from dfeas.cli.render import say
 from dfeas.cli.results import show_hard_margin, show_hull, show_many, show_result, show_separation, show_soft_margin
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.methods.registry import METHODS
-from dfeas.run.one_vs_rest import OneVsRest
-from dfeas.run.race import Race
-from dfeas.run.race import race as run_race
+from dfeas.run.folder import finished, resumable
+from dfeas.run.result_sets import OneVsRest, Race
 from dfeas.run.results import RACE, RESULT, Result
 from dfeas.run.soft_margin.result import SoftMarginResult
-from dfeas.run.soft_margin.soft_margin import soft_margin as run_soft_margin
-from dfeas.run.solve import solve as run_solve
 
 
 def end(found: Result | OneVsRest | Race | SoftMarginResult | HardMargin | Separation, out: Path, as_json: bool) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from dfeas import options
 from dfeas.data.dataset import Dataset
 from dfeas.errors import visible
 from dfeas.run.checkpoint.job import Checkpoint, Job
@@ -182,12 +183,13 @@ def terminal(progress: bool, eps: float) -> Sink | None:
     return Visible(Terminal(sys.stderr, eps)) if progress and sys.stderr is not None else None
 
 
-def how_of(checkpoint_every: float, progress: bool, stop: Callable[[], bool], callback: Callable[[Told], object] | None) -> How:
-    """With a ``callback`` of the caller, if there is one."""
-    if callback is None:
-        return How(checkpoint_every, progress, stop)
-    calls = Calls(callback)
-    return How(checkpoint_every, progress, lambda: calls.ends or stop(), (calls,))
+def how_of(checkpoint_every: float, output: options.Output) -> How:
+    """With the callback of the caller, if there is one."""
+    stop = output.stop
+    if output.callback is None:
+        return How(checkpoint_every, output.progress, stop)
+    calls = Calls(output.callback)
+    return How(checkpoint_every, output.progress, lambda: calls.ends or stop(), (calls,))
 
 
 def run_sinks(
@@ -249,12 +251,6 @@ def tell(sinks: Sequence[Sink], found: Projection) -> None:
     """Say what the run will take."""
     for sink in sinks:
         sink.note("projection", str(found), **found.to_json())
-
-
-def say(progress: bool, text: str) -> None:
-    """A line on stderr, where progress is shown: of what comes before a run has sinks."""
-    if progress and sys.stderr is not None:
-        Output(sys.stderr).write(f"{visible(text)}\n")
 
 
 @dataclass

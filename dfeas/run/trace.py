@@ -16,7 +16,9 @@ from typing import IO, Any, Protocol
 
 import psutil
 
+from dfeas import sys
 from dfeas.data.storage import formats
+from dfeas.errors import visible
 from dfeas.run.termination import Record, Told, remaining_passes
 
 logger = logging.getLogger("dfeas")
@@ -198,3 +200,9 @@ def resident_bytes() -> int:
 def _process(pid: int) -> psutil.Process:
     """To find out when a process began takes longer than a pass over small data."""
     return psutil.Process(pid)
+
+
+def say(progress: bool, text: str) -> None:
+    """A line on stderr, where progress is shown: of what comes before a run has sinks."""
+    if progress and sys.stderr is not None:
+        Output(sys.stderr).write(f"{visible(text)}\n")

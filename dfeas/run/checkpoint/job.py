@@ -20,9 +20,6 @@ from dfeas.run.session import Setting, Surveyed
 from dfeas.run.termination import RESUMABLE
 from dfeas.run.trace import Sink, TraceFile
 
-EVERY = 30.0
-"""Seconds between checkpoints."""
-
 SELDOM = 20
 """A checkpoint may take this share of the time between two: 5 %."""
 

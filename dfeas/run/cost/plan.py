@@ -6,25 +6,23 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from math import ceil
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from dfeas.data.dataset import Dataset
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.memory import DEFAULT_MEMORY, WEIGHING, parse_bytes, threads_that_fit
+from dfeas.engine.memory import WEIGHING, threads_that_fit
 from dfeas.errors import UsageError
 from dfeas.geometry.cones.choice import CONE_METHODS, choose_cone_method, missing_for_cones, require_plain, usable_on_cones
 from dfeas.geometry.cones.working_set import Rows
-from dfeas.geometry.kernel.kernel import Function
 from dfeas.linalg.blas import one_thread, processors
 from dfeas.methods import working_set
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
 from dfeas.methods.soft_margin.memory import kept_points
+from dfeas.options import LEAST_EPS, Kernel, Objective, Problem, Resources, View, takes
 from dfeas.passes.protocol import Alone
-from dfeas.problem import ALONE, LEAST_EPS, SoftMarginOptions, abreast, choose, classes_to_share, facts_of, known
+from dfeas.problem import ALONE, SoftMarginOptions, abreast, choose, classes_to_share, facts_of, known
 from dfeas.run.cost.estimate import Estimate, Plan, in_turns, read_seconds, solver_seconds
 from dfeas.run.cost.plan_kernel import kernel_plan
 from dfeas.run.cost.projection import (
@@ -41,31 +39,19 @@ from dfeas.run.kernel_choice import AskedKernel, asked_kernel, kernelled
 from dfeas.run.session import open_data
 from dfeas.run.soft_margin.fit import margin_method
 from dfeas.run.soft_margin.options import method_for, options_of, require
-from dfeas.run.transform import as_planned, asked_transform
+from dfeas.run.transform import as_planned
 
 
+@takes(View, Kernel, Resources, without=("point", "cache_dir", "scratch", "checkpoint_every", "client"))
 def plan(
-    X: Any,
-    labels: Any = None,
+    problem: Problem,
     *,
     method: str | None = None,
-    positive: str | None = None,
-    one_vs_rest: bool = False,
-    also: Sequence[str | Path] = (),
-    mask: Any = None,
-    scale: str | None = None,
-    center: bool = False,
-    normalize: bool = True,
     margin: float = 1e-3,
-    intercept: bool = False,
-    kernel: str | Function | None = None,
-    gamma: float | None = None,
-    degree: int | None = None,
-    coef0: float | None = None,
     C: float | Sequence[float] | None = None,
     loss: str = "hinge",
     folds: int = 0,
-    memory: str | int = DEFAULT_MEMORY,
+    resources: Resources,
 ) -> Plan:
     """Estimate what ``dfeas.solve`` would cost in this process, for one method or for all. Reads some blocks.
 
@@ -75,41 +61,35 @@ def plan(
     ``margin`` is the margin, or the |Ax|, for which the theorems bound the passes. With a kernel a sample of the points is read
     that says what gamma is, if nobody does. Raises what ``dfeas.solve`` does.
     """
-    asked_kernel(kernel, gamma, degree, coef0)
-    if one_vs_rest and positive is not None:
-        raise UsageError("one_vs_rest asks about every class: leave out positive")
+    view, asked = problem.view, problem.kernel
+    kernel, budget = asked.kernel, resources.memory_bytes
+    asked_kernel(kernel, asked.gamma, asked.degree, asked.coef0)
     if method is not None and kernel is None:
         known(method, tuple(CONE_METHODS))
     if not LEAST_EPS <= margin < 1:
         raise UsageError(f"margin {margin}: expected a number from {LEAST_EPS:g} to below 1")
     if C is None and (folds or loss != "hinge"):
         raise UsageError("loss and folds are of a soft margin: give C, too")
-    if C is not None and (
-        one_vs_rest or method is not None or kernel is not None or scale is not None or center or not normalize
-    ):
+    if C is not None and (view.one_vs_rest or method is not None or kernel is not None or view.transform):
         raise UsageError("C asks for a soft margin of the points as they are: leave out method, kernel, scale and the like")
-    budget = parse_bytes(memory)
-    seen_as = asked_transform(scale, center, normalize)
-    if seen_as and kernel is not None:
-        raise UsageError("scale, center and normalize are for the points themselves: leave them out with a kernel")
-    opened = open_data(X, labels, positive, intercept, many=one_vs_rest, also=also, mask=mask, cones=True)[1]
-    require_plain(opened, kernel=kernel, transform=seen_as, C=C is not None)
+    opened = open_data(problem.X, problem.labels, view, cones=True)[1]
+    require_plain(opened, kernel=kernel, transform=view.transform, C=C is not None)
     if opened.cones is not None:
         threads = threads_that_fit(opened, budget, processors())
         return cone_plan(opened, method, margin, budget, threads, read_seconds(opened, threads))
     if method is not None and kernel is None:
         known(method)
-    classes = len(classes_to_share(opened, method if kernel is None else None)) if one_vs_rest else 1
-    dataset = as_planned(opened, seen_as)
+    classes = len(classes_to_share(opened, method if kernel is None else None)) if view.one_vs_rest else 1
+    dataset = as_planned(opened, view.transform)
     threads = threads_that_fit(dataset, budget, processors())
     if C is not None:
-        soft = options_of(dataset, C=C, loss=loss, folds=folds)
+        soft = options_of(dataset, Objective(C=C, loss=loss, folds=folds))
         require(dataset, soft, budget)
         return soft_plan(dataset, soft, budget, threads)
     speed = read_seconds(dataset, threads)
     if kernel is not None:
         with closing(LocalEngine(dataset, threads)) as engine:
-            found = kernelled(engine, dataset, AskedKernel(kernel, gamma, degree, coef0)).kernel
+            found = kernelled(engine, dataset, AskedKernel(kernel, asked.gamma, asked.degree, asked.coef0)).kernel
         return kernel_plan(dataset, found, method, margin, budget, threads, speed, classes)
     return point_plan(dataset, method, margin, budget, threads, speed, classes)
 
