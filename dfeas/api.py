@@ -129,14 +129,14 @@ def resume(
     given = Problem(X, labels, View(mask=mask), Kernel(kernel=kernel))
     output = replace(output, out=path)
     resumed = go_on(path, given, limits, resources, output)
-    answer: Result | Race | OneVsRest | SoftMarginResult = resumed.answer
-    job = resumed.job
+    answer, job = resumed.answer, resumed.job
     if job.then == HARD_MARGIN:
         assert job.asked.margin_tolerance is not None, "it was asked for"
         return widest(answer, job.asked.margin_tolerance, resumed.problem, resumed.resources, path)
     if job.then == SEPARATED:
         return separated(answer, resumed.problem, resumed.limits, resumed.resources, output)
-    return _with_path(answer, path)
+    whole: Result | Race | OneVsRest | SoftMarginResult = _with_path(answer, path)
+    return whole
 
 
 def _with_path(answer: A, out: str | Path | None) -> A:

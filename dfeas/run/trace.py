@@ -7,6 +7,7 @@ import json
 import logging
 import math
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,6 @@ from typing import IO, Any, Protocol
 
 import psutil
 
-from dfeas import sys
 from dfeas.data.storage import formats
 from dfeas.errors import visible
 from dfeas.run.termination import Record, Told, remaining_passes
