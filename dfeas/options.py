@@ -105,7 +105,7 @@ class Kernel:
         has a degree of 3 and a coef0 of 1.
     """
 
-    kernel: str | Callable[..., Any] | None = option(None, "{names}.", metavar="NAME")
+    kernel: str | Callable[..., Any] | None = option(None, "Of the space in which to separate.", metavar="NAME")
     gamma: float | None = option(None, "Of the kernel.  [default: one over the median (squared) distance]")
     degree: int | None = option(None, "Of the polynomial kernel.  [default: 3]")
     coef0: float | None = option(None, "Of the polynomial kernel.  [default: 1]")
@@ -152,7 +152,7 @@ class Goal:
         of maximum margin (hard-margin SVM) up to this share.
     """
 
-    eps: float = option(1e-3, "Stop with eps-infeasible when no margin above it exists.")
+    eps: float = option(1e-3, "Stop with eps-infeasible when no margin above it exists.", shown=True)
     margin_tolerance: float | None = option(None, "Go on to the maximum margin, up to this share of it.", metavar="T")
 
     def __post_init__(self) -> None:
@@ -183,11 +183,15 @@ class Objective:
     start : (m,) or (m+1,) a hyperplane to begin from, as a result has it in y; (classes, m) of each against the rest.
     """
 
-    C: float | Sequence[float] = option(1.0, "Price of losses; several on the same reads.", metavar="C,..", numbers=True)
-    loss: str = option("hinge", choices=LOSSES, shown=True)
-    gap: float = option(1e-3, "Relative gap of objective and lower bound to end at.")
+    C: float | Sequence[float] = option(
+        1.0, "Price of losses; several on the same reads.", metavar="C,..", numbers=True, shown=True
+    )
+    loss: str = option("hinge", "What a point on the wrong side costs.", choices=LOSSES, shown=True)
+    gap: float = option(1e-3, "Relative gap of objective and lower bound to end at.", shown=True)
     folds: int = option(0, "Choose C by cross-validation in K folds, on the same reads.", metavar="K")
-    class_weight: str | Sequence[float] | None = option(None, "Of the classes -1 and +1, or balanced.", metavar="A,B")
+    class_weight: str | Sequence[float] | None = option(
+        None, "Of the classes -1 and +1, or balanced.", metavar="A,B", numbers=True
+    )
     weights: Any = option(None, "A .npy file with a weight for each point.", metavar="FILE", place="local")
     seed: int = option(0, "Draws the folds.")
     dual: str | Path | None = option(None, "Write the dual variables to this .npy file.", metavar="FILE", place="local")
@@ -267,12 +271,12 @@ class Resources:
     client : a Dask client, whose workers see the data under the same path; without one, threads of this process.
     """
 
-    memory: str | int = option(DEFAULT_MEMORY, "Budget of a process for blocks and answers.")
+    memory: str | int = option(DEFAULT_MEMORY, "Budget of a process for blocks and answers.", shown=True)
     cache_dir: str | Path | None = option(None, "Keep blocks of object stores in this folder.", metavar="DIR", place="local")
     scratch: str | Path | None = option(
         None, "Folder for tiles of a kernel that memory does not hold.", metavar="DIR", place="local"
     )
-    checkpoint_every: float = option(EVERY, "Between checkpoints.", metavar="SECONDS")
+    checkpoint_every: float = option(EVERY, "Between checkpoints.", metavar="SECONDS", shown=True)
     client: Client | None = option(None)
 
     @property

@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from dfeas.analysis.ingest import ingest as write_dataset
+from dfeas.cli.cluster import Cluster
 from dfeas.cli.main import Command
-from dfeas.cli.options import DATA, Cluster, spread_options
+from dfeas.cli.options import CLUSTER, DATA, JSON, asks
 from dfeas.cli.render import show_header
 from dfeas.data.cones.files import SDPA, append_cones, ingest_cones
 from dfeas.data.generate.cones import CONE_KINDS, ConeInstance, generate_cones
@@ -94,7 +95,7 @@ def generate(
 @click.option("--zero-based", is_flag=True, help="Indices of svmlight begin with 0, not 1.")
 @click.option("--cones", default=None, metavar="SPEC", help="The rows of the array X are cones: l:30,q:5x1000,s:6x200.")
 @click.option("--sparse/--dense", default=None, help="How svmlight and arrays are stored.  [default: as suits their zeros]")
-@spread_options
+@asks(CLUSTER, JSON)
 def ingest(src: str, out: str, cones: str | None, as_json: bool, cluster: Cluster, **options: Any) -> None:
     """Write the dataset OUT from SRC.
 

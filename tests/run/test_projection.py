@@ -21,6 +21,7 @@ from dfeas.engine.memory import cache_bytes, require, thread_bytes
 from dfeas.errors import UsageError
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
+from dfeas.options import Goal, Limits, Resources
 from dfeas.problem import choose, request
 from dfeas.run.cost.projection import project, within_memory
 from dfeas.run.session import open_data
@@ -99,7 +100,7 @@ def test_every_method_has_a_projection_within_its_budget_for_large_data(large: P
 
 
 def test_arrays_in_memory_are_not_kept_twice() -> None:
-    data = open_data(np.ones((1000, 5)), np.arange(1000) % 2, None, False)[1]
+    data = open_data(np.ones((1000, 5)), np.arange(1000) % 2)[1]
     assert project(data, ["mirror-prox"], 10**9, 1e-3).cache_bytes == 0
 
 
@@ -124,7 +125,7 @@ def test_the_speed_of_large_data_is_measured_before_it_begins(
     large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dfeas.run.cost.projection.PROBE_BYTES", 1)
-    monkeypatch.setattr("dfeas.run.solve.PROBED_SHARE", 0.1)
+    monkeypatch.setattr("dfeas.run.verdict.PROBED_SHARE", 0.1)
     began = time.perf_counter()
     result = dfeas.solve(large, method="perceptron", max_passes=1, out=tmp_path / "run")
     taken = time.perf_counter() - began
@@ -148,7 +149,7 @@ def test_weights_of_all_points_that_do_not_fit_are_refused_with_the_number_neede
 @pytest.mark.parametrize(("method", "each"), [("von-neumann-away", 16), ("mirror-prox-one-pass", 32 * 20)])
 def test_passes_that_a_method_remembers_fit_or_are_refused(method: str, each: int) -> None:
     facts = Facts(20, 1000, 10**8, 100, 4, None, 1.0)
-    easy, hard = request(0.01, None, None, None, 4 * 10**8), request(1e-9, None, None, None, 4 * 10**8)
+    easy, hard = (request(Goal(eps=eps), Limits(), Resources(memory=4 * 10**8)) for eps in (0.01, 1e-9))
     fit = 2 * 10**8 // each
     assert within_memory(easy, [method], facts) == (replace(easy, max_passes=fit), "")
     assert within_memory(hard, [method], facts) == (

@@ -25,6 +25,8 @@ from dfeas.methods.soft_margin.rows import Rows
 from dfeas.methods.soft_margin.sgd import StochasticMargin
 from dfeas.methods.soft_margin.squared_hinge import SquaredHingeMargin
 from dfeas.passes.slacks import fold_of
+from dfeas.run.folder import finished
+from dfeas.run.soft_margin.fit import SoftMarginTarget
 
 
 def overlapping(n: int, m: int, seed: int = 0, dtype: str = "float64") -> tuple[np.ndarray, np.ndarray]:
@@ -291,7 +293,7 @@ def test_the_command(dataset: Callable[..., Any], tmp_path: Path) -> None:
     assert all({"objective", "lower", "gap"} <= set(line) for line in passes if line["event"] == "pass")
     found = dfeas.predict(out, str(data))
     assert found.accuracy == pytest.approx(1 - result["error"])
-    assert dfeas.analysis.resume.finished(out)
+    assert finished(out)
     refused = runner.invoke(commands, ["verify", str(out)])
     assert refused.exit_code == 4
     assert "soft margin" in refused.stderr
@@ -344,7 +346,7 @@ def test_classes_share_their_reads_and_are_what_they_are_alone(
         assert result.fingerprint == alone[name].fingerprint
     there = dfeas.soft_margin(tmp_path / "data", client=client, **more, one_vs_rest=True)
     assert [r.path.tobytes() for r in there.results.values()] == [r.path.tobytes() for r in found.results.values()]
-    monkeypatch.setattr("dfeas.run.soft_margin.fit.lanes_abreast", lambda dataset, job: 1)  # for want of memory
+    monkeypatch.setattr(SoftMarginTarget, "abreast", 1)  # for want of memory
     waited = dfeas.soft_margin(tmp_path / "data", **more, one_vs_rest=True)
     assert [r.path.tobytes() for r in waited.results.values()] == [r.path.tobytes() for r in found.results.values()]
     assert waited.reads == pytest.approx(sum(result.reads for result in alone.values()))
