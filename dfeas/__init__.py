@@ -43,14 +43,14 @@ if TYPE_CHECKING:
     from dfeas.errors import DfeasError as DfeasError
     from dfeas.errors import UndecidedError as UndecidedError
     from dfeas.errors import UsageError as UsageError
-    from dfeas.geometry.cones.choice import CONE_METHODS as CONE_METHODS
+    from dfeas.geometry.cones.space import CONE_METHODS as CONE_METHODS
+    from dfeas.geometry.kernel.space import KERNEL_METHODS as KERNEL_METHODS
     from dfeas.linalg.spectrum import svec as svec
     from dfeas.methods.registry import METHODS as METHODS
     from dfeas.report.compare import compare as compare
     from dfeas.report.page import report as report
-    from dfeas.run.cost.estimate import Plan as Plan
+    from dfeas.run.cost.plan import Plan as Plan
     from dfeas.run.cost.plan import plan as plan
-    from dfeas.run.kernel_choice import KERNEL_METHODS as KERNEL_METHODS
     from dfeas.run.one_vs_rest import OneVsRest as OneVsRest
     from dfeas.run.race import Race as Race
     from dfeas.run.race import race as race
@@ -79,15 +79,14 @@ _PUBLIC = {
     "data.generate.points": "Instance generate",
     "data.writers.append": "append",
     "errors": "BadInputError CheckFailedError CorruptDataError DfeasError UndecidedError UsageError",
-    "geometry.cones.choice": "CONE_METHODS",
+    "geometry.cones.space": "CONE_METHODS",
     "geometry.kernel.kernel": "KERNELS",
     "linalg.spectrum": "svec",
     "methods.registry": "METHODS",
     "report.compare": "compare",
     "report.page": "report",
-    "run.cost.estimate": "Plan",
-    "run.cost.plan": "plan",
-    "run.kernel_choice": "KERNEL_METHODS",
+    "run.cost.plan": "Plan plan",
+    "geometry.kernel.space": "KERNEL_METHODS",
     "run.one_vs_rest": "OneVsRest",
     "run.race": "Race race",
     "run.results": "Result",

@@ -20,7 +20,7 @@ from dfeas.data.storage.files import write_json
 from dfeas.data.transform import Transform, seen_as
 from dfeas.engine.memory import parse_bytes
 from dfeas.errors import UsageError
-from dfeas.geometry.cones.choice import require_points
+from dfeas.geometry.cones.space import require_points
 from dfeas.methods.protocol import Sparse
 from dfeas.passes.select import Select
 from dfeas.run.checkpoint.job import answered

@@ -17,8 +17,9 @@ from dfeas.data.storage.files import Number, conform, parsed, placed, read_json
 from dfeas.data.storage.lock import being_written
 from dfeas.data.storage.places import absolute, local, require_apart
 from dfeas.errors import BadInputError, ClusterLostError, CorruptDataError, DfeasError, UsageError
-from dfeas.problem import known, request
-from dfeas.run.kernel_choice import asked_kernel, known_kernel_method
+from dfeas.geometry.kernel.space import kernel_options
+from dfeas.geometry.registry import known_method
+from dfeas.problem import request
 from dfeas.run.one_vs_rest import OneVsRest
 from dfeas.run.race import Race
 from dfeas.run.results import CERTIFICATE, CHECKPOINT, RACE, RESULT, TRACE, Result
@@ -78,9 +79,9 @@ def submit(client: Client, X: str | Path, *, out: str | Path, **options: Any) ->
 def _require_solvable(options: dict[str, Any]) -> None:
     """Raise UsageError for options of a solve that make no sense."""
     method, kernel = options.get("method", "auto"), options.get("kernel")
-    asked_kernel(kernel, *(options.get(name) for name in ("gamma", "degree", "coef0", "scratch")))
+    space = kernel_options(kernel, *(options.get(name) for name in ("gamma", "degree", "coef0", "scratch")))
     asked_transform(options.get("scale"), bool(options.get("center")), bool(options.get("normalize", True)))
-    known(method, ("auto",)) if kernel is None else known_kernel_method(method, ("auto",))
+    known_method(method, space, ("auto",))
 
 
 def _found_by_workers(options: dict[str, Any]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from dfeas.data.storage import formats
 from dfeas.data.storage.files import write_json
 from dfeas.engine.memory import DEFAULT_MEMORY, parse_bytes
 from dfeas.errors import UsageError
-from dfeas.geometry.cones.choice import require_points
+from dfeas.geometry.cones.space import require_points
 from dfeas.run.checkpoint.job import answered
 from dfeas.run.driver import never
 from dfeas.run.exact_search import Face, search

@@ -7,16 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dfeas.data.dataset import Dataset
 from dfeas.errors import CheckFailedError, CorruptDataError
-from dfeas.geometry.cones.choice import CONE_METHODS
-from dfeas.geometry.kernel.kernel import Kernel
-from dfeas.methods.registry import METHODS
-from dfeas.problem import abreast, facts_of
+from dfeas.geometry.protocol import Load, facts_of
 from dfeas.run.checkpoint.job import Checkpoint, Job, Keeper, Sinks
-from dfeas.run.cost.kernel import tile_bytes
 from dfeas.run.driver import never, run
-from dfeas.run.kernel_choice import kernel_methods, kernels_abreast
 from dfeas.run.session import Setting, Surveyed, survey
 from dfeas.run.task import E, Lane, Outcome, Runner, without_a_pass
 from dfeas.run.termination import Goal, Limits
@@ -61,21 +55,19 @@ def ran(
     """
     dataset = setting.dataset
     found = surveyed(setting, keeper, earlier)
-    kernel = Kernel.from_text(job.kernel, setting.checking.function) if job.kernel else None
-    if found.zero is not None and not dataset.intercept and (kernel is None or kernel.zero_at_zero):
+    geometry = setting.geometry(job.kernel)
+    if found.zero is not None and not dataset.intercept and geometry.zero_is_origin:
         return zero_point(setting, job, found)
     asked = job.asked
-    count = lanes_abreast(setting.dataset, job)
-    if kernel is not None:
-        sizes = {"workers": setting.workers, "threads": setting.threads, "classes": count if job.classes else 1}
-        make = kernel_methods(kernel, dataset, asked.memory, count if job.classes else None)
-        setting.engine.keep_pairs(tile_bytes(dataset, kernel, job.methods, asked.memory, **sizes), setting.tiles)
+    count = lanes_abreast(setting, job)
+    make = geometry.maker(dataset, asked.memory, count if job.classes else None)
+    load = Load(dataset, job.methods, asked.memory, setting.workers, setting.threads, count if job.classes else 1)
+    geometry.prepare(setting.engine, load, setting.tiles)
     facts = facts_of(dataset, asked.memory // count, asked.margin_tolerance, found.radius)
     lanes = []
     for name in job.lanes:
         method_name = job.methods[0] if job.classes else name
-        linear = METHODS if dataset.cones is None else CONE_METHODS
-        method = linear[method_name]() if kernel is None else make(method_name)
+        method = make(method_name)
         lane = Lane(method, method.init(facts), Goal(asked.eps, asked.margin_tolerance), sinks[name], job.kernel)
         if job.classes:
             seen = dataset.against_rest(name)
@@ -116,12 +108,11 @@ def run_lanes(
     )
 
 
-def lanes_abreast(dataset: Dataset, job: Job) -> int:
+def lanes_abreast(setting: Setting, job: Job) -> int:
     """How many lanes of a job share the memory side by side; others wait, and only classes do."""
     if not job.classes:
         return len(job.lanes)
-    fit = kernels_abreast if job.kernel else abreast
-    return fit(job.methods[0], len(job.classes), dataset, job.asked.memory)
+    return setting.geometry(job.kernel).abreast(job.methods[0], len(job.classes), setting.dataset, job.asked.memory)
 
 
 def zero_point(setting: Setting, job: Job, found: Surveyed) -> Ran:

@@ -19,11 +19,11 @@ from dfeas.data.source import Source
 from dfeas.data.storage import formats
 from dfeas.data.storage.files import write_json
 from dfeas.data.storage.places import local
-from dfeas.problem import Request, abreast, choose, classes_to_share, facts_of
+from dfeas.geometry.kernel.space import KernelOptions
+from dfeas.geometry.registry import geometry_of
+from dfeas.problem import Request, classes_to_share
 from dfeas.run.checkpoint.job import Checkpoint, Job, keeping, where
-from dfeas.run.cost.projection import within_memory
 from dfeas.run.execute import ran
-from dfeas.run.kernel_choice import AskedKernel, choose_kernel_method, kernelled, kernels_abreast
 from dfeas.run.progress import How, Scoreboard, announce, lane_sinks, tell
 from dfeas.run.results import CLASSES, RESULT, Result, versions
 from dfeas.run.session import Setting, run_folder, set_up
@@ -98,38 +98,33 @@ def one_vs_rest(
     method: str,
     out: str | Path | None,
     client: Client | None,
-    kernel: AskedKernel | None = None,
+    kernel: KernelOptions | None = None,
     scratch: str | Path | None = None,
 ) -> OneVsRest:
     """Solve each class of opened data against the rest; arguments and errors are those of ``dfeas.solve``."""
-    classes = classes_to_share(data[1], method if kernel is None else None)
+    geometry = geometry_of(data[1], kernel)
+    geometry.require_shared(method)
+    classes = classes_to_share(data[1])
     with ExitStack() as stack:
         function = None if kernel is None else kernel.function
         setting = set_up(stack, data, asked.memory, client, out, function, scratch)
-        if kernel is None:
-            count, text = abreast(method, len(classes), setting.dataset, asked.memory), ""
-            facts = facts_of(setting.dataset, asked.memory // count)
-            name, why = choose(method, facts)
-            asked, said = within_memory(asked, (name,), facts)
-            why += said
-        else:
-            count = kernels_abreast(method, len(classes), setting.dataset, asked.memory)
-            threads = setting.threads * max(1, setting.workers)
-            name, why = choose_kernel_method(method, facts_of(setting.dataset, asked.memory // count), threads)
-            space = kernelled(setting.engine, setting.dataset, kernel)
-            text, why = space.kernel.to_text(), f"{why}; {space.why}"
+        count = geometry.abreast(method, len(classes), setting.dataset, asked.memory)
+        share, threads = asked.memory // count, setting.threads * max(1, setting.workers)
+        name, why = geometry.choose(method, setting.dataset, share, threads)
+        limit, limited = geometry.limit_passes((name,), setting.dataset, share, asked.eps, asked.max_passes)
+        geometry, resolved = geometry.resolve(setting.engine, setting.dataset)
         waiting = f", {count} at a time for want of memory" if count < len(classes) else ""
         folder = None if out is None else stack.enter_context(run_folder(local(out, "--out")))
         job = Job(
-            asked,
+            replace(asked, max_passes=limit),
             (name,),
-            (f"{why}, {len(classes)} classes on the same reads{waiting}",),
+            (f"{why}{limited}{resolved}, {len(classes)} classes on the same reads{waiting}",),
             race=False,
             to_the_end=True,
             positive=None,
             intercept=data[1].intercept,
             classes=classes,
-            kernel=text,
+            kernel=geometry.text,
             **where(setting),
         )
         return classes_solved(setting, job, folder, how)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +14,13 @@ from dfeas.data.storage.files import write_json
 from dfeas.data.storage.places import local
 from dfeas.engine.memory import DEFAULT_MEMORY
 from dfeas.errors import UsageError
-from dfeas.geometry.cones.choice import CONE_METHODS, choose_cone_method, require_plain
 from dfeas.geometry.kernel.kernel import Function
-from dfeas.problem import choose, facts_of, known, request
+from dfeas.geometry.kernel.space import kernel_options
+from dfeas.geometry.registry import geometry_of, known_method
+from dfeas.problem import request
 from dfeas.run.checkpoint.job import EVERY, Checkpoint, Job, keeping, where
-from dfeas.run.cost.projection import within_memory
 from dfeas.run.driver import never
 from dfeas.run.execute import ran
-from dfeas.run.kernel_choice import AskedKernel, asked_kernel, choose_kernel_method, kernelled, known_kernel_method
 from dfeas.run.progress import How, Scoreboard, announce, lane_sinks, tell
 from dfeas.run.results import RACE, Result
 from dfeas.run.session import Setting, open_data, require_free, run_folder, set_up
@@ -96,8 +95,8 @@ def race(
     share a read. Points in order and n-vectors are read on reads of their own. With a kernel all products with the Gram matrix
     are one.
     """
-    function = asked_kernel(kernel, gamma, degree, coef0, scratch)
-    names = [known(method, tuple(CONE_METHODS)) if kernel is None else known_kernel_method(method) for method in methods]
+    space = kernel_options(kernel, gamma, degree, coef0, scratch)
+    names = [known_method(method, space) for method in methods]
     if len(names) < 2 or len(set(names)) < len(names):
         raise UsageError(f"methods {','.join(names)}: expected at least two, each once")
     asked = request(eps, margin_tolerance, max_passes, time_limit, memory)
@@ -107,34 +106,25 @@ def race(
     if seen_as and kernel is not None:
         raise UsageError("scale, center and normalize are for the points themselves: leave them out with a kernel")
     data = open_data(X, labels, positive, intercept, also=also, mask=mask, cache_dir=cache_dir, cones=True)
-    require_plain(data[1], kernel=kernel, transform=seen_as)
+    geometry = geometry_of(data[1], space)
+    geometry.require(data[1], transform=seen_as)
     data = with_transform(data, seen_as, asked.memory, client, progress)
     with ExitStack() as stack:
-        setting = set_up(stack, data, asked.memory, client, out, function, scratch)
-        facts, text = facts_of(setting.dataset, asked.memory // len(names)), ""
-        if setting.dataset.cones is not None:
-            share = asked.memory // len(names)
-            whys = {name: f"{choose_cone_method(name, setting.dataset, share)[1]}, in a race of {len(names)}" for name in names}
-        elif kernel is None:
-            whys = {name: f"{choose(known(name), facts)[1]}, in a race of {len(names)}" for name in names}
-            asked, said = within_memory(asked, names, facts)
-            whys = {name: why + said for name, why in whys.items()}
-        else:
-            threads = setting.threads * max(1, setting.workers)
-            whys = {name: choose_kernel_method(name, facts, threads)[1] for name in names}
-            found = kernelled(setting.engine, setting.dataset, AskedKernel(kernel, gamma, degree, coef0))
-            text = found.kernel.to_text()
-            whys = {name: f"{why}, in a race of {len(names)}; {found.why}" for name, why in whys.items()}
+        setting = set_up(stack, data, asked.memory, client, out, None if space is None else space.function, scratch)
+        share, threads = asked.memory // len(names), setting.threads * max(1, setting.workers)
+        whys = [geometry.choose(geometry.known(name), setting.dataset, share, threads)[1] for name in names]
+        limit, limited = geometry.limit_passes(names, setting.dataset, share, asked.eps, asked.max_passes)
+        geometry, resolved = geometry.resolve(setting.engine, setting.dataset)
         folder = None if out is None else stack.enter_context(run_folder(local(out, "--out"), RACE))
         job = Job(
-            asked,
+            replace(asked, max_passes=limit),
             tuple(names),
-            tuple(whys.values()),
+            tuple(f"{why}, in a race of {len(names)}{limited}{resolved}" for why in whys),
             True,
             to_the_end,
             positive=positive,
             intercept=intercept,
-            kernel=text,
+            kernel=geometry.text,
             **where(setting),
         )
         return raced(setting, job, folder, How(checkpoint_every, progress, stop))

@@ -14,17 +14,16 @@ from typing import TYPE_CHECKING, Any
 from dfeas.data.storage.places import local
 from dfeas.engine.memory import DEFAULT_MEMORY
 from dfeas.errors import UsageError
-from dfeas.geometry.cones.choice import CONE_METHODS, choose_cone_method, require_plain
-from dfeas.geometry.kernel.kernel import Function, Kernel
+from dfeas.geometry.kernel.kernel import Function
+from dfeas.geometry.kernel.space import kernel_options
+from dfeas.geometry.registry import geometry_of, known_method
 from dfeas.methods.protocol import Sparse
-from dfeas.problem import choose, facts_of, known, request
+from dfeas.problem import request
 from dfeas.run.checkpoint.job import EVERY, Checkpoint, Job, keeping, where
-from dfeas.run.cost.kernel import project_kernel
-from dfeas.run.cost.projection import PROBED_SHARE, Projection, probe, probed, project, within_memory
+from dfeas.run.cost.projection import PROBED_SHARE, Projection, probe, probed, project
 from dfeas.run.driver import never
 from dfeas.run.exact_verdict import exact_outcome
 from dfeas.run.execute import lanes_abreast, ran
-from dfeas.run.kernel_choice import AskedKernel, asked_kernel, choose_kernel_method, kernelled
 from dfeas.run.progress import How, announce, how_of, run_sinks, tell
 from dfeas.run.recovery import CONFLICTING, conflicts
 from dfeas.run.results import Result, versions
@@ -120,8 +119,8 @@ def solve(
     UsageError, BadInputError, CorruptDataError : see ``dfeas.errors``; their text is one line that says what to do.
     """
     if kernel is None:
-        known(method, ("auto", *CONE_METHODS))
-    function = asked_kernel(kernel, gamma, degree, coef0, scratch)
+        known_method(method, None, ("auto",))
+    space = kernel_options(kernel, gamma, degree, coef0, scratch)
     seen_as = asked_transform(scale, center, normalize)
     if seen_as and (kernel is not None or point is not None):
         raise UsageError("scale, center and normalize are for the points themselves: leave them out with a kernel or a point")
@@ -136,39 +135,29 @@ def solve(
         how = how_of(checkpoint_every, progress, stop, callback)
         opened = open_data(X, labels, None, intercept, None, True, also, mask, cache_dir)
         opened = with_transform(opened, seen_as, every.memory, client, progress)
-        space = None if kernel is None else AskedKernel(kernel, gamma, degree, coef0)
         return solve_classes(opened, every, how, method=method, out=out, client=client, kernel=space, scratch=scratch)
     asked = request(eps, margin_tolerance, max_passes, time_limit, memory)
     data = open_data(X, labels, positive, intercept, point, also=also, mask=mask, cache_dir=cache_dir, cones=True)
-    require_plain(data[1], kernel=kernel, transform=seen_as)
+    geometry = geometry_of(data[1], space)
+    geometry.require(data[1], transform=seen_as)
     data = with_transform(data, seen_as, asked.memory, client, progress)
     with ExitStack() as stack:
-        setting = set_up(stack, data, asked.memory, client, out, function, scratch)
-        text = ""
-        if setting.dataset.cones is not None:
-            name, why = choose_cone_method(method, setting.dataset, asked.memory)
-        elif kernel is None:
-            facts = facts_of(setting.dataset, asked.memory)
-            name, why = choose(known(method, ("auto",)), facts)
-            asked, said = within_memory(asked, (name,), facts)
-            why += said
-        else:
-            facts = facts_of(setting.dataset, asked.memory)
-            name, why = choose_kernel_method(method, facts, setting.threads * max(1, setting.workers))
-            found = kernelled(setting.engine, setting.dataset, AskedKernel(kernel, gamma, degree, coef0))
-            text, why = found.kernel.to_text(), f"{why}; {found.why}"
+        setting = set_up(stack, data, asked.memory, client, out, None if space is None else space.function, scratch)
+        name, why = geometry.choose(method, setting.dataset, asked.memory, setting.threads * max(1, setting.workers))
+        limit, limited = geometry.limit_passes((name,), setting.dataset, asked.memory, asked.eps, asked.max_passes)
+        geometry, resolved = geometry.resolve(setting.engine, setting.dataset)
         folder = None if out is None else stack.enter_context(run_folder(local(out, "--out")))
         seen = None if point is None else tuple(float(v) for v in point)
         job = Job(
-            asked,
+            replace(asked, max_passes=limit),
             (name,),
-            (why,),
+            (why + limited + resolved,),
             race=False,
             to_the_end=False,
             positive=positive,
             intercept=intercept,
             point=seen,
-            kernel=text,
+            kernel=geometry.text,
             then=then,
             **where(setting),
         )
@@ -185,7 +174,7 @@ def solved(setting: Setting, job: Job, folder: Path | None, how: How, earlier: C
         tell(sinks, projected(setting, job))
         found = ran(setting, job, {name: sinks}, keeper, earlier, how.stop)
         outcome = found.outcomes[name]
-        if not (job.kernel or setting.dataset.cones or setting.dataset.transform or job.then == SEPARATED):
+        if setting.geometry(job.kernel).exact and not (setting.dataset.transform or job.then == SEPARATED):
             outcome = exact_outcome(setting, job.asked, outcome, how.stop)
         result = result_of(setting, job, outcome, why, found.survey_reads + outcome.reads)
         result = result if folder is None else result.save(folder)
@@ -196,17 +185,15 @@ def solved(setting: Setting, job: Job, folder: Path | None, how: How, earlier: C
 def projected(setting: Setting, job: Job) -> Projection:
     """What the run will take. The speed is measured on large data, whose first pass is long."""
     dataset, asked = setting.dataset, job.asked
-    sizes = {"workers": setting.workers, "threads": setting.threads}
-    count = lanes_abreast(dataset, job) if job.classes else 1
-    if job.kernel:
-        kernel = Kernel.from_text(job.kernel, setting.checking.function)
-        sizes["classes"] = count
-        return project_kernel(dataset, kernel, job.methods, asked.memory, **sizes)
-    methods = tuple(name.replace("-euclidean", "") for name in job.methods)  # it takes what mirror prox takes
-    side_by_side = methods * count
-    found = project(dataset, side_by_side, asked.memory, asked.eps, **sizes, max_passes=asked.max_passes)
+    sizes = {
+        "workers": setting.workers,
+        "threads": setting.threads,
+        "classes": lanes_abreast(setting, job) if job.classes else 1,
+    }
+    geometry = setting.geometry(job.kernel)
+    found = project(geometry, dataset, job.methods, asked.memory, asked.eps, **sizes, max_passes=asked.max_passes)
     blocks = probed(dataset, setting.engine.parallel)
-    if dataset.header is None or len(blocks) > PROBED_SHARE * dataset.blocks:
+    if job.kernel or dataset.header is None or len(blocks) > PROBED_SHARE * dataset.blocks:
         return found
     return replace(found, seconds=probe(setting.engine, dataset, blocks))
 
@@ -221,7 +208,7 @@ def result_of(setting: Setting, job: Job, outcome: Outcome, why: str, reads: flo
         proved is not None
         and proved.verdict != FEASIBLE
         and proved.margin_upper <= CONFLICTING
-        and dataset.cones is None
+        and setting.geometry(job.kernel).names_points
         and outcome.certificate is not None
     ):
         named = conflicts(dataset, outcome.certificate, outcome.evidence)
