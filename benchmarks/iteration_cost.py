@@ -25,9 +25,9 @@ from dfeas.data.source import Source
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import DEFAULT_MEMORY, parse_bytes
+from dfeas.geometry.protocol import facts_of
 from dfeas.methods.registry import METHODS
 from dfeas.options import LEAST_EPS
-from dfeas.problem import facts_of
 from dfeas.run.task import Lane
 from dfeas.run.termination import Goal, Limits
 
@@ -40,7 +40,7 @@ MOST = 1.15
 
 def begun(name: str, dataset: Dataset) -> Lane:
     """A method before its first pass, that only its own end ends."""
-    method = METHODS[name]()
+    method = METHODS[name]
     radius = 1.0 if dataset.header is None else dataset.header.norm_max
     facts = facts_of(dataset, parse_bytes(DEFAULT_MEMORY), radius=radius)
     return Lane(method, method.init(facts), Goal(LEAST_EPS))

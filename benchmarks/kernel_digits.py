@@ -32,8 +32,8 @@ from dfeas.engine.tile_cache import Shelf
 from dfeas.geometry.kernel.combination import Combination
 from dfeas.geometry.kernel.kernel import Kernel, kernel_of, usual_gamma
 from dfeas.geometry.kernel.perceptrons import KernelPerceptron
+from dfeas.geometry.kernel.space import ON_ALL
 from dfeas.methods.protocol import Facts
-from dfeas.run.kernel_choice import ON_ALL
 
 METHODS: dict[str, tuple[Callable[[Kernel], Any], Callable[[Any], Combination]]] = {
     "mirror-prox": (ON_ALL["mirror-prox"], lambda state: state.y_sum),

@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from dfeas.errors import DfeasError as DfeasError
     from dfeas.errors import UndecidedError as UndecidedError
     from dfeas.errors import UsageError as UsageError
-    from dfeas.geometry.cones.choice import CONE_METHODS as CONE_METHODS
+    from dfeas.geometry.cones.space import CONE_METHODS as CONE_METHODS
+    from dfeas.geometry.kernel.space import KERNEL_METHODS as KERNEL_METHODS
     from dfeas.linalg.spectrum import svec as svec
     from dfeas.methods.registry import METHODS as METHODS
     from dfeas.options import Goal as Goal
@@ -59,9 +60,8 @@ if TYPE_CHECKING:
     from dfeas.options import View as View
     from dfeas.report.compare import compare as compare
     from dfeas.report.page import report as report
-    from dfeas.run.cost.estimate import Plan as Plan
+    from dfeas.run.cost.plan import Plan as Plan
     from dfeas.run.cost.plan import plan as plan
-    from dfeas.run.kernel_choice import KERNEL_METHODS as KERNEL_METHODS
     from dfeas.run.result_sets import OneVsRest as OneVsRest
     from dfeas.run.result_sets import Race as Race
     from dfeas.run.results import Result as Result
@@ -89,15 +89,14 @@ _PUBLIC = {
     "data.generate.points": "Instance generate",
     "data.writers.append": "append",
     "errors": "BadInputError CheckFailedError CorruptDataError DfeasError UndecidedError UsageError",
-    "geometry.cones.choice": "CONE_METHODS",
+    "geometry.cones.space": "CONE_METHODS",
     "geometry.kernel.kernel": "KERNELS",
     "linalg.spectrum": "svec",
     "methods.registry": "METHODS",
     "report.compare": "compare",
     "report.page": "report",
-    "run.cost.estimate": "Plan",
-    "run.cost.plan": "plan",
-    "run.kernel_choice": "KERNEL_METHODS",
+    "run.cost.plan": "Plan plan",
+    "geometry.kernel.space": "KERNEL_METHODS",
     "run.results": "Result",
     "run.soft_margin.result": "SoftMarginResult",
     "verify.certificate": "Certificate",

@@ -18,7 +18,7 @@ from dfeas.data.storage import formats
 from dfeas.data.storage.files import write_json
 from dfeas.data.transform import Transform, seen_as
 from dfeas.errors import UsageError
-from dfeas.geometry.cones.choice import require_points
+from dfeas.geometry.cones.space import require_points
 from dfeas.methods.protocol import Sparse
 from dfeas.options import Goal, Kernel, Limits, Output, Problem, Resources, View, takes
 from dfeas.passes.select import Select

@@ -18,10 +18,10 @@ from dfeas.data.storage.lock import being_written
 from dfeas.data.storage.places import absolute, local, require_apart
 from dfeas.engine.memory import DEFAULT_MEMORY, parse_bytes
 from dfeas.errors import BadInputError, ClusterLostError, CorruptDataError, DfeasError, UsageError
+from dfeas.geometry.kernel.space import kernel_options
+from dfeas.geometry.registry import known_method
 from dfeas.options import Goal, Limits, Objective, View, check
-from dfeas.problem import known
 from dfeas.run.folder import finished, resumable
-from dfeas.run.kernel_choice import asked_kernel, known_kernel_method
 from dfeas.run.result_sets import OneVsRest, Race
 from dfeas.run.results import CERTIFICATE, CHECKPOINT, RACE, RESULT, TRACE, Result
 from dfeas.run.soft_margin.result import SoftMarginResult
@@ -74,8 +74,8 @@ def submit(client: Client, X: str | Path, *, out: str | Path, **options: Any) ->
 def _require_solvable(options: dict[str, Any]) -> None:
     """Raise UsageError for options of a solve that make no sense."""
     method, kernel = options.get("method", "auto"), options.get("kernel")
-    asked_kernel(kernel, *(options.get(name) for name in ("gamma", "degree", "coef0", "scratch")))
-    known(method, ("auto",)) if kernel is None else known_kernel_method(method, ("auto",))
+    space = kernel_options(kernel, *(options.get(name) for name in ("gamma", "degree", "coef0", "scratch")))
+    known_method(method, space, ("auto",))
 
 
 def _found_by_workers(options: dict[str, Any]) -> dict[str, Any]:

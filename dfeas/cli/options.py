@@ -13,17 +13,17 @@ import click
 
 from dfeas.cli.cluster import Cluster
 from dfeas.data.storage.places import is_url, local
-from dfeas.geometry.cones.choice import CONE_METHODS
+from dfeas.geometry.cones.space import CONE_METHODS
 from dfeas.geometry.kernel.kernel import NAMES
-from dfeas.methods.registry import METHODS, SUMMARY
+from dfeas.geometry.kernel.space import KERNEL_METHODS
+from dfeas.methods.registry import METHODS
 from dfeas.options import Goal, Kernel, Limits, Objective, Resources, View
-from dfeas.run.kernel_choice import KERNEL_METHODS
 from dfeas.run.soft_margin.options import METHODS as SOFT_METHODS
 
 Command = Callable[..., None]
 Option = Callable[[Any], Any]
 
-METHOD_HELP = "\b\nMethods:\n" + "\n".join(f"  {name:<24}{text}" for name, text in SUMMARY.items())
+METHOD_HELP = "\b\nMethods:\n" + "\n".join(f"  {name:<24}{method.traits.summary}" for name, method in METHODS.items())
 """The methods, at the end of a help text."""
 
 KERNEL_HELP = f"{METHOD_HELP}\n\n\b\nWith --kernel:\n" + fill(

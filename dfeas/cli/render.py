@@ -18,7 +18,7 @@ from dfeas.analysis.remote import Look, Submitted
 from dfeas.data.storage.layout import ConeTable
 from dfeas.errors import visible
 from dfeas.linalg.points import working
-from dfeas.run.cost.estimate import Plan
+from dfeas.run.cost.plan import Plan
 from dfeas.run.progress import aligned
 from dfeas.verify.evidence import Check
 from dfeas.verify.separation import Kind

@@ -7,14 +7,9 @@ import re
 from dfeas.data.dataset import AHEAD, SIDES_WIDTH, Dataset
 from dfeas.errors import UsageError
 from dfeas.passes.block import TILE_BYTES
+from dfeas.passes.vectors import POINT_BYTES
 
 DEFAULT_MEMORY = "2GB"
-
-POINT_BYTES = 40
-"""Indices and weights of points, 16 bytes each, and copies of them, where a method's certificate needs all points."""
-
-WEIGHING = ("mirror-prox", "mirror-prox-fixed", "mirror-prox-one-pass", "smooth-perceptron", "ispvn")
-"""Methods whose certificate of infeasibility may need every point."""
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 

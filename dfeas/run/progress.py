@@ -14,6 +14,7 @@ from typing import IO, Any
 from dfeas import options
 from dfeas.data.dataset import Dataset
 from dfeas.errors import visible
+from dfeas.geometry.registry import geometry_of
 from dfeas.run.checkpoint.job import Checkpoint, Job
 from dfeas.run.cost.projection import Projection
 from dfeas.run.results import TRACE
@@ -237,7 +238,7 @@ def announce(
     features = f"{dataset.m} features{' and an intercept' if dataset.intercept else ''}"
     if dataset.transform is not None:
         features += f", {dataset.transform.words}"
-    what = f"{dataset.n} points" if dataset.cones is None else f"{dataset.n} rows of cones ({dataset.cones})"
+    what = geometry_of(dataset).describe(dataset)
     for sink in sinks:
         text = f"{dataset.where}: {what}, {features}, {method}"
         sink.note("start", text, n=dataset.n, m=dataset.m, method=method)

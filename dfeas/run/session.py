@@ -26,9 +26,9 @@ from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import cache_bytes, require, threads_that_fit
 from dfeas.engine.protocol import Engine
 from dfeas.errors import CheckFailedError, UsageError
-from dfeas.geometry.cones.choice import require_plain
-from dfeas.geometry.cones.engine import ConeEngine
 from dfeas.geometry.kernel.kernel import Function
+from dfeas.geometry.protocol import Geometry
+from dfeas.geometry.registry import geometry_again, geometry_of
 from dfeas.linalg.blas import processors
 from dfeas.options import Problem, Resources, View
 from dfeas.passes.survey import Survey
@@ -78,6 +78,10 @@ class Setting:
         """Where the data is, as a result keeps it; None for arrays in memory."""
         return None if self.source is None else self.source.place
 
+    def geometry(self, kernel: str) -> Geometry:
+        """That of the data, or of a kernel as a job keeps it."""
+        return geometry_again(self.dataset, kernel, self.checking.function)
+
 
 @dataclass(frozen=True)
 class Surveyed:
@@ -105,7 +109,7 @@ def open_data(
         raise UsageError("a point asks for the hull of all points of one dataset: leave out also and mask")
     if isinstance(X, Dataset):
         plain = {"labels": labels is not None, "positive": positive, "intercept": intercept, "point": point is not None}
-        require_plain(X, **plain, mask=mask is not None, also=view.also, classes=many)
+        geometry_of(X).require(X, **plain, mask=mask is not None, also=view.also, classes=many)
         if not cones:
             raise UsageError("a product of cones: solve, race, resume, plan and predict work on it, this does not")
         return None, X
@@ -157,7 +161,7 @@ def open_session(
     """
     view, kernel, memory = problem.view, problem.kernel, resources.memory_bytes
     data = open_data(problem.X, problem.labels, view, cache_dir=resources.cache_dir, cones=cones)
-    require_plain(data[1], kernel=kernel.kernel, transform=view.transform)
+    geometry_of(data[1]).require(data[1], kernel=kernel.kernel, transform=view.transform)
     data = with_transform(data, view.transform if transform is None else transform, memory, resources.client, progress)
     with ExitStack() as stack:
         yield set_up(stack, data, memory, resources.client, out, kernel.function, resources.scratch)
@@ -206,7 +210,7 @@ def set_up(
         engine, second = DaskEngine(client, kept, dataset, scratch), DaskEngine(client, plain, other)
         log = ClusterLog(client, dataset.where if out is None else Path(out).name)
         stack.callback(log.close)
-    engine = engine if dataset.cones is None else ConeEngine(engine)
+    engine = geometry_of(dataset).wrap(engine)
     stack.callback(engine.close)
     stack.callback(second.close)
     return Setting(source, dataset, engine, Checking(second, other, function), scratch, threads, workers, log, folder)
@@ -231,8 +235,8 @@ def survey(setting: Setting) -> Surveyed:
     if header is not None:
         return Surveyed(header.first_zero[0] if header.zero else None, _radius(dataset, header.norm_max), 0, header.positive)
     found, reads = dataset.surveyed or (setting.engine.run(Survey()), 1)
-    if dataset.cones is not None:  # looked at when they were given; rows of zeros are none of the zero points
-        found = replace(found, zero=0, positive=0)
+    zero, positive = geometry_of(dataset).survey_counts(found.zero, found.positive)
+    found = replace(found, zero=zero, positive=positive)
     refuse_unusable(found, dataset.where)
     checksums = checksums_of(found)
     if dataset.stored is None:  # otherwise what is stored has them, and compares

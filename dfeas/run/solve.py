@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 from dfeas.data.storage.places import local
 from dfeas.errors import UsageError
-from dfeas.geometry.cones.choice import CONE_METHODS, choose_cone_method
+from dfeas.geometry.kernel.space import KernelOptions, kernel_options
+from dfeas.geometry.protocol import Geometry
+from dfeas.geometry.registry import geometry_of, known_method
 from dfeas.options import Goal, Limits, Output, Problem, Resources
-from dfeas.problem import Request, abreast, choose, classes_to_share, facts_of, known, request
+from dfeas.problem import Request, classes_to_share, request
 from dfeas.run.checkpoint.job import Job, where
-from dfeas.run.cost.projection import within_memory
 from dfeas.run.execute import execute
 from dfeas.run.folder import require_free, run_folder
-from dfeas.run.kernel_choice import (
-    AskedKernel,
-    asked_kernel,
-    choose_kernel_method,
-    kernelled,
-    kernels_abreast,
-    known_kernel_method,
-)
 from dfeas.run.progress import how_of
 from dfeas.run.results import RACE, RESULT
 from dfeas.run.session import Setting, open_session
@@ -45,8 +39,8 @@ def decide(
     ``then`` is what the result is for: a run that goes on later goes on to that.
     """
     view, kernel = problem.view, problem.kernel
-    _require_known(problem, methods, race)
-    asked_kernel(kernel.kernel, kernel.gamma, kernel.degree, kernel.coef0, resources.scratch)
+    space = kernel_options(kernel.kernel, kernel.gamma, kernel.degree, kernel.coef0, resources.scratch)
+    _require_known(methods, space, race)
     asked = request(goal, limits, resources)
     last = RACE if race else RESULT
     if view.transform and output.out is not None:  # its numbers take reads
@@ -54,10 +48,12 @@ def decide(
     with ExitStack() as stack:
         opened = open_session(problem, resources, output.out, cones=not view.one_vs_rest, progress=output.progress)
         setting = stack.enter_context(opened)
+        geometry = geometry_of(setting.dataset, space)
         classes: tuple[str, ...] = ()
         if view.one_vs_rest:
-            classes = classes_to_share(setting.dataset, methods[0] if kernel.kernel is None else None)
-        names, whys, text, asked = _chosen(setting, problem, methods, asked, classes, race)
+            geometry.require_shared(methods[0])
+            classes = classes_to_share(setting.dataset)
+        geometry, names, whys, asked = _chosen(setting, geometry, methods, asked, classes, race)
         folder = None if output.out is None else stack.enter_context(run_folder(local(output.out, "--out"), last))
         job = Job(
             asked,
@@ -68,7 +64,7 @@ def decide(
             positive=view.positive,
             intercept=setting.dataset.intercept,
             point=None if view.point is None else tuple(float(v) for v in view.point),
-            kernel=text,
+            kernel=geometry.text,
             classes=classes,
             then=then,
             **where(setting),
@@ -76,40 +72,29 @@ def decide(
         return execute(setting, job, how_of(resources.checkpoint_every, output), folder)
 
 
-def _require_known(problem: Problem, methods: Sequence[str], race: bool) -> None:
+def _require_known(methods: Sequence[str], space: KernelOptions | None, race: bool) -> None:
     """Raise UsageError for names of methods that there are not, before anything is opened."""
-    more = tuple(CONE_METHODS) if race else ("auto", *CONE_METHODS)
     for method in methods:
-        if problem.kernel.kernel is None:
-            known(method, more)
-        elif race:
-            known_kernel_method(method)
+        if race or space is None:
+            known_method(method, space, () if race else ("auto",))
     if race and (len(methods) < 2 or len(set(methods)) < len(methods)):
         raise UsageError(f"methods {','.join(methods)}: expected at least two, each once")
 
 
 def _chosen(
-    setting: Setting, problem: Problem, methods: Sequence[str], asked: Request, classes: tuple[str, ...], race: bool
-) -> tuple[tuple[str, ...], tuple[str, ...], str, Request]:
-    """Methods, why each of them, the kernel as certificates keep it, and what was asked for with less memory if need be."""
-    dataset, kernel, memory = setting.dataset, problem.kernel, asked.memory
-    count, suffix, text = len(methods), f", in a race of {len(methods)}" if race else "", ""
+    setting: Setting, geometry: Geometry, methods: Sequence[str], asked: Request, classes: tuple[str, ...], race: bool
+) -> tuple[Geometry, tuple[str, ...], tuple[str, ...], Request]:
+    """The geometry with all its parameters, methods, why each of them, and fewer passes where memory asks for that."""
+    dataset = setting.dataset
+    count, several = len(methods), f", in a race of {len(methods)}" if race else ""
     if classes:
-        fit = abreast if kernel.kernel is None else kernels_abreast
-        count = fit(methods[0], len(classes), dataset, memory)
+        count = geometry.abreast(methods[0], len(classes), dataset, asked.memory)
         waiting = f", {count} at a time for want of memory" if count < len(classes) else ""
-        suffix = f", {len(classes)} classes on the same reads{waiting}"
-    facts = facts_of(dataset, memory // count)
-    if dataset.cones is not None:
-        chosen = [choose_cone_method(method, dataset, memory // count) for method in methods]
-    elif kernel.kernel is not None:
-        threads = setting.threads * max(1, setting.workers)
-        chosen = [choose_kernel_method(method, facts, threads) for method in methods]
-        space = kernelled(setting.engine, dataset, AskedKernel(kernel.kernel, kernel.gamma, kernel.degree, kernel.coef0))
-        text = space.kernel.to_text()
-        suffix = f"{suffix}; {space.why}" if race else f"; {space.why}{suffix}"
-    else:
-        chosen = [choose(known(method, ("auto",)), facts) for method in methods]
-        asked, said = within_memory(asked, [name for name, _ in chosen], facts)
-        suffix = f"{suffix}{said}" if race else f"{said}{suffix}"
-    return tuple(name for name, _ in chosen), tuple(f"{why}{suffix}" for _, why in chosen), text, asked
+        several = f", {len(classes)} classes on the same reads{waiting}"
+    share, threads = asked.memory // count, setting.threads * max(1, setting.workers)
+    chosen = [geometry.choose(method, dataset, share, threads) for method in methods]
+    names = tuple(name for name, _ in chosen)
+    limit, limited = geometry.limit_passes(names, dataset, share, asked.eps, asked.max_passes)
+    geometry, resolved = geometry.resolve(setting.engine, dataset)
+    tail = f"{several}{limited}{resolved}" if race else f"{limited}{resolved}{several}"
+    return geometry, names, tuple(f"{why}{tail}" for _, why in chosen), replace(asked, max_passes=limit)

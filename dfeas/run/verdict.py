@@ -10,16 +10,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dfeas.errors import CheckFailedError
-from dfeas.geometry.cones.choice import CONE_METHODS
-from dfeas.geometry.kernel.kernel import Kernel
+from dfeas.geometry.protocol import Geometry, Load, facts_of
 from dfeas.methods.protocol import Sparse
-from dfeas.methods.registry import METHODS
-from dfeas.problem import abreast, facts_of
 from dfeas.run.checkpoint.job import Job
-from dfeas.run.cost.kernel import project_kernel, tile_bytes
 from dfeas.run.cost.projection import PROBED_SHARE, Projection, probe, probed, project
 from dfeas.run.exact_verdict import exact_outcome
-from dfeas.run.kernel_choice import kernel_methods, kernels_abreast
 from dfeas.run.progress import How
 from dfeas.run.recovery import CONFLICTING, conflicts
 from dfeas.run.results import Result, versions
@@ -40,41 +35,32 @@ class VerdictTarget:
     job: Job
 
     @property
+    def geometry(self) -> Geometry:
+        return self.setting.geometry(self.job.kernel)
+
+    @property
     def abreast(self) -> int:
         """Only classes wait for memory."""
         job = self.job
         if not job.classes:
             return len(job.lanes)
-        fit = kernels_abreast if job.kernel else abreast
-        return fit(job.methods[0], len(job.classes), self.setting.dataset, job.asked.memory)
+        return self.geometry.abreast(job.methods[0], len(job.classes), self.setting.dataset, job.asked.memory)
 
     def projected(self) -> Projection:
         """The speed is measured on large data, whose first pass is long."""
-        setting, job, dataset, asked = self.setting, self.job, self.setting.dataset, self.job.asked
-        count = self.abreast if job.classes else 1
-        if job.kernel:
-            return project_kernel(dataset, self._kernel(), job.methods, asked.memory, **self._sizes)
-        methods = tuple(name.replace("-euclidean", "") for name in job.methods)  # it takes what mirror prox takes
-        sizes = {"workers": setting.workers, "threads": setting.threads}
-        projection = project(dataset, methods * count, asked.memory, asked.eps, **sizes, max_passes=asked.max_passes)
+        setting, dataset, asked = self.setting, self.setting.dataset, self.job.asked
+        sizes = {"workers": setting.workers, "threads": setting.threads, "classes": self.abreast if self.job.classes else 1}
+        methods, most = self.job.methods, asked.max_passes
+        projection = project(self.geometry, dataset, methods, asked.memory, asked.eps, **sizes, max_passes=most)
         blocks = probed(dataset, setting.engine.parallel)
-        if dataset.header is None or len(blocks) > PROBED_SHARE * dataset.blocks:
+        if self.job.kernel or dataset.header is None or len(blocks) > PROBED_SHARE * dataset.blocks:
             return projection
         return replace(projection, seconds=probe(setting.engine, dataset, blocks))
-
-    @property
-    def _sizes(self) -> dict[str, int]:
-        classes = self.abreast if self.job.classes else 1
-        return {"workers": self.setting.workers, "threads": self.setting.threads, "classes": classes}
-
-    def _kernel(self) -> Kernel:
-        return Kernel.from_text(self.job.kernel, self.setting.checking.function)
 
     def settled(self, surveyed: Surveyed) -> dict[str, Outcome] | None:
         """A zero point is a Gordan certificate by itself, for any labels. Raises CheckFailedError if the checker sees none."""
         setting, job = self.setting, self.job
-        no_zero = surveyed.zero is None or setting.dataset.intercept
-        if no_zero or (job.kernel and not self._kernel().zero_at_zero):
+        if surveyed.zero is None or setting.dataset.intercept or not self.geometry.zero_is_origin:
             return None
         certificates = []
         for name in job.lanes:
@@ -91,17 +77,14 @@ class VerdictTarget:
     def tasks(self, surveyed: Surveyed, sinks: dict[str, list[Sink]]) -> list[Lane]:
         """One for each method of the job, or for each class."""
         setting, job, dataset, asked = self.setting, self.job, self.setting.dataset, self.job.asked
-        count = self.abreast
-        if job.kernel:
-            kernel = self._kernel()
-            make = kernel_methods(kernel, dataset, asked.memory, count if job.classes else None)
-            setting.engine.keep_pairs(tile_bytes(dataset, kernel, job.methods, asked.memory, **self._sizes), setting.tiles)
+        geometry, count = self.geometry, self.abreast
+        make = geometry.maker(dataset, asked.memory, count if job.classes else None)
+        load = Load(dataset, job.methods, asked.memory, setting.workers, setting.threads, count if job.classes else 1)
+        geometry.prepare(setting.engine, load, setting.tiles)
         facts = facts_of(dataset, asked.memory // count, asked.margin_tolerance, surveyed.radius)
-        linear = METHODS if dataset.cones is None else CONE_METHODS
         tasks = []
         for name in job.lanes:
-            method_name = job.methods[0] if job.classes else name
-            method = make(method_name) if job.kernel else linear[method_name]()
+            method = make(job.methods[0] if job.classes else name)
             task = Lane(method, method.init(facts), Goal(asked.eps, asked.margin_tolerance), sinks[name], job.kernel)
             if job.classes:
                 seen = dataset.against_rest(name)
@@ -120,7 +103,7 @@ class VerdictTarget:
             setting = replace(setting, dataset=setting.dataset.against_rest(name), source=source)
         dataset = setting.dataset
         alone = not (job.race or job.classes)
-        if alone and not (job.kernel or dataset.cones or dataset.transform or job.then == SEPARATED):
+        if alone and self.geometry.exact and not (dataset.transform or job.then == SEPARATED):
             outcome = exact_outcome(setting, job.asked, outcome, how.stop)
         return result_of(setting, job, outcome, why, surveyed.reads + outcome.reads)
 
@@ -135,7 +118,7 @@ def result_of(setting: Setting, job: Job, outcome: Outcome, why: str, reads: flo
         proved is not None
         and proved.verdict != FEASIBLE
         and proved.margin_upper <= CONFLICTING
-        and dataset.cones is None
+        and setting.geometry(job.kernel).names_points
         and outcome.certificate is not None
     ):
         named = conflicts(dataset, outcome.certificate, outcome.evidence)

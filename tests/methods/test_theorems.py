@@ -23,7 +23,7 @@ from tests.methods.running import FAMILIES, engine_of, problem, states, weights
 @pytest.mark.parametrize(("kind", "options"), FAMILIES, ids=str)
 def test_the_bracket_is_true_and_its_evidence_real_after_every_pass(name: str, kind: str, options: dict[str, Any]) -> None:
     engine, A, facts = problem(kind, 8, 300, dtype="float64", **options)
-    method = METHODS[name]()
+    method = METHODS[name]
     lower, upper = -1.0, 1.0
     for state in states(method, engine, facts, 60):
         evidence = method.evidence(state)
@@ -193,7 +193,7 @@ def test_mirror_prox_holds_the_softmaxes_of_the_paper() -> None:
 @pytest.mark.parametrize("name", METHODS)
 def test_states_are_pure_and_survive_pickling(name: str) -> None:
     engine, _, facts = problem("halfspace", 6, 200)
-    method = METHODS[name]()
+    method = METHODS[name]
     straight = list(states(method, engine, facts, 12))
     state = method.init(facts)
     for expected in straight:
@@ -212,7 +212,7 @@ def test_states_are_pure_and_survive_pickling(name: str) -> None:
 def test_one_point_two_equal_and_two_opposite_points(name: str) -> None:
     for points, feasible in (([[3.0, 4.0]], True), ([[1.0, 2.0]] * 2, True), ([[1.0, 2.0], [-1.0, -2.0]], False)):
         X = np.array(points)
-        method = METHODS[name]()
+        method = METHODS[name]
         state = method.init(Facts(2, len(X)))
         engine = engine_of(from_arrays(X))
         for _ in range(3 if name == "perceptron" else 40):
@@ -225,7 +225,7 @@ def test_the_value_of_the_game_is_the_same_for_all_methods_that_go_on_to_it() ->
     brackets = []
     for name in ("mirror-prox", "mirror-prox-fixed", "mirror-prox-one-pass", "smooth-perceptron", "von-neumann-away", "ispvn"):
         engine, _, facts = problem("planted", 5, 200, margin=0.2, dtype="float64")
-        method = METHODS[name]()
+        method = METHODS[name]
         *_, state = states(method, engine, facts, 300)
         brackets.append(method.evidence(state).bracket)
     assert max(b.lower for b in brackets) <= 0.2 <= min(b.upper for b in brackets)

@@ -10,13 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from dfeas.errors import ClusterLostError
+from dfeas.geometry.protocol import facts_of
 from dfeas.linalg.points import Floats
 from dfeas.methods.soft_margin.hinge import HingeMargin
 from dfeas.methods.soft_margin.problem import STEEP, SoftMargin, counted
 from dfeas.methods.soft_margin.sgd import StochasticMargin
 from dfeas.methods.soft_margin.squared_hinge import SquaredHingeMargin
 from dfeas.passes.slacks import Counted
-from dfeas.problem import SoftMarginOptions, facts_of
+from dfeas.problem import SoftMarginOptions
 from dfeas.run.checkpoint.job import Job
 from dfeas.run.cost.projection import Projection, fits, holds_enough, project_soft
 from dfeas.run.margin_task import MarginLane, MarginOutcome, ending

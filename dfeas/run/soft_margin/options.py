@@ -10,10 +10,11 @@ import numpy as np
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.npy import load_npy
 from dfeas.errors import BadInputError, UsageError
+from dfeas.geometry.protocol import facts_of
 from dfeas.linalg.points import Floats
 from dfeas.methods.soft_margin.memory import least_memory
 from dfeas.options import Objective
-from dfeas.problem import SoftMarginOptions, facts_of
+from dfeas.problem import SoftMarginOptions
 
 METHODS = ("auto", "sgd")
 

@@ -42,7 +42,7 @@ def states(dataset: Any, name: str, passes: int) -> Any:
     """The evidence of a method after each pass, until it separates."""
     engine = ConeEngine(LocalEngine(dataset, 1))
     facts = Facts(dataset.m, dataset.rank, blocks=dataset.blocks)
-    method = dfeas.CONE_METHODS[name]()
+    method = dfeas.CONE_METHODS[name]
     state = method.init(facts)
     for _ in range(passes):
         state = method.tell(state, engine.run(method.ask(state)))
@@ -154,7 +154,7 @@ def test_both_engines_and_a_resumed_run_give_the_same_bits(client: Any, tmp_path
     source = Source(str(path), cones=True)
     local, dask = LocalEngine(open_source(source), 3), DaskEngine(client, source, open_source(source))
     for name in ("mirror-prox", "working-set"):
-        method, found = dfeas.CONE_METHODS[name](), []
+        method, found = dfeas.CONE_METHODS[name], []
         for engine in (ConeEngine(local), ConeEngine(dask)):
             state = method.init(Facts(6, local.dataset.rank, blocks=local.dataset.blocks))
             for _ in range(3):

@@ -17,11 +17,11 @@ from dfeas.engine.local import LocalEngine
 from dfeas.geometry.kernel.kernel import kernel_of
 from dfeas.geometry.kernel.perceptrons import KernelPerceptron
 from dfeas.geometry.kernel.snkpvn import Snkpvn, projected
+from dfeas.geometry.kernel.space import ON_ALL
 from dfeas.methods.ispvn import Ispvn
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
 from dfeas.run.checkpoint.codec import dump, load
-from dfeas.run.kernel_choice import ON_ALL
 from tests.bits import digest
 from tests.geometry.kernel.running import FAMILIES, Problem, problem, states
 from tests.methods.running import in_memory
@@ -324,7 +324,7 @@ def test_with_the_linear_kernel_a_method_is_its_linear_twin(name: str) -> None:
     columns = (found.X * found.labels[:, None] / np.linalg.norm(found.X, axis=1)[:, None]).T
     engine, facts = in_memory(columns)
     passes, products, same = LINEAR[name]
-    *_, linear = linear_states(METHODS[name](), engine, facts, passes)
+    *_, linear = linear_states(METHODS[name], engine, facts, passes)
     *_, kernel = states(ON_ALL[name](found.kernel), found.engine(), found.facts, products)
     expected, vector = same(linear, kernel)
     assert np.allclose(columns @ vector.alpha, expected, atol=1e-9)

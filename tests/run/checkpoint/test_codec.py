@@ -157,7 +157,7 @@ def test_damage_is_noticed_or_harmless() -> None:
 @pytest.mark.parametrize("kind", ["halfspace", "gaussian"])
 def test_a_method_goes_on_from_a_copied_state_with_the_same_bits(name: str, kind: str) -> None:
     engine, _, facts = problem(kind, 12, 600)
-    method = METHODS[name]()
+    method = METHODS[name]
     facts = Facts(facts.m, facts.n, blocks=facts.blocks, itemsize=facts.itemsize, radius=facts.radius)
     undisturbed = list(states(method, engine, facts, 9))
     state = method.init(facts)
