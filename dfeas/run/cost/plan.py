@@ -23,7 +23,7 @@ from dfeas.methods import working_set
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
 from dfeas.methods.soft_margin.memory import kept_points
-from dfeas.passes.protocol import Alone
+from dfeas.passes.protocol import Exclusive
 from dfeas.problem import ALONE, LEAST_EPS, SoftMarginOptions, abreast, choose, classes_to_share, facts_of, known
 from dfeas.run.cost.estimate import Estimate, Plan, in_turns, read_seconds, solver_seconds
 from dfeas.run.cost.plan_kernel import kernel_plan
@@ -221,7 +221,7 @@ def soft_plan(
     names = [method_for("auto", options)[0]]
     method = margin_method(names[0], options, (1.0, 1.0), 1e-3, np.full(dataset.dimension, dataset.dimension**-0.5))
     question = method.ask(method.init(facts))
-    assert not isinstance(question, Alone), "with a start it asks about all points at once"
+    assert not isinstance(question, Exclusive), "with a start it asks about all points at once"
     first, later = read_seconds(dataset, threads, question)
     if options.loss == "hinge" and k == 1:
         names.append("sgd")

@@ -18,7 +18,7 @@ from dfeas.methods.soft_margin.hinge import HingeMargin
 from dfeas.methods.soft_margin.problem import STEEP, SoftMargin, counted
 from dfeas.methods.soft_margin.sgd import StochasticMargin
 from dfeas.methods.soft_margin.squared_hinge import SquaredHingeMargin
-from dfeas.passes.slacks import Counted
+from dfeas.passes.slacks import SampleCosts
 from dfeas.problem import Request, SoftMarginOptions, facts_of
 from dfeas.run.checkpoint.job import Checkpoint, Job, Keeper, Sinks, keeping, where
 from dfeas.run.cost.projection import Projection, fits, holds_enough, project_soft
@@ -39,7 +39,7 @@ class Fitted:
     """How the lanes of a job ended."""
 
     outcomes: dict[str, MarginOutcome]  # of the method, or of each class
-    counted: Counted  # the costs of all problems of a lane
+    counted: SampleCosts  # the costs of all problems of a lane
     survey_reads: int
     reads: float  # all others
 
