@@ -23,7 +23,7 @@ from dfeas.geometry.timing import solver_seconds
 from dfeas.linalg.blas import processors
 from dfeas.methods.soft_margin.memory import kept_points
 from dfeas.options import Kernel, Objective, Problem, Resources, View, takes
-from dfeas.passes.protocol import Alone, AnyPass, Partial
+from dfeas.passes.protocol import AnyPass, Exclusive, Partial
 from dfeas.passes.survey import Survey
 from dfeas.problem import LEAST_EPS, SoftMarginOptions, classes_to_share
 from dfeas.run.cost.projection import holds_enough, probe, probed, project, project_soft, usual_reads
@@ -173,7 +173,7 @@ def soft_plan(
     names = [method_for("auto", options)[0]]
     method = margin_method(names[0], options, (1.0, 1.0), 1e-3, np.full(dataset.dimension, dataset.dimension**-0.5))
     question = method.ask(method.init(facts))
-    assert not isinstance(question, Alone), "with a start it asks about all points at once"
+    assert not isinstance(question, Exclusive), "with a start it asks about all points at once"
     first, later = read_seconds(dataset, threads, question)
     if options.loss == "hinge" and k == 1:
         names.append("sgd")

@@ -16,7 +16,7 @@ from dfeas.methods.soft_margin.hinge import HingeMargin
 from dfeas.methods.soft_margin.problem import STEEP, SoftMargin, counted
 from dfeas.methods.soft_margin.sgd import StochasticMargin
 from dfeas.methods.soft_margin.squared_hinge import SquaredHingeMargin
-from dfeas.passes.slacks import Counted
+from dfeas.passes.slacks import SampleCosts
 from dfeas.problem import SoftMarginOptions
 from dfeas.run.checkpoint.job import Job
 from dfeas.run.cost.projection import Projection, fits, holds_enough, project_soft
@@ -95,7 +95,7 @@ def with_dual_variables(
     setting: Setting,
     job: Job,
     outcome: MarginOutcome,
-    costs: Counted,
+    costs: SampleCosts,
     result: SoftMarginResult,
     stop: Callable[[], bool],
 ) -> SoftMarginResult:
