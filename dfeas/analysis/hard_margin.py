@@ -10,13 +10,12 @@ import math
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.storage import formats
-from dfeas.data.storage.files import write_json
 from dfeas.data.transform import Transform, seen_as
 from dfeas.engine.memory import parse_bytes
 from dfeas.errors import UsageError
@@ -24,7 +23,7 @@ from dfeas.geometry.cones.choice import require_points
 from dfeas.methods.protocol import Sparse
 from dfeas.passes.select import Select
 from dfeas.run.checkpoint.job import answered
-from dfeas.run.results import Result
+from dfeas.run.results import Result, Saved
 from dfeas.run.session import open_data, set_up, survey
 from dfeas.run.solve import solve
 from dfeas.run.termination import FEASIBLE
@@ -38,26 +37,30 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class HardMargin:
+class HardMargin(Saved):
     """The hyperplane of maximum margin of the unit points, up to ``tolerance``; where there is none, only ``result``."""
+
+    FILE: ClassVar = MARGIN
+    FORMAT: ClassVar = formats.HARD_MARGIN
+    HIDDEN: ClassVar = ("result",)
+    DERIVED: ClassVar = ("fingerprint",)
 
     result: Result  # of the solve; margin_lower and margin_upper are those of unit points
     tolerance: float
-    w: Floats | None = None  # (m,) canonical: the least l_j (x_j'w + bias) of the stored points is 1
     bias: float | None = None  # 0 without an intercept, unless points are centred
     margin: float | None = None  # of the stored points: 1 / |w|, their least distance from the hyperplane
     radius: float | None = None  # length of the longest point, centred and scaled as asked, with its intercept
-    support: NDArray[np.int64] | None = None  # points whose unit columns make the upper end of the bracket
-    weights: Floats | None = None  # theirs, on the simplex; None with methods that weigh all points
     corrections: float | None = None  # of a perceptron on unit points, at most: 1 / margin_lower^2
     dimension: int | None = None  # Vapnik: of unit points, at most min(m, 1 / margin_lower^2) + 1
     leave_one_out: float | None = None  # share of errors of the exact one, at most: support points / n
+    w: Floats | None = None  # (m,) canonical: the least l_j (x_j'w + bias) of the stored points is 1
+    support: NDArray[np.int64] | None = None  # points whose unit columns make the upper end of the bracket
+    weights: Floats | None = None  # theirs, on the simplex; None with methods that weigh all points
 
-    def to_json(self) -> dict[str, Any]:
-        arrays = {name: getattr(self, name) for name in ("w", "support", "weights")}
-        names = ("tolerance", "bias", "margin", "radius", "corrections", "dimension", "leave_one_out")
-        plain = {name: None if value is None else value.tolist() for name, value in arrays.items()}
-        return {**{name: getattr(self, name) for name in names}, **plain, "fingerprint": self.result.fingerprint}
+    @property
+    def fingerprint(self) -> str:
+        """Of the data."""
+        return self.result.fingerprint
 
 
 def hard_margin(
@@ -86,7 +89,7 @@ def widest(
     if result.verdict == FEASIBLE and result.y is not None:
         found = _described(result, tolerance, X, labels, options)
     if out is not None:
-        write_json(Path(out) / MARGIN, found.to_json(), formats.HARD_MARGIN)
+        found.save(Path(out))
     answered(out, result.stopped)
     return found
 

@@ -23,7 +23,7 @@ from dfeas.run.checkpoint.job import Job, where
 from dfeas.run.driver import never
 from dfeas.run.exact_search import MOST_BESIDE, Face, Found, decide
 from dfeas.run.exact_verdict import certificate_of, until
-from dfeas.run.progress import announce, how_of, run_sinks
+from dfeas.run.progress import report_start, run_options, run_sinks
 from dfeas.run.results import Result
 from dfeas.run.session import Setting, open_data, require_free, run_folder, set_up, survey
 from dfeas.run.solve import result_of
@@ -107,8 +107,8 @@ def _written(
         intercept=dataset.intercept,
         **where(setting),
     )
-    how = how_of(0.0, bool(options.get("progress")), never, None)
-    announce(run_sinks(stack, setting, job, folder, how, None), dataset, NAME, why, None)
+    how = run_options(0.0, bool(options.get("progress")), never, None)
+    report_start(run_sinks(stack, setting, job, folder, how, None), dataset, NAME, why, None)
     empty = Certificate("gordan", dataset.fingerprint, view=dataset.view)
     support, weights = found.conflict
     certificate = certificate_of(setting.checking.dataset, replace(face, support=support, weights=weights), empty)

@@ -20,7 +20,7 @@ from dfeas.run.checkpoint.folder import Checkpoints
 from dfeas.run.checkpoint.job import EVERY, Checkpoint, Job, where
 from dfeas.run.driver import never
 from dfeas.run.one_vs_rest import OneVsRest, classes_solved
-from dfeas.run.progress import How
+from dfeas.run.progress import RunOptions
 from dfeas.run.race import Race, raced
 from dfeas.run.results import CHECKPOINT, RACE, RESULT, Result, versions
 from dfeas.run.session import open_data, run_folder_again, set_up
@@ -103,7 +103,7 @@ def resume(
             raise CorruptDataError(f"{data[1].where}: its classes are not those that this run began with")
         setting = set_up(stack, data, asked.memory, client, folder, kernel, scratch)
         job = replace(job, asked=replace(asked, began=asked.began - found.seconds), **where(setting))
-        how = How(checkpoint_every, progress, stop)
+        how = RunOptions(checkpoint_every, progress, stop)
         if job.soft is not None:
             return fitted(setting, job, folder, how, found)
         if job.classes or job.race:

@@ -16,19 +16,17 @@ from urllib.parse import quote
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.source import Source
-from dfeas.data.storage import formats
-from dfeas.data.storage.files import write_json
 from dfeas.data.storage.places import local
 from dfeas.problem import Request, abreast, choose, classes_to_share, facts_of
 from dfeas.run.checkpoint.job import Checkpoint, Job, keeping, where
 from dfeas.run.cost.projection import within_memory
 from dfeas.run.execute import ran
 from dfeas.run.kernel_choice import AskedKernel, choose_kernel_method, kernelled, kernels_abreast
-from dfeas.run.progress import How, Scoreboard, announce, lane_sinks, tell
-from dfeas.run.results import CLASSES, RESULT, Result, versions
+from dfeas.run.progress import RunOptions, Scoreboard, lane_sinks, report_cost, report_start
+from dfeas.run.results import CLASSES, Result, Saved, versions
 from dfeas.run.session import Setting, run_folder, set_up
 from dfeas.run.solve import projected, result_of
-from dfeas.run.termination import RESUMABLE, STOPPED, UNDECIDED
+from dfeas.run.termination import RESUMABLE, UNDECIDED, Stop
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -38,7 +36,7 @@ NAME_LENGTH = 80
 
 
 @dataclass(frozen=True)
-class OneVsRest:
+class OneVsRest(Saved):
     """How each class ended, and what was read for all of them together."""
 
     results: dict[str, Result]  # in the order of the classes
@@ -52,9 +50,9 @@ class OneVsRest:
         return all(result.success for result in self.results.values())
 
     @property
-    def stopped(self) -> str:
-        """Why the run ended: ``verdict``, or the reason of the first class that has none."""
-        return next((result.stopped for result in self.results.values() if result.stopped != "verdict"), "verdict")
+    def stopped(self) -> Stop:
+        """Why the run ended: ``Stop.VERDICT``, or the reason of the first class that has none."""
+        return next((result.stopped for result in self.results.values() if result.stopped != Stop.VERDICT), Stop.VERDICT)
 
     def to_json(self) -> dict[str, Any]:
         first = next(iter(self.results.values()))
@@ -64,7 +62,7 @@ class OneVsRest:
         return {
             "verdict": f"{decided} of {len(self.results)} classes decided",
             "stopped": self.stopped,
-            "message": STOPPED[self.stopped],
+            "message": self.stopped.sentence,
             **{name: getattr(first, name) for name in shared},
             "reads": self.reads,
             "bytes_read": round(self.reads * first.bytes_read / first.reads) if first.reads else 0,
@@ -79,11 +77,6 @@ class OneVsRest:
         }
 
 
-def save(found: OneVsRest, folder: Path) -> None:
-    """Write ``result.json``, which lists the runs of all classes."""
-    write_json(folder / RESULT, found.to_json(), formats.RESULT)
-
-
 def folder_of(name: str, place: int) -> str:
     """The name of the folder of a class: its own name, with what a file system may not like written as %XX."""
     text = quote(name, safe=" +,=@")
@@ -93,7 +86,7 @@ def folder_of(name: str, place: int) -> str:
 def one_vs_rest(
     data: tuple[Source | None, Dataset],
     asked: Request,
-    how: How,
+    how: RunOptions,
     *,
     method: str,
     out: str | Path | None,
@@ -135,7 +128,9 @@ def one_vs_rest(
         return classes_solved(setting, job, folder, how)
 
 
-def classes_solved(setting: Setting, job: Job, folder: Path | None, how: How, earlier: Checkpoint | None = None) -> OneVsRest:
+def classes_solved(
+    setting: Setting, job: Job, folder: Path | None, how: RunOptions, earlier: Checkpoint | None = None
+) -> OneVsRest:
     """Carry out the job, from its beginning or from a checkpoint."""
     (method,), (why,) = job.methods, job.whys
     folders = {name: None if folder is None else folder / folder_of(name, place) for place, name in enumerate(job.classes)}
@@ -144,12 +139,12 @@ def classes_solved(setting: Setting, job: Job, folder: Path | None, how: How, ea
         sinks = lane_sinks(stack, setting, folders, board, earlier, how.more)
         keeper = stack.enter_context(keeping(setting, job, sinks, folder, how.checkpoint_every, earlier))
         for name, own in sinks.items():
-            announce(own, setting.dataset, method, f"{name} against the rest: {why}", earlier, name)
+            report_start(own, setting.dataset, method, f"{name} against the rest: {why}", earlier, name)
         expected = projected(setting, job)
         if board is not None:
             board.say(f"{setting.dataset.where}: {len(job.classes)} classes, {method}\n{expected}")
         for own in sinks.values():
-            tell(own, expected)
+            report_cost(own, expected)
         done = ran(setting, job, sinks, keeper, earlier, how.stop)
         results = {}
         for name, outcome in done.outcomes.items():
@@ -161,6 +156,6 @@ def classes_solved(setting: Setting, job: Job, folder: Path | None, how: How, ea
         seconds = max(result.seconds for result in results.values())
         found = OneVsRest(results, done.survey_reads + done.reads, seconds, setting.dataset.fingerprint)
         if folder is not None:
-            save(found, folder)
+            found.save(folder)
         keeper.finished = not {result.stopped for result in results.values()} & set(RESUMABLE)
         return found

@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dfeas.data.storage import formats
-from dfeas.data.storage.files import write_json
 from dfeas.data.storage.places import local
 from dfeas.engine.memory import DEFAULT_MEMORY
 from dfeas.errors import UsageError
@@ -22,8 +21,8 @@ from dfeas.run.cost.projection import within_memory
 from dfeas.run.driver import never
 from dfeas.run.execute import ran
 from dfeas.run.kernel_choice import AskedKernel, asked_kernel, choose_kernel_method, kernelled, known_kernel_method
-from dfeas.run.progress import How, Scoreboard, announce, lane_sinks, tell
-from dfeas.run.results import RACE, Result
+from dfeas.run.progress import RunOptions, Scoreboard, lane_sinks, report_cost, report_start
+from dfeas.run.results import RACE, Result, Saved
 from dfeas.run.session import Setting, open_data, require_free, run_folder, set_up
 from dfeas.run.solve import projected, result_of
 from dfeas.run.termination import RESUMABLE
@@ -34,8 +33,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Race:
+class Race(Saved):
     """How each method ended, and what was read for all of them together."""
+
+    FILE: ClassVar = RACE
+    FORMAT: ClassVar = formats.RACE
 
     results: dict[str, Result]  # in the order of the methods
     reads: float  # of the data: what several methods asked at once counts once
@@ -137,10 +139,10 @@ def race(
             kernel=text,
             **where(setting),
         )
-        return raced(setting, job, folder, How(checkpoint_every, progress, stop))
+        return raced(setting, job, folder, RunOptions(checkpoint_every, progress, stop))
 
 
-def raced(setting: Setting, job: Job, folder: Path | None, how: How, earlier: Checkpoint | None = None) -> Race:
+def raced(setting: Setting, job: Job, folder: Path | None, how: RunOptions, earlier: Checkpoint | None = None) -> Race:
     """Carry out the job of a race, from its beginning or from a checkpoint."""
     with ExitStack() as stack:
         board = Scoreboard(sys.stderr) if how.progress and sys.stderr is not None else None
@@ -149,12 +151,12 @@ def raced(setting: Setting, job: Job, folder: Path | None, how: How, earlier: Ch
         keeper = stack.enter_context(keeping(setting, job, sinks, folder, how.checkpoint_every, earlier))
         whys = dict(zip(job.methods, job.whys, strict=True))
         for name, why in whys.items():
-            announce(sinks[name], setting.dataset, name, why, earlier)
+            report_start(sinks[name], setting.dataset, name, why, earlier)
         expected = projected(setting, job)
         if board is not None:
             board.say(str(expected))
         for each in sinks.values():
-            tell(each, expected)
+            report_cost(each, expected)
         done = ran(setting, job, sinks, keeper, earlier, how.stop)
         results = {}
         for name, outcome in done.outcomes.items():
@@ -163,6 +165,6 @@ def raced(setting: Setting, job: Job, folder: Path | None, how: How, earlier: Ch
             results[name] = result if place is None else result.save(place)
         found = Race(results, done.survey_reads + done.reads)
         if folder is not None:
-            write_json(folder / RACE, found.to_json(), formats.RACE)
+            found.save(folder)
         keeper.finished = not {result.stopped for result in results.values()} & set(RESUMABLE)
         return found

@@ -25,12 +25,12 @@ from dfeas.run.driver import never
 from dfeas.run.exact_verdict import exact_outcome
 from dfeas.run.execute import lanes_abreast, ran
 from dfeas.run.kernel_choice import AskedKernel, asked_kernel, choose_kernel_method, kernelled
-from dfeas.run.progress import How, announce, how_of, run_sinks, tell
+from dfeas.run.progress import RunOptions, report_cost, report_start, run_options, run_sinks
 from dfeas.run.recovery import CONFLICTING, conflicts
 from dfeas.run.results import Result, versions
 from dfeas.run.session import Setting, open_data, require_free, run_folder, set_up
 from dfeas.run.task import Outcome
-from dfeas.run.termination import FEASIBLE, RESUMABLE, UNDECIDED, Record, Told, ending
+from dfeas.run.termination import FEASIBLE, RESUMABLE, UNDECIDED, ProgressRecord, Proof, Record, Stop, Verdict, ending
 from dfeas.run.transform import asked_transform, with_transform
 from dfeas.verify.evidence import Check
 from dfeas.verify.separation import SEPARATED
@@ -68,7 +68,7 @@ def solve(
     checkpoint_every: float = EVERY,
     client: Client | None = None,
     progress: bool = False,
-    callback: Callable[[Told], object] | None = None,
+    callback: Callable[[ProgressRecord], object] | None = None,
     stop: Callable[[], bool] = never,
     then: str = "",
 ) -> Result | Any:  # a OneVsRest when that is asked
@@ -133,7 +133,7 @@ def solve(
         if (positive, point) != (None, None):
             raise UsageError("one_vs_rest asks about every class: leave out positive and point")
         every = request(eps, margin_tolerance, max_passes, time_limit, memory)
-        how = how_of(checkpoint_every, progress, stop, callback)
+        how = run_options(checkpoint_every, progress, stop, callback)
         opened = open_data(X, labels, None, intercept, None, True, also, mask, cache_dir)
         opened = with_transform(opened, seen_as, every.memory, client, progress)
         space = None if kernel is None else AskedKernel(kernel, gamma, degree, coef0)
@@ -172,17 +172,17 @@ def solve(
             then=then,
             **where(setting),
         )
-        return solved(setting, job, folder, how_of(checkpoint_every, progress, stop, callback))
+        return solved(setting, job, folder, run_options(checkpoint_every, progress, stop, callback))
 
 
-def solved(setting: Setting, job: Job, folder: Path | None, how: How, earlier: Checkpoint | None = None) -> Result:
+def solved(setting: Setting, job: Job, folder: Path | None, how: RunOptions, earlier: Checkpoint | None = None) -> Result:
     """Carry out the job of a solve, from its beginning or from a checkpoint."""
     (name,), (why,) = job.methods, job.whys
     with ExitStack() as stack:
         sinks = run_sinks(stack, setting, job, folder, how, earlier)
         keeper = stack.enter_context(keeping(setting, job, {name: sinks}, folder, how.checkpoint_every, earlier))
-        announce(sinks, setting.dataset, name, why, earlier)
-        tell(sinks, projected(setting, job))
+        report_start(sinks, setting.dataset, name, why, earlier)
+        report_cost(sinks, projected(setting, job))
         found = ran(setting, job, {name: sinks}, keeper, earlier, how.stop)
         outcome = found.outcomes[name]
         if not (job.kernel or setting.dataset.cones or setting.dataset.transform or job.then == SEPARATED):
@@ -226,9 +226,9 @@ def result_of(setting: Setting, job: Job, outcome: Outcome, why: str, reads: flo
     ):
         named = conflicts(dataset, outcome.certificate, outcome.evidence)
     return Result(
-        verdict=UNDECIDED if proved is None else proved.verdict,
-        stopped=outcome.decision.stopped,
-        proof="none" if proved is None else proved.proof,
+        verdict=UNDECIDED if proved is None else Verdict(proved.verdict),
+        stopped=Stop(outcome.decision.stopped),
+        proof=Proof.NONE if proved is None else Proof(proved.proof),
         method=record.method,
         why=why,
         m=dataset.m,

@@ -24,11 +24,11 @@ from dfeas.run.checkpoint.job import Checkpoint, Job, Keeper, Sinks, keeping, wh
 from dfeas.run.cost.projection import Projection, fits, holds_enough, project_soft
 from dfeas.run.execute import run_lanes, surveyed
 from dfeas.run.margin_task import MarginLane, MarginOutcome, ending
-from dfeas.run.progress import How, announce, run_sinks, tell
+from dfeas.run.progress import RunOptions, report_cost, report_start, run_sinks
 from dfeas.run.results import versions
 from dfeas.run.session import Setting, Surveyed
 from dfeas.run.soft_margin.result import Fit, SoftMarginResult, Validation, write_dual_variables
-from dfeas.run.termination import RESUMABLE, STOPPED
+from dfeas.run.termination import RESUMABLE, Stop
 
 PATH = "path.svg"
 """In the folder of a run with several C, where matplotlib is installed."""
@@ -69,14 +69,16 @@ def job_of(
     )
 
 
-def fitted(setting: Setting, job: Job, folder: Path | None, how: How, earlier: Checkpoint | None = None) -> SoftMarginResult:
+def fitted(
+    setting: Setting, job: Job, folder: Path | None, how: RunOptions, earlier: Checkpoint | None = None
+) -> SoftMarginResult:
     """Carry out the job of one soft margin, from its beginning or from a checkpoint."""
     (name,), (why,) = job.methods, job.whys
     with ExitStack() as stack:
         sinks = run_sinks(stack, setting, job, folder, how, earlier)
         keeper = stack.enter_context(keeping(setting, job, {name: sinks}, folder, how.checkpoint_every, earlier))
-        announce(sinks, setting.dataset, name, why, earlier)
-        tell(sinks, projected(setting, job))
+        report_start(sinks, setting.dataset, name, why, earlier)
+        report_cost(sinks, projected(setting, job))
         found = fit_lanes(setting, job, {name: sinks}, keeper, earlier, how.stop)
         result = result_of(setting, job, found.outcomes[name], found.survey_reads + found.reads)
         if job.soft is not None and job.soft.dual is not None and result.stopped != "interrupted":
@@ -152,7 +154,7 @@ def with_dual_variables(
         dual = write_dual_variables(setting.engine, dataset, question, result.y, result.objective, Path(options.dual), stop)
     except (KeyboardInterrupt, ClusterLostError) as error:
         text = f"interrupted before all dual variables were written: {error}"
-        return replace(result, stopped="interrupted", message=text)
+        return replace(result, stopped=Stop.INTERRUPTED, message=text)
     reads = result.reads + 1
     seconds = time.monotonic() - job.asked.began
     result = replace(result, dual=dual, reads=reads, bytes_read=round(reads * dataset.bytes), seconds=seconds)
@@ -161,8 +163,8 @@ def with_dual_variables(
         return result
     # scores that are summed in another order are other ones by rounding, which costs as large as these do not forgive
     fits = [replace(fit, lower=dual.value, gap=gap) if i == problem else fit for i, fit in enumerate(result.fits)]
-    text = f"{STOPPED['stalled']}: the dual variables prove a relative gap of {gap:.2g} only, {STEEP}"
-    return replace(result, stopped="stalled", message=text, lower=dual.value, gap=gap, fits=fits)
+    text = f"{Stop.STALLED.sentence}: the dual variables prove a relative gap of {gap:.2g} only, {STEEP}"
+    return replace(result, stopped=Stop.STALLED, message=text, lower=dual.value, gap=gap, fits=fits)
 
 
 def method_of(job: Job, n: int, found: Surveyed, place: int = 0) -> SoftMargin:
@@ -212,7 +214,7 @@ def result_of(setting: Setting, job: Job, outcome: MarginOutcome, reads: float) 
     fit, y = fits[chosen * (1 + folds)], best.Y[:, chosen * (1 + folds)].copy()
     length = float(np.linalg.norm(y))
     return SoftMarginResult(
-        stopped=outcome.stopped,
+        stopped=Stop(outcome.stopped),
         message=ending(outcome.stopped, outcome.record),
         C=fit.C,
         loss=options.loss,

@@ -14,12 +14,12 @@ from dfeas.errors import UsageError
 from dfeas.problem import classes_to_share, request
 from dfeas.run.checkpoint.job import EVERY, keeping
 from dfeas.run.driver import never
-from dfeas.run.progress import announce, how_of, terminal
+from dfeas.run.progress import report_start, run_options, terminal
 from dfeas.run.session import open_data, run_folder, set_up
 from dfeas.run.soft_margin.fit import fit_lanes, fitted, job_of, result_of
 from dfeas.run.soft_margin.options import GAP, ClassWeight, method_for, options_of, require, require_gap
 from dfeas.run.soft_margin.result import SoftMarginResult, dual_place
-from dfeas.run.termination import Told
+from dfeas.run.termination import ProgressRecord
 from dfeas.run.trace import Sink
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def soft_margin(
     checkpoint_every: float = EVERY,
     client: Client | None = None,
     progress: bool = False,
-    callback: Callable[[Told], object] | None = None,
+    callback: Callable[[ProgressRecord], object] | None = None,
     stop: Callable[[], bool] = never,
     seed: int = 0,
     start: Any = None,
@@ -95,7 +95,7 @@ def soft_margin(
         setting = set_up(stack, data, asked.memory, client, out)
         folder = None if out is None else stack.enter_context(run_folder(local(out, "--out")))
         job = job_of(setting, asked, options, chosen, positive=positive)
-        return fitted(setting, job, folder, how_of(checkpoint_every, progress, stop, callback))
+        return fitted(setting, job, folder, run_options(checkpoint_every, progress, stop, callback))
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def soft_margin_classes(
     cache_dir: str | Path | None = None,
     client: Client | None = None,
     progress: bool = False,
-    callback: Callable[[Told], object] | None = None,
+    callback: Callable[[ProgressRecord], object] | None = None,
     stop: Callable[[], bool] = never,
     seed: int = 0,
     start: Any = None,
@@ -154,13 +154,13 @@ def soft_margin_classes(
         setting = set_up(stack, data, asked.memory, client, None)
         job = job_of(setting, asked, options, (name, why), classes=classes)
         shown = terminal(progress, asked.eps)
-        how = how_of(EVERY, progress, stop, callback)
+        how = run_options(EVERY, progress, stop, callback)
         sinks: dict[str, list[Sink]] = {each: [*([shown] if shown is not None else []), *how.more] for each in classes}
         if shown is not None:
             stack.callback(shown.close)
         keeper = stack.enter_context(keeping(setting, job, sinks, None, EVERY, None))
         for each, own in sinks.items():
-            announce(own, dataset, name, f"{each} against the rest: {why}", None, each)
+            report_start(own, dataset, name, f"{each} against the rest: {why}", None, each)
         found = fit_lanes(setting, job, sinks, keeper, None, how.stop)
         results = {}
         for each, outcome in found.outcomes.items():
