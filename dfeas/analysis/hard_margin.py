@@ -9,13 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.storage import formats
-from dfeas.data.storage.files import write_json
 from dfeas.data.transform import Transform, seen_as
 from dfeas.errors import UsageError
 from dfeas.geometry.cones.space import require_points
@@ -23,7 +22,7 @@ from dfeas.methods.protocol import Sparse
 from dfeas.options import Goal, Kernel, Limits, Output, Problem, Resources, View, takes
 from dfeas.passes.select import Select
 from dfeas.run.checkpoint.job import answered
-from dfeas.run.results import Result
+from dfeas.run.results import Result, Saved
 from dfeas.run.session import open_session, survey
 from dfeas.run.solve import decide
 from dfeas.run.termination import FEASIBLE
@@ -36,26 +35,30 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class HardMargin:
+class HardMargin(Saved):
     """The hyperplane of maximum margin of the unit points, up to ``tolerance``; where there is none, only ``result``."""
+
+    FILE: ClassVar = MARGIN
+    FORMAT: ClassVar = formats.HARD_MARGIN
+    HIDDEN: ClassVar = ("result",)
+    DERIVED: ClassVar = ("fingerprint",)
 
     result: Result  # of the solve; margin_lower and margin_upper are those of unit points
     tolerance: float
-    w: Floats | None = None  # (m,) canonical: the least l_j (x_j'w + bias) of the stored points is 1
     bias: float | None = None  # 0 without an intercept, unless points are centred
     margin: float | None = None  # of the stored points: 1 / |w|, their least distance from the hyperplane
     radius: float | None = None  # length of the longest point, centred and scaled as asked, with its intercept
-    support: NDArray[np.int64] | None = None  # points whose unit columns make the upper end of the bracket
-    weights: Floats | None = None  # theirs, on the simplex; None with methods that weigh all points
     corrections: float | None = None  # of a perceptron on unit points, at most: 1 / margin_lower^2
     dimension: int | None = None  # Vapnik: of unit points, at most min(m, 1 / margin_lower^2) + 1
     leave_one_out: float | None = None  # share of errors of the exact one, at most: support points / n
+    w: Floats | None = None  # (m,) canonical: the least l_j (x_j'w + bias) of the stored points is 1
+    support: NDArray[np.int64] | None = None  # points whose unit columns make the upper end of the bracket
+    weights: Floats | None = None  # theirs, on the simplex; None with methods that weigh all points
 
-    def to_json(self) -> dict[str, Any]:
-        arrays = {name: getattr(self, name) for name in ("w", "support", "weights")}
-        names = ("tolerance", "bias", "margin", "radius", "corrections", "dimension", "leave_one_out")
-        plain = {name: None if value is None else value.tolist() for name, value in arrays.items()}
-        return {**{name: getattr(self, name) for name in names}, **plain, "fingerprint": self.result.fingerprint}
+    @property
+    def fingerprint(self) -> str:
+        """Of the data."""
+        return self.result.fingerprint
 
 
 @takes(View, Kernel, Goal, Limits, Resources, Output, without=("one_vs_rest",))
@@ -95,7 +98,7 @@ def widest(result: Result, tolerance: float, problem: Problem, resources: Resour
     if result.verdict == FEASIBLE and result.y is not None:
         margin = _described(result, tolerance, problem, resources)
     if out is not None:
-        write_json(Path(out) / MARGIN, margin.to_json(), formats.HARD_MARGIN)
+        margin.save(Path(out))
     answered(out, result.stopped)
     return margin
 

@@ -22,7 +22,7 @@ from dfeas.run.checkpoint.job import Job, where
 from dfeas.run.exact_search import MOST_BESIDE, Face, Found, decide
 from dfeas.run.exact_verdict import certificate_of
 from dfeas.run.folder import require_free, run_folder
-from dfeas.run.progress import announce, how_of, run_sinks
+from dfeas.run.progress import report_start, run_options, run_sinks
 from dfeas.run.results import Result
 from dfeas.run.session import Setting, open_data, open_session, survey
 from dfeas.run.task import Outcome, blank
@@ -111,8 +111,8 @@ def _written(
         intercept=dataset.intercept,
         **where(setting),
     )
-    how = how_of(0.0, Output(progress=output.progress))
-    announce(run_sinks(stack, setting, job, folder, how, None), dataset, NAME, why, None)
+    how = run_options(0.0, Output(progress=output.progress))
+    report_start(run_sinks(stack, setting, job, folder, how, None), dataset, NAME, why, None)
     empty = Certificate("gordan", dataset.fingerprint, view=dataset.view)
     support, weights = found.conflict
     certificate = certificate_of(setting.checking.dataset, replace(face, support=support, weights=weights), empty)

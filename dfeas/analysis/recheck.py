@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +29,9 @@ from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
 from dfeas.linalg.blas import processors
-from dfeas.run.finished import load_values
 from dfeas.run.folder import run_folder
 from dfeas.run.result_sets import OneVsRest
-from dfeas.run.results import CERTIFICATE, TRACE, Result, classes_of, versions
+from dfeas.run.results import CERTIFICATE, TRACE, Result, classes_of, load_values, versions
 from dfeas.run.termination import FEASIBLE, UNDECIDED
 from dfeas.run.trace import TraceFile
 from dfeas.verify.certificate import Certificate, load
@@ -240,8 +239,7 @@ def _renewed(
         "data": {**values["data"], "path": source.path, "labels": source.labels},
         "detail": text if values["verdict"] == FEASIBLE else f"{text}: {values['message']}",
     }
-    kept = {field.name: values[field.name] for field in fields(Result) if field.name in values and field.name not in renewed}
-    return Result(**kept, **renewed, evidence=replace(certificate, fingerprint=mark))
+    return Result.from_json(values, **renewed, evidence=replace(certificate, fingerprint=mark))
 
 
 def _write(out: Path, found: Recheck, folders: dict[str, Path] | None, dataset: Dataset, seconds: float) -> None:

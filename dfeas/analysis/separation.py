@@ -20,7 +20,7 @@ import math
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,16 +28,15 @@ from numpy.typing import NDArray
 from dfeas.analysis.presolve import presolved
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage import formats
-from dfeas.data.storage.files import write_json
 from dfeas.errors import UsageError
 from dfeas.geometry.cones.space import require_points
 from dfeas.options import Goal, Kernel, Limits, Output, Problem, Resources, View, takes
 from dfeas.run.checkpoint.job import answered
 from dfeas.run.exact_search import Face, search
-from dfeas.run.results import Result
+from dfeas.run.results import Result, Saved
 from dfeas.run.session import open_session
 from dfeas.run.solve import decide
-from dfeas.run.termination import FEASIBLE, RESUMABLE
+from dfeas.run.termination import FEASIBLE, RESUMABLE, Proof
 from dfeas.verify.exact.dyadic import Integers
 from dfeas.verify.separation import COMPLETE, QUASI, SEPARATED, SEPARATION
 
@@ -47,41 +46,32 @@ if TYPE_CHECKING:
 EPS = 1e-9
 LEAST = 1e-3
 """Seconds that a solve is given at least."""
-LONG = 1000
-"""Bits of integers that JSON gets as numbers; longer ones are strings of hexadecimal digits."""
 
 
 @dataclass(frozen=True)
-class Separation:
+class Separation(Saved):
     """Which of the three, with evidence."""
 
+    FILE: ClassVar = SEPARATION
+    FORMAT: ClassVar = formats.SEPARATION
+    HIDDEN: ClassVar = ("result",)
+    DERIVED: ClassVar = ("fingerprint",)
+
     kind: str | None  # "complete" | "quasi-complete" | "overlap"; None: not decided
-    proof: str  # "exact" | "rigorous" (of complete: ``result`` has the separator) | "none": not decided
+    proof: Proof  # rigorous only of complete, whose separator ``result`` has; none: not decided
     on: int  # points on the hyperplane of y, when it is quasi-complete: no other has fewer
     rank: int | None  # of the points that conflict; of all points when they overlap
+    message: str
     y: list[int] | None  # (d,) with y'a_j >= 0 for all j, exactly; with an intercept it comes last
     support: NDArray[np.int64] | None  # points that conflict
     weights: list[int] | None  # (s,) positive, with an exactly zero sum of the signed points of the support
     flat: list[list[int]]  # vectors (d,) orthogonal to all points that overlap, a basis: features that depend on each other
-    message: str
     result: Result  # of the solve that came first
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values. Integers may have any length: beyond ``LONG`` bits they are hexadecimal strings."""
-        names = ("kind", "proof", "on", "rank", "message")
-        support = None if self.support is None else self.support.tolist()
-        return {
-            **{name: getattr(self, name) for name in names},
-            "y": _plain(self.y),
-            "support": support,
-            "weights": _plain(self.weights),
-            "flat": [_plain(vector) for vector in self.flat],
-            "fingerprint": self.result.fingerprint,
-        }
-
-    def save(self, run: Path) -> None:
-        """Write it to the folder of the run."""
-        write_json(run / SEPARATION, self.to_json(), formats.SEPARATION)
+    @property
+    def fingerprint(self) -> str:
+        """Of the data."""
+        return self.result.fingerprint
 
 
 @takes(View, Kernel, Goal, Limits, Resources, Output, without=("point",))
@@ -122,7 +112,7 @@ def separated(
     until = limits.until(output.stop, time.monotonic() if began is None else began)
     if result.verdict == FEASIBLE:
         text = "a hyperplane separates all points: the likelihood has no maximum"
-        kind = Separation(COMPLETE, result.proof, 0, None, None, None, None, [], text, result)
+        kind = Separation(COMPLETE, result.proof, 0, None, text, None, None, None, [], result)
     elif result.stopped in RESUMABLE:
         kind = _undecided(result.message, result)
     else:
@@ -146,7 +136,7 @@ def searched(
 
 
 def _undecided(why: str, result: Result) -> Separation:
-    return Separation(None, "none", 0, None, None, result.support, None, [], f"not decided: {why}", result)
+    return Separation(None, Proof.NONE, 0, None, f"not decided: {why}", None, result.support, None, [], result)
 
 
 def said(face: Face | str, result: Result) -> Separation:
@@ -169,7 +159,7 @@ def said(face: Face | str, result: Result) -> Separation:
     weighs = bool(len(face.support))
     return Separation(
         kind=face.kind,
-        proof="exact",
+        proof=Proof.EXACT,
         on=face.on,
         rank=face.rank if weighs else None,
         y=None if face.y is None else _integers(face.y),
@@ -183,7 +173,3 @@ def said(face: Face | str, result: Result) -> Separation:
 
 def _integers(values: Integers) -> list[int]:
     return [int(v) for v in values]
-
-
-def _plain(values: list[int] | None) -> list[int | str] | None:
-    return None if values is None else [v if v.bit_length() <= LONG else hex(v) for v in values]

@@ -21,17 +21,16 @@ from dfeas.linalg.blas import processors
 from dfeas.options import LEAST_EPS, View
 from dfeas.run.recovery import CONFLICTING, MOST, labels_of
 from dfeas.run.results import CERTIFICATE, CLASSES, RESULT, classes_of, load_result
-from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE, STOPPED, UNDECIDED
+from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE, UNDECIDED, Proof, Stop, Verdict
 from dfeas.verify.any import check_any, check_each
 from dfeas.verify.certificate import Certificate, load
 from dfeas.verify.evidence import Check
 
+PROOFS = list(Proof)
 SAME = 1e-9
 """Relative difference of a bound between machines, whose sums run in other orders."""
 SAME_KERNEL = 1e-3
 """The same with a kernel, where a margin depends on what else was checked: several times ``verify_sums.SHARP``."""
-PROOFS = ("none", "floating_point", "rigorous", "exact")
-"""From the weakest to the strongest."""
 
 Values = Mapping[str, Any]
 
@@ -68,10 +67,10 @@ def _require_verdict(where: Path, values: Values, proved: Check) -> None:
     if claimed == EPS_INFEASIBLE and not proved.margin_upper <= eps:
         raise CheckFailedError(f"{where}: |Ax| <= {proved.margin_upper:.6g} is proved, the run claims {eps:g}")
     stopped = values.get("stopped")
-    if stopped not in STOPPED or (claimed != FEASIBLE and stopped != "verdict"):
+    if stopped not in list(Stop) or (claimed != FEASIBLE and stopped != "verdict"):
         raise CheckFailedError(f"{where}: stopped is {stopped!r}, which no run is that ended {claimed}")
     proof = values.get("proof")
-    if proof not in PROOFS or PROOFS.index(proof) > PROOFS.index(proved.proof):
+    if proof not in PROOFS or PROOFS.index(proof) > PROOFS.index(Proof(proved.proof)):
         raise CheckFailedError(f"{where}: proof is {proof!r}, the certificate is a proof of level {proved.proof}")
 
 
@@ -192,7 +191,7 @@ def verify_classes(
 
 def _decided(run: Path, values: dict[str, Any]) -> bool:
     """Whether a run has a verdict. Raises CheckFailedError for what is none."""
-    if values["verdict"] not in (FEASIBLE, INFEASIBLE, EPS_INFEASIBLE, UNDECIDED):
+    if values["verdict"] not in list(Verdict):
         raise CheckFailedError(f"{run / RESULT}: verdict is {values['verdict']!r}, which is none")
     return bool(values["verdict"] != UNDECIDED)
 

@@ -23,7 +23,7 @@ from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.layout import DTYPES
 from dfeas.data.writers.append import append as append_points
-from dfeas.run.progress import Written
+from dfeas.run.progress import IngestProgress
 
 
 def _refuse(options: dict[str, Any]) -> None:
@@ -71,11 +71,11 @@ def generate(
         if density is not None:
             raise click.UsageError("--density is for points")
         options.pop("n")
-        header = generate_cones(ConeInstance(kind, cones=cones, **options), out, Written(sys.stderr))
+        header = generate_cones(ConeInstance(kind, cones=cones, **options), out, IngestProgress(sys.stderr))
     elif density is None:
-        header = write_instance(Instance(kind, **options), out, Written(sys.stderr))
+        header = write_instance(Instance(kind, **options), out, IngestProgress(sys.stderr))
     else:
-        header = generate_texts(Texts(kind, density=density, **options), out, Written(sys.stderr))
+        header = generate_texts(Texts(kind, density=density, **options), out, IngestProgress(sys.stderr))
     show_header(out, header.to_json(), as_json)
 
 
@@ -114,12 +114,12 @@ def ingest(src: str, out: str, cones: str | None, as_json: bool, cluster: Cluste
         _refuse(options)
         if cluster != Cluster(None, None, None):
             raise click.UsageError("a cluster is for points, not for cones")
-        show_header(out, ingest_cones(src, out, cones, options["points"], Written(sys.stderr)).to_json(), as_json)
+        show_header(out, ingest_cones(src, out, cones, options["points"], IngestProgress(sys.stderr)).to_json(), as_json)
         return
     if cluster != Cluster(None, None, None):
         require_split(src, out, options["format"], options["points"])
     with cluster.client() as client:
-        header = write_dataset(src, out, client=client, progress=Written(sys.stderr), note=notes.append, **options)
+        header = write_dataset(src, out, client=client, progress=IngestProgress(sys.stderr), note=notes.append, **options)
     show_header(out, {**header.to_json(), "notes": notes}, as_json)
 
 
@@ -145,11 +145,11 @@ def append(data: str, src: str | None, cones: str | None, as_json: bool, **optio
     notes: list[str] = []
     if src is not None and (cones is not None or src.endswith(SDPA)):
         _refuse(options)
-        show_header(data, append_cones(data, src, cones, options["points"], Written(sys.stderr)).to_json(), as_json)
+        show_header(data, append_cones(data, src, cones, options["points"], IngestProgress(sys.stderr)).to_json(), as_json)
         return
     if cones is not None:
         raise click.UsageError("--cones says what the rows of SRC are; name SRC")
-    header = append_points(data, src, progress=Written(sys.stderr), note=notes.append, **options)
+    header = append_points(data, src, progress=IngestProgress(sys.stderr), note=notes.append, **options)
     show_header(data, {**header.to_json(), "notes": notes}, as_json)
 
 

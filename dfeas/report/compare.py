@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from dfeas.errors import CorruptDataError, UsageError
-from dfeas.run.finished import find_runs, load_values
 from dfeas.run.progress import aligned
-from dfeas.run.results import RESULT, SOFT_MARGIN, load_result
+from dfeas.run.results import RESULT, SOFT_MARGIN, find_runs, load_result, load_values
 
 COLUMNS = (
     "run",

@@ -19,7 +19,7 @@ from dfeas.linalg.blas import processors
 from dfeas.passes.protocol import Together
 from dfeas.passes.statistics import Counts, Histogram
 from dfeas.passes.survey import Survey
-from dfeas.run.finished import Run
+from dfeas.run.results import Run
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from dfeas.report.figures import FLOOR, data_uri, style
 from dfeas.report.html import Html, document, element, joined
 from dfeas.report.margins import NOT_READ, Margins, margins
 from dfeas.report.section import picture, section
-from dfeas.run.finished import Run, find_runs, load_run
+from dfeas.run.results import Run, find_runs, load_run
 
 
 def page(runs: Sequence[Run], margins: Mapping[str, Margins | str]) -> str:

@@ -10,24 +10,11 @@ from dfeas.report import figures as plots
 from dfeas.report.figures import FLOOR, data_uri
 from dfeas.report.html import Html, element, joined
 from dfeas.report.margins import Margins
-from dfeas.run.finished import Run
-from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE, STOPPED, UNDECIDED
+from dfeas.run.results import Run
+from dfeas.run.termination import FEASIBLE, Proof, Stop, Verdict
 
 SHOWN = 50
 """Points of a conflict that are listed."""
-
-_HEADLINES = {
-    FEASIBLE: "Feasible: a hyperplane separates the points",
-    INFEASIBLE: "Infeasible: no hyperplane separates the points",
-    EPS_INFEASIBLE: "eps-infeasible: no hyperplane has a margin above {eps:g}",
-    UNDECIDED: "Undecided: neither a separator nor a proof that there is none",
-}
-
-_PROOFS = {
-    "exact": "exact: nothing is left to rounding",
-    "rigorous": "rigorous: rounding errors are bounded",
-    "none": "none: no verdict was proved",
-}
 
 
 def section(run: Run, margins: Margins | str | None, anchor: str) -> Html:
@@ -55,8 +42,8 @@ def _soft(text: str) -> Html:
 def _headline(run: Run) -> Html:
     values = run.values
     verdict, stopped = values["verdict"], values["stopped"]
-    said = _HEADLINES.get(verdict, verdict).format(eps=values["eps"])
-    why = STOPPED.get(stopped, stopped)
+    said = Verdict.explain(verdict).replace("above eps", f"above {values['eps']:g}")
+    why = Stop.explain(stopped)
     message = [element("p", _sentence(values["message"]))] if values["message"] not in ("", why) else []
     return element(
         "div",
@@ -64,7 +51,7 @@ def _headline(run: Run) -> Html:
         element("h2", said),
         element("p", f"Why it stopped: {why}."),
         *message,
-        element("p", f"Proof: {_PROOFS.get(values['proof'], values['proof'])}."),
+        element("p", f"Proof: {Proof.explain(values['proof'])}."),
         class_=f"verdict {verdict}",
     )
 

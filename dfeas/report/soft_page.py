@@ -12,9 +12,9 @@ from dfeas.report.evidence import ends_figure, path_figure
 from dfeas.report.figures import data_uri, style
 from dfeas.report.html import Html, document, element
 from dfeas.report.section import log, picture, place
-from dfeas.run.finished import read_trace
 from dfeas.run.results import RESULT, TRACE, load_result
-from dfeas.run.termination import STOPPED
+from dfeas.run.termination import Stop
+from dfeas.run.trace import read_trace
 
 _FIT = ("C", "fold", "objective", "lower", "gap", "support", "error")
 
@@ -76,7 +76,7 @@ def _headline(folder: Path, values: dict[str, Any]) -> Html:
         "div",
         element("p", folder.resolve().name, class_="run-name"),
         element("h2", said),
-        element("p", f"Why it stopped: {STOPPED.get(values['stopped'], values['stopped'])}."),
+        element("p", f"Why it stopped: {Stop.explain(values['stopped'])}."),
         element("p", f"{values['message']}."),
         class_=f"verdict {'feasible' if reached else 'undecided'}",
     )

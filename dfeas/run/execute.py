@@ -13,7 +13,7 @@ from dfeas.errors import CorruptDataError
 from dfeas.run.checkpoint.job import Checkpoint, Job, Keeper, keeping
 from dfeas.run.cost.projection import Projection
 from dfeas.run.driver import run
-from dfeas.run.progress import How, Scoreboard, announce, lane_sinks, run_sinks, tell, terminal
+from dfeas.run.progress import RunOptions, Scoreboard, lane_sinks, report_cost, report_start, run_sinks, terminal
 from dfeas.run.result_sets import OneVsRest, Race, SoftMarginClasses, folder_of
 from dfeas.run.results import Result
 from dfeas.run.session import Setting, Surveyed, survey
@@ -32,7 +32,7 @@ class Target(Protocol):
 
     @property
     def abreast(self) -> int:
-        """How many tasks share the memory side by side; others wait."""
+        """RunOptions many tasks share the memory side by side; others wait."""
 
     def projected(self) -> Projection:
         """What the run will take."""
@@ -43,11 +43,11 @@ class Target(Protocol):
     def tasks(self, surveyed: Surveyed, sinks: dict[str, list[Sink]]) -> Sequence[Runner[Any]]:
         """Before the first read."""
 
-    def result(self, name: str, outcome: Any, surveyed: Surveyed, how: How) -> Any:
+    def result(self, name: str, outcome: Any, surveyed: Surveyed, how: RunOptions) -> Any:
         """What is returned of the outcome of a task, not written yet."""
 
 
-def execute(setting: Setting, job: Job, how: How, folder: Path | None = None, earlier: Checkpoint | None = None) -> Any:
+def execute(setting: Setting, job: Job, how: RunOptions, folder: Path | None = None, earlier: Checkpoint | None = None) -> Any:
     """An ``Answer``: the tasks of a job are run until the first has what it looks for, or each has ended, and it is written.
 
     Raises CorruptDataError when the data is not what it was at the earlier moment.
@@ -78,7 +78,7 @@ def _folders(job: Job, folder: Path | None) -> dict[str, Path | None]:
     return {name: folder / (folder_of(name, place) if job.classes else name) for place, name in enumerate(job.lanes)}
 
 
-def _tabled(job: Job, how: How) -> bool:
+def _tabled(job: Job, how: RunOptions) -> bool:
     """Whether progress is a table: of several tasks with margins."""
     return how.progress and sys.stderr is not None and (job.race or bool(job.classes)) and job.soft is None
 
@@ -88,7 +88,7 @@ def _sinks(
     setting: Setting,
     job: Job,
     folders: dict[str, Path | None],
-    how: How,
+    how: RunOptions,
     earlier: Checkpoint | None,
     board: Scoreboard | None,
 ) -> dict[str, list[Sink]]:
@@ -115,16 +115,16 @@ def _start(
     for name, own in sinks.items():
         if job.classes:
             ((method, why),) = whys.items()
-            announce(own, dataset, method, f"{name} against the rest: {why}", earlier, name)
+            report_start(own, dataset, method, f"{name} against the rest: {why}", earlier, name)
         else:
-            announce(own, dataset, name, whys[name], earlier)
+            report_start(own, dataset, name, whys[name], earlier)
     expected = target.projected()
     if board is not None:
         board.say(
             f"{dataset.where}: {len(job.classes)} classes, {job.methods[0]}\n{expected}" if job.classes else str(expected)
         )
     for own in sinks.values():
-        tell(own, expected)
+        report_cost(own, expected)
 
 
 def _surveyed(setting: Setting, keeper: Keeper, earlier: Checkpoint | None) -> Surveyed:
@@ -149,9 +149,9 @@ def _run(
     abreast: int,
     keeper: Keeper,
     earlier: Checkpoint | None,
-    how: How,
+    how: RunOptions,
 ) -> tuple[dict[str, Any], float]:
-    """How the tasks of a job ended, from an earlier moment if there is one, and all reads."""
+    """RunOptions the tasks of a job ended, from an earlier moment if there is one, and all reads."""
     asked, moment = job.asked, None if earlier is None else earlier.moment
     if moment is not None:
         for task, kept in zip(tasks, moment.lanes, strict=True):

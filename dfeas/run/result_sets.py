@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 from dfeas.data.storage import formats
-from dfeas.data.storage.files import write_json
-from dfeas.run.results import CLASSES, RACE, RESULT, Result, versions
+from dfeas.run.results import CLASSES, RACE, Result, Saved, versions
 from dfeas.run.soft_margin.result import SoftMarginResult
-from dfeas.run.termination import STOPPED, UNDECIDED
+from dfeas.run.termination import UNDECIDED, Stop
 
 NAME_LENGTH = 80
 """Of a class in the name of its folder."""
 
 
 @dataclass(frozen=True)
-class Race:
+class Race(Saved):
     """How each method ended, and what was read for all of them together."""
+
+    FILE: ClassVar = RACE
+    FORMAT: ClassVar = formats.RACE
 
     results: dict[str, Result]  # in the order of the methods
     reads: float  # of the data: what several methods asked at once counts once
@@ -35,13 +36,9 @@ class Race:
         results = {name: result.to_json() for name, result in self.results.items()}
         return {"first": None if first is None else first.method, "reads": self.reads, "results": results}
 
-    def save(self, folder: Path) -> None:
-        """Write ``race.json``."""
-        write_json(folder / RACE, self.to_json(), formats.RACE)
-
 
 @dataclass(frozen=True)
-class OneVsRest:
+class OneVsRest(Saved):
     """How each class ended, and what was read for all of them together."""
 
     results: dict[str, Result]  # in the order of the classes
@@ -55,9 +52,9 @@ class OneVsRest:
         return all(result.success for result in self.results.values())
 
     @property
-    def stopped(self) -> str:
-        """Why the run ended: ``verdict``, or the reason of the first class that has none."""
-        return next((result.stopped for result in self.results.values() if result.stopped != "verdict"), "verdict")
+    def stopped(self) -> Stop:
+        """Why the run ended: ``Stop.VERDICT``, or the reason of the first class that has none."""
+        return next((result.stopped for result in self.results.values() if result.stopped != Stop.VERDICT), Stop.VERDICT)
 
     def to_json(self) -> dict[str, Any]:
         first = next(iter(self.results.values()))
@@ -67,7 +64,7 @@ class OneVsRest:
         return {
             "verdict": f"{decided} of {len(self.results)} classes decided",
             "stopped": self.stopped,
-            "message": STOPPED[self.stopped],
+            "message": self.stopped.sentence,
             **{name: getattr(first, name) for name in shared},
             "reads": self.reads,
             "bytes_read": round(self.reads * first.bytes_read / first.reads) if first.reads else 0,
@@ -80,10 +77,6 @@ class OneVsRest:
                 for place, (name, result) in enumerate(self.results.items())
             },
         }
-
-    def save(self, folder: Path) -> None:
-        """Write ``result.json``, which lists the runs of all classes."""
-        write_json(folder / RESULT, self.to_json(), formats.RESULT)
 
 
 @dataclass(frozen=True)

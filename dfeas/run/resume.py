@@ -17,7 +17,7 @@ from dfeas.run.checkpoint.folder import Checkpoints
 from dfeas.run.checkpoint.job import Checkpoint, Job, where
 from dfeas.run.execute import execute
 from dfeas.run.folder import finished, run_folder_again
-from dfeas.run.progress import how_of
+from dfeas.run.progress import run_options
 from dfeas.run.results import CHECKPOINT, versions
 from dfeas.run.session import open_session
 
@@ -66,7 +66,7 @@ def go_on(run: Path, problem: Problem, limits: Limits, resources: Resources, out
         if job.classes and setting.dataset.classes != job.classes:
             raise CorruptDataError(f"{setting.dataset.where}: its classes are not those that this run began with")
         job = replace(job, asked=replace(renewed, began=renewed.began - earlier.seconds), **where(setting))
-        answer = execute(setting, job, how_of(resources.checkpoint_every, output), folder, earlier)
+        answer = execute(setting, job, run_options(resources.checkpoint_every, output), folder, earlier)
     return Resumed(answer, job, problem, limits, resources)
 
 

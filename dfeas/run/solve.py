@@ -17,7 +17,7 @@ from dfeas.problem import Request, classes_to_share, request
 from dfeas.run.checkpoint.job import Job, where
 from dfeas.run.execute import execute
 from dfeas.run.folder import require_free, run_folder
-from dfeas.run.progress import how_of
+from dfeas.run.progress import run_options
 from dfeas.run.results import RACE, RESULT
 from dfeas.run.session import Setting, open_session
 
@@ -69,7 +69,7 @@ def decide(
             then=then,
             **where(setting),
         )
-        return execute(setting, job, how_of(resources.checkpoint_every, output), folder)
+        return execute(setting, job, run_options(resources.checkpoint_every, output), folder)
 
 
 def _require_known(methods: Sequence[str], space: KernelOptions | None, race: bool) -> None:

@@ -29,7 +29,7 @@ from dfeas.linalg.blas import processors
 from dfeas.passes.protocol import Together
 from dfeas.passes.statistics import Moments, MomentsAnswer
 from dfeas.passes.survey import Summary, Survey
-from dfeas.run.trace import say
+from dfeas.run.progress import print_status
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -108,7 +108,7 @@ def _look(
     summary: Summary | None = None
     found: MomentsAnswer | None = None
     what = "means and spreads of features" if moments else "lengths of points"
-    say(progress, f"{dataset.where}: one read for {what}")
+    print_status(progress, f"{dataset.where}: one read for {what}")
     with closing(_engine(data, memory, client)) as engine:
         if dataset.header is not None:
             found = engine.run(Moments())
@@ -117,7 +117,9 @@ def _look(
         else:
             summary = engine.run(Survey())
         cost = engine.cost
-    say(progress, f"{what}: {cost.bytes_read / max(cost.wall_seconds, 1e-9) / 1e9:.2f} GB/s  {cost.wall_seconds:.1f} s")
+    print_status(
+        progress, f"{what}: {cost.bytes_read / max(cost.wall_seconds, 1e-9) / 1e9:.2f} GB/s  {cost.wall_seconds:.1f} s"
+    )
     if summary is not None:
         refuse_unusable(summary, dataset.where)
     return summary, found

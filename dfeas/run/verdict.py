@@ -15,12 +15,12 @@ from dfeas.methods.protocol import Sparse
 from dfeas.run.checkpoint.job import Job
 from dfeas.run.cost.projection import PROBED_SHARE, Projection, probe, probed, project
 from dfeas.run.exact_verdict import exact_outcome
-from dfeas.run.progress import How
+from dfeas.run.progress import RunOptions
 from dfeas.run.recovery import CONFLICTING, conflicts
 from dfeas.run.results import Result, versions
 from dfeas.run.session import Setting, Surveyed
 from dfeas.run.task import Lane, Outcome, without_a_pass
-from dfeas.run.termination import FEASIBLE, UNDECIDED, Goal, Record, ending
+from dfeas.run.termination import FEASIBLE, UNDECIDED, Goal, Proof, Record, Stop, Verdict, ending
 from dfeas.run.trace import Sink
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.evidence import Check
@@ -94,7 +94,7 @@ class VerdictTarget:
             tasks.append(task)
         return tasks
 
-    def result(self, name: str, outcome: Outcome, surveyed: Surveyed, how: How) -> Result:
+    def result(self, name: str, outcome: Outcome, surveyed: Surveyed, how: RunOptions) -> Result:
         """What is returned of a task that was alone goes through the exact search where float64 leaves the verdict open."""
         setting, job = self.setting, self.job
         why = job.whys[0 if job.classes else job.methods.index(name)]
@@ -123,9 +123,9 @@ def result_of(setting: Setting, job: Job, outcome: Outcome, why: str, reads: flo
     ):
         named = conflicts(dataset, outcome.certificate, outcome.evidence)
     return Result(
-        verdict=UNDECIDED if proved is None else proved.verdict,
-        stopped=outcome.decision.stopped,
-        proof="none" if proved is None else proved.proof,
+        verdict=UNDECIDED if proved is None else Verdict(proved.verdict),
+        stopped=Stop(outcome.decision.stopped),
+        proof=Proof.NONE if proved is None else Proof(proved.proof),
         method=record.method,
         why=why,
         m=dataset.m,

@@ -26,10 +26,10 @@ from dfeas.methods.protocol import Bracket, Evidence, Facts, Mixture, Sparse
 from dfeas.methods.registry import METHODS
 from dfeas.passes.protocol import OnVectors
 from dfeas.run.driver import run
+from dfeas.run.progress import Terminal
 from dfeas.run.recovery import shorten
 from dfeas.run.task import Lane
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, Decision, Goal, Limits, Record, decide, remaining_passes
-from dfeas.run.trace import Terminal
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.evidence import Check
 from tests.checkers import each

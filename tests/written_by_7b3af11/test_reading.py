@@ -16,7 +16,7 @@ from dfeas.data.cones.files import append_cones
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.errors import CheckFailedError
-from dfeas.run.finished import load_run
+from dfeas.run.results import load_run
 from dfeas.verify.separation import verify_separation
 
 ARCHIVE = Path(__file__).with_name("written.tar.xz")

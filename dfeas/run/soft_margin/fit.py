@@ -21,11 +21,11 @@ from dfeas.problem import SoftMarginOptions
 from dfeas.run.checkpoint.job import Job
 from dfeas.run.cost.projection import Projection, fits, holds_enough, project_soft
 from dfeas.run.margin_task import MarginLane, MarginOutcome, ending
-from dfeas.run.progress import How
+from dfeas.run.progress import RunOptions
 from dfeas.run.results import versions
 from dfeas.run.session import Setting, Surveyed
 from dfeas.run.soft_margin.result import Fit, SoftMarginResult, Validation, write_dual_variables
-from dfeas.run.termination import STOPPED
+from dfeas.run.termination import Stop
 from dfeas.run.trace import Sink
 
 
@@ -80,7 +80,7 @@ class SoftMarginTarget:
         start = options.start[place] if options.start is not None and options.start.ndim == 2 else options.start
         return margin_method(self.job.methods[0], options, classes, self.job.asked.eps, start)
 
-    def result(self, name: str, outcome: MarginOutcome, surveyed: Surveyed, how: How) -> SoftMarginResult:
+    def result(self, name: str, outcome: MarginOutcome, surveyed: Surveyed, how: RunOptions) -> SoftMarginResult:
         """With the dual variables in one more read, where they are asked for."""
         setting, job = self.setting, self.job
         if job.classes:
@@ -109,7 +109,7 @@ def with_dual_variables(
         dual = write_dual_variables(setting.engine, dataset, question, result.y, result.objective, Path(options.dual), stop)
     except (KeyboardInterrupt, ClusterLostError) as error:
         text = f"interrupted before all dual variables were written: {error}"
-        return replace(result, stopped="interrupted", message=text)
+        return replace(result, stopped=Stop.INTERRUPTED, message=text)
     reads = result.reads + 1
     seconds = time.monotonic() - job.asked.began
     result = replace(result, dual=dual, reads=reads, bytes_read=round(reads * dataset.bytes), seconds=seconds)
@@ -118,8 +118,8 @@ def with_dual_variables(
         return result
     # scores that are summed in another order are other ones by rounding, which costs as large as these do not forgive
     fits = [replace(fit, lower=dual.value, gap=gap) if i == problem else fit for i, fit in enumerate(result.fits)]
-    text = f"{STOPPED['stalled']}: the dual variables prove a relative gap of {gap:.2g} only, {STEEP}"
-    return replace(result, stopped="stalled", message=text, lower=dual.value, gap=gap, fits=fits)
+    text = f"{Stop.STALLED.sentence}: the dual variables prove a relative gap of {gap:.2g} only, {STEEP}"
+    return replace(result, stopped=Stop.STALLED, message=text, lower=dual.value, gap=gap, fits=fits)
 
 
 def margin_method(
@@ -158,7 +158,7 @@ def result_of(setting: Setting, job: Job, outcome: MarginOutcome, reads: float) 
     fit, y = fits[chosen * (1 + folds)], best.Y[:, chosen * (1 + folds)].copy()
     length = float(np.linalg.norm(y))
     return SoftMarginResult(
-        stopped=outcome.stopped,
+        stopped=Stop(outcome.stopped),
         message=ending(outcome.stopped, outcome.record),
         C=fit.C,
         loss=options.loss,

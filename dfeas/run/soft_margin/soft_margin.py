@@ -13,7 +13,7 @@ from dfeas.problem import classes_to_share, request
 from dfeas.run.checkpoint.job import Job, where
 from dfeas.run.execute import execute
 from dfeas.run.folder import run_folder
-from dfeas.run.progress import how_of
+from dfeas.run.progress import run_options
 from dfeas.run.session import open_session
 from dfeas.run.soft_margin.options import method_for, options_of, require
 from dfeas.run.soft_margin.result import dual_place
@@ -50,4 +50,4 @@ def minimise(problem: Problem, objective: Objective, method: str, limits: Limits
             classes=classes,
             **where(setting),
         )
-        return execute(setting, job, how_of(resources.checkpoint_every, output), folder)
+        return execute(setting, job, run_options(resources.checkpoint_every, output), folder)
