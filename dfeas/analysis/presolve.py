@@ -21,6 +21,7 @@ from dfeas.methods.protocol import Bracket, Evidence
 from dfeas.problem import Request, request
 from dfeas.run.checkpoint.job import Job, where
 from dfeas.run.driver import never
+from dfeas.run.exact.levels import Levels
 from dfeas.run.exact_search import MOST_BESIDE, Face, Found, decide
 from dfeas.run.exact_verdict import certificate_of, until
 from dfeas.run.progress import announce, how_of, run_sinks
@@ -31,7 +32,6 @@ from dfeas.run.task import Outcome, blank
 from dfeas.run.termination import EPS_INFEASIBLE, Decision
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.evidence import Check
-from dfeas.verify.exact.levels import Levels
 from dfeas.verify.halfspace import rows
 from dfeas.verify.separation import OVERLAP, Claim, prove
 
