@@ -117,6 +117,37 @@ def test_a_room_imports_only_the_rooms_below_it() -> None:
     assert not paid, "no longer needed"
 
 
+def _ours(path: Path) -> set[str]:
+    """Our modules that importing a file, or calling its functions, loads."""
+    named = {name for name in _imports(path) if name.split(".")[0] == "dfeas"}
+    packages = {".".join(name.split(".")[:end]) for name in named for end in range(1, name.count(".") + 2)}
+    return {name for name in packages if _file(name) is not None}
+
+
+def _file(module: str) -> Path | None:
+    """Where a module is; None for a name that is none."""
+    place = PACKAGE.parent / module.replace(".", "/")
+    return next((path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file()), None)
+
+
+def _closure(folder: str) -> set[str]:
+    """All of ours that the modules below a folder load, however far away it is imported."""
+    unread = {".".join(("dfeas", *Path(name).with_suffix("").parts)) for name in FILES if name.startswith(f"{folder}/")}
+    loaded = {name.removesuffix(".__init__") for name in unread}
+    unread = set(loaded)
+    while unread:
+        path = _file(unread.pop())
+        assert path is not None, "it was found as a file"
+        unread |= _ours(path) - loaded
+        loaded |= unread
+    return loaded
+
+
+def test_storage_knows_errors_only() -> None:
+    others = {name for name in _closure("data/storage") if not name.startswith("dfeas.data.storage")}
+    assert others == {"dfeas", "dfeas.data", "dfeas.errors"}
+
+
 def test_the_rooms_stand_on_at_most_ten_floors_without_a_circle() -> None:
     below = {room: set(others) for room, others in ALLOWED.items()}
     floors = 0

@@ -19,6 +19,7 @@ from dfeas.methods.protocol import Bracket, Evidence
 from dfeas.options import Goal, Limits, Output, Problem, Resources
 from dfeas.problem import Request, request
 from dfeas.run.checkpoint.job import Job, where
+from dfeas.run.exact.levels import Levels
 from dfeas.run.exact_search import MOST_BESIDE, Face, Found, decide
 from dfeas.run.exact_verdict import certificate_of
 from dfeas.run.folder import require_free, run_folder
@@ -30,7 +31,6 @@ from dfeas.run.termination import EPS_INFEASIBLE, Decision
 from dfeas.run.verdict import result_of
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.evidence import Check
-from dfeas.verify.exact.levels import Levels
 from dfeas.verify.halfspace import rows
 from dfeas.verify.separation import OVERLAP, Claim, prove
 

@@ -56,7 +56,7 @@ def open_sparse(path: Place, arrays: dict[str, Any], header: Header) -> SparseX:
         raise _broken(path)
     points: PointReader = CsrChunks(str(path), header.n, header.m, header.block_rows, offsets, data, indices, indptr)
     if not isinstance(path, Path):
-        from dfeas.data.remote.readers import ahead
+        from dfeas.data.storage.remote.readers import ahead
 
         points = ahead(points)
     return SparseX(points, Entries.of(header.n, offsets, header.block_rows, data.dtype.itemsize, indices.dtype.itemsize))
@@ -82,7 +82,7 @@ def _entry_files(path: Place, arrays: dict[str, Any], name: str, dtypes: tuple[s
         raise _broken(path)
     if isinstance(path, Path):
         return EntryFiles(name, path / name, plain.key, plain.dtype, plain.block_rows, plain.trailer)
-    from dfeas.data.remote.readers import object_entries
+    from dfeas.data.storage.remote.readers import object_entries
 
     return object_entries(name, path / name, plain.key, plain.dtype, plain.block_rows, plain.trailer)
 

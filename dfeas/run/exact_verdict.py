@@ -15,6 +15,7 @@ import numpy as np
 
 from dfeas.data.dataset import Dataset
 from dfeas.problem import Request
+from dfeas.run.exact.partition import parts
 from dfeas.run.exact_search import Face, search
 from dfeas.run.recovery import CONFLICTING
 from dfeas.run.session import Setting
@@ -23,7 +24,6 @@ from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, Decision
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.evidence import Check
 from dfeas.verify.exact.dyadic import Integers
-from dfeas.verify.exact.partition import parts
 from dfeas.verify.halfspace import rows
 from dfeas.verify.separation import COMPLETE
 

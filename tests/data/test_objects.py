@@ -23,19 +23,19 @@ import zarr
 import dfeas
 from dfeas.cli.main import main
 from dfeas.data.arrays import from_arrays
+from dfeas.data.cache import BlockCache
 from dfeas.data.dataset import Dataset
 from dfeas.data.generate.points import Instance, generate
 from dfeas.data.generate.text import Texts, generate_texts
 from dfeas.data.ingest.ingest import ingest
 from dfeas.data.open import open_source
-from dfeas.data.remote import bucket, lock
-from dfeas.data.remote import path as file
-from dfeas.data.remote import path as tags
-from dfeas.data.remote.path import ObjectPath
 from dfeas.data.source import Source
-from dfeas.data.storage.cache import BlockCache
 from dfeas.data.storage.places import zarr_store
 from dfeas.data.storage.readers import Buffers, Cost
+from dfeas.data.storage.remote import bucket, lock
+from dfeas.data.storage.remote import path as file
+from dfeas.data.storage.remote import path as tags
+from dfeas.data.storage.remote.path import ObjectPath
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
@@ -239,7 +239,7 @@ def test_a_cache_on_disk_is_used_by_later_runs_and_never_believed(data: str, doo
 def test_a_full_disk_keeps_nothing_and_is_no_error(
     data: str, door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dfeas.data.remote.prefetch.FREE_SHARE", 2.0)
+    monkeypatch.setattr("dfeas.data.storage.remote.prefetch.FREE_SHARE", 2.0)
     source = Source(data, cache_dir=str(tmp_path / "kept"))
     assert read_all(open_source(source))[0] == read_all(open_source(Source(data)))[0]
     assert not any((tmp_path / "kept").rglob("*"))

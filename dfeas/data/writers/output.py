@@ -35,7 +35,7 @@ def output_place(where: str | Place) -> Iterator[Place]:
     """
     path = place(where)
     if not isinstance(path, Path):
-        from dfeas.data.remote.lock import claimed
+        from dfeas.data.storage.remote.lock import claimed
 
         with claimed(path, MARKER):
             yield path

@@ -15,12 +15,12 @@ from pathlib import Path
 from threading import Lock
 from typing import Generic, TypeVar
 
+import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.storage.readers import Buffers, Reader
 from dfeas.errors import UsageError
-from dfeas.passes.survey import checksum
 
 T = TypeVar("T")
 
@@ -105,7 +105,7 @@ class KeptBlocks:
         except OSError:
             return None
         body = content[: size - _TRAILER]
-        if got == size > _TRAILER and checksum(body).to_bytes(_TRAILER, "little") == content[size - _TRAILER :].tobytes():
+        if got == size > _TRAILER and _trailer(body) == content[size - _TRAILER :].tobytes():
             return body
         path.unlink(missing_ok=True)
         return None
@@ -121,8 +121,12 @@ class KeptBlocks:
             path.parent.mkdir(exist_ok=True)
             with part.open("wb") as file:
                 file.write(content.data)
-                file.write(checksum(content).to_bytes(_TRAILER, "little"))
+                file.write(_trailer(content))
             part.replace(path)
         except OSError:
             with contextlib.suppress(OSError):
                 part.unlink(missing_ok=True)
+
+
+def _trailer(content: NDArray[np.uint8]) -> bytes:
+    return int(crc32c.crc32c(content)).to_bytes(_TRAILER, "little")

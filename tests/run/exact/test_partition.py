@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dfeas.run.exact.partition import Even, Partition, StoppedError, partition
 from dfeas.verify.exact import linear
 from dfeas.verify.exact.linear import independent, nullspace, solve
-from dfeas.verify.exact.partition import Even, Partition, StoppedError, partition
 from dfeas.verify.exact.products import signs, vanishing
 from tests.exact import conflicts, small_instance
 

@@ -4,7 +4,7 @@ They are asked of points whose features and lengths were brought to about one by
 
 For points a_1 .. a_s of integers there is exactly one partition of them in two (Goldman and Tucker 1956): some y has y'a_j > 0
 on the one part and y'a_j = 0 on the other, and the other part has weights x > 0 with sum x_j a_j = 0. It is found by facial
-reduction; every step decides in integers, float64 only guesses (``dfeas.proof.guess``):
+reduction; every step decides in integers, float64 only guesses:
 
 * a conflict, x >= 0 with a zero sum, puts what it spans, L, on the hyperplane of every y: go on across L, in integers;
 * a direction, y'a_j >= 0 on all points and > 0 on some, takes these out of every conflict: go on with the others;

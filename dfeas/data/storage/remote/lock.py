@@ -16,9 +16,9 @@ from typing import Any
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
-from dfeas.data.remote.bucket import said
-from dfeas.data.remote.path import ObjectPath
 from dfeas.data.storage.layout import LOCK
+from dfeas.data.storage.remote.bucket import said
+from dfeas.data.storage.remote.path import ObjectPath
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 
 BEAT_SECONDS = 20.0

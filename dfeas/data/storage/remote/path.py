@@ -19,8 +19,8 @@ import obstore
 from numpy.typing import NDArray
 from obstore.exceptions import PreconditionError
 
-from dfeas.data.remote.bucket import Bucket, parse, said
-from dfeas.data.remote.prefetch import pool
+from dfeas.data.storage.remote.bucket import Bucket, parse, said
+from dfeas.data.storage.remote.prefetch import pool
 from dfeas.errors import CorruptDataError
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ import numpy as np
 import obstore
 from numpy.typing import NDArray
 
-from dfeas.data.remote.bucket import said
-from dfeas.data.remote.path import ObjectPath, Tags, tag_of
-from dfeas.data.remote.prefetch import Ahead, KeptBlocks
 from dfeas.data.storage.readers import AnyArray, Buffers, Reader, SliceReader
+from dfeas.data.storage.remote.bucket import said
+from dfeas.data.storage.remote.path import ObjectPath, Tags, tag_of
+from dfeas.data.storage.remote.prefetch import Ahead, KeptBlocks
 from dfeas.data.storage.sparse_readers import pieces
 from dfeas.errors import CorruptDataError
 
