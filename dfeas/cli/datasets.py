@@ -16,8 +16,7 @@ from dfeas.data.generate.cones import CONE_KINDS, ConeInstance, generate_cones
 from dfeas.data.generate.points import KINDS, Instance
 from dfeas.data.generate.points import generate as write_instance
 from dfeas.data.generate.text import Texts, generate_texts
-from dfeas.data.ingest.formats import FORMATS
-from dfeas.data.ingest.parallel import require_split
+from dfeas.data.ingest.ingest import FORMATS, require_split
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.layout import DTYPES

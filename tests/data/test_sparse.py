@@ -139,7 +139,7 @@ def test_columns_are_turned_into_rows_in_bounded_memory(
         assert found.fingerprint == wanted
         assert notes == [f"CSC, entries by columns: read {reads} times; CSR would be read once"]
     with pytest.raises(UsageError, match=r"csc.h5ad: CSC, so one process reads it in order"):
-        ingest_here(tmp_path / "csc.h5ad", tmp_path / "out", spread=map, **options)
+        ingest_here(tmp_path / "csc.h5ad", tmp_path / "out", pool=map, **options)
 
 
 def test_sparse_points_are_appended_and_picked_as_dense_ones_are(tmp_path: Path) -> None:

@@ -24,8 +24,7 @@ import zarr.storage
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
-from dfeas.data.ingest.formats import format_of
-from dfeas.data.ingest.ingest import Note, ingest
+from dfeas.data.ingest.ingest import Note, format_of, ingest
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.files import naming, sync
