@@ -13,12 +13,10 @@ from dfeas.cli.main import Command
 from dfeas.cli.options import CLUSTER, DATA, JSON, asks
 from dfeas.cli.render import show_header
 from dfeas.data.cones.files import SDPA, append_cones, ingest_cones
-from dfeas.data.generate.cones import CONE_KINDS, ConeInstance, generate_cones
-from dfeas.data.generate.points import KINDS, Instance
+from dfeas.data.generate.cones import CONE_KINDS, ConeInstance
+from dfeas.data.generate.points import KINDS, Generated, Instance, SparseInstance
 from dfeas.data.generate.points import generate as write_instance
-from dfeas.data.generate.text import Texts, generate_texts
-from dfeas.data.ingest.formats import FORMATS
-from dfeas.data.ingest.parallel import require_split
+from dfeas.data.ingest.ingest import FORMATS, require_split
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.layout import DTYPES
@@ -71,11 +69,12 @@ def generate(
         if density is not None:
             raise click.UsageError("--density is for points")
         options.pop("n")
-        header = generate_cones(ConeInstance(kind, cones=cones, **options), out, IngestProgress(sys.stderr))
+        instance: Generated = ConeInstance(kind, cones=cones, **options)
     elif density is None:
-        header = write_instance(Instance(kind, **options), out, IngestProgress(sys.stderr))
+        instance = Instance(kind, **options)
     else:
-        header = generate_texts(Texts(kind, density=density, **options), out, IngestProgress(sys.stderr))
+        instance = SparseInstance(kind, density=density, **options)
+    header = write_instance(instance, out, IngestProgress(sys.stderr))
     show_header(out, header.to_json(), as_json)
 
 
