@@ -28,7 +28,7 @@ from statistics import median
 import numpy as np
 
 import dfeas
-from dfeas.analysis.remote import look
+from dfeas.cli.remote import look
 from dfeas.data.storage.scratch import Scratch
 from dfeas.errors import DfeasError
 from dfeas.methods.protocol import Bracket

@@ -43,14 +43,14 @@ from threadpoolctl import threadpool_limits
 
 import dfeas
 from dfeas.data.cones.groups import cone_norms, groups_of
+from dfeas.data.cones.spectrum import elements, least, matrices, unit
 from dfeas.data.cones.writer import Placing, Product
 from dfeas.data.generate.cones import ConeInstance
 from dfeas.data.generate.points import generate
 from dfeas.data.storage.layout import BLOCK_BYTES
-from dfeas.engine.memory import parse_bytes
 from dfeas.geometry.cones.softmin import SpectralSoftmin
-from dfeas.linalg.spectrum import elements, least, matrices, unit
 from dfeas.passes.block import Block
+from dfeas.problem import parse_bytes
 
 PEERS = ("Clarabel", "SCS")
 ACCURATE = 2e-7

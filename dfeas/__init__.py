@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from dfeas.api import resume as resume
     from dfeas.api import soft_margin as soft_margin
     from dfeas.api import solve as solve
+    from dfeas.data.cones.spectrum import svec as svec
     from dfeas.data.cones.writer import from_scs as from_scs
     from dfeas.data.cones.writer import ingest_scs as ingest_scs
     from dfeas.data.generate.points import Instance as Instance
@@ -48,16 +49,15 @@ if TYPE_CHECKING:
     from dfeas.errors import UsageError as UsageError
     from dfeas.geometry.cones.space import CONE_METHODS as CONE_METHODS
     from dfeas.geometry.kernel.space import KERNEL_METHODS as KERNEL_METHODS
-    from dfeas.linalg.spectrum import svec as svec
     from dfeas.methods.registry import METHODS as METHODS
-    from dfeas.options import Goal as Goal
-    from dfeas.options import Kernel as Kernel
-    from dfeas.options import Limits as Limits
-    from dfeas.options import Objective as Objective
-    from dfeas.options import Output as Output
-    from dfeas.options import Problem as Problem
-    from dfeas.options import Resources as Resources
-    from dfeas.options import View as View
+    from dfeas.problem import Goal as Goal
+    from dfeas.problem import Kernel as Kernel
+    from dfeas.problem import Limits as Limits
+    from dfeas.problem import Objective as Objective
+    from dfeas.problem import Output as Output
+    from dfeas.problem import Problem as Problem
+    from dfeas.problem import Resources as Resources
+    from dfeas.problem import View as View
     from dfeas.report.compare import compare as compare
     from dfeas.report.page import report as report
     from dfeas.run.cost.plan import Plan as Plan
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
 
 _PUBLIC = {
     "api": "race resume soft_margin solve",
-    "options": "Goal Kernel Limits Objective Output Problem Resources View",
+    "problem": "Goal Kernel Limits Objective Output Problem Resources View",
     "run.result_sets": "OneVsRest Race",
     "analysis.check_separation": "Separated check_separation",
     "analysis.hard_margin": "HardMargin hard_margin",
@@ -91,7 +91,7 @@ _PUBLIC = {
     "errors": "BadInputError CheckFailedError CorruptDataError DfeasError UndecidedError UsageError",
     "geometry.cones.space": "CONE_METHODS",
     "geometry.kernel.kernel": "KERNELS",
-    "linalg.spectrum": "svec",
+    "data.cones.spectrum": "svec",
     "methods.registry": "METHODS",
     "report.compare": "compare",
     "report.page": "report",

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from dfeas.analysis.hard_margin import HARD_MARGIN, HardMargin, widest
 from dfeas.analysis.separation import Separation, separated
-from dfeas.options import Goal, Kernel, Limits, Objective, Output, Problem, Resources, View, takes
+from dfeas.problem import Goal, Kernel, Limits, Objective, Output, Problem, Resources, View, takes
 from dfeas.run.result_sets import OneVsRest, Race, SoftMarginClasses
 from dfeas.run.results import Result
 from dfeas.run.resume import go_on

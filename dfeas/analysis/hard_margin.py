@@ -19,8 +19,8 @@ from dfeas.data.transform import Transform, seen_as
 from dfeas.errors import UsageError
 from dfeas.geometry.cones.space import require_points
 from dfeas.methods.protocol import Sparse
-from dfeas.options import Goal, Kernel, Limits, Output, Problem, Resources, View, takes
 from dfeas.passes.select import Select
+from dfeas.problem import Goal, Kernel, Limits, Output, Problem, Resources, View, takes
 from dfeas.run.checkpoint.job import answered
 from dfeas.run.results import Result, Saved
 from dfeas.run.session import open_session, survey

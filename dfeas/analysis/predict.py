@@ -15,10 +15,9 @@ from dfeas.analysis.scoring import Expansions, as_in_run, read_once, trained_on
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.places import require_apart
 from dfeas.data.storage.readers import Cost, Stop, unless_stopped
-from dfeas.engine.memory import DEFAULT_MEMORY
 from dfeas.errors import BadInputError, UsageError
 from dfeas.geometry.kernel.kernel import Function
-from dfeas.options import View
+from dfeas.problem import DEFAULT_MEMORY, View
 from dfeas.run.results import CERTIFICATE, classes_of, load_result
 from dfeas.run.session import open_data
 from dfeas.verify.certificate import direction as direction_of

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from dfeas.analysis.scoring import Expansions, as_in_run, read_once, trained_on
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.readers import Cost, Stop, unless_stopped
-from dfeas.engine.memory import DEFAULT_MEMORY
 from dfeas.errors import BadInputError
 from dfeas.geometry.kernel.kernel import Function
 from dfeas.linalg.points import row_slice
-from dfeas.options import View
+from dfeas.problem import DEFAULT_MEMORY, View
 from dfeas.run.results import CERTIFICATE, load_result
 from dfeas.run.session import open_data
 from dfeas.verify.certificate import Certificate, direction, load

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from dfeas.analysis.scoring import read_once
 from dfeas.data.cones.groups import groups_of
+from dfeas.data.cones.spectrum import least
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.layout import kind_of, rows_of
 from dfeas.data.storage.readers import Cost, Stop, unless_stopped
 from dfeas.errors import BadInputError
 from dfeas.geometry.cones.softmin import exact_scores, factors
-from dfeas.linalg.spectrum import least
 
 Floats = NDArray[np.float64]
 

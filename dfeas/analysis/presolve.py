@@ -16,14 +16,14 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.storage.places import local
 from dfeas.errors import CheckFailedError, DfeasError
 from dfeas.methods.protocol import Bracket, Evidence
-from dfeas.options import Goal, Limits, Output, Problem, Resources
-from dfeas.problem import Request, request
+from dfeas.problem import Goal, Limits, Output, Problem, Resources
 from dfeas.run.checkpoint.job import Job, where
 from dfeas.run.exact.levels import Levels
 from dfeas.run.exact_search import MOST_BESIDE, Face, Found, decide
 from dfeas.run.exact_verdict import certificate_of
 from dfeas.run.folder import require_free, run_folder
 from dfeas.run.progress import report_start, run_options, run_sinks
+from dfeas.run.request import Request, request
 from dfeas.run.results import Result
 from dfeas.run.session import Setting, open_data, open_session, survey
 from dfeas.run.task import Outcome, blank

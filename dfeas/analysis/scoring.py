@@ -20,13 +20,14 @@ from dfeas.data.storage.files import placed
 from dfeas.data.transform import seen_as
 from dfeas.data.views import transformed
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.memory import parse_bytes, threads_that_fit
+from dfeas.engine.memory import threads_that_fit
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.geometry.kernel.kernel import Function, Kernel, seen
 from dfeas.geometry.kernel.select import scores
 from dfeas.linalg.blas import processors
 from dfeas.linalg.points import Points, dense, in_type, is_dense
 from dfeas.passes.block import against
+from dfeas.problem import parse_bytes
 from dfeas.verify.certificate import Certificate
 
 

@@ -30,7 +30,7 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.storage import formats
 from dfeas.errors import UsageError
 from dfeas.geometry.cones.space import require_points
-from dfeas.options import Goal, Kernel, Limits, Output, Problem, Resources, View, takes
+from dfeas.problem import Goal, Kernel, Limits, Output, Problem, Resources, View, takes
 from dfeas.run.checkpoint.job import answered
 from dfeas.run.exact_search import Face, search
 from dfeas.run.results import Result, Saved

@@ -14,11 +14,11 @@ from dfeas.data.open import open_source
 from dfeas.data.source import Source, for_checker, source_of
 from dfeas.data.transform import Transform, seen_as
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
+from dfeas.engine.memory import threads_that_fit
 from dfeas.errors import BadInputError, CheckFailedError, UndecidedError, UsageError
 from dfeas.geometry.kernel.kernel import Function
 from dfeas.linalg.blas import processors
-from dfeas.options import LEAST_EPS, View
+from dfeas.problem import DEFAULT_MEMORY, LEAST_EPS, View, parse_bytes
 from dfeas.run.recovery import CONFLICTING, MOST, labels_of
 from dfeas.run.results import CERTIFICATE, CLASSES, RESULT, classes_of, load_result
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE, UNDECIDED, Proof, Stop, Verdict

@@ -9,16 +9,16 @@ from typing import Any
 
 import click
 
-from dfeas.analysis.remote import fetch as run_fetch
-from dfeas.analysis.remote import look
-from dfeas.analysis.remote import status as run_status
-from dfeas.analysis.remote import submit as run_submit
 from dfeas.cli.cluster import Cluster
 from dfeas.cli.main import Command
 from dfeas.cli.options import CLUSTER, JSON, KERNEL, KERNEL_HELP, LOCAL, METHOD, POINTS, RUN, asks, fields_of, margin_values
+from dfeas.cli.remote import fetch as run_fetch
+from dfeas.cli.remote import look
+from dfeas.cli.remote import status as run_status
+from dfeas.cli.remote import submit as run_submit
 from dfeas.cli.render import say, show_looks, show_submitted
 from dfeas.errors import UsageError
-from dfeas.options import Objective
+from dfeas.problem import Objective
 
 BOTH = (
     "labels",

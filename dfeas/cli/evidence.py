@@ -15,8 +15,7 @@ from dfeas.analysis.verify import verify_certificate, verify_classes, verify_run
 from dfeas.cli.main import LIMIT_REACHED, Command
 from dfeas.cli.options import ALL_METHODS, DATA, LABELS, LOCAL, POINTS, asks, fields_of, numbers
 from dfeas.cli.render import say, show_check, show_checks, show_plan, show_prediction, show_recheck
-from dfeas.engine.memory import DEFAULT_MEMORY
-from dfeas.options import Kernel, Objective, Resources, View
+from dfeas.problem import DEFAULT_MEMORY, Kernel, Objective, Resources, View
 from dfeas.report.compare import compare as compare_runs
 from dfeas.report.compare import table, warning
 from dfeas.report.page import report as write_report

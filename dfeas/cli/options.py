@@ -17,7 +17,7 @@ from dfeas.geometry.cones.space import CONE_METHODS
 from dfeas.geometry.kernel.kernel import NAMES
 from dfeas.geometry.kernel.space import KERNEL_METHODS
 from dfeas.methods.registry import METHODS
-from dfeas.options import Goal, Kernel, Limits, Objective, Resources, View
+from dfeas.problem import Goal, Kernel, Limits, Objective, Resources, View
 from dfeas.run.soft_margin.options import METHODS as SOFT_METHODS
 
 Command = Callable[..., None]

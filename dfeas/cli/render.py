@@ -14,7 +14,7 @@ from dfeas.analysis.predict import Prediction
 from dfeas.analysis.predict_classes import ClassPrediction
 from dfeas.analysis.predict_cones import ConePrediction
 from dfeas.analysis.recheck import Recheck
-from dfeas.analysis.remote import Look, Submitted
+from dfeas.cli.remote import Look, Submitted
 from dfeas.data.storage.layout import ConeTable
 from dfeas.errors import visible
 from dfeas.linalg.points import working

@@ -40,7 +40,7 @@ from dfeas.cli.render import say
 from dfeas.cli.results import show_hard_margin, show_hull, show_many, show_result, show_separation, show_soft_margin
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.methods.registry import METHODS
-from dfeas.options import Limits, Resources, View
+from dfeas.problem import Limits, Resources, View
 from dfeas.run.folder import finished, resumable
 from dfeas.run.result_sets import OneVsRest, Race
 from dfeas.run.results import RACE, RESULT, Result

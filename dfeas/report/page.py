@@ -7,8 +7,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from dfeas.data.storage.files import placed
-from dfeas.engine.memory import DEFAULT_MEMORY, parse_bytes
 from dfeas.errors import UsageError
+from dfeas.problem import DEFAULT_MEMORY, parse_bytes
 from dfeas.report import figures
 from dfeas.report.compare import COLUMNS, WORDS, all_soft, cells, row, warning
 from dfeas.report.figures import FLOOR, data_uri, style

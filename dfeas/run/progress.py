@@ -25,7 +25,7 @@ MOST_ROWS = 20
 
 if TYPE_CHECKING:
     from dfeas.data.dataset import Dataset
-    from dfeas.options import Output
+    from dfeas.problem import Output
     from dfeas.run.checkpoint.job import Checkpoint, Job
     from dfeas.run.cost.projection import Projection
     from dfeas.run.session import Setting

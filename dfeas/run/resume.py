@@ -11,13 +11,13 @@ from typing import Any
 from dfeas.data.storage.scratch import Scratch
 from dfeas.data.transform import Transform
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, visible
-from dfeas.options import Goal, Kernel, Limits, Output, Problem, Resources, View
-from dfeas.problem import request
+from dfeas.problem import Goal, Kernel, Limits, Output, Problem, Resources, View
 from dfeas.run.checkpoint.folder import Checkpoints
 from dfeas.run.checkpoint.job import Checkpoint, Job, where
 from dfeas.run.execute import execute
 from dfeas.run.folder import finished, run_folder_again
 from dfeas.run.progress import run_options
+from dfeas.run.request import request
 from dfeas.run.results import CHECKPOINT, versions
 from dfeas.run.session import open_session
 

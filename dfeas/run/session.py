@@ -25,13 +25,13 @@ from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import cache_bytes, require, threads_that_fit
 from dfeas.engine.protocol import Engine
-from dfeas.errors import CheckFailedError, UsageError
+from dfeas.errors import BadInputError, CheckFailedError, UsageError
 from dfeas.geometry.kernel.kernel import Function
 from dfeas.geometry.protocol import Geometry
 from dfeas.geometry.registry import geometry_again, geometry_of
 from dfeas.linalg.blas import processors
-from dfeas.options import Problem, Resources, View
 from dfeas.passes.survey import Survey
+from dfeas.problem import Problem, Resources, View
 from dfeas.run.trace import Sink
 from dfeas.run.transform import Data, checksums_of, mark_of, with_transform
 from dfeas.verify.any import check_each
@@ -248,3 +248,10 @@ def survey(setting: Setting) -> Surveyed:
 
 def _radius(dataset: Dataset, norm_max: float) -> float:
     return hypot(norm_max, 1.0) if dataset.intercept else norm_max
+
+
+def classes_to_share(dataset: Dataset) -> tuple[str, ...]:
+    """The classes that will be set against the rest on the same reads. Raises BadInputError when there are none."""
+    if not dataset.classes:
+        raise BadInputError(f"{dataset.where}: no labels, so there are no classes to set against the rest")
+    return dataset.classes

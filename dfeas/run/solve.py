@@ -12,14 +12,14 @@ from dfeas.errors import UsageError
 from dfeas.geometry.kernel.space import KernelOptions, kernel_options
 from dfeas.geometry.protocol import Geometry
 from dfeas.geometry.registry import geometry_of, known_method
-from dfeas.options import Goal, Limits, Output, Problem, Resources
-from dfeas.problem import Request, classes_to_share, request
+from dfeas.problem import Goal, Limits, Output, Problem, Resources
 from dfeas.run.checkpoint.job import Job, where
 from dfeas.run.execute import execute
 from dfeas.run.folder import require_free, run_folder
 from dfeas.run.progress import run_options
+from dfeas.run.request import Request, request
 from dfeas.run.results import RACE, RESULT
-from dfeas.run.session import Setting, open_session
+from dfeas.run.session import Setting, classes_to_share, open_session
 
 
 def decide(

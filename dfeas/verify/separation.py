@@ -20,9 +20,10 @@ from dfeas.data.source import for_checker, source_of
 from dfeas.data.storage import formats
 from dfeas.data.storage.files import COUNT, Number, read_json
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
+from dfeas.engine.memory import threads_that_fit
 from dfeas.errors import CheckFailedError, CorruptDataError, NewerFormatError
 from dfeas.linalg.blas import processors
+from dfeas.problem import DEFAULT_MEMORY, parse_bytes
 from dfeas.run.results import load_result
 from dfeas.run.termination import FEASIBLE
 from dfeas.verify.core import Maps

@@ -18,13 +18,14 @@ import dfeas
 from dfeas.data.arrays import from_arrays
 from dfeas.data.generate.points import KINDS, Instance
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.memory import parse_bytes, thread_bytes, threads_that_fit
+from dfeas.engine.memory import thread_bytes, threads_that_fit
 from dfeas.errors import BadInputError, CheckFailedError, ClusterLostError, UsageError
 from dfeas.methods.mistakes import Mistakes
 from dfeas.methods.perceptron import Novikoff
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Mixture, Sparse
 from dfeas.methods.registry import METHODS
 from dfeas.passes.protocol import OnVectors
+from dfeas.problem import parse_bytes
 from dfeas.run.driver import run
 from dfeas.run.progress import Terminal
 from dfeas.run.recovery import shorten

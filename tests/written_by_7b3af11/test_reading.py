@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse
 
 import dfeas
-from dfeas.analysis.remote import look
+from dfeas.cli.remote import look
 from dfeas.data.cones.files import append_cones
 from dfeas.data.open import open_source
 from dfeas.data.source import Source

@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.cones.groups import Group, groups_of, norms_of
+from dfeas.data.cones.spectrum import elements, unit
 from dfeas.data.cones.writer import ConeWriter, Placing, Product
 from dfeas.data.generate.points import Generated
 from dfeas.data.storage.places import Place
 from dfeas.data.writers.dataset import DatasetWriter
 from dfeas.errors import UsageError
 from dfeas.linalg.points import Floats
-from dfeas.linalg.spectrum import elements, unit
 
 CONE_KINDS = ("cones", "cones-infeasible", "cones-boundary", "cones-scattered")
 _HARD = CONE_KINDS[2:]

@@ -22,12 +22,12 @@ from dfeas.geometry.registry import geometry_of, known_method
 from dfeas.geometry.timing import solver_seconds
 from dfeas.linalg.blas import processors
 from dfeas.methods.soft_margin.memory import kept_points
-from dfeas.options import Kernel, Objective, Problem, Resources, View, takes
 from dfeas.passes.protocol import AnyPass, Exclusive, Partial
 from dfeas.passes.survey import Survey
-from dfeas.problem import LEAST_EPS, SoftMarginOptions, classes_to_share
+from dfeas.problem import LEAST_EPS, Kernel, Objective, Problem, Resources, View, takes
 from dfeas.run.cost.projection import holds_enough, probe, probed, project, project_soft, usual_reads
-from dfeas.run.session import open_data
+from dfeas.run.request import SoftMarginOptions
+from dfeas.run.session import classes_to_share, open_data
 from dfeas.run.soft_margin.fit import margin_method
 from dfeas.run.soft_margin.options import method_for, options_of, require
 from dfeas.run.transform import as_planned

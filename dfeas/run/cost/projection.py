@@ -19,7 +19,7 @@ from dfeas.methods.soft_margin.band import DIRECT
 from dfeas.methods.soft_margin.memory import kept_bytes, kept_points, least_memory, matrix_bytes, wanted
 from dfeas.passes.protocol import AnyPass, Partial
 from dfeas.passes.softmin import Softmin
-from dfeas.problem import SoftMarginOptions
+from dfeas.run.request import SoftMarginOptions
 
 PROCESS_BYTES = 130_000_000
 """An idle process with its libraries, or an idle worker."""

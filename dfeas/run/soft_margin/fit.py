@@ -17,11 +17,11 @@ from dfeas.methods.soft_margin.problem import STEEP, SoftMargin, counted
 from dfeas.methods.soft_margin.sgd import StochasticMargin
 from dfeas.methods.soft_margin.squared_hinge import SquaredHingeMargin
 from dfeas.passes.slacks import SampleCosts
-from dfeas.problem import SoftMarginOptions
 from dfeas.run.checkpoint.job import Job
 from dfeas.run.cost.projection import Projection, fits, holds_enough, project_soft
 from dfeas.run.margin_task import MarginLane, MarginOutcome, ending
 from dfeas.run.progress import RunOptions
+from dfeas.run.request import SoftMarginOptions
 from dfeas.run.results import versions
 from dfeas.run.session import Setting, Surveyed
 from dfeas.run.soft_margin.result import Fit, SoftMarginResult, Validation, write_dual_variables

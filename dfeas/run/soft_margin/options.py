@@ -13,8 +13,8 @@ from dfeas.errors import BadInputError, UsageError
 from dfeas.geometry.protocol import facts_of
 from dfeas.linalg.points import Floats
 from dfeas.methods.soft_margin.memory import least_memory
-from dfeas.options import Objective
-from dfeas.problem import SoftMarginOptions
+from dfeas.problem import Objective
+from dfeas.run.request import SoftMarginOptions
 
 METHODS = ("auto", "sgd")
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from dfeas.data.storage.places import local, require_apart
 from dfeas.errors import UsageError
-from dfeas.options import Goal, Limits, Objective, Output, Problem, Resources
-from dfeas.problem import classes_to_share, request
+from dfeas.problem import Goal, Limits, Objective, Output, Problem, Resources
 from dfeas.run.checkpoint.job import Job, where
 from dfeas.run.execute import execute
 from dfeas.run.folder import run_folder
 from dfeas.run.progress import run_options
-from dfeas.run.session import open_session
+from dfeas.run.request import request
+from dfeas.run.session import classes_to_share, open_session
 from dfeas.run.soft_margin.options import method_for, options_of, require
 from dfeas.run.soft_margin.result import dual_place
 

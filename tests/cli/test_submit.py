@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 import dfeas
-from dfeas.analysis.remote import Submitted, fetch, look, status, submit
 from dfeas.cli.main import commands
+from dfeas.cli.remote import Submitted, fetch, look, status, submit
 from dfeas.engine.clusters import local_cluster
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from tests.run.test_resume import after, digest, finished

@@ -16,11 +16,10 @@ from dfeas.data.storage import formats
 from dfeas.data.storage.files import Number, conform, parsed, placed, read_json
 from dfeas.data.storage.lock import being_written
 from dfeas.data.storage.places import absolute, local, require_apart
-from dfeas.engine.memory import DEFAULT_MEMORY, parse_bytes
 from dfeas.errors import BadInputError, ClusterLostError, CorruptDataError, DfeasError, UsageError
 from dfeas.geometry.kernel.space import kernel_options
 from dfeas.geometry.registry import known_method
-from dfeas.options import Goal, Limits, Objective, View, check
+from dfeas.problem import DEFAULT_MEMORY, Goal, Limits, Objective, View, check, parse_bytes
 from dfeas.run.folder import finished, resumable
 from dfeas.run.result_sets import OneVsRest, Race
 from dfeas.run.results import CERTIFICATE, CHECKPOINT, RACE, RESULT, TRACE, Result
