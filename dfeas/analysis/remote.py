@@ -13,10 +13,10 @@ from dfeas.analysis.hard_margin import HardMargin
 from dfeas.analysis.resume import finished, resumable, resume
 from dfeas.analysis.separation import Separation
 from dfeas.data.storage import formats
-from dfeas.data.storage.files import Number, conform, parsed, placed, read_json
+from dfeas.data.storage.files import placed, read_json
 from dfeas.data.storage.lock import being_written
 from dfeas.data.storage.places import absolute, local, require_apart
-from dfeas.errors import BadInputError, ClusterLostError, CorruptDataError, DfeasError, UsageError
+from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError
 from dfeas.problem import known, request
 from dfeas.run.kernel_choice import asked_kernel, known_kernel_method
 from dfeas.run.one_vs_rest import OneVsRest
@@ -26,6 +26,7 @@ from dfeas.run.soft_margin.options import require_sane
 from dfeas.run.soft_margin.result import SoftMarginResult
 from dfeas.run.soft_margin.soft_margin import soft_margin
 from dfeas.run.solve import solve
+from dfeas.run.trace import last_pass
 from dfeas.run.transform import asked_transform
 
 if TYPE_CHECKING:
@@ -187,10 +188,6 @@ def _files(out: str) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in present}
 
 
-TAIL = 1 << 16
-"""Bytes at the end of a trace that are looked at."""
-
-
 @dataclass(frozen=True)
 class Look:
     """How far a run is."""
@@ -217,7 +214,7 @@ def look(run: str | Path) -> Look:
     path = Path(run)
     if not path.is_dir() or not any((path / name).exists() for name in (TRACE, RESULT, RACE, CHECKPOINT)):
         raise BadInputError(f"{path}: no such run")
-    last = _last_pass(path / TRACE)
+    last = last_pass(path / TRACE)
     ended: dict[str, Any] = {}
     if being_written(path):
         state = "running"
@@ -240,31 +237,3 @@ def look(run: str | Path) -> Look:
         verdict=ended.get("verdict"),
         stopped=ended.get("stopped"),
     )
-
-
-def _last_pass(trace: Path) -> dict[str, Any]:
-    """The last pass in a trace that may be written at this moment."""
-    if not trace.is_file():
-        return {}
-    with trace.open("rb") as file:
-        formats.require_readable(trace, _format(file.readline(TAIL)), formats.TRACE)
-        file.seek(max(0, trace.stat().st_size - TAIL))
-        lines = file.read().split(b"\n")[:-1]
-    for line in reversed(lines):
-        if line.startswith(b'{"event": "pass"'):
-            try:
-                last: dict[str, Any] = parsed(line, {"passes": Number(), "seconds": Number()})
-                ends = ("gap",) if "gap" in last else ("margin_lower", "margin_upper")
-                conform(last, dict.fromkeys(ends, int | float))
-            except ValueError as error:
-                raise CorruptDataError(f"{trace}: its last pass is damaged: {error}") from None
-            return last
-    return {}
-
-
-def _format(first: bytes) -> Any:
-    """What the first line of a trace says; 0 where it says nothing, or is not whole."""
-    try:
-        return parsed(first, dict).get(formats.KEY, 0)
-    except ValueError:
-        return 0

@@ -10,9 +10,7 @@ from typing import Any
 import click
 import numpy as np
 
-from dfeas.analysis.predict import Prediction
-from dfeas.analysis.predict_classes import ClassPrediction
-from dfeas.analysis.predict_cones import ConePrediction
+from dfeas.analysis.predict import ClassPrediction, ConePrediction, Prediction
 from dfeas.analysis.recheck import Recheck
 from dfeas.analysis.remote import Look, Submitted
 from dfeas.data.storage.layout import ConeTable
