@@ -142,10 +142,11 @@ def predict(
     """
     if out is not None:
         require_apart(out, X)
-    trained = _Trained.of(Path(run))
-    if trained.classes is not None and positive is not None:
+    folders = classes_of(Path(run))
+    many = folders is not None
+    if many and positive is not None:
         raise UsageError(f"{run}: a run of all classes; leave out positive")
-    many = trained.classes is not None
+    trained = _Trained.of(Path(run), folders)
     dataset = open_data(X, labels, positive, False, many=many, cones=not many)[1]
     if dataset.cones is not None:
         return _predict_cones(trained, dataset, memory, out)
@@ -163,9 +164,8 @@ class _Trained:
     classes: tuple[str, ...] | None  # of a one-vs-rest run
 
     @classmethod
-    def of(cls, run: Path) -> _Trained:
-        """Raises BadInputError when there is no direction, or that of a hull."""
-        folders = classes_of(run)
+    def of(cls, run: Path, folders: dict[str, Path] | None) -> _Trained:
+        """One run, or those of classes. Raises BadInputError when there is no direction, or that of a hull."""
         values = load_result(run, soft=True)
         files = tuple(folder / CERTIFICATE for folder in ([run] if folders is None else folders.values()))
         if folders is not None:

@@ -50,7 +50,11 @@ class Submitted:
     out: str  # its folder, as workers see it
     task: str  # of the driver, as the scheduler calls it: "processing", "memory" when it has ended, "erred", "lost", ..
     error: str  # why, for "erred"
-    look: Look | None  # None when no worker can see the folder, or none answers
+    status: RunStatus | None  # None when no worker can see the folder, or none answers
+
+    def to_json(self) -> dict[str, Any]:
+        plain = {"id": self.id, "out": self.out, "task": self.task, "error": self.error}
+        return {**plain, "look": None if self.status is None else self.status.to_json()}
 
 
 def submit(client: Client, X: str | Path, *, out: str | Path, **options: Any) -> str:
@@ -69,7 +73,7 @@ def submit(client: Client, X: str | Path, *, out: str | Path, **options: Any) ->
     require_apart(out, X, *options.get("also", ()))
     run = secrets.token_hex(4)
     data, folder = absolute(X), str(local(out, "--out").absolute())
-    options = {**options, **_found_by_workers(options)}
+    options = {**options, **_absolute_paths(options)}
     future = client.submit(_drive, data, folder, options, key=f"dfeas-run-{run}", pure=False)
     client.publish_dataset(future, name=f"dfeas-run-{run}")
     client.set_metadata([RUNS, run], {"out": folder, "data": data, "submitted": time.time()})
@@ -84,17 +88,17 @@ def _require_solvable(options: dict[str, Any]) -> None:
     known(method, ("auto",)) if kernel is None else known_kernel_method(method, ("auto",))
 
 
-def _found_by_workers(options: dict[str, Any]) -> dict[str, Any]:
+def _absolute_paths(options: dict[str, Any]) -> dict[str, Any]:
     """Paths among the options, as workers in other folders find them."""
-    found: dict[str, Any] = {}
+    paths: dict[str, Any] = {}
     if options.get("labels") is not None:
-        found["labels"] = absolute(options["labels"])
+        paths["labels"] = absolute(options["labels"])
     if options.get("also"):
-        found["also"] = tuple(absolute(each) for each in options["also"])
+        paths["also"] = tuple(absolute(each) for each in options["also"])
     for name in ("mask", "weights", "dual"):
         if isinstance(options.get(name), str | Path):
-            found[name] = str(local(options[name], f"--{name}").absolute())
-    return found
+            paths[name] = str(local(options[name], f"--{name}").absolute())
+    return paths
 
 
 def status(client: Client, run: str | None = None) -> list[Submitted]:
@@ -113,10 +117,10 @@ def fetch(client: Client, run: str, to: str | Path) -> Path:
     folder = Path(to)
     if folder.exists():
         raise UsageError(f"{folder}: exists already; choose another output or remove it")
-    found = status(client, run)[0]
-    if found.task == "erred":
-        raise BadInputError(f"run {run}: it failed: {found.error}")
-    files = _ask(client, _files, found.out)
+    (submitted,) = status(client, run)
+    if submitted.task == "erred":
+        raise BadInputError(f"run {run}: it failed: {submitted.error}")
+    files = _ask(client, _files, submitted.out)
     if files is None:
         raise ClusterLostError(f"no worker answered within {PATIENCE:.0f} s")
     if RESULT not in files:
@@ -138,15 +142,15 @@ def _drive(X: str, out: str, options: dict[str, Any]) -> str:
     with inside() as client:
         if finished(Path(out)):
             return "finished"
-        found: Result | Race | OneVsRest | SoftMarginResult | HardMargin | Separation
+        result: Result | Race | OneVsRest | SoftMarginResult | HardMargin | Separation
         if resumable(Path(out)):
             more: dict[str, Any] = {name: options[name] for name in ("checkpoint_every", "scratch") if name in options}
             kernel = options.get("kernel")
-            found = resume(out, client=client, kernel=kernel if callable(kernel) else None, **more)
+            result = resume(out, client=client, kernel=kernel if callable(kernel) else None, **more)
         else:
             begin = soft_margin if "C" in options else solve
-            found = begin(X, out=out, client=client, **options)
-    return found.verdict if isinstance(found, Result) else "finished"
+            result = begin(X, out=out, client=client, **options)
+    return result.verdict.value if isinstance(result, Result) else "finished"
 
 
 def _status(client: Client, run: str, out: str) -> Submitted:
@@ -157,8 +161,8 @@ def _status(client: Client, run: str, out: str) -> Submitted:
     if task == "erred":
         reason = client.get_dataset(f"dfeas-run-{run}").exception(timeout=PATIENCE)
         error = str(reason) if isinstance(reason, DfeasError) else f"{type(reason).__name__}: {reason}"
-    seen = _ask(client, _look, out)
-    return Submitted(run, out, task, error, None if seen is None else replace(seen, run=run))
+    reached = _ask(client, _run_status, out)
+    return Submitted(run, out, task, error, None if reached is None else replace(reached, run=run))
 
 
 def _ask(client: Client, question: Any, out: str) -> Any:
@@ -172,9 +176,9 @@ def _ask(client: Client, question: Any, out: str) -> Any:
         future.release()
 
 
-def _look(out: str) -> Look | None:
+def _run_status(out: str) -> RunStatus | None:
     try:
-        return look(out)
+        return run_status(out)
     except BadInputError:
         return None
 
@@ -189,7 +193,7 @@ def _files(out: str) -> dict[str, bytes]:
 
 
 @dataclass(frozen=True)
-class Look:
+class RunStatus:
     """How far a run is."""
 
     run: str
@@ -207,7 +211,7 @@ class Look:
         return asdict(self)
 
 
-def look(run: str | Path) -> Look:
+def run_status(run: str | Path) -> RunStatus:
     """Read what is there, without waiting for anybody. Raises BadInputError when it is no folder of a run, CorruptDataError
     when its files are damaged.
     """
@@ -225,7 +229,7 @@ def look(run: str | Path) -> Look:
     if state != "running" and (path / RESULT).is_file():
         ended = read_json(path / RESULT, {"verdict?": str, "stopped?": str}, "result", formats.RESULT)
     saved = max((file.stat().st_mtime for file in (path / CHECKPOINT).glob("*.zip")), default=None)
-    return Look(
+    return RunStatus(
         str(path),
         state,
         passes=last.get("passes"),
