@@ -28,12 +28,12 @@ from statistics import median
 import numpy as np
 
 import dfeas
-from dfeas.analysis.remote import run_status
-from dfeas.analysis.resume import resumable
+from dfeas.cli.remote import run_status
 from dfeas.data.storage.scratch import Scratch
 from dfeas.errors import DfeasError
 from dfeas.methods.protocol import Bracket
 from dfeas.run.checkpoint.folder import Checkpoints
+from dfeas.run.folder import resumable
 from dfeas.verify.certificate import load
 
 

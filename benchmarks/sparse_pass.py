@@ -20,7 +20,7 @@ from time import perf_counter
 import numpy as np
 
 import dfeas
-from dfeas.data.generate.text import Texts, generate_texts
+from dfeas.data.generate.points import SparseInstance, generate
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.readers import Cost
@@ -85,7 +85,7 @@ def main(arguments: list[str] | None = None) -> None:
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         for place, kind in enumerate(options.kinds.split(",")):
             path = Path(folder) / kind
-            header = generate_texts(Texts(kind, options.features, options.points, options.density, options.margin), path)
+            header = generate(SparseInstance(kind, options.features, options.points, options.density, options.margin), path)
             if place == 0:
                 print("| pass | seconds | million entries a second | of SciPy's throughput |")
                 print("|---|---|---|---|")

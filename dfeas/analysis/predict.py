@@ -22,10 +22,10 @@ from dfeas.data.storage.layout import kind_of, rows_of
 from dfeas.data.storage.places import require_apart
 from dfeas.data.transform import seen_as
 from dfeas.data.views import transformed
-from dfeas.engine.memory import DEFAULT_MEMORY
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.geometry.kernel.kernel import Function
 from dfeas.linalg.points import Floats
+from dfeas.problem import DEFAULT_MEMORY, View
 from dfeas.run.results import CERTIFICATE, classes_of, load_result
 from dfeas.run.session import open_data
 from dfeas.verify.certificate import Certificate, direction, load
@@ -147,7 +147,7 @@ def predict(
     if many and positive is not None:
         raise UsageError(f"{run}: a run of all classes; leave out positive")
     trained = _Trained.of(Path(run), folders)
-    dataset = open_data(X, labels, positive, False, many=many, cones=not many)[1]
+    dataset = open_data(X, labels, View(positive=positive, one_vs_rest=many), cones=not many)[1]
     if dataset.cones is not None:
         return _predict_cones(trained, dataset, memory, out)
     return (_predict_classes if many else _predict_signs)(trained, dataset, kernel, memory, out)

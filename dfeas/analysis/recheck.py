@@ -26,12 +26,13 @@ from dfeas.data.storage.readers import Buffers, Cost, Stop, unless_stopped
 from dfeas.data.transform import seen_as
 from dfeas.data.views import transformed
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
+from dfeas.engine.memory import threads_that_fit
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
 from dfeas.linalg.blas import processors
-from dfeas.run.one_vs_rest import OneVsRest
+from dfeas.problem import DEFAULT_MEMORY, parse_bytes
+from dfeas.run.folder import run_folder
+from dfeas.run.result_sets import OneVsRest
 from dfeas.run.results import CERTIFICATE, TRACE, Result, classes_of, load_values, versions
-from dfeas.run.session import run_folder
 from dfeas.run.termination import FEASIBLE, UNDECIDED
 from dfeas.run.trace import TraceFile
 from dfeas.verify.certificate import Certificate, load

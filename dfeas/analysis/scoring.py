@@ -14,19 +14,20 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from dfeas.data.cones.groups import groups_of
+from dfeas.data.cones.spectrum import least
 from dfeas.data.dataset import Dataset, stored_rows
 from dfeas.data.storage.files import placed
 from dfeas.data.storage.readers import Cost, Stop, unless_stopped
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.memory import parse_bytes, threads_that_fit
+from dfeas.engine.memory import threads_that_fit
 from dfeas.errors import BadInputError
 from dfeas.geometry.cones.softmin import exact_scores, factors
 from dfeas.geometry.kernel.kernel import Function, Kernel, seen
 from dfeas.geometry.kernel.select import scores
 from dfeas.linalg.blas import processors
 from dfeas.linalg.points import Floats, Points, dense, in_type, is_dense, row_slice
-from dfeas.linalg.spectrum import least
 from dfeas.passes.block import Block, against
+from dfeas.problem import parse_bytes
 from dfeas.verify.certificate import Certificate
 
 SCORES_BYTES = 8 << 20

@@ -14,15 +14,14 @@ from dfeas.data.open import open_source
 from dfeas.data.source import Source, for_checker, source_of
 from dfeas.data.transform import Transform, seen_as
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
+from dfeas.engine.memory import threads_that_fit
 from dfeas.errors import BadInputError, CheckFailedError, UndecidedError, UsageError
 from dfeas.geometry.kernel.kernel import Function
 from dfeas.linalg.blas import processors
-from dfeas.problem import LEAST_EPS
+from dfeas.problem import DEFAULT_MEMORY, LEAST_EPS, View, parse_bytes
 from dfeas.run.recovery import CONFLICTING, MOST, labels_of
 from dfeas.run.results import CERTIFICATE, CLASSES, RESULT, classes_of, load_result
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE, UNDECIDED, Proof, Stop, Verdict
-from dfeas.run.transform import asked_transform
 from dfeas.verify.any import check_any, check_each
 from dfeas.verify.certificate import Certificate, load
 from dfeas.verify.evidence import Check
@@ -231,7 +230,7 @@ def verify_certificate(
     ``center`` or ``normalize`` say something, it must be about that. A ``kernel`` that is a function of Python is not kept in a
     file, and is needed again.
     """
-    asked = asked_transform(scale, center, normalize)
+    asked = View(scale=scale, center=center, normalize=normalize).transform
     seen, transform = seen_as(load(Path(certificate)).view)
     if seen is not None and positive not in (None, seen):
         raise CheckFailedError(f"{certificate}: it is about class {seen} against the rest, not {positive}")

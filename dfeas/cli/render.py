@@ -12,11 +12,11 @@ import numpy as np
 
 from dfeas.analysis.predict import ClassPrediction, ConePrediction, Prediction
 from dfeas.analysis.recheck import Recheck
-from dfeas.analysis.remote import RunStatus, Submitted
+from dfeas.cli.remote import RunStatus, Submitted
 from dfeas.data.storage.layout import ConeTable
 from dfeas.errors import visible
 from dfeas.linalg.points import working
-from dfeas.run.cost.estimate import Plan
+from dfeas.run.cost.plan import Plan
 from dfeas.run.progress import aligned
 from dfeas.verify.evidence import Check
 from dfeas.verify.separation import Kind

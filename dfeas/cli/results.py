@@ -11,8 +11,7 @@ from dfeas.analysis.hull import Hull
 from dfeas.analysis.separation import Separation
 from dfeas.cli.render import say
 from dfeas.report.compare import VERDICTS, table
-from dfeas.run.one_vs_rest import OneVsRest
-from dfeas.run.race import Race
+from dfeas.run.result_sets import OneVsRest, Race
 from dfeas.run.results import Result
 from dfeas.run.soft_margin.result import SoftMarginResult
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.data.cache import BlockCache
 from dfeas.data.labels import place_of
-from dfeas.data.storage.cache import BlockCache
 from dfeas.data.storage.layout import ConeTable, Header, seen_fingerprint
 from dfeas.data.storage.readers import Buffers, Cost, PointReader, RowReader, SliceReader
 from dfeas.data.storage.sparse_readers import CsrRows, Entries

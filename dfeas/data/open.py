@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dfeas.data.arrays import cast, stored_dtype
 from dfeas.data.dataset import Dataset
 from dfeas.data.labels import stored_type
-from dfeas.data.source import Source, assemble, mapped, seen_from
+from dfeas.data.source import Source, assemble, encode, seen_from
 from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.layout import ATTRIBUTE, Header, fingerprint, looks_like_dataset, require_complete, seal
 from dfeas.data.storage.places import Place, place, speaking
@@ -56,7 +56,7 @@ def open_sparse(path: Place, arrays: dict[str, Any], header: Header) -> SparseX:
         raise _broken(path)
     points: PointReader = CsrChunks(str(path), header.n, header.m, header.block_rows, offsets, data, indices, indptr)
     if not isinstance(path, Path):
-        from dfeas.data.remote.readers import ahead
+        from dfeas.data.storage.remote.readers import ahead
 
         points = ahead(points)
     return SparseX(points, Entries.of(header.n, offsets, header.block_rows, data.dtype.itemsize, indices.dtype.itemsize))
@@ -82,7 +82,7 @@ def _entry_files(path: Place, arrays: dict[str, Any], name: str, dtypes: tuple[s
         raise _broken(path)
     if isinstance(path, Path):
         return EntryFiles(name, path / name, plain.key, plain.dtype, plain.block_rows, plain.trailer)
-    from dfeas.data.remote.readers import object_entries
+    from dfeas.data.storage.remote.readers import object_entries
 
     return object_entries(name, path / name, plain.key, plain.dtype, plain.block_rows, plain.trailer)
 
@@ -233,7 +233,7 @@ def _relabelled(dataset: Dataset, labels: Any, source: Source) -> Dataset:
     """A dataset with other labels: the same as if it had been ingested with them, checksums and fingerprint too."""
     assert dataset.header is not None, "a dataset has a header"
     assert dataset.expected is not None, "a dataset has checksums"
-    mapping, label = mapped(labels, dataset.n, source, dataset.where)
+    classes, label = encode(labels, dataset.n, source, dataset.where)
     expected = dataset.expected.copy()
     for index in range(dataset.blocks):
         expected[index, 1] = checksum(label[index * dataset.block_rows : (index + 1) * dataset.block_rows])
@@ -241,7 +241,7 @@ def _relabelled(dataset: Dataset, labels: Any, source: Source) -> Dataset:
     return replace(
         dataset,
         labels=SliceReader("label", label, dataset.n, dataset.block_rows, label.dtype, overlaps=True),
-        classes=mapping.classes,
+        classes=classes,
         expected=expected,
         header=replace(dataset.header, fingerprint=mark),
         fingerprint=mark,

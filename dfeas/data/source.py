@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
-from dfeas.data.labels import LabelMap, map_labels
+from dfeas.data.labels import encode_array
 from dfeas.data.storage.layout import looks_like_dataset
 from dfeas.data.storage.places import place
 from dfeas.data.storage.readers import PointReader, SliceReader
@@ -65,13 +65,9 @@ def for_checker(source: Source) -> Source:
     return replace(source, direct=looks_like_dataset(place(source.path)))
 
 
-def mapped(labels: Any, n: int, source: Source, where: str) -> tuple[LabelMap, NDArray[Any]]:
-    """Labels (n,) in memory: one byte a point, or two."""
-    mapping = map_labels(labels, n, None if source.many else source.positive, f"labels of {where}", source.many)
-    label = np.empty(n, mapping.dtype)
-    for first in range(0, n, 1 << 20):
-        label[first : first + (1 << 20)] = mapping(np.asarray(labels[first : first + (1 << 20)]).reshape(-1))
-    return mapping, label
+def encode(labels: Any, n: int, source: Source, where: str) -> tuple[tuple[str, ...], NDArray[Any]]:
+    """The classes, and labels (n,) in memory as they are stored."""
+    return encode_array(labels, n, f"labels of {where}", None if source.many else source.positive, source.many)
 
 
 def assemble(
@@ -82,8 +78,7 @@ def assemble(
     if labels is None:
         signs = np.ones(n, np.int8)
     else:
-        mapping, signs = mapped(labels, n, source, where)
-        classes = mapping.classes
+        classes, signs = encode(labels, n, source, where)
     return Dataset(
         where=where,
         n=n,

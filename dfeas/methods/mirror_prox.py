@@ -27,7 +27,7 @@ from typing import Protocol
 import numpy as np
 
 from dfeas.linalg.points import Floats
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Mixture
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Mixture, Traits
 from dfeas.passes.softmin import Softmin, SoftminAnswer
 
 
@@ -89,11 +89,11 @@ class MirrorProxState:
 
 
 @dataclass(frozen=True, slots=True)
-class MirrorProx:
+class MirrorProx(Method[MirrorProxState]):
     """Mirror prox with a rule for the step."""
 
     rule: Steps = field(default_factory=AdaptiveSteps)
-    name: str = "mirror-prox"
+    traits: Traits = Traits("mirror-prox", "two reads a step", points=0.03, cones=0.03, weighs_all=True)
 
     def init(self, facts: Facts) -> MirrorProxState:
         """v_x uniform, v_y = 0, gamma = 1/L."""
@@ -172,6 +172,12 @@ class MirrorProx:
         """Both ends of the bracket."""
         mixture = partial(average, state.asked[: state.best]) if state.best else None
         return Evidence(state.bracket, mixture, state.steps)
+
+
+FIXED = MirrorProx(
+    FixedSteps(),
+    Traits("mirror-prox-fixed", "two reads a step, the theorem's step", points=0.2, cones=0.2, weighs_all=True),
+)
 
 
 def average(asked: tuple[tuple[Floats, float, float, Floats], ...]) -> Mixture:

@@ -37,7 +37,7 @@ import numpy as np
 
 from dfeas.linalg.points import Floats
 from dfeas.methods.mirror_prox import AdaptiveSteps, Steps, average, ladder_gap, project, safe_step
-from dfeas.methods.protocol import Bracket, Evidence, Facts
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Traits
 from dfeas.passes.softmin import Softmin, SoftminAnswer
 
 LADDER = AdaptiveSteps((0.35, 0.6, 1.0, 1.7, 2.8), 0.2)
@@ -67,11 +67,11 @@ class OnePassState:
 
 
 @dataclass(frozen=True, slots=True)
-class OnePassMirrorProx:
+class OnePassMirrorProx(Method[OnePassState]):
     """One pass a step, with a rule for it."""
 
     rule: Steps = field(default=LADDER)
-    name: str = "mirror-prox-one-pass"
+    traits: Traits = Traits("mirror-prox-one-pass", "one read a step", points=0.025, cones=0.025, weighs_all=True)
 
     def init(self, facts: Facts) -> OnePassState:
         """x uniform, y = 0, gamma = 1/L."""

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dfeas.linalg.points import Floats
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Tally
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Tally, Traits
 from dfeas.passes.softmin import Softmin, SoftminAnswer
 
 
@@ -38,10 +38,10 @@ class NormalizedPerceptronState:
 
 
 @dataclass(frozen=True, slots=True)
-class NormalizedPerceptron:
+class NormalizedPerceptron(Method[NormalizedPerceptronState]):
     """No parameters."""
 
-    name: str = "normalized-perceptron"
+    traits: Traits = Traits("normalized-perceptron", "one read a step; proves infeasibility slowly", points=0.4, cones=0.4)
 
     def init(self, facts: Facts) -> NormalizedPerceptronState:
         """w = 0, for which every column is the worst."""
@@ -65,6 +65,17 @@ class NormalizedPerceptron:
         """One for each of 1 / margin^2 steps, and one to see that it separates."""
         return 1 + 1 / margin**2
 
+    def pass_bytes(self, facts: Facts) -> int:
+        return 16
+
+    def kept_bytes(self, facts: Facts, passes: float) -> float:
+        """Columns of x in memory beside what is known of each pass."""
+        return 8 * facts.m * min(passes, 4 * facts.m) + self.pass_bytes(facts) * passes
+
     def evidence(self, state: NormalizedPerceptronState) -> Evidence:
         """Both ends of the bracket."""
         return Evidence(state.bracket, None if state.best is None else state.best.sparse, state.k)
+
+
+WORST = NormalizedPerceptron(Traits("perceptron", cones=0.4))
+"""The perceptron that corrects the worst column: its sum is k times the average."""

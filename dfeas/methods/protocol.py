@@ -13,8 +13,8 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from dfeas.linalg.points import Floats, Indices
-from dfeas.passes.protocol import Alone, Question, Together
-from dfeas.passes.vectors import Recover
+from dfeas.passes.protocol import Exclusive, Question, Together
+from dfeas.passes.vectors import POINT_BYTES, Recover
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +108,28 @@ class Evidence:
     refining: bool = False  # a wider separator is expected, as its theorem promises: feasible must wait
 
 
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What a method is, before anything is asked. Where it works it has a share: the passes that a run takes, over the bound of
+    its theorem; the largest of benchmarks/method_passes.py and benchmarks/paper_tables.py, rounded up.
+    """
+
+    name: str  # as users call it
+    summary: str = ""  # what it costs and gives, for people
+    points: float | None = None  # share on points; None: it does not work there
+    kernel: float | None = None  # with a kernel: the largest on problems of 100 and 300 points, rounded up
+    cones: float | None = None  # on cones: those of points
+    weighs_all: bool = False  # its certificate of infeasibility may need every point
+    columns: bool = False  # it keeps columns in memory, where a solver works on them
+    ordered: bool = False  # it reads points in their order
+    stored: bool = False  # it reads n-vectors on scratch storage beside the points
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether no two such methods share a read."""
+        return self.ordered or self.stored
+
+
 S = TypeVar("S")
 
 
@@ -115,8 +137,13 @@ class Method(Protocol[S]):
     """An algorithm. States are frozen, picklable and O(m k); every method is a pure function of its arguments."""
 
     @property
+    def traits(self) -> Traits:
+        """What it is."""
+
+    @property
     def name(self) -> str:
         """As users call it."""
+        return self.traits.name
 
     def init(self, facts: Facts) -> S:
         """State before the first pass."""
@@ -133,6 +160,32 @@ class Method(Protocol[S]):
     def bound(self, facts: Facts, margin: float) -> float:
         """Passes within which its theorem has a separator, if the best margin is at least this, or |Ax| at most this."""
 
+    def passes(self, facts: Facts, margin: float, share: float) -> float:
+        """Passes that a run takes until a margin, or |Ax|, of ``margin``; ``share`` is that of its traits."""
+        most = self.bound(facts, margin)
+        return min(most, max(2.0, share * most))
+
+    def pass_bytes(self, facts: Facts) -> int:
+        """Bytes that are kept of each pass until it ends; 0 for a state that has a size."""
+        return 32 * facts.m if self.traits.weighs_all else 0
+
+    def kept_bytes(self, facts: Facts, passes: float) -> float:
+        """Bytes that are kept after so many passes."""
+        return self.pass_bytes(facts) * passes
+
+    def least_memory(self, facts: Facts) -> int:
+        """Bytes of the whole budget without which it cannot work."""
+        return POINT_BYTES * facts.n if self.traits.weighs_all else 0
+
+    def remark(self, facts: Facts) -> str:
+        """What else it takes, for a plan."""
+        return f"and {weights_text(facts)}, if there is no separator" if self.traits.weighs_all else ""
+
+
+def weights_text(facts: Facts) -> str:
+    """What weights of all points take, for people."""
+    return f"{16 * facts.n / 1e6:.0f} MB for weights"
+
 
 AnyMethod = Method[Any]
 
@@ -147,12 +200,12 @@ class RideAlongState(Generic[S]):
 
 
 @dataclass(frozen=True, slots=True)
-class RideAlong(Generic[S]):
+class RideAlong(Method[RideAlongState[S]]):
     """``first`` decides what is read; ``rider`` asks one pass a step."""
 
     first: Method[S]
     rider: AnyMethod
-    name: str
+    traits: Traits
     after: int = 2
 
     def init(self, facts: Facts) -> RideAlongState[S]:
@@ -161,15 +214,15 @@ class RideAlong(Generic[S]):
     def ask(self, state: RideAlongState[S]) -> Question:
         """The question of the first, and the rider's, if all blocks are read."""
         question = self.first.ask(state.first)
-        if isinstance(question, Alone) or state.full < self.after:
+        if isinstance(question, Exclusive) or state.full < self.after:
             return question
         rider = self.rider.ask(state.rider)
-        assert not isinstance(rider, Alone), "a rider asks passes over all blocks"
+        assert not isinstance(rider, Exclusive), "a rider asks passes over all blocks"
         return Together((question, rider))
 
     def tell(self, state: RideAlongState[S], answer: Any) -> RideAlongState[S]:
         question = self.ask(state)
-        if isinstance(question, Alone):
+        if isinstance(question, Exclusive):
             return replace(state, first=self.first.tell(state.first, answer))
         if state.full < self.after:
             return replace(state, first=self.first.tell(state.first, answer), full=state.full + 1)
@@ -179,6 +232,18 @@ class RideAlong(Generic[S]):
 
     def bound(self, facts: Facts, margin: float) -> float:
         return min(self.first.bound(facts, margin), 1 + self.after + self.rider.bound(facts, margin))
+
+    def passes(self, facts: Facts, margin: float, share: float) -> float:
+        return self.first.passes(facts, margin, share)
+
+    def kept_bytes(self, facts: Facts, passes: float) -> float:
+        return self.first.kept_bytes(facts, passes)
+
+    def least_memory(self, facts: Facts) -> int:
+        return self.first.least_memory(facts)
+
+    def remark(self, facts: Facts) -> str:
+        return self.first.remark(facts)
 
     def evidence(self, state: RideAlongState[S]) -> Evidence:
         mine, others = self.first.evidence(state.first), self.rider.evidence(state.rider)

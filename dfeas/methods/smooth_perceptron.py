@@ -22,7 +22,7 @@ from math import log, sqrt
 import numpy as np
 
 from dfeas.linalg.points import Floats
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Mixture
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Mixture, Traits
 from dfeas.passes.softmin import Softmin, SoftminAnswer
 
 
@@ -42,10 +42,10 @@ class SmoothPerceptronState:
 
 
 @dataclass(frozen=True, slots=True)
-class SmoothPerceptron:
+class SmoothPerceptron(Method[SmoothPerceptronState]):
     """No parameters."""
 
-    name: str = "smooth-perceptron"
+    traits: Traits = Traits("smooth-perceptron", "one read a step", points=0.25, cones=0.25, weighs_all=True)
 
     def init(self, facts: Facts) -> SmoothPerceptronState:
         """Nothing is known; y = 0 and mu = 1 ask for the average column."""

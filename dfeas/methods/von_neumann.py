@@ -24,7 +24,7 @@ import numpy as np
 
 from dfeas.linalg.basic import basic
 from dfeas.linalg.points import Floats
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Tally
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Tally, Traits
 from dfeas.passes.softmin import Softmin, SoftminAnswer
 
 SETTLED = 1e-15
@@ -45,14 +45,11 @@ class VonNeumannState:
 
 
 @dataclass(frozen=True, slots=True)
-class VonNeumann:
+class VonNeumann(Method[VonNeumannState]):
     """With ``away`` steps or without."""
 
     away: bool = False
-
-    @property
-    def name(self) -> str:
-        return "von-neumann-away" if self.away else "von-neumann"
+    traits: Traits = Traits("von-neumann", "one read a step", points=0.25, cones=0.25)
 
     def init(self, facts: Facts) -> VonNeumannState:
         """No column yet; the first pass gives one."""
@@ -115,7 +112,17 @@ class VonNeumann:
         """One for each step, and one to see that it separates."""
         return 1 + (2 if self.away else 1) / margin**2
 
+    def pass_bytes(self, facts: Facts) -> int:
+        return 16
+
+    def kept_bytes(self, facts: Facts, passes: float) -> float:
+        """Columns of x in memory beside what is known of each pass."""
+        return 8 * facts.m * min(passes, 4 * facts.m) + self.pass_bytes(facts) * passes
+
     def evidence(self, state: VonNeumannState) -> Evidence:
         """Both ends of the bracket; |w| never grows, so the last p is the best."""
         stalled = "no column brings Ax nearer to the origin" if state.settled else ""
         return Evidence(state.bracket, state.p.sparse if state.steps else None, state.steps, stalled=stalled)
+
+
+AWAY = VonNeumann(away=True, traits=Traits("von-neumann-away", "the same with away steps", points=0.12, cones=0.12))

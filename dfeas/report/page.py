@@ -7,8 +7,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from dfeas.data.storage.files import placed
-from dfeas.engine.memory import DEFAULT_MEMORY, parse_bytes
 from dfeas.errors import UsageError
+from dfeas.problem import DEFAULT_MEMORY, parse_bytes
 from dfeas.report.compare import all_soft
 from dfeas.report.margins import NOT_READ, Margins, margins
 from dfeas.run.results import find_runs, load_run

@@ -9,14 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import IO, TYPE_CHECKING, Any, ClassVar
 
-from dfeas.data.dataset import Dataset
 from dfeas.errors import visible
-from dfeas.run.checkpoint.job import Checkpoint, Job
-from dfeas.run.cost.projection import Projection
+from dfeas.geometry.registry import geometry_of
 from dfeas.run.results import TRACE
-from dfeas.run.session import Setting
 from dfeas.run.termination import ProgressRecord, Record, remaining_passes
 from dfeas.run.trace import Sink, TraceFile
 
@@ -25,6 +22,13 @@ FORESEEABLE = 100 * 86400.0
 
 HEAD = ("passes", "iterations", "margin lower", "margin upper", "violated", "seconds")
 MOST_ROWS = 20
+
+if TYPE_CHECKING:
+    from dfeas.data.dataset import Dataset
+    from dfeas.problem import Output
+    from dfeas.run.checkpoint.job import Checkpoint, Job
+    from dfeas.run.cost.projection import Projection
+    from dfeas.run.session import Setting
 
 
 def aligned(lines: Sequence[Sequence[str]], words: int) -> list[str]:
@@ -260,13 +264,12 @@ class RunOptions:
     more: tuple[Sink, ...] = ()  # sinks that the caller gave
 
 
-def run_options(
-    checkpoint_every: float, progress: bool, stop: Callable[[], bool], callback: Callable[[ProgressRecord], object] | None
-) -> RunOptions:
-    """With a ``callback`` of the caller, if there is one."""
-    if callback is None:
+def run_options(checkpoint_every: float, output: Output) -> RunOptions:
+    """With the callback of the caller, if there is one."""
+    progress, stop = output.progress, output.stop
+    if output.callback is None:
         return RunOptions(checkpoint_every, progress, stop)
-    sink = Callback(callback)
+    sink = Callback(output.callback)
     return RunOptions(checkpoint_every, progress, lambda: sink.ends or stop(), (sink,))
 
 
@@ -320,7 +323,7 @@ def report_start(
     features = f"{dataset.m} features{' and an intercept' if dataset.intercept else ''}"
     if dataset.transform is not None:
         features += f", {dataset.transform.words}"
-    what = f"{dataset.n} points" if dataset.cones is None else f"{dataset.n} rows of cones ({dataset.cones})"
+    what = geometry_of(dataset).describe(dataset)
     for sink in sinks:
         text = f"{dataset.where}: {what}, {features}, {method}"
         sink.note("start", text, n=dataset.n, m=dataset.m, method=method)

@@ -10,7 +10,7 @@ underflow adds at most m 2**-1074 (Higham, Accuracy and Stability, section 3.1).
   their own. A positive norm does not change a sign, so signs are those of the stored points. The margin is rounded down.
 * Gordan certificate: |Ax| of the signed unit columns, with the bounds of norms, products and sums added, rounded up, over a
   rounded-down sum of weights: no unit y has a larger margin. When that is next to nothing, it is proved where possible that
-  weights near these, on the same points, make the sum exactly zero (``dfeas.proof.balance``).
+  weights near these, on the same points, make the sum exactly zero (``dfeas.verify.exact.balance``).
 
 Points seen from another one, p, are differences x_j - p with one more rounding. What is decided exactly is decided from
 x_j and p themselves: the score is [x_j, p]'[y, -y], and sum w_j (x_j - p) = 0 is sum w_j (x_j, 1) + (sum w_j) (-p, -1) = 0. For

@@ -1,8 +1,8 @@
 """On which side of a hyperplane all points are, and whether they stay in a subspace: proved from the stored data, in one read.
 
 Hyperplanes and subspaces are given in integers, so that points can be on them exactly; every sign is decided exactly
-(``dfeas.proof.products``). Points seen from another one, p, are (x_j, 1) here, and -(p, 1) is one point more, the last: a
-conflict of these is p as a convex combination of the x_j.
+(``exact.products``). Points seen from another one, p, are (x_j, 1) here, and -(p, 1) is one point more, the last: a conflict of
+these is p as a convex combination of the x_j.
 """
 
 from __future__ import annotations

@@ -20,9 +20,10 @@ from dfeas.data.source import for_checker, source_of
 from dfeas.data.storage import formats
 from dfeas.data.storage.files import COUNT, Number, read_json
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
+from dfeas.engine.memory import threads_that_fit
 from dfeas.errors import CheckFailedError, CorruptDataError, NewerFormatError
 from dfeas.linalg.blas import processors
+from dfeas.problem import DEFAULT_MEMORY, parse_bytes
 from dfeas.run.results import load_result
 from dfeas.run.termination import FEASIBLE
 from dfeas.verify.core import Maps
@@ -47,8 +48,8 @@ _SHAPE = {
     "rank": Number(0, whole=True, none=True),
     "y": list | None,
     "support": list | None,
-    "weights": list | None,
-    "flat": [list],
+    "weights?": list | None,
+    "flat?": [list],
 }
 """What the file says; integers are looked at as they are read."""
 
@@ -100,7 +101,9 @@ def verify_separation(run: str | Path, proved: Check, memory: str | int = DEFAUL
 
 def _claim(where: Path) -> Claim:
     try:
-        values = read_json(where, _SHAPE, newest=formats.SEPARATION)
+        values = {"weights": None, "flat": [], **read_json(where, _SHAPE, newest=formats.SEPARATION)}
+        if values["support"] is not None and values["weights"] is None:
+            raise CheckFailedError(f"{where}: it has no weights of its support, as the first versions wrote it: solve again")
         y = None if values["y"] is None else _integers(values["y"])
         support = np.array([] if values["support"] is None else values["support"], np.int64)
         weights = _integers([] if values["weights"] is None else values["weights"])

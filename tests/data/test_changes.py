@@ -11,10 +11,10 @@ import pytest
 import zarr
 
 from dfeas.data.arrays import from_arrays
+from dfeas.data.cache import BlockCache
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
-from dfeas.data.storage.cache import BlockCache
 from dfeas.data.storage.readers import Cost
 from dfeas.errors import CorruptDataError
 from dfeas.passes.survey import Survey

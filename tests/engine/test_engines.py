@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dfeas.data.arrays import from_arrays
+from dfeas.data.cache import BlockCache
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
-from dfeas.data.storage.cache import BlockCache
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.clusters import configuration, connect, local_cluster
 from dfeas.engine.distributed import DaskEngine

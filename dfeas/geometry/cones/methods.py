@@ -24,7 +24,7 @@ from dfeas.geometry.cones.select import ConeWeights, SpectralRecover
 from dfeas.geometry.cones.softmin import SpectralAnswer, SpectralPartial, SpectralSoftmin, combined, factors, fast_scores
 from dfeas.linalg.points import Floats
 from dfeas.methods.mirror_prox import MirrorProx
-from dfeas.methods.protocol import AnyMethod, Evidence, Facts, Mixture, Sparse
+from dfeas.methods.protocol import AnyMethod, Evidence, Facts, Method, Mixture, Sparse, Traits
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import Question
 from dfeas.passes.softmin import SoftminPartial
@@ -39,14 +39,14 @@ class RecalledState:
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class Recalled(Method[RecalledState]):
     """A method that asks one question with mu = 0 a pass, and is told a number as the index of the column."""
 
     method: AnyMethod
 
     @property
-    def name(self) -> str:
-        return self.method.name
+    def traits(self) -> Traits:
+        return self.method.traits
 
     def init(self, facts: Facts) -> RecalledState:
         return RecalledState(self.method.init(facts), ())
@@ -62,6 +62,12 @@ class Recalled:
 
     def bound(self, facts: Facts, margin: float) -> float:
         return self.method.bound(facts, margin)
+
+    def pass_bytes(self, facts: Facts) -> int:
+        return self.method.pass_bytes(facts)
+
+    def kept_bytes(self, facts: Facts, passes: float) -> float:
+        return self.method.kept_bytes(facts, passes)
 
     def evidence(self, state: RecalledState) -> Evidence:
         """That of the method, with x in the rows of the cones."""
@@ -133,11 +139,11 @@ class EuclideanMixture(Mixture):
 
 
 @dataclass(frozen=True, slots=True)
-class EuclideanMirrorProx:
+class EuclideanMirrorProx(Method[Any]):
     """Mirror prox with this choice: its questions are asked of the ball."""
 
     method: MirrorProx = field(default_factory=MirrorProx)
-    name: str = "mirror-prox-euclidean"
+    traits: Traits = Traits("mirror-prox-euclidean", cones=0.03, weighs_all=True)
 
     def init(self, facts: Facts) -> Any:
         return self.method.init(facts)

@@ -29,7 +29,7 @@ from dfeas.geometry.kernel.gram import GramProduct
 from dfeas.geometry.kernel.kernel import Kernel
 from dfeas.geometry.kernel.perceptrons import softmax
 from dfeas.methods.mirror_prox import AdaptiveSteps, Steps, ladder_gap, safe_step
-from dfeas.methods.protocol import Evidence, Facts
+from dfeas.methods.protocol import Evidence, Facts, Method, Traits
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +71,12 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class KernelMirrorProx:
+class KernelMirrorProx(Method[KernelMirrorProxState]):
     """Mirror prox with a rule for the step."""
 
     kernel: Kernel
     rule: Steps = field(default_factory=AdaptiveSteps)
-    name: str = "mirror-prox"
+    traits: Traits = Traits("mirror-prox", kernel=0.2, weighs_all=True)
 
     def init(self, facts: Facts) -> KernelMirrorProxState:
         """v_x uniform, v_g = 0, gamma = 1/L."""
@@ -137,6 +137,9 @@ class KernelMirrorProx:
     def evidence(self, state: KernelMirrorProxState) -> Evidence:
         """Both ends of the bracket."""
         return state.ends.evidence(state.steps)
+
+
+FIXED = Traits("mirror-prox-fixed", kernel=0.5, weighs_all=True)
 
 
 def project(y: Combination) -> Combination:

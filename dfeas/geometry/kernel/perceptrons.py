@@ -46,7 +46,7 @@ from dfeas.geometry.kernel.distances import Floats
 from dfeas.geometry.kernel.gram import GramProduct
 from dfeas.geometry.kernel.kernel import Kernel
 from dfeas.linalg.points import Indices
-from dfeas.methods.protocol import Evidence, Facts
+from dfeas.methods.protocol import Evidence, Facts, Method, Traits
 from dfeas.methods.smooth_perceptron import theta
 
 
@@ -64,11 +64,11 @@ class KernelSmoothPerceptronState:
 
 
 @dataclass(frozen=True, slots=True)
-class KernelSmoothPerceptron:
+class KernelSmoothPerceptron(Method[KernelSmoothPerceptronState]):
     """No parameters."""
 
     kernel: Kernel
-    name: str = "smooth-perceptron"
+    traits: Traits = Traits("smooth-perceptron", kernel=0.25, weighs_all=True)
 
     def init(self, facts: Facts) -> KernelSmoothPerceptronState:
         return KernelSmoothPerceptronState(-1, facts.n, None, 2.0, None, None, Ends.open(facts))
@@ -126,11 +126,11 @@ class KernelNormalizedPerceptronState:
 
 
 @dataclass(frozen=True, slots=True)
-class KernelNormalizedPerceptron:
+class KernelNormalizedPerceptron(Method[KernelNormalizedPerceptronState]):
     """No parameters."""
 
     kernel: Kernel
-    name: str = "normalized-perceptron"
+    traits: Traits = Traits("normalized-perceptron", kernel=0.5)
 
     def init(self, facts: Facts) -> KernelNormalizedPerceptronState:
         """alpha = 0, for which every column is the worst."""
@@ -175,13 +175,13 @@ class KernelPerceptronState:
 
 
 @dataclass(frozen=True, slots=True)
-class KernelPerceptron:
+class KernelPerceptron(Method[KernelPerceptronState]):
     """At most ``cap`` columns are gathered by a product, and at most ``most`` corrections follow it."""
 
     kernel: Kernel
     cap: int = CAP
     most: int = 1000
-    name: str = "perceptron"
+    traits: Traits = Traits("perceptron", kernel=0.2)
 
     def init(self, facts: Facts) -> KernelPerceptronState:
         """alpha = 0, which every column is a mistake of."""

@@ -36,7 +36,7 @@ from dfeas.geometry.kernel.distances import Floats
 from dfeas.geometry.kernel.gram import GramProduct
 from dfeas.geometry.kernel.kernel import DISTANCES, Kernel
 from dfeas.methods.ispvn import GAMMA
-from dfeas.methods.protocol import Evidence, Facts
+from dfeas.methods.protocol import Evidence, Facts, Method, Traits
 from dfeas.methods.smooth_perceptron import theta
 
 SAFE = 1.0 + 1e-5
@@ -115,12 +115,12 @@ def begun(state: SnkpvnState, q: Combination) -> SnkpvnState:
 
 
 @dataclass(frozen=True, slots=True)
-class Snkpvn:
+class Snkpvn(Method[SnkpvnState]):
     """One loop around 1/n, to the accuracy ``delta``."""
 
     kernel: Kernel
     delta: float = 5e-4
-    name: str = "snkpvn"
+    traits: Traits = Traits("snkpvn", kernel=0.03, weighs_all=True)
 
     def init(self, facts: Facts) -> SnkpvnState:
         return first_state(self.kernel, facts)
@@ -163,11 +163,11 @@ class KernelIspvnState:
 
 
 @dataclass(frozen=True, slots=True)
-class KernelIspvn:
+class KernelIspvn(Method[KernelIspvnState]):
     """No parameters."""
 
     kernel: Kernel
-    name: str = "ispvn"
+    traits: Traits = Traits("ispvn", kernel=0.02, weighs_all=True)
 
     def init(self, facts: Facts) -> KernelIspvnState:
         return KernelIspvnState(first_state(self.kernel, facts), 0.0)

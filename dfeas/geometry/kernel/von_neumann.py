@@ -22,7 +22,7 @@ from dfeas.geometry.kernel.combination import Combination, Ends, unit
 from dfeas.geometry.kernel.distances import Floats
 from dfeas.geometry.kernel.gram import GramProduct
 from dfeas.geometry.kernel.kernel import Kernel
-from dfeas.methods.protocol import Evidence, Facts
+from dfeas.methods.protocol import Evidence, Facts, Method, Traits
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,11 @@ class KernelVonNeumannState:
 
 
 @dataclass(frozen=True, slots=True)
-class KernelVonNeumann:
+class KernelVonNeumann(Method[KernelVonNeumannState]):
     """No parameters."""
 
     kernel: Kernel
-    name: str = "von-neumann"
+    traits: Traits = Traits("von-neumann", kernel=0.4)
 
     def init(self, facts: Facts) -> KernelVonNeumannState:
         return KernelVonNeumannState(0, Combination.zero(facts.n), Ends.open(facts))

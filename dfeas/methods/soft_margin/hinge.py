@@ -43,7 +43,7 @@ from dfeas.methods.soft_margin.rows import Rows
 from dfeas.passes.block import Columns
 from dfeas.passes.hinge import Hinge, HingeAnswer
 from dfeas.passes.protocol import Partial
-from dfeas.passes.slacks import Counted
+from dfeas.passes.slacks import SampleCosts
 
 LONGER = 8.0
 """Factor of the part of the way after a step that was not too long."""
@@ -75,7 +75,7 @@ class HingeState:
 class HingeMargin:
     """``cap`` limits the points in memory below what memory allows; ``gap`` is what is aimed at; ``seed`` draws the sample."""
 
-    counted: Counted
+    counted: SampleCosts
     gap: float
     cap: int = 0
     seed: int = 0
@@ -145,7 +145,7 @@ class HingeMargin:
         assert state.asked is not None
         columns, found = answer.columns, dict[int, BandSolution]()
         rows = Rows.of(columns)
-        costs = self.counted.costs(columns.index, columns.scale)[:, : len(self.counted.C)]
+        costs = self.counted.matrix(columns.index, columns.scale)[:, : len(self.counted.C)]
         known, same = self._known(state, columns.index)
         targets = SHARE * self.gap * best.objective
         for C in np.unique(self.counted.C):

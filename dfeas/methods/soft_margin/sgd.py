@@ -23,7 +23,7 @@ from dfeas.methods.soft_margin.problem import Best, Progress, error_of
 from dfeas.passes.hinge import Hinge, HingeAnswer
 from dfeas.passes.ordered import Stochastic, StochasticCarry
 from dfeas.passes.protocol import Ordered
-from dfeas.passes.slacks import Counted
+from dfeas.passes.slacks import SampleCosts
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class StochasticState:
 class StochasticMargin:
     """One problem: one C, no folds."""
 
-    counted: Counted
+    counted: SampleCosts
     name: str = "sgd"
 
     def init(self, facts: Facts) -> StochasticState:

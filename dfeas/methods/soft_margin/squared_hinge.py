@@ -39,7 +39,7 @@ from dfeas.methods.soft_margin.rows import Rows
 from dfeas.passes.block import Columns
 from dfeas.passes.hinge import SquaredHinge, SquaredHingeAnswer
 from dfeas.passes.protocol import Partial
-from dfeas.passes.slacks import Counted
+from dfeas.passes.slacks import SampleCosts
 
 DIRECT = 4000
 """Features up to which the curvature is read as a matrix, memory allowing."""
@@ -101,7 +101,7 @@ class SquaredHingeState:
 class SquaredHingeMargin:
     """``gap`` is what is aimed at; ``direct`` limits the features for which the curvature is a matrix."""
 
-    counted: Counted
+    counted: SampleCosts
     gap: float
     seed: int = 0
     direct: int = DIRECT

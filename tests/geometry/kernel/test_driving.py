@@ -8,8 +8,8 @@ import pytest
 
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError
+from dfeas.geometry.kernel.space import ON_ALL
 from dfeas.run import driver
-from dfeas.run.kernel_choice import ON_ALL
 from dfeas.run.task import Lane
 from dfeas.run.termination import Goal, Limits
 from dfeas.verify.certificate import Certificate

@@ -23,9 +23,9 @@ from dfeas.errors import UsageError
 from dfeas.geometry.kernel.gram import GramProduct
 from dfeas.geometry.kernel.kernel import kernel_of
 from dfeas.geometry.kernel.sizes import vector_bytes
+from dfeas.geometry.kernel.space import ON_ALL, KernelSpace
 from dfeas.methods.protocol import Facts
-from dfeas.run.cost.kernel import project_kernel
-from dfeas.run.kernel_choice import ON_ALL
+from dfeas.run.cost.projection import project
 from tests.geometry.kernel.dense import in_blocks
 
 RBF = kernel_of("rbf", 0.5)[0]
@@ -79,7 +79,7 @@ print(1024 * int(next(line.split()[1] for line in open("/proc/self/status") if l
 def test_the_peak_of_a_process_is_as_projected(dataset: Callable[..., Any], method: str) -> None:
     path, _ = dataset("gaussian", 8, 6_000)
     done = subprocess.run([sys.executable, "-c", CHILD, path, method], check=True, capture_output=True, text=True)
-    found = project_kernel(open_source(Source(str(path))), RBF, [method], 500_000_000, threads=2)
+    found = project(KernelSpace(RBF), open_source(Source(str(path))), [method], 500_000_000, 1e-3, threads=2)
     assert int(done.stdout) <= 1.1 * found.memory_bytes
     assert found.memory_bytes <= 3 * int(done.stdout)
 

@@ -11,8 +11,8 @@ from dfeas.engine.local import LocalEngine
 from dfeas.errors import UsageError
 from dfeas.geometry.kernel.gram import GramProduct
 from dfeas.geometry.kernel.kernel import kernel_of
+from dfeas.geometry.kernel.space import ON_ALL
 from dfeas.run.driver import run
-from dfeas.run.kernel_choice import ON_ALL
 from dfeas.run.task import Lane
 from dfeas.run.termination import Goal, Limits
 from tests.geometry.kernel.dense import dense, in_blocks
