@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from dfeas.analysis.hull import Hull as Hull
     from dfeas.analysis.hull import in_hull as in_hull
     from dfeas.analysis.ingest import ingest as ingest
+    from dfeas.analysis.predict import ClassPrediction as ClassPrediction
+    from dfeas.analysis.predict import ConePrediction as ConePrediction
     from dfeas.analysis.predict import Prediction as Prediction
     from dfeas.analysis.predict import predict as predict
-    from dfeas.analysis.predict_classes import ClassPrediction as ClassPrediction
-    from dfeas.analysis.predict_cones import ConePrediction as ConePrediction
     from dfeas.analysis.recheck import Recheck as Recheck
     from dfeas.analysis.recheck import recheck as recheck
     from dfeas.analysis.separation import Separation as Separation
@@ -79,9 +79,7 @@ _PUBLIC = {
     "analysis.hard_margin": "HardMargin hard_margin",
     "analysis.hull": "Hull in_hull",
     "analysis.ingest": "ingest",
-    "analysis.predict": "Prediction predict",
-    "analysis.predict_classes": "ClassPrediction",
-    "analysis.predict_cones": "ConePrediction",
+    "analysis.predict": "ClassPrediction ConePrediction Prediction predict",
     "analysis.recheck": "Recheck recheck",
     "analysis.separation": "Separation separation",
     "analysis.verify": "verify_certificate verify_classes verify_run",

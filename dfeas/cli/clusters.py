@@ -13,10 +13,10 @@ from dfeas.cli.cluster import Cluster
 from dfeas.cli.main import Command
 from dfeas.cli.options import CLUSTER, JSON, KERNEL, KERNEL_HELP, LOCAL, METHOD, POINTS, RUN, asks, fields_of, margin_values
 from dfeas.cli.remote import fetch as run_fetch
-from dfeas.cli.remote import look
-from dfeas.cli.remote import status as run_status
+from dfeas.cli.remote import run_status
+from dfeas.cli.remote import status as submitted_status
 from dfeas.cli.remote import submit as run_submit
-from dfeas.cli.render import say, show_looks, show_submitted
+from dfeas.cli.render import say, show_statuses, show_submitted
 from dfeas.errors import UsageError
 from dfeas.problem import Objective
 
@@ -72,12 +72,12 @@ def _asked(context: click.Context, options: dict[str, Any]) -> dict[str, Any]:
 def status(run: str | None, cluster: Cluster, as_json: bool) -> None:
     """Say how far a run is: RUN is its folder, or the id of a submitted run; without it, all runs of the cluster."""
     if run is not None and Path(run).is_dir():
-        show_looks([look(run)], as_json)
+        show_statuses([run_status(run)], as_json)
         return
     if run is not None and cluster == Cluster(None, None, None):
         raise UsageError(f"{run}: no such run here; for the id of a submitted one say --scheduler or --scheduler-file")
     with cluster.joined() as client:
-        show_submitted(run_status(client, run), as_json)
+        show_submitted(submitted_status(client, run), as_json)
 
 
 @click.command(cls=Command)

@@ -13,10 +13,10 @@ from dfeas.analysis.hard_margin import HardMargin
 from dfeas.analysis.separation import Separation
 from dfeas.api import resume, soft_margin, solve
 from dfeas.data.storage import formats
-from dfeas.data.storage.files import Number, conform, parsed, placed, read_json
+from dfeas.data.storage.files import placed, read_json
 from dfeas.data.storage.lock import being_written
 from dfeas.data.storage.places import absolute, local, require_apart
-from dfeas.errors import BadInputError, ClusterLostError, CorruptDataError, DfeasError, UsageError
+from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError
 from dfeas.geometry.kernel.space import kernel_options
 from dfeas.geometry.registry import known_method
 from dfeas.problem import DEFAULT_MEMORY, Goal, Limits, Objective, View, check, parse_bytes
@@ -24,6 +24,7 @@ from dfeas.run.folder import finished, resumable
 from dfeas.run.result_sets import OneVsRest, Race
 from dfeas.run.results import CERTIFICATE, CHECKPOINT, RACE, RESULT, TRACE, Result
 from dfeas.run.soft_margin.result import SoftMarginResult
+from dfeas.run.trace import last_pass
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -46,7 +47,11 @@ class Submitted:
     out: str  # its folder, as workers see it
     task: str  # of the driver, as the scheduler calls it: "processing", "memory" when it has ended, "erred", "lost", ..
     error: str  # why, for "erred"
-    look: Look | None  # None when no worker can see the folder, or none answers
+    status: RunStatus | None  # None when no worker can see the folder, or none answers
+
+    def to_json(self) -> dict[str, Any]:
+        plain = {"id": self.id, "out": self.out, "task": self.task, "error": self.error}
+        return {**plain, "look": None if self.status is None else self.status.to_json()}
 
 
 def submit(client: Client, X: str | Path, *, out: str | Path, **options: Any) -> str:
@@ -63,7 +68,7 @@ def submit(client: Client, X: str | Path, *, out: str | Path, **options: Any) ->
     require_apart(out, X, *options.get("also", ()))
     run = secrets.token_hex(4)
     data, folder = absolute(X), str(local(out, "--out").absolute())
-    options = {**options, **_found_by_workers(options)}
+    options = {**options, **_absolute_paths(options)}
     future = client.submit(_drive, data, folder, options, key=f"dfeas-run-{run}", pure=False)
     client.publish_dataset(future, name=f"dfeas-run-{run}")
     client.set_metadata([RUNS, run], {"out": folder, "data": data, "submitted": time.time()})
@@ -77,17 +82,17 @@ def _require_solvable(options: dict[str, Any]) -> None:
     known_method(method, space, ("auto",))
 
 
-def _found_by_workers(options: dict[str, Any]) -> dict[str, Any]:
+def _absolute_paths(options: dict[str, Any]) -> dict[str, Any]:
     """Paths among the options, as workers in other folders find them."""
-    found: dict[str, Any] = {}
+    paths: dict[str, Any] = {}
     if options.get("labels") is not None:
-        found["labels"] = absolute(options["labels"])
+        paths["labels"] = absolute(options["labels"])
     if options.get("also"):
-        found["also"] = tuple(absolute(each) for each in options["also"])
+        paths["also"] = tuple(absolute(each) for each in options["also"])
     for name in ("mask", "weights", "dual"):
         if isinstance(options.get(name), str | Path):
-            found[name] = str(local(options[name], f"--{name}").absolute())
-    return found
+            paths[name] = str(local(options[name], f"--{name}").absolute())
+    return paths
 
 
 def status(client: Client, run: str | None = None) -> list[Submitted]:
@@ -106,10 +111,10 @@ def fetch(client: Client, run: str, to: str | Path) -> Path:
     folder = Path(to)
     if folder.exists():
         raise UsageError(f"{folder}: exists already; choose another output or remove it")
-    found = status(client, run)[0]
-    if found.task == "erred":
-        raise BadInputError(f"run {run}: it failed: {found.error}")
-    files = _ask(client, _files, found.out)
+    (submitted,) = status(client, run)
+    if submitted.task == "erred":
+        raise BadInputError(f"run {run}: it failed: {submitted.error}")
+    files = _ask(client, _files, submitted.out)
     if files is None:
         raise ClusterLostError(f"no worker answered within {PATIENCE:.0f} s")
     if RESULT not in files:
@@ -131,15 +136,15 @@ def _drive(X: str, out: str, options: dict[str, Any]) -> str:
     with inside() as client:
         if finished(Path(out)):
             return "finished"
-        found: Result | Race | OneVsRest | SoftMarginResult | HardMargin | Separation
+        result: Result | Race | OneVsRest | SoftMarginResult | HardMargin | Separation
         if resumable(Path(out)):
             more: dict[str, Any] = {name: options[name] for name in ("checkpoint_every", "scratch") if name in options}
             kernel = options.get("kernel")
-            found = resume(out, client=client, kernel=kernel if callable(kernel) else None, **more)
+            result = resume(out, client=client, kernel=kernel if callable(kernel) else None, **more)
         else:
             begin = soft_margin if "C" in options else solve
-            found = begin(X, out=out, client=client, **options)
-    return found.verdict if isinstance(found, Result) else "finished"
+            result = begin(X, out=out, client=client, **options)
+    return result.verdict.value if isinstance(result, Result) else "finished"
 
 
 def _status(client: Client, run: str, out: str) -> Submitted:
@@ -150,8 +155,8 @@ def _status(client: Client, run: str, out: str) -> Submitted:
     if task == "erred":
         reason = client.get_dataset(f"dfeas-run-{run}").exception(timeout=PATIENCE)
         error = str(reason) if isinstance(reason, DfeasError) else f"{type(reason).__name__}: {reason}"
-    seen = _ask(client, _look, out)
-    return Submitted(run, out, task, error, None if seen is None else replace(seen, run=run))
+    reached = _ask(client, _run_status, out)
+    return Submitted(run, out, task, error, None if reached is None else replace(reached, run=run))
 
 
 def _ask(client: Client, question: Any, out: str) -> Any:
@@ -165,9 +170,9 @@ def _ask(client: Client, question: Any, out: str) -> Any:
         future.release()
 
 
-def _look(out: str) -> Look | None:
+def _run_status(out: str) -> RunStatus | None:
     try:
-        return look(out)
+        return run_status(out)
     except BadInputError:
         return None
 
@@ -181,12 +186,8 @@ def _files(out: str) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in present}
 
 
-TAIL = 1 << 16
-"""Bytes at the end of a trace that are looked at."""
-
-
 @dataclass(frozen=True)
-class Look:
+class RunStatus:
     """How far a run is."""
 
     run: str
@@ -204,14 +205,14 @@ class Look:
         return asdict(self)
 
 
-def look(run: str | Path) -> Look:
+def run_status(run: str | Path) -> RunStatus:
     """Read what is there, without waiting for anybody. Raises BadInputError when it is no folder of a run, CorruptDataError
     when its files are damaged.
     """
     path = Path(run)
     if not path.is_dir() or not any((path / name).exists() for name in (TRACE, RESULT, RACE, CHECKPOINT)):
         raise BadInputError(f"{path}: no such run")
-    last = _last_pass(path / TRACE)
+    last = last_pass(path / TRACE)
     ended: dict[str, Any] = {}
     if being_written(path):
         state = "running"
@@ -222,7 +223,7 @@ def look(run: str | Path) -> Look:
     if state != "running" and (path / RESULT).is_file():
         ended = read_json(path / RESULT, {"verdict?": str, "stopped?": str}, "result", formats.RESULT)
     saved = max((file.stat().st_mtime for file in (path / CHECKPOINT).glob("*.zip")), default=None)
-    return Look(
+    return RunStatus(
         str(path),
         state,
         passes=last.get("passes"),
@@ -234,31 +235,3 @@ def look(run: str | Path) -> Look:
         verdict=ended.get("verdict"),
         stopped=ended.get("stopped"),
     )
-
-
-def _last_pass(trace: Path) -> dict[str, Any]:
-    """The last pass in a trace that may be written at this moment."""
-    if not trace.is_file():
-        return {}
-    with trace.open("rb") as file:
-        formats.require_readable(trace, _format(file.readline(TAIL)), formats.TRACE)
-        file.seek(max(0, trace.stat().st_size - TAIL))
-        lines = file.read().split(b"\n")[:-1]
-    for line in reversed(lines):
-        if line.startswith(b'{"event": "pass"'):
-            try:
-                last: dict[str, Any] = parsed(line, {"passes": Number(), "seconds": Number()})
-                ends = ("gap",) if "gap" in last else ("margin_lower", "margin_upper")
-                conform(last, dict.fromkeys(ends, int | float))
-            except ValueError as error:
-                raise CorruptDataError(f"{trace}: its last pass is damaged: {error}") from None
-            return last
-    return {}
-
-
-def _format(first: bytes) -> Any:
-    """What the first line of a trace says; 0 where it says nothing, or is not whole."""
-    try:
-        return parsed(first, dict).get(formats.KEY, 0)
-    except ValueError:
-        return 0

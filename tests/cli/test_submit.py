@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 import dfeas
 from dfeas.cli.main import commands
-from dfeas.cli.remote import Submitted, fetch, look, status, submit
+from dfeas.cli.remote import Submitted, fetch, run_status, status, submit
 from dfeas.engine.clusters import local_cluster
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from tests.run.test_resume import after, digest, finished
@@ -47,10 +47,10 @@ def test_a_submitted_run_goes_on_when_its_driver_is_killed_and_is_fetched_from_e
     options: dict[str, Any] = {"method": "mirror-prox-fixed", "max_passes": 90, **seen}
     dfeas.solve(str(path), out=tmp_path / "whole", **options)
     run = submit(cluster, path, out=tmp_path / "run", checkpoint_every=0, **options)
-    found = awaited(cluster, run, lambda s: s.look is not None and (s.look.passes or 0) >= 5)
+    found = awaited(cluster, run, lambda s: s.status is not None and (s.status.passes or 0) >= 5)
     assert found.task == "processing"
-    assert found.look is not None
-    assert found.look.state == "running"
+    assert found.status is not None
+    assert found.status.state == "running"
     driving = [worker for worker, tasks in cluster.processing().items() if f"dfeas-run-{run}" in tasks]
     with pytest.raises(BadInputError, match="no result yet"):
         fetch(cluster, run, tmp_path / "early")
@@ -58,8 +58,8 @@ def test_a_submitted_run_goes_on_when_its_driver_is_killed_and_is_fetched_from_e
     os.kill(cluster.run(os.getpid)[driving[0]], signal.SIGKILL)
     found = awaited(cluster, run, lambda s: s.task in ("memory", "erred"))
     assert found.error == ""
-    assert found.look is not None
-    assert (found.look.stopped, found.look.passes) == ("pass_limit", 90)
+    assert found.status is not None
+    assert (found.status.stopped, found.status.passes) == ("pass_limit", 90)
     assert fetch(cluster, run, tmp_path / "got") == tmp_path / "got"
     assert sorted(p.name for p in (tmp_path / "got").iterdir()) == ["certificate.npz", "result.json", "trace.jsonl"]
     assert digest(tmp_path / "got") == digest(tmp_path / "whole")
@@ -121,15 +121,15 @@ def test_the_command_line_submits_watches_and_fetches(cluster: Any, dataset: Cal
 def test_a_folder_says_how_far_its_run_is(arrays: Callable[..., Any], tmp_path: Path) -> None:
     X, labels = arrays("halfspace", 8, 500)
     dfeas.solve(X, labels, method="mirror-prox-fixed", out=tmp_path / "run", stop=after(4))
-    found = look(tmp_path / "run")
+    found = run_status(tmp_path / "run")
     assert (found.state, found.passes, found.verdict, found.stopped) == ("resumable", 4, "undecided", "interrupted")
     assert found.checkpoint_age is not None
     assert found.checkpoint_age < 60
     dfeas.resume(tmp_path / "run", X, labels)
-    found = look(tmp_path / "run")
+    found = run_status(tmp_path / "run")
     assert (found.state, found.verdict, found.checkpoint_age) == ("finished", "feasible", None)
     with pytest.raises(BadInputError, match="no such run"):
-        look(tmp_path)
+        run_status(tmp_path)
     for file, damaged in (
         ("trace.jsonl", '{"event": "pass", "passes": 3}\n'),
         ("trace.jsonl", '{"event": "pass", \n'),
@@ -137,7 +137,7 @@ def test_a_folder_says_how_far_its_run_is(arrays: Callable[..., Any], tmp_path: 
     ):
         (tmp_path / "run" / file).write_text(damaged)
         with pytest.raises(CorruptDataError, match=f"{file}: .*(damaged|not a readable)"):
-            look(tmp_path / "run")
+            run_status(tmp_path / "run")
         (tmp_path / "run" / "trace.jsonl").unlink(missing_ok=True)
 
 
