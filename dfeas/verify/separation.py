@@ -46,8 +46,8 @@ _SHAPE = {
     "rank": Number(0, whole=True, none=True),
     "y": list | None,
     "support": list | None,
-    "weights": list | None,
-    "flat": [list],
+    "weights?": list | None,
+    "flat?": [list],
 }
 """What the file says; integers are looked at as they are read."""
 
@@ -200,7 +200,9 @@ def _sides(points: Matrix, wanted: Wanted, start: int, take: int) -> Sides:
 def load_claim(where: Path) -> Claim:
     """What the file says. Raises CheckFailedError when it cannot be read."""
     try:
-        values = read_json(where, _SHAPE, newest=formats.SEPARATION)
+        values = {"weights": None, "flat": [], **read_json(where, _SHAPE, newest=formats.SEPARATION)}
+        if values["support"] is not None and values["weights"] is None:
+            raise CheckFailedError(f"{where}: it has no weights of its support, as the first versions wrote it: solve again")
         y = None if values["y"] is None else _integers(values["y"])
         support = np.array([] if values["support"] is None else values["support"], np.int64)
         weights = _integers([] if values["weights"] is None else values["weights"])

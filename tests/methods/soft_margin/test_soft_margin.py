@@ -283,6 +283,7 @@ def test_the_command(dataset: Callable[..., Any], tmp_path: Path) -> None:
     done = runner.invoke(commands, ["svm", str(data), "--C", "0.01,1", "--folds", "3", "--out", str(out), "--json"])
     assert done.exit_code == 0
     result = json.loads((out / "result.json").read_text())
+    assert result.pop("format") == 1
     assert json.loads(done.stdout) == result
     assert result["gap"] <= 1e-3
     assert len(result["fits"]) == 8

@@ -98,5 +98,5 @@ def test_a_name_that_none_has_is_refused() -> None:
 
 
 def test_a_dataclass_without_a_name_cannot_be_written() -> None:
-    with pytest.raises(TypeError, match=r"dfeas\.verify\.found\.Found cannot be written"):
+    with pytest.raises(TypeError, match=r"dfeas\.verify\.evidence\.Found cannot be written"):
         dump(Found(), io.BytesIO())

@@ -1,0 +1,1 @@
+"""Geometries: in which space points, kernels or cones are separated."""
