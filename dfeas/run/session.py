@@ -34,8 +34,8 @@ from dfeas.passes.survey import Survey
 from dfeas.problem import Problem, Resources, View
 from dfeas.run.trace import Sink
 from dfeas.run.transform import Data, checksums_of, mark_of, with_transform
-from dfeas.verify.any import check_each
 from dfeas.verify.certificate import Certificate
+from dfeas.verify.core import check_each
 from dfeas.verify.evidence import Check
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Checking:
     function: Function | None = None  # of Python, that is the kernel
 
     def __call__(self, certificates: Sequence[Certificate]) -> list[Check | CheckFailedError]:
-        """Check certificates: one read for all of them, two with a kernel, one for each of cones."""
+        """Check certificates: one read for all of them, two with a kernel."""
         return check_each(self.engine, self.dataset, certificates, self.function)
 
 
