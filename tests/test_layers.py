@@ -12,7 +12,7 @@ ALLOWED = {
     "errors": set(),
     "linalg": {"errors"},
     "passes": {"linalg"},
-    "methods": {"linalg", "passes"},
+    "methods": {"errors", "linalg", "passes"},
     "data": {"errors", "linalg", "passes"},
     "engine": {"data", "errors", "linalg", "passes"},
     "geometry": {"data", "engine", "errors", "linalg", "methods", "passes"},
