@@ -91,7 +91,7 @@ class Cones:
             raise UsageError(f"{method} is for one second-order cone, this is {dataset.cones}; use mirror-prox")
         need = missing_for_cones(method, dataset, memory)
         if need:
-            other_method = "mirror-prox-one-pass, which keeps no cones" if method == "working-set" else "working-set"
+            other_method = "mirror-prox-one-pass, which keeps no cones" if CONE_METHODS[method].traits.columns else "working-set"
             raise UsageError(f"{method} needs --memory {_mb(need)} for these cones; or use {other_method}")
         return method, "asked for"
 
@@ -176,7 +176,7 @@ def usable_on_cones(method: str, dataset: Dataset) -> bool:
 def missing_for_cones(method: str, dataset: Dataset, memory: int) -> int:
     """Bytes of memory that a method needs, where they are more than there are; otherwise 0."""
     assert dataset.cones is not None, "cones"
-    if method == "working-set":
+    if CONE_METHODS[method].traits.columns:
         rows = Rows(dataset.m, memory // 4, dataset.cones.largest)
         return 0 if rows.fits else 4 * rows.least_memory
     need = POINT_BYTES * dataset.n if CONE_METHODS[method].traits.weighs_all else 0
