@@ -14,7 +14,7 @@ ALLOWED = {
     "errors": set(),
     "linalg": set(),
     "passes": {"linalg"},
-    "methods": {"linalg", "passes"},
+    "methods": {"errors", "linalg", "passes"},
     "data": {"errors", "linalg", "passes"},
     "problem": {"data", "errors"},
     "engine": {"data", "errors", "linalg", "passes"},
