@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.readers import Buffers, Stop, unless_stopped
 from dfeas.data.transform import seen_as
-from dfeas.data.views import SeenFrom
+from dfeas.data.views import TranslatedReader
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.verify.certificate import HYPERPLANE, Certificate
 from dfeas.verify.evidence import Check, Found, Looked, Node, joined
@@ -174,12 +174,12 @@ def check_range(
     separators = [certificate.y for certificate in certificates if certificate.kind == "separator"]
     base, transform = dataset.stored or dataset, dataset.transform
     applied, length = Seen.of(transform), None if transform is None else transform.length
-    seen = dataset.points if isinstance(dataset.points, SeenFrom) else None
+    seen = dataset.points if isinstance(dataset.points, TranslatedReader) else None
     for index in unless_stopped(range(first, stop), stopped):
         if index + AHEAD < stop:
             dataset.points.advise(index + AHEAD)
         plain = None if seen is None else seen.stored(index, buffers)
-        stored = base.points.read(index, buffers) if seen is None or plain is None else seen.differences(plain, buffers)
+        stored = base.points.read(index, buffers) if seen is None or plain is None else seen.change(plain, buffers)
         label = dataset.labels.read(index, buffers)
         origin = None if seen is None or plain is None else (plain, seen.point)
         start = index * dataset.block_rows

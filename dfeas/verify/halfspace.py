@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.readers import Buffers, Stop, unless_stopped
-from dfeas.data.views import SeenFrom
+from dfeas.data.views import TranslatedReader
 from dfeas.errors import CheckFailedError
 from dfeas.verify.core import Maps
 from dfeas.verify.exact.dyadic import Integers
@@ -49,7 +49,7 @@ class Sides:
 
 def dimension_of(dataset: Dataset) -> int:
     """Of the points as they are looked at here."""
-    return dataset.m + 1 if isinstance(dataset.points, SeenFrom) else dataset.dimension
+    return dataset.m + 1 if isinstance(dataset.points, TranslatedReader) else dataset.dimension
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def rows(dataset: Dataset, index: Indices) -> Matrix:
 
 def reference_of(dataset: Dataset) -> Floats | None:
     """The point that all others are seen from, as one of them (1, d)."""
-    return -np.append(dataset.points.point, 1.0)[None, :] if isinstance(dataset.points, SeenFrom) else None
+    return -np.append(dataset.points.point, 1.0)[None, :] if isinstance(dataset.points, TranslatedReader) else None
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,9 @@ class _Signed:
 
 def _block(dataset: Dataset, index: int, buffers: Buffers) -> tuple[_Signed, tuple[int, int]]:
     """Points and signs of a block, and the checksums of what was read."""
-    seen = dataset.points if isinstance(dataset.points, SeenFrom) else None
+    seen = dataset.points if isinstance(dataset.points, TranslatedReader) else None
     points = dataset.points.read(index, buffers) if seen is None else seen.stored(index, buffers)
-    stored = points if seen is None or not isinstance(points, np.ndarray) else seen.differences(points, buffers)
+    stored = points if seen is None or not isinstance(points, np.ndarray) else seen.change(points, buffers)
     label = dataset.labels.read(index, buffers)
     return _Signed(points, dataset.signs(label)), (crc(stored), crc(label))
 
