@@ -15,12 +15,12 @@ from dfeas.data.arrays import from_arrays
 from dfeas.data.dataset import Dataset
 from dfeas.data.labels import too_many
 from dfeas.data.open import open_source
-from dfeas.data.source import Source, for_checker, seen_from
+from dfeas.data.source import Source, for_checker
 from dfeas.data.storage.layout import seen_fingerprint
 from dfeas.data.storage.places import absolute, local, require_apart
 from dfeas.data.storage.scratch import Scratch
-from dfeas.data.subsets import open_mask, picked
 from dfeas.data.transform import Transform
+from dfeas.data.views import open_mask, picked, seen_from
 from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import cache_bytes, require, threads_that_fit
@@ -186,7 +186,7 @@ def set_up(
         require_apart(out, source.path, *source.also)
     folder = None if tiles is None else _made(local(tiles, "--scratch").absolute())
     plain = None if source is None else for_checker(source)
-    other = dataset.apart() if plain is None else open_source(plain)
+    other = dataset.uncached() if plain is None else open_source(plain)
     temporary = Path(tempfile.gettempdir()) / f"dfeas-{uuid.uuid4().hex}"
     scratch = Scratch(temporary if out is None else Path(out).absolute() / "scratch")
     engine: Engine
@@ -194,7 +194,7 @@ def set_up(
     log: Sink | None = None
     if client is None:
         threads = threads_that_fit(dataset, memory, processors())
-        dataset.keep(cache_bytes(dataset, memory, threads, worker=False))
+        dataset.enable_cache(cache_bytes(dataset, memory, threads, worker=False))
         workers, engine = 0, LocalEngine(dataset, threads, scratch)
         second = LocalEngine(other, threads_that_fit(other, memory, processors()))
     else:

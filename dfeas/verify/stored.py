@@ -46,12 +46,15 @@ class Data(Protocol):
     labels: RowReader
     classes: tuple[str, ...]  # (negative, positive), or all in the order of their codes
     positive: int | None  # the label that counts as +1, all others as -1; None: as they are
-    view: str  # what certificates say of it
     intercept: bool
     expected: NDArray[np.uint32] | None  # (blocks, 3) checksums of X, label, norm; of a survey (blocks, 2)
     entries: Entries | None  # of sparse points
     header: Any  # of a dataset that dfeas wrote; None of others
     cones: Any  # which they are; None of points
+
+    @property
+    def view(self) -> str:
+        """What certificates say of it."""
 
     @property
     def stored(self) -> Data | None:

@@ -82,7 +82,7 @@ def test_the_same_bits_from_one_and_two_threads_and_workers(dataset: Callable[..
     found["2 workers"] = iterates(DaskEngine(client, source, open_source(source)))
     for threads, budget in ((1, 1 << 30), (4, 60_000)):  # all blocks are kept, or a third of them
         kept = open_source(source)
-        kept.cache = BlockCache(budget)
+        kept.kept.cache = BlockCache(budget)
         engine = LocalEngine(kept, threads)
         found[f"{threads} threads, {budget} bytes kept"] = iterates(engine)
         engine.close()
