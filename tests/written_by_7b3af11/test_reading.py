@@ -12,12 +12,12 @@ import scipy.sparse
 
 import dfeas
 from dfeas.analysis.remote import look
+from dfeas.analysis.verify import verify_separation
 from dfeas.data.cones.files import append_cones
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.errors import CheckFailedError
 from dfeas.run.finished import load_run
-from dfeas.verify.separation import verify_separation
 
 ARCHIVE = Path(__file__).with_name("written.tar.xz")
 WRITTEN_AT = b"/tmp/written_by_7b3af11"
