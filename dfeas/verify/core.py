@@ -13,7 +13,7 @@ from dfeas.data.storage.readers import Stop
 from dfeas.errors import CheckFailedError
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.cones import Cones
-from dfeas.verify.evidence import Answer, Check, Maps, Node, whole
+from dfeas.verify.evidence import Answer, Check, Maps, Node, attempt, whole
 from dfeas.verify.kernel import Kernels
 from dfeas.verify.kernel_bounds import Function, Kernel
 from dfeas.verify.points import Points
@@ -71,20 +71,14 @@ def check_each(engine: Maps, data: Data, certificates: Sequence[Certificate], fu
 
 
 def _proved(engine: Maps, data: Data, checker: Checker, certificates: Sequence[Certificate]) -> list[Answer]:
-    answers: list[Answer | None] = []
-    for certificate in certificates:
-        try:
-            checker.require(certificate, data)
-            answers.append(None)
-        except CheckFailedError as error:
-            answers.append(error)
-    sound = [certificate for certificate, answer in zip(certificates, answers, strict=True) if answer is None]
+    refusals = [attempt(checker.require, certificate, data) for certificate in certificates]
+    sound = [certificate for certificate, refusal in zip(certificates, refusals, strict=True) if refusal is None]
     try:
         more = iter(_together(engine, data, checker, sound) if sound else ())
     except CheckFailedError as error:
         # one of them cannot be looked at: which one shows when each is looked at alone
         more = iter([error] if len(sound) == 1 else [_proved(engine, data, checker, [each])[0] for each in sound])
-    return [next(more) if answer is None else answer for answer in answers]
+    return [next(more) if refusal is None else refusal for refusal in refusals]
 
 
 def _together(engine: Maps, data: Data, checker: Checker, certificates: Sequence[Certificate]) -> list[Answer]:

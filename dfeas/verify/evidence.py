@@ -33,11 +33,12 @@ class Check:
     rounding: float = 0.0  # what margin_upper allows for rounding errors, which other orders of summation share
 
 
+T = TypeVar("T")
 Answer = Check | CheckFailedError
 """What was proved, or why nothing was."""
 
 
-def attempt(prove: Callable[..., Check], *words: Any) -> Answer:
+def attempt(prove: Callable[..., T], *words: Any) -> T | CheckFailedError:
     """What it proves; what it raises for want of a proof is an answer, too."""
     try:
         return prove(*words)

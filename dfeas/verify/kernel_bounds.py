@@ -212,10 +212,15 @@ def _of_differences(kernel: Kernel, points: Floats, others: Floats) -> tuple[Flo
     share = gamma(points.shape[1] + 6)
     with np.errstate(over="ignore", invalid="ignore"):
         distance, lost = _apart(kernel.name, points, others)
-        exponent, lost = np.multiply(distance, kernel.gamma, out=distance), kernel.gamma * lost * UP
-        value = np.asarray(np.exp(-exponent))
-        error = value * (np.expm1(exponent * share + lost) + ELEMENTARY + 2 * U) * UP + TINY
-        gone = exponent * (1 - share) - lost > GONE  # an exponent above 700 is one, rounding or not
+        exponent = np.multiply(distance, kernel.gamma, out=distance)
+        return _exponentials(exponent, exponent * share + kernel.gamma * lost * UP)
+
+
+def _exponentials(exponent: Floats, off: Floats) -> tuple[Floats, Floats]:
+    """exp(-t) of exponents that are off by so much at most, and how far it is off itself."""
+    value = np.asarray(np.exp(-exponent))
+    error = value * (np.expm1(off) + ELEMENTARY + 2 * U) * UP + TINY
+    gone = exponent - off > GONE  # an exponent above 700 is one, rounding or not
     return value, np.where(gone, TINY, np.fmin(error, 1.0))
 
 
@@ -238,12 +243,8 @@ def _of_magnitudes(kernel: Kernel, points: Any, others: Any) -> tuple[Floats, Fl
     """The laplacian of sparse points, whose distances lose digits where they are small beside |x| + |z|."""
     with np.errstate(over="ignore", invalid="ignore"):
         exponent = kernel.gamma * _cityblock(points, others)
-        value = np.asarray(np.exp(-exponent))
         sizes = _magnitudes(points)[:, None] + _magnitudes(others)
-        off = 3 * kernel.gamma * gamma(_terms(points, others) + 8) * sizes * UP
-        error = value * (np.expm1(off) + ELEMENTARY + 2 * U) * UP + TINY
-        gone = exponent - off > GONE
-    return value, np.where(gone, TINY, np.fmin(error, 1.0))
+        return _exponentials(exponent, 3 * kernel.gamma * gamma(_terms(points, others) + 8) * sizes * UP)
 
 
 def _of_distance(kernel: Kernel, points: Any, others: Any, same: Same | None) -> Bounded:

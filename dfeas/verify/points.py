@@ -79,9 +79,7 @@ class FoundPoints(Found):
     points: int = 0
     exact_points: int = 0
     zero: bool = False  # a point with a weight is zero
-    support: list[tuple[Any, Floats]] = field(
-        default_factory=list
-    )  # signed points (r, d) as stored, and weights over norms (r,)
+    support: list[tuple[Any, Floats]] = field(default_factory=list)  # signed points (r, d) as stored, weights over norms (r,)
     origin: Floats | None = None  # what weighs as much as all of the support, if it is seen from somewhere
 
     def add(self, other: FoundPoints) -> None:

@@ -8,6 +8,8 @@ UP = 1 + 2.0**-48
 """Enough to cover the handful of roundings in a bound itself."""
 UP_SUMS = 1 + 2.0**-45
 """The same for bounds that are made of sums of bounds."""
+UP_LOOSE = 1 + 2.0**-20
+"""The same where a bound need not be sharp."""
 ELEMENTARY = 4 * U
 """Relative error of exp and pow, which the libraries in use promise and no theorem does."""
 NORMS = (1e-140, 1e140)

@@ -28,7 +28,18 @@ from dfeas.verify.exact.dyadic import Integers, common
 from dfeas.verify.exact.linear import Entries, exponents, independent
 from dfeas.verify.exact.linear import rank as rank_of
 from dfeas.verify.exact.products import Matrix, signs, vanishing
-from dfeas.verify.stored import PIECE_BYTES, Block, Data, blocks, compare, point_of, read, require_support, signs_of
+from dfeas.verify.stored import (
+    PIECE_BYTES,
+    Block,
+    Data,
+    blocks,
+    compare,
+    point_of,
+    read,
+    require_signs,
+    require_support,
+    signs_of,
+)
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -169,6 +180,7 @@ def _pieces(data: Data, block: Block) -> Iterator[tuple[int, Matrix]]:
 def _wide(data: Data, plain: Any, label: NDArray[Any]) -> Matrix:
     """Points (r, d), as stored, with their signs and the feature of the intercept."""
     sign, d = signs_of(label, data.positive), dimension_of(data)
+    require_signs(bool(sign.all()), data.where)
     if isinstance(plain, np.ndarray):
         points = np.ones((len(plain), d))
         points[:, : data.m] = plain
@@ -261,20 +273,17 @@ def _require_conflict(data: Data, claim: Claim) -> int:
     require_support(support, data.n + int(point_of(data) is not None))
     if claim.weights.shape != support.shape or not (claim.weights > 0).all():
         raise CheckFailedError("the weights are not positive, or not one for each point of the support")
-    zero, rank = _summed(rows(data, support), claim.weights)
-    if not zero:
+    points = rows(data, support)
+    if isinstance(points, np.ndarray):
+        integers = common(points)[0]
+        total, rank = claim.weights @ integers, len(independent(integers))
+    else:
+        total, rank = Entries.of(points, exponents(points)).sum(claim.weights), rank_of(points)
+    if total.any():
         raise CheckFailedError("the weights do not sum the points of the support to zero")
     if claim.rank != rank:
         raise CheckFailedError(f"the points of the support have rank {rank}, it says {claim.rank}")
     return rank
-
-
-def _summed(points: Matrix, weights: Integers) -> tuple[bool, int]:
-    """Whether the weighted sum of points is exactly zero, and their rank."""
-    if isinstance(points, np.ndarray):
-        whole = common(points)[0]
-        return not (weights @ whole).any(), len(independent(whole))
-    return not Entries.of(points, exponents(points)).sum(weights).any(), rank_of(points)
 
 
 def _require_all_on(engine: Maps, data: Data, claim: Claim, rank: int) -> None:

@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 
 from dfeas.verify.exact.dyadic import Dyadic, Floats, Integers, common
 from dfeas.verify.exact.linear import independent, solve
+from dfeas.verify.rounding import UP_SUMS as UP
+from dfeas.verify.rounding import gamma
 
 Indices = NDArray[np.int64]
 
-U = 2.0**-53
-UP = 1 + 2.0**-45  # covers the roundings in a bound itself
 REGULAR = 0.5
 """Largest |I - R M| that is used."""
 STEPS = 8
@@ -104,7 +104,7 @@ def _by_inverse(columns: Floats, w: Floats) -> Balance | None:
         step = np.zeros(s)
         step[chosen] = inverse @ residual
         # how far the solution is from x, in any entry
-        error = float((np.abs(step[chosen]) + _gamma(d + 16) * (np.abs(inverse) @ np.abs(residual))).max())
+        error = float((np.abs(step[chosen]) + gamma(d + 16) * (np.abs(inverse) @ np.abs(residual))).max())
         error = error * _slack(d) / (1 - alpha) + LOST
         known = x.floats()
         least = known[chosen].min()  # the others stay as they are
@@ -134,19 +134,15 @@ def _chosen(columns: Floats, w: Floats) -> np.ndarray[tuple[int], np.dtype[np.in
 def _defect(inverse: NDArray[Any], matrix: Floats) -> float:
     """A bound of |I - R M| in the maximum norm, rounded up."""
     d = len(matrix)
-    rounding = _gamma(d) * (np.abs(inverse) @ (np.abs(matrix).sum(axis=1)))
+    rounding = gamma(d) * (np.abs(inverse) @ (np.abs(matrix).sum(axis=1)))
     product = inverse @ matrix
     product[np.diag_indices(d)] -= 1
     return float((np.abs(product).sum(axis=1) + rounding).max()) * _slack(d) + LOST
 
 
-def _gamma(terms: int) -> float:
-    return terms * U / (1 - terms * U)
-
-
 def _slack(d: int) -> float:
     """Covers the roundings of a bound that is made of sums of d numbers, none of them negative."""
-    return (1 + 4 * _gamma(d + 16)) * UP
+    return (1 + 4 * gamma(d + 16)) * UP
 
 
 def _by_elimination(points: Floats, weights: Floats, columns: Floats, w: Floats) -> Balance | None:
