@@ -91,7 +91,9 @@ class Cones:
             raise UsageError(f"{method} is for one second-order cone, this is {dataset.cones}; use mirror-prox")
         need = missing_for_cones(method, dataset, memory)
         if need:
-            other_method = "mirror-prox-one-pass, which keeps no cones" if CONE_METHODS[method].traits.columns else "working-set"
+            other_method = (
+                "mirror-prox-one-pass, which keeps no cones" if CONE_METHODS[method].traits.columns else "working-set"
+            )
             raise UsageError(f"{method} needs --memory {_mb(need)} for these cones; or use {other_method}")
         return method, "asked for"
 
