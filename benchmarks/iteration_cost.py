@@ -24,10 +24,9 @@ from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.memory import DEFAULT_MEMORY, parse_bytes
 from dfeas.geometry.protocol import facts_of
 from dfeas.methods.registry import METHODS
-from dfeas.problem import LEAST_EPS
+from dfeas.problem import DEFAULT_MEMORY, LEAST_EPS, parse_bytes
 from dfeas.run.task import Lane
 from dfeas.run.termination import Goal, Limits
 

@@ -27,7 +27,7 @@ from sklearn.datasets import load_digits
 import dfeas
 from dfeas.data.arrays import from_arrays
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.tile_cache import Shelf
+from dfeas.engine.tile_cache import TileCache
 from dfeas.geometry.kernel.kernel import Kernel, kernel_of, usual_gamma
 from dfeas.geometry.kernel.methods import InKernel
 from dfeas.geometry.kernel.space import ON_ALL
@@ -165,7 +165,7 @@ def main(words: list[str] | None = None) -> None:
     seconds: dict[str, float] = {}
     for name, (method, solution) in METHODS.items():
         engine, seconds[name] = LocalEngine(from_arrays(found.train, found.train_class, many=True)), 0.0
-        engine.shelf = Shelf(options.tiles_mb * 10**6)
+        engine.tile_cache = TileCache(options.tiles_mb * 10**6)
         errors[name], began = [], perf_counter()
         for count, current in enumerate(states(InKernel(method, kernel), engine), 1):
             if count in looks:

@@ -27,4 +27,4 @@ def ingest(src: Any, out: str | Path, *, client: Client | None = None, **options
         return ingest_here(src, out, **options)
     from dfeas.engine.task_pool import Spreading
 
-    return ingest_here(src, out, spread=Spreading(client), **options)
+    return ingest_here(src, out, pool=Spreading(client), **options)

@@ -8,21 +8,20 @@ from typing import Any
 import click
 
 from dfeas.analysis.ingest import ingest as write_dataset
+from dfeas.cli.cluster import Cluster
 from dfeas.cli.main import Command
-from dfeas.cli.options import DATA, Cluster, spread_options
+from dfeas.cli.options import CLUSTER, DATA, JSON, asks
 from dfeas.cli.render import show_header
 from dfeas.data.cones.files import SDPA, append_cones, ingest_cones
-from dfeas.data.generate.cones import CONE_KINDS, ConeInstance, generate_cones
-from dfeas.data.generate.points import KINDS, Instance
+from dfeas.data.generate.cones import CONE_KINDS, ConeInstance
+from dfeas.data.generate.points import KINDS, Generated, Instance, SparseInstance
 from dfeas.data.generate.points import generate as write_instance
-from dfeas.data.generate.text import Texts, generate_texts
-from dfeas.data.ingest.formats import FORMATS
-from dfeas.data.ingest.parallel import require_split
+from dfeas.data.ingest.ingest import FORMATS, require_split
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.layout import DTYPES
 from dfeas.data.writers.append import append as append_points
-from dfeas.run.progress import Written
+from dfeas.run.progress import IngestProgress
 
 
 def _refuse(options: dict[str, Any]) -> None:
@@ -70,11 +69,12 @@ def generate(
         if density is not None:
             raise click.UsageError("--density is for points")
         options.pop("n")
-        header = generate_cones(ConeInstance(kind, cones=cones, **options), out, Written(sys.stderr))
+        instance: Generated = ConeInstance(kind, cones=cones, **options)
     elif density is None:
-        header = write_instance(Instance(kind, **options), out, Written(sys.stderr))
+        instance = Instance(kind, **options)
     else:
-        header = generate_texts(Texts(kind, density=density, **options), out, Written(sys.stderr))
+        instance = SparseInstance(kind, density=density, **options)
+    header = write_instance(instance, out, IngestProgress(sys.stderr))
     show_header(out, header.to_json(), as_json)
 
 
@@ -94,7 +94,7 @@ def generate(
 @click.option("--zero-based", is_flag=True, help="Indices of svmlight begin with 0, not 1.")
 @click.option("--cones", default=None, metavar="SPEC", help="The rows of the array X are cones: l:30,q:5x1000,s:6x200.")
 @click.option("--sparse/--dense", default=None, help="How svmlight and arrays are stored.  [default: as suits their zeros]")
-@spread_options
+@asks(CLUSTER, JSON)
 def ingest(src: str, out: str, cones: str | None, as_json: bool, cluster: Cluster, **options: Any) -> None:
     """Write the dataset OUT from SRC.
 
@@ -113,12 +113,12 @@ def ingest(src: str, out: str, cones: str | None, as_json: bool, cluster: Cluste
         _refuse(options)
         if cluster != Cluster(None, None, None):
             raise click.UsageError("a cluster is for points, not for cones")
-        show_header(out, ingest_cones(src, out, cones, options["points"], Written(sys.stderr)).to_json(), as_json)
+        show_header(out, ingest_cones(src, out, cones, options["points"], IngestProgress(sys.stderr)).to_json(), as_json)
         return
     if cluster != Cluster(None, None, None):
         require_split(src, out, options["format"], options["points"])
     with cluster.client() as client:
-        header = write_dataset(src, out, client=client, progress=Written(sys.stderr), note=notes.append, **options)
+        header = write_dataset(src, out, client=client, progress=IngestProgress(sys.stderr), note=notes.append, **options)
     show_header(out, {**header.to_json(), "notes": notes}, as_json)
 
 
@@ -144,11 +144,11 @@ def append(data: str, src: str | None, cones: str | None, as_json: bool, **optio
     notes: list[str] = []
     if src is not None and (cones is not None or src.endswith(SDPA)):
         _refuse(options)
-        show_header(data, append_cones(data, src, cones, options["points"], Written(sys.stderr)).to_json(), as_json)
+        show_header(data, append_cones(data, src, cones, options["points"], IngestProgress(sys.stderr)).to_json(), as_json)
         return
     if cones is not None:
         raise click.UsageError("--cones says what the rows of SRC are; name SRC")
-    header = append_points(data, src, progress=Written(sys.stderr), note=notes.append, **options)
+    header = append_points(data, src, progress=IngestProgress(sys.stderr), note=notes.append, **options)
     show_header(data, {**header.to_json(), "notes": notes}, as_json)
 
 

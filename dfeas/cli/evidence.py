@@ -11,34 +11,26 @@ import click
 
 from dfeas.analysis.predict import predict as run_predict
 from dfeas.analysis.recheck import recheck as run_recheck
-from dfeas.analysis.verify import verify_certificate, verify_classes, verify_run
+from dfeas.analysis.verify import verify_certificate, verify_classes, verify_run, verify_separation
 from dfeas.cli.main import LIMIT_REACHED, Command
-from dfeas.cli.options import ALL_METHODS, DATA, LOCAL, kernel_options, numbers, points_options
+from dfeas.cli.options import ALL_METHODS, DATA, LABELS, LOCAL, POINTS, asks, fields_of, numbers
 from dfeas.cli.render import say, show_check, show_checks, show_plan, show_prediction, show_recheck
-from dfeas.engine.memory import DEFAULT_MEMORY
+from dfeas.problem import DEFAULT_MEMORY, Kernel, Objective, Resources, View
 from dfeas.report.compare import compare as compare_runs
 from dfeas.report.compare import table, warning
 from dfeas.report.page import report as write_report
 from dfeas.run.cost.plan import plan as make_plan
 from dfeas.run.results import classes_of
-from dfeas.run.soft_margin.options import LOSSES
-from dfeas.verify.separation import verify_separation
 
 
 @click.command(cls=Command)
 @click.argument("data", type=DATA)
-@click.option("--labels", default=None, help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA.")
+@LABELS
 @click.option("--method", default=None, type=click.Choice(ALL_METHODS), metavar="NAME", help="Only this one.  [default: all]")
-@kernel_options
-@click.option("--positive", default=None, metavar="CLASS", help="As it will be solved.")
-@click.option("--one-vs-rest", is_flag=True, help="Each class against the rest, on the same reads.")
-@points_options
+@asks(fields_of(Kernel), fields_of(View))
 @click.option("--margin", default=1e-3, show_default=True, help="Margin, or eps, for which theorems bound the passes.")
-@click.option("--intercept", is_flag=True, help="As it will be solved.")
 @click.option("--C", "C", default=None, metavar="C,..", help="Of a soft margin: plan svm with these prices of losses.")
-@click.option("--loss", default="hinge", show_default=True, type=click.Choice(LOSSES), help="Of a soft margin.")
-@click.option("--folds", default=0, metavar="K", help="Of a soft margin.")
-@click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of a process for blocks and answers.")
+@asks(fields_of(Objective, "loss", "folds"), fields_of(Resources, "memory"))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def plan(data: str, labels: str | None, as_json: bool, C: str | None, **options: Any) -> None:
     """Say what a run in this process would cost: memory, passes and time of each method. Reads a few blocks.
@@ -53,10 +45,10 @@ def plan(data: str, labels: str | None, as_json: bool, C: str | None, **options:
 @click.command(cls=Command)
 @click.argument("target", type=DATA)
 @click.argument("certificate", required=False, type=LOCAL)
-@click.option("--labels", default=None, help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA.")
+@LABELS
 @click.option("--positive", default=None, metavar="CLASS", help="As it was solved.")
 @click.option("--intercept", is_flag=True, help="As it was solved.")
-@points_options
+@asks(POINTS)
 @click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of the process.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def verify(
@@ -108,7 +100,7 @@ def recheck(run: Path, data: str, as_json: bool, **options: Any) -> None:
 @click.argument("run", type=LOCAL)
 @click.argument("data", type=DATA)
 @click.argument("out", type=LOCAL)
-@click.option("--labels", default=None, help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA.")
+@LABELS
 @click.option("--positive", default=None, metavar="CLASS", help="This class against all others, when they have two.")
 @click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of the process.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")

@@ -10,11 +10,9 @@ from typing import Any
 import click
 import numpy as np
 
-from dfeas.analysis.predict import Prediction
-from dfeas.analysis.predict_classes import ClassPrediction
-from dfeas.analysis.predict_cones import ConePrediction
+from dfeas.analysis.predict import ClassPrediction, ConePrediction, Prediction
 from dfeas.analysis.recheck import Recheck
-from dfeas.analysis.remote import Look, Submitted
+from dfeas.cli.remote import RunStatus, Submitted
 from dfeas.data.storage.layout import ConeTable
 from dfeas.errors import visible
 from dfeas.linalg.points import working
@@ -198,33 +196,32 @@ def show_prediction(found: Prediction | ClassPrediction | ConePrediction, out: P
     say(f"{'classes' if classes else 'scores '}      {out}")
 
 
-def show_looks(looks: list[Look], as_json: bool) -> None:
+def show_statuses(statuses: list[RunStatus], as_json: bool) -> None:
     """How far runs are, a line each."""
     if as_json:
-        say(json.dumps([found.to_json() for found in looks]))
+        say(json.dumps([status.to_json() for status in statuses]))
         return
-    for found in looks:
-        say(f"{found.run}: {_described(found)}")
+    for status in statuses:
+        say(f"{status.run}: {_described(status)}")
 
 
 def show_submitted(runs: list[Submitted], as_json: bool) -> None:
     """How submitted runs are, a line each."""
     if as_json:
-        values = [{**run.__dict__, "look": None if run.look is None else run.look.to_json()} for run in runs]
-        say(json.dumps(values))
+        say(json.dumps([run.to_json() for run in runs]))
         return
     for run in runs:
-        said = run.error if run.error else "not begun" if run.look is None else _described(run.look)
+        said = run.error if run.error else "not begun" if run.status is None else _described(run.status)
         say(f"{run.id}: {said}  (driver {run.task}, {run.out})")
 
 
-def _described(found: Look) -> str:
-    parts = [found.verdict or found.state if found.state == "finished" else found.state]
-    if found.passes is not None:
-        margins = found.gap is None
-        ends = f"margin {found.margin_lower:+.3e} .. {found.margin_upper:.3e}" if margins else f"gap {found.gap:.2e}"
-        parts.append(f"pass {found.passes:.4g}, {ends}")
-        parts.append(f"{found.seconds:.1f} s")
-    if found.checkpoint_age is not None:
-        parts.append(f"checkpoint {found.checkpoint_age:.0f} s old")
+def _described(status: RunStatus) -> str:
+    parts = [status.verdict or status.state if status.state == "finished" else status.state]
+    if status.passes is not None:
+        margins = status.gap is None
+        ends = f"margin {status.margin_lower:+.3e} .. {status.margin_upper:.3e}" if margins else f"gap {status.gap:.2e}"
+        parts.append(f"pass {status.passes:.4g}, {ends}")
+        parts.append(f"{status.seconds:.1f} s")
+    if status.checkpoint_age is not None:
+        parts.append(f"checkpoint {status.checkpoint_age:.0f} s old")
     return ", ".join(parts)

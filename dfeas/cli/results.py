@@ -10,9 +10,8 @@ from dfeas.analysis.hard_margin import HardMargin
 from dfeas.analysis.hull import Hull
 from dfeas.analysis.separation import Separation
 from dfeas.cli.render import say
-from dfeas.report.compare import KEYS, table
-from dfeas.run.one_vs_rest import OneVsRest
-from dfeas.run.race import Race
+from dfeas.report.compare import VERDICTS, table
+from dfeas.run.result_sets import OneVsRest, Race
 from dfeas.run.results import Result
 from dfeas.run.soft_margin.result import SoftMarginResult
 
@@ -107,7 +106,7 @@ def show_many(found: Race | OneVsRest, out: Path, as_json: bool) -> None:
     if as_json:
         say(json.dumps(found.to_json()))
         return
-    rows = [{"run": name, **{key: getattr(result, key) for key in KEYS}} for name, result in found.results.items()]
+    rows = [{"run": name, **{key: getattr(result, key) for key in VERDICTS.keys}} for name, result in found.results.items()]
     say(*table(rows))
     say(f"{found.reads:.4g} reads of the data for all of them")
     say(f"results      {out}")

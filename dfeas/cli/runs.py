@@ -12,38 +12,39 @@ from dfeas.analysis.hard_margin import TOLERANCE, HardMargin
 from dfeas.analysis.hard_margin import hard_margin as find_hard_margin
 from dfeas.analysis.hull import EPS
 from dfeas.analysis.hull import in_hull as find_in_hull
-from dfeas.analysis.resume import finished, resumable
-from dfeas.analysis.resume import resume as run_resume
 from dfeas.analysis.separation import Separation
 from dfeas.analysis.separation import separation as find_separation
+from dfeas.api import race as run_race
+from dfeas.api import resume as run_resume
+from dfeas.api import soft_margin as run_soft_margin
+from dfeas.api import solve as run_solve
+from dfeas.cli.cluster import Cluster
 from dfeas.cli.main import LIMIT_REACHED, Command
 from dfeas.cli.options import (
     DATA,
+    GO_ON,
+    KERNEL,
     KERNEL_HELP,
     LOCAL,
+    METHOD,
     METHOD_HELP,
-    Cluster,
-    hull_options,
-    kernel_options,
-    margin_options,
+    PLACE,
+    POINTS,
+    RUN,
+    SOFT,
+    asks,
+    fields_of,
     margin_values,
-    method_option,
-    points_options,
-    resume_options,
-    run_options,
-    scratch_option,
 )
 from dfeas.cli.render import say
 from dfeas.cli.results import show_hard_margin, show_hull, show_many, show_result, show_separation, show_soft_margin
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.methods.registry import METHODS
-from dfeas.run.one_vs_rest import OneVsRest
-from dfeas.run.race import Race
-from dfeas.run.race import race as run_race
+from dfeas.problem import Limits, Resources, View
+from dfeas.run.folder import finished, resumable
+from dfeas.run.result_sets import OneVsRest, Race
 from dfeas.run.results import RACE, RESULT, Result
 from dfeas.run.soft_margin.result import SoftMarginResult
-from dfeas.run.soft_margin.soft_margin import soft_margin as run_soft_margin
-from dfeas.run.solve import solve as run_solve
 
 
 def end(found: Result | OneVsRest | Race | SoftMarginResult | HardMargin | Separation, out: Path, as_json: bool) -> None:
@@ -85,15 +86,12 @@ def _limit(out: Path, interrupted: bool) -> NoReturn:
 
 
 @click.command(cls=Command, epilog=KERNEL_HELP)
-@run_options
-@method_option
+@asks(RUN, METHOD)
 @click.option("--away-steps", is_flag=True, help="Of von-neumann: the same as --method von-neumann-away.")
-@kernel_options
-@scratch_option
+@asks(KERNEL)
 @click.option("--separation", is_flag=True, help="Go on to say complete, quasi-complete or overlap.")
 @click.option("--hard-margin", is_flag=True, help="Go on to the maximum margin, and say what follows from it.")
-@click.option("--one-vs-rest", is_flag=True, help="Each class against the rest, on the same reads.")
-@points_options
+@asks(fields_of(View, "one_vs_rest"), POINTS)
 def solve(
     data: str,
     out: Path,
@@ -132,7 +130,7 @@ def solve(
 
 
 @click.command(cls=Command)
-@margin_options
+@asks(SOFT)
 def svm(data: str, out: Path, cluster: Cluster, as_json: bool, C: str, class_weight: str | None, **options: Any) -> None:
     """Fit a soft margin to DATA, a support vector machine, and write hyperplane, result and trace to the folder OUT.
 
@@ -148,7 +146,7 @@ def svm(data: str, out: Path, cluster: Cluster, as_json: bool, C: str, class_wei
 
 @click.command("in-hull", cls=Command, epilog=METHOD_HELP, context_settings={"ignore_unknown_options": True})
 @click.argument("point")
-@hull_options
+@asks(PLACE, fields_of(Limits), fields_of(Resources, "memory"), GO_ON)
 @click.option("--eps", default=EPS, show_default=True, help="Stop undecided when no hyperplane leaves a margin above it.")
 @click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", *METHODS]), metavar="NAME")
 def in_hull(point: str, data: str, out: Path, cluster: Cluster, as_json: bool, **options: Any) -> None:
@@ -167,10 +165,7 @@ def in_hull(point: str, data: str, out: Path, cluster: Cluster, as_json: bool, *
 
 
 @click.command(cls=Command, epilog=KERNEL_HELP)
-@run_options
-@points_options
-@kernel_options
-@scratch_option
+@asks(RUN, POINTS, KERNEL)
 @click.option("--methods", required=True, metavar="A,B,..", help="Names of methods, see below.")
 @click.option("--all", "to_the_end", is_flag=True, help="Go on until each method has its own verdict, or a limit.")
 def race(data: str, out: Path, cluster: Cluster, as_json: bool, methods: str, **options: Any) -> None:
@@ -188,10 +183,8 @@ def race(data: str, out: Path, cluster: Cluster, as_json: bool, methods: str, **
 @click.argument("run", type=LOCAL)
 @click.option("--data", default=None, type=DATA, help="The data, if it has been moved.")
 @click.option("--labels", default=None, help="Its label array, when it is a zarr array.")
-@click.option("--max-passes", type=int, default=None, help="A new limit, counted from the beginning of the run.")
-@click.option("--time-limit", type=float, default=None, metavar="SECONDS", help="A new limit, counted likewise.")
-@scratch_option
-@resume_options
+@asks(fields_of(Limits, max_passes="A new limit, counted from the beginning of the run.", time_limit="A new limit, likewise."))
+@asks(fields_of(Resources, "scratch"), GO_ON)
 def resume(run: Path, data: str | None, labels: str | None, cluster: Cluster, as_json: bool, **options: Any) -> None:
     """Go on with a run of solve, svm or race that was interrupted or reached a limit, from its last checkpoint.
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.arrays import cast, stored_dtype
-from dfeas.data.dataset import Dataset
+from dfeas.data.arrays import assemble, cast, encode, stored_dtype
+from dfeas.data.dataset import Dataset, array_reader
 from dfeas.data.labels import stored_type
-from dfeas.data.source import Source, assemble, mapped, seen_from
+from dfeas.data.source import Source
 from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.layout import ATTRIBUTE, Header, fingerprint, looks_like_dataset, require_complete, seal
 from dfeas.data.storage.places import Place, place, speaking
@@ -30,8 +30,7 @@ from dfeas.data.storage.zarr_arrays import (
     rows_of_whole_chunks,
     slice_reader,
 )
-from dfeas.data.subsets import open_mask, picked
-from dfeas.data.views import transformed
+from dfeas.data.views import open_mask, picked, seen_from, transformed
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.passes.survey import checksum
 
@@ -56,7 +55,7 @@ def open_sparse(path: Place, arrays: dict[str, Any], header: Header) -> SparseX:
         raise _broken(path)
     points: PointReader = CsrChunks(str(path), header.n, header.m, header.block_rows, offsets, data, indices, indptr)
     if not isinstance(path, Path):
-        from dfeas.data.remote.readers import ahead
+        from dfeas.data.storage.remote.readers import ahead
 
         points = ahead(points)
     return SparseX(points, Entries.of(header.n, offsets, header.block_rows, data.dtype.itemsize, indices.dtype.itemsize))
@@ -82,7 +81,7 @@ def _entry_files(path: Place, arrays: dict[str, Any], name: str, dtypes: tuple[s
         raise _broken(path)
     if isinstance(path, Path):
         return EntryFiles(name, path / name, plain.key, plain.dtype, plain.block_rows, plain.trailer)
-    from dfeas.data.remote.readers import object_entries
+    from dfeas.data.storage.remote.readers import object_entries
 
     return object_entries(name, path / name, plain.key, plain.dtype, plain.block_rows, plain.trailer)
 
@@ -233,15 +232,15 @@ def _relabelled(dataset: Dataset, labels: Any, source: Source) -> Dataset:
     """A dataset with other labels: the same as if it had been ingested with them, checksums and fingerprint too."""
     assert dataset.header is not None, "a dataset has a header"
     assert dataset.expected is not None, "a dataset has checksums"
-    mapping, label = mapped(labels, dataset.n, source, dataset.where)
+    classes, label = encode(labels, dataset.n, source, dataset.where)
     expected = dataset.expected.copy()
     for index in range(dataset.blocks):
         expected[index, 1] = checksum(label[index * dataset.block_rows : (index + 1) * dataset.block_rows])
     mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.block_rows, expected)
     return replace(
         dataset,
-        labels=SliceReader("label", label, dataset.n, dataset.block_rows, label.dtype, overlaps=True),
-        classes=mapping.classes,
+        labels=array_reader("label", label, dataset.block_rows),
+        classes=classes,
         expected=expected,
         header=replace(dataset.header, fingerprint=mark),
         fingerprint=mark,
@@ -274,7 +273,7 @@ def open_cached(source: Source) -> Dataset:
             found = open_source(source)
             if source.cache_bytes > 0:
                 _close_caches(list(_opened.values()))
-                found.keep(source.cache_bytes)
+                found.enable_cache(source.cache_bytes)
             _opened[source] = found
             for oldest in list(_opened)[:-_OPEN_RUNS]:
                 del _opened[oldest]

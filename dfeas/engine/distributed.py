@@ -1,6 +1,7 @@
 """The Dask engine: a pass is a few tasks, each a range of blocks that its worker reads itself.
 
-A home is a wish. The scheduler gives a task to someone else when its home is gone or busy, and that worker is the home then.
+A home, the worker that had a range in the last pass, is a wish. The scheduler gives a task to someone else when its home is
+gone or busy, and that worker is the home then.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from dfeas.passes.protocol import Fold, OnPairs, OnVectors, Ordered, Question
 Range = tuple[int, int]
 
 
-class Homes:
+class Locality:
     """Workers of ranges of blocks."""
 
     def __init__(self) -> None:
@@ -109,7 +110,7 @@ class DaskEngine:
         self.source = replace(source, run=uuid.uuid4().hex, fingerprint=mark)
         self.cost = Cost()
         self._watch = Watch(client)
-        self._homes, self._pair_homes = Homes(), Homes()  # of blocks, and of all pairs
+        self._homes, self._pair_homes = Locality(), Locality()  # of blocks, and of all pairs
         self._pair_bytes = 0
         self._pair_scratch: str | None = None
         self._pairs_kept = False
@@ -161,7 +162,7 @@ class DaskEngine:
 
     def _compare(self, blocks: Sequence[int] | None) -> None:
         """Raise CorruptDataError when workers did not read what the survey saw."""
-        if self.dataset.seen(blocks) not in (None, self.cost.seen):
+        if self.dataset.read_digest(blocks) not in (None, self.cost.seen):
             raise CorruptDataError(
                 f"{self.dataset.where}: workers read other points or labels than at the start of the run; "
                 "let all of them see the same data, leave it alone during a run, and run again"
@@ -226,7 +227,7 @@ class DaskEngine:
         carry, cost = held.carry
         return fold.finish(carry), cost
 
-    def _attempt(self, function: Callable[..., R], args: tuple[Any, ...], count: int | None, known: Homes | None) -> list[R]:
+    def _attempt(self, function: Callable[..., R], args: tuple[Any, ...], count: int | None, known: Locality | None) -> list[R]:
         """One try; ``known`` are the homes of such ranges, where they have any."""
         self._begin()
         blocks = self.dataset.blocks if count is None else count

@@ -14,7 +14,7 @@ from dfeas.data.storage.readers import Cost
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.pairs import join_pairs, pairs_of, scan_pairs
 from dfeas.engine.ranges import cut, fold_blocks, join, parts, pieces, scan_range
-from dfeas.engine.tile_cache import Shelf
+from dfeas.engine.tile_cache import TileCache
 from dfeas.linalg.blas import one_thread, processors
 from dfeas.passes.protocol import OnPairs, OnVectors, Ordered, Question
 
@@ -33,7 +33,7 @@ class LocalEngine:
         self._threads = threads or processors()
         self.parallel = max(1, min(self._threads, dataset.blocks))
         self.cost = Cost()
-        self.shelf: Shelf | None = None  # what questions to pairs can use again
+        self.tile_cache: TileCache | None = None  # what questions to pairs can use again
         self._stop = Event()
         self._pool = ThreadPoolExecutor(self._threads, "dfeas-scan")
 
@@ -48,7 +48,7 @@ class LocalEngine:
             answer = self._fold(question)
         elif isinstance(question, OnPairs):
             pairs = len(pairs_of(self.dataset, question))
-            scanned = self.map(scan_pairs, question, self.shelf, count=pairs)
+            scanned = self.map(scan_pairs, question, self.tile_cache, count=pairs)
             answer, self.cost, _ = join_pairs(question, scanned)
         else:
             blocks = parts(question)[1]
@@ -95,10 +95,10 @@ class LocalEngine:
 
     def keep_pairs(self, budget: int, scratch: Path | None = None) -> None:
         """Keep so many bytes of what questions to pairs can use again, and more in a ``scratch`` folder."""
-        self.shelf = Shelf(budget, scratch)
+        self.tile_cache = TileCache(budget, scratch)
 
     def close(self) -> None:
         self._stop.set()
         self._pool.shutdown(cancel_futures=True)
-        if self.shelf is not None:
-            self.shelf.close()
+        if self.tile_cache is not None:
+            self.tile_cache.close()

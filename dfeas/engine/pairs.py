@@ -16,7 +16,7 @@ import numpy as np
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.readers import Buffers, Cost, Stop, unless_stopped
 from dfeas.engine.protocol import Tree
-from dfeas.engine.tile_cache import Shelf
+from dfeas.engine.tile_cache import TileCache
 from dfeas.linalg.points import Points, row_slice, stacked
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import OnPairs
@@ -122,14 +122,14 @@ class _Held:
 
 
 def scan_pairs(
-    dataset: Dataset, first: int, stop: int, question: OnPairs, shelf: Shelf | None = None, stopped: Stop | None = None
+    dataset: Dataset, first: int, stop: int, question: OnPairs, tile_cache: TileCache | None = None, stopped: Stop | None = None
 ) -> tuple[Any, Cost, list[int]]:
     """Scan the pairs first .. stop-1; returns the nodes of the fixed tree, what it cost, and the blocks that were read."""
     tree, cost = Tree(question), Cost()
     held = _Held(dataset, question, cost)
     for position, pair in enumerate(unless_stopped(pairs_of(dataset, question)[first:stop], stopped), first):
         before, began = cost.read_seconds, perf_counter()
-        tree.push(0, position, question.scan(*held.pair(*pair), shelf))
+        tree.push(0, position, question.scan(*held.pair(*pair), tile_cache))
         cost.scan_seconds += perf_counter() - began - (cost.read_seconds - before)
     return tree.nodes, cost, held.reads
 

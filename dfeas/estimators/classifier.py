@@ -16,11 +16,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from dfeas.api import solve
 from dfeas.errors import DfeasError
 from dfeas.linalg.points import Points
-from dfeas.run.one_vs_rest import OneVsRest
+from dfeas.run.result_sets import OneVsRest
 from dfeas.run.results import Result
-from dfeas.run.solve import solve
 
 Floats = NDArray[np.float64]
 

@@ -12,9 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
+from dfeas.api import soft_margin
 from dfeas.estimators.classifier import Floats, LinearClassifier, value_errors, values_of
+from dfeas.run.result_sets import SoftMarginClasses
 from dfeas.run.soft_margin.result import SoftMarginResult
-from dfeas.run.soft_margin.soft_margin import soft_margin, soft_margin_classes
 
 
 class SoftMarginClassifier(LinearClassifier):
@@ -49,7 +50,8 @@ class SoftMarginClassifier(LinearClassifier):
         if len(self.classes_) == 2:
             start = None if starts is None else starts[0]
             return [soft_margin(X, self._problems(index)[0], start=start, **options)]
-        return list(soft_margin_classes(X, index, start=starts, **options).results.values())
+        answer: SoftMarginClasses = soft_margin(X, index, one_vs_rest=True, start=starts, **options)
+        return list(answer.results.values())
 
     def _taken(self, results: list[SoftMarginResult], fit: int = 0) -> Self:
         """Take the results of all problems, and of each the fit at this place."""

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d, validate_data
 
+from dfeas.api import soft_margin
 from dfeas.estimators.classifier import Floats, LinearClassifier, below
 from dfeas.run.results import Result
-from dfeas.run.soft_margin.soft_margin import soft_margin
 
 
 class Separator(LinearClassifier):

@@ -15,7 +15,7 @@ import numpy as np
 
 from dfeas.linalg.points import Floats, Indices
 from dfeas.methods.vector import Combination, Expansion, Vector, direction, upper_end, weights_of
-from dfeas.passes.protocol import Alone, Question, Together
+from dfeas.passes.protocol import Exclusive, Question, Together
 from dfeas.passes.vectors import POINT_BYTES, Recover
 
 
@@ -252,15 +252,15 @@ class RideAlong(Method[RideAlongState[S]]):
     def ask(self, state: RideAlongState[S]) -> Question:
         """The question of the first, and the rider's, if all blocks are read."""
         question = self.first.ask(state.first)
-        if isinstance(question, Alone) or state.full < self.after:
+        if isinstance(question, Exclusive) or state.full < self.after:
             return question
         rider = self.rider.ask(state.rider)
-        assert not isinstance(rider, Alone), "a rider asks passes over all blocks"
+        assert not isinstance(rider, Exclusive), "a rider asks passes over all blocks"
         return Together((question, rider))
 
     def tell(self, state: RideAlongState[S], answer: Any) -> RideAlongState[S]:
         question = self.ask(state)
-        if isinstance(question, Alone):
+        if isinstance(question, Exclusive):
             return replace(state, first=self.first.tell(state.first, answer))
         if state.full < self.after:
             return replace(state, first=self.first.tell(state.first, answer), full=state.full + 1)

@@ -14,7 +14,7 @@ import numpy as np
 
 from dfeas.linalg.points import UNPACKED, Array, Floats, is_dense
 from dfeas.passes.block import Block, in_precision
-from dfeas.passes.protocol import Alone, AnyPass, InCompany, Partial, Question, Together
+from dfeas.passes.protocol import AnyPass, Batchable, Exclusive, Partial, Question, Together
 from dfeas.passes.select import Select
 
 
@@ -69,10 +69,10 @@ def of_class(question: Question, code: int) -> Question:
     """A question as it is asked of one class. Raises TypeError for one that reads points in order, or n-vectors."""
     if isinstance(question, Partial):
         return Partial(OfClass(question.pass_, code), question.blocks)
-    if isinstance(question, InCompany):
+    if isinstance(question, Batchable):
         found: Question = question.of_class(code)
         return found
-    if isinstance(question, Alone):
+    if isinstance(question, Exclusive):
         raise TypeError("one class against the rest asks passes over blocks")
     return OfClass(question, code)
 

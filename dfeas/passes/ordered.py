@@ -9,7 +9,7 @@ import numpy as np
 
 from dfeas.linalg.points import CONVERTED, Array, Floats, Indices, Tile, combined, tile
 from dfeas.passes.block import Block, in_precision
-from dfeas.passes.slacks import Counted, seen_along
+from dfeas.passes.slacks import SampleCosts, products_along
 
 WINDOW = 32
 """Points that are scored at once after a correction; the window doubles while there is none."""
@@ -123,7 +123,7 @@ class Stochastic:
     """One read, from where the one before ended. One problem."""
 
     carry: StochasticCarry
-    counted: Counted
+    costs: SampleCosts
     n: int
 
     def start(self) -> StochasticCarry:
@@ -137,12 +137,12 @@ class Stochastic:
         m = block.points.shape[1]
         for rows in block.tiles():
             points, label = block.tile(rows, False), block.label[rows].astype(np.float64)
-            cost = self.counted.costs(np.arange(block.start + rows.start, block.start + rows.stop), label)[:, 0]
+            cost = self.costs.matrix(np.arange(block.start + rows.start, block.start + rows.stop), label)[:, 0]
             for first in range(0, len(label), BATCH):
                 some = slice(first, first + BATCH)
                 batch, sign = tile(points, some, False), label[some]
                 scale = self.n / seen if seen else 0.0
-                score = sign * seen_along(batch, pull[:, None], block.intercept)[0]
+                score = sign * products_along(batch, pull[:, None], block.intercept)[0]
                 short = cost[some] * (score * scale < 1)
                 pull[:m] += combined(short * sign, batch)
                 pull[m:] += short @ sign

@@ -13,13 +13,14 @@ from dfeas.data.open import open_source
 from dfeas.data.source import source_of
 from dfeas.data.storage.layout import fingerprint, seen_fingerprint
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.memory import parse_bytes, threads_that_fit
+from dfeas.engine.memory import threads_that_fit
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.linalg.blas import processors
 from dfeas.passes.protocol import Together
 from dfeas.passes.statistics import Counts, Histogram
 from dfeas.passes.survey import Survey
-from dfeas.run.finished import Run
+from dfeas.problem import parse_bytes
+from dfeas.run.results import Run
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from dfeas.engine.protocol import Engine
 from dfeas.errors import ClusterLostError
 from dfeas.passes.classes import of_class, together
-from dfeas.passes.protocol import Alone, AnyPass, InCompany, Partial, Question
+from dfeas.passes.protocol import AnyPass, Batchable, Exclusive, Partial, Question
 from dfeas.run.task import Between, E, Runner, Verify
 from dfeas.run.termination import Limits
 from dfeas.verify.certificate import Certificate
@@ -94,7 +94,7 @@ def run(
             elif not whole:
                 loop.give_up(lanes, "interrupted", "asked to stop")
                 break
-            if whole:  # lanes that are out of step would ask in other company, and get other bits
+            if whole:  # lanes that are out of step would ask in another batch, and get other bits
                 moment = _moment(lanes, loop.shared)
                 keep(moment, False)
     except (KeyboardInterrupt, ClusterLostError) as error:
@@ -210,27 +210,27 @@ def _moment(lanes: Sequence[Runner[Any]], shared: float) -> Moment:
 
 
 def _groups(lanes: Sequence[Runner[E]]) -> list[tuple[list[Runner[E]], Question]]:
-    """Who reads together, and what: all plain passes, those on the same blocks, each company, and each question that reads in
+    """Who reads together, and what: all plain passes, those on the same blocks, each batch, and each question that reads in
     another way.
     """
     groups: list[tuple[list[Runner[E]], Question]] = []
     riders: dict[tuple[int, ...] | None, list[tuple[Runner[E], AnyPass]]] = {}
-    companies: dict[Hashable, list[tuple[Runner[E], Any]]] = {}
+    batches: dict[Hashable, list[tuple[Runner[E], Any]]] = {}
     for lane in lanes:
         question = lane.method.ask(lane.state)
         if lane.code is not None:
             question = of_class(question, lane.code)
         if isinstance(question, Partial):
             riders.setdefault(question.blocks, []).append((lane, question.pass_))
-        elif isinstance(question, InCompany):
-            companies.setdefault(question.company, []).append((lane, question))
-        elif isinstance(question, Alone):
+        elif isinstance(question, Batchable):
+            batches.setdefault(question.batch_key, []).append((lane, question))
+        elif isinstance(question, Exclusive):
             groups.append(([lane], question))
         else:
             riders.setdefault(None, []).append((lane, question))
-    for company in companies.values():
-        first, asked = company[0][1], [question for _, question in company]
-        groups.append(([lane for lane, _ in company], first if len(asked) == 1 else first.joined(asked)))
+    for batch in batches.values():
+        first, asked = batch[0][1], [question for _, question in batch]
+        groups.append(([lane for lane, _ in batch], first if len(asked) == 1 else first.joined(asked)))
     for blocks in sorted(riders, key=lambda blocks: blocks is None):
         some = [lane for lane, _ in riders[blocks]]
         passes = [pass_ for _, pass_ in riders[blocks]]

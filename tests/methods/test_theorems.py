@@ -1,7 +1,6 @@
 """Each method's guarantee at every iterate, on instances whose margin is known; exact pass counts; purity of states."""
 
 import math
-import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -17,35 +16,7 @@ from dfeas.methods.mirror_prox_one_pass import FIVE, OnePassMirrorProx
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
 from dfeas.methods.smooth_perceptron import SmoothPerceptron, shares
-from tests.methods.running import FAMILIES, engine_of, problem, states, weights
-
-
-@pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize(("kind", "options"), FAMILIES, ids=str)
-def test_the_bracket_is_true_and_its_evidence_real_after_every_pass(name: str, kind: str, options: dict[str, Any]) -> None:
-    engine, A, facts = problem(kind, 8, 300, dtype="float64", **options)
-    method = METHODS[name]
-    lower, upper = -1.0, 1.0
-    for state in states(method, engine, facts, 60):
-        evidence = method.evidence(state)
-        bracket = evidence.bracket
-        assert bracket.lower <= bracket.upper + 1e-12
-        assert bracket.lower >= lower
-        assert bracket.upper <= upper
-        lower, upper = bracket.lower, bracket.upper
-        if bracket.y is not None:
-            assert np.linalg.norm(bracket.y) == pytest.approx(1, abs=1e-12)
-            assert (A.T @ bracket.y).min() == pytest.approx(bracket.lower, abs=1e-12)
-        if evidence.gordan is not None:
-            x = weights(evidence.gordan(), A, engine)
-            assert x.sum() == pytest.approx(1, abs=1e-9)
-            assert (x >= 0).all()
-            assert np.linalg.norm(A @ x) == pytest.approx(bracket.upper, abs=1e-9)
-        if kind == "planted":
-            assert bracket.lower <= options["margin"] + 1e-12
-            assert bracket.upper >= options["margin"] - 1e-12
-        if kind in ("gaussian", "one-flip"):
-            assert bracket.lower <= 1e-12
+from tests.methods.running import FAMILIES, engine_of, problem, states
 
 
 @pytest.mark.parametrize(("kind", "options"), FAMILIES, ids=str)
@@ -189,24 +160,6 @@ def test_mirror_prox_holds_the_softmaxes_of_the_paper() -> None:
     assert np.allclose(state.Ax_sum / state.weight, A @ mean_x, atol=1e-12)
     assert np.allclose(state.v, vy, atol=1e-12)
     assert np.allclose(state.Av, A @ vx, atol=1e-12)
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_states_are_pure_and_survive_pickling(name: str) -> None:
-    engine, _, facts = problem("halfspace", 6, 200)
-    method = METHODS[name]
-    straight = list(states(method, engine, facts, 12))
-    state = method.init(facts)
-    for expected in straight:
-        before = pickle.dumps(state)
-        answer = engine.run(method.ask(state))
-        following = method.tell(pickle.loads(before), answer)
-        assert pickle.dumps(state) == before  # told nothing, asked twice: unchanged
-        method.ask(state)
-        assert pickle.dumps(state) == before
-        state = following
-        assert method.evidence(state).bracket.lower == method.evidence(expected).bracket.lower
-        assert method.evidence(state).bracket.upper == method.evidence(expected).bracket.upper
 
 
 @pytest.mark.parametrize("name", METHODS)

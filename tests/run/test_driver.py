@@ -18,18 +18,19 @@ import dfeas
 from dfeas.data.arrays import from_arrays
 from dfeas.data.generate.points import KINDS, Instance
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.memory import parse_bytes, thread_bytes, threads_that_fit
+from dfeas.engine.memory import thread_bytes, threads_that_fit
 from dfeas.errors import BadInputError, CheckFailedError, ClusterLostError, UsageError
 from dfeas.methods.mistakes import Mistakes
 from dfeas.methods.perceptron import Novikoff
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Mixture, Sparse
 from dfeas.methods.registry import METHODS
 from dfeas.passes.protocol import OnVectors
+from dfeas.problem import parse_bytes
 from dfeas.run.driver import run
+from dfeas.run.progress import Terminal
 from dfeas.run.recovery import shorten
 from dfeas.run.task import Lane
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, Decision, Goal, Limits, Record, decide, remaining_passes
-from dfeas.run.trace import Terminal
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.evidence import Check
 from tests.checkers import each

@@ -74,7 +74,7 @@ def test_bytes_of_a_pass_are_as_projected(dataset: Callable[..., Any], memory: i
     path, _ = dataset("gaussian", 100, 150_000)
     opened = open_source(Source(str(path)))
     found = project(POINTS, opened, ["mirror-prox"], memory, 1e-3, threads=1)
-    opened.keep(cache_bytes(opened, memory, 1, worker=False))
+    opened.enable_cache(cache_bytes(opened, memory, 1, worker=False))
     for expected in (found.first_bytes, found.later_bytes, found.later_bytes):
         cost = Cost()
         assert sum(block.size for block in opened.read_blocks(range(opened.blocks), cost, keep=True)) == 150_000
@@ -100,7 +100,7 @@ def test_every_method_has_a_projection_within_its_budget_for_large_data(large: P
 
 
 def test_arrays_in_memory_are_not_kept_twice() -> None:
-    data = open_data(np.ones((1000, 5)), np.arange(1000) % 2, None, False)[1]
+    data = open_data(np.ones((1000, 5)), np.arange(1000) % 2)[1]
     assert project(POINTS, data, ["mirror-prox"], 10**9, 1e-3).cache_bytes == 0
 
 
@@ -125,7 +125,7 @@ def test_the_speed_of_large_data_is_measured_before_it_begins(
     large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dfeas.run.cost.projection.PROBE_BYTES", 1)
-    monkeypatch.setattr("dfeas.run.solve.PROBED_SHARE", 0.1)
+    monkeypatch.setattr("dfeas.run.verdict.PROBED_SHARE", 0.1)
     began = time.perf_counter()
     result = dfeas.solve(large, method="perceptron", max_passes=1, out=tmp_path / "run")
     taken = time.perf_counter() - began

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import crc32c
 import numpy as np
@@ -49,53 +49,40 @@ Progress = Callable[[int, int], None]  # (points done, points in all, as far as 
 Labelled = tuple[Points, NDArray[Any]]
 """Points of a block, and their labels as they are stored."""
 
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Pool(Protocol):
+    """Does work elsewhere, some at a time; results come in any order."""
+
+    def __call__(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """``work(item)`` of each item; both travel."""
+
 
 def fill(target: DatasetWriter, block: Callable[[int], Labelled], progress: Progress | None = None) -> None:
     """Write all blocks, each made in the writing threads."""
-    with _writing(target, _telling(progress, target.n)) as submit:
-        for index in range(target.blocks):
-            submit(lambda i: target.write(i, *block(i)), index)
+    tell = (lambda done: None) if progress is None else (lambda done: progress(done, target.n))
+    write_blocks(target, (partial(block, index) for index in range(target.blocks)), tell)
 
 
-def fill_in_order(target: DatasetWriter, block: Callable[[int], Labelled], progress: Progress | None = None) -> None:
-    """Write all blocks, which are made in this thread, one after the other."""
-    write_in_order(target, map(block, range(target.blocks)), _telling(progress, target.n))
-
-
-def write_in_order(target: DatasetWriter, made: Iterable[Labelled], told: Callable[[int], None]) -> None:
-    """Write blocks that are made in this thread; ``told`` hears how many points are written."""
-    with _writing(target, told) as submit:
-        for index, (points, label) in enumerate(made):
-            submit(target.write, index, points, label)
-
-
-def _telling(progress: Progress | None, n: int) -> Callable[[int], None]:
-    """Tells the progress towards n points."""
-    return (lambda done: None) if progress is None else (lambda done: progress(done, n))
-
-
-@contextmanager
-def _writing(target: DatasetWriter, told: Callable[[int], None]) -> Iterator[Callable[..., None]]:
-    """Threads that write what is submitted; ``told`` hears how many points are written. All of it is, at the end."""
+def write_blocks(target: DatasetWriter, makers: Iterable[Callable[[], Labelled]], tell: Callable[[int], None]) -> None:
+    """Write blocks that the writing threads make; ``tell`` hears how many points are written."""
     threads, most = (WRITERS, IN_FLIGHT) if isinstance(target.path, Path) else (DISTANT_WRITERS, 2 * DISTANT_WRITERS)
+    waiting: deque[Future[None]] = deque()
+
+    def wait(given: int, most: int) -> None:
+        while len(waiting) > most:
+            waiting.popleft().result()
+            tell(min(target.n, (given - len(waiting)) * target.block_rows))
+
     with ThreadPoolExecutor(threads, "dfeas-write") as pool:
-        waiting: deque[Future[None]] = deque()
         given = 0
-
-        def settle(most: int) -> None:
-            while len(waiting) > most:
-                waiting.popleft().result()
-                told(min(target.n, (given - len(waiting)) * target.block_rows))
-
-        def submit(work: Callable[..., None], *words: Any) -> None:
-            nonlocal given
-            waiting.append(pool.submit(work, *words))
-            given += 1
-            settle(most)
-
         try:
-            yield submit
-            settle(0)
+            for given, make in enumerate(makers, 1):
+                waiting.append(pool.submit(lambda index, make: target.write(index, *make()), given - 1, make))
+                wait(given, most)
+            wait(given, 0)
         except BaseException:
             for future in waiting:
                 future.cancel()

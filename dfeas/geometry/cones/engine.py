@@ -12,7 +12,7 @@ from dfeas.errors import UsageError
 from dfeas.geometry.cones.select import SelectCones, SpectralRecover
 from dfeas.geometry.cones.softmin import SpectralSoftmin
 from dfeas.passes.classes import together
-from dfeas.passes.protocol import Alone, Partial, Question, Together
+from dfeas.passes.protocol import Exclusive, Partial, Question, Together
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.survey import Survey
 from dfeas.passes.vectors import Recover
@@ -34,7 +34,7 @@ def spectral(question: Question) -> Question:
         return SpectralSoftmin(question.Y, question.mu)
     if isinstance(question, Recover):
         return SpectralRecover(question.Y, question.mu, question.lse, question.share, question.floor)
-    kind = type(question.pass_ if isinstance(question, Alone) and hasattr(question, "pass_") else question).__name__
+    kind = type(question.pass_ if isinstance(question, Exclusive) and hasattr(question, "pass_") else question).__name__
     raise UsageError(f"this needs points, and the data is a product of cones ({kind})")
 
 

@@ -45,7 +45,7 @@ from dfeas.methods.soft_margin.rows import Rows
 from dfeas.passes.block import Columns
 from dfeas.passes.hinge import Hinge, HingeAnswer
 from dfeas.passes.protocol import Partial
-from dfeas.passes.slacks import Counted
+from dfeas.passes.slacks import SampleCosts
 
 FEW = 20_000
 """Up to so many points the hinge keeps all."""
@@ -85,7 +85,7 @@ def wanted(facts: Facts) -> int:
 class HingeMargin(SoftMargin):
     """``cap`` limits the points in memory below what memory allows; ``gap`` is what is aimed at; ``seed`` draws the sample."""
 
-    counted: Counted
+    counted: SampleCosts
     gap: float
     cap: int = 0
     seed: int = 0
@@ -93,7 +93,7 @@ class HingeMargin(SoftMargin):
     name: str = "hinge"
 
     @classmethod
-    def of(cls, costs: Counted, gap: float, start: Floats | None) -> HingeMargin:
+    def of(cls, costs: SampleCosts, gap: float, start: Floats | None) -> HingeMargin:
         return cls(costs, gap, start=start)
 
     @classmethod
@@ -175,7 +175,7 @@ class HingeMargin(SoftMargin):
         assert state.asked is not None
         columns, found = answer.columns, dict[int, BandSolution]()
         rows = Rows.of(columns)
-        costs = self.counted.costs(columns.index, columns.scale)[:, : len(self.counted.C)]
+        costs = self.counted.matrix(columns.index, columns.scale)[:, : len(self.counted.C)]
         known, same = self._known(state, columns.index)
         targets = SHARE * self.gap * best.objective
         for C in np.unique(self.counted.C):

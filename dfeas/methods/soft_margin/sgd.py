@@ -23,7 +23,7 @@ from dfeas.methods.soft_margin.problem import Best, Progress, SoftMargin, error_
 from dfeas.passes.hinge import Hinge, HingeAnswer
 from dfeas.passes.ordered import Stochastic, StochasticCarry
 from dfeas.passes.protocol import Ordered
-from dfeas.passes.slacks import Counted
+from dfeas.passes.slacks import SampleCosts
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,11 @@ class StochasticState:
 class StochasticMargin(SoftMargin):
     """One problem: one C, no folds."""
 
-    counted: Counted
+    counted: SampleCosts
     name: str = "sgd"
 
     @classmethod
-    def of(cls, costs: Counted, gap: float, start: object) -> StochasticMargin:
+    def of(cls, costs: SampleCosts, gap: float, start: object) -> StochasticMargin:
         return cls(costs)
 
     @classmethod

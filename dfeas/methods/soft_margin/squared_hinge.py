@@ -40,7 +40,7 @@ from dfeas.methods.soft_margin.rows import Rows
 from dfeas.passes.block import Columns
 from dfeas.passes.hinge import SquaredHinge, SquaredHingeAnswer
 from dfeas.passes.protocol import Partial
-from dfeas.passes.slacks import Counted
+from dfeas.passes.slacks import SampleCosts
 
 DIRECT = 4000
 """Features up to which the curvature is read as a matrix, memory allowing."""
@@ -114,7 +114,7 @@ def matrix_bytes(facts: Facts, k: int) -> int:
 class SquaredHingeMargin(SoftMargin):
     """``gap`` is what is aimed at; ``direct`` limits the features for which the curvature is a matrix."""
 
-    counted: Counted
+    counted: SampleCosts
     gap: float
     seed: int = 0
     direct: int = DIRECT
@@ -122,7 +122,7 @@ class SquaredHingeMargin(SoftMargin):
     name: str = "squared-hinge"
 
     @classmethod
-    def of(cls, costs: Counted, gap: float, start: Floats | None) -> SquaredHingeMargin:
+    def of(cls, costs: SampleCosts, gap: float, start: Floats | None) -> SquaredHingeMargin:
         return cls(costs, gap, start=start)
 
     @classmethod

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,24 +13,24 @@ import psutil
 from dfeas.data.dataset import Dataset
 from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
+from dfeas.engine.memory import threads_that_fit
 from dfeas.engine.protocol import Engine
 from dfeas.errors import UsageError
-from dfeas.geometry.kernel.kernel import Function
 from dfeas.geometry.kernel.space import kernel_options
 from dfeas.geometry.protocol import Geometry, Load, facts_of
 from dfeas.geometry.registry import geometry_of, known_method
 from dfeas.geometry.timing import solver_seconds
 from dfeas.linalg.blas import processors
 from dfeas.methods.soft_margin.registry import SOFT_MARGINS
-from dfeas.passes.protocol import Alone, AnyPass, Partial
+from dfeas.passes.protocol import AnyPass, Exclusive, Partial
 from dfeas.passes.survey import Survey
-from dfeas.problem import LEAST_EPS, SoftMarginOptions, classes_to_share
+from dfeas.problem import LEAST_EPS, Kernel, Objective, Problem, Resources, View, takes
 from dfeas.run.cost.projection import probe, probed, project, project_soft
-from dfeas.run.session import open_data
+from dfeas.run.request import SoftMarginOptions
+from dfeas.run.session import classes_to_share, open_data
 from dfeas.run.soft_margin.fit import margin_method
 from dfeas.run.soft_margin.options import method_for, options_of, require
-from dfeas.run.transform import as_planned, asked_transform
+from dfeas.run.transform import as_planned
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,28 +69,16 @@ class Plan:
         return asdict(self)
 
 
+@takes(View, Kernel, Resources, without=("point", "cache_dir", "scratch", "checkpoint_every", "client"))
 def plan(
-    X: Any,
-    labels: Any = None,
+    problem: Problem,
     *,
     method: str | None = None,
-    positive: str | None = None,
-    one_vs_rest: bool = False,
-    also: Sequence[str | Path] = (),
-    mask: Any = None,
-    scale: str | None = None,
-    center: bool = False,
-    normalize: bool = True,
     margin: float = 1e-3,
-    intercept: bool = False,
-    kernel: str | Function | None = None,
-    gamma: float | None = None,
-    degree: int | None = None,
-    coef0: float | None = None,
     C: float | Sequence[float] | None = None,
     loss: str = "hinge",
     folds: int = 0,
-    memory: str | int = DEFAULT_MEMORY,
+    resources: Resources,
 ) -> Plan:
     """Estimate what ``dfeas.solve`` would cost in this process, for one method or for all. Reads some blocks.
 
@@ -101,33 +88,26 @@ def plan(
     ``margin`` is the margin, or the |Ax|, for which the theorems bound the passes. With a kernel a sample of the points is read
     that says what gamma is, if nobody does. Raises what ``dfeas.solve`` does.
     """
-    space = kernel_options(kernel, gamma, degree, coef0)
-    if one_vs_rest and positive is not None:
-        raise UsageError("one_vs_rest asks about every class: leave out positive")
-    if method is not None and kernel is None:
+    view, asked, budget = problem.view, problem.kernel, resources.memory_bytes
+    space = kernel_options(asked.kernel, asked.gamma, asked.degree, asked.coef0)
+    if method is not None and space is None:
         known_method(method, None)
     if not LEAST_EPS <= margin < 1:
         raise UsageError(f"margin {margin}: expected a number from {LEAST_EPS:g} to below 1")
     if C is None and (folds or loss != "hinge"):
         raise UsageError("loss and folds are of a soft margin: give C, too")
-    if C is not None and (
-        one_vs_rest or method is not None or kernel is not None or scale is not None or center or not normalize
-    ):
+    if C is not None and (view.one_vs_rest or method is not None or space is not None or view.transform):
         raise UsageError("C asks for a soft margin of the points as they are: leave out method, kernel, scale and the like")
-    budget = parse_bytes(memory)
-    seen_as = asked_transform(scale, center, normalize)
-    if seen_as and kernel is not None:
-        raise UsageError("scale, center and normalize are for the points themselves: leave them out with a kernel")
-    opened = open_data(X, labels, positive, intercept, many=one_vs_rest, also=also, mask=mask, cones=True)[1]
+    opened = open_data(problem.X, problem.labels, view, cones=True)[1]
     geometry = geometry_of(opened, space)
-    geometry.require(opened, transform=seen_as, C=C is not None)
-    if method is not None and one_vs_rest:
+    geometry.require(opened, transform=view.transform, C=C is not None)
+    if method is not None and view.one_vs_rest:
         geometry.require_shared(method)
-    classes = len(classes_to_share(opened)) if one_vs_rest else 1
-    dataset = as_planned(opened, seen_as)
+    classes = len(classes_to_share(opened)) if view.one_vs_rest else 1
+    dataset = as_planned(opened, view.transform)
     threads = threads_that_fit(dataset, budget, processors())
     if C is not None:
-        soft = options_of(dataset, C=C, loss=loss, folds=folds)
+        soft = options_of(dataset, Objective(C=C, loss=loss, folds=folds))
         require(dataset, soft, budget)
         return soft_plan(dataset, soft, budget, threads)
     speed = read_seconds(dataset, threads)
@@ -193,7 +173,7 @@ def soft_plan(
     names = [method_for("auto", options)[0]]
     method = margin_method(names[0], options, (1.0, 1.0), 1e-3, np.full(dataset.dimension, dataset.dimension**-0.5))
     question = method.ask(method.init(facts))
-    assert not isinstance(question, Alone), "with a start it asks about all points at once"
+    assert not isinstance(question, Exclusive), "with a start it asks about all points at once"
     first, later = read_seconds(dataset, threads, question)
     if options.loss == "hinge" and k == 1:
         names.append("sgd")

@@ -18,7 +18,7 @@ from dfeas.engine import pairs, worker
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.pairs import runs
-from dfeas.engine.tile_cache import Shelf
+from dfeas.engine.tile_cache import TileCache
 from dfeas.errors import CorruptDataError, UsageError
 from dfeas.geometry.kernel.distances import Prepared
 from dfeas.geometry.kernel.gram import GramProduct
@@ -177,8 +177,8 @@ def test_reads_are_counted_as_they_are() -> None:
 
 
 def shelved(run: str) -> int:
-    """Bytes on the shelf of a run in this process."""
-    return worker._shelves[run].bytes if run in worker._shelves else 0
+    """Bytes in the tile cache of a run in this process."""
+    return worker._tile_caches[run].bytes if run in worker._tile_caches else 0
 
 
 @pytest.mark.usefixtures("short_runs")
@@ -202,7 +202,7 @@ def test_the_same_bits_from_threads_and_workers(
     found = {bits(LocalEngine(open_source(source), threads)) for threads in (1, 2, 5)}
     found.add(bits(DaskEngine(client, source, open_source(source))))
     kept = open_source(source)
-    kept.keep(60_000)
+    kept.enable_cache(60_000)
     found.add(bits(LocalEngine(kept, 2)))
     keeping = DaskEngine(client, source, open_source(source))
     keeping.keep_pairs(10**9)
@@ -244,13 +244,13 @@ def test_tiles_that_are_kept_change_no_bit_and_are_not_computed_again(
     whole = size * 200 * (200 + 16) // 2
     for budget, scratch in ((0, None), (10, None), (20_000, None), (whole, None), (20_000, tmp_path)):
         engine = LocalEngine(in_blocks(X, labels, 30), 2)
-        engine.shelf = Shelf(budget, scratch)
+        engine.tile_cache = TileCache(budget, scratch)
         assert [digest(engine.run(question)) for question in (*full, few)] == expected
-        assert engine.shelf.bytes <= budget
+        assert engine.tile_cache.bytes <= budget
         computed.clear()
         engine.run(full[0])
         all_kept = budget == whole or scratch is not None
-        left_out = 0 if all_kept else 200 * 201 // 2 - engine.shelf.bytes // size
+        left_out = 0 if all_kept else 200 * 201 // 2 - engine.tile_cache.bytes // size
         assert (sum(computed) == 0) == all_kept
         assert sum(computed) >= left_out
         assert engine.cost.points >= 200  # blocks are looked at, and would be found to have changed
@@ -292,4 +292,4 @@ def test_tiles_on_the_disk_come_and_go(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert [path.name for path in tmp_path.iterdir()] == ["dfeas-tiles-of-mine"]
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="no scratch folder can be made there"):
-        Shelf(0, tmp_path / "file")
+        TileCache(0, tmp_path / "file")

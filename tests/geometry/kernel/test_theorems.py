@@ -1,8 +1,6 @@
 """Each kernel method's guarantee at every iterate, on problems whose Gram matrix and margin are computed without it."""
 
-import io
 import math
-import pickle
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -22,7 +20,6 @@ from dfeas.methods.kernel_perceptron import KernelPerceptron
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
 from dfeas.methods.snkpvn import Snkpvn, projected
-from dfeas.run.checkpoint.codec import dump, load
 from tests.bits import digest
 from tests.geometry.kernel.running import FAMILIES, Problem, problem, states
 from tests.methods.running import in_memory
@@ -33,32 +30,6 @@ SEPARABLE, INSEPARABLE = FAMILIES[:3], FAMILIES[3:]
 
 def length(found: Problem, x: np.ndarray) -> float:
     return math.sqrt(max(0.0, float(x @ found.G @ x)))
-
-
-@pytest.mark.parametrize("name", ON_ALL)
-@pytest.mark.parametrize("family", FAMILIES)
-def test_the_bracket_is_true_and_its_evidence_real_after_every_product(name: str, family: str) -> None:
-    found = problem(family)
-    method = InKernel(ON_ALL[name], found.kernel)
-    lower, upper = -1.0, 1.0
-    for state in states(method, found.engine(), found.facts, 80):
-        evidence = method.evidence(state)
-        bracket = evidence.bracket
-        assert lower <= bracket.lower <= found.rho + 1e-7
-        assert found.rho - 1e-7 <= bracket.upper <= upper
-        lower, upper = bracket.lower, bracket.upper
-        if bracket.y is not None:
-            y = np.zeros(len(found.X))
-            y[bracket.y.index] = bracket.y.amount
-            assert length(found, y) == pytest.approx(1, abs=1e-6)
-            assert (found.G @ y).min() == pytest.approx(bracket.lower, abs=1e-7)
-        if evidence.gordan is not None:
-            sparse = evidence.gordan()
-            x = np.zeros(len(found.X))
-            x[sparse.index] = sparse.weight
-            assert x.sum() == pytest.approx(1, abs=1e-12)
-            assert (x >= 0).all()
-            assert length(found, x) == pytest.approx(bracket.upper, abs=1e-7)
 
 
 ENDS = {"perceptron": 0.04, "normalized-perceptron": 0.04, "von-neumann": 0.04}
@@ -343,23 +314,6 @@ def test_with_the_linear_kernel_loops_end_where_those_of_the_linear_twin_do(monk
     shared = min(len(rounds[0]), len(rounds[1])) - 1
     assert shared >= 3
     assert [rounds[0][i] for i in range(1, shared)] == [rounds[1][i] for i in range(1, shared)]
-
-
-@pytest.mark.parametrize("name", ON_ALL)
-def test_states_are_pure_and_survive_checkpoints(name: str) -> None:
-    found = problem("random labels", 40)
-    method, engine = InKernel(ON_ALL[name], found.kernel), found.engine()
-    state = method.init(found.facts)
-    for expected in list(states(method, engine, found.facts, 12)):
-        before = pickle.dumps(state)
-        answer = engine.run(method.ask(state))
-        file = io.BytesIO()
-        dump(state, file)
-        following = method.tell(load(file, "here"), answer)
-        method.tell(state, answer)
-        assert pickle.dumps(state) == before
-        state = following
-        assert digest(method.evidence(state).bracket) == digest(method.evidence(expected).bracket)
 
 
 @pytest.mark.parametrize("name", ON_ALL)

@@ -1,0 +1,102 @@
+"""Names in checkpoints: whatever can stand in one has a name, each is that of one class, and old places lead to them."""
+
+import importlib
+import io
+import pkgutil
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import dfeas
+from dfeas.run.checkpoint.codec import dump
+from dfeas.run.checkpoint.folder import Sealed
+from dfeas.run.checkpoint.job import Checkpoint
+from dfeas.run.checkpoint.names import FORMER, PLACES, class_of, former_name, name_of
+from dfeas.run.margin_task import MarginKept
+from dfeas.run.task import Kept
+from dfeas.verify.evidence import Found
+
+OF_ANY_CLASS = {
+    "Sealed.value",  # a checkpoint
+    "Moment.lanes",  # of both kinds
+    "Kept.state",
+    "MarginKept.state",
+    "RecalledState.inner",
+    "RideAlongState.first",
+    "RideAlongState.rider",
+}
+"""Fields whose annotation does not say what they hold: states of methods, all of which are looked at."""
+
+
+def modules() -> list[Any]:
+    names = [module.name for module in pkgutil.walk_packages(dfeas.__path__, "dfeas.") if not module.name.endswith("__main__")]
+    return [importlib.import_module(name) for name in names]
+
+
+def states() -> Iterator[type]:
+    """What ``init`` of the methods returns, of all classes that are told answers."""
+    for module in modules():
+        for cls in vars(module).values():
+            told = isinstance(cls, type) and all(hasattr(cls, name) for name in ("init", "ask", "tell"))
+            if told and cls.__module__ == module.__name__ and not getattr(cls, "_is_protocol", False):
+                found = get_type_hints(cls.init)["return"]
+                if found is not Any:  # a method that wraps another one
+                    yield get_origin(found) or found
+
+
+def parts(hint: Any) -> Iterator[Any]:
+    """Types that a hint is made of."""
+    if get_origin(hint) is not np.ndarray:
+        yield get_origin(hint) or hint
+        for inner in get_args(hint):
+            yield from parts(inner)
+
+
+def closure(roots: set[type]) -> tuple[set[type], set[str]]:
+    """Dataclasses that these hold, all the way down, and fields that may hold anything."""
+    seen, unread, loose = set[type](), list(roots), set[str]()
+    while unread:
+        cls = unread.pop()
+        if cls in seen:
+            continue
+        seen.add(cls)
+        hints = get_type_hints(cls, localns={"csr_array": NDArray})
+        for field in fields(cls):
+            for part in parts(hints[field.name]):
+                if part is Any or isinstance(part, TypeVar) or getattr(part, "_is_protocol", False):
+                    loose.add(f"{cls.__name__}.{field.name}")
+                elif is_dataclass(part) and isinstance(part, type):
+                    unread.append(part)
+    return seen, loose
+
+
+def test_whatever_stands_in_a_checkpoint_has_a_name() -> None:
+    found, loose = closure({Sealed, Checkpoint, Kept, MarginKept, *states()})
+    assert loose == OF_ANY_CLASS
+    assert {name_of(cls) for cls in found} == set(PLACES)
+
+
+def test_each_name_is_that_of_one_dataclass_and_each_former_place_has_one() -> None:
+    assert len(set(PLACES.values())) == len(PLACES)
+    for name, place in PLACES.items():
+        cls = class_of(name)
+        assert is_dataclass(cls)
+        assert place == f"{cls.__module__}:{cls.__qualname__}"
+    assert set(FORMER.values()) <= set(PLACES)
+    assert former_name("dfeas.methods.protocol", "Bracket") == "Bracket"
+
+
+def test_a_name_that_none_has_is_refused() -> None:
+    with pytest.raises(ValueError, match="no class is called"):
+        class_of("os.system")
+    with pytest.raises(ValueError, match="no class of checkpoints"):
+        former_name("os", "system")
+
+
+def test_a_dataclass_without_a_name_cannot_be_written() -> None:
+    with pytest.raises(TypeError, match=r"dfeas\.verify\.\w+\.Found cannot be written"):
+        dump(Found(), io.BytesIO())
