@@ -21,11 +21,11 @@ from dfeas.geometry.protocol import Geometry, Load, facts_of
 from dfeas.geometry.registry import geometry_of, known_method
 from dfeas.geometry.timing import solver_seconds
 from dfeas.linalg.blas import processors
-from dfeas.methods.soft_margin.memory import kept_points
+from dfeas.methods.soft_margin.registry import SOFT_MARGINS
 from dfeas.passes.protocol import AnyPass, Exclusive, Partial
 from dfeas.passes.survey import Survey
 from dfeas.problem import LEAST_EPS, Kernel, Objective, Problem, Resources, View, takes
-from dfeas.run.cost.projection import holds_enough, probe, probed, project, project_soft, usual_reads
+from dfeas.run.cost.projection import probe, probed, project, project_soft
 from dfeas.run.request import SoftMarginOptions
 from dfeas.run.session import classes_to_share, open_data
 from dfeas.run.soft_margin.fit import margin_method
@@ -179,13 +179,10 @@ def soft_plan(
         names.append("sgd")
     estimates = []
     for name in names:
-        reads = usual_reads(name, facts, k)
-        kept = 0 if name == "sgd" else kept_points(facts, k, name)
+        soft = SOFT_MARGINS[name]
+        reads, kept = soft.reads(facts, k), soft.kept_points(facts, k)
         seconds = first + (reads - 1) * later + (SOLVES * len(options.C) * solver_seconds(kept, facts) if kept else 0.0)
-        remark = "one core, in the order of the points" if name == "sgd" else ""
-        if name == "hinge" and not holds_enough(facts, k, name):
-            remark = "fewer reads with more memory"
         memory_bytes = project_soft(dataset, name, options, budget, threads=threads).memory_bytes
-        estimates.append(Estimate(name, name == names[0], memory_bytes, reads, None, seconds, remark))
+        estimates.append(Estimate(name, name == names[0], memory_bytes, reads, None, seconds, soft.remark(facts, k)))
     later_bytes = project_soft(dataset, names[0], options, budget, threads=threads).later_bytes
     return Plan(dataset.n, dataset.m, dataset.stored_bytes, later_bytes, threads, first, later, None, tuple(estimates))

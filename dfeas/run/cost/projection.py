@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,11 +12,9 @@ import numpy as np
 from dfeas.data.dataset import SIDES_WIDTH, Dataset
 from dfeas.engine.memory import cache_bytes, thread_bytes, threads_that_fit
 from dfeas.engine.protocol import Engine
-from dfeas.geometry.protocol import Geometry, Load, facts_of
+from dfeas.geometry.protocol import Geometry, Load, Needs, facts_of
 from dfeas.linalg.blas import processors
-from dfeas.methods.protocol import Facts
-from dfeas.methods.soft_margin.band import DIRECT
-from dfeas.methods.soft_margin.memory import kept_bytes, kept_points, least_memory, matrix_bytes, wanted
+from dfeas.methods.soft_margin.registry import SOFT_MARGINS
 from dfeas.passes.protocol import AnyPass, Partial
 from dfeas.passes.softmin import Softmin
 from dfeas.run.request import SoftMarginOptions
@@ -77,9 +75,16 @@ def project(
     Raises UsageError when the budget is too small for a block.
     """
     threads = threads or threads_that_fit(dataset, memory, processors())
-    kept = cache_bytes(dataset, memory, threads, worker=workers > 0)
     most = math.inf if max_passes is None else max_passes
-    needs = geometry.needs(Load(dataset, tuple(methods), memory, workers, threads, classes, most), margin, kept)
+    load = Load(dataset, tuple(methods), memory, workers, threads, classes, most)
+    return _projection(load, lambda kept: geometry.needs(load, margin, kept))
+
+
+def _projection(load: Load, needs_of: Callable[[int], Needs]) -> Projection:
+    """From what the methods need where so many bytes of blocks are kept."""
+    dataset, workers, threads = load.dataset, load.workers, load.threads
+    kept = cache_bytes(dataset, load.memory, threads, worker=workers > 0)
+    needs = needs_of(kept)
     first, later = read_bytes(dataset, kept, workers)
     if later:
         later = int(needs.reads * later)
@@ -136,43 +141,9 @@ def project_soft(
     ``threads`` are those of each process that reads; by default as many as fit in this one. ``workers`` are worker processes.
     Raises UsageError when the budget is too small for a block.
     """
-    threads = threads or threads_that_fit(dataset, memory, processors())
-    kept = cache_bytes(dataset, memory, threads, worker=workers > 0)
     facts, k = facts_of(dataset, memory // lanes), len(options.C) * (1 + options.folds)
-    own = SOFT_COPIES * lanes * soft_own_bytes(method, facts, k)
+    own = SOFT_COPIES * lanes * SOFT_MARGINS[method].own_bytes(facts, k)
     weights = 0 if options.weight is None else WEIGHT_BYTES * dataset.n
-    reading = PROCESS_BYTES + threads * thread_bytes(dataset) + weights
-    first, later = read_bytes(dataset, kept, workers)
-    if not workers:
-        return Projection(int(reading + own + kept), 0, kept, first, later)
-    return Projection(
-        int(PROCESS_BYTES + CLIENT_BYTES + own + weights), int(reading + min(memory // 4, own) + kept), kept, first, later
-    )
-
-
-def soft_own_bytes(method: str, facts: Facts, k: int) -> float:
-    """Bytes that a method keeps for k problems, with the answers of its passes."""
-    if method == "sgd":
-        return 64 * facts.m
-    return kept_bytes(facts, k, method) + (matrix_bytes(facts, k) if method == "squared-hinge" else 0)
-
-
-def usual_reads(method: str, facts: Facts, k: int) -> float:
-    """Reads that a relative gap of 1e-3 usually takes: benchmarks/soft_margin.py."""
-    if method == "sgd":
-        return 100.0
-    if method == "squared-hinge":
-        return 5.0
-    return 4.0 if holds_enough(facts, k, method) else 12.0
-
-
-def holds_enough(facts: Facts, k: int, method: str) -> bool:
-    """Whether memory holds as many points as the hinge wants, or the curvatures of the squared hinge."""
-    if method == "hinge":
-        return kept_points(facts, k, method) >= min(facts.n, wanted(facts))
-    return facts.m > DIRECT or matrix_bytes(facts, k) > 0
-
-
-def fits(facts: Facts, k: int, method: str) -> bool:
-    """Whether a method can work in this memory."""
-    return least_memory(facts, k) <= facts.memory
+    threads = threads or threads_that_fit(dataset, memory, processors())
+    load = Load(dataset, (method,), memory, workers, threads)
+    return _projection(load, lambda kept: Needs(own + weights, weights + min(memory // 4, own)))

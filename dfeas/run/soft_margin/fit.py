@@ -12,13 +12,12 @@ import numpy as np
 from dfeas.errors import ClusterLostError
 from dfeas.geometry.protocol import facts_of
 from dfeas.linalg.points import Floats
-from dfeas.methods.soft_margin.hinge import HingeMargin
+from dfeas.methods.soft_margin.memory import fits
 from dfeas.methods.soft_margin.problem import STEEP, SoftMargin, counted
-from dfeas.methods.soft_margin.sgd import StochasticMargin
-from dfeas.methods.soft_margin.squared_hinge import SquaredHingeMargin
+from dfeas.methods.soft_margin.registry import SOFT_MARGINS
 from dfeas.passes.slacks import SampleCosts
 from dfeas.run.checkpoint.job import Job
-from dfeas.run.cost.projection import Projection, fits, holds_enough, project_soft
+from dfeas.run.cost.projection import Projection, project_soft
 from dfeas.run.margin_task import MarginLane, MarginOutcome, ending
 from dfeas.run.progress import RunOptions
 from dfeas.run.request import SoftMarginOptions
@@ -46,9 +45,9 @@ class SoftMarginTarget:
         """As many classes as leave each what it wants, or needs."""
         tasks, k = len(self.job.lanes), len(self.options.C) * (1 + self.options.folds)
         counts = list(dict.fromkeys(-(-tasks // turns) for turns in range(1, tasks + 1)))
-        for enough in (holds_enough, fits):
+        for enough in (SOFT_MARGINS[self.job.methods[0]].enough, fits):
             for count in counts:
-                if enough(facts_of(self.setting.dataset, self.job.asked.memory // count), k, self.job.methods[0]):
+                if enough(facts_of(self.setting.dataset, self.job.asked.memory // count), k):
                     return count
         return 1
 
@@ -127,10 +126,8 @@ def margin_method(
 ) -> SoftMargin:
     """A method of this name, with weights of the classes -1 and +1, that begins at ``start`` (m,) if there is one."""
     costs = counted(options.C, options.folds, classes, options.weight, options.seed)
-    if name == "sgd":
-        return StochasticMargin(costs)
     begin = None if start is None else np.repeat(start[:, None], len(costs.C), axis=1)
-    return HingeMargin(costs, gap, start=begin) if name == "hinge" else SquaredHingeMargin(costs, gap, start=begin)
+    return SOFT_MARGINS[name].of(costs, gap, begin)
 
 
 def result_of(setting: Setting, job: Job, outcome: MarginOutcome, reads: float) -> SoftMarginResult:
