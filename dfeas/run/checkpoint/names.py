@@ -14,7 +14,7 @@ PLACES = {
     "checkpoint.Seal": "dfeas.data.storage.scratch:Seal",
     "run.Checkpoint": "dfeas.run.checkpoint.job:Checkpoint",
     "run.Job": "dfeas.run.checkpoint.job:Job",
-    "run.Request": "dfeas.problem:Request",
+    "run.Request": "dfeas.run.request:Request",
     "run.SoftMarginOptions": "dfeas.problem:SoftMarginOptions",
     "run.Survey": "dfeas.run.session:Surveyed",
     "run.Transform": "dfeas.data.transform:Transform",
