@@ -15,7 +15,7 @@ PLACES = {
     "run.Checkpoint": "dfeas.run.checkpoint.job:Checkpoint",
     "run.Job": "dfeas.run.checkpoint.job:Job",
     "run.Request": "dfeas.run.request:Request",
-    "run.SoftMarginOptions": "dfeas.problem:SoftMarginOptions",
+    "run.SoftMarginOptions": "dfeas.run.request:SoftMarginOptions",
     "run.Survey": "dfeas.run.session:Surveyed",
     "run.Transform": "dfeas.data.transform:Transform",
     "run.Moment": "dfeas.run.driver:Moment",
