@@ -57,7 +57,7 @@ def passes(path: Path, turns: int) -> list[tuple[str, float]]:
     p = [rng.random(block.shape[0]).astype(np.float32) for block in blocks]
     question = Softmin(y.astype(np.float64)[:, None], np.full(1, 0.01))
     kept, read = open_source(Source(str(path))), open_source(Source(str(path)))
-    kept.keep(2 * dataset.bytes + 20 * dataset.n)
+    kept.enable_cache(2 * dataset.bytes + 20 * dataset.n)
     engines = {"kept": LocalEngine(kept), "read": LocalEngine(read)}
     took: dict[str, list[float]] = {"SciPy": [], "kept": [], "read": []}
     for engine in engines.values():

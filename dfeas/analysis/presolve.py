@@ -31,8 +31,7 @@ from dfeas.run.termination import EPS_INFEASIBLE, Decision
 from dfeas.run.verdict import result_of
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.evidence import Check
-from dfeas.verify.halfspace import rows
-from dfeas.verify.separation import OVERLAP, Claim, prove
+from dfeas.verify.separation import OVERLAP, Claim, prove, rows
 
 NAME = "fixed-effects"
 WIDE = 256

@@ -36,10 +36,8 @@ from dfeas.run.results import CERTIFICATE, TRACE, Result, classes_of, load_value
 from dfeas.run.termination import FEASIBLE, UNDECIDED
 from dfeas.run.trace import TraceFile
 from dfeas.verify.certificate import Certificate, load
-from dfeas.verify.cones import check_range as check_cones
-from dfeas.verify.cones import require_evidence as require_cones
-from dfeas.verify.core import check_range, require_evidence
-from dfeas.verify.evidence import Found, Looked, Node, joined
+from dfeas.verify.core import checker_of
+from dfeas.verify.evidence import Found, Looked, Node, nodes_of, whole
 from dfeas.verify.stored import crc
 
 
@@ -147,7 +145,7 @@ def _require_evidence(run: Path, name: str, old: _Old, dataset: Dataset) -> None
     if name and certificate.view != dataset.against_rest(name).view:
         raise CheckFailedError(f"{run}: the certificate is about another class; solve again")
     try:
-        (require_evidence if dataset.cones is None else require_cones)(certificate, dataset)
+        checker_of(dataset, certificate).require(certificate, dataset)
     except CheckFailedError as error:
         raise CheckFailedError(f"{run}: {error}; solve again") from None
 
@@ -184,14 +182,8 @@ def _on_new_points(
     count = dataset.blocks - first
     if not separators or not count:
         return [Found() for _ in separators], 0
-    nodes: list[Node] = []
     with closing(LocalEngine(seen, threads_that_fit(seen, parse_bytes(memory), processors()))) as engine:
-        parts = engine.map(_later_range, first, tuple(separators), count=count)
-    for node in (node for part in parts for node in part):
-        joined(nodes, node)
-    looked = nodes[0][2]
-    for _, _, more in nodes[1:]:
-        looked.add(more)
+        looked = whole(engine.map(_later_range, first, tuple(separators), count=count))
     for index, (was, now) in enumerate(zip(dataset.expected[first:, :2].tolist(), looked.checksums, strict=True), first):
         if tuple(was) != now:
             raise CorruptDataError(f"{dataset.where}: chunk {index} is damaged; restore or ingest again")
@@ -200,18 +192,11 @@ def _on_new_points(
 
 def _later_range(
     dataset: Dataset, first: int, stop: int, offset: int, certificates: tuple[Certificate, ...], stopped: Stop | None = None
-) -> list[Node]:
+) -> list[Node[Looked]]:
     """The checker's look at some blocks behind the first ``offset`` ones."""
-    nodes: list[Node] = []
-    for index in unless_stopped(range(first, stop), stopped):
-        here = offset + index, offset + index + 1
-        if dataset.cones is None:
-            ((_, _, looked),) = check_range(dataset, *here, certificates)
-        else:
-            shown = [check_cones(dataset, *here, certificate)[0][2] for certificate in certificates]
-            looked = Looked(shown[0].checksums, [Found(margin=each.margin, wrong=each.wrong) for each in shown])
-        joined(nodes, (0, index, looked))
-    return nodes
+    look = checker_of(dataset, certificates[0]).look
+    here = ((index, offset + index) for index in unless_stopped(range(first, stop), stopped))
+    return nodes_of((index, look(dataset, block, block + 1, certificates)[0][2]) for index, block in here)
 
 
 def _renewed(

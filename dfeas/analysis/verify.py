@@ -22,9 +22,10 @@ from dfeas.problem import DEFAULT_MEMORY, LEAST_EPS, View, parse_bytes
 from dfeas.run.recovery import CONFLICTING, MOST, labels_of
 from dfeas.run.results import CERTIFICATE, CLASSES, RESULT, classes_of, load_result
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE, UNDECIDED, Proof, Stop, Verdict
-from dfeas.verify.any import check_any, check_each
 from dfeas.verify.certificate import Certificate, load
+from dfeas.verify.core import check, check_each
 from dfeas.verify.evidence import Check
+from dfeas.verify.separation import SEPARATION, Kind, load_claim, prove
 
 PROOFS = list(Proof)
 SAME = 1e-9
@@ -178,14 +179,14 @@ def verify_classes(
         raise CheckFailedError(f"{path / RESULT}: fingerprint is {whole['fingerprint']!r}, which is not that of the data")
     with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
         checks = check_each(engine, dataset, evidence, kernel)
-    for name, certificate, check in zip(decided, evidence, checks, strict=True):
-        if isinstance(check, CheckFailedError):
-            raise CheckFailedError(f"{folders[name]}: {check}")
+    for name, certificate, proved in zip(decided, evidence, checks, strict=True):
+        if isinstance(proved, CheckFailedError):
+            raise CheckFailedError(f"{folders[name]}: {proved}")
         seen = dataset.against_rest(name)
         if seen_as(certificate.view) != seen_as(seen.view):
             raise CheckFailedError(f"{folders[name]}: the certificate is about another class")
-        require_claims(folders[name] / RESULT, values[name], check, certificate, seen)
-        found[name] = check
+        require_claims(folders[name] / RESULT, values[name], proved, certificate, seen)
+        found[name] = proved
     return found
 
 
@@ -207,6 +208,28 @@ def _require_listed(where: Path, whole: dict[str, Any], name: str, values: dict[
             raise CheckFailedError(f"{where}: {key} is {whole[key]!r}, that of {name} is {values[key]!r}")
     if not isinstance(values["data"], dict) or {**values["data"], **OF_ALL} != {**whole["data"], **OF_ALL}:
         raise CheckFailedError(f"{where}: the run of {name} is about other data")
+
+
+def verify_separation(run: str | Path, proved: Check, memory: str | int = DEFAULT_MEMORY) -> Kind | None:
+    """Check what ``separation.json`` of a run says, beyond what ``verify_run`` ``proved``; None when there is none.
+
+    Raises CheckFailedError when it does not follow from the data, or is not proved as it says.
+    """
+    where = Path(run) / SEPARATION
+    if not where.exists():
+        return None
+    claim, values = load_claim(where), load_result(Path(run))
+    try:
+        if claim.fingerprint != values["fingerprint"]:
+            raise CheckFailedError("it is about other data than the run")
+        dataset = open_source(for_checker(source_of(values["data"])))
+        with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
+            proof = prove(engine, dataset, claim, proved)
+        if claim.proof != proof:
+            raise CheckFailedError(f"it says that {claim.kind} is proved {claim.proof}; the proof is {proof}")
+    except CheckFailedError as error:
+        raise CheckFailedError(f"{where}: {error}") from None
+    return Kind(claim.kind, proof)
 
 
 def verify_certificate(
@@ -254,4 +277,4 @@ def _checked(
     certificate = load(path)
     dataset = open_source(for_checker(source))
     with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
-        return check_any(engine, dataset, certificate, kernel), certificate, dataset
+        return check(engine, dataset, certificate, kernel), certificate, dataset

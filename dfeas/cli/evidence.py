@@ -11,7 +11,7 @@ import click
 
 from dfeas.analysis.predict import predict as run_predict
 from dfeas.analysis.recheck import recheck as run_recheck
-from dfeas.analysis.verify import verify_certificate, verify_classes, verify_run
+from dfeas.analysis.verify import verify_certificate, verify_classes, verify_run, verify_separation
 from dfeas.cli.main import LIMIT_REACHED, Command
 from dfeas.cli.options import ALL_METHODS, DATA, LABELS, LOCAL, POINTS, asks, fields_of, numbers
 from dfeas.cli.render import say, show_check, show_checks, show_plan, show_prediction, show_recheck
@@ -21,7 +21,6 @@ from dfeas.report.compare import table, warning
 from dfeas.report.page import report as write_report
 from dfeas.run.cost.plan import plan as make_plan
 from dfeas.run.results import classes_of
-from dfeas.verify.separation import verify_separation
 
 
 @click.command(cls=Command)

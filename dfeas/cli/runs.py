@@ -102,9 +102,9 @@ def solve(
     DATA is a dfeas dataset, or a zarr array (n, m) with --labels. Without a cluster the work is done in this process.
     """
     if away_steps:
-        if not options["method"].startswith("von-neumann"):
+        options["method"] = f"{options['method'].removesuffix('-away')}-away"
+        if options["method"] not in METHODS:
             raise click.UsageError("--away-steps is for --method von-neumann")
-        options["method"] = "von-neumann-away"
     if separation and (options["kernel"] is not None or options["one_vs_rest"] or options["also"] or options["mask"]):
         raise click.UsageError("--separation asks about DATA as it is: leave out --kernel, --one-vs-rest, --also and --mask")
     plain = not (options["kernel"] is not None or options["one_vs_rest"] or options["also"] or options["mask"])

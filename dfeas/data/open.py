@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.arrays import cast, stored_dtype
-from dfeas.data.dataset import Dataset
+from dfeas.data.arrays import assemble, cast, encode, stored_dtype
+from dfeas.data.dataset import Dataset, array_reader
 from dfeas.data.labels import stored_type
-from dfeas.data.source import Source, assemble, encode, seen_from
+from dfeas.data.source import Source
 from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.layout import ATTRIBUTE, Header, fingerprint, looks_like_dataset, require_complete, seal
 from dfeas.data.storage.places import Place, place, speaking
@@ -30,8 +30,7 @@ from dfeas.data.storage.zarr_arrays import (
     rows_of_whole_chunks,
     slice_reader,
 )
-from dfeas.data.subsets import open_mask, picked
-from dfeas.data.views import transformed
+from dfeas.data.views import open_mask, picked, seen_from, transformed
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.passes.survey import checksum
 
@@ -240,7 +239,7 @@ def _relabelled(dataset: Dataset, labels: Any, source: Source) -> Dataset:
     mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.block_rows, expected)
     return replace(
         dataset,
-        labels=SliceReader("label", label, dataset.n, dataset.block_rows, label.dtype, overlaps=True),
+        labels=array_reader("label", label, dataset.block_rows),
         classes=classes,
         expected=expected,
         header=replace(dataset.header, fingerprint=mark),
@@ -274,7 +273,7 @@ def open_cached(source: Source) -> Dataset:
             found = open_source(source)
             if source.cache_bytes > 0:
                 _close_caches(list(_opened.values()))
-                found.keep(source.cache_bytes)
+                found.enable_cache(source.cache_bytes)
             _opened[source] = found
             for oldest in list(_opened)[:-_OPEN_RUNS]:
                 del _opened[oldest]

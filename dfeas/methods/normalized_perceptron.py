@@ -18,12 +18,13 @@ Evidence: both ends; x = counts / k has Ax = w_k, and |w_k| <= 1 / sqrt(k) if th
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Tally, Traits
-from dfeas.passes.softmin import Softmin, SoftminAnswer
+from dfeas.methods.vector import ScoredAnswer, Vector, column, softmin, upper_end
+from dfeas.passes.softmin import SoftminAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class NormalizedPerceptronState:
     """After k steps."""
 
     k: int
-    w: Floats  # (m,) average of k columns
+    w: Vector  # average of k columns
     count: Tally  # how often each was taken
     bracket: Bracket
     best: Tally | None  # the counts with |Ax| = bracket.upper
@@ -41,22 +42,24 @@ class NormalizedPerceptronState:
 class NormalizedPerceptron(Method[NormalizedPerceptronState]):
     """No parameters."""
 
-    traits: Traits = Traits("normalized-perceptron", "one read a step; proves infeasibility slowly", points=0.4, cones=0.4)
+    traits: Traits = Traits(
+        "normalized-perceptron", "one read a step; proves infeasibility slowly", points=0.4, kernel=0.5, cones=0.4
+    )
 
     def init(self, facts: Facts) -> NormalizedPerceptronState:
         """w = 0, for which every column is the worst."""
-        return NormalizedPerceptronState(0, np.zeros(facts.m), Tally.none(), Bracket(), None)
+        return NormalizedPerceptronState(0, facts.zero, Tally.none(), Bracket(), None)
 
-    def ask(self, state: NormalizedPerceptronState) -> Softmin:
-        return Softmin(state.w[:, None], np.zeros(1))
+    def ask(self, state: NormalizedPerceptronState) -> Any:
+        return softmin([], [state.w])
 
-    def tell(self, state: NormalizedPerceptronState, answer: SoftminAnswer) -> NormalizedPerceptronState:
+    def tell(self, state: NormalizedPerceptronState, answer: SoftminAnswer | ScoredAnswer) -> NormalizedPerceptronState:
         theta = 1 / (state.k + 1)
-        w = (1 - theta) * state.w + theta * answer.mean[:, 0]
+        w = (1 - theta) * state.w + theta * column(answer, 0)
         bracket = state.bracket.with_separator(state.w, float(answer.low[0]))
         count = state.count.plus(answer.arg, np.ones(1))
         state = replace(state, k=state.k + 1, w=w, count=count, bracket=bracket)
-        upper = float(np.linalg.norm(w))
+        upper = upper_end(w)
         if upper < bracket.upper:
             state = replace(state, bracket=bracket.with_upper(upper), best=count)
         return state

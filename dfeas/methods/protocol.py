@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from dfeas.linalg.points import Floats, Indices
+from dfeas.methods.vector import Combination, Expansion, Vector, direction, upper_end, weights_of
 from dfeas.passes.protocol import Exclusive, Question, Together
 from dfeas.passes.vectors import POINT_BYTES, Recover
 
@@ -29,6 +31,16 @@ class Facts:
     tolerance: float | None = None  # the bracket is to be closed to this share of its upper end
     radius: float = 1.0  # length of the longest point as stored, with its intercept
     entries: float = 0.0  # stored ones of a column, on average; 0 for dense points
+
+    @property
+    def row_sums(self) -> bool:
+        """Whether no eigenvalue of the Gram matrix is above the largest row sum of K~: K is never negative."""
+        return False
+
+    @property
+    def zero(self) -> Vector:
+        """The origin of the space of y."""
+        return np.zeros(self.m)
 
     @property
     def column_bytes(self) -> float:
@@ -59,13 +71,16 @@ class Sparse:
     weight: Floats  # (s,) on the simplex
     score: Floats | None = None  # (s,) a_j'y of the direction that most columns agree with, if the method knows one
 
+    @classmethod
+    def of(cls, x: Floats) -> Sparse:
+        """Of all points (n,)."""
+        index = np.flatnonzero(x)
+        return cls(index, x[index])
 
-@dataclass(frozen=True, slots=True)
-class Expansion:
-    """y = sum_j amount_j a_j over some columns, where y has no entries of its own: in the space of a kernel."""
 
-    index: Indices  # (s,) ascending
-    amount: Floats  # (s,) of any sign; |y| = 1
+def x_of(x: Floats | None, recorded: Callable[[], Mixture] | None) -> Callable[[], Mixture | Sparse] | None:
+    """x (n,), where it is known, or what was recorded of it."""
+    return recorded if x is None else partial(Sparse.of, x)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +98,14 @@ class Bracket:
     upper: float = 1.0
     y: Floats | Expansion | None = None  # (m,) unit, min_j a_j'y = lower
 
-    def with_separator(self, y: Floats, low: float) -> Bracket:
+    def with_separator(self, y: Vector, low: float) -> Bracket:
         """Raise the lower end if y, of any length, has the larger margin: low = min_j a_j'y."""
-        length = float(np.linalg.norm(y))
-        if length == 0 or not low / length > self.lower:
-            return self
-        return Bracket(low / length, self.upper, y / length)
+        better = direction(y, low, self.lower)
+        return self if better is None else Bracket(better[0], self.upper, better[1])
+
+    def with_known(self, y: Vector) -> Bracket:
+        """The same, if y knows its scores."""
+        return self.with_separator(y, float(y.scores.min())) if isinstance(y, Combination) else self
 
     def with_upper(self, upper: float) -> Bracket:
         """Lower the upper end to |Ax| of some x on the simplex."""
@@ -123,11 +140,28 @@ class Traits:
     columns: bool = False  # it keeps columns in memory, where a solver works on them
     ordered: bool = False  # it reads points in their order
     stored: bool = False  # it reads n-vectors on scratch storage beside the points
+    ball: bool = False  # on a second-order cone its distance is that of the ball
 
     @property
     def exclusive(self) -> bool:
         """Whether no two such methods share a read."""
         return self.ordered or self.stored
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The bracket, and the x that attains its upper end, of points of the simplex that know their scores."""
+
+    bracket: Bracket = Bracket()
+    best: Floats | None = None  # (n,) on the simplex, |x|_G = bracket.upper
+
+    def with_simplex(self, x: Combination) -> Ends:
+        """Lower the upper end to |x|_G; at the optimum Ax is the widest separator, so that it is tried for the other end."""
+        bracket, upper = self.bracket.with_known(x), upper_end(x)
+        return Ends(bracket.with_upper(upper), weights_of(x)) if upper < bracket.upper else replace(self, bracket=bracket)
+
+    def evidence(self, iterations: int, violated: int | None = None, stalled: str = "") -> Evidence:
+        return Evidence(self.bracket, x_of(self.best, None), iterations, violated, stalled)
 
 
 S = TypeVar("S")
@@ -164,6 +198,10 @@ class Method(Protocol[S]):
         """Passes that a run takes until a margin, or |Ax|, of ``margin``; ``share`` is that of its traits."""
         most = self.bound(facts, margin)
         return min(most, max(2.0, share * most))
+
+    def product_columns(self, facts: Facts) -> int:
+        """Columns of a product with a Gram matrix that answers a question, at most."""
+        return 1
 
     def pass_bytes(self, facts: Facts) -> int:
         """Bytes that are kept of each pass until it ends; 0 for a state that has a size."""

@@ -1,14 +1,16 @@
 """Methods: the algorithms as ask/tell state machines, by name."""
 
 from dfeas.methods.ispvn import Ispvn
+from dfeas.methods.kernel_perceptron import KernelPerceptron
 from dfeas.methods.margin_perceptron import margin_perceptron
-from dfeas.methods.mirror_prox import FIXED, MirrorProx
+from dfeas.methods.mirror_prox import BALL, FIXED, FIXED_IN_KERNEL, IN_KERNEL, MirrorProx
 from dfeas.methods.mirror_prox_one_pass import OnePassMirrorProx
 from dfeas.methods.normalized_perceptron import WORST, NormalizedPerceptron
 from dfeas.methods.online_perceptron import OnlinePerceptron
 from dfeas.methods.perceptron import perceptron
 from dfeas.methods.protocol import AnyMethod, RideAlong, Traits
 from dfeas.methods.smooth_perceptron import SmoothPerceptron
+from dfeas.methods.snkpvn import ITERATED, Snkpvn
 from dfeas.methods.von_neumann import AWAY, VonNeumann
 from dfeas.methods.winnow import winnow
 from dfeas.methods.working_set import WorkingSet
@@ -19,10 +21,13 @@ ALL: tuple[AnyMethod, ...] = (
     RideAlong(WorkingSet(), SmoothPerceptron(), RIDDEN),
     WorkingSet(),
     MirrorProx(),
+    IN_KERNEL,
     OnePassMirrorProx(),
     FIXED,
+    FIXED_IN_KERNEL,
     SmoothPerceptron(),
     perceptron(),
+    KernelPerceptron(),
     WORST,
     NormalizedPerceptron(),
     OnlinePerceptron(),
@@ -31,7 +36,10 @@ ALL: tuple[AnyMethod, ...] = (
     winnow(),
     VonNeumann(),
     AWAY,
+    Snkpvn(),
     Ispvn(),
+    ITERATED,
+    BALL,
 )
 """All methods; of one name there may be one for each geometry."""
 

@@ -22,8 +22,7 @@ from dfeas.run.exact.partition import Partition, StoppedError, extended, partiti
 from dfeas.run.session import Checking
 from dfeas.verify.exact.dyadic import Integers, common
 from dfeas.verify.exact.linear import independent, nullspace, primitive
-from dfeas.verify.halfspace import Wanted, dimension_of, look, rows
-from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI
+from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI, Wanted, dimension_of, look, rows
 
 FIRST = 6
 """Points of the first working set for each dimension."""

@@ -24,8 +24,7 @@ from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, Decision
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.evidence import Check
 from dfeas.verify.exact.dyadic import Integers
-from dfeas.verify.halfspace import rows
-from dfeas.verify.separation import COMPLETE
+from dfeas.verify.separation import COMPLETE, rows
 
 WIDE = 300
 """Features up to which the exact search is worth its time here; ``dfeas.separation`` asks it whatever the width."""

@@ -15,12 +15,12 @@ from dfeas.data.arrays import from_arrays
 from dfeas.data.dataset import Dataset
 from dfeas.data.labels import too_many
 from dfeas.data.open import open_source
-from dfeas.data.source import Source, for_checker, seen_from
+from dfeas.data.source import Source, for_checker
 from dfeas.data.storage.layout import seen_fingerprint
 from dfeas.data.storage.places import absolute, local, require_apart
 from dfeas.data.storage.scratch import Scratch
-from dfeas.data.subsets import open_mask, picked
 from dfeas.data.transform import Transform
+from dfeas.data.views import open_mask, picked, seen_from
 from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import cache_bytes, require, threads_that_fit
@@ -34,8 +34,8 @@ from dfeas.passes.survey import Survey
 from dfeas.problem import Problem, Resources, View
 from dfeas.run.trace import Sink
 from dfeas.run.transform import Data, checksums_of, mark_of, with_transform
-from dfeas.verify.any import check_each
 from dfeas.verify.certificate import Certificate
+from dfeas.verify.core import check_each
 from dfeas.verify.evidence import Check
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Checking:
     function: Function | None = None  # of Python, that is the kernel
 
     def __call__(self, certificates: Sequence[Certificate]) -> list[Check | CheckFailedError]:
-        """Check certificates: one read for all of them, two with a kernel, one for each of cones."""
+        """Check certificates: one read for all of them, two with a kernel."""
         return check_each(self.engine, self.dataset, certificates, self.function)
 
 
@@ -186,7 +186,7 @@ def set_up(
         require_apart(out, source.path, *source.also)
     folder = None if tiles is None else _made(local(tiles, "--scratch").absolute())
     plain = None if source is None else for_checker(source)
-    other = dataset.apart() if plain is None else open_source(plain)
+    other = dataset.uncached() if plain is None else open_source(plain)
     temporary = Path(tempfile.gettempdir()) / f"dfeas-{uuid.uuid4().hex}"
     scratch = Scratch(temporary if out is None else Path(out).absolute() / "scratch")
     engine: Engine
@@ -194,7 +194,7 @@ def set_up(
     log: Sink | None = None
     if client is None:
         threads = threads_that_fit(dataset, memory, processors())
-        dataset.keep(cache_bytes(dataset, memory, threads, worker=False))
+        dataset.enable_cache(cache_bytes(dataset, memory, threads, worker=False))
         workers, engine = 0, LocalEngine(dataset, threads, scratch)
         second = LocalEngine(other, threads_that_fit(other, memory, processors()))
     else:

@@ -56,7 +56,7 @@ def with_transform(data: Data, asked: Transform, memory: int, client: Client | N
             asked = _numbers(asked, moments)
     if summary is not None:
         checksums = checksums_of(summary)
-        dataset = replace(dataset.apart(), mark=mark_of(dataset, checksums), expected=checksums)
+        dataset = replace(dataset.uncached(), mark=mark_of(dataset, checksums), expected=checksums)
     if known:
         return _seen((source, dataset), asked)
     asked = replace(asked, points=dataset.n)

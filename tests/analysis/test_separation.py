@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dfeas
+from dfeas.analysis.verify import verify_separation
 from dfeas.errors import CheckFailedError
 from dfeas.verify.exact.dyadic import common
-from dfeas.verify.separation import verify_separation
 from tests.exact import conflicts, small_instance
 
 

@@ -196,7 +196,7 @@ def test_a_kept_block_that_changes_is_noticed_by_the_next_listing(data: str, mon
     monkeypatch.setattr(tags, "FRESH_SECONDS", 0.0)
     monkeypatch.setattr(tags, "SELDOM", 0)
     opened = open_source(Source(data))
-    opened.cache = BlockCache(1 << 20)
+    opened.kept.cache = BlockCache(1 << 20)
     whole = read_all(opened)[0]
     assert read_all(opened)[1].bytes_read == 0
     restore = damage(data)

@@ -29,7 +29,7 @@ from dfeas.passes.protocol import OnVectors, Ordered, Partial
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.vectors import Positive, Shift
 from dfeas.verify.certificate import Certificate
-from dfeas.verify.core import check_all
+from dfeas.verify.core import check_each
 from tests.bits import digest, iterates
 
 
@@ -82,7 +82,7 @@ def test_the_same_bits_from_one_and_two_threads_and_workers(dataset: Callable[..
     found["2 workers"] = iterates(DaskEngine(client, source, open_source(source)))
     for threads, budget in ((1, 1 << 30), (4, 60_000)):  # all blocks are kept, or a third of them
         kept = open_source(source)
-        kept.cache = BlockCache(budget)
+        kept.kept.cache = BlockCache(budget)
         engine = LocalEngine(kept, threads)
         found[f"{threads} threads, {budget} bytes kept"] = iterates(engine)
         engine.close()
@@ -238,7 +238,7 @@ def _scanned(engine: LocalEngine) -> None:
 
 
 def _checked(engine: LocalEngine) -> None:
-    check_all(engine, engine.dataset, [Certificate("separator", engine.dataset.fingerprint, np.ones(10))])
+    check_each(engine, engine.dataset, [Certificate("separator", engine.dataset.fingerprint, np.ones(10))])
 
 
 @pytest.mark.parametrize("look", [_scanned, _checked])

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dfeas.data.arrays import from_arrays
-from dfeas.methods.mirror_prox import AdaptiveSteps, FixedSteps, MirrorProx
-from dfeas.methods.mirror_prox_one_pass import LADDER, OnePassMirrorProx
+from dfeas.methods.ladder import AdaptiveSteps, FixedSteps
+from dfeas.methods.mirror_prox import MirrorProx
+from dfeas.methods.mirror_prox_one_pass import FIVE, OnePassMirrorProx
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
 from dfeas.methods.smooth_perceptron import SmoothPerceptron, shares
@@ -88,7 +89,7 @@ def test_steps_of_one_over_l_pass_the_test_of_the_adaptive_rule(method: Any) -> 
 
 
 @pytest.mark.parametrize(("kind", "options"), FAMILIES, ids=str)
-@pytest.mark.parametrize("rule", [FixedSteps(), LADDER], ids=["fixed", "adaptive"])
+@pytest.mark.parametrize("rule", [FixedSteps(), FIVE], ids=["fixed", "adaptive"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_mirror_prox_in_one_pass_keeps_its_gap(kind: str, options: dict[str, Any], rule: Any, dtype: str, seed: int) -> None:

@@ -160,7 +160,7 @@ def test_both_engines_give_the_same_bits(tmp_path: Any, client: Any) -> None:
     found = set()
     for threads, kept in ((1, 0), (3, 1 << 20)):
         dataset = open_source(source)
-        dataset.keep(kept)
+        dataset.enable_cache(kept)
         engine = LocalEngine(dataset, threads)
         found.add(iterates(engine, methods))
         engine.close()

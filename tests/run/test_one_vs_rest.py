@@ -31,7 +31,7 @@ from dfeas.run.driver import run
 from dfeas.run.task import Lane
 from dfeas.run.termination import Goal, Limits
 from dfeas.verify.certificate import load
-from dfeas.verify.core import check_all
+from dfeas.verify.core import check_each
 from tests.run.test_resume import after
 
 NAMES = ("a/b", "cat", "dog", "eel")
@@ -279,7 +279,7 @@ def test_time_is_looked_at_between_the_classes_of_a_wave(data: Path) -> None:
         return found
 
     def carried_out(some: list[Lane], abreast: int = 4, **options: Any) -> tuple[list[Any], float]:
-        checks = partial(check_all, engine, dataset)
+        checks = partial(check_each, engine, dataset)
         return run(engine, some, fingerprint=dataset.fingerprint, verify=checks, to_the_end=True, abreast=abreast, **options)
 
     waited, reads = carried_out(lanes(), 2, limits=Limits(seconds=4), clock=count().__next__)

@@ -74,7 +74,7 @@ def test_bytes_of_a_pass_are_as_projected(dataset: Callable[..., Any], memory: i
     path, _ = dataset("gaussian", 100, 150_000)
     opened = open_source(Source(str(path)))
     found = project(POINTS, opened, ["mirror-prox"], memory, 1e-3, threads=1)
-    opened.keep(cache_bytes(opened, memory, 1, worker=False))
+    opened.enable_cache(cache_bytes(opened, memory, 1, worker=False))
     for expected in (found.first_bytes, found.later_bytes, found.later_bytes):
         cost = Cost()
         assert sum(block.size for block in opened.read_blocks(range(opened.blocks), cost, keep=True)) == 150_000

@@ -11,13 +11,13 @@ import pytest
 import scipy.sparse
 
 import dfeas
-from dfeas.cli.remote import look
+from dfeas.analysis.verify import verify_separation
 from dfeas.data.cones.files import append_cones
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.errors import CheckFailedError
 from dfeas.run.results import load_run
-from dfeas.verify.separation import verify_separation
+from dfeas.verify.separation import look
 
 ARCHIVE = Path(__file__).with_name("written.tar.xz")
 WRITTEN_AT = b"/tmp/written_by_7b3af11"

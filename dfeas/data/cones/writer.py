@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from dfeas.data.arrays import cast, stored_dtype
 from dfeas.data.cones.groups import cone_norms
-from dfeas.data.dataset import Dataset
+from dfeas.data.dataset import Dataset, array_reader
 from dfeas.data.storage.layout import CODE, MOST_ORDER, PADDING, ConeTable, Header, code, default_block_rows, rows_of
-from dfeas.data.storage.readers import SliceReader
 from dfeas.data.storage.zarr_arrays import check_shape
 from dfeas.data.writers.dataset import DatasetWriter, Progress, fill, refuse_unusable
 from dfeas.data.writers.output import output_place
@@ -246,9 +245,9 @@ def from_scs(X: Any, cone: Mapping[str, Any]) -> Dataset:
         m=m,
         dtype=dtype,
         block_rows=block_rows,
-        points=SliceReader("X", points, n, block_rows, dtype, overlaps=True),
-        labels=SliceReader("label", placing.label, n, block_rows, CODE, overlaps=True),
-        stored_norms=SliceReader("norm", norm, n, block_rows, norm.dtype, overlaps=True),
+        points=array_reader("X", points, block_rows),
+        labels=array_reader("label", placing.label, block_rows),
+        stored_norms=array_reader("norm", norm, block_rows),
         cones=product.table,
     )
 

@@ -15,7 +15,7 @@ is the matrix entropy, that is softmin itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,6 @@ import numpy as np
 from dfeas.geometry.cones.select import ConeWeights, SpectralRecover
 from dfeas.geometry.cones.softmin import SpectralAnswer, SpectralPartial, SpectralSoftmin, combined, factors, fast_scores
 from dfeas.linalg.points import Floats
-from dfeas.methods.mirror_prox import MirrorProx
 from dfeas.methods.protocol import AnyMethod, Evidence, Facts, Method, Mixture, Sparse, Traits
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import Question
@@ -139,17 +138,20 @@ class EuclideanMixture(Mixture):
 
 
 @dataclass(frozen=True, slots=True)
-class EuclideanMirrorProx(Method[Any]):
+class OnBall(Method[Any]):
     """Mirror prox with this choice: its questions are asked of the ball."""
 
-    method: MirrorProx = field(default_factory=MirrorProx)
-    traits: Traits = Traits("mirror-prox-euclidean", cones=0.03, weighs_all=True)
+    method: AnyMethod
+
+    @property
+    def traits(self) -> Traits:
+        return self.method.traits
 
     def init(self, facts: Facts) -> Any:
         return self.method.init(facts)
 
     def ask(self, state: Any) -> EuclideanSoftmin:
-        question = self.method.ask(state)
+        question: Any = self.method.ask(state)
         return EuclideanSoftmin(question.Y, question.mu)
 
     def tell(self, state: Any, answer: Any) -> Any:

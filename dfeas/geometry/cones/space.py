@@ -17,7 +17,7 @@ from dfeas.data.storage.places import place
 from dfeas.engine.protocol import Engine
 from dfeas.errors import UsageError
 from dfeas.geometry.cones.engine import ConeEngine
-from dfeas.geometry.cones.methods import EuclideanMirrorProx, Recalled
+from dfeas.geometry.cones.methods import OnBall, Recalled
 from dfeas.geometry.cones.working_set import ConeWorkingSet, Rows
 from dfeas.geometry.protocol import Forecast, Forecasts, Load, Needs, facts_of
 from dfeas.geometry.timing import least_seconds
@@ -38,13 +38,14 @@ TRIED_ROWS = 4096
 
 def _over_cones(method: AnyMethod) -> AnyMethod:
     """A method that names columns by number remembers what they are."""
+    if method.traits.ball:
+        return OnBall(method)
     return method if method.traits.weighs_all else Recalled(method)
 
 
 CONE_METHODS: dict[str, AnyMethod] = {
     "working-set": ConeWorkingSet(),
     **{method.name: _over_cones(method) for method in ALL if method.traits.cones is not None},
-    "mirror-prox-euclidean": EuclideanMirrorProx(),
 }
 """Methods that work on cones."""
 
@@ -90,7 +91,9 @@ class Cones:
             raise UsageError(f"{method} is for one second-order cone, this is {dataset.cones}; use mirror-prox")
         need = missing_for_cones(method, dataset, memory)
         if need:
-            other_method = "mirror-prox-one-pass, which keeps no cones" if method == "working-set" else "working-set"
+            other_method = (
+                "mirror-prox-one-pass, which keeps no cones" if CONE_METHODS[method].traits.columns else "working-set"
+            )
             raise UsageError(f"{method} needs --memory {_mb(need)} for these cones; or use {other_method}")
         return method, "asked for"
 
@@ -169,13 +172,13 @@ def _solver_seconds(dataset: Dataset, facts: Facts) -> float:
 def usable_on_cones(method: str, dataset: Dataset) -> bool:
     """Whether a method is one for these cones."""
     counts = () if dataset.cones is None else dataset.cones.counts
-    return method != "mirror-prox-euclidean" or [(kind, many) for kind, _, many in counts] == [("q", 1)]
+    return not CONE_METHODS[method].traits.ball or [(kind, many) for kind, _, many in counts] == [("q", 1)]
 
 
 def missing_for_cones(method: str, dataset: Dataset, memory: int) -> int:
     """Bytes of memory that a method needs, where they are more than there are; otherwise 0."""
     assert dataset.cones is not None, "cones"
-    if method == "working-set":
+    if CONE_METHODS[method].traits.columns:
         rows = Rows(dataset.m, memory // 4, dataset.cones.largest)
         return 0 if rows.fits else 4 * rows.least_memory
     need = POINT_BYTES * dataset.n if CONE_METHODS[method].traits.weighs_all else 0

@@ -22,42 +22,39 @@ from dfeas.engine.protocol import Engine
 from dfeas.errors import UsageError
 from dfeas.geometry.kernel.distances import Array
 from dfeas.geometry.kernel.kernel import Function, Kernel, kernel_of, seen, usual_gamma
-from dfeas.geometry.kernel.mirror_prox import FIXED, KernelMirrorProx
+from dfeas.geometry.kernel.methods import InKernel
 from dfeas.geometry.kernel.nearest import Matrix
-from dfeas.geometry.kernel.perceptrons import KernelNormalizedPerceptron, KernelPerceptron, KernelSmoothPerceptron
 from dfeas.geometry.kernel.select import TILE_BYTES
-from dfeas.geometry.kernel.sizes import points_bytes, product_columns, vector_bytes
-from dfeas.geometry.kernel.snkpvn import KernelIspvn, Snkpvn
 from dfeas.geometry.kernel.tiles import TILE_ROWS, Run
-from dfeas.geometry.kernel.von_neumann import KernelVonNeumann
-from dfeas.geometry.kernel.working_set import KernelWorkingSet, capacity
+from dfeas.geometry.kernel.working_set import FIRST, KernelWorkingSet, capacity, point_bytes
 from dfeas.geometry.protocol import Forecast, Forecasts, Load, Needs, facts_of, in_turns
 from dfeas.geometry.timing import least_seconds
 from dfeas.linalg.blas import one_thread, processors
 from dfeas.linalg.points import working
-from dfeas.methods.mirror_prox import FixedSteps
-from dfeas.methods.protocol import AnyMethod, Facts
+from dfeas.methods.protocol import AnyMethod, Facts, Traits
+from dfeas.methods.registry import ALL
 from dfeas.passes.block import Columns
 from dfeas.passes.select import sample
 
-KERNEL_METHODS: dict[str, Callable[[Kernel], AnyMethod]] = {
-    "working-set": KernelWorkingSet.of,
-    "mirror-prox": KernelMirrorProx,
-    "mirror-prox-fixed": lambda kernel: KernelMirrorProx(kernel, FixedSteps(), FIXED),
-    "smooth-perceptron": KernelSmoothPerceptron,
-    "perceptron": KernelPerceptron,
-    "normalized-perceptron": KernelNormalizedPerceptron,
-    "von-neumann": KernelVonNeumann,
-    "snkpvn": Snkpvn,
-    "ispvn": KernelIspvn,
+ON_ALL = {method.name: method for method in ALL if method.traits.kernel is not None}
+"""Methods that keep n-vectors."""
+
+KERNEL_METHODS: dict[str, Traits] = {
+    "working-set": KernelWorkingSet.traits,
+    **{name: method.traits for name, method in ON_ALL.items()},
 }
 """Methods that work with a kernel."""
 
-ON_ALL = {name: make for name, make in KERNEL_METHODS.items() if name != "working-set"}
-"""Those that keep n-vectors."""
-
 SAMPLE = 1000
 """Points from which gamma is found."""
+STATE = 40
+"""Bytes of each point that a method keeps of its own, beside copies of the columns of a product."""
+COPIES, NODES, MOST_COPIES = 4.0, 1.5, 40.0
+"""Copies of the columns of a product: in question and answer, for each range of pairs, and at most. All measured with
+tracemalloc.
+"""
+MATRICES = 6
+"""Gram matrices of the points in memory, at the peak, with their factors."""
 MOST_THREADS = 64
 """More would need no more memory."""
 PREPARED = 20
@@ -147,7 +144,7 @@ class KernelSpace:
             return "working-set", "chosen for kernels: it evaluates them for few pairs of points"
         self.known(method, ("auto",))
         facts = facts_of(dataset, memory)
-        need = missing(method, facts, threads)
+        need = missing(self.method(method), facts, threads)
         if need:
             raise UsageError(
                 f"{method} needs {ceil(need / 1e6)} MB of memory for n-vectors of {facts.n} points, and "
@@ -179,7 +176,7 @@ class KernelSpace:
         whole = facts_of(dataset, memory)
         for count in dict.fromkeys(-(-classes // turns) for turns in range(1, classes + 1)):
             if method in ON_ALL:
-                fits = not missing(method, facts_of(dataset, memory // count), MOST_THREADS)
+                fits = not missing(self.method(method), facts_of(dataset, memory // count), MOST_THREADS)
             else:
                 fits = 2 * capacity(whole, count) >= capacity(whole)
             if fits:
@@ -187,11 +184,8 @@ class KernelSpace:
         return 1
 
     def maker(self, dataset: Dataset, memory: int, classes: int | None = None) -> Callable[[str], AnyMethod]:
-        kernel = self.kernel
-        if classes is None:
-            return lambda name: KERNEL_METHODS[name](kernel)
-        matrix, cap = Matrix(kernel), capacity(facts_of(dataset, memory), classes)
-        return lambda name: ON_ALL[name](kernel) if name in ON_ALL else KernelWorkingSet(matrix, cap)
+        matrix, cap = Matrix(self.kernel), 0 if classes is None else capacity(facts_of(dataset, memory), classes)
+        return lambda name: self.method(name) if name in ON_ALL else KernelWorkingSet(matrix, cap)
 
     def wrap(self, engine: Engine) -> Engine:
         return engine
@@ -207,7 +201,7 @@ class KernelSpace:
 
     def needs(self, load: Load, margin: float, kept: int) -> Needs:
         own, worker = self._own_bytes(load)
-        products = any(not self._method(name).traits.columns for name in load.methods)
+        products = any(not self.method(name).traits.columns for name in load.methods)
         thread, tiles = scan_bytes(load, self._methods(load)), self._tile_bytes(load)
         return Needs(own, worker, thread=thread, tiles=tiles, reads=reads(load.dataset) if products else 1)
 
@@ -215,7 +209,7 @@ class KernelSpace:
         (first, later), facts, found = pass_seconds, facts_of(load.dataset, load.memory), {}
         computed, multiplied = (seconds / load.threads for seconds in value_seconds(load.dataset, self.kernel))
         for name in methods:
-            method, together = self._method(name), self.abreast(name, load.classes, load.dataset, load.memory)
+            method, together = self.method(name), self.abreast(name, load.classes, load.dataset, load.memory)
             rounds, columns = ceil(load.classes / together), method.traits.columns
             most = rounds * method.bound(facts, margin)
             products = rounds * self._usual(method, facts, margin)
@@ -227,15 +221,18 @@ class KernelSpace:
                 share = tiles / all_tile_bytes(load.dataset, self.kernel)
             again = multiplied * share + computed * (1 - share)
             seconds = reading + values(method, facts) * (computed + (products - 1) * again) + thinking
-            remark = "; ".join(text for text in (in_turns(together, load.classes), _remark(name, facts, load.threads)) if text)
+            remark = "; ".join(
+                text for text in (in_turns(together, load.classes), _remark(method, facts, load.threads)) if text
+            )
             found[name] = Forecast(products, most, seconds, remark, together)
         return Forecasts(found, {"kernel": str(self.kernel), "value_seconds": computed})
 
-    def _method(self, name: str) -> AnyMethod:
-        return KERNEL_METHODS[name](self.kernel)
+    def method(self, name: str) -> AnyMethod:
+        """One by itself."""
+        return InKernel(ON_ALL[name], self.kernel) if name in ON_ALL else KernelWorkingSet.of(self.kernel)
 
     def _methods(self, load: Load) -> list[AnyMethod]:
-        return [self._method(name) for name in load.methods]
+        return [self.method(name) for name in load.methods]
 
     def _usual(self, method: AnyMethod, facts: Facts, margin: float) -> float:
         """Products, or passes of a working set, that are usual."""
@@ -253,8 +250,8 @@ class KernelSpace:
             if method.traits.columns:
                 own += points_bytes(facts, load.classes)
             else:
-                own += load.classes * vector_bytes(method.name, share, total)
-                columns += load.classes * product_columns(method.name, share)
+                own += load.classes * vector_bytes(method, share, total)
+                columns += load.classes * method.product_columns(share)
         return own, min(own, 8 * load.dataset.n * columns * 4)
 
     def _tile_bytes(self, load: Load) -> int:
@@ -295,13 +292,13 @@ def values(method: AnyMethod, facts: Facts) -> float:
     n = float(facts.n)
     if method.traits.columns:
         return n * expansion(facts)
-    return n * n / 2 if method.traits.weighs_all else min(n * n / 2, n * product_columns(method.name, facts))
+    return n * n / 2 if method.traits.weighs_all else min(n * n / 2, n * method.product_columns(facts))
 
 
-def _remark(name: str, facts: Facts, threads: int) -> str:
-    if name not in ON_ALL:
+def _remark(method: AnyMethod, facts: Facts, threads: int) -> str:
+    if method.traits.columns:
         return f"an expansion of at most {capacity(facts)} points" if capacity(facts) < facts.n else ""
-    need = missing(name, facts, threads)
+    need = missing(method, facts, threads)
     return f"does not fit: --memory {ceil(need / 1e6)}MB is needed" if need else ""
 
 
@@ -332,8 +329,21 @@ def _multiplied(tile: Array, column: Array) -> tuple[Array, Array]:
     return tile @ column, tile.T @ column
 
 
-def missing(method: str, facts: Facts, threads: int) -> int:
+def missing(method: AnyMethod, facts: Facts, threads: int) -> int:
     """Bytes that a method with n-vectors needs, where it does not fit; 0 where it does. More memory may mean more threads."""
-    if method not in ON_ALL or vector_bytes(method, facts, threads) <= 4 * facts.memory:
+    if method.traits.columns or vector_bytes(method, facts, threads) <= 4 * facts.memory:
         return 0
     return vector_bytes(method, facts, max(threads, processors()))
+
+
+def vector_bytes(method: AnyMethod, facts: Facts, threads: int) -> int:
+    """Bytes of a method that keeps n-vectors, with so many threads that compute products."""
+    ranges = 4 * threads if threads > 1 else 1
+    copies = min(COPIES + NODES * ranges, MOST_COPIES)
+    return int(facts.n * (STATE + 8 * copies * method.product_columns(facts)))
+
+
+def points_bytes(facts: Facts, classes: int = 1) -> int:
+    """Bytes of the working sets of some classes that fill the memory they may have, or hold all points."""
+    cap = min(facts.n, max(capacity(facts, classes), 2 * FIRST))
+    return cap * (8 * MATRICES * cap + 2 * classes * point_bytes(facts))

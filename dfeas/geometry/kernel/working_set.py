@@ -32,7 +32,8 @@ from dfeas.geometry.kernel.select import KernelSelect
 from dfeas.linalg.columns import ColumnMatrix
 from dfeas.linalg.points import Indices
 from dfeas.linalg.separate import SEPARATED, solve
-from dfeas.methods.protocol import Bracket, Evidence, Expansion, Facts, Method, Sparse, Traits
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Sparse, Traits
+from dfeas.methods.vector import Expansion
 from dfeas.passes.block import Columns
 from dfeas.passes.protocol import Partial
 from dfeas.passes.select import Selection, sample

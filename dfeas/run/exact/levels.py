@@ -17,7 +17,7 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.verify.exact.dyadic import Floats, Integers
-from dfeas.verify.exact.entries import Entries, exponents, units
+from dfeas.verify.exact.linear import Entries, exponents, units
 from dfeas.verify.exact.products import bounded, scaled, vanishing
 
 Indices = NDArray[np.int64]

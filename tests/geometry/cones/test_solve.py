@@ -27,7 +27,7 @@ from dfeas.engine.local import LocalEngine
 from dfeas.geometry.cones.engine import ConeEngine
 from dfeas.methods.protocol import Facts
 from dfeas.passes.softmin import Softmin
-from dfeas.verify.cones import check
+from dfeas.verify.core import check
 from tests.geometry.cones.plain import cones_of, element, matrix, problem, scaled, spectrum, unit
 
 CONE: dict[str, Any] = {"l": 3, "q": [2, 5, 5, 3], "s": [2, 4, 4, 3]}

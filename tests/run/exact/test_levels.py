@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 import dfeas
 from dfeas.analysis import presolve
+from dfeas.analysis.verify import verify_separation
 from dfeas.errors import UsageError
 from dfeas.run import exact_search
 from dfeas.run.exact.levels import Levels
 from dfeas.run.exact.partition import partition
 from dfeas.run.exact_search import decide
 from dfeas.verify.exact.dyadic import common
-from dfeas.verify.exact.entries import Entries, exponents, rank, units
-from dfeas.verify.exact.linear import independent
-from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI, verify_separation
+from dfeas.verify.exact.linear import Entries, exponents, independent, rank, units
+from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI
 
 
 def table(seed: int) -> tuple[np.ndarray, np.ndarray]:
