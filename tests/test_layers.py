@@ -24,7 +24,7 @@ ALLOWED = {
     "report": {"data", "engine", "errors", "linalg", "passes", "problem", "run"},
     "analysis": {"data", "engine", "errors", "geometry", "linalg", "methods", "passes", "problem", "run", "verify"},
     "api": {"analysis", "problem", "report", "run", "verify"},
-    "estimators": {"analysis", "api", "errors", "geometry", "linalg", "methods", "run"},
+    "estimators": {"analysis", "api", "errors", "geometry", "linalg", "methods", "problem", "run"},
     "cli": {
         "analysis",
         "api",

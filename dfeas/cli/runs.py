@@ -10,7 +10,7 @@ import click
 
 from dfeas.analysis.hard_margin import TOLERANCE, HardMargin
 from dfeas.analysis.hard_margin import hard_margin as find_hard_margin
-from dfeas.analysis.hull import EPS
+from dfeas.analysis.hull import EPS, Hull
 from dfeas.analysis.hull import in_hull as find_in_hull
 from dfeas.analysis.separation import Separation
 from dfeas.analysis.separation import separation as find_separation
@@ -36,8 +36,7 @@ from dfeas.cli.options import (
     fields_of,
     margin_values,
 )
-from dfeas.cli.render import say
-from dfeas.cli.results import show_hard_margin, show_hull, show_many, show_result, show_separation, show_soft_margin
+from dfeas.cli.render import Answer, say, show
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.methods.registry import METHODS
 from dfeas.problem import Limits, Resources, View
@@ -45,35 +44,30 @@ from dfeas.run.folder import finished, resumable
 from dfeas.run.result_sets import OneVsRest, Race
 from dfeas.run.results import RACE, RESULT, Result
 from dfeas.run.soft_margin.result import SoftMarginResult
+from dfeas.run.termination import Stop
 
 
-def end(found: Result | OneVsRest | Race | SoftMarginResult | HardMargin | Separation, out: Path, as_json: bool) -> None:
+def end(answer: Answer, out: Path, as_json: bool) -> None:
     """Print how a run ended, and exit with its code; of several results in one run that of the one that got least far."""
-    if isinstance(found, HardMargin):
-        show_hard_margin(found, out, as_json)
-        leave(found.result, out)
-        return
-    if isinstance(found, Separation):
-        show_separation(found, out, as_json)
-        leave(found.result, out, found.kind is not None)
-        return
-    if isinstance(found, SoftMarginResult):
-        show_soft_margin(found, out, as_json)
-        leave(found, out)
-    elif isinstance(found, Result):
-        show_result(found, out, as_json)
-        leave(found, out)
+    show(answer, out, as_json)
+    if isinstance(answer, Race | OneVsRest):
+        stops = {result.stopped for result in answer.results.values()}
+        if not stops <= {Stop.VERDICT, Stop.OUTRUN} or (isinstance(answer, Race) and answer.first is None):
+            _limit(out, Stop.INTERRUPTED in stops)
+    elif isinstance(answer, HardMargin):
+        leave(answer.result, out)
+    elif isinstance(answer, Separation):
+        leave(answer.result, out, answer.kind is not None)
+    elif isinstance(answer, Hull):
+        leave(answer.result, out, answer.inside is not None)
     else:
-        show_many(found, out, as_json)
-        ended = {result.stopped for result in found.results.values()}
-        if not ended <= {"verdict", "outrun"} or (isinstance(found, Race) and found.first is None):
-            _limit(out, "interrupted" in ended)
+        leave(answer, out)
 
 
 def leave(result: Result | SoftMarginResult, out: Path, decided: bool = True) -> None:
     """Exit with the code of a result, and of a question that goes beyond it."""
-    if result.stopped != "verdict":
-        _limit(out, result.stopped == "interrupted")
+    if result.stopped != Stop.VERDICT:
+        _limit(out, result.stopped == Stop.INTERRUPTED)
     if not decided:
         sys.exit(LIMIT_REACHED)
 
@@ -160,8 +154,7 @@ def in_hull(point: str, data: str, out: Path, cluster: Cluster, as_json: bool, *
         raise click.UsageError(f"POINT {point}: expected a .npy file, or numbers with commas between them") from None
     with cluster.client() as client, asked_to_stop() as stop:
         found = find_in_hull(where, data, out=out, client=client, progress=True, stop=stop, **options)
-    show_hull(found, out, as_json)
-    leave(found.result, out, found.inside is not None)
+    end(found, out, as_json)
 
 
 @click.command(cls=Command, epilog=KERNEL_HELP)
