@@ -9,7 +9,7 @@ import numpy as np
 
 from dfeas.data.dataset import Dataset
 from dfeas.engine.memory import cache_bytes, thread_bytes
-from dfeas.engine.pairs import reads, runs_of
+from dfeas.engine.scan import reads, runs_of
 from dfeas.geometry.kernel.kernel import Kernel
 from dfeas.geometry.kernel.select import TILE_BYTES
 from dfeas.geometry.kernel.sizes import points_bytes, product_columns, vector_bytes

@@ -10,7 +10,7 @@ import numpy as np
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.readers import Cost
-from dfeas.engine.pairs import reads
+from dfeas.engine.scan import reads
 from dfeas.geometry.kernel.distances import Array
 from dfeas.geometry.kernel.kernel import Kernel, seen
 from dfeas.geometry.kernel.tiles import TILE_ROWS, Run
