@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from dfeas.data.arrays import from_arrays
 from dfeas.data.dataset import Dataset
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.pairs import runs
+from dfeas.engine.scan import runs
 from dfeas.engine.tile_cache import TileCache
 from dfeas.geometry.kernel.distances import Prepared
 from dfeas.geometry.kernel.gram import GramProduct

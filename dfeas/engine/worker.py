@@ -18,8 +18,7 @@ from dfeas.data.open import forget, open_cached
 from dfeas.data.source import Source
 from dfeas.data.storage.readers import Cost
 from dfeas.engine.clusters import line
-from dfeas.engine.pairs import scan_pairs
-from dfeas.engine.ranges import fold_blocks
+from dfeas.engine.scan import fold_blocks, scan_pairs
 from dfeas.engine.tile_cache import TileCache
 from dfeas.errors import CorruptDataError, UsageError
 from dfeas.linalg.blas import controller
@@ -72,7 +71,7 @@ class Held:
         return sum(block.nbytes for block in self.blocks)
 
 
-def scan_kept(
+def scan_with_cache(
     dataset: Dataset, first: int, stop: int, question: OnPairs, run: str, budget: int, scratch: str | None
 ) -> tuple[Any, Cost, list[int]]:
     """``scan_pairs`` with the tile cache of a run."""

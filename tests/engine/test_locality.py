@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dfeas.engine.distributed import Locality
-from dfeas.engine.ranges import cut
+from dfeas.engine.scan import cut
 
 WORKERS = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 4), min_size=1)
 

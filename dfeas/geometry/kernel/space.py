@@ -17,8 +17,8 @@ import numpy as np
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.readers import Cost
 from dfeas.engine.memory import cache_bytes, thread_bytes
-from dfeas.engine.pairs import reads, runs_of
 from dfeas.engine.protocol import Engine
+from dfeas.engine.scan import reads, runs_of
 from dfeas.errors import UsageError
 from dfeas.geometry.kernel.distances import Array
 from dfeas.geometry.kernel.kernel import Function, Kernel, kernel_of, seen, usual_gamma

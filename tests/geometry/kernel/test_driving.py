@@ -39,8 +39,8 @@ def checked_by(found: Problem) -> Callable[[Certificate], Check]:
 @pytest.mark.parametrize("name", ON_ALL)
 @pytest.mark.parametrize(("family", "verdict"), [("blobs", "feasible"), ("linear, no margin", "eps-infeasible")])
 def test_a_verdict_of_each_method(name: str, family: str, verdict: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dfeas.engine.pairs.LEAST_ROWS", 16)
-    monkeypatch.setattr("dfeas.engine.pairs.MOST_RUNS", 10**6)
+    monkeypatch.setattr("dfeas.engine.scan.LEAST_ROWS", 16)
+    monkeypatch.setattr("dfeas.engine.scan.MOST_RUNS", 10**6)
     found = problem(family)
     method = InKernel(ON_ALL[name], found.kernel)
     engine = LocalEngine(in_blocks(found.X, found.labels, 8), 2)

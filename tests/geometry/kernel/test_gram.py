@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from dfeas.data.arrays import from_arrays
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
-from dfeas.engine import pairs, worker
+from dfeas.engine import scan, worker
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.pairs import runs
+from dfeas.engine.scan import runs
 from dfeas.engine.tile_cache import TileCache
 from dfeas.errors import CorruptDataError, UsageError
 from dfeas.geometry.kernel.distances import Prepared
@@ -44,8 +44,8 @@ def points(n: int, m: int, seed: int = 0, dtype: str = "float64") -> tuple[np.nd
 @pytest.fixture
 def short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several runs of some 40 rows, each of several tiles."""
-    monkeypatch.setattr(pairs, "LEAST_ROWS", 40)
-    monkeypatch.setattr(pairs, "MOST_RUNS", 10**6)
+    monkeypatch.setattr(scan, "LEAST_ROWS", 40)
+    monkeypatch.setattr(scan, "MOST_RUNS", 10**6)
     monkeypatch.setattr("dfeas.geometry.kernel.tiles.TILE_ROWS", 16)
 
 
@@ -105,7 +105,7 @@ def test_runs_cover_the_rows_and_keep_to_blocks(n: int, m: int, block_rows: int)
     for run in found:
         whole = run.start % block_rows == 0 and (run.stop % block_rows == 0 or run.stop == n)
         assert whole or run.start // block_rows == (run.stop - 1) // block_rows
-        assert len(run) <= 2 * max(block_rows if len(run) > block_rows else 0, pairs.LEAST_ROWS, n // pairs.MOST_RUNS)
+        assert len(run) <= 2 * max(block_rows if len(run) > block_rows else 0, scan.LEAST_ROWS, n // scan.MOST_RUNS)
 
 
 @pytest.mark.usefixtures("short_runs")
@@ -185,8 +185,8 @@ def shelved(run: str) -> int:
 def test_the_same_bits_from_threads_and_workers(
     dataset: Callable[..., Any], client: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(pairs, "LEAST_ROWS", 2048)  # workers do not see what tests patch
-    monkeypatch.setattr(pairs, "MOST_RUNS", 32)
+    monkeypatch.setattr(scan, "LEAST_ROWS", 2048)  # workers do not see what tests patch
+    monkeypatch.setattr(scan, "MOST_RUNS", 32)
     path, _ = dataset("halfspace", 6, 9_000, block_rows=1_000)
     source = Source(str(path))
     kernel = kernel_of("rbf", 0.5)[0]

@@ -17,7 +17,7 @@ from dfeas.cli.main import commands
 from dfeas.data.arrays import from_arrays
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
-from dfeas.engine import pairs
+from dfeas.engine import scan
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import UsageError
 from dfeas.geometry.kernel.gram import GramProduct
@@ -38,13 +38,13 @@ def points(n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("block_rows", [7, 20, 160, 480])
 def test_a_product_reads_what_is_projected(block_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pairs, "LEAST_ROWS", 40)
-    monkeypatch.setattr(pairs, "MOST_RUNS", 10**6)
+    monkeypatch.setattr(scan, "LEAST_ROWS", 40)
+    monkeypatch.setattr(scan, "MOST_RUNS", 10**6)
     dataset = in_blocks(*points(480, 4), block_rows)
     engine = LocalEngine(dataset, 1)
     engine.run(GramProduct(RBF, np.ones((480, 1))))
     engine.close()
-    assert engine.cost.points <= 480 * pairs.reads(dataset) <= 1.5 * engine.cost.points
+    assert engine.cost.points <= 480 * scan.reads(dataset) <= 1.5 * engine.cost.points
 
 
 @pytest.mark.parametrize("name", ["mirror-prox", "perceptron", "von-neumann"])
