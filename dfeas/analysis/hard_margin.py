@@ -61,7 +61,7 @@ class HardMargin(Saved):
         return self.result.fingerprint
 
 
-@takes(View, Kernel, Goal, Limits, Resources, Output, without=("one_vs_rest",))
+@takes(View, Kernel, Goal, Limits, Resources, Output)
 def hard_margin(
     problem: Problem,
     *,
@@ -84,6 +84,8 @@ def hard_margin(
     """
     if problem.kernel.kernel is not None:
         raise UsageError("a hard margin is that of the points as they are: leave out the kernel")
+    if problem.view.one_vs_rest:
+        raise UsageError("a hard margin is that of two classes: choose one with positive")
     require_points(problem.X, "a hard margin")
     goal = replace(goal, margin_tolerance=tolerance)
     result = decide(problem, (method,), goal, limits, resources, output, then=HARD_MARGIN)

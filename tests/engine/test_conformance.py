@@ -26,7 +26,7 @@ class LocalEngineTests(EngineTests):
     def make(self, source: Source, scratch: Scratch | None) -> LocalEngine:
         dataset = open_source(replace(source, direct=self.direct))
         if self.budget:
-            dataset.cache = BlockCache(self.budget)
+            dataset.kept.cache = BlockCache(self.budget)
         return LocalEngine(dataset, self.threads, scratch)
 
 
