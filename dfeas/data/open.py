@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -37,16 +37,8 @@ from dfeas.passes.survey import checksum
 ARRAYS = ("X/data", "X/indices", "X/indptr", "offset")
 
 
-@dataclass(frozen=True)
-class SparseX:
-    """X of a sparse dataset."""
-
-    points: PointReader
-    entries: Entries
-
-
-def open_sparse(path: Place, arrays: dict[str, Any], header: Header) -> SparseX:
-    """Open the arrays of X. Raises CorruptDataError when they are not stored as dfeas does."""
+def _open_sparse(path: Place, arrays: dict[str, Any], header: Header) -> tuple[PointReader, Entries]:
+    """X of a sparse dataset. Raises CorruptDataError when they are not stored as dfeas does."""
     offsets = _offsets(path, arrays, header)
     data = _entry_files(path, arrays, "X/data", (header.dtype,))
     indices = _entry_files(path, arrays, "X/indices", ("int32", "int64"))
@@ -58,15 +50,12 @@ def open_sparse(path: Place, arrays: dict[str, Any], header: Header) -> SparseX:
         from dfeas.data.storage.remote.readers import ahead
 
         points = ahead(points)
-    return SparseX(points, Entries.of(header.n, offsets, header.block_rows, data.dtype.itemsize, indices.dtype.itemsize))
+    return points, Entries.of(header.n, offsets, header.block_rows, data.dtype.itemsize, indices.dtype.itemsize)
 
 
 def _offsets(path: Place, arrays: dict[str, Any], header: Header) -> NDArray[np.int64]:
     """Where the entries of each block begin (blocks + 1,)."""
-    try:
-        offsets = np.asarray(arrays["offset"][:], np.int64)
-    except DAMAGE as error:
-        raise CorruptDataError(f"{path}: the list of offsets cannot be read: {error}; ingest it again") from None
+    offsets = _read_list(path, arrays["offset"], "offsets", np.int64)
     sizes = np.diff(offsets)
     if offsets[0] != 0 or offsets[-1] != header.entries or sizes.min() < 0 or sizes.max() != header.block_entries:
         raise CorruptDataError(f"{path}: the list of offsets is damaged; ingest it again")
@@ -156,21 +145,20 @@ def _open_dataset(path: Place, source: Source) -> Dataset:
     expected = _checksums(path, arrays["checksum"], header)
     if marked != seal(header):
         raise CorruptDataError(f"{path}: the dataset's attributes are not those that its ingest sealed; ingest it again")
-    sparse = header.entries is not None
 
     def reader(name: str) -> RowReader:
         array, rows, folder = arrays[name], header.block_rows, path / name
         direct = direct_reader(name, folder, array, rows, source.cache_dir) if source.direct else None
         return direct or slice_reader(SliceReader(str(folder), array, header.n, rows, array.dtype), folder, array)
 
-    stored = open_sparse(path, arrays, header) if sparse else None
+    points, entries = (reader("X"), None) if header.entries is None else _open_sparse(path, arrays, header)
     return Dataset(
         where=str(path),
         n=header.n,
         m=header.m,
         dtype=np.dtype(header.dtype),
         block_rows=header.block_rows,
-        points=reader("X") if stored is None else stored.points,
+        points=points,
         labels=reader("label"),
         stored_norms=reader("norm"),
         classes=header.classes,
@@ -178,7 +166,7 @@ def _open_dataset(path: Place, source: Source) -> Dataset:
         expected=expected,
         header=header,
         fingerprint=header.fingerprint,
-        entries=None if stored is None else stored.entries,
+        entries=entries,
         cones=header.cones,
     )
 
@@ -218,14 +206,18 @@ def _arrays(path: Place) -> tuple[Header, dict[str, Any]]:
 
 def _checksums(path: Place, array: Any, header: Header) -> NDArray[np.uint32]:
     """Those of all blocks (blocks, 3), which make the fingerprint."""
-    try:
-        expected = np.asarray(array[:], np.uint32)
-    except DAMAGE as error:
-        raise CorruptDataError(f"{path}: the list of checksums cannot be read: {error}; ingest it again") from None
+    expected = _read_list(path, array, "checksums", np.uint32)
     found = fingerprint(header.n, header.m, header.dtype, header.block_rows, expected)
     if found != header.fingerprint:
         raise CorruptDataError(f"{path}: the fingerprint does not match the list of checksums; ingest it again")
     return expected
+
+
+def _read_list(path: Place, array: Any, what: str, dtype: type) -> NDArray[Any]:
+    try:
+        return np.asarray(array[:], dtype)
+    except DAMAGE as error:
+        raise CorruptDataError(f"{path}: the list of {what} cannot be read: {error}; ingest it again") from None
 
 
 def _relabelled(dataset: Dataset, labels: Any, source: Source) -> Dataset:

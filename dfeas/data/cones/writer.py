@@ -167,11 +167,8 @@ class ConeWriter(DatasetWriter):
         super().__init__(path, placing.n, m, dtype, placing.block_rows, label=CODE)
         self._table = placing.product.table
 
-    def write(self, index: int, points: Points, label: NDArray[Any]) -> None:
-        """Survey and store one whole block."""
-        norm, summary = surveyed(index * self.block_rows, points, label)
-        refuse_unusable(summary, str(self.path))
-        self._keep(index, summary, points, label, norm)
+    def _survey(self, start: int, points: Points, label: NDArray[Any]) -> tuple[Floats, Summary]:
+        return surveyed(start, points, label)
 
     def _finish_points(self) -> dict[str, Any]:
         return {"cones": self._table}

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.arrays import is_lazy
-from dfeas.data.ingest.array_files import is_array, open_rows
-from dfeas.data.ingest.arrays import ArraySource, labels_beside
+from dfeas.data.ingest.array_files import ArraySource, is_array, labels_beside, open_rows
 from dfeas.data.ingest.partitions import MANY, Ingest, PointSource
 from dfeas.data.ingest.sparse_files import CscRows
 from dfeas.data.ingest.text import PACKED

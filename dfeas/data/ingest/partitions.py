@@ -261,7 +261,7 @@ class Ingest:
         target.where = where
         tables: dict[int, NDArray[Any]] = {}  # by the first block of a piece: what its codes are among those of all
         for piece in pool(Piece.write, self._pieces(target, n)):
-            target.adopt(piece.written)
+            target.written.add(piece.written)
             if piece.labels:
                 values = Categories(np.arange(len(piece.labels)), piece.labels)
                 tables[piece.block] = self.encoder.encode(values, piece.block * self.rows)
@@ -293,7 +293,7 @@ class Ingest:
 
     def _pieces(self, target: DatasetWriter, n: int) -> Iterator[Piece]:
         for part in self._parts(n, self._step):
-            yield Piece(replace(part, source=self.source.part(part.first, part.stop or n)), target.apart())
+            yield Piece(replace(part, source=self.source.part(part.first, part.stop or n)), target.for_worker())
 
     def _finished(self, target: DatasetWriter, tables: Mapping[int, NDArray[Any]] | None = None) -> Header:
         """Labels become what they are to be, now that all classes are known; codes of a piece by its table."""

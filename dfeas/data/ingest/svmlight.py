@@ -22,6 +22,7 @@ from dfeas.data.storage.limits import require_width
 from dfeas.data.storage.places import Place
 from dfeas.data.storage.sparse_readers import block_of
 from dfeas.data.writers.dataset import Pool
+from dfeas.data.writers.sparse import rows_ascend
 from dfeas.errors import BadInputError, UsageError
 from dfeas.linalg.csr import tidied
 
@@ -212,9 +213,7 @@ def _parse_run(text: bytes, m: int, base: int) -> tuple[Floats, _Parsed] | None:
     if len(features) and (features.min() < 0 or features.max() >= m):
         return None
     ends = np.append(0, np.cumsum(np.diff(starts, append=len(values)) // 2))
-    rising = features[1:] > features[:-1]
-    rising[ends[1:-1][(ends[1:-1] > 0) & (ends[1:-1] < len(features))] - 1] = True
-    if not rising.all():
+    if not rows_ascend(features, ends):
         return None
     return values[starts], _Parsed(values[where + 1], features, ends)
 

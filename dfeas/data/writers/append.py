@@ -33,8 +33,8 @@ from dfeas.data.storage.layout import APPENDED, ATTRIBUTE, MARKER, Header, finge
 from dfeas.data.storage.lock import reclaim, release
 from dfeas.data.storage.places import is_url
 from dfeas.data.storage.readers import Buffers, Cost
-from dfeas.data.writers.dataset import DatasetWriter, Labelled, Progress, create_checksums
-from dfeas.data.writers.sparse import Before, SparseWriter, create_offsets
+from dfeas.data.writers.dataset import DatasetWriter, Labelled, Progress, store_whole
+from dfeas.data.writers.sparse import Before, SparseWriter
 from dfeas.errors import BadInputError, UsageError
 from dfeas.linalg import csr
 from dfeas.linalg.points import Points, any_entry, is_dense, stacked
@@ -62,8 +62,8 @@ class Stage:
         if self.offsets is not None:
             self._entries()
             self._renumbered("X/indptr", n + 1, n // self.header.block_rows + 1)
-            create_offsets(group, self.offsets)
-        create_checksums(group, checksums)
+            store_whole(group, "offset", self.offsets)
+        store_whole(group, "checksum", checksums)
         (self.folder / MARKER).write_text(f"{seal(self.header)}\n")
         for file in self.folder.rglob("*"):
             sync(file)

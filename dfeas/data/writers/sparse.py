@@ -26,13 +26,20 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.storage.places import Place, put, remove
 from dfeas.data.storage.readers import Buffers
 from dfeas.data.storage.sparse_readers import CHUNK_ENTRIES, CsrChunks
-from dfeas.data.writers.dataset import DatasetWriter, Pool, Written, created
+from dfeas.data.writers.dataset import DatasetWriter, Pool, created, store_whole
 from dfeas.errors import BadInputError, CorruptDataError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 ENCODING = {"encoding-type": "csr_matrix", "encoding-version": "0.1.0"}
+
+
+def rows_ascend(indices: NDArray[Any], ends: NDArray[Any]) -> bool:
+    """Whether the indices (e,) ascend in each row; ``ends`` (b + 1,) says where rows begin and end."""
+    rising = indices[1:] > indices[:-1]
+    rising[ends[1:-1][(ends[1:-1] > 0) & (ends[1:-1] < len(indices))] - 1] = True
+    return bool(rising.all())
 
 
 class Appended:
@@ -119,16 +126,12 @@ class SparseWriter(DatasetWriter):
             appended.chunk, appended.count = before.chunk, before.count - len(values)
             appended.append(values)
 
-    def _resize_points(self) -> None:
-        """Nothing to do: as above."""
-
-    def _check(self, index: int, points: Any) -> None:
-        """Raise BadInputError for indices that do not ascend in a row, or are out of range."""
-        indices, starts = points.indices, points.indptr
-        rising = indices[1:] > indices[:-1]
-        rising[starts[1:-1][(starts[1:-1] > 0) & (starts[1:-1] < len(indices))] - 1] = True
-        if not rising.all() or (len(indices) and (indices.min() < 0 or indices.max() >= self.m)):
+    def write(self, index: int, points: Any, label: NDArray[Any]) -> None:
+        """Survey and store a block. Raises BadInputError for indices that do not ascend in a row, or are out of range."""
+        indices = points.indices
+        if not rows_ascend(indices, points.indptr) or (len(indices) and (indices.min() < 0 or indices.max() >= self.m)):
             raise BadInputError(f"{self.path}: indices of block {index} do not ascend within 0 .. {self.m - 1}")
+        super().write(index, points, label)
 
     def _store_points(self, index: int, points: Any, crc: int) -> None:
         """Append all blocks whose turn has come."""
@@ -169,21 +172,15 @@ class SparseWriter(DatasetWriter):
         group = self._group.create_group("X", attributes={**ENCODING, "shape": [self.n, self.m]})
         offsets = self.offsets
         for appended in self._appended(0):
-            self._create(appended.folder.name, (int(offsets[-1]),), (chunk,), appended.dtype, 0, group)
-        self._create("indptr", (self.n + 1,), (self.block_rows,), np.dtype(np.int64), 0, group)
-        create_offsets(self._group, offsets)
+            created(group, appended.folder.name, (int(offsets[-1]),), chunk, appended.dtype, 0)
+        created(group, "indptr", (self.n + 1,), self.block_rows, np.dtype(np.int64), 0)
+        store_whole(self._group, "offset", offsets)
         return {"entries": int(offsets[-1]), "block_entries": int(np.diff(offsets).max())}
 
     @property
     def offsets(self) -> NDArray[np.int64]:
         """Where the entries of each block that was written begin (blocks + 1,)."""
         return np.asarray(self._offsets, np.int64)
-
-
-def create_offsets(group: Any, offsets: NDArray[np.int64]) -> None:
-    """Write the array of offsets (blocks + 1,)."""
-    array = created(group, "offset", offsets.shape, offsets.shape, np.dtype(np.int64), 0)
-    array[:] = offsets
 
 
 PIECES = "pieces"
@@ -201,33 +198,18 @@ class SparsePieces(SparseWriter):
         assert isinstance(self.path, Path), "many processes write to a folder"
         self._chunks = self._appended(0)
         self._short = np.empty(0, np.int64)
-        self._entries: dict[int, int] = {}
         for folder in (PIECES, "X/data", "X/indices", "X/indptr"):
             (self.path / folder).mkdir(parents=True)
 
-    def apart(self) -> DatasetWriter:
-        found = super().apart()
-        assert isinstance(found, SparsePieces), "of the same kind"
-        found._entries = {}
-        return found
-
-    @property
-    def written(self) -> Written:
-        return Written(self._summaries, self._checksums, self._entries)
-
-    def adopt(self, written: Written) -> None:
-        super().adopt(written)
-        self._entries.update(written.entries)
-
     def _store_points(self, index: int, points: csr_array, crc: int) -> None:
         """A file of the block."""
-        self._entries[index] = len(points.indices)
+        self.written.entries[index] = len(points.indices)
         arrays = zip((points.data, points.indices, points.indptr[:-1]), self._types, strict=True)
         put(self._file(index), *(np.ascontiguousarray(values, dtype).data for values, dtype in arrays), aside=self._aside)
 
     def join(self, pool: Pool) -> None:
         """Make the chunks of X, when all blocks are there."""
-        offsets = np.concatenate([[0], np.cumsum([self._entries[index] for index in range(self.blocks)])])
+        offsets = np.concatenate([[0], np.cumsum([self.written.entries[index] for index in range(self.blocks)])])
         self._offsets = offsets.tolist()
         total, step = self._offsets[-1], JOINED_CHUNKS * self._chunks[0].chunk
         pieces = []
@@ -236,11 +218,11 @@ class SparsePieces(SparseWriter):
             begin, end = (int(np.searchsorted(offsets[:-1], at)) for at in (first, stop))
             own = range(begin, self.blocks if stop == total else end)
             low = max(0, begin - 1)
-            pieces.append(Joined(self.apart(), offsets[low : own.stop + 1], low, own, first, stop, stop == total))
+            pieces.append(Joined(self.for_worker(), offsets[low : own.stop + 1], low, own, first, stop, stop == total))
         for _ in pool(Joined.write, pieces):
             pass
         if self.n % self.block_rows:
-            self._short = self.starts(self.blocks - 1, self._entries[self.blocks - 1]) + self._offsets[-2]
+            self._short = self.starts(self.blocks - 1, self.written.entries[self.blocks - 1]) + self._offsets[-2]
         remove(self.path / PIECES)
 
     def _finish_points(self) -> dict[str, Any]:
