@@ -67,8 +67,8 @@ class Recheck:
 
 
 @dataclass(frozen=True)
-class _Old:
-    """A finished run."""
+class _Verdict:
+    """Of a finished run, with its certificate."""
 
     values: dict[str, Any]
     certificate: Certificate
@@ -109,9 +109,9 @@ def recheck(
     for name, each in old.items():
         _require_evidence(path if folders is None else folders[name], name, each, seen)
     separators = {name: each.certificate for name, each in old.items() if each.certificate.kind == "separator"}
-    found, points = _on_new_points(dataset, seen, n, list(separators.values()), memory)
-    refuted = {name: each.wrong for name, each in zip(separators, found, strict=True) if each.wrong}
-    margins = dict(zip(separators, (each.margin for each in found), strict=True))
+    shown, points = _on_new_points(dataset, seen, n, list(separators.values()), memory)
+    refuted = {name: each.wrong for name, each in zip(separators, shown, strict=True) if each.wrong}
+    margins = dict(zip(separators, (each.margin for each in shown), strict=True))
     reads = points / dataset.n
     results = {}
     for name, each in old.items():
@@ -128,16 +128,16 @@ def _of_cones(data: str | Path) -> bool:
     return looks_like_dataset(place(data)) and open_source(Source(absolute(data), cones=True)).cones is not None
 
 
-def _load(folder: Path) -> _Old:
+def _load(folder: Path) -> _Verdict:
     values = load_values(folder)
     if values["verdict"] == UNDECIDED or not isinstance(values["data"], dict):
         raise BadInputError(f"{folder}: no verdict on data by path that could hold; solve again")
     if values.get("kernel") or values["data"].get("point"):
         raise BadInputError(f"{folder}: a verdict with a kernel, or of a hull, is not rechecked; solve again")
-    return _Old(values, load(folder / CERTIFICATE))
+    return _Verdict(values, load(folder / CERTIFICATE))
 
 
-def _require_evidence(run: Path, name: str, old: _Old, dataset: Dataset) -> None:
+def _require_evidence(run: Path, name: str, old: _Verdict, dataset: Dataset) -> None:
     """Raise CheckFailedError when a certificate can be none of the verdict; old points are not looked at."""
     verdict, certificate = old.values["verdict"], old.certificate
     if certificate.kernel or certificate.kind != ("separator" if verdict == FEASIBLE else "gordan"):
@@ -200,7 +200,7 @@ def _later_range(
 
 
 def _renewed(
-    old: _Old, dataset: Dataset, source: Source, margin: float | None, reads: float, began: float, run: str | Path
+    old: _Verdict, dataset: Dataset, source: Source, margin: float | None, reads: float, began: float, run: str | Path
 ) -> Result:
     """The result of the larger data; ``margin`` that of its separator."""
     values, certificate = old.values, old.certificate
@@ -228,10 +228,10 @@ def _renewed(
     return Result.from_json(values, **renewed, evidence=replace(certificate, fingerprint=mark))
 
 
-def _write(out: Path, found: Recheck, folders: dict[str, Path] | None, dataset: Dataset, seconds: float) -> None:
+def _write(out: Path, checked: Recheck, folders: dict[str, Path] | None, dataset: Dataset, seconds: float) -> None:
     with run_folder(out) as folder:
         saved = {}
-        for name, result in found.results.items():
+        for name, result in checked.results.items():
             place = folder if folders is None else folder / folders[name].name
             place.mkdir(exist_ok=True)
             trace = TraceFile(place / TRACE)
@@ -239,4 +239,4 @@ def _write(out: Path, found: Recheck, folders: dict[str, Path] | None, dataset: 
             trace.close()
             saved[name] = result.save(place)
         if folders is not None:
-            OneVsRest(saved, found.reads, seconds, dataset.fingerprint).save(folder)
+            OneVsRest(saved, checked.reads, seconds, dataset.fingerprint).save(folder)

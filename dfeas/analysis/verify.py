@@ -92,10 +92,10 @@ def _require_bracket(where: Path, values: Values, proved: Check) -> None:
 
 
 def _finite(where: Path, values: Values, name: str) -> float:
-    found = values.get(name)
-    if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
-        raise CheckFailedError(f"{where}: {name} is {found!r}, expected a finite number")
-    return found
+    number = values.get(name)
+    if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+        raise CheckFailedError(f"{where}: {name} is {number!r}, expected a finite number")
+    return number
 
 
 def _require_conflicts(where: Path, values: Values, certificate: Certificate, dataset: Dataset) -> None:
@@ -166,7 +166,7 @@ def verify_classes(
     whole = load_result(path)
     if not isinstance(whole["data"], dict):
         raise BadInputError(f"{path}: the data was in memory; a certificate is checked by dfeas verify DATA CERTIFICATE")
-    found: dict[str, Check | None] = dict.fromkeys(folders)
+    answers: dict[str, Check | None] = dict.fromkeys(folders)
     values = {name: load_result(folder) for name, folder in folders.items()}
     for name, each in values.items():
         _require_listed(path / RESULT, whole, name, each)
@@ -186,8 +186,8 @@ def verify_classes(
         if seen_as(certificate.view) != seen_as(seen.view):
             raise CheckFailedError(f"{folders[name]}: the certificate is about another class")
         require_claims(folders[name] / RESULT, values[name], proved, certificate, seen)
-        found[name] = proved
-    return found
+        answers[name] = proved
+    return answers
 
 
 def _decided(run: Path, values: dict[str, Any]) -> bool:
@@ -257,9 +257,9 @@ def verify_certificate(
     seen, transform = seen_as(load(Path(certificate)).view)
     if seen is not None and positive not in (None, seen):
         raise CheckFailedError(f"{certificate}: it is about class {seen} against the rest, not {positive}")
-    told = Transform() if transform is None else Transform(transform.scale, transform.center, transform.normalize)
-    if asked and asked != told:
-        raise CheckFailedError(f"{certificate}: it is about points {told.words}, not {asked.words}")
+    own = Transform() if transform is None else Transform(transform.scale, transform.center, transform.normalize)
+    if asked and asked != own:
+        raise CheckFailedError(f"{certificate}: it is about points {own.words}, not {asked.words}")
     if also and labels is not None:
         raise UsageError("also is for datasets with labels of their own: leave out labels")
     many = labels is not None and seen is not None

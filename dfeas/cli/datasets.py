@@ -23,6 +23,24 @@ from dfeas.data.storage.layout import DTYPES
 from dfeas.data.writers.append import append as append_points
 from dfeas.run.progress import IngestProgress
 
+ARRAYS = [
+    click.option("--points", default="X", show_default=True, help="Name of the array of points in .npz and HDF5."),
+    click.option("--labels", default=None, help="A label file (.npy, zarr), or the name of the array in SRC.  [default: y]"),
+    click.option(
+        "--label-column", default=None, metavar="NAME", help="In tables and .h5ad; an index works in tables, -1 is the last."
+    ),
+]
+"""Where points and labels are in a source."""
+FORMAT = [
+    click.option("--format", default=None, type=click.Choice(FORMATS), help="When the name of SRC does not tell."),
+    click.option("--header/--no-header", default=None, help="Whether the first line of CSV holds names.  [default: look]"),
+    click.option("--features", type=int, default=None, help="Features of svmlight.  [default: look]"),
+    click.option("--dtype", default=None, type=click.Choice(["float32", "float64"]), help="Round tables and svmlight to it."),
+    click.option("--zero-based", is_flag=True, help="Indices of svmlight begin with 0, not 1."),
+    click.option("--cones", default=None, metavar="SPEC", help="The rows of the array X are cones: l:30,q:5x1000,s:6x200."),
+]
+"""How a source is read."""
+
 
 def _refuse(options: dict[str, Any]) -> None:
     """Raise UsageError for options of points that were given with cones."""
@@ -43,7 +61,7 @@ def _refuse(options: dict[str, Any]) -> None:
     "--dtype", default="float32", show_default=True, type=click.Choice(DTYPES), help="Of the entries as they are stored."
 )
 @click.option("--density", type=float, default=None, help="Sparse points like text: so much of them is not zero.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@asks(JSON)
 def generate(
     kind: str, out: str, points: int | None, cones: str | None, density: float | None, as_json: bool, **options: Any
 ) -> None:
@@ -81,18 +99,9 @@ def generate(
 @click.command(cls=Command)
 @click.argument("src", type=DATA)
 @click.argument("out", type=DATA)
-@click.option("--points", default="X", show_default=True, help="Name of the array of points in .npz and HDF5.")
-@click.option("--labels", default=None, help="A label file (.npy, zarr), or the name of the array in SRC.  [default: y]")
-@click.option(
-    "--label-column", default=None, metavar="NAME", help="In tables and .h5ad; an index works in tables, -1 is the last."
-)
+@asks(ARRAYS)
 @click.option("--positive", default=None, metavar="CLASS", help="This class against all others.")
-@click.option("--format", default=None, type=click.Choice(FORMATS), help="When the name of SRC does not tell.")
-@click.option("--header/--no-header", default=None, help="Whether the first line of CSV holds names.  [default: look]")
-@click.option("--features", type=int, default=None, help="Features of svmlight.  [default: look]")
-@click.option("--dtype", default=None, type=click.Choice(["float32", "float64"]), help="Round tables and svmlight to it.")
-@click.option("--zero-based", is_flag=True, help="Indices of svmlight begin with 0, not 1.")
-@click.option("--cones", default=None, metavar="SPEC", help="The rows of the array X are cones: l:30,q:5x1000,s:6x200.")
+@asks(FORMAT)
 @click.option("--sparse/--dense", default=None, help="How svmlight and arrays are stored.  [default: as suits their zeros]")
 @asks(CLUSTER, JSON)
 def ingest(src: str, out: str, cones: str | None, as_json: bool, cluster: Cluster, **options: Any) -> None:
@@ -125,16 +134,7 @@ def ingest(src: str, out: str, cones: str | None, as_json: bool, cluster: Cluste
 @click.command(cls=Command)
 @click.argument("data", type=DATA)
 @click.argument("src", required=False, type=DATA)
-@click.option("--points", default="X", show_default=True, help="Name of the array of points in .npz and HDF5.")
-@click.option("--labels", default=None, help="A label file (.npy, zarr), or the name of the array in SRC. [default: y]")
-@click.option("--label-column", default=None, metavar="NAME", help="In tables and .h5ad.")
-@click.option("--format", default=None, type=click.Choice(FORMATS), help="When the name of SRC does not tell.")
-@click.option("--header/--no-header", default=None, help="Whether the first line of CSV holds names.  [default: look]")
-@click.option("--features", type=int, default=None, help="Features of svmlight.  [default: look]")
-@click.option("--dtype", default=None, type=click.Choice(["float32", "float64"]), help="Round tables and svmlight to it.")
-@click.option("--zero-based", is_flag=True, help="Indices of svmlight begin with 0, not 1.")
-@click.option("--cones", default=None, metavar="SPEC", help="The rows of the array X are cones: l:30,q:5x1000,s:6x200.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@asks(ARRAYS, FORMAT, JSON)
 def append(data: str, src: str | None, cones: str | None, as_json: bool, **options: Any) -> None:
     """Append the points of SRC to the dataset DATA, on this machine; the formats are those of ingest.
 
@@ -155,7 +155,7 @@ def append(data: str, src: str | None, cones: str | None, as_json: bool, **optio
 @click.command(cls=Command)
 @click.argument("data", type=DATA)
 @click.option("--labels", default=None, help="Label array of a zarr array.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@asks(JSON)
 def info(data: str, labels: str | None, as_json: bool) -> None:
     """Say what a dataset is, without reading its points."""
     dataset = open_source(Source(data, labels, cones=True))

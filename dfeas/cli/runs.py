@@ -114,7 +114,7 @@ def solve(
         more = {"out": out, "client": client, "progress": True, "stop": stop, **options}
         found: Result | OneVsRest | HardMargin | Separation
         if hard_margin:
-            tolerance = more.pop("margin_tolerance") or TOLERANCE
+            tolerance, _ = more.pop("margin_tolerance") or TOLERANCE, more.pop("one_vs_rest")  # which is refused above
             found = find_hard_margin(data, tolerance=tolerance, **more)
         elif separation:
             found = find_separation(data, **more)

@@ -25,10 +25,10 @@ logger = logging.getLogger("dfeas")
 
 
 class ClusterLog(Sink):
-    """Tells a cluster what a run does: an event each, ``Client.get_events("dfeas")``, and a line in the log of the scheduler,
+    """Sends a cluster what a run does: an event each, ``Client.get_events("dfeas")``, and a line in the log of the scheduler,
     which need not know dfeas.
 
-    It is told by a thread of its own, so that no pass waits for it; a cluster that is lost is told nothing.
+    A thread of its own sends them, so that no pass waits for it; to a cluster that is lost nothing is sent.
     """
 
     def __init__(self, client: Client, run: str) -> None:
