@@ -13,7 +13,7 @@ import dfeas
 from dfeas.data.dataset import Dataset
 from dfeas.engine.local import LocalEngine
 from dfeas.geometry.kernel.kernel import Kernel, kernel_of
-from dfeas.verify.any import check_any
+from dfeas.verify.core import check
 from dfeas.verify.certificate import Certificate, load
 from dfeas.verify.evidence import Check
 from tests.conformance.checkers import CheckerTests
@@ -93,7 +93,7 @@ class CertificateTests(CheckerTests):
         with TemporaryDirectory() as folder:
             claim.certificate.save(Path(folder) / "c.npz")
             certificate = load(Path(folder) / "c.npz")
-        return check_any(LocalEngine(claim.dataset, threads), claim.dataset, certificate)
+        return check(LocalEngine(claim.dataset, threads), claim.dataset, certificate)
 
 
 class TestPoints(CertificateTests):
