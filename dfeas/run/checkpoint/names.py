@@ -65,6 +65,18 @@ PLACES = {
 }
 """Name -> module:class."""
 
+GONE = {
+    "kernel.Ends": "dfeas.run.checkpoint.former:KernelEnds",
+    "kernel.ispvn.State": "dfeas.run.checkpoint.former:ispvn",
+    "kernel.mirror_prox.State": "dfeas.run.checkpoint.former:mirror_prox",
+    "kernel.normalized_perceptron.State": "dfeas.run.checkpoint.former:normalized_perceptron",
+    "kernel.perceptron.State": "dfeas.run.checkpoint.former:perceptron",
+    "kernel.smooth_perceptron.State": "dfeas.run.checkpoint.former:smooth_perceptron",
+    "kernel.snkpvn.State": "dfeas.run.checkpoint.former:snkpvn",
+    "kernel.von_neumann.State": "dfeas.run.checkpoint.former:von_neumann",
+}
+"""Name of a class that is gone -> module:function of its fields that returns what stands in its place."""
+
 FORMER = {
     "checkpoint.folder:Sealed": "checkpoint.Sealed",
     "store.scratch:Seal": "checkpoint.Seal",
@@ -104,6 +116,14 @@ FORMER = {
     "workingset.solver:Solution": "working_set.Solution",
     "kernels.methods.combination:Combination": "kernel.Combination",
     "kernels.methods.snkpvn:Loop": "kernel.snkpvn.Loop",
+    "kernels.methods.ends:Ends": "kernel.Ends",
+    "kernels.methods.ispvn:KernelIspvnState": "kernel.ispvn.State",
+    "kernels.methods.mirror_prox:KernelMirrorProxState": "kernel.mirror_prox.State",
+    "kernels.methods.normalized_perceptron:KernelNormalizedPerceptronState": "kernel.normalized_perceptron.State",
+    "kernels.methods.perceptron:KernelPerceptronState": "kernel.perceptron.State",
+    "kernels.methods.smooth_perceptron:KernelSmoothPerceptronState": "kernel.smooth_perceptron.State",
+    "kernels.methods.snkpvn:SnkpvnState": "kernel.snkpvn.State",
+    "kernels.methods.von_neumann:KernelVonNeumannState": "kernel.von_neumann.State",
     "kernels.working_set:KernelWorkingSetState": "kernel.working_set.State",
     "cones.recalled:RecalledState": "cones.Recalled",
     "cones.working_set:ConeWorkingSetState": "cones.working_set.State",
@@ -130,10 +150,11 @@ def name_of(cls: type) -> str:
 
 
 def class_of(name: str) -> Any:
-    """The class of a name. Raises ValueError for a name that none has."""
-    if name not in PLACES:
+    """The class of a name, or what makes one of the fields of one that is gone. Raises ValueError where there is none."""
+    places = PLACES | GONE
+    if name not in places:
         raise ValueError(f"no class is called {name}")
-    module, _, cls = PLACES[name].partition(":")
+    module, _, cls = places[name].partition(":")
     return getattr(importlib.import_module(module), cls)
 
 

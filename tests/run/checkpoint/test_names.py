@@ -15,7 +15,7 @@ import dfeas
 from dfeas.run.checkpoint.codec import dump
 from dfeas.run.checkpoint.folder import Sealed
 from dfeas.run.checkpoint.job import Checkpoint
-from dfeas.run.checkpoint.names import FORMER, PLACES, class_of, former_name, name_of
+from dfeas.run.checkpoint.names import FORMER, GONE, PLACES, class_of, former_name, name_of
 from dfeas.run.margin_task import MarginKept
 from dfeas.run.task import Kept
 from dfeas.verify.evidence import Found
@@ -86,7 +86,8 @@ def test_each_name_is_that_of_one_dataclass_and_each_former_place_has_one() -> N
         cls = class_of(name)
         assert is_dataclass(cls)
         assert place == f"{cls.__module__}:{cls.__qualname__}"
-    assert set(FORMER.values()) <= set(PLACES)
+    assert set(FORMER.values()) <= {*PLACES, *GONE}
+    assert all(callable(class_of(name)) for name in GONE)
     assert former_name("dfeas.methods.protocol", "Bracket") == "Bracket"
 
 
