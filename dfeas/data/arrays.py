@@ -48,20 +48,9 @@ def without_labels(X: Any, labels: Any) -> tuple[Any, Any]:
     return (X.to_dask_array(lengths=True) if is_lazy(X) else X), labels
 
 
-_EXACT = {
-    "b1": "uint8",
-    "i1": "int8",
-    "u1": "uint8",
-    "i2": "int16",
-    "u2": "uint16",
-    "f2": "float16",
-    "f4": "float32",
-    "i4": "float64",
-    "u4": "float64",
-    "i8": "float64",
-    "u8": "float64",
-    "f8": "float64",
-}
+_EXACT = {"b1": "uint8", **dict.fromkeys(("i4", "u4", "i8", "u8", "f8"), "float64"), "f4": "float32"}
+_EXACT |= {f"{np.dtype(name).kind}{np.dtype(name).itemsize}": name for name in LOW}
+"""Kind and size of a type -> the type that it is stored in."""
 
 
 def stored_dtype(dtype: np.dtype[Any], where: str) -> np.dtype[Any]:
@@ -83,9 +72,9 @@ def cast(rows: NDArray[Any], where: str = "points") -> NDArray[Any]:
 
 def joint_dtype(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
     """The narrowest type that holds the entries of several stored types."""
-    found = np.result_type(*dtypes)
-    if found.name in (*LOW, "float32"):
-        return found
+    joint = np.result_type(*dtypes)
+    if joint.name in (*LOW, "float32"):
+        return joint
     return np.dtype(np.float64 if any(working(dtype) == np.float64 for dtype in dtypes) else np.float32)
 
 

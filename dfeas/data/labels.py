@@ -51,8 +51,8 @@ class Categories:
             values.append(value.item() if isinstance(value, np.generic) else value)
         if not other.any():
             return cls(codes, values)
-        found, places = np.unique(labels, return_inverse=True)
-        return cls(places.reshape(-1), found.tolist())
+        different, places = np.unique(labels, return_inverse=True)
+        return cls(places.reshape(-1), different.tolist())
 
     @classmethod
     def of_text(cls, labels: list[str]) -> Categories:

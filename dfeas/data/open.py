@@ -123,10 +123,10 @@ def _picked(source: Source) -> Dataset:
     chosen = None if source.many else source.positive
     plain = Source("", source.labels, chosen, source.intercept, source.many, direct=source.direct, cache_dir=source.cache_dir)
     parts = [open_source(replace(plain, path=path)) for path in (source.path, *source.also)]
-    found = picked(parts, None if source.mask is None else open_mask(Path(source.mask)))
+    dataset = picked(parts, None if source.mask is None else open_mask(Path(source.mask)))
     if source.transform is not None:
-        found = transformed(found, source.transform)
-    return found.against_rest(source.positive) if source.many and source.positive is not None else found
+        dataset = transformed(dataset, source.transform)
+    return dataset.against_rest(source.positive) if source.many and source.positive is not None else dataset
 
 
 def _require_same(dataset: Dataset, fingerprint: str) -> None:
@@ -207,8 +207,8 @@ def _arrays(path: Place) -> tuple[Header, dict[str, Any]]:
 def _checksums(path: Place, array: Any, header: Header) -> NDArray[np.uint32]:
     """Those of all blocks (blocks, 3), which make the fingerprint."""
     expected = _read_list(path, array, "checksums", np.uint32)
-    found = fingerprint(header.n, header.m, header.dtype, header.block_rows, expected)
-    if found != header.fingerprint:
+    mark = fingerprint(header.n, header.m, header.dtype, header.block_rows, expected)
+    if mark != header.fingerprint:
         raise CorruptDataError(f"{path}: the fingerprint does not match the list of checksums; ingest it again")
     return expected
 
@@ -260,16 +260,16 @@ _opening = Lock()
 def open_cached(source: Source) -> Dataset:
     """``open_source``, once a process and run. One dataset of a process keeps blocks: the one that was opened last."""
     with _opening:
-        found = _opened.get(source)
-        if found is None:
-            found = open_source(source)
+        dataset = _opened.get(source)
+        if dataset is None:
+            dataset = open_source(source)
             if source.cache_bytes > 0:
                 _close_caches(list(_opened.values()))
-                found.enable_cache(source.cache_bytes)
-            _opened[source] = found
+                dataset.enable_cache(source.cache_bytes)
+            _opened[source] = dataset
             for oldest in list(_opened)[:-_OPEN_RUNS]:
                 del _opened[oldest]
-        return found
+        return dataset
 
 
 def forget(run: str) -> None:

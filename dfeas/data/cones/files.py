@@ -67,10 +67,10 @@ def _whole(path: Path, number: int, word: str) -> int:
 
 def _first(path: Path, number: int, line: str) -> int:
     """The number that begins a line; a comment may follow it."""
-    found = re.match(r"\s*\+?(\d+)", line)
-    if found is None:
+    match = re.match(r"\s*\+?(\d+)", line)
+    if match is None:
         raise BadInputError(f"{path}: line {number}: expected a whole number, got {line.strip()[:40]!r}")
-    return int(found[1])
+    return int(match[1])
 
 
 def _after_cost(path: Path, lines: list[tuple[int, str]], m: int) -> int:

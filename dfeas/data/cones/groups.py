@@ -104,17 +104,17 @@ AT_ONCE = 1 << 21
 
 def cone_norms(points: NDArray[Any], label: NDArray[Any]) -> Floats:
     """Norms (b,) of the cones that the rows (b, m) of a block belong to; 1 for padding. Entries must be finite."""
-    found = np.ones(len(label))
+    norm = np.ones(len(label))
     for group in groups_of(label):
         rows = group.rows()
         at_once = max(1, AT_ONCE // (group.dimension * points.shape[1]))
         for first in range(0, len(rows), at_once):
             some = rows[first : first + at_once]
             if group.kind == "l":  # as a dataset of points has them
-                found[some[:, 0]] = norms(points[some[:, 0]])
+                norm[some[:, 0]] = norms(points[some[:, 0]])
             else:
-                found[some] = norms_of(group.kind, points[some].astype(np.float64))[:, None]
-    return found
+                norm[some] = norms_of(group.kind, points[some].astype(np.float64))[:, None]
+    return norm
 
 
 def norms_of(kind: str, X: Floats) -> Floats:

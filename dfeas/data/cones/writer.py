@@ -119,7 +119,7 @@ class Placing:
     @cached_property
     def starts(self) -> list[NDArray[np.int64]]:
         """First rows (many,) of the cones of each run."""
-        found, at, block = [], self.first, self.block_rows
+        runs, at, block = [], self.first, self.block_rows
         for kind, size, many in self.product.runs:
             rows = rows_of(kind, size)
             here = min(many, (-at % block) // rows)
@@ -128,9 +128,9 @@ class Placing:
                 base = at if at % block == 0 else at + -at % block
                 turn, place = np.divmod(np.arange(many - here, dtype=np.int64), block // rows)
                 starts[here:] = base + turn * block + place * rows
-            found.append(starts)
+            runs.append(starts)
             at = int(starts[-1]) + rows
-        return found
+        return runs
 
     @property
     def n(self) -> int:
@@ -151,9 +151,9 @@ class Placing:
     def source(self) -> NDArray[np.int64]:
         """Rows (n,) of the product that are stored there; -1 for padding."""
         some = self.label != PADDING
-        found = np.full(self.n, -1, np.int64)
-        found[some] = np.arange(some.sum())
-        return found
+        source = np.full(self.n, -1, np.int64)
+        source[some] = np.arange(some.sum())
+        return source
 
 
 Rows = Callable[[int, int], NDArray[Any]]
@@ -179,8 +179,8 @@ def surveyed(start: int, points: Points, label: NDArray[Any]) -> tuple[Floats, S
     assert is_dense(points), "cones are stored dense"
     finite = points.dtype.kind != "f" or bool(np.isfinite(points).all())
     norm = cone_norms(points, label) if finite else norms(points)
-    found = Survey().scan(Block.of(start, points, label, norm))
-    return norm, replace(found, zero=0, first_zero=(), positive=0)
+    summary = Survey().scan(Block.of(start, points, label, norm))
+    return norm, replace(summary, zero=0, first_zero=(), positive=0)
 
 
 def ingest_scs(X: Any, cone: Mapping[str, Any], out: str | Path, progress: Progress | None = None) -> Header:

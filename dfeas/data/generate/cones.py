@@ -87,7 +87,7 @@ class ConeInstance(Generated):
     def writer(self, path: Place) -> DatasetWriter:
         return ConeWriter(path, self.placing, self.m, np.dtype(self.dtype))
 
-    def direction(self) -> Floats:
+    def planted(self) -> Floats:
         y = self.random(0).standard_normal(self.m)
         return np.asarray(y / np.linalg.norm(y))
 
@@ -106,7 +106,7 @@ class ConeInstance(Generated):
                 against = group
         if self.kind == "cones-infeasible" and against is not None:
             rows = against.rows(slice(len(against.starts) - 1, None))[0]
-            points[rows] = -np.outer(unit(against.kind, against.size), self.direction())
+            points[rows] = -np.outer(unit(against.kind, against.size), self.planted())
         if self.kind == "cones-scattered":
             self._scatter(points, groups, index)
         return points, label
@@ -123,7 +123,7 @@ class ConeInstance(Generated):
     @cached_property
     def corners(self) -> Floats:
         """m vectors (m, m), the corners of a simplex around 0 in the space across from y, moved behind it."""
-        y, m = self.direction(), self.m
+        y, m = self.planted(), self.m
         turn = np.full(m, m**-0.5) - y
         turn /= np.linalg.norm(turn)
         simplex = np.eye(m) - 1 / m
@@ -133,7 +133,7 @@ class ConeInstance(Generated):
 
     def _hard_rows(self, group: Group, random: np.random.Generator, paired: bool) -> Floats:
         """Rows (c, d, m) of some cones near their boundary, that lean to one direction."""
-        y, e, count = self.direction(), unit(group.kind, group.size), len(group.starts)
+        y, e, count = self.planted(), unit(group.kind, group.size), len(group.starts)
         lean = self.random(2).standard_normal(self.m)
         lean -= (lean @ y) * y
         G = random.standard_normal((count, group.dimension, self.m))
@@ -151,7 +151,7 @@ class ConeInstance(Generated):
 
     def _rows(self, group: Group, random: np.random.Generator) -> Floats:
         """Rows (c, d, m) of some cones; the first ones are pairs."""
-        y, e, count = self.direction(), unit(group.kind, group.size), len(group.starts)
+        y, e, count = self.planted(), unit(group.kind, group.size), len(group.starts)
         G = random.standard_normal((count, group.dimension, self.m))
         G -= (G @ y)[:, :, None] * y
         pairs = max(1, min((count - 1) // 2, 2 * self.m)) if count > 1 else 0

@@ -60,14 +60,14 @@ class Generated(ABC):
     classes: ClassVar[tuple[str, ...]] = ("-1", "1")
 
     @property
-    def planted(self) -> bool:
+    def has_margin(self) -> bool:
         """Whether the margin says something."""
         return self.kind in ("planted", "one-flip")
 
     @property
     def about(self) -> dict[str, Any]:
         """What the header says of it."""
-        return {"kind": self.kind, "seed": self.seed, **({"margin": self.margin} if self.planted else {})}
+        return {"kind": self.kind, "seed": self.seed, **({"margin": self.margin} if self.has_margin else {})}
 
     def random(self, stream: int, index: int = 0) -> np.random.Generator:
         """Numbers of one stream of the seed."""
@@ -109,11 +109,11 @@ class Instance(Generated):
             raise UsageError(f"expected at least one feature and one point, got {self.m} and {self.n}")
         if self.dtype not in DTYPES:
             raise UsageError(f"expected a dtype of {', '.join(DTYPES)}, got {self.dtype}")
-        if self.planted and self.dtype in LOW:
+        if self.has_margin and self.dtype in LOW:
             raise UsageError(
                 f"{self.kind} has points at an exact margin, which {self.dtype} would round; take float32 or float64"
             )
-        if self.planted and not (0 < self.margin < 1 and self.m >= 2 and self.n >= 4):
+        if self.has_margin and not (0 < self.margin < 1 and self.m >= 2 and self.n >= 4):
             raise UsageError(f"{self.kind} needs 0 < margin < 1, two features and four points")
         if self.seed < 0:
             raise UsageError(f"expected a seed of at least 0, got {self.seed}")
@@ -232,7 +232,7 @@ class SparseInstance(Generated):
             )
         if self.dtype not in ("float32", "float64"):
             raise UsageError(f"expected dtype float32 or float64 with a density, got {self.dtype}")
-        if self.planted and not 0 < self.margin < 1:
+        if self.has_margin and not 0 < self.margin < 1:
             raise UsageError(f"{self.kind} needs 0 < margin < 1")
 
     @property
@@ -249,7 +249,7 @@ class SparseInstance(Generated):
     @property
     def about(self) -> dict[str, Any]:
         density = {"density": self.density}
-        return {"kind": self.kind, "seed": self.seed, **density, **({"margin": self.margin} if self.planted else {})}
+        return {"kind": self.kind, "seed": self.seed, **density, **({"margin": self.margin} if self.has_margin else {})}
 
     def writer(self, path: Place) -> DatasetWriter:
         return SparseWriter(path, self.n, self.m, np.dtype(self.dtype), self.rows)
@@ -303,7 +303,7 @@ class SparseInstance(Generated):
 
     def _sided(self, random: np.random.Generator, size: int) -> tuple[csr_array, NDArray[np.float64]]:
         """Points with scores of at least the margin in magnitude, and their scores."""
-        least = self.margin if self.planted else 1e-12
+        least = self.margin if self.has_margin else 1e-12
         parts, sides, count = [], [], 0
         for _ in range(ROUNDS):
             points = self._documents(random, size)

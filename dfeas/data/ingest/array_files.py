@@ -132,9 +132,9 @@ def open_rows(path: Any, name: str) -> Iterator[Any]:
         elif path.suffix == ".npz":
             yield stack.enter_context(_npz_member(path, name))
         elif path.suffix in _HDF5:
-            found = _hdf5_node(stack, path, name)
+            node = _hdf5_node(stack, path, name)
             where = f"{path}:{name}"
-            yield found if isinstance(found, SparseRows | CscRows) else _StoredRows(found, where)
+            yield node if isinstance(node, SparseRows | CscRows) else _StoredRows(node, where)
         else:
             raise BadInputError(
                 f"{path}: unknown format; expected .npy, .npz, .h5, .h5ad, .csv, .tsv, .parquet, .svmlight or a zarr array "
@@ -196,21 +196,21 @@ def _npz_member(path: Place, name: str) -> Iterator[NpyRows]:
 
 def _hdf5_node(stack: ExitStack, path: Place, name: str) -> Any:
     file, where = stack.enter_context(hdf5.opened(path)), str(path)
-    found = hdf5.node(file, name, where)
-    kind = "" if found is None else str(hdf5.attribute(found, "encoding-type", where))
+    node = hdf5.node(file, name, where)
+    kind = "" if node is None else str(hdf5.attribute(node, "encoding-type", where))
     if kind in ("csr_matrix", "csc_matrix"):
-        held = {part: hdf5.node(found, part, f"{where}:{name}") for part in PARTS}
-        shape = hdf5.attribute(found, "shape", where)
+        held = {part: hdf5.node(node, part, f"{where}:{name}") for part in PARTS}
+        shape = hdf5.attribute(node, "shape", where)
         if shape is None or not all(isinstance(part, h5py.Dataset) for part in held.values()):
             raise CorruptDataError(f"{path}:{name}: a part of the sparse matrix is missing")
         parts = {part: _StoredRows(array, f"{path}:{name}/{part}") for part, array in held.items()}
         if kind == "csc_matrix":
             return CscRows(lambda: nullcontext(parts), shape, f"{path}:{name}")
         return SparseRows(parts, shape, f"{path}:{name}")
-    if not isinstance(found, h5py.Dataset):
+    if not isinstance(node, h5py.Dataset):
         names = ", ".join(hdf5.datasets(file, where)[:8])
         raise BadInputError(f"{path}: no dataset {name}; it has {names} (choose with --points, --labels)")
-    return found
+    return node
 
 
 def obs_labels(path: Place, column: str) -> NDArray[Any]:
@@ -228,18 +228,18 @@ def _column(file: Any, column: str, where: str) -> NDArray[Any]:
     obs = hdf5.node(file, "obs", where)
     if not isinstance(obs, h5py.Group):
         raise BadInputError(f"{where}: no obs group; write it again with anndata 0.8 or newer")
-    found = hdf5.node(obs, column, f"{where}:obs")
-    if found is None:
+    node = hdf5.node(obs, column, f"{where}:obs")
+    if node is None:
         names = [name for name in obs if name not in ("_index", "__categories")]
         raise BadInputError(f"{where}: no column {column} in obs; it has {', '.join(names[:8])}")
-    if isinstance(found, h5py.Dataset):
-        if "categories" in found.attrs:
+    if isinstance(node, h5py.Dataset):
+        if "categories" in node.attrs:
             raise BadInputError(f"{where}: column {column} is stored as by anndata before 0.8; write it again with a newer one")
-        return _values(found, where)
-    kind = found.attrs.get("encoding-type")
+        return _values(node, where)
+    kind = node.attrs.get("encoding-type")
     if kind != "categorical":
         raise BadInputError(f"{where}: column {column} of obs is stored as {kind}; make it categorical, text or numbers")
-    codes, categories = (_values(hdf5.node(found, part, f"{where}:obs/{column}"), where) for part in ("codes", "categories"))
+    codes, categories = (_values(hdf5.node(node, part, f"{where}:obs/{column}"), where) for part in ("codes", "categories"))
     missing = np.flatnonzero((codes < 0) | (codes >= len(categories)))
     if len(missing):
         raise BadInputError(f"{where}: column {column} of obs: the label of point {missing[0]} is missing; fill it in")
@@ -345,7 +345,7 @@ def stored_blocks(array: Any, first: int, stop: int, size: int, sparse: bool) ->
 def stored_points(rows: Any, sparse: bool) -> Points:
     """A block as it is stored: an array, or a CSR matrix without zeros and with ascending indices, each once."""
     if isinstance(rows, np.ndarray):
-        found = cast(np.ascontiguousarray(rows))
-        return tidied(scipy.sparse.csr_array(found)) if sparse else found
+        stored = cast(np.ascontiguousarray(rows))
+        return tidied(scipy.sparse.csr_array(stored)) if sparse else stored
     matrix = with_data(rows, cast(rows.data))
     return tidied(matrix) if sparse else np.asarray(matrix.toarray())

@@ -96,8 +96,8 @@ class Svmlight(TextSource):
             )
 
     def parse(self, run: Lines) -> Batch:
-        found = _parse_run(run.text, self.m, self._base)
-        labels, points = self._parse_lines(run) if found is None else found
+        parsed = _parse_run(run.text, self.m, self._base)
+        labels, points = self._parse_lines(run) if parsed is None else parsed
         if self._given and not self.sparse:
             self._refuse_growth(len(labels), len(run.text))
         return Batch(points.sparse(self.m) if self.sparse else points.dense(self.m), Categories.of(labels))

@@ -42,12 +42,12 @@ def place_of(label_column: str | None, columns: Sequence[str], where: str) -> in
 
 def rows_of(columns: Sequence[NDArray[Any]], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Points (b, m) from m columns (b,), cast to ``dtype``."""
-    found = np.empty((len(columns[0]), len(columns)), dtype)
+    points = np.empty((len(columns[0]), len(columns)), dtype)
     size = max(LEAST_ROWS, TILE_ENTRIES // len(columns))
-    for first in range(0, len(found), size):
+    for first in range(0, len(points), size):
         rows = slice(first, first + size)
-        np.stack([column[rows] for column in columns], axis=1, out=found[rows])
-    return found
+        np.stack([column[rows] for column in columns], axis=1, out=points[rows])
+    return points
 
 
 def dtype_of(field: Any, where: str) -> np.dtype[Any]:

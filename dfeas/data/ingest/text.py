@@ -128,9 +128,9 @@ class TextFile:
         with self.path.open("rb") as file:
             place = file.seek(at - 1)
             while content := file.read(PEEK_BYTES):
-                found = content.find(b"\n")
-                if found >= 0:
-                    return place + found + 1
+                end = content.find(b"\n")
+                if end >= 0:
+                    return place + end + 1
                 place += len(content)
                 self._refuse_long(f"the line at byte {at}", place - at)
         return place

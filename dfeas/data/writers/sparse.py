@@ -240,10 +240,10 @@ class SparsePieces(SparseWriter):
         return self.path / PIECES / f"{index}"
 
     def _read(self, index: int, dtype: np.dtype[Any], offset: int, count: int) -> NDArray[Any]:
-        found = np.fromfile(self._file(index), dtype, count, offset=offset)
-        if len(found) != count:
-            raise CorruptDataError(f"{self._file(index)}: {len(found)} of {count} entries; run the same ingest again")
-        return found
+        entries = np.fromfile(self._file(index), dtype, count, offset=offset)
+        if len(entries) != count:
+            raise CorruptDataError(f"{self._file(index)}: {len(entries)} of {count} entries; run the same ingest again")
+        return entries
 
     def entries(self, index: int, size: int, here: slice) -> tuple[NDArray[Any], NDArray[Any]]:
         """Data and indices of some entries of a block that has ``size``."""
@@ -260,10 +260,10 @@ class SparsePieces(SparseWriter):
 
     def chunks_from(self, count: int) -> tuple[Appended, Appended]:
         """Data and indices behind the first ``count`` entries, which are whole chunks."""
-        found = self._appended(count)
-        for each, begun in zip(found, self._chunks, strict=True):
+        arrays = self._appended(count)
+        for each, begun in zip(arrays, self._chunks, strict=True):
             each.chunk = begun.chunk
-        return found
+        return arrays
 
     def put_starts(self, index: int, first: int, size: int) -> None:
         """Where the rows of a block begin in X, of which ``first`` is its first entry."""
