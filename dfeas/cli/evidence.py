@@ -47,7 +47,7 @@ def plan(data: str, labels: str | None, as_json: bool, C: str | None, **options:
 @click.option("--positive", default=None, metavar="CLASS", help="As it was solved.")
 @click.option("--intercept", is_flag=True, help="As it was solved.")
 @asks(POINTS)
-@asks(fields_of(Resources, memory="Budget of the process."), JSON)
+@asks(fields_of(Resources, "memory", memory="Budget of the process."), JSON)
 def verify(target: str, certificate: Path | None, memory: str, as_json: bool, **options: Any) -> None:
     """Check a certificate against the stored data: dfeas verify RUN, or dfeas verify DATA CERTIFICATE.
 
@@ -74,7 +74,7 @@ def verify(target: str, certificate: Path | None, memory: str, as_json: bool, **
 @click.argument("data", type=DATA)
 @click.option("--labels", default=None, help="Label array, if the run had one instead of the labels of DATA.")
 @click.option("--out", default=None, type=LOCAL, help="Folder for a run of the larger data; must not exist.")
-@asks(fields_of(Resources, memory="Budget of the process."), JSON)
+@asks(fields_of(Resources, "memory", memory="Budget of the process."), JSON)
 def recheck(run: Path, data: str, as_json: bool, **options: Any) -> None:
     """Say whether the verdict of RUN holds after points were appended to DATA, reading only the blocks that hold new points.
 
@@ -92,7 +92,7 @@ def recheck(run: Path, data: str, as_json: bool, **options: Any) -> None:
 @click.argument("out", type=LOCAL)
 @LABELS
 @click.option("--positive", default=None, metavar="CLASS", help="This class against all others, when they have two.")
-@asks(fields_of(Resources, memory="Budget of the process."), JSON)
+@asks(fields_of(Resources, "memory", memory="Budget of the process."), JSON)
 def predict(run: Path, data: str, out: Path, labels: str | None, positive: str | None, memory: str, as_json: bool) -> None:
     """Score the points of DATA by the direction of RUN, and write the scores to the .npy file OUT: above 0 is positive.
 
