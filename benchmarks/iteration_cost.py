@@ -24,9 +24,9 @@ from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.memory import DEFAULT_MEMORY, parse_bytes
+from dfeas.geometry.protocol import facts_of
 from dfeas.methods.registry import METHODS
-from dfeas.problem import LEAST_EPS, facts_of
+from dfeas.problem import DEFAULT_MEMORY, LEAST_EPS, parse_bytes
 from dfeas.run.task import Lane
 from dfeas.run.termination import Goal, Limits
 
@@ -39,7 +39,7 @@ MOST = 1.15
 
 def begun(name: str, dataset: Dataset) -> Lane:
     """A method before its first pass, that only its own end ends."""
-    method = METHODS[name]()
+    method = METHODS[name]
     radius = 1.0 if dataset.header is None else dataset.header.norm_max
     facts = facts_of(dataset, parse_bytes(DEFAULT_MEMORY), radius=radius)
     return Lane(method, method.init(facts), Goal(LEAST_EPS))

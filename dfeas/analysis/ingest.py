@@ -27,4 +27,4 @@ def ingest(src: Any, out: str | Path, *, client: Client | None = None, **options
         return ingest_here(src, out, **options)
     from dfeas.engine.task_pool import TaskPool
 
-    return ingest_here(src, out, spread=TaskPool(client), **options)
+    return ingest_here(src, out, pool=TaskPool(client), **options)

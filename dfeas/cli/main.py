@@ -89,9 +89,9 @@ class Commands(click.Group):
         """The command of a name; None when there is none."""
         for module, names in PLACES.items():
             if cmd_name in names:
-                found = getattr(import_module(f"dfeas.cli.{module}"), cmd_name.replace("-", "_"))
-                assert isinstance(found, click.Command)
-                return found
+                command = getattr(import_module(f"dfeas.cli.{module}"), cmd_name.replace("-", "_"))
+                assert isinstance(command, click.Command)
+                return command
         return None
 
 

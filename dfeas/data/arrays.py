@@ -14,11 +14,12 @@ import zarr.errors
 import zarr.storage
 from numpy.typing import NDArray
 
-from dfeas.data.dataset import Dataset
-from dfeas.data.source import Source, assemble
+from dfeas.data.dataset import Dataset, array_reader
+from dfeas.data.labels import encode_array
+from dfeas.data.source import Source
 from dfeas.data.storage.layout import default_block_rows, sparse_block_rows
 from dfeas.data.storage.places import place
-from dfeas.data.storage.readers import SliceReader
+from dfeas.data.storage.readers import PointReader, SliceReader
 from dfeas.data.storage.sparse_readers import CsrRows, Entries, index_size
 from dfeas.data.storage.zarr_arrays import check_codecs, check_shape, files_of, open_labels, rows_of_whole_chunks
 from dfeas.errors import BadInputError
@@ -148,3 +149,30 @@ def _as_array(values: Any, where: str) -> Any:
     if isinstance(values, zarr.Array):
         check_codecs(values, where)
     return values
+
+
+def encode(labels: Any, n: int, source: Source, where: str) -> tuple[tuple[str, ...], NDArray[Any]]:
+    """The classes, and labels (n,) in memory as they are stored."""
+    return encode_array(labels, n, f"labels of {where}", None if source.many else source.positive, source.many)
+
+
+def assemble(
+    where: str, points: PointReader, n: int, m: int, dtype: np.dtype[Any], block_rows: int, labels: Any, source: Source
+) -> Dataset:
+    """A dataset from any reader of points and any label array; without labels every label is +1."""
+    classes: tuple[str, ...] = ()
+    if labels is None:
+        signs = np.ones(n, np.int8)
+    else:
+        classes, signs = encode(labels, n, source, where)
+    return Dataset(
+        where=where,
+        n=n,
+        m=m,
+        dtype=dtype,
+        block_rows=block_rows,
+        points=points,
+        labels=array_reader("label", signs, block_rows),
+        classes=classes,
+        intercept=source.intercept,
+    )

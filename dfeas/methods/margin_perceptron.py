@@ -22,7 +22,7 @@ import numpy as np
 
 from dfeas.linalg.points import Floats
 from dfeas.methods.mistakes import Mistakes
-from dfeas.methods.protocol import Facts
+from dfeas.methods.protocol import Facts, Traits
 from dfeas.passes.block import Columns
 
 
@@ -64,6 +64,14 @@ class Progressive:
         return float((1 + 12 * 4.0**rounds).sum())
 
 
+STORED = Traits(
+    "margin-perceptron",
+    "a quarter of the best margin, points as stored; infeasibility slowly, without a bound",
+    points=0.001,
+)
+UNIT = Traits("margin-perceptron-unit", "the same for unit points; proves infeasibility slowly", points=0.001)
+
+
 def margin_perceptron(unit: bool = False, cap: int = 0, most: int = 0) -> Mistakes:
     """Points as stored, as the notes have it, or unit columns."""
-    return Mistakes(Progressive(raw=not unit), "margin-perceptron-unit" if unit else "margin-perceptron", cap, most)
+    return Mistakes(Progressive(raw=not unit), UNIT if unit else STORED, cap, most)

@@ -20,7 +20,7 @@ from typing import Protocol
 import numpy as np
 
 from dfeas.linalg.points import Floats, Indices, Tile, add_row, row_dot
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Sparse, Tally
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Sparse, Tally, Traits
 from dfeas.passes.block import Columns
 from dfeas.passes.select import Select, Selection
 
@@ -80,13 +80,13 @@ class MistakesState:
 
 
 @dataclass(frozen=True, slots=True)
-class Mistakes:
+class Mistakes(Method[MistakesState]):
     """``cap`` columns are gathered per pass (0: 20 m, at least 1,000); at most ``most`` corrections follow a pass (0: n / 4,
     within 1,000 and 100,000, so that they take no longer than a pass or two).
     """
 
     rule: Rule
-    name: str
+    traits: Traits
     cap: int = 0
     most: int = 0
 
@@ -176,6 +176,9 @@ class Mistakes:
     def bound(self, facts: Facts, margin: float) -> float:
         """One for each correction, and one to see that none is left; far fewer as a rule."""
         return 1 + self.rule.bound(facts, margin)
+
+    def kept_bytes(self, facts: Facts, passes: float) -> float:
+        return min(facts.memory, 64 * facts.m * max(1000, 20 * facts.m))
 
     def evidence(self, state: MistakesState) -> Evidence:
         """Both ends of the bracket."""

@@ -21,7 +21,7 @@ import numpy as np
 
 from dfeas.linalg.points import Floats
 from dfeas.methods.mistakes import Mistakes
-from dfeas.methods.protocol import Facts
+from dfeas.methods.protocol import Facts, Traits
 from dfeas.passes.block import Columns
 
 
@@ -52,6 +52,9 @@ class Novikoff:
         return 1 / margin**2
 
 
+TRAITS = Traits("perceptron", "one read for many corrections; proves infeasibility slowly", points=0.04)
+
+
 def perceptron(cap: int = 0, most: int = 0) -> Mistakes:
     """``cap`` = 1 and ``most`` = 1: one correction a pass, of the worst column."""
-    return Mistakes(Novikoff(), "perceptron", cap, most)
+    return Mistakes(Novikoff(), TRAITS, cap, most)

@@ -21,7 +21,7 @@ import numpy as np
 
 from dfeas.linalg.points import Floats
 from dfeas.methods.mistakes import Mistakes
-from dfeas.methods.protocol import Facts
+from dfeas.methods.protocol import Facts, Traits
 from dfeas.passes.block import Columns
 
 
@@ -60,6 +60,9 @@ class Multiplicative:
         return float((1 + 2 * log(2 * facts.m) * 4.0**rounds).sum())
 
 
+TRAITS = Traits("winnow", "multiplicative weights, for separators of few features; proves infeasibility slowly", points=2e-5)
+
+
 def winnow(cap: int = 0, most: int = 0) -> Mistakes:
     """Multiplicative weights on features and their negatives."""
-    return Mistakes(Multiplicative(), "winnow", cap, most)
+    return Mistakes(Multiplicative(), TRAITS, cap, most)

@@ -20,6 +20,9 @@ import numpy as np
 from dfeas.linalg.points import CONVERTED, Floats, Indices
 from dfeas.passes.block import Block
 
+POINT_BYTES = 40
+"""Indices and weights of points, 16 bytes each, and copies of them, where a method's certificate needs all points."""
+
 
 @dataclass(frozen=True, slots=True)
 class SparseWeights:

@@ -1,11 +1,11 @@
 """Which points conflict and which a hyperplane has strictly beyond it, exactly, for data of any size.
 
-A working set holds some points in integers. Their partition (``dfeas.proof.partition``) gives weights of a conflict, which is
-one of all points, and a hyperplane; one read says, exactly, which points are not as it says; the worst of them are taken in,
+A working set holds some points in integers. Their partition (``dfeas.run.exact.partition``) gives weights of a conflict, which
+is one of all points, and a hyperplane; one read says, exactly, which points are not as it says; the worst of them are taken in,
 until there are none. Points are never dropped, so it ends; the read that finds nothing is the proof.
 
 As ``dfeas.exact_search``, in the dimensions of the other features only: a working set of pairs of points within levels
-(``dfeas.proof.levels``), its partition, and a look at all points, which tells the worst pair of each level that is not so.
+(``dfeas.run.exact.levels``), its partition, and a look at all points, which tells the worst pair of each level that is not so.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.errors import DfeasError
+from dfeas.run.exact.levels import Gaps, Levels, Pairs, flat, lifted, outside
+from dfeas.run.exact.partition import Partition, StoppedError, extended, partition
 from dfeas.run.session import Checking
 from dfeas.verify.exact.dyadic import Integers, common
-from dfeas.verify.exact.levels import Gaps, Levels, Pairs, flat, lifted, outside
 from dfeas.verify.exact.linear import independent, nullspace, primitive
-from dfeas.verify.exact.partition import Partition, StoppedError, extended, partition
-from dfeas.verify.halfspace import Wanted, dimension_of, look, rows
-from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI
+from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI, Wanted, dimension_of, look, rows
 
 FIRST = 6
 """Points of the first working set for each dimension."""

@@ -14,18 +14,17 @@ from dataclasses import replace
 import numpy as np
 
 from dfeas.data.dataset import Dataset
-from dfeas.problem import Request
+from dfeas.run.exact.partition import parts
 from dfeas.run.exact_search import Face, search
 from dfeas.run.recovery import CONFLICTING
+from dfeas.run.request import Request
 from dfeas.run.session import Setting
 from dfeas.run.task import Outcome
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, Decision
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.evidence import Check
 from dfeas.verify.exact.dyadic import Integers
-from dfeas.verify.exact.partition import parts
-from dfeas.verify.halfspace import rows
-from dfeas.verify.separation import COMPLETE
+from dfeas.verify.separation import COMPLETE, rows
 
 WIDE = 300
 """Features up to which the exact search is worth its time here; ``dfeas.separation`` asks it whatever the width."""

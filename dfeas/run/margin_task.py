@@ -12,7 +12,7 @@ import numpy as np
 from dfeas.engine.protocol import Engine
 from dfeas.errors import CheckFailedError
 from dfeas.methods.soft_margin.problem import Progress, SoftMargin
-from dfeas.run.termination import STOPPED, Decision, Limits
+from dfeas.run.termination import Decision, Limits, Stop
 from dfeas.run.trace import Sink, resident_bytes
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.evidence import Check
@@ -197,4 +197,4 @@ def ending(stopped: str, record: MarginRecord) -> str:
     if stopped == "verdict":
         return f"the relative gap is {record.gap:.2g}: both ends were computed in float64 from the stored points"
     more = f": {record.stalled}" if stopped == "stalled" else ""
-    return f"{STOPPED[stopped]}{more}; the relative gap is {record.gap:.2g}"
+    return f"{Stop(stopped).sentence}{more}; the relative gap is {record.gap:.2g}"

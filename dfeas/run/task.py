@@ -13,7 +13,7 @@ from dfeas.methods.protocol import AnyMethod, Bracket, Evidence
 from dfeas.passes.classes import of_class
 from dfeas.passes.protocol import Question
 from dfeas.run.recovery import recover, separator
-from dfeas.run.termination import FEASIBLE, UNDECIDED, Decision, Goal, Limits, Record, Told, decide, ending
+from dfeas.run.termination import FEASIBLE, UNDECIDED, Decision, Goal, Limits, ProgressRecord, Record, decide, ending
 from dfeas.run.trace import Sink, resident_bytes
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.evidence import Check
@@ -38,7 +38,7 @@ class Between(Protocol):
         """So far."""
 
     @property
-    def record(self) -> Told:
+    def record(self) -> ProgressRecord:
         """Of the last pass."""
 
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dfeas
+from dfeas.analysis.verify import verify_separation
 from dfeas.verify.exact.dyadic import common
-from dfeas.verify.separation import verify_separation
 from tests.conformance.checkers import CheckerTests
 from tests.exact import conflicts, small_instance
 

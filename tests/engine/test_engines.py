@@ -26,7 +26,7 @@ from dfeas.passes.ordered import Online
 from dfeas.passes.protocol import Ordered, Partial
 from dfeas.passes.softmin import Softmin
 from dfeas.verify.certificate import Certificate
-from dfeas.verify.core import check_all
+from dfeas.verify.core import check_each
 from tests.bits import digest, iterates
 
 
@@ -146,7 +146,7 @@ def _scanned(engine: LocalEngine) -> None:
 
 
 def _checked(engine: LocalEngine) -> None:
-    check_all(engine, engine.dataset, [Certificate("separator", engine.dataset.fingerprint, np.ones(10))])
+    check_each(engine, engine.dataset, [Certificate("separator", engine.dataset.fingerprint, np.ones(10))])
 
 
 @pytest.mark.parametrize("look", [_scanned, _checked])

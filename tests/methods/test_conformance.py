@@ -20,7 +20,7 @@ class TestLinearMethods(MethodTests):
     }
 
     def method(self, name: str) -> Any:
-        return METHODS[name]()
+        return METHODS[name]
 
     def instance(self, family: str) -> Instance:
         options = self.families[family]

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dfeas.data.arrays import from_arrays
-from dfeas.methods.mirror_prox import AdaptiveSteps, FixedSteps, MirrorProx
-from dfeas.methods.mirror_prox_one_pass import LADDER, OnePassMirrorProx
+from dfeas.methods.ladder import AdaptiveSteps, FixedSteps
+from dfeas.methods.mirror_prox import MirrorProx
+from dfeas.methods.mirror_prox_one_pass import FIVE, OnePassMirrorProx
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
 from dfeas.methods.smooth_perceptron import SmoothPerceptron, shares
@@ -88,7 +89,7 @@ def test_steps_of_one_over_l_pass_the_test_of_the_adaptive_rule(method: Any) -> 
 
 
 @pytest.mark.parametrize(("kind", "options"), FAMILIES, ids=str)
-@pytest.mark.parametrize("rule", [FixedSteps(), LADDER], ids=["fixed", "adaptive"])
+@pytest.mark.parametrize("rule", [FixedSteps(), FIVE], ids=["fixed", "adaptive"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_mirror_prox_in_one_pass_keeps_its_gap(kind: str, options: dict[str, Any], rule: Any, dtype: str, seed: int) -> None:
@@ -165,7 +166,7 @@ def test_mirror_prox_holds_the_softmaxes_of_the_paper() -> None:
 def test_one_point_two_equal_and_two_opposite_points(name: str) -> None:
     for points, feasible in (([[3.0, 4.0]], True), ([[1.0, 2.0]] * 2, True), ([[1.0, 2.0], [-1.0, -2.0]], False)):
         X = np.array(points)
-        method = METHODS[name]()
+        method = METHODS[name]
         state = method.init(Facts(2, len(X)))
         engine = engine_of(from_arrays(X))
         for _ in range(3 if name == "perceptron" else 40):
@@ -178,7 +179,7 @@ def test_the_value_of_the_game_is_the_same_for_all_methods_that_go_on_to_it() ->
     brackets = []
     for name in ("mirror-prox", "mirror-prox-fixed", "mirror-prox-one-pass", "smooth-perceptron", "von-neumann-away", "ispvn"):
         engine, _, facts = problem("planted", 5, 200, margin=0.2, dtype="float64")
-        method = METHODS[name]()
+        method = METHODS[name]
         *_, state = states(method, engine, facts, 300)
         brackets.append(method.evidence(state).bracket)
     assert max(b.lower for b in brackets) <= 0.2 <= min(b.upper for b in brackets)

@@ -26,7 +26,7 @@ ALL = [name for name in METHODS if name != "working-set-plain"]
 
 
 def lanes(names: list[str], m: int, n: int, **goal: Any) -> list[Lane]:
-    made = [METHODS[name]() for name in names]
+    made = [METHODS[name] for name in names]
     return [Lane(method, method.init(Facts(m, n)), Goal(**goal)) for method in made]
 
 

@@ -17,9 +17,9 @@ from dfeas.errors import CheckFailedError
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Sparse
 from dfeas.passes.survey import Survey
 from dfeas.run.driver import run
-from dfeas.run.solve import bracket
 from dfeas.run.task import Lane
 from dfeas.run.termination import RESUMABLE, UNDECIDED, Decision, Goal, Limits, Record
+from dfeas.run.verdict import bracket
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.evidence import Check
 

@@ -28,7 +28,6 @@ from dfeas.data.storage import formats
 from dfeas.data.storage.files import COUNT, Number, conform
 from dfeas.data.storage.places import Place
 from dfeas.errors import CorruptDataError
-from dfeas.linalg.points import LOW
 
 KINDS = ("", "l", "q", "s")
 """By their number in a code."""
@@ -113,7 +112,7 @@ ATTRIBUTE = "dfeas"
 APPENDED = "append.ready"
 """Folder of an append that is only to be finished."""
 
-DTYPES = (*LOW, "float32", "float64")
+DTYPES = ("int8", "uint8", "int16", "uint16", "float16", "float32", "float64")
 """Types of entries."""
 
 BLOCK_BYTES = 4 << 20

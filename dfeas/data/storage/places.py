@@ -15,7 +15,7 @@ from dfeas.data.storage.files import naming, placed
 from dfeas.errors import UsageError
 
 if TYPE_CHECKING:
-    from dfeas.data.remote.path import ObjectPath
+    from dfeas.data.storage.remote.path import ObjectPath
 
 Place: TypeAlias = "Path | ObjectPath"
 
@@ -30,7 +30,7 @@ def place(where: str | Path | ObjectPath) -> Place:
     if not is_url(where):
         return where if not isinstance(where, str) else Path(where)
     try:
-        from dfeas.data.remote.path import ObjectPath
+        from dfeas.data.storage.remote.path import ObjectPath
     except ImportError:
         raise UsageError(
             'object stores are read by obstore and boto3, which are not installed: pip install "dfeas[object-stores]"'
@@ -76,7 +76,7 @@ def speaking(where: Place) -> AbstractContextManager[None]:
     """What an object store raises becomes one of our errors."""
     if isinstance(where, Path):
         return nullcontext()
-    from dfeas.data.remote.bucket import said
+    from dfeas.data.storage.remote.bucket import said
 
     return said(where)
 

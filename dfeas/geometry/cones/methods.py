@@ -15,7 +15,7 @@ is the matrix entropy, that is softmin itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,7 @@ import numpy as np
 from dfeas.geometry.cones.select import ConeWeights, SpectralRecover
 from dfeas.geometry.cones.softmin import SpectralAnswer, SpectralPartial, SpectralSoftmin, combined, factors, fast_scores
 from dfeas.linalg.points import Floats
-from dfeas.methods.mirror_prox import MirrorProx
-from dfeas.methods.protocol import AnyMethod, Evidence, Facts, Mixture, Sparse
+from dfeas.methods.protocol import AnyMethod, Evidence, Facts, Method, Mixture, Sparse, Traits
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import Question
 from dfeas.passes.softmin import SoftminPartial
@@ -39,14 +38,14 @@ class RecalledState:
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class Recalled(Method[RecalledState]):
     """A method that asks one question with mu = 0 a pass, and is told a number as the index of the column."""
 
     method: AnyMethod
 
     @property
-    def name(self) -> str:
-        return self.method.name
+    def traits(self) -> Traits:
+        return self.method.traits
 
     def init(self, facts: Facts) -> RecalledState:
         return RecalledState(self.method.init(facts), ())
@@ -62,6 +61,12 @@ class Recalled:
 
     def bound(self, facts: Facts, margin: float) -> float:
         return self.method.bound(facts, margin)
+
+    def pass_bytes(self, facts: Facts) -> int:
+        return self.method.pass_bytes(facts)
+
+    def kept_bytes(self, facts: Facts, passes: float) -> float:
+        return self.method.kept_bytes(facts, passes)
 
     def evidence(self, state: RecalledState) -> Evidence:
         """That of the method, with x in the rows of the cones."""
@@ -133,17 +138,20 @@ class EuclideanMixture(Mixture):
 
 
 @dataclass(frozen=True, slots=True)
-class EuclideanMirrorProx:
+class OnBall(Method[Any]):
     """Mirror prox with this choice: its questions are asked of the ball."""
 
-    method: MirrorProx = field(default_factory=MirrorProx)
-    name: str = "mirror-prox-euclidean"
+    method: AnyMethod
+
+    @property
+    def traits(self) -> Traits:
+        return self.method.traits
 
     def init(self, facts: Facts) -> Any:
         return self.method.init(facts)
 
     def ask(self, state: Any) -> EuclideanSoftmin:
-        question = self.method.ask(state)
+        question: Any = self.method.ask(state)
         return EuclideanSoftmin(question.Y, question.mu)
 
     def tell(self, state: Any, answer: Any) -> Any:

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.cones.groups import groups_of
+from dfeas.data.cones.spectrum import Spectrum
 from dfeas.geometry.cones.batch import Batch
 from dfeas.geometry.cones.softmin import factors, fast_scores
 from dfeas.linalg.points import Floats, Indices, dense
-from dfeas.linalg.spectrum import Spectrum
 from dfeas.passes.block import Block
 from dfeas.passes.vectors import Recover, SparseWeights
 

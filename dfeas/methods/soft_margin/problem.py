@@ -24,6 +24,7 @@ import numpy as np
 
 from dfeas.linalg.points import Floats, Indices
 from dfeas.methods.protocol import Facts
+from dfeas.methods.soft_margin.memory import kept_bytes
 from dfeas.passes.block import Columns
 from dfeas.passes.protocol import Partial, Question
 from dfeas.passes.select import sample
@@ -138,13 +139,8 @@ class Progress:
 class SoftMargin(Protocol):
     """As a ``Method``, with another kind of evidence. States are frozen; memory is that of ``facts``."""
 
-    @property
-    def name(self) -> str:
-        """As users call it."""
-
-    @property
-    def counted(self) -> SampleCosts:
-        """The costs of all problems."""
+    counted: SampleCosts  # of all problems
+    name: str  # as users call it
 
     def init(self, facts: Facts) -> Any:
         """State before the first pass."""
@@ -157,6 +153,34 @@ class SoftMargin(Protocol):
 
     def evidence(self, state: Any) -> Progress:
         """What is known."""
+
+    @classmethod
+    def of(cls, costs: SampleCosts, gap: float, start: Floats | None) -> SoftMargin:
+        """For some problems up to a gap, from ``start`` (m, k) if there is one."""
+
+    @classmethod
+    def kept_points(cls, facts: Facts, k: int) -> int:
+        """Points that are kept in memory for k problems."""
+        return 0
+
+    @classmethod
+    def own_bytes(cls, facts: Facts, k: int) -> float:
+        """Bytes that are kept for k problems, with the answers of the passes."""
+        return kept_bytes(facts, k, cls.kept_points(facts, k))
+
+    @classmethod
+    def enough(cls, facts: Facts, k: int) -> bool:
+        """Whether memory holds as much as is wanted."""
+        return True
+
+    @classmethod
+    def reads(cls, facts: Facts, k: int) -> float:
+        """Reads that a relative gap of 1e-3 usually takes: benchmarks/soft_margin.py."""
+
+    @classmethod
+    def remark(cls, facts: Facts, k: int) -> str:
+        """What else it takes, for a plan."""
+        return ""
 
 
 @dataclass(frozen=True, slots=True)

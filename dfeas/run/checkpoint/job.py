@@ -12,16 +12,13 @@ from typing import Any
 from dfeas.data.storage.scratch import Scratch
 from dfeas.data.transform import Transform
 from dfeas.errors import ClusterLostError, CorruptDataError, DfeasError
-from dfeas.problem import Request, SoftMarginOptions
 from dfeas.run.checkpoint.folder import Checkpoints
 from dfeas.run.driver import Moment
+from dfeas.run.request import Request, SoftMarginOptions
 from dfeas.run.results import CHECKPOINT, versions
 from dfeas.run.session import Setting, Surveyed
 from dfeas.run.termination import RESUMABLE
 from dfeas.run.trace import Sink, TraceFile
-
-EVERY = 30.0
-"""Seconds between checkpoints."""
 
 SELDOM = 20
 """A checkpoint may take this share of the time between two: 5 %."""

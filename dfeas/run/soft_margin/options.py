@@ -1,9 +1,7 @@
-"""Options of a soft margin, checked: what makes no sense is refused in one line, before anything is read."""
+"""Options of a soft margin for data that is known; and which method they mean."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,65 +10,29 @@ import numpy as np
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.npy import load_npy
 from dfeas.errors import BadInputError, UsageError
+from dfeas.geometry.protocol import facts_of
 from dfeas.linalg.points import Floats
 from dfeas.methods.soft_margin.memory import least_memory
-from dfeas.problem import LEAST_EPS, SoftMarginOptions, facts_of
+from dfeas.problem import Objective
+from dfeas.run.request import SoftMarginOptions
 
-LOSSES = ("hinge", "squared_hinge")
 METHODS = ("auto", "sgd")
-GAP = 1e-3
-"""Relative gap at which a run ends, if nothing else is asked for."""
-
-ClassWeight = str | Sequence[float] | None
 
 
-def options_of(
-    dataset: Dataset,
-    *,
-    C: float | Sequence[float] = 1.0,
-    loss: str = "hinge",
-    folds: int = 0,
-    class_weight: ClassWeight = None,
-    weights: Any = None,
-    seed: int = 0,
-    start: Any = None,
-    dual: Path | None = None,
-    many: bool = False,
-) -> SoftMarginOptions:
-    """Those of ``dfeas.soft_margin`` for this data, or of ``many`` classes. Raises UsageError and BadInputError."""
+def options_of(dataset: Dataset, objective: Objective, dual: Path | None = None, classes: int = 0) -> SoftMarginOptions:
+    """Those of ``dfeas.soft_margin`` for this data, or of many ``classes``. Raises UsageError and BadInputError."""
+    if objective.folds > dataset.n:
+        raise UsageError(f"folds {objective.folds}: expected 0 for none, or 2 to the number of points, {dataset.n}")
     return SoftMarginOptions(
-        _values_of_c(C),
-        _one_of(loss, LOSSES, "loss"),
-        _folds_of(folds, dataset.n),
-        _class_weights(class_weight),
-        _point_weights(weights, dataset.n),
-        seed,
-        _start_of(start, (len(dataset.classes), dataset.dimension) if many else (dataset.dimension,)),
+        objective.prices,
+        objective.loss,
+        objective.folds,
+        objective.weights_of_classes,
+        _point_weights(objective.weights, dataset.n),
+        objective.seed,
+        _start_of(objective.start, (classes, dataset.dimension) if classes else (dataset.dimension,)),
         None if dual is None else str(dual),
     )
-
-
-def require_sane(
-    *,
-    C: float | Sequence[float],
-    gap: float = GAP,
-    loss: str = "hinge",
-    folds: int = 0,
-    class_weight: ClassWeight = None,
-) -> None:
-    """Raise UsageError for options that make no sense for any data."""
-    require_gap(gap)
-    _values_of_c(C)
-    _one_of(loss, LOSSES, "loss")
-    _folds_of(folds, sys.maxsize)
-    _class_weights(class_weight)
-
-
-def require_gap(gap: float) -> float:
-    """The relative gap. Raises UsageError for one that makes no sense."""
-    if not (isinstance(gap, int | float | np.number) and LEAST_EPS <= gap < 1):
-        raise UsageError(f"gap {gap}: expected a number from {LEAST_EPS:g} to below 1")
-    return float(gap)
 
 
 def require(dataset: Dataset, options: SoftMarginOptions, memory: int) -> None:
@@ -88,7 +50,9 @@ def require(dataset: Dataset, options: SoftMarginOptions, memory: int) -> None:
 
 def method_for(method: str, options: SoftMarginOptions) -> tuple[str, str]:
     """The method, and why. Raises UsageError when it cannot do what is asked."""
-    if _one_of(method, METHODS, "method") == "sgd":
+    if method not in METHODS:
+        raise UsageError(f"method {method}: expected {' or '.join(METHODS)}")
+    if method == "sgd":
         if options.loss != "hinge" or options.folds or len(options.C) > 1:
             raise UsageError("method sgd is for the hinge loss, one C and no folds")
         if options.dual is not None:
@@ -97,40 +61,6 @@ def method_for(method: str, options: SoftMarginOptions) -> tuple[str, str]:
     if options.loss == "hinge":
         return "hinge", "a soft margin, whose nearest points are kept in memory"
     return "squared-hinge", "a soft margin by Newton steps"
-
-
-def _one_of(value: str, names: tuple[str, ...], what: str) -> str:
-    if value not in names:
-        raise UsageError(f"{what} {value}: expected {' or '.join(names)}")
-    return value
-
-
-def _values_of_c(C: float | Sequence[float]) -> tuple[float, ...]:
-    try:
-        values = sorted({float(value) for value in np.atleast_1d(np.asarray(C, np.float64))})
-    except (TypeError, ValueError):
-        raise UsageError(f"C {C}: expected a number above 0, or several") from None
-    if not values or not all(1e-30 <= value <= 1e30 for value in values):
-        raise UsageError(f"C {C}: expected numbers from 1e-30 to 1e30")
-    return tuple(values)
-
-
-def _folds_of(folds: int, n: int) -> int:
-    if folds and not 2 <= folds <= n:
-        raise UsageError(f"folds {folds}: expected 0 for none, or 2 to the number of points, {n}")
-    return folds
-
-
-def _class_weights(weight: ClassWeight) -> tuple[float, float] | None:
-    if weight is None:
-        return 1.0, 1.0
-    if isinstance(weight, str):
-        _one_of(weight, ("balanced",), "class weight")
-        return None
-    both = tuple(float(value) for value in weight)
-    if len(both) != 2 or not all(0 <= value < np.inf for value in both):
-        raise UsageError(f"class weights {weight}: expected two numbers of at least 0, for the classes -1 and +1, or balanced")
-    return both
 
 
 def _point_weights(weights: Any, n: int) -> Floats | None:

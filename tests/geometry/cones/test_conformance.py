@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import dfeas
-from dfeas.data.cones.product import Placing, Product
+from dfeas.data.cones.writer import Placing, Product
 from dfeas.engine.local import LocalEngine
 from dfeas.geometry.cones.engine import ConeEngine
 from dfeas.methods.protocol import Facts, Sparse
@@ -19,7 +19,7 @@ class TestConeMethods(MethodTests):
     families: ClassVar[dict[str, float | None]] = {"planted": 0.4, "random": None}
 
     def method(self, name: str) -> Any:
-        return dfeas.CONE_METHODS[name]()
+        return dfeas.CONE_METHODS[name]
 
     def instance(self, family: str) -> Instance:
         X = problem(np.random.default_rng(1), self.cone, 4, self.families[family])

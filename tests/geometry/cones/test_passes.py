@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dfeas.data.cones.groups import cone_norms, groups_of
-from dfeas.data.cones.product import Placing, Product
+from dfeas.data.cones.writer import Placing, Product
 from dfeas.engine.local import LocalEngine
 from dfeas.geometry.cones.select import SelectCones, SpectralRecover
 from dfeas.geometry.cones.softmin import SpectralAnswer, SpectralSoftmin

@@ -202,7 +202,7 @@ def test_the_same_bits_from_threads_and_workers(
     found = {bits(LocalEngine(open_source(source), threads)) for threads in (1, 2, 5)}
     found.add(bits(DaskEngine(client, source, open_source(source))))
     kept = open_source(source)
-    kept.keep(60_000)
+    kept.enable_cache(60_000)
     found.add(bits(LocalEngine(kept, 2)))
     keeping = DaskEngine(client, source, open_source(source))
     keeping.keep_pairs(10**9)
