@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
+from uuid import uuid4
 
 import pytest
 
-from dfeas.data.cache import BlockCache
-from dfeas.data.open import open_source
+from dfeas.data.open import open_cached, open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.clusters import local_cluster
@@ -24,10 +24,8 @@ class LocalEngineTests(EngineTests):
     budget = 0  # bytes of blocks that are kept
 
     def make(self, source: Source, scratch: Scratch | None) -> LocalEngine:
-        dataset = open_source(replace(source, direct=self.direct))
-        if self.budget:
-            dataset.kept.cache = BlockCache(self.budget)
-        return LocalEngine(dataset, self.threads, scratch)
+        here = replace(source, direct=self.direct, cache_bytes=self.budget, run=uuid4().hex)
+        return LocalEngine(open_cached(here), self.threads, scratch)
 
 
 class TestOneThread(LocalEngineTests):
