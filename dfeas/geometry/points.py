@@ -6,12 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
-from pathlib import Path
+from typing import ClassVar
 
 from dfeas.data.dataset import Dataset
-from dfeas.engine.protocol import Engine
 from dfeas.errors import UsageError
-from dfeas.geometry.protocol import Forecast, Forecasts, Load, Needs, facts_of, in_turns
+from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, facts_of, in_turns
 from dfeas.geometry.timing import solver_seconds
 from dfeas.methods import working_set
 from dfeas.methods.protocol import AnyMethod, Facts
@@ -23,33 +22,21 @@ HOLD_BYTES = 6 * (32 << 20)
 
 
 @dataclass(frozen=True, slots=True)
-class Points:
+class Points(Geometry):
     """No parameters."""
 
-    text: str = ""
-    exact: bool = True
-    names_points: bool = True
-    zero_is_origin: bool = True
+    exact: ClassVar[bool] = True
 
     def known(self, method: str, more: tuple[str, ...] = ()) -> str:
         if not isinstance(method, str) or method not in (*more, *METHODS):
             raise UsageError(f"unknown method {method}; expected {', '.join((*more, *METHODS))}")
         return method
 
-    def require(self, dataset: Dataset, **asked: object) -> None:
-        pass
-
     def require_shared(self, method: str) -> None:
         if method in METHODS and METHODS[method].traits.exclusive:
             raise UsageError(
                 f"{method} reads the data in a way of its own, and classes share their reads; choose another method"
             )
-
-    def describe(self, dataset: Dataset) -> str:
-        return f"{dataset.n} points"
-
-    def survey_counts(self, zero: int, positive: int) -> tuple[int, int]:
-        return zero, positive
 
     def choose(self, method: str, dataset: Dataset, memory: int, threads: int = 1) -> tuple[str, str]:
         return choose(self.known(method, ("auto",)), facts_of(dataset, memory))
@@ -64,9 +51,6 @@ class Points:
         self, methods: Sequence[str], dataset: Dataset, memory: int, eps: float, max_passes: int | None
     ) -> tuple[int | None, str]:
         return limit_passes(methods, facts_of(dataset, memory), eps, max_passes)
-
-    def resolve(self, engine: Engine, dataset: Dataset) -> tuple[Points, str]:
-        return self, ""
 
     def abreast(self, method: str, classes: int, dataset: Dataset, memory: int) -> int:
         """All, or as many as leave each a working set that drops no columns: what keeps no columns keeps little. A working set
@@ -83,12 +67,6 @@ class Points:
 
     def maker(self, dataset: Dataset, memory: int, classes: int | None = None) -> Callable[[str], AnyMethod]:
         return METHODS.__getitem__
-
-    def wrap(self, engine: Engine) -> Engine:
-        return engine
-
-    def prepare(self, engine: Engine, load: Load, scratch: Path | None) -> None:
-        pass
 
     def needs(self, load: Load, margin: float, kept: int) -> Needs:
         names, n = load.methods * load.classes, load.dataset.n

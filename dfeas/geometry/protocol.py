@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 from dfeas.data.dataset import Dataset
 from dfeas.engine.protocol import Engine
@@ -59,46 +60,50 @@ class Forecasts:
     more: dict[str, Any] = field(default_factory=dict)
 
 
-class Geometry(Protocol):
-    """Points, cones, or points in the space of a kernel. Frozen."""
+class Geometry(ABC):
+    """Points, cones, or points in the space of a kernel; what is not said otherwise holds for points. Frozen."""
+
+    exact: ClassVar[bool] = False  # whether a verdict may be settled by exact arithmetic on the points themselves
+    names_points: ClassVar[bool] = True  # whether a small Ax accuses points
 
     @property
     def text(self) -> str:
         """The kernel, as certificates and checkpoints keep it; empty where there is none."""
-
-    @property
-    def exact(self) -> bool:
-        """Whether a verdict may be settled by exact arithmetic on the points themselves."""
-
-    @property
-    def names_points(self) -> bool:
-        """Whether a small Ax accuses points."""
+        return ""
 
     @property
     def zero_is_origin(self) -> bool:
         """Whether a zero point is the origin of the space, and so by itself a certificate."""
+        return True
 
+    @abstractmethod
     def known(self, method: str, more: tuple[str, ...] = ()) -> str:
         """The name of a method that works here, or one ``more``. Raises UsageError for others."""
 
     def require(self, dataset: Dataset, **asked: object) -> None:
         """Raise UsageError when something is asked that has no meaning here."""
+        return
 
     def require_shared(self, method: str) -> None:
         """Raise UsageError for a method that shares no reads with others of its name."""
+        return
 
     def describe(self, dataset: Dataset) -> str:
         """How many of what, for people."""
+        return f"{dataset.n} points"
 
     def survey_counts(self, zero: int, positive: int) -> tuple[int, int]:
         """Zero points and points with label +1, from what a survey counts."""
+        return zero, positive
 
+    @abstractmethod
     def choose(self, method: str, dataset: Dataset, memory: int, threads: int = 1) -> tuple[str, str]:
         """The method, ``auto`` being one that fits the memory, and why; ``threads`` compute.
 
         Raises UsageError for one that does not work here, or not within the memory, with what is needed.
         """
 
+    @abstractmethod
     def candidates(self, method: str | None, dataset: Dataset, memory: int, threads: int, classes: int) -> tuple[str, ...]:
         """Methods that a plan compares, or the one that is asked for. Raises UsageError as ``choose``."""
 
@@ -110,25 +115,33 @@ class Geometry(Protocol):
 
         Raises UsageError when more passes were asked for, and would usually be made.
         """
+        return max_passes, ""
 
     def resolve(self, engine: Engine, dataset: Dataset) -> tuple[Geometry, str]:
         """The same with parameters that a sample of the points tells, and how it told them; empty where there are none."""
+        return self, ""
 
     def abreast(self, method: str, classes: int, dataset: Dataset, memory: int) -> int:
         """How many classes can share the memory side by side; the same on any number of threads."""
+        return classes
 
+    @abstractmethod
     def maker(self, dataset: Dataset, memory: int, classes: int | None = None) -> Callable[[str], AnyMethod]:
         """Makes methods by name; for one of some classes that share the memory, where these are given."""
 
     def wrap(self, engine: Engine) -> Engine:
         """The engine that answers what methods ask here."""
+        return engine
 
     def prepare(self, engine: Engine, load: Load, scratch: Path | None) -> None:
         """Let an engine keep what is used from one pass to the next, in a ``scratch`` folder if memory has no room for it."""
+        return
 
+    @abstractmethod
     def needs(self, load: Load, margin: float, kept: int) -> Needs:
         """What methods take until a margin, or |Ax|, of ``margin``, where ``kept`` bytes of blocks are kept."""
 
+    @abstractmethod
     def forecasts(self, methods: Sequence[str], load: Load, margin: float, pass_seconds: tuple[float, float]) -> Forecasts:
         """Of each method by itself, for all classes of the load; ``pass_seconds`` are of the first and of a later pass."""
 

@@ -157,7 +157,6 @@ class Ispvn(Method[IspvnState]):
         return f"and {40 * facts.n / 1e9:.2g} GB of scratch storage; {weights_text(facts)}, if there is no separator"
 
     def evidence(self, state: IspvnState) -> Evidence:
-        """Both ends of the bracket."""
         best = Stored(state.best)
         lost = state.threshold is not None and abs(state.threshold.total - 1) > NEAR
         stalled = "the projection is lost in rounding: mu is too small" if lost else ""

@@ -89,7 +89,6 @@ class KernelPerceptron(Method[KernelPerceptronState]):
         return 1 / margin**2
 
     def evidence(self, state: KernelPerceptronState) -> Evidence:
-        """Both ends of the bracket."""
         violated = int((state.total.scores <= 0).sum()) if state.corrections else None
         done = violated is not None and not violated
         stalled = "no point is a mistake any more, and nothing else is corrected" if done else ""

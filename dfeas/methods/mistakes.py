@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from math import sqrt
+from math import inf, sqrt
 from typing import Protocol
 
 import numpy as np
@@ -29,30 +29,37 @@ LEAST_QUOTA = 16
 
 
 class Rule(Protocol):
-    """What tells the methods apart. Pure functions."""
+    """What tells the methods apart. Pure functions; what is not said otherwise is that of unit columns and no guess."""
 
     @property
     def raw(self) -> bool:
         """Whether points count as stored, and not as unit columns."""
+        return False
 
     @property
     def refines(self) -> bool:
         """Whether its theorem is about the last y rather than the first separator."""
+        return False
 
     def guess(self, facts: Facts) -> float:
         """The first guess of the margin."""
+        return 0.0
 
     def shares(self, columns: Columns) -> Floats:
         """Factors (c,) > 0 of unit columns: what a correction adds."""
+        return np.ones(len(columns))
 
     def direction(self, total: Floats, guess: float) -> Floats:
         """y for the sum of corrections."""
+        return total
 
     def bar(self, guess: float) -> float:
         """A column is a mistake if its product with y is at most this share of |y|."""
+        return 0.0
 
     def limit(self, m: int, radius: float, guess: float) -> float:
         """Corrections that a round needs at most, if the best margin is at least the guess."""
+        return inf
 
     def bound(self, facts: Facts, margin: float) -> float:
         """Corrections in all."""
@@ -181,7 +188,6 @@ class Mistakes(Method[MistakesState]):
         return min(facts.memory, 64 * facts.m * max(1000, 20 * facts.m))
 
     def evidence(self, state: MistakesState) -> Evidence:
-        """Both ends of the bracket."""
         best = state.best_upper
         return Evidence(
             state.bracket,

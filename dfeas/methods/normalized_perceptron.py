@@ -76,7 +76,6 @@ class NormalizedPerceptron(Method[NormalizedPerceptronState]):
         return 8 * facts.m * min(passes, 4 * facts.m) + self.pass_bytes(facts) * passes
 
     def evidence(self, state: NormalizedPerceptronState) -> Evidence:
-        """Both ends of the bracket."""
         return Evidence(state.bracket, None if state.best is None else state.best.sparse, state.k)
 
 

@@ -77,7 +77,6 @@ class OnlinePerceptron(Method[OnlinePerceptronState]):
         return f"one core; at most {weights_text(facts)}"
 
     def evidence(self, state: OnlinePerceptronState) -> Evidence:
-        """Both ends of the bracket."""
         stalled = "no point is violated, and nothing else is corrected" if state.mistakes == 0 else ""
         gordan = None if state.best is None else state.best.sparse
         return Evidence(state.bracket, gordan, state.corrections, state.mistakes, stalled)

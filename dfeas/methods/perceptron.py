@@ -15,37 +15,14 @@ the classical perceptron is a (slow) witness of infeasibility, too.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
 
-import numpy as np
-
-from dfeas.linalg.points import Floats
-from dfeas.methods.mistakes import Mistakes
+from dfeas.methods.mistakes import Mistakes, Rule
 from dfeas.methods.protocol import Facts, Traits
-from dfeas.passes.block import Columns
 
 
 @dataclass(frozen=True, slots=True)
-class Novikoff:
+class Novikoff(Rule):
     """Unit columns on the wrong side are added as they are; there is nothing to guess."""
-
-    raw = False
-    refines = False
-
-    def guess(self, facts: Facts) -> float:
-        return 0.0
-
-    def shares(self, columns: Columns) -> Floats:
-        return np.ones(len(columns))
-
-    def direction(self, total: Floats, guess: float) -> Floats:
-        return total
-
-    def bar(self, guess: float) -> float:
-        return 0.0
-
-    def limit(self, m: int, radius: float, guess: float) -> float:
-        return inf
 
     def bound(self, facts: Facts, margin: float) -> float:
         """Novikoff's; also |Ax| <= margin then, if there is no separator."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -228,63 +228,94 @@ def weights_text(facts: Facts) -> str:
 AnyMethod = Method[Any]
 
 
+class Wrapping(Method[Any], Protocol):
+    """A method that adds something to another one, and is like it in all that it does not say."""
+
+    method: AnyMethod
+
+    @property
+    def traits(self) -> Traits:
+        return self.method.traits
+
+    def init(self, facts: Facts) -> Any:
+        return self.method.init(facts)
+
+    def ask(self, state: Any) -> Any:
+        return self.method.ask(state)
+
+    def tell(self, state: Any, answer: Any) -> Any:
+        return self.method.tell(state, answer)
+
+    def bound(self, facts: Facts, margin: float) -> float:
+        return self.method.bound(facts, margin)
+
+    def evidence(self, state: Any) -> Evidence:
+        return self.method.evidence(state)
+
+    def passes(self, facts: Facts, margin: float, share: float) -> float:
+        return self.method.passes(facts, margin, share)
+
+    def product_columns(self, facts: Facts) -> int:
+        return self.method.product_columns(facts)
+
+    def pass_bytes(self, facts: Facts) -> int:
+        return self.method.pass_bytes(facts)
+
+    def kept_bytes(self, facts: Facts, passes: float) -> float:
+        return self.method.kept_bytes(facts, passes)
+
+    def least_memory(self, facts: Facts) -> int:
+        return self.method.least_memory(facts)
+
+    def remark(self, facts: Facts) -> str:
+        return self.method.remark(facts)
+
+
 @dataclass(frozen=True, slots=True)
-class RideAlongState(Generic[S]):
+class RideAlongState:
     """States of both."""
 
-    first: S
+    first: Any
     rider: Any
     full: int  # passes over all data
 
 
 @dataclass(frozen=True, slots=True)
-class RideAlong(Method[RideAlongState[S]]):
-    """``first`` decides what is read; ``rider`` asks one pass a step."""
+class RideAlong(Wrapping):
+    """``method`` comes first and decides what is read; ``rider`` asks one pass a step."""
 
-    first: Method[S]
+    method: AnyMethod
     rider: AnyMethod
     traits: Traits
     after: int = 2
 
-    def init(self, facts: Facts) -> RideAlongState[S]:
-        return RideAlongState(self.first.init(facts), self.rider.init(facts), 0)
+    def init(self, facts: Facts) -> RideAlongState:
+        return RideAlongState(self.method.init(facts), self.rider.init(facts), 0)
 
-    def ask(self, state: RideAlongState[S]) -> Question:
+    def ask(self, state: RideAlongState) -> Question:
         """The question of the first, and the rider's, if all blocks are read."""
-        question = self.first.ask(state.first)
+        question = self.method.ask(state.first)
         if isinstance(question, Exclusive) or state.full < self.after:
             return question
         rider = self.rider.ask(state.rider)
         assert not isinstance(rider, Exclusive), "a rider asks passes over all blocks"
         return Together((question, rider))
 
-    def tell(self, state: RideAlongState[S], answer: Any) -> RideAlongState[S]:
+    def tell(self, state: RideAlongState, answer: Any) -> RideAlongState:
         question = self.ask(state)
         if isinstance(question, Exclusive):
-            return replace(state, first=self.first.tell(state.first, answer))
+            return replace(state, first=self.method.tell(state.first, answer))
         if state.full < self.after:
-            return replace(state, first=self.first.tell(state.first, answer), full=state.full + 1)
+            return replace(state, first=self.method.tell(state.first, answer), full=state.full + 1)
         mine, others = answer
         rider = self.rider.tell(state.rider, others)
-        return RideAlongState(self.first.tell(state.first, mine), rider, state.full + 1)
+        return RideAlongState(self.method.tell(state.first, mine), rider, state.full + 1)
 
     def bound(self, facts: Facts, margin: float) -> float:
-        return min(self.first.bound(facts, margin), 1 + self.after + self.rider.bound(facts, margin))
+        return min(self.method.bound(facts, margin), 1 + self.after + self.rider.bound(facts, margin))
 
-    def passes(self, facts: Facts, margin: float, share: float) -> float:
-        return self.first.passes(facts, margin, share)
-
-    def kept_bytes(self, facts: Facts, passes: float) -> float:
-        return self.first.kept_bytes(facts, passes)
-
-    def least_memory(self, facts: Facts) -> int:
-        return self.first.least_memory(facts)
-
-    def remark(self, facts: Facts) -> str:
-        return self.first.remark(facts)
-
-    def evidence(self, state: RideAlongState[S]) -> Evidence:
-        mine, others = self.first.evidence(state.first), self.rider.evidence(state.rider)
+    def evidence(self, state: RideAlongState) -> Evidence:
+        mine, others = self.method.evidence(state.first), self.rider.evidence(state.rider)
         gordan = mine.gordan if mine.bracket.upper <= others.bracket.upper else others.gordan
         lower = mine.bracket if mine.bracket.lower >= others.bracket.lower else others.bracket
         bracket = Bracket(lower.lower, min(mine.bracket.upper, others.bracket.upper), lower.y)

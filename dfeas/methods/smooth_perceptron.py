@@ -80,7 +80,6 @@ class SmoothPerceptron(Method[SmoothPerceptronState]):
         return 2 + 2 * sqrt(2 * log(max(2, facts.n))) / margin
 
     def evidence(self, state: SmoothPerceptronState) -> Evidence:
-        """Both ends of the bracket."""
         mixture = partial(_mixture, state.asked[: state.best]) if state.best else None
         return Evidence(state.bracket, x_of(state.x, mixture), max(0, state.step))
 

@@ -177,7 +177,6 @@ class WorkingSet(Method[WorkingSetState]):
         return WorkingSetState(facts, cap, None, None, None, 0, None, Bracket(), None, 0, None, "")
 
     def ask(self, state: WorkingSetState) -> Partial | Select:
-        """A sample, or the columns that W misses."""
         facts = state.facts
         if state.columns is None or state.solution is None:
             return first_question(facts, state.cap, self.seed)

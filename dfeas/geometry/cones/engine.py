@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
-from dfeas.data.storage.readers import Cost
 from dfeas.errors import UsageError
 from dfeas.geometry.cones.select import SelectCones, SpectralRecover
 from dfeas.geometry.cones.softmin import SpectralSoftmin
@@ -40,38 +37,13 @@ def spectral(question: Question) -> Question:
 
 @dataclass(frozen=True)
 class ConeEngine:
-    """Asks ``engine`` what ``spectral`` makes of a question."""
+    """An engine that asks another one what ``spectral`` makes of a question, and is like it in all else."""
 
     engine: Any  # an Engine
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(m, n): dimension of y and number of stored rows."""
-        m, n = self.engine.shape
-        return m, n
-
-    @property
-    def cost(self) -> Cost:
-        """What the most recent pass took."""
-        found: Cost = self.engine.cost
-        return found
-
-    @property
-    def parallel(self) -> int:
-        """Threads that scan at the same time."""
-        return int(self.engine.parallel)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.engine, name)
 
     def run(self, question: Question) -> Any:
         """One read of the data, or of what the question asks."""
         return self.engine.run(spectral(question))
-
-    def map(self, function: Callable[..., R], *args: Any, count: int | None = None) -> list[R]:
-        """``function(dataset, first, stop, *args)`` over ranges of blocks, in order, as the engine does it."""
-        found: list[R] = self.engine.map(function, *args, count=count)
-        return found
-
-    def keep_pairs(self, budget: int, scratch: Path | None = None) -> None:
-        """Nothing is asked of pairs."""
-
-    def close(self) -> None:
-        self.engine.close()

@@ -23,7 +23,7 @@ import numpy as np
 from dfeas.geometry.cones.select import ConeWeights, SpectralRecover
 from dfeas.geometry.cones.softmin import SpectralAnswer, SpectralPartial, SpectralSoftmin, combined, factors, fast_scores
 from dfeas.linalg.points import Floats
-from dfeas.methods.protocol import AnyMethod, Evidence, Facts, Method, Mixture, Sparse, Traits
+from dfeas.methods.protocol import AnyMethod, Evidence, Facts, Mixture, Sparse, Wrapping
 from dfeas.passes.block import Block
 from dfeas.passes.protocol import Question
 from dfeas.passes.softmin import SoftminPartial
@@ -38,14 +38,10 @@ class RecalledState:
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled(Method[RecalledState]):
+class Recalled(Wrapping):
     """A method that asks one question with mu = 0 a pass, and is told a number as the index of the column."""
 
     method: AnyMethod
-
-    @property
-    def traits(self) -> Traits:
-        return self.method.traits
 
     def init(self, facts: Facts) -> RecalledState:
         return RecalledState(self.method.init(facts), ())
@@ -58,15 +54,6 @@ class Recalled(Method[RecalledState]):
         named = (*state.named, (int(answer.arg[0]), answer.extreme[0]))
         told = replace(answer, arg=np.array([len(state.named)]))
         return RecalledState(self.method.tell(state.inner, told), named)
-
-    def bound(self, facts: Facts, margin: float) -> float:
-        return self.method.bound(facts, margin)
-
-    def pass_bytes(self, facts: Facts) -> int:
-        return self.method.pass_bytes(facts)
-
-    def kept_bytes(self, facts: Facts, passes: float) -> float:
-        return self.method.kept_bytes(facts, passes)
 
     def evidence(self, state: RecalledState) -> Evidence:
         """That of the method, with x in the rows of the cones."""
@@ -138,27 +125,14 @@ class EuclideanMixture(Mixture):
 
 
 @dataclass(frozen=True, slots=True)
-class OnBall(Method[Any]):
+class OnBall(Wrapping):
     """Mirror prox with this choice: its questions are asked of the ball."""
 
     method: AnyMethod
 
-    @property
-    def traits(self) -> Traits:
-        return self.method.traits
-
-    def init(self, facts: Facts) -> Any:
-        return self.method.init(facts)
-
     def ask(self, state: Any) -> EuclideanSoftmin:
         question: Any = self.method.ask(state)
         return EuclideanSoftmin(question.Y, question.mu)
-
-    def tell(self, state: Any, answer: Any) -> Any:
-        return self.method.tell(state, answer)
-
-    def bound(self, facts: Facts, margin: float) -> float:
-        return self.method.bound(facts, margin)
 
     def evidence(self, state: Any) -> Evidence:
         """As mirror prox, with an x of the ball."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from dfeas.errors import UsageError
 from dfeas.geometry.cones.engine import ConeEngine
 from dfeas.geometry.cones.methods import OnBall, Recalled
 from dfeas.geometry.cones.working_set import ConeWorkingSet, Rows
-from dfeas.geometry.protocol import Forecast, Forecasts, Load, Needs, facts_of
+from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, facts_of
 from dfeas.geometry.timing import least_seconds
 from dfeas.linalg.blas import one_thread
 from dfeas.methods.protocol import AnyMethod, Facts
@@ -51,13 +52,10 @@ CONE_METHODS: dict[str, AnyMethod] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Cones:
+class Cones(Geometry):
     """No parameters."""
 
-    text: str = ""
-    exact: bool = False
-    names_points: bool = False
-    zero_is_origin: bool = True
+    names_points: ClassVar[bool] = False
 
     def known(self, method: str, more: tuple[str, ...] = ()) -> str:
         if method not in (*more, *CONE_METHODS):
@@ -68,9 +66,6 @@ class Cones:
         wrong = [name for name, value in asked.items() if value]
         if wrong:
             raise UsageError(f"{dataset.where}: cones have no {' and no '.join(wrong)}; leave it out")
-
-    def require_shared(self, method: str) -> None:
-        pass
 
     def describe(self, dataset: Dataset) -> str:
         return f"{dataset.n} rows of cones ({dataset.cones})"
@@ -102,29 +97,15 @@ class Cones:
             return (self.choose(method, dataset, memory)[0],)
         return tuple(name for name in CONE_METHODS if usable_on_cones(name, dataset))
 
-    def limit_passes(
-        self, methods: Sequence[str], dataset: Dataset, memory: int, eps: float, max_passes: int | None
-    ) -> tuple[int | None, str]:
-        return max_passes, ""
-
-    def resolve(self, engine: Engine, dataset: Dataset) -> tuple[Cones, str]:
-        return self, ""
-
-    def abreast(self, method: str, classes: int, dataset: Dataset, memory: int) -> int:
-        return classes
-
     def maker(self, dataset: Dataset, memory: int, classes: int | None = None) -> Callable[[str], AnyMethod]:
         return CONE_METHODS.__getitem__
 
-    def wrap(self, engine: Engine) -> Engine:
+    def wrap(self, engine: Engine) -> Any:
         return ConeEngine(engine)
 
     def survey_counts(self, zero: int, positive: int) -> tuple[int, int]:
         """Cones were looked at when they were given; rows of zeros are none of the zero points."""
         return 0, 0
-
-    def prepare(self, engine: Engine, load: Load, scratch: Path | None) -> None:
-        pass
 
     def needs(self, load: Load, margin: float, kept: int) -> Needs:
         methods, facts = [CONE_METHODS[name] for name in load.methods], facts_of(load.dataset, load.memory // len(load.methods))

@@ -145,7 +145,6 @@ class ConeWorkingSet(Method[ConeWorkingSetState]):
         return 2 + facts.n / (GATHERED * facts.m)
 
     def evidence(self, state: ConeWorkingSetState) -> Evidence:
-        """Both ends of the bracket."""
         best = state.best
         return Evidence(
             state.bracket,

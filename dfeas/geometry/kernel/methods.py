@@ -12,7 +12,7 @@ from typing import Any
 from dfeas.geometry.kernel.gram import GramProduct
 from dfeas.geometry.kernel.kernel import Kernel
 from dfeas.linalg.points import Floats
-from dfeas.methods.protocol import AnyMethod, Evidence, Facts, Method, Traits
+from dfeas.methods.protocol import AnyMethod, Evidence, Facts, Wrapping
 from dfeas.methods.vector import FLOORS, Combination, Scored
 
 
@@ -37,15 +37,11 @@ class KernelFacts(Facts):
 
 
 @dataclass(frozen=True, slots=True)
-class InKernel(Method[Any]):
+class InKernel(Wrapping):
     """A method that asks about combinations, with a kernel."""
 
     method: AnyMethod
     kernel: Kernel
-
-    @property
-    def traits(self) -> Traits:
-        return self.method.traits
 
     def init(self, facts: Facts) -> Any:
         return self.method.init(KernelFacts.of(facts, self.kernel))
@@ -57,12 +53,6 @@ class InKernel(Method[Any]):
     def tell(self, state: Any, answer: Floats) -> Any:
         question: Any = self.method.ask(state)
         return self.method.tell(state, question.answer(answer))
-
-    def bound(self, facts: Facts, margin: float) -> float:
-        return self.method.bound(facts, margin)
-
-    def product_columns(self, facts: Facts) -> int:
-        return self.method.product_columns(facts)
 
     def evidence(self, state: Any) -> Evidence:
         """That of the method, with what is known of its next question."""

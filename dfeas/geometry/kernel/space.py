@@ -27,7 +27,7 @@ from dfeas.geometry.kernel.nearest import Matrix
 from dfeas.geometry.kernel.select import TILE_BYTES
 from dfeas.geometry.kernel.tiles import TILE_ROWS, Run
 from dfeas.geometry.kernel.working_set import FIRST, KernelWorkingSet, capacity, point_bytes
-from dfeas.geometry.protocol import Forecast, Forecasts, Load, Needs, facts_of, in_turns
+from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, facts_of, in_turns
 from dfeas.geometry.timing import least_seconds
 from dfeas.linalg.blas import one_thread, processors
 from dfeas.linalg.points import working
@@ -103,13 +103,11 @@ def kernel_options(
 
 
 @dataclass(frozen=True)
-class KernelSpace:
+class KernelSpace(Geometry):
     """The space of a kernel; ``free`` while its gamma is still to be found from the data."""
 
     kernel: Kernel
     free: bool = False
-    exact: bool = False
-    names_points: bool = True
 
     @classmethod
     def of(cls, options: KernelOptions) -> KernelSpace:
@@ -129,15 +127,6 @@ class KernelSpace:
             raise UsageError(f"method {method} does not work with a kernel; expected {', '.join((*more, *KERNEL_METHODS))}")
         return method
 
-    def require(self, dataset: Dataset, **asked: object) -> None:
-        pass
-
-    def require_shared(self, method: str) -> None:
-        pass
-
-    def describe(self, dataset: Dataset) -> str:
-        return f"{dataset.n} points"
-
     def choose(self, method: str, dataset: Dataset, memory: int, threads: int = 1) -> tuple[str, str]:
         """Of methods that keep n-vectors those whose vectors fit."""
         if method == "auto":
@@ -151,11 +140,6 @@ class KernelSpace:
                 f"{4 * facts.memory / 1e6:.0f} MB are for it: raise --memory; working-set keeps some of the points only"
             )
         return method, "asked for"
-
-    def limit_passes(
-        self, methods: Sequence[str], dataset: Dataset, memory: int, eps: float, max_passes: int | None
-    ) -> tuple[int | None, str]:
-        return max_passes, ""
 
     def resolve(self, engine: Engine, dataset: Dataset) -> tuple[KernelSpace, str]:
         """A sample of the points says what gamma is, if nobody does. Raises UsageError for an intercept."""
@@ -186,12 +170,6 @@ class KernelSpace:
     def maker(self, dataset: Dataset, memory: int, classes: int | None = None) -> Callable[[str], AnyMethod]:
         matrix, cap = Matrix(self.kernel), 0 if classes is None else capacity(facts_of(dataset, memory), classes)
         return lambda name: self.method(name) if name in ON_ALL else KernelWorkingSet(matrix, cap)
-
-    def wrap(self, engine: Engine) -> Engine:
-        return engine
-
-    def survey_counts(self, zero: int, positive: int) -> tuple[int, int]:
-        return zero, positive
 
     def candidates(self, method: str | None, dataset: Dataset, memory: int, threads: int, classes: int) -> tuple[str, ...]:
         return tuple(KERNEL_METHODS) if method is None else (self.choose(method, dataset, memory, threads)[0],)

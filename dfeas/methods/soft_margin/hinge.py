@@ -223,6 +223,5 @@ class HingeMargin(SoftMargin):
         return replace(state, asked=asked, steps=steps)
 
     def evidence(self, state: HingeState) -> Progress:
-        """Both ends of all minima."""
         why = told_no_better(self.counted, state.facts) if state.still >= STILL else ""
         return Progress(state.best, state.steps, len(state.index), why, state.duals)

@@ -209,7 +209,6 @@ class SquaredHingeMargin(SoftMargin):
         return replace(state, asked=asked, steps=steps)
 
     def evidence(self, state: SquaredHingeState) -> Progress:
-        """Both ends of all minima."""
         why = told_no_better(self.counted, state.facts) if state.still >= STILL else ""
         return Progress(state.best, state.steps, 0, why, state.duals)
 
