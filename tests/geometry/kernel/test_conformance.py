@@ -8,6 +8,7 @@ import numpy as np
 import dfeas
 from dfeas.data.arrays import from_arrays
 from dfeas.engine.local import LocalEngine
+from dfeas.geometry.kernel.space import KernelSpace
 from tests.conformance.methods import Instance, MethodTests
 from tests.geometry.kernel.running import FAMILIES, problem
 
@@ -17,7 +18,7 @@ class TestKernelMethods(MethodTests):
     families = FAMILIES
 
     def method(self, name: str) -> Any:
-        return dfeas.KERNEL_METHODS[name](self.kernel)
+        return KernelSpace(self.kernel).method(name)
 
     def instance(self, family: str) -> Instance:
         points = problem(family)
