@@ -37,7 +37,7 @@ class OfClass:
 
 
 @dataclass(frozen=True, slots=True)
-class OfClasses:
+class OfClasses(Together):
     """Answers the passes of several classes from one read; the answer is a tuple in their order."""
 
     passes: tuple[OfClass, ...]
@@ -57,12 +57,6 @@ class OfClasses:
             )
             found.append(parts if isinstance(each.pass_, Together) else parts[0])
         return tuple(found)
-
-    def merge(self, first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(p.merge(a, b) for p, a, b in zip(self.passes, first, second, strict=True))
-
-    def finish(self, partial: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(p.finish(a) for p, a in zip(self.passes, partial, strict=True))
 
 
 def of_class(question: Question, code: int) -> Question:

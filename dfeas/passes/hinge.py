@@ -7,12 +7,10 @@ summed,
 
     rest_i = sum of c_j l_j x_j,  total_i = sum of c_j      over points with s_j < 1 that are not kept,
 
-and the ``cap`` points that are nearest to the margin of some y_i are kept as they are. Everything is in float64.
+and the ``cap`` points that are nearest to the margin of some y_i are kept as they are.
 
-vector.
-
-For direction y_i with costs c_j of its problem, and z_j = max(0, 1 - l_j x_j'y_i) of the points as stored: loss_i = sum_j c_j
-z_j^2. All sums are in float64.
+Of the squared hinge, with z_j = max(0, 1 - s_j), loss_i = sum_j c_j z_j^2 comes with its gradient, and with its curvature as a
+matrix or times a vector. Everything is in float64.
 """
 
 from __future__ import annotations
@@ -25,6 +23,7 @@ from numpy.typing import NDArray
 
 from dfeas.linalg.points import Floats, Indices, add_combinations, in_type
 from dfeas.passes.block import Block, Columns
+from dfeas.passes.protocol import Sums
 from dfeas.passes.slacks import Directions, SampleCosts, Slacks
 
 
@@ -169,7 +168,7 @@ class SquaredHingeAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class SquaredHinge:
+class SquaredHinge(Sums[SquaredHingeAnswer]):
     """Losses of all directions; gradient and curvature of the first ``near`` of them."""
 
     Y: Floats  # (m, k)
@@ -207,9 +206,3 @@ class SquaredHinge:
         if found.curvature.size:
             found.curvature[:] = (found.curvature.T * C[:near]).T
         return found
-
-    def merge(self, first: SquaredHingeAnswer, second: SquaredHingeAnswer) -> SquaredHingeAnswer:
-        return SquaredHingeAnswer(*(getattr(first, name) + getattr(second, name) for name in first.__slots__))
-
-    def finish(self, partial: SquaredHingeAnswer) -> SquaredHingeAnswer:
-        return partial

@@ -8,7 +8,8 @@ from math import sqrt
 import numpy as np
 
 from dfeas.linalg.points import CONVERTED, Array, Floats, Indices, Tile, combined, tile
-from dfeas.passes.block import Block, in_precision
+from dfeas.passes.block import Block, in_precision, rounding
+from dfeas.passes.protocol import Plain
 from dfeas.passes.slacks import SampleCosts, products_along
 
 WINDOW = 32
@@ -47,7 +48,7 @@ class Online:
         single = block.single
         factor: Array = block.sides.narrow if single else block.sides.scale()
         y, low = carry.y.copy(), carry.low
-        narrow, slack = in_precision(y, single), _slack(y, block.terms, single)
+        narrow, slack = in_precision(y, single), rounding(block.terms, single) * sqrt(y @ y)
         corrected: list[int] = []
         first, size = 0, WINDOW
         most = max(WINDOW, CONVERTED // block.points.shape[1])
@@ -63,7 +64,7 @@ class Online:
                     continue
                 y += block.column(mistake)
                 corrected.append(block.start + mistake)
-                narrow, slack = in_precision(y, single), _slack(y, block.terms, single)
+                narrow, slack = in_precision(y, single), rounding(block.terms, single) * sqrt(y @ y)
                 # about one mistake is expected in twice the last gap
                 size = max(WINDOW, min(size, 2 * (mistake + 1 - first)))
                 first = mistake + 1
@@ -73,11 +74,6 @@ class Online:
     def finish(self, carry: OnlineCarry) -> OnlineAnswer:
         corrected = np.concatenate(carry.corrected) if carry.corrected else np.empty(0, np.int64)
         return OnlineAnswer(carry.y, carry.low, corrected)
-
-
-def _slack(y: Floats, terms: int, single: bool) -> float:
-    """|fast score - score in float64| of unit columns, for any order of summation."""
-    return 1.02 * (terms + 6) * (2.0**-24 if single else 2.0**-53) * sqrt(y @ y)
 
 
 def _scores(points: Tile, factor: Array, y: Array, intercept: bool) -> Array:
@@ -119,7 +115,7 @@ class StochasticCarry:
 
 
 @dataclass(frozen=True, slots=True)
-class Stochastic:
+class Stochastic(Plain[StochasticCarry]):
     """One read, from where the one before ended. One problem."""
 
     carry: StochasticCarry
@@ -150,6 +146,3 @@ class Stochastic:
                 seen += len(sign)
                 mean += pull * (len(sign) * self.n / seen)
         return StochasticCarry(pull, total, seen, mean)
-
-    def finish(self, carry: StochasticCarry) -> StochasticCarry:
-        return carry

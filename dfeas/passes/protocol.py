@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,25 @@ class Pass(Protocol[P, A]):
 
 
 AnyPass = Pass[Any, Any]
+
+
+class Plain(Generic[P]):
+    """A pass whose answer is the partial of all blocks."""
+
+    __slots__ = ()
+
+    def finish(self, partial: P) -> P:
+        return partial
+
+
+class Sums(Plain[P]):
+    """One whose partials are dataclasses of sums."""
+
+    __slots__ = ()
+
+    def merge(self, first: P, second: P) -> P:
+        names = type(first).__dataclass_fields__  # type: ignore[attr-defined]
+        return type(first)(*(getattr(first, name) + getattr(second, name) for name in names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +87,9 @@ class VectorPass(Protocol[P, A]):
     def scan(self, rows: range, block: Block | None, vectors: tuple[Floats, ...]) -> tuple[P, tuple[Floats, ...]]:
         """Answer for some rows, and their entries of the vectors to write. ``block`` is None if no points are read."""
 
-    def merge(self, first: P, second: P) -> P:
-        """As for a pass."""
+    def merge(self, first: P, second: P) -> P: ...
 
-    def finish(self, partial: P) -> A:
-        """As for a pass."""
+    def finish(self, partial: P) -> A: ...
 
 
 @dataclass(frozen=True, slots=True)

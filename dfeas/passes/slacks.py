@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dfeas.linalg.points import Floats, Indices, Tile, add_combinations, combined, moments, times
 from dfeas.passes.block import Block
+from dfeas.passes.protocol import Plain
 
 _GOLDEN, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
@@ -226,7 +227,7 @@ class MultipliersAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Multipliers:
+class Multipliers(Plain[MultipliersAnswer]):
     """Of one problem."""
 
     at: Floats | None  # (m,) y; None: all are 0
@@ -271,6 +272,3 @@ class Multipliers:
             first.support + second.support,
             first.full + second.full,
         )
-
-    def finish(self, partial: MultipliersAnswer) -> MultipliersAnswer:
-        return partial
