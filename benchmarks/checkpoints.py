@@ -32,8 +32,7 @@ from dfeas.cli.remote import run_status
 from dfeas.data.storage.scratch import Scratch
 from dfeas.errors import DfeasError
 from dfeas.methods.protocol import Bracket
-from dfeas.run.checkpoint.folder import Checkpoints
-from dfeas.run.folder import resumable
+from dfeas.run.checkpoint.folder import Checkpoints, resumable
 from dfeas.verify.certificate import load
 
 

@@ -42,8 +42,7 @@ import scs
 from threadpoolctl import threadpool_limits
 
 import dfeas
-from dfeas.data.cones.groups import cone_norms, groups_of
-from dfeas.data.cones.spectrum import elements, least, matrices, unit
+from dfeas.data.cones.groups import cone_norms, elements, groups_of, least, matrices, unit
 from dfeas.data.cones.writer import Placing, Product
 from dfeas.data.generate.cones import ConeInstance
 from dfeas.data.generate.points import generate

@@ -21,8 +21,7 @@ from dfeas.data.generate.points import Instance, generate
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.layout import default_block_rows
-from dfeas.data.writers.dataset import DatasetWriter, fill
-from dfeas.data.writers.output import output_place
+from dfeas.data.writers.dataset import DatasetWriter, fill, output_place
 from dfeas.engine.local import LocalEngine
 from dfeas.passes.softmin import Softmin
 

@@ -22,8 +22,7 @@ import numpy as np
 import dfeas
 from dfeas.data.labels import stored_type
 from dfeas.data.storage.layout import default_block_rows
-from dfeas.data.writers.dataset import DatasetWriter, fill
-from dfeas.data.writers.output import output_place
+from dfeas.data.writers.dataset import DatasetWriter, fill, output_place
 
 
 def write(path: Path, classes: int, features: int, points: int, wrong: float, seed: int = 0) -> None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from dfeas.api import resume as resume
     from dfeas.api import soft_margin as soft_margin
     from dfeas.api import solve as solve
-    from dfeas.data.cones.spectrum import svec as svec
+    from dfeas.data.cones.groups import svec as svec
     from dfeas.data.cones.writer import from_scs as from_scs
     from dfeas.data.cones.writer import ingest_scs as ingest_scs
     from dfeas.data.generate.points import Instance as Instance
@@ -72,9 +72,6 @@ if TYPE_CHECKING:
     KERNELS: tuple[str, ...]
 
 _PUBLIC = {
-    "api": "race resume soft_margin solve",
-    "problem": "Goal Kernel Limits Objective Output Problem Resources View",
-    "run.result_sets": "OneVsRest Race",
     "analysis.check_separation": "Separated check_separation",
     "analysis.hard_margin": "HardMargin hard_margin",
     "analysis.hull": "Hull in_hull",
@@ -83,18 +80,21 @@ _PUBLIC = {
     "analysis.recheck": "Recheck recheck",
     "analysis.separation": "Separation separation",
     "analysis.verify": "verify_certificate verify_classes verify_run",
+    "api": "race resume soft_margin solve",
+    "data.cones.groups": "svec",
     "data.cones.writer": "from_scs ingest_scs",
     "data.generate.points": "Instance generate",
     "data.writers.append": "append",
     "errors": "BadInputError CheckFailedError CorruptDataError DfeasError UndecidedError UsageError",
     "geometry.cones.space": "CONE_METHODS",
     "geometry.kernel.kernel": "KERNELS",
-    "data.cones.spectrum": "svec",
+    "geometry.kernel.space": "KERNEL_METHODS",
     "methods.registry": "METHODS",
+    "problem": "Goal Kernel Limits Objective Output Problem Resources View",
     "report.compare": "compare",
     "report.page": "report",
     "run.cost.plan": "Plan plan",
-    "geometry.kernel.space": "KERNEL_METHODS",
+    "run.result_sets": "OneVsRest Race",
     "run.results": "Result",
     "run.soft_margin.result": "SoftMarginResult",
     "verify.certificate": "Certificate",

@@ -45,8 +45,8 @@ MATPLOTLIB_ONLY_IN = {"report/figures.py", "report/evidence.py"}
 DASK_ONLY_IN = {
     "engine/distributed.py",
     "engine/clusters.py",
-    "engine/watch.py",
     "engine/task_pool.py",
+    "engine/watch.py",
     "engine/worker.py",
     "run/cluster_log.py",
 }

@@ -14,14 +14,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage import formats
+from dfeas.data.storage import files
 from dfeas.data.transform import Transform, seen_as
 from dfeas.errors import UsageError
 from dfeas.geometry.cones.space import require_points
 from dfeas.methods.protocol import Sparse
 from dfeas.passes.select import Select
 from dfeas.problem import Goal, Kernel, Limits, Output, Problem, Resources, View, takes
-from dfeas.run.checkpoint.job import answered
+from dfeas.run.checkpoint.job import discard_checkpoints
 from dfeas.run.results import Result, Saved
 from dfeas.run.session import open_session, survey
 from dfeas.run.solve import decide
@@ -39,7 +39,7 @@ class HardMargin(Saved):
     """The hyperplane of maximum margin of the unit points, up to ``tolerance``; where there is none, only ``result``."""
 
     FILE: ClassVar = MARGIN
-    FORMAT: ClassVar = formats.HARD_MARGIN
+    FORMAT: ClassVar = files.HARD_MARGIN
     HIDDEN: ClassVar = ("result",)
     DERIVED: ClassVar = ("fingerprint",)
 
@@ -101,7 +101,7 @@ def widest(result: Result, tolerance: float, problem: Problem, resources: Resour
         margin = _described(result, tolerance, problem, resources)
     if out is not None:
         margin.save(Path(out))
-    answered(out, result.stopped)
+    discard_checkpoints(out, result.stopped)
     return margin
 
 
@@ -110,9 +110,9 @@ def _described(result: Result, tolerance: float, problem: Problem, resources: Re
     y, m = result.y, result.m
     assert y is not None, "a separator has a direction"
     transform = seen_as(result.evidence.view)[1] if result.evidence is not None else None
-    with open_session(problem, resources, transform=transform or Transform()) as setting:
-        radius = survey(setting).radius
-        least = setting.engine.run(Select(y, math.inf, 1, 1, raw=True))
+    with open_session(problem, resources, transform=transform or Transform()) as session:
+        radius = survey(session).radius
+        least = session.engine.run(Select(y, math.inf, 1, 1, raw=True))
     canonical = y / float(least.score[0])
     w, bias = canonical[:m], float(canonical[m:].sum())
     if transform is not None:

@@ -25,7 +25,7 @@ from dfeas.data.dataset import signed_rows
 from dfeas.data.storage.npy import load_npy
 from dfeas.errors import BadInputError
 from dfeas.problem import Goal, Kernel, Limits, Output, Problem, Resources, View, takes
-from dfeas.run.exact_verdict import floats
+from dfeas.run.exact.search import floats
 from dfeas.run.results import Result
 from dfeas.run.session import open_data
 from dfeas.run.solve import decide

@@ -17,15 +17,13 @@ from dfeas.data.storage.places import local
 from dfeas.errors import CheckFailedError, DfeasError
 from dfeas.methods.protocol import Bracket, Evidence
 from dfeas.problem import Goal, Limits, Output, Problem, Resources
-from dfeas.run.checkpoint.job import Job, where
+from dfeas.run.checkpoint.folder import require_free, run_folder
+from dfeas.run.checkpoint.job import Request, RunSpec, request, where
 from dfeas.run.exact.levels import Levels
-from dfeas.run.exact_search import MOST_BESIDE, Face, Found, decide
-from dfeas.run.exact_verdict import certificate_of
-from dfeas.run.folder import require_free, run_folder
+from dfeas.run.exact.search import MOST_BESIDE, Face, Found, certificate_of, decide
 from dfeas.run.progress import report_start, run_options, run_sinks
-from dfeas.run.request import Request, request
 from dfeas.run.results import Result
-from dfeas.run.session import Setting, open_data, open_session, survey
+from dfeas.run.session import Session, open_data, open_session, survey
 from dfeas.run.task import Outcome, blank
 from dfeas.run.termination import EPS_INFEASIBLE, Decision
 from dfeas.run.verdict import result_of
@@ -55,9 +53,9 @@ def presolved(problem: Problem, goal: Goal, limits: Limits, resources: Resources
         require_free(local(output.out, "--out"))
     until = limits.until(output.stop, asked.began)
     with ExitStack() as stack:
-        setting = stack.enter_context(open_session(problem, resources))
-        surveyed = survey(setting)
-        checked = setting.checking.dataset
+        session = stack.enter_context(open_session(problem, resources))
+        surveyed = survey(session)
+        checked = session.checking.dataset
         levels = Levels.of(rows(checked, np.arange(checked.n)))
         if levels is None or len(levels.columns) > MOST_BESIDE or len(levels.empty) * levels.d > FLAT:
             return None
@@ -65,9 +63,9 @@ def presolved(problem: Problem, goal: Goal, limits: Limits, resources: Resources
         if decided is None:
             return None
         del levels
-        _require_proved(setting, decided.face)
+        _require_proved(session, decided.face)
         folder = None if output.out is None else stack.enter_context(run_folder(local(output.out, "--out")))
-        return decided.face, _written(stack, setting, asked, decided, surveyed.reads, folder, problem, output)
+        return decided.face, _written(stack, session, asked, decided, surveyed.reads, folder, problem, output)
 
 
 def _fits(dataset: Dataset, memory: int) -> bool:
@@ -76,9 +74,9 @@ def _fits(dataset: Dataset, memory: int) -> bool:
     return ENTRY_BYTES * dataset.entries.count + POINT_BYTES * dataset.n <= memory
 
 
-def _require_proved(setting: Setting, face: Face) -> None:
+def _require_proved(session: Session, face: Face) -> None:
     """Raise DfeasError when the checker does not prove what was found."""
-    checking = setting.checking
+    checking = session.checking
     mark = checking.dataset.fingerprint
     claim = Claim(face.kind, "exact", mark, face.on, face.rank, face.y, face.support, face.weights, face.flat)
     try:
@@ -89,7 +87,7 @@ def _require_proved(setting: Setting, face: Face) -> None:
 
 def _written(
     stack: ExitStack,
-    setting: Setting,
+    session: Session,
     asked: Request,
     found: Found,
     reads: int,
@@ -98,9 +96,9 @@ def _written(
     output: Output,
 ) -> Result:
     """The result of a run without a solve, from the certificate that follows from the evidence."""
-    dataset, face = setting.dataset, found.face
+    dataset, face = session.dataset, found.face
     why = f"{dataset.dimension} features, most of them levels of one effect, which are eliminated"
-    job = Job(
+    job = RunSpec(
         asked,
         (NAME,),
         (why,),
@@ -108,14 +106,14 @@ def _written(
         to_the_end=False,
         positive=problem.view.positive,
         intercept=dataset.intercept,
-        **where(setting),
+        **where(session),
     )
     how = run_options(0.0, Output(progress=output.progress))
-    report_start(run_sinks(stack, setting, job, folder, how, None), dataset, NAME, why, None)
+    report_start(run_sinks(stack, session, job, folder, how, None), dataset, NAME, why, None)
     empty = Certificate("gordan", dataset.fingerprint, view=dataset.view)
     support, weights = found.conflict
-    certificate = certificate_of(setting.checking.dataset, replace(face, support=support, weights=weights), empty)
-    (proved,) = setting.checking([certificate])
+    certificate = certificate_of(session.checking.dataset, replace(face, support=support, weights=weights), empty)
+    (proved,) = session.checking([certificate])
     check = proved if isinstance(proved, Check) else None
     if check is not None and check.verdict == EPS_INFEASIBLE and check.margin_upper > asked.eps:
         check = None
@@ -123,5 +121,5 @@ def _written(
     record = replace(blank(NAME, 1.0), passes=1.0, iterations=face.reads)
     looks = 2 if face.kind != OVERLAP or face.flat.shape[1] else 1
     outcome = Outcome(decision, record, Evidence(Bracket(), None, face.reads), certificate, check, 1.0 + looks)
-    result = result_of(setting, job, outcome, why, reads + outcome.reads)
+    result = result_of(session, job, outcome, why, reads + outcome.reads)
     return result if folder is None else result.save(folder)

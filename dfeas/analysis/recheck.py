@@ -30,7 +30,7 @@ from dfeas.engine.memory import threads_that_fit
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
 from dfeas.linalg.blas import processors
 from dfeas.problem import DEFAULT_MEMORY, parse_bytes
-from dfeas.run.folder import run_folder
+from dfeas.run.checkpoint.folder import run_folder
 from dfeas.run.result_sets import OneVsRest
 from dfeas.run.results import CERTIFICATE, TRACE, Result, classes_of, load_values, versions
 from dfeas.run.termination import FEASIBLE, UNDECIDED

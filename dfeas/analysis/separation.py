@@ -27,12 +27,12 @@ from numpy.typing import NDArray
 
 from dfeas.analysis.presolve import presolved
 from dfeas.data.dataset import Dataset
-from dfeas.data.storage import formats
+from dfeas.data.storage import files
 from dfeas.errors import UsageError
 from dfeas.geometry.cones.space import require_points
 from dfeas.problem import Goal, Kernel, Limits, Output, Problem, Resources, View, takes
-from dfeas.run.checkpoint.job import answered
-from dfeas.run.exact_search import Face, search
+from dfeas.run.checkpoint.job import discard_checkpoints
+from dfeas.run.exact.search import Face, search
 from dfeas.run.results import Result, Saved
 from dfeas.run.session import open_session
 from dfeas.run.solve import decide
@@ -53,7 +53,7 @@ class Separation(Saved):
     """Which of the three, with evidence."""
 
     FILE: ClassVar = SEPARATION
-    FORMAT: ClassVar = formats.SEPARATION
+    FORMAT: ClassVar = files.SEPARATION
     HIDDEN: ClassVar = ("result",)
     DERIVED: ClassVar = ("fingerprint",)
 
@@ -120,7 +120,7 @@ def separated(
     if output.out is not None and kind.kind is not None:
         kind.save(Path(output.out))
     cut_off = kind.kind is None and output.stop()
-    answered(output.out, "interrupted" if cut_off else result.stopped)
+    discard_checkpoints(output.out, "interrupted" if cut_off else result.stopped)
     return kind
 
 
@@ -128,11 +128,11 @@ def searched(
     problem: Problem, result: Result, until: Callable[[], bool], limits: Limits, resources: Resources
 ) -> tuple[Face | str, Dataset]:
     """What integers say where the solve left it open, or why nothing; and the data."""
-    with open_session(problem, resources) as setting:
-        setting.checking.dataset.fingerprint = result.fingerprint
+    with open_session(problem, resources) as session:
+        session.checking.dataset.fingerprint = result.fingerprint
         start = np.empty(0, np.int64) if result.support is None else result.support
         left = math.inf if limits.max_passes is None else limits.max_passes - result.passes
-        return search(setting.checking, start, until, left), setting.dataset
+        return search(session.checking, start, until, left), session.dataset
 
 
 def _undecided(why: str, result: Result) -> Separation:

@@ -9,9 +9,21 @@ from typing import Any
 
 import click
 
-from dfeas.cli.cluster import Cluster
-from dfeas.cli.main import Command
-from dfeas.cli.options import CLUSTER, JSON, KERNEL, KERNEL_HELP, LOCAL, METHOD, POINTS, RUN, asks, fields_of, margin_values
+from dfeas.cli.command import Command
+from dfeas.cli.options import (
+    CLUSTER,
+    JSON,
+    KERNEL,
+    KERNEL_HELP,
+    LOCAL,
+    METHOD,
+    POINTS,
+    RUN,
+    Cluster,
+    asks,
+    fields_of,
+    margin_values,
+)
 from dfeas.cli.remote import fetch as run_fetch
 from dfeas.cli.remote import run_status
 from dfeas.cli.remote import status as submitted_status

@@ -8,9 +8,8 @@ from typing import Any
 import click
 
 from dfeas.analysis.ingest import ingest as write_dataset
-from dfeas.cli.cluster import Cluster
-from dfeas.cli.main import Command
-from dfeas.cli.options import CLUSTER, DATA, JSON, asks
+from dfeas.cli.command import Command
+from dfeas.cli.options import CLUSTER, DATA, JSON, Cluster, asks
 from dfeas.cli.render import show_header
 from dfeas.data.cones.files import SDPA, append_cones, ingest_cones
 from dfeas.data.generate.cones import CONE_KINDS, ConeInstance

@@ -12,7 +12,7 @@ import click
 from dfeas.analysis.predict import predict as run_predict
 from dfeas.analysis.recheck import recheck as run_recheck
 from dfeas.analysis.verify import verify_certificate, verify_classes, verify_run, verify_separation
-from dfeas.cli.main import LIMIT_REACHED, Command
+from dfeas.cli.command import LIMIT_REACHED, Command
 from dfeas.cli.options import ALL_METHODS, DATA, JSON, LABELS, LOCAL, POINTS, asks, fields_of, numbers
 from dfeas.cli.render import say, show_check, show_checks, show_plan, show_prediction, show_recheck
 from dfeas.problem import DEFAULT_MEMORY, Kernel, Objective, Resources, View

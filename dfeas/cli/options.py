@@ -1,24 +1,96 @@
-"""Options of commands: made from the fields of the values that the verbs take, so that each is said once."""
+"""Which cluster a command works on, if any."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import Field, fields
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import Field, dataclass, fields
 from functools import wraps
+from multiprocessing import active_children
 from pathlib import Path
 from textwrap import fill
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dfeas.cli.cluster import Cluster
+from dfeas.cli.render import say
 from dfeas.data.storage.places import is_url, local
+from dfeas.engine.signals import at_once, not_interrupted
 from dfeas.geometry.cones.space import CONE_METHODS
 from dfeas.geometry.kernel.kernel import NAMES
 from dfeas.geometry.kernel.space import KERNEL_METHODS
 from dfeas.methods.registry import METHODS
 from dfeas.problem import Goal, Kernel, Limits, Objective, Resources, View
-from dfeas.run.soft_margin.options import METHODS as SOFT_METHODS
+from dfeas.run.soft_margin.fit import METHODS as SOFT_METHODS
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Which cluster, if any."""
+
+    scheduler: str | None
+    scheduler_file: str | None
+    local: int | None
+    performance_report: str | None = None
+
+    @contextmanager
+    def client(self, watched: bool = True) -> Iterator[Client | None]:
+        """A client of it; None to work in this process. Where it can be ``watched`` is said."""
+        if self.scheduler is None and self.scheduler_file is None and self.local is None:
+            if self.performance_report is not None:
+                raise click.UsageError("--performance-report is for a cluster: --scheduler, --scheduler-file or --local")
+            yield None
+            return
+        from dfeas.engine.clusters import connect, local_cluster
+        from dfeas.run.cluster_log import dashboard, performance_report
+
+        started = local_cluster(self.local) if self.local is not None else connect(self.scheduler, self.scheduler_file)
+        with ExitStack() as stack:
+            stack.enter_context(_quiet_dask())
+            with at_once(_kill_workers):
+                client = stack.enter_context(started)
+            if self.performance_report is not None:
+                stack.enter_context(performance_report(self.performance_report))
+            link = dashboard(client) if watched else None
+            if link is not None:
+                say(f"dashboard: {link}", err=True)
+            try:
+                yield client
+            finally:
+                with not_interrupted():
+                    stack.close()
+
+    @contextmanager
+    def joined(self) -> Iterator[Client]:
+        """A client of a running cluster. Raises UsageError when none is named."""
+        if self.scheduler is None and self.scheduler_file is None:
+            raise click.UsageError("expected --scheduler ADDR or --scheduler-file F: a cluster that goes on without you")
+        with self.client(watched=False) as client:
+            assert client is not None
+            yield client
+
+
+def _kill_workers() -> None:
+    """Those of a local cluster that starts."""
+    for process in active_children():
+        process.kill()
+
+
+@contextmanager
+def _quiet_dask() -> Iterator[None]:
+    """What becomes of the cluster is said in our own words; a traceback of its reconnection says less."""
+    log = logging.getLogger("distributed")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+
 
 Command = Callable[..., None]
 Option = Callable[[Any], Any]

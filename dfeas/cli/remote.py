@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 from dfeas.analysis.hard_margin import HardMargin
 from dfeas.analysis.separation import Separation
 from dfeas.api import resume, soft_margin, solve
-from dfeas.data.storage import formats
+from dfeas.data.storage import files as formats
 from dfeas.data.storage.files import placed, read_json
-from dfeas.data.storage.lock import being_written
 from dfeas.data.storage.places import absolute, local, require_apart
+from dfeas.data.storage.scratch import being_written
 from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError
 from dfeas.geometry.kernel.space import kernel_options
 from dfeas.geometry.registry import known_method
 from dfeas.problem import DEFAULT_MEMORY, Goal, Limits, Objective, View, check, parse_bytes
-from dfeas.run.folder import finished, resumable
+from dfeas.run.checkpoint.folder import finished, resumable
 from dfeas.run.result_sets import OneVsRest, Race
 from dfeas.run.results import CERTIFICATE, CHECKPOINT, RACE, RESULT, TRACE, Result
 from dfeas.run.soft_margin.result import SoftMarginResult

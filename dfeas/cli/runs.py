@@ -18,8 +18,7 @@ from dfeas.api import race as run_race
 from dfeas.api import resume as run_resume
 from dfeas.api import soft_margin as run_soft_margin
 from dfeas.api import solve as run_solve
-from dfeas.cli.cluster import Cluster
-from dfeas.cli.main import LIMIT_REACHED, Command
+from dfeas.cli.command import LIMIT_REACHED, Command
 from dfeas.cli.options import (
     DATA,
     GO_ON,
@@ -32,6 +31,7 @@ from dfeas.cli.options import (
     POINTS,
     RUN,
     SOFT,
+    Cluster,
     asks,
     fields_of,
     margin_values,
@@ -40,7 +40,7 @@ from dfeas.cli.render import Answer, say, show
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.methods.registry import METHODS
 from dfeas.problem import Limits, Resources, View
-from dfeas.run.folder import finished, resumable
+from dfeas.run.checkpoint.folder import finished, resumable
 from dfeas.run.result_sets import OneVsRest, Race
 from dfeas.run.results import RACE, RESULT, Result
 from dfeas.run.soft_margin.result import SoftMarginResult

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage.limits import require_short
+from dfeas.data.storage.places import require_short
 from dfeas.errors import BadInputError
 
 FEW = 4

@@ -17,18 +17,18 @@ from dfeas.run.results import TRACE
 from dfeas.run.termination import ProgressRecord, Record, remaining_passes
 from dfeas.run.trace import Sink, TraceFile
 
+if TYPE_CHECKING:
+    from dfeas.data.dataset import Dataset
+    from dfeas.problem import Output
+    from dfeas.run.checkpoint.job import Checkpoint, RunSpec
+    from dfeas.run.cost.projection import Projection
+    from dfeas.run.session import Session
+
 FORESEEABLE = 100 * 86400.0
 """Seconds; a longer guess of the time left says nothing."""
 
 HEAD = ("passes", "iterations", "margin lower", "margin upper", "violated", "seconds")
 MOST_ROWS = 20
-
-if TYPE_CHECKING:
-    from dfeas.data.dataset import Dataset
-    from dfeas.problem import Output
-    from dfeas.run.checkpoint.job import Checkpoint, Job
-    from dfeas.run.cost.projection import Projection
-    from dfeas.run.session import Setting
 
 
 def aligned(lines: Sequence[Sequence[str]], words: int) -> list[str]:
@@ -279,17 +279,17 @@ def terminal(progress: bool, eps: float) -> Sink | None:
 
 
 def run_sinks(
-    stack: ExitStack, setting: Setting, job: Job, folder: Path | None, options: RunOptions, earlier: Checkpoint | None
+    stack: ExitStack, session: Session, job: RunSpec, folder: Path | None, options: RunOptions, earlier: Checkpoint | None
 ) -> list[Sink]:
     """Those of a job that is one method; the stack closes them."""
     shown = terminal(options.progress, job.asked.eps)
     size = 0 if earlier is None else earlier.traces.get(job.methods[0], 0)
-    return [*_sinks(stack, setting, folder, shown, size), *options.more]
+    return [*_sinks(stack, session, folder, shown, size), *options.more]
 
 
 def lane_sinks(
     stack: ExitStack,
-    setting: Setting,
+    session: Session,
     folders: Mapping[str, Path | None],
     board: Scoreboard | None,
     earlier: Checkpoint | None,
@@ -298,12 +298,12 @@ def lane_sinks(
     """Those of each of several methods, or classes, that run side by side, with their folders; the stack closes them."""
     sizes = {} if earlier is None else earlier.traces
     return {
-        name: [*_sinks(stack, setting, folder, None if board is None else board.row(name), sizes.get(name, 0)), *more]
+        name: [*_sinks(stack, session, folder, None if board is None else board.row(name), sizes.get(name, 0)), *more]
         for name, folder in folders.items()
     }
 
 
-def _sinks(stack: ExitStack, setting: Setting, folder: Path | None, shown: Sink | None, size: int) -> list[Sink]:
+def _sinks(stack: ExitStack, session: Session, folder: Path | None, shown: Sink | None, size: int) -> list[Sink]:
     """The trace in a folder, which goes on after ``size`` bytes, what is shown, and the log of the cluster."""
     sinks: list[Sink] = []
     if folder is not None:
@@ -313,7 +313,7 @@ def _sinks(stack: ExitStack, setting: Setting, folder: Path | None, shown: Sink 
         sinks.append(shown)
     for sink in sinks:
         stack.callback(sink.close)
-    return sinks if setting.log is None else [*sinks, setting.log]
+    return sinks if session.log is None else [*sinks, session.log]
 
 
 def report_start(

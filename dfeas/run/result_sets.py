@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from dfeas.data.storage import formats
+from dfeas.data.storage import files
 from dfeas.run.results import CLASSES, RACE, Result, Saved, versions
 from dfeas.run.soft_margin.result import SoftMarginResult
 from dfeas.run.termination import UNDECIDED, Stop
@@ -20,7 +20,7 @@ class Race(Saved):
     """How each method ended, and what was read for all of them together."""
 
     FILE: ClassVar = RACE
-    FORMAT: ClassVar = formats.RACE
+    FORMAT: ClassVar = files.RACE
 
     results: dict[str, Result]  # in the order of the methods
     reads: float  # of the data: what several methods asked at once counts once

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage import formats
+from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, Number, conform, read_json, write_json
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.methods.protocol import Sparse
@@ -50,7 +50,7 @@ class Saved:
     """What a run leaves in its folder as JSON: its fields, and properties beside them."""
 
     FILE: ClassVar[str] = RESULT
-    FORMAT: ClassVar[int] = formats.RESULT
+    FORMAT: ClassVar[int] = files.RESULT
     HIDDEN: ClassVar[tuple[str, ...]] = ()  # fields that are not written
     DERIVED: ClassVar[tuple[str, ...]] = ()  # properties that are
 
@@ -223,7 +223,7 @@ def load_result(run: Path, soft: bool = False) -> dict[str, Any]:
         raise BadInputError(f"{run}: a race; name the folder of one of its methods")
     if not (run / RESULT).is_file():
         raise BadInputError(f"{run}: no finished run, {RESULT} is missing")
-    values: dict[str, Any] = read_json(run / RESULT, _SHAPE, "result", formats.RESULT)
+    values: dict[str, Any] = read_json(run / RESULT, _SHAPE, "result", files.RESULT)
     try:
         if values["data"] is not None:
             conform(values["data"], _PLACE, "data")

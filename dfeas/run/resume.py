@@ -12,12 +12,10 @@ from dfeas.data.storage.scratch import Scratch
 from dfeas.data.transform import Transform
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, visible
 from dfeas.problem import Goal, Kernel, Limits, Output, Problem, Resources, View
-from dfeas.run.checkpoint.folder import Checkpoints
-from dfeas.run.checkpoint.job import Checkpoint, Job, where
+from dfeas.run.checkpoint.folder import Checkpoints, finished, run_folder_again
+from dfeas.run.checkpoint.job import Checkpoint, RunSpec, request, where
 from dfeas.run.execute import execute
-from dfeas.run.folder import finished, run_folder_again
 from dfeas.run.progress import run_options
-from dfeas.run.request import request
 from dfeas.run.results import CHECKPOINT, versions
 from dfeas.run.session import open_session
 
@@ -29,7 +27,7 @@ class Resumed:
     """A run that went on, and what it was asked, for what follows from its answer."""
 
     answer: Any
-    job: Job
+    job: RunSpec
     problem: Problem
     limits: Limits
     resources: Resources
@@ -62,11 +60,11 @@ def go_on(run: Path, problem: Problem, limits: Limits, resources: Resources, out
         opened = open_session(
             problem, resources, folder, cones=True, progress=output.progress, transform=job.transform or Transform()
         )
-        setting = stack.enter_context(opened)
-        if job.classes and setting.dataset.classes != job.classes:
-            raise CorruptDataError(f"{setting.dataset.where}: its classes are not those that this run began with")
-        job = replace(job, asked=replace(renewed, began=renewed.began - earlier.seconds), **where(setting))
-        answer = execute(setting, job, run_options(resources.checkpoint_every, output), folder, earlier)
+        session = stack.enter_context(opened)
+        if job.classes and session.dataset.classes != job.classes:
+            raise CorruptDataError(f"{session.dataset.where}: its classes are not those that this run began with")
+        job = replace(job, asked=replace(renewed, began=renewed.began - earlier.seconds), **where(session))
+        answer = execute(session, job, run_options(resources.checkpoint_every, output), folder, earlier)
     return Resumed(answer, job, problem, limits, resources)
 
 
@@ -77,7 +75,7 @@ def _warn_of_versions(run: Path, earlier: Checkpoint) -> None:
         logger.warning("%s: begun with %s: the bits may differ", run, visible("; ".join(other)))
 
 
-def _as_asked(run: Path, job: Job, given: Problem) -> Problem:
+def _as_asked(run: Path, job: RunSpec, given: Problem) -> Problem:
     """The problem of a job, with data that is given anew, if it is."""
     X, labels = given.X, given.labels
     if X is None:

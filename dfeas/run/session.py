@@ -41,7 +41,6 @@ from dfeas.verify.evidence import Check
 if TYPE_CHECKING:
     from distributed import Client
 
-
 PLAIN = View()
 """All points as they are stored, with their labels."""
 
@@ -60,7 +59,7 @@ class Checking:
 
 
 @dataclass(frozen=True)
-class Setting:
+class Session:
     """The data, and who reads it."""
 
     source: Source | None  # None for arrays in memory
@@ -153,7 +152,7 @@ def open_session(
     cones: bool = False,
     progress: bool = False,
     transform: Transform | None = None,
-) -> Iterator[Setting]:
+) -> Iterator[Session]:
     """The data of a problem, and who reads it; reads for a ``transform`` whose numbers are not known yet are done, and said
     where ``progress`` is shown.
 
@@ -164,10 +163,10 @@ def open_session(
     geometry_of(data[1]).require(data[1], kernel=kernel.kernel, transform=view.transform)
     data = with_transform(data, view.transform if transform is None else transform, memory, resources.client, progress)
     with ExitStack() as stack:
-        yield set_up(stack, data, memory, resources.client, out, kernel.function, resources.scratch)
+        yield assemble_session(stack, data, memory, resources.client, out, kernel.function, resources.scratch)
 
 
-def set_up(
+def assemble_session(
     stack: ExitStack,
     data: Data,
     memory: int,
@@ -175,7 +174,7 @@ def set_up(
     out: str | Path | None,
     function: Function | None = None,
     tiles: str | Path | None = None,
-) -> Setting:
+) -> Session:
     """The engine of the passes, and the checker's, which reads in its own way. The stack closes them.
 
     n-vectors of a method will lie in ``out``, or where temporary files do; nothing is written yet. A ``function``
@@ -213,7 +212,7 @@ def set_up(
     engine = geometry_of(dataset).wrap(engine)
     stack.callback(engine.close)
     stack.callback(second.close)
-    return Setting(source, dataset, engine, Checking(second, other, function), scratch, threads, workers, log, folder)
+    return Session(source, dataset, engine, Checking(second, other, function), scratch, threads, workers, log, folder)
 
 
 def _made(folder: Path) -> Path:
@@ -225,16 +224,16 @@ def _made(folder: Path) -> Path:
     return folder
 
 
-def survey(setting: Setting) -> Surveyed:
+def survey(session: Session) -> Surveyed:
     """What the header says, or one read of a foreign array, which also gives it its fingerprint.
 
     Raises BadInputError for non-finite entries and for norms that cannot be squared.
     """
-    dataset = setting.dataset
+    dataset = session.dataset
     header = dataset.header
     if header is not None:
         return Surveyed(header.first_zero[0] if header.zero else None, _radius(dataset, header.norm_max), 0, header.positive)
-    found, reads = dataset.surveyed or (setting.engine.run(Survey()), 1)
+    found, reads = dataset.surveyed or (session.engine.run(Survey()), 1)
     zero, positive = geometry_of(dataset).survey_counts(found.zero, found.positive)
     found = replace(found, zero=zero, positive=positive)
     refuse_unusable(found, dataset.where)
@@ -242,7 +241,7 @@ def survey(setting: Setting) -> Surveyed:
     if dataset.stored is None:  # otherwise what is stored has them, and compares
         dataset.fingerprint = seen_fingerprint(mark_of(dataset, checksums), dataset.view)
         dataset.expected = checksums  # what is read from now on is compared with what was surveyed
-    setting.checking.dataset.fingerprint = dataset.fingerprint
+    session.checking.dataset.fingerprint = dataset.fingerprint
     return Surveyed(found.first_zero[0] if found.zero else None, _radius(dataset, found.norm_max), reads, found.positive)
 
 

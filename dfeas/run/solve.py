@@ -13,13 +13,12 @@ from dfeas.geometry.kernel.space import KernelOptions, kernel_options
 from dfeas.geometry.protocol import Geometry
 from dfeas.geometry.registry import geometry_of, known_method
 from dfeas.problem import Goal, Limits, Output, Problem, Resources
-from dfeas.run.checkpoint.job import Job, where
+from dfeas.run.checkpoint.folder import require_free, run_folder
+from dfeas.run.checkpoint.job import Request, RunSpec, request, where
 from dfeas.run.execute import execute
-from dfeas.run.folder import require_free, run_folder
 from dfeas.run.progress import run_options
-from dfeas.run.request import Request, request
 from dfeas.run.results import RACE, RESULT
-from dfeas.run.session import Setting, classes_to_share, open_session
+from dfeas.run.session import Session, classes_to_share, open_session
 
 
 def decide(
@@ -47,29 +46,29 @@ def decide(
         require_free(local(output.out, "--out"), last)
     with ExitStack() as stack:
         opened = open_session(problem, resources, output.out, cones=not view.one_vs_rest, progress=output.progress)
-        setting = stack.enter_context(opened)
-        geometry = geometry_of(setting.dataset, space)
+        session = stack.enter_context(opened)
+        geometry = geometry_of(session.dataset, space)
         classes: tuple[str, ...] = ()
         if view.one_vs_rest:
             geometry.require_shared(methods[0])
-            classes = classes_to_share(setting.dataset)
-        geometry, names, whys, asked = _chosen(setting, geometry, methods, asked, classes, race)
+            classes = classes_to_share(session.dataset)
+        geometry, names, whys, asked = _chosen(session, geometry, methods, asked, classes, race)
         folder = None if output.out is None else stack.enter_context(run_folder(local(output.out, "--out"), last))
-        job = Job(
+        job = RunSpec(
             asked,
             names,
             whys,
             race,
             to_the_end or bool(classes),
             positive=view.positive,
-            intercept=setting.dataset.intercept,
+            intercept=session.dataset.intercept,
             point=None if view.point is None else tuple(float(v) for v in view.point),
             kernel=geometry.text,
             classes=classes,
             then=then,
-            **where(setting),
+            **where(session),
         )
-        return execute(setting, job, run_options(resources.checkpoint_every, output), folder)
+        return execute(session, job, run_options(resources.checkpoint_every, output), folder)
 
 
 def _require_known(methods: Sequence[str], space: KernelOptions | None, race: bool) -> None:
@@ -82,19 +81,19 @@ def _require_known(methods: Sequence[str], space: KernelOptions | None, race: bo
 
 
 def _chosen(
-    setting: Setting, geometry: Geometry, methods: Sequence[str], asked: Request, classes: tuple[str, ...], race: bool
+    session: Session, geometry: Geometry, methods: Sequence[str], asked: Request, classes: tuple[str, ...], race: bool
 ) -> tuple[Geometry, tuple[str, ...], tuple[str, ...], Request]:
     """The geometry with all its parameters, methods, why each of them, and fewer passes where memory asks for that."""
-    dataset = setting.dataset
+    dataset = session.dataset
     count, several = len(methods), f", in a race of {len(methods)}" if race else ""
     if classes:
         count = geometry.abreast(methods[0], len(classes), dataset, asked.memory)
         waiting = f", {count} at a time for want of memory" if count < len(classes) else ""
         several = f", {len(classes)} classes on the same reads{waiting}"
-    share, threads = asked.memory // count, setting.threads * max(1, setting.workers)
+    share, threads = asked.memory // count, session.threads * max(1, session.workers)
     chosen = [geometry.choose(method, dataset, share, threads) for method in methods]
     names = tuple(name for name, _ in chosen)
     limit, limited = geometry.limit_passes(names, dataset, share, asked.eps, asked.max_passes)
-    geometry, resolved = geometry.resolve(setting.engine, dataset)
+    geometry, resolved = geometry.resolve(session.engine, dataset)
     tail = f"{several}{limited}{resolved}" if race else f"{limited}{resolved}{several}"
     return geometry, names, tuple(f"{why}{tail}" for _, why in chosen), replace(asked, max_passes=limit)

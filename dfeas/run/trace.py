@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import psutil
 
-from dfeas.data.storage import formats
+from dfeas.data.storage import files
 from dfeas.data.storage.files import Number, conform, parsed
 from dfeas.errors import CorruptDataError
 from dfeas.run.termination import ProgressRecord
@@ -73,7 +73,7 @@ class TraceFile(Sink):
             text = f"{self._lost} events are missing: they could not be written"
             lines.insert(0, {"event": "gap", "text": text, "events": self._lost})
         if self._empty:
-            lines[0] = {"event": lines[0]["event"], formats.KEY: formats.TRACE, **lines[0]}
+            lines[0] = {"event": lines[0]["event"], files.KEY: files.TRACE, **lines[0]}
         try:
             self._append("".join(f"{json.dumps(line)}\n" for line in lines).encode())
             self._empty, self._lost = False, 0
@@ -107,7 +107,7 @@ def read_trace(path: Path, read_pass: Callable[[dict[str, Any]], R]) -> tuple[tu
         try:
             event = parsed(line, {"event": str})
             if number == 1:
-                formats.require_readable(path, event.get(formats.KEY, 0), formats.TRACE)
+                files.require_readable(path, event.get(files.KEY, 0), files.TRACE)
             if event["event"] == "pass":
                 records.append(read_pass(event))
             else:
@@ -126,7 +126,7 @@ def last_pass(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     with path.open("rb") as file:
-        formats.require_readable(path, _format(file.readline(TAIL)), formats.TRACE)
+        files.require_readable(path, _format(file.readline(TAIL)), files.TRACE)
         file.seek(max(0, path.stat().st_size - TAIL))
         lines = file.read().split(b"\n")[:-1]
     for line in reversed(lines):
@@ -144,7 +144,7 @@ def last_pass(path: Path) -> dict[str, Any]:
 def _format(first: bytes) -> Any:
     """What the first line of a trace says; 0 where it says nothing, or is not whole."""
     try:
-        return parsed(first, dict).get(formats.KEY, 0)
+        return parsed(first, dict).get(files.KEY, 0)
     except ValueError:
         return 0
 

@@ -12,14 +12,14 @@ import numpy as np
 from dfeas.errors import CheckFailedError
 from dfeas.geometry.protocol import Geometry, Load, facts_of
 from dfeas.methods.protocol import Sparse
-from dfeas.run.checkpoint.job import Job
+from dfeas.run.checkpoint.job import RunSpec
 from dfeas.run.cost.projection import PROBED_SHARE, Projection, probe, probed, project
-from dfeas.run.exact_verdict import exact_outcome
+from dfeas.run.exact.search import exact_outcome
 from dfeas.run.progress import RunOptions
 from dfeas.run.recovery import CONFLICTING, conflicts
 from dfeas.run.results import Result, versions
-from dfeas.run.session import Setting, Surveyed
-from dfeas.run.task import Lane, Outcome, without_a_pass
+from dfeas.run.session import Session, Surveyed
+from dfeas.run.task import Outcome, VerdictTask, without_a_pass
 from dfeas.run.termination import FEASIBLE, UNDECIDED, Goal, Proof, Record, Stop, Verdict, ending
 from dfeas.run.trace import Sink
 from dfeas.verify.certificate import Certificate
@@ -31,12 +31,12 @@ from dfeas.verify.separation import SEPARATED
 class VerdictTarget:
     """A verdict for each task."""
 
-    setting: Setting
-    job: Job
+    session: Session
+    job: RunSpec
 
     @property
     def geometry(self) -> Geometry:
-        return self.setting.geometry(self.job.kernel)
+        return self.session.geometry(self.job.kernel)
 
     @property
     def abreast(self) -> int:
@@ -44,48 +44,48 @@ class VerdictTarget:
         job = self.job
         if not job.classes:
             return len(job.lanes)
-        return self.geometry.abreast(job.methods[0], len(job.classes), self.setting.dataset, job.asked.memory)
+        return self.geometry.abreast(job.methods[0], len(job.classes), self.session.dataset, job.asked.memory)
 
     def projected(self) -> Projection:
         """The speed is measured on large data, whose first pass is long."""
-        setting, dataset, asked = self.setting, self.setting.dataset, self.job.asked
-        sizes = {"workers": setting.workers, "threads": setting.threads, "classes": self.abreast if self.job.classes else 1}
+        session, dataset, asked = self.session, self.session.dataset, self.job.asked
+        sizes = {"workers": session.workers, "threads": session.threads, "classes": self.abreast if self.job.classes else 1}
         methods, most = self.job.methods, asked.max_passes
         projection = project(self.geometry, dataset, methods, asked.memory, asked.eps, **sizes, max_passes=most)
-        blocks = probed(dataset, setting.engine.parallel)
+        blocks = probed(dataset, session.engine.parallel)
         if self.job.kernel or dataset.header is None or len(blocks) > PROBED_SHARE * dataset.blocks:
             return projection
-        return replace(projection, seconds=probe(setting.engine, dataset, blocks))
+        return replace(projection, seconds=probe(session.engine, dataset, blocks))
 
     def settled(self, surveyed: Surveyed) -> dict[str, Outcome] | None:
         """A zero point is a Gordan certificate by itself, for any labels. Raises CheckFailedError if the checker sees none."""
-        setting, job = self.setting, self.job
-        if surveyed.zero is None or setting.dataset.intercept or not self.geometry.zero_is_origin:
+        session, job = self.session, self.job
+        if surveyed.zero is None or session.dataset.intercept or not self.geometry.zero_is_origin:
             return None
         certificates = []
         for name in job.lanes:
-            seen = setting.dataset.against_rest(name) if job.classes else setting.dataset
+            seen = session.dataset.against_rest(name) if job.classes else session.dataset
             weights = {"support": np.array([surveyed.zero]), "weights": np.ones(1)}
             certificates.append(Certificate("gordan", seen.fingerprint, **weights, kernel=job.kernel, view=seen.view))
         outcomes = {}
-        for name, certificate, check in zip(job.lanes, certificates, setting.checking(certificates), strict=True):
+        for name, certificate, check in zip(job.lanes, certificates, session.checking(certificates), strict=True):
             if isinstance(check, CheckFailedError):
                 raise check
             outcomes[name] = without_a_pass(job.methods[0] if job.classes else name, certificate, check)
         return outcomes
 
-    def tasks(self, surveyed: Surveyed, sinks: dict[str, list[Sink]]) -> list[Lane]:
+    def tasks(self, surveyed: Surveyed, sinks: dict[str, list[Sink]]) -> list[VerdictTask]:
         """One for each method of the job, or for each class."""
-        setting, job, dataset, asked = self.setting, self.job, self.setting.dataset, self.job.asked
+        session, job, dataset, asked = self.session, self.job, self.session.dataset, self.job.asked
         geometry, count = self.geometry, self.abreast
         make = geometry.maker(dataset, asked.memory, count if job.classes else None)
-        load = Load(dataset, job.methods, asked.memory, setting.workers, setting.threads, count if job.classes else 1)
-        geometry.prepare(setting.engine, load, setting.tiles)
+        load = Load(dataset, job.methods, asked.memory, session.workers, session.threads, count if job.classes else 1)
+        geometry.prepare(session.engine, load, session.tiles)
         facts = facts_of(dataset, asked.memory // count, asked.margin_tolerance, surveyed.radius)
         tasks = []
         for name in job.lanes:
             method = make(job.methods[0] if job.classes else name)
-            task = Lane(method, method.init(facts), Goal(asked.eps, asked.margin_tolerance), sinks[name], job.kernel)
+            task = VerdictTask(method, method.init(facts), Goal(asked.eps, asked.margin_tolerance), sinks[name], job.kernel)
             if job.classes:
                 seen = dataset.against_rest(name)
                 task.code, task.view, task.fingerprint = dataset.codes[dataset.classes.index(name)], seen.view, seen.fingerprint
@@ -96,21 +96,21 @@ class VerdictTarget:
 
     def result(self, name: str, outcome: Outcome, surveyed: Surveyed, how: RunOptions) -> Result:
         """What is returned of a task that was alone goes through the exact search where float64 leaves the verdict open."""
-        setting, job = self.setting, self.job
+        session, job = self.session, self.job
         why = job.whys[0 if job.classes else job.methods.index(name)]
         if job.classes:
-            source = None if setting.source is None else replace(setting.source, positive=name)
-            setting = replace(setting, dataset=setting.dataset.against_rest(name), source=source)
-        dataset = setting.dataset
+            source = None if session.source is None else replace(session.source, positive=name)
+            session = replace(session, dataset=session.dataset.against_rest(name), source=source)
+        dataset = session.dataset
         alone = not (job.race or job.classes)
         if alone and self.geometry.exact and not (dataset.transform or job.then == SEPARATED):
-            outcome = exact_outcome(setting, job.asked, outcome, how.stop)
-        return result_of(setting, job, outcome, why, surveyed.reads + outcome.reads)
+            outcome = exact_outcome(session, job.asked, outcome, how.stop)
+        return result_of(session, job, outcome, why, surveyed.reads + outcome.reads)
 
 
-def result_of(setting: Setting, job: Job, outcome: Outcome, why: str, reads: float) -> Result:
+def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads: float) -> Result:
     """What is returned of an outcome; ``reads`` in all."""
-    dataset, record, proved = setting.dataset, outcome.record, outcome.check
+    dataset, record, proved = session.dataset, outcome.record, outcome.check
     asked = job.asked
     lower, upper = bracket(record, proved)
     named = []
@@ -118,7 +118,7 @@ def result_of(setting: Setting, job: Job, outcome: Outcome, why: str, reads: flo
         proved is not None
         and proved.verdict != FEASIBLE
         and proved.margin_upper <= CONFLICTING
-        and setting.geometry(job.kernel).names_points
+        and session.geometry(job.kernel).names_points
         and outcome.certificate is not None
     ):
         named = conflicts(dataset, outcome.certificate, outcome.evidence)
@@ -143,7 +143,7 @@ def result_of(setting: Setting, job: Job, outcome: Outcome, why: str, reads: flo
         certificate=None,
         fingerprint=dataset.fingerprint,
         versions=versions(),
-        data=setting.place,
+        data=session.place,
         conflicts=named,
         detail=ending(outcome.decision, record) if proved is None else proved.message,
         kernel=json.loads(job.kernel) if job.kernel else None,

@@ -19,7 +19,7 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.data.storage import formats
+from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, Number, read_json
 from dfeas.data.storage.readers import Buffers, Stop
 from dfeas.errors import CheckFailedError, CorruptDataError, NewerFormatError
@@ -212,7 +212,7 @@ def _sides(points: Matrix, wanted: Wanted, start: int, take: int) -> Sides:
 def load_claim(where: Path) -> Claim:
     """What the file says. Raises CheckFailedError when it cannot be read."""
     try:
-        values = {"weights": None, "flat": [], **read_json(where, _SHAPE, newest=formats.SEPARATION)}
+        values = {"weights": None, "flat": [], **read_json(where, _SHAPE, newest=files.SEPARATION)}
         if values["support"] is not None and values["weights"] is None:
             raise CheckFailedError(f"{where}: it has no weights of its support, as the first versions wrote it: solve again")
         y = None if values["y"] is None else _integers(values["y"])

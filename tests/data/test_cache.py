@@ -158,13 +158,13 @@ def test_a_large_answer_gets_the_memory_of_the_cache(dataset: Callable[..., Any]
 def test_nothing_is_kept_of_arrays_in_memory_and_the_checker_has_a_way_of_its_own(tmp_path: Path) -> None:
     from contextlib import ExitStack
 
-    from dfeas.run.session import set_up
+    from dfeas.run.session import assemble_session
 
     X, labels = np.ones((300, 5)), np.arange(300) % 2
     stored = zarr.create_array(tmp_path / "x", data=X, chunks=(64, 5))
     with ExitStack() as stack:
-        memory = set_up(stack, (None, from_arrays(X, labels)), 10**9, None, None)
-        lazy = set_up(stack, (None, from_arrays(stored, labels)), 10**9, None, None)
+        memory = assemble_session(stack, (None, from_arrays(X, labels)), 10**9, None, None)
+        lazy = assemble_session(stack, (None, from_arrays(stored, labels)), 10**9, None, None)
         for setting, kept in ((memory, 0), (lazy, X.nbytes)):
             setting.engine.run(QUESTION)
             setting.engine.run(QUESTION)

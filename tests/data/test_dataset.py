@@ -16,8 +16,7 @@ from dfeas.data.ingest.ingest import ingest
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.readers import Cost, DirectReader, SliceReader
-from dfeas.data.writers.dataset import DatasetWriter
-from dfeas.data.writers.output import output_place
+from dfeas.data.writers.dataset import DatasetWriter, output_place
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.passes.block import Block
 
@@ -286,7 +285,7 @@ def test_masked_ragged_and_unknown_shapes_are_refused() -> None:
 def test_claiming_a_folder_that_was_finished_meanwhile_does_not_empty_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dfeas.data.storage import lock as claiming
+    from dfeas.data.storage import scratch as claiming
 
     out, real = tmp_path / "out", os.open
     lock = claiming.claim(out, "marker")

@@ -19,7 +19,7 @@ from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.readers import Buffers, Cost, DirectReader
 from dfeas.data.storage.sparse_readers import CHUNK_ENTRIES, CsrChunks, EntryFiles
-from dfeas.data.writers.output import output_place
+from dfeas.data.writers.dataset import output_place
 from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 

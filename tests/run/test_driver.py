@@ -29,7 +29,7 @@ from dfeas.problem import parse_bytes
 from dfeas.run.driver import run
 from dfeas.run.progress import Terminal
 from dfeas.run.recovery import shorten
-from dfeas.run.task import Lane
+from dfeas.run.task import VerdictTask
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, Decision, Goal, Limits, Record, decide, remaining_passes
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.evidence import Check
@@ -273,7 +273,7 @@ def test_evidence_that_the_checker_refuses_does_not_end_the_run(arrays: Callable
         return Check("feasible", "rigorous", asked[-1], 1.0, 400, 0, "fine")
 
     method = METHODS["mirror-prox"]
-    lane = Lane(method, method.init(Facts(5, 400)), Goal(1e-6))
+    lane = VerdictTask(method, method.init(Facts(5, 400)), Goal(1e-6))
     outcome = run(LocalEngine(dataset, 1), [lane], Limits(500), fingerprint="", verify=each(grudging))[0][0]
     assert outcome.decision.verdict == FEASIBLE
     assert len(asked) == 3
@@ -297,8 +297,8 @@ def test_no_verdict_leaves_unchecked_when_one_kind_of_evidence_is_refused_after_
         seen.append(certificate.kind)
         raise CheckFailedError("never")
 
-    method, engine = Both(Novikoff(), "both"), LocalEngine(dataset, 1)
-    lane = Lane(method, method.init(Facts(2, 2)), Goal())
+    method, engine = Both(Novikoff(), METHODS["perceptron"].traits), LocalEngine(dataset, 1)
+    lane = VerdictTask(method, method.init(Facts(2, 2)), Goal())
     outcome = run(engine, [lane], Limits(1), fingerprint="", verify=each(refuse))[0][0]
     assert seen == ["separator", "gordan"]
     assert (outcome.decision, outcome.check) == (Decision("stalled"), None)
@@ -318,7 +318,7 @@ def test_an_interrupt_ends_the_run_with_the_best_evidence(arrays: Callable[..., 
             return super().run(pass_)
 
     method = METHODS["mirror-prox"]
-    lane = Lane(method, method.init(Facts(20, 2000)), Goal())
+    lane = VerdictTask(method, method.init(Facts(20, 2000)), Goal())
     outcome = run(Impatient(dataset, 1), [lane], Limits(), fingerprint="", verify=each(lambda c: None))[0][0]
     assert (outcome.decision.stopped, outcome.record.passes) == ("interrupted", 5)
     assert outcome.certificate is not None

@@ -28,7 +28,7 @@ from dfeas.passes.classes import of_class, together
 from dfeas.passes.select import Sample, Select
 from dfeas.passes.softmin import Softmin
 from dfeas.run.driver import run
-from dfeas.run.task import Lane
+from dfeas.run.task import VerdictTask
 from dfeas.run.termination import Goal, Limits
 from dfeas.verify.certificate import load
 from dfeas.verify.core import check_each
@@ -268,17 +268,17 @@ def test_time_is_looked_at_between_the_classes_of_a_wave(data: Path) -> None:
     dataset = open_source(Source(str(data), many=True))
     engine = LocalEngine(dataset)
 
-    def lanes() -> list[Lane]:
+    def lanes() -> list[VerdictTask]:
         method = METHODS["mirror-prox-one-pass"]
         found = []
         for name, code in zip(NAMES, dataset.codes, strict=True):
             seen = dataset.against_rest(name)
-            lane = Lane(method, method.init(facts_of(dataset, 10**8)), Goal(1e-2), code=code)
+            lane = VerdictTask(method, method.init(facts_of(dataset, 10**8)), Goal(1e-2), code=code)
             lane.view, lane.fingerprint = seen.view, seen.fingerprint
             found.append(lane)
         return found
 
-    def carried_out(some: list[Lane], abreast: int = 4, **options: Any) -> tuple[list[Any], float]:
+    def carried_out(some: list[VerdictTask], abreast: int = 4, **options: Any) -> tuple[list[Any], float]:
         checks = partial(check_each, engine, dataset)
         return run(engine, some, fingerprint=dataset.fingerprint, verify=checks, to_the_end=True, abreast=abreast, **options)
 

@@ -16,8 +16,7 @@ from dfeas.data.cones.groups import cone_norms
 from dfeas.data.dataset import Dataset, array_reader
 from dfeas.data.storage.layout import CODE, MOST_ORDER, PADDING, ConeTable, Header, code, default_block_rows, rows_of
 from dfeas.data.storage.zarr_arrays import check_shape
-from dfeas.data.writers.dataset import DatasetWriter, Progress, fill, refuse_unusable
-from dfeas.data.writers.output import output_place
+from dfeas.data.writers.dataset import DatasetWriter, Progress, fill, output_place, refuse_unusable
 from dfeas.errors import BadInputError
 from dfeas.linalg.points import Floats, Points, is_dense, norms
 from dfeas.passes.block import Block

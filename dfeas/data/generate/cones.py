@@ -19,8 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.cones.groups import Group, groups_of, norms_of
-from dfeas.data.cones.spectrum import elements, unit
+from dfeas.data.cones.groups import Group, elements, groups_of, norms_of, unit
 from dfeas.data.cones.writer import ConeWriter, Placing, Product
 from dfeas.data.generate.points import Generated
 from dfeas.data.storage.places import Place

@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage.layout import DTYPES, Header, default_block_rows, sparse_block_rows
 from dfeas.data.storage.places import Place
-from dfeas.data.writers.dataset import DatasetWriter, Labelled, Progress, fill
-from dfeas.data.writers.output import output_place
+from dfeas.data.writers.dataset import DatasetWriter, Labelled, Progress, fill, output_place
 from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import UsageError
 from dfeas.linalg.csr import csr, stacked

@@ -24,9 +24,8 @@ from dfeas.data.labels import Categories
 from dfeas.data.storage import hdf5
 from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.layout import SPARSE_BELOW, default_block_rows, sparse_block_rows
-from dfeas.data.storage.limits import require_column, require_width
 from dfeas.data.storage.npy import read_header
-from dfeas.data.storage.places import Place, absolute, place, seekable
+from dfeas.data.storage.places import Place, absolute, place, require_column, require_width, seekable
 from dfeas.data.storage.readers import Buffers
 from dfeas.data.storage.zarr_arrays import check_shape, is_zarr2, open_array, open_labels, open_zarr2
 from dfeas.errors import BadInputError, CorruptDataError, UsageError

@@ -18,8 +18,7 @@ from dfeas.data.ingest.partitions import Batch
 from dfeas.data.ingest.tables import place_of, rows_of
 from dfeas.data.ingest.text import NUMBER, Counts, Lines, TextSource
 from dfeas.data.labels import Categories
-from dfeas.data.storage.limits import require_columns
-from dfeas.data.storage.places import Place
+from dfeas.data.storage.places import Place, require_columns
 from dfeas.data.writers.dataset import Pool
 from dfeas.errors import BadInputError, UsageError
 

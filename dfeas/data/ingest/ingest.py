@@ -17,11 +17,10 @@ from dfeas.data.ingest.sparse_files import CscRows
 from dfeas.data.ingest.text import PACKED
 from dfeas.data.labels import LabelEncoder, encode_array, require_usable
 from dfeas.data.storage.layout import MARKER, Header
-from dfeas.data.storage.lock import require_free
 from dfeas.data.storage.places import Place, is_url, place
+from dfeas.data.storage.scratch import require_free
 from dfeas.data.storage.zarr_arrays import open_labels
-from dfeas.data.writers.dataset import Pool, Progress
-from dfeas.data.writers.output import output_place
+from dfeas.data.writers.dataset import Pool, Progress, output_place
 from dfeas.errors import BadInputError, UsageError
 
 Note = Callable[[str], None]

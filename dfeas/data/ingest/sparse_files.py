@@ -14,7 +14,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from dfeas.data.storage.limits import require_column, require_entries
+from dfeas.data.storage.places import require_column, require_entries
 from dfeas.data.storage.sparse_readers import block_of, sparse_shape
 from dfeas.errors import BadInputError, CorruptDataError, changed
 from dfeas.linalg import csr

@@ -18,8 +18,7 @@ from dfeas.data.ingest.partitions import Batch
 from dfeas.data.ingest.text import NUMBER, Counts, Lines, TextSource, numbers
 from dfeas.data.labels import Categories
 from dfeas.data.storage.layout import SPARSE_BELOW
-from dfeas.data.storage.limits import require_width
-from dfeas.data.storage.places import Place
+from dfeas.data.storage.places import Place, require_width
 from dfeas.data.storage.sparse_readers import block_of
 from dfeas.data.writers.dataset import Pool
 from dfeas.data.writers.sparse import rows_ascend

@@ -14,8 +14,7 @@ from dfeas.data.arrays import cast, joint_dtype, stored_dtype
 from dfeas.data.ingest.partitions import Batch, PointSource, cut, in_order
 from dfeas.data.labels import Categories
 from dfeas.data.storage.files import parsed
-from dfeas.data.storage.limits import require_width
-from dfeas.data.storage.places import Place, seekable
+from dfeas.data.storage.places import Place, require_width, seekable
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.linalg.points import Points
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage import formats
+from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, Number, conform
 from dfeas.data.storage.places import Place
 from dfeas.errors import CorruptDataError
@@ -194,7 +194,7 @@ class Header:
     def from_json(cls, values: dict[str, Any], where: str) -> Header:
         """Parse attributes; raises CorruptDataError when they are not a header, NewerFormatError for one to come."""
         if isinstance(values, dict):
-            formats.require_readable(where, values.get(formats.KEY), formats.DATASET)
+            files.require_readable(where, values.get(files.KEY), files.DATASET)
         try:
             conform(values, _SHAPE)
             lists = {"classes": values["classes"], "first_zero": values["first_zero"], "counts": values.get("counts", ())}

@@ -15,9 +15,8 @@ import zarr.storage
 
 from dfeas.data.storage.files import COUNT, DAMAGE, read_json, refuse_links
 from dfeas.data.storage.layout import default_block_rows
-from dfeas.data.storage.limits import require_chunks
 from dfeas.data.storage.npy import load_npy
-from dfeas.data.storage.places import Place, zarr_store
+from dfeas.data.storage.places import Place, require_chunks, zarr_store
 from dfeas.data.storage.readers import DirectReader, RowReader, SliceReader
 from dfeas.errors import BadInputError, CorruptDataError
 

@@ -30,9 +30,9 @@ from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.files import naming, sync
 from dfeas.data.storage.layout import APPENDED, ATTRIBUTE, MARKER, Header, fingerprint, looks_like_dataset, seal
-from dfeas.data.storage.lock import reclaim, release
 from dfeas.data.storage.places import is_url
 from dfeas.data.storage.readers import Buffers, Cost
+from dfeas.data.storage.scratch import reclaim, release
 from dfeas.data.writers.dataset import DatasetWriter, Labelled, Progress, store_whole
 from dfeas.data.writers.sparse import Before, SparseWriter
 from dfeas.errors import BadInputError, UsageError

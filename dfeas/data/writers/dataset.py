@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,9 +20,11 @@ import zarr.codecs
 from numpy.typing import NDArray
 
 from dfeas.data.labels import stored_type
-from dfeas.data.storage import formats
+from dfeas.data.storage import files
+from dfeas.data.storage.files import FULL
 from dfeas.data.storage.layout import ATTRIBUTE, MARKER, Header, fingerprint, seal
-from dfeas.data.storage.places import Place, put, put_whole, remove, zarr_store
+from dfeas.data.storage.places import Place, place, put, put_whole, remove, zarr_store
+from dfeas.data.storage.scratch import claim, discard, release
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.linalg.points import Points, norms
 from dfeas.passes.block import Block
@@ -247,7 +251,7 @@ class DatasetWriter:
         more = self._finish_points()
         store_whole(self._group, "checksum", checksums)
         header = Header(
-            format=formats.DATASET,
+            format=files.DATASET,
             n=self.n,
             m=self.m,
             dtype=self.dtype.name,
@@ -289,3 +293,29 @@ def created(group: Any, name: str, shape: tuple[int, ...], rows: int, dtype: Any
 def store_whole(group: Any, name: str, values: NDArray[Any]) -> None:
     """Write an array of one chunk: checksums (blocks, 3), or offsets (blocks + 1,)."""
     created(group, name, values.shape, len(values), values.dtype, 0)[:] = values
+
+
+@contextmanager
+def output_place(where: str | Place) -> Iterator[Place]:
+    """Make the dataset's folder, hold its lock, and remove everything again when the body raises.
+
+    A folder that an interrupted ingest left is started afresh. Raises UsageError when the path exists already or another
+    process writes there.
+    """
+    path = place(where)
+    if not isinstance(path, Path):
+        from dfeas.data.storage.remote.lock import claimed
+
+        with claimed(path, MARKER):
+            yield path
+        return
+    lock = claim(path, MARKER)
+    try:
+        yield path
+    except BaseException as error:
+        discard(path)
+        os.close(lock)
+        if isinstance(error, OSError) and error.errno in FULL:
+            raise CorruptDataError(f"{path}: the disk is full, nothing was kept; free space and run again") from None
+        raise
+    release(path, lock)

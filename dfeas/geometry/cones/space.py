@@ -17,8 +17,7 @@ from dfeas.data.storage.layout import looks_like_dataset
 from dfeas.data.storage.places import place
 from dfeas.engine.protocol import Engine
 from dfeas.errors import UsageError
-from dfeas.geometry.cones.engine import ConeEngine
-from dfeas.geometry.cones.methods import OnBall, Recalled
+from dfeas.geometry.cones.methods import ConeEngine, OnBall, Recalled
 from dfeas.geometry.cones.working_set import ConeWorkingSet, Rows
 from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, facts_of
 from dfeas.geometry.timing import least_seconds

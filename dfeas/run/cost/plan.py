@@ -25,11 +25,10 @@ from dfeas.methods.soft_margin.registry import SOFT_MARGINS
 from dfeas.passes.protocol import AnyPass, Exclusive, Partial
 from dfeas.passes.survey import Survey
 from dfeas.problem import LEAST_EPS, Kernel, Objective, Problem, Resources, View, takes
+from dfeas.run.checkpoint.job import SoftMarginOptions
 from dfeas.run.cost.projection import probe, probed, project, project_soft
-from dfeas.run.request import SoftMarginOptions
 from dfeas.run.session import classes_to_share, open_data
-from dfeas.run.soft_margin.fit import margin_method
-from dfeas.run.soft_margin.options import method_for, options_of, require
+from dfeas.run.soft_margin.fit import margin_method, method_for, options_of, require
 from dfeas.run.transform import as_planned
 
 

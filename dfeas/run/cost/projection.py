@@ -17,7 +17,7 @@ from dfeas.linalg.blas import processors
 from dfeas.methods.soft_margin.registry import SOFT_MARGINS
 from dfeas.passes.protocol import AnyPass, Partial
 from dfeas.passes.softmin import Softmin
-from dfeas.run.request import SoftMarginOptions
+from dfeas.run.checkpoint.job import SoftMarginOptions
 
 PROCESS_BYTES = 130_000_000
 """An idle process with its libraries, or an idle worker."""

@@ -9,13 +9,12 @@ from typing import Any
 from dfeas.data.storage.places import local, require_apart
 from dfeas.errors import UsageError
 from dfeas.problem import Goal, Limits, Objective, Output, Problem, Resources
-from dfeas.run.checkpoint.job import Job, where
+from dfeas.run.checkpoint.folder import run_folder
+from dfeas.run.checkpoint.job import RunSpec, request, where
 from dfeas.run.execute import execute
-from dfeas.run.folder import run_folder
 from dfeas.run.progress import run_options
-from dfeas.run.request import request
 from dfeas.run.session import classes_to_share, open_session
-from dfeas.run.soft_margin.options import method_for, options_of, require
+from dfeas.run.soft_margin.fit import method_for, options_of, require
 from dfeas.run.soft_margin.result import dual_place
 
 
@@ -26,8 +25,8 @@ def minimise(problem: Problem, objective: Objective, method: str, limits: Limits
     if dual is not None:
         require_apart(dual, problem.X)
     with ExitStack() as stack:
-        setting = stack.enter_context(open_session(problem, resources, output.out, progress=output.progress))
-        dataset, classes = setting.dataset, tuple[str, ...]()
+        session = stack.enter_context(open_session(problem, resources, output.out, progress=output.progress))
+        dataset, classes = session.dataset, tuple[str, ...]()
         if problem.view.one_vs_rest:
             classes = classes_to_share(dataset)
             if objective.weights_of_classes is None:
@@ -38,7 +37,7 @@ def minimise(problem: Problem, objective: Objective, method: str, limits: Limits
         name, why = method_for(method, options)
         require(dataset, options, asked.memory)
         folder = None if output.out is None else stack.enter_context(run_folder(local(output.out, "--out")))
-        job = Job(
+        job = RunSpec(
             asked,
             (name,),
             (why,),
@@ -48,6 +47,6 @@ def minimise(problem: Problem, objective: Objective, method: str, limits: Limits
             intercept=dataset.intercept,
             soft=options,
             classes=classes,
-            **where(setting),
+            **where(session),
         )
-        return execute(setting, job, run_options(resources.checkpoint_every, output), folder)
+        return execute(session, job, run_options(resources.checkpoint_every, output), folder)

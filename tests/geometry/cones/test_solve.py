@@ -20,11 +20,10 @@ from dfeas.data.generate.cones import ConeInstance
 from dfeas.data.generate.points import generate
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
-from dfeas.data.writers.dataset import fill
-from dfeas.data.writers.output import output_place
+from dfeas.data.writers.dataset import fill, output_place
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
-from dfeas.geometry.cones.engine import ConeEngine
+from dfeas.geometry.cones.methods import ConeEngine
 from dfeas.methods.protocol import Facts
 from dfeas.passes.softmin import Softmin
 from dfeas.verify.core import check

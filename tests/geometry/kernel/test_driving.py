@@ -11,7 +11,7 @@ from dfeas.errors import BadInputError
 from dfeas.geometry.kernel.methods import InKernel
 from dfeas.geometry.kernel.space import ON_ALL
 from dfeas.run import driver
-from dfeas.run.task import Lane
+from dfeas.run.task import VerdictTask
 from dfeas.run.termination import Goal, Limits
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.evidence import Check
@@ -53,7 +53,7 @@ def test_a_verdict_of_each_method(name: str, family: str, verdict: str, monkeypa
         def note(self, event: str, text: str, **values: Any) -> None:
             assert event != "refused"
 
-    lane = Lane(method, method.init(found.facts), Goal(eps=0.05), (Sink(),), kernel=found.kernel.to_text())
+    lane = VerdictTask(method, method.init(found.facts), Goal(eps=0.05), (Sink(),), kernel=found.kernel.to_text())
     (outcome,), reads = driver.run(engine, [lane], Limits(passes=20_000), fingerprint="", verify=each(checked_by(found)))
     engine.close()
     assert outcome.decision.verdict == verdict

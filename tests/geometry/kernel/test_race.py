@@ -14,7 +14,7 @@ from dfeas.geometry.kernel.kernel import kernel_of
 from dfeas.geometry.kernel.methods import InKernel
 from dfeas.geometry.kernel.space import ON_ALL
 from dfeas.run.driver import run
-from dfeas.run.task import Lane
+from dfeas.run.task import VerdictTask
 from dfeas.run.termination import Goal, Limits
 from tests.geometry.kernel.dense import dense, in_blocks
 from tests.geometry.kernel.running import problem
@@ -34,7 +34,7 @@ def test_one_product_a_round_answers_all_methods() -> None:
     names = [name for name in ON_ALL if name != "snkpvn"]
     methods = [InKernel(ON_ALL[name], found.kernel) for name in names]
     goal = Goal(eps=1e-9, tolerance=1e-9)
-    lanes = [Lane(method, method.init(found.facts), goal, kernel=found.kernel.to_text()) for method in methods]
+    lanes = [VerdictTask(method, method.init(found.facts), goal, kernel=found.kernel.to_text()) for method in methods]
     engine = Recording(in_blocks(found.X, found.labels, 8), 2)
     outcomes, reads = run(engine, lanes, Limits(4), fingerprint="", verify=checked_by(found), to_the_end=True)
     engine.close()

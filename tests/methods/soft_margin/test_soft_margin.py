@@ -25,7 +25,7 @@ from dfeas.methods.soft_margin.rows import Rows
 from dfeas.methods.soft_margin.sgd import StochasticMargin
 from dfeas.methods.soft_margin.squared_hinge import SquaredHingeMargin
 from dfeas.passes.slacks import fold_of
-from dfeas.run.folder import finished
+from dfeas.run.checkpoint.folder import finished
 from dfeas.run.soft_margin.fit import SoftMarginTarget
 
 

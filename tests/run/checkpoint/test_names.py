@@ -16,15 +16,15 @@ from dfeas.run.checkpoint.codec import dump
 from dfeas.run.checkpoint.folder import Sealed
 from dfeas.run.checkpoint.job import Checkpoint
 from dfeas.run.checkpoint.names import FORMER, GONE, PLACES, class_of, former_name, name_of
-from dfeas.run.margin_task import MarginKept
-from dfeas.run.task import Kept
+from dfeas.run.margin_task import SoftMarginState
+from dfeas.run.task import TaskState
 from dfeas.verify.evidence import Found
 
 OF_ANY_CLASS = {
     "Sealed.value",  # a checkpoint
-    "Moment.lanes",  # of both kinds
-    "Kept.state",
-    "MarginKept.state",
+    "RunState.lanes",  # of both kinds
+    "TaskState.state",
+    "SoftMarginState.state",
     "RecalledState.inner",
     "RideAlongState.first",
     "RideAlongState.rider",
@@ -75,7 +75,7 @@ def closure(roots: set[type]) -> tuple[set[type], set[str]]:
 
 
 def test_whatever_stands_in_a_checkpoint_has_a_name() -> None:
-    found, loose = closure({Sealed, Checkpoint, Kept, MarginKept, *states()})
+    found, loose = closure({Sealed, Checkpoint, TaskState, SoftMarginState, *states()})
     assert loose == OF_ANY_CLASS
     assert {name_of(cls) for cls in found} == set(PLACES)
 

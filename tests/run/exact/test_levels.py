@@ -13,10 +13,10 @@ import dfeas
 from dfeas.analysis import presolve
 from dfeas.analysis.verify import verify_separation
 from dfeas.errors import UsageError
-from dfeas.run import exact_search
+from dfeas.run.exact import search
 from dfeas.run.exact.levels import Levels
 from dfeas.run.exact.partition import partition
-from dfeas.run.exact_search import decide
+from dfeas.run.exact.search import decide
 from dfeas.verify.exact.dyadic import common
 from dfeas.verify.exact.linear import Entries, exponents, independent, rank, units
 from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI
@@ -140,9 +140,9 @@ def test_a_limit_leaves_it_open(options: dict[str, Any]) -> None:
 
 
 def test_guesses_of_the_first_pairs_need_not_be_good(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exact_search, "LEAST", 1)
-    monkeypatch.setattr(exact_search, "FIRST", 0)
-    monkeypatch.setattr(exact_search, "TAKEN", 1)
+    monkeypatch.setattr(search, "LEAST", 1)
+    monkeypatch.setattr(search, "FIRST", 0)
+    monkeypatch.setattr(search, "TAKEN", 1)
     for kind in (OVERLAP, QUASI, COMPLETE):
         X, y = panel(kind, 500, 60)
         levels = Levels.of(sp.csr_array(X * np.where(y, 1.0, -1.0)[:, None]))
