@@ -28,12 +28,11 @@ from statistics import median
 import numpy as np
 
 import dfeas
-from dfeas.analysis.remote import look
-from dfeas.analysis.resume import resumable
+from dfeas.cli.remote import run_status
 from dfeas.data.storage.scratch import Scratch
 from dfeas.errors import DfeasError
 from dfeas.methods.protocol import Bracket
-from dfeas.run.checkpoint.folder import Checkpoints
+from dfeas.run.checkpoint.folder import Checkpoints, resumable
 from dfeas.verify.certificate import load
 
 
@@ -134,7 +133,7 @@ def drivers(kills: int, draw: random.Random, job: Job, folder: Path) -> None:
             equal += job.digest(out) == expected
             continue
         if resumable(out):
-            before = look(out).seconds or 0.0
+            before = run_status(out).seconds or 0.0
             good = done(lambda out=out: dfeas.resume(out, checkpoint_every=job.every))
             events = [json.loads(line) for line in (out / "trace.jsonl").read_text().splitlines()]
             start = next((i for i, e in enumerate(events) if e["event"] == "resume"), 0)

@@ -53,7 +53,7 @@ def serve(kind: str, path: str, kept: int, workers: int) -> None:
     engine: Any
     with ExitStack() as stack:
         if kind == KINDS[0]:
-            dataset.keep(kept)
+            dataset.enable_cache(kept)
             engine = LocalEngine(dataset, workers)
         else:
             cluster = local_cluster(workers) if kind == KINDS[1] else default_cluster(workers)

@@ -42,14 +42,14 @@ import scs
 from threadpoolctl import threadpool_limits
 
 import dfeas
-from dfeas.data.cones.groups import cone_norms, groups_of
-from dfeas.data.cones.product import Placing, Product
-from dfeas.data.generate.cones import ConeInstance, generate_cones
+from dfeas.data.cones.groups import cone_norms, elements, groups_of, least, matrices, unit
+from dfeas.data.cones.writer import Placing, Product
+from dfeas.data.generate.cones import ConeInstance
+from dfeas.data.generate.points import generate
 from dfeas.data.storage.layout import BLOCK_BYTES
-from dfeas.engine.memory import parse_bytes
 from dfeas.geometry.cones.softmin import SpectralSoftmin
-from dfeas.linalg.spectrum import elements, least, matrices, unit
 from dfeas.passes.block import Block
+from dfeas.problem import parse_bytes
 
 PEERS = ("Clarabel", "SCS")
 ACCURATE = 2e-7
@@ -306,7 +306,7 @@ def large(options: argparse.Namespace) -> None:
     try:
         for kind in options.kinds.split(","):
             data, began = folder / kind, perf_counter()
-            generate_cones(ConeInstance(kind, options.features, options.large, margin=options.margin), data)
+            generate(ConeInstance(kind, options.features, options.large, margin=options.margin), data)
             made = perf_counter() - began
             for method in options.methods.split(","):
                 run = folder / f"{kind}-{method}"
@@ -335,7 +335,7 @@ def pieces_of(options: argparse.Namespace, many: int) -> tuple[ConeInstance, dic
 
 def rows_of_all(instance: ConeInstance) -> np.ndarray:
     """X (N, m), without padding, in float64."""
-    X = np.concatenate([instance.block(i) for i in range(instance.blocks)])
+    X = np.concatenate([instance.block(i)[0] for i in range(instance.blocks)])
     return X[instance.placing.source >= 0]
 
 
@@ -370,7 +370,7 @@ def search(options: argparse.Namespace) -> None:
         count, told = best
         folder = Path(tempfile.mkdtemp(dir=options.folder))
         try:
-            generate_cones(pieces_of(options, count)[0], folder / "data")
+            generate(pieces_of(options, count)[0], folder / "data")
             result = dfeas.solve(folder / "data", margin_tolerance=1e-3, memory=options.peer_memory)
         finally:
             shutil.rmtree(folder)

@@ -24,8 +24,8 @@ from threadpoolctl import threadpool_limits
 from dfeas.data.arrays import from_arrays
 from dfeas.data.dataset import Dataset
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.pairs import runs
-from dfeas.engine.tile_cache import Shelf
+from dfeas.engine.scan import runs
+from dfeas.engine.tile_cache import TileCache
 from dfeas.geometry.kernel.distances import Prepared
 from dfeas.geometry.kernel.gram import GramProduct
 from dfeas.geometry.kernel.kernel import kernel_of, usual_gamma
@@ -91,7 +91,7 @@ def main(words: list[str] | None = None) -> None:
     narrow = (labels * V[:, 0]).astype(np.float32)
     engine, keeping = LocalEngine(dataset, 1), LocalEngine(dataset, 1)
     every = LocalEngine(from_arrays(X, np.arange(n) % options.classes, many=True), 1)
-    keeping.shelf = Shelf(4 * n * (n + 512) // 2)
+    keeping.tile_cache = TileCache(4 * n * (n + 512) // 2)
     keeping.run(one)
     names = [f"{options.classes} classes, {columns} each" for columns in ("one column", "six columns")]
     actions: dict[str, Callable[[], object]] = {

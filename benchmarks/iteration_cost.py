@@ -24,10 +24,10 @@ from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.memory import DEFAULT_MEMORY, parse_bytes
+from dfeas.geometry.protocol import facts_of
 from dfeas.methods.registry import METHODS
-from dfeas.problem import LEAST_EPS, facts_of
-from dfeas.run.task import Lane
+from dfeas.problem import DEFAULT_MEMORY, LEAST_EPS, parse_bytes
+from dfeas.run.task import VerdictTask
 from dfeas.run.termination import Goal, Limits
 
 OTHERS = ("working-set", "working-set-plain", "ispvn")
@@ -37,15 +37,15 @@ MOST = 1.15
 """The ratio that methods of one question a read are to stay below."""
 
 
-def begun(name: str, dataset: Dataset) -> Lane:
+def begun(name: str, dataset: Dataset) -> VerdictTask:
     """A method before its first pass, that only its own end ends."""
-    method = METHODS[name]()
+    method = METHODS[name]
     radius = 1.0 if dataset.header is None else dataset.header.norm_max
     facts = facts_of(dataset, parse_bytes(DEFAULT_MEMORY), radius=radius)
-    return Lane(method, method.init(facts), Goal(LEAST_EPS))
+    return VerdictTask(method, method.init(facts), Goal(LEAST_EPS))
 
 
-def turn(lane: Lane, engine: LocalEngine, bare_first: bool) -> tuple[float, float, float, bool]:
+def turn(lane: VerdictTask, engine: LocalEngine, bare_first: bool) -> tuple[float, float, float, bool]:
     """Seconds of ask and read, of tell, and of the bare read; and whether all points were read."""
     question, bare = lane.method.ask(lane.state), 0.0
     if bare_first:

@@ -17,7 +17,6 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -28,18 +27,19 @@ from sklearn.datasets import load_digits
 import dfeas
 from dfeas.data.arrays import from_arrays
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.tile_cache import Shelf
-from dfeas.geometry.kernel.combination import Combination
+from dfeas.engine.tile_cache import TileCache
 from dfeas.geometry.kernel.kernel import Kernel, kernel_of, usual_gamma
-from dfeas.geometry.kernel.perceptrons import KernelPerceptron
-from dfeas.methods.protocol import Facts
-from dfeas.run.kernel_choice import ON_ALL
+from dfeas.geometry.kernel.methods import InKernel
+from dfeas.geometry.kernel.space import ON_ALL
+from dfeas.methods.kernel_perceptron import KernelPerceptron
+from dfeas.methods.protocol import AnyMethod, Facts
+from dfeas.methods.vector import Combination, length
 
-METHODS: dict[str, tuple[Callable[[Kernel], Any], Callable[[Any], Combination]]] = {
-    "mirror-prox": (ON_ALL["mirror-prox"], lambda state: state.y_sum),
-    "ispvn": (ON_ALL["ispvn"], lambda state: state.inner.loop.y),
-    "perceptron": (partial(KernelPerceptron, cap=1, most=1), lambda state: state.total),
-    "von-neumann": (ON_ALL["von-neumann"], lambda state: state.x),
+METHODS: dict[str, tuple[AnyMethod, Callable[[Any], Combination]]] = {
+    "mirror-prox": (ON_ALL["mirror-prox"], lambda state: state.g),
+    "ispvn": (ON_ALL["ispvn"], lambda state: state.loop.y),
+    "perceptron": (KernelPerceptron(cap=1, most=1), lambda state: state.total),
+    "von-neumann": (ON_ALL["von-neumann"], lambda state: state.w),
     "smooth-perceptron": (ON_ALL["smooth-perceptron"], lambda state: state.y),
 }
 """The method, one correction a product for the perceptron, and the y of its paper."""
@@ -163,11 +163,11 @@ def main(words: list[str] | None = None) -> None:
     print(f"{len(found.train)} images to train on, {len(found.test)} to test, {found.train.shape[1]} pixels, {kernel}\n")
     errors: dict[str, list[float]] = {}
     seconds: dict[str, float] = {}
-    for name, (make, solution) in METHODS.items():
+    for name, (method, solution) in METHODS.items():
         engine, seconds[name] = LocalEngine(from_arrays(found.train, found.train_class, many=True)), 0.0
-        engine.shelf = Shelf(options.tiles_mb * 10**6)
+        engine.tile_cache = TileCache(options.tiles_mb * 10**6)
         errors[name], began = [], perf_counter()
-        for count, current in enumerate(states(make(kernel), engine), 1):
+        for count, current in enumerate(states(InKernel(method, kernel), engine), 1):
             if count in looks:
                 seconds[name] += perf_counter() - began
                 y = np.column_stack([sign * _unit(solution(state)) for sign, state in zip(signs, current, strict=True)])
@@ -183,7 +183,7 @@ def main(words: list[str] | None = None) -> None:
 
 
 def _unit(y: Combination) -> np.ndarray:
-    return y.alpha / max(y.length, 1e-300)
+    return y.alpha / max(length(y), 1e-300)
 
 
 def report(looks: list[int], errors: dict[str, list[float]], seconds: dict[str, float]) -> None:

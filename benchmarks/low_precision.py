@@ -21,8 +21,7 @@ from dfeas.data.generate.points import Instance, generate
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.layout import default_block_rows
-from dfeas.data.writers.dataset import fill
-from dfeas.data.writers.output import writer
+from dfeas.data.writers.dataset import DatasetWriter, fill, output_place
 from dfeas.engine.local import LocalEngine
 from dfeas.passes.softmin import Softmin
 
@@ -39,7 +38,8 @@ def write_float32(instance: Instance, path: Path) -> None:
     """The points of an instance in float32, in blocks of the usual size."""
     rows = default_block_rows(instance.m, 4, instance.n)
     same = Instance(instance.kind, instance.m, instance.n, dtype=instance.dtype, block_rows=rows)
-    with writer(path, instance.n, instance.m, np.dtype(np.float32), rows) as target:
+    with output_place(path) as where:
+        target = DatasetWriter(where, instance.n, instance.m, np.dtype(np.float32), rows)
 
         def block(index: int) -> tuple[np.ndarray, np.ndarray]:
             points, label = same.block(index)

@@ -47,7 +47,7 @@ def main(words: list[str] | None = None) -> None:
             result = dfeas.solve(X, labels, method=method, eps=options.eps, max_passes=options.max_passes)
             name = f"{kind} {m} x {instance.n}" + "".join(f", {k} {v}" for k, v in extra.items())
             target = instance.margin if kind == "planted" else options.eps
-            most = METHODS[method]().bound(Facts(m, instance.n), target)
+            most = METHODS[method].bound(Facts(m, instance.n), target)
             print(
                 f"| {name} | {method} | {result.verdict} | {result.passes:.4g} | {result.iterations} | {most:.0f} "
                 f"| {result.passes / most:.4f} | {result.margin_lower:+.2e} .. {result.margin_upper:.2e} "

@@ -30,9 +30,9 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 
 from dfeas.data.generate.points import Instance, generate
 from dfeas.data.open import open_source
-from dfeas.data.remote import prefetch
-from dfeas.data.remote.path import ObjectPath
 from dfeas.data.source import Source
+from dfeas.data.storage.remote import prefetch
+from dfeas.data.storage.remote.path import ObjectPath
 from dfeas.engine.local import LocalEngine
 from dfeas.passes.softmin import Softmin
 

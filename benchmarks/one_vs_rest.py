@@ -22,8 +22,7 @@ import numpy as np
 import dfeas
 from dfeas.data.labels import stored_type
 from dfeas.data.storage.layout import default_block_rows
-from dfeas.data.writers.dataset import fill
-from dfeas.data.writers.output import writer
+from dfeas.data.writers.dataset import DatasetWriter, fill, output_place
 
 
 def write(path: Path, classes: int, features: int, points: int, wrong: float, seed: int = 0) -> None:
@@ -41,7 +40,8 @@ def write(path: Path, classes: int, features: int, points: int, wrong: float, se
         return X, (label if classes > 2 else 2 * label - 1).astype(stored_type(names))
 
     names = tuple(f"c{i}" for i in range(classes))
-    with writer(path, points, features, np.dtype(np.float32), rows, stored_type(names)) as target:
+    with output_place(path) as where:
+        target = DatasetWriter(where, points, features, np.dtype(np.float32), rows, label=stored_type(names))
         fill(target, block)
         target.finish(names)
 

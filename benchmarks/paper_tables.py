@@ -326,7 +326,7 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--parts", default="table,sweep", help="what is run")
     options = parser.parse_args(words)
     with ExitStack() as stack:
-        stack.enter_context(patch.dict(METHODS, {ONE: lambda: perceptron(cap=1, most=1)}))
+        stack.enter_context(patch.dict(METHODS, {ONE: perceptron(cap=1, most=1)}))
         folder = None if options.out is None else Path(options.out)
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)

@@ -122,7 +122,7 @@ def report(path: Path, count: int) -> None:
     share = dataset.n / sum(block.size for block in memory)
     engine = LocalEngine(dataset, THREADS)
     keeping = open_source(Source(str(path)))
-    keeping.keep(KEPT_BYTES)
+    keeping.enable_cache(KEPT_BYTES)
     keeper = LocalEngine(keeping, THREADS)
     y = np.full((dataset.m, 1), dataset.m**-0.5)
     for each in (engine, keeper):

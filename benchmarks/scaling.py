@@ -57,7 +57,7 @@ from dfeas.data.storage.readers import Cost
 from dfeas.engine import distributed
 from dfeas.engine.clusters import configuration
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.ranges import cut, join
+from dfeas.engine.scan import cut, join
 from dfeas.passes.softmin import Softmin, SoftminPartial
 
 FEATURES, QUESTIONS, WORKERS = (100, 1000, 10_000), (1, 10), (10, 50, 100, 200, 500)
@@ -338,7 +338,7 @@ def measure_links(client: Client, scheduler: psutil.Process, path: Path, heavy: 
 def measure_cluster(made: list[tuple[Pass, Path]], model: Model, counts: list[int], tasks: list[int], turns: int) -> None:
     """Everything that takes more and more workers."""
     with ExitStack() as stack:
-        stack.enter_context(patch("dfeas.engine.ranges.SHORT_BYTES", 0))  # as many tasks as are asked for
+        stack.enter_context(patch("dfeas.engine.scan.SHORT_BYTES", 0))  # as many tasks as are asked for
         shipped = stack.enter_context(resources.as_file(resources.files("dfeas.engine") / "dask.yaml"))
         allocation = {name.split(".")[-1]: str(value) for name, value in configuration().items() if "pre-spawn" in name}
         paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])

@@ -20,7 +20,7 @@ from time import perf_counter
 import numpy as np
 
 import dfeas
-from dfeas.data.generate.text import Texts, generate_texts
+from dfeas.data.generate.points import SparseInstance, generate
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.readers import Cost
@@ -57,7 +57,7 @@ def passes(path: Path, turns: int) -> list[tuple[str, float]]:
     p = [rng.random(block.shape[0]).astype(np.float32) for block in blocks]
     question = Softmin(y.astype(np.float64)[:, None], np.full(1, 0.01))
     kept, read = open_source(Source(str(path))), open_source(Source(str(path)))
-    kept.keep(2 * dataset.bytes + 20 * dataset.n)
+    kept.enable_cache(2 * dataset.bytes + 20 * dataset.n)
     engines = {"kept": LocalEngine(kept), "read": LocalEngine(read)}
     took: dict[str, list[float]] = {"SciPy": [], "kept": [], "read": []}
     for engine in engines.values():
@@ -85,7 +85,7 @@ def main(arguments: list[str] | None = None) -> None:
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         for place, kind in enumerate(options.kinds.split(",")):
             path = Path(folder) / kind
-            header = generate_texts(Texts(kind, options.features, options.points, options.density, options.margin), path)
+            header = generate(SparseInstance(kind, options.features, options.points, options.density, options.margin), path)
             if place == 0:
                 print("| pass | seconds | million entries a second | of SciPy's throughput |")
                 print("|---|---|---|---|")

@@ -43,8 +43,9 @@ PEERS = ("working-set", "mirror-prox", "smooth-perceptron", "HiGHS", "LogisticRe
 
 RIDING = """
 import sys, dfeas
-from dfeas.methods.registry import METHODS, RideAlong, SmoothPerceptron, WorkingSet
-METHODS["working-set"] = lambda: RideAlong(WorkingSet(), SmoothPerceptron(), "working-set", after=0)
+from dataclasses import replace
+from dfeas.methods.registry import METHODS
+METHODS["working-set"] = replace(METHODS["working-set"], after=0)
 from dfeas.cli.main import main
 main()
 """

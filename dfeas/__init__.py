@@ -20,18 +20,22 @@ if TYPE_CHECKING:
     from dfeas.analysis.hull import Hull as Hull
     from dfeas.analysis.hull import in_hull as in_hull
     from dfeas.analysis.ingest import ingest as ingest
+    from dfeas.analysis.predict import ClassPrediction as ClassPrediction
+    from dfeas.analysis.predict import ConePrediction as ConePrediction
     from dfeas.analysis.predict import Prediction as Prediction
     from dfeas.analysis.predict import predict as predict
-    from dfeas.analysis.predict_classes import ClassPrediction as ClassPrediction
-    from dfeas.analysis.predict_cones import ConePrediction as ConePrediction
     from dfeas.analysis.recheck import Recheck as Recheck
     from dfeas.analysis.recheck import recheck as recheck
-    from dfeas.analysis.resume import resume as resume
     from dfeas.analysis.separation import Separation as Separation
     from dfeas.analysis.separation import separation as separation
     from dfeas.analysis.verify import verify_certificate as verify_certificate
     from dfeas.analysis.verify import verify_classes as verify_classes
     from dfeas.analysis.verify import verify_run as verify_run
+    from dfeas.api import race as race
+    from dfeas.api import resume as resume
+    from dfeas.api import soft_margin as soft_margin
+    from dfeas.api import solve as solve
+    from dfeas.data.cones.groups import svec as svec
     from dfeas.data.cones.writer import from_scs as from_scs
     from dfeas.data.cones.writer import ingest_scs as ingest_scs
     from dfeas.data.generate.points import Instance as Instance
@@ -43,21 +47,25 @@ if TYPE_CHECKING:
     from dfeas.errors import DfeasError as DfeasError
     from dfeas.errors import UndecidedError as UndecidedError
     from dfeas.errors import UsageError as UsageError
-    from dfeas.geometry.cones.choice import CONE_METHODS as CONE_METHODS
-    from dfeas.linalg.spectrum import svec as svec
+    from dfeas.geometry.cones.space import CONE_METHODS as CONE_METHODS
+    from dfeas.geometry.kernel.space import KERNEL_METHODS as KERNEL_METHODS
     from dfeas.methods.registry import METHODS as METHODS
+    from dfeas.problem import Goal as Goal
+    from dfeas.problem import Kernel as Kernel
+    from dfeas.problem import Limits as Limits
+    from dfeas.problem import Objective as Objective
+    from dfeas.problem import Output as Output
+    from dfeas.problem import Problem as Problem
+    from dfeas.problem import Resources as Resources
+    from dfeas.problem import View as View
     from dfeas.report.compare import compare as compare
     from dfeas.report.page import report as report
-    from dfeas.run.cost.estimate import Plan as Plan
+    from dfeas.run.cost.plan import Plan as Plan
     from dfeas.run.cost.plan import plan as plan
-    from dfeas.run.kernel_choice import KERNEL_METHODS as KERNEL_METHODS
-    from dfeas.run.one_vs_rest import OneVsRest as OneVsRest
-    from dfeas.run.race import Race as Race
-    from dfeas.run.race import race as race
+    from dfeas.run.result_sets import OneVsRest as OneVsRest
+    from dfeas.run.result_sets import Race as Race
     from dfeas.run.results import Result as Result
     from dfeas.run.soft_margin.result import SoftMarginResult as SoftMarginResult
-    from dfeas.run.soft_margin.soft_margin import soft_margin as soft_margin
-    from dfeas.run.solve import solve as solve
     from dfeas.verify.certificate import Certificate as Certificate
     from dfeas.verify.evidence import Check as Check
 
@@ -68,32 +76,27 @@ _PUBLIC = {
     "analysis.hard_margin": "HardMargin hard_margin",
     "analysis.hull": "Hull in_hull",
     "analysis.ingest": "ingest",
-    "analysis.predict": "Prediction predict",
-    "analysis.predict_classes": "ClassPrediction",
-    "analysis.predict_cones": "ConePrediction",
+    "analysis.predict": "ClassPrediction ConePrediction Prediction predict",
     "analysis.recheck": "Recheck recheck",
-    "analysis.resume": "resume",
     "analysis.separation": "Separation separation",
     "analysis.verify": "verify_certificate verify_classes verify_run",
+    "api": "race resume soft_margin solve",
+    "data.cones.groups": "svec",
     "data.cones.writer": "from_scs ingest_scs",
     "data.generate.points": "Instance generate",
     "data.writers.append": "append",
     "errors": "BadInputError CheckFailedError CorruptDataError DfeasError UndecidedError UsageError",
-    "geometry.cones.choice": "CONE_METHODS",
+    "geometry.cones.space": "CONE_METHODS",
     "geometry.kernel.kernel": "KERNELS",
-    "linalg.spectrum": "svec",
+    "geometry.kernel.space": "KERNEL_METHODS",
     "methods.registry": "METHODS",
+    "problem": "Goal Kernel Limits Objective Output Problem Resources View",
     "report.compare": "compare",
     "report.page": "report",
-    "run.cost.estimate": "Plan",
-    "run.cost.plan": "plan",
-    "run.kernel_choice": "KERNEL_METHODS",
-    "run.one_vs_rest": "OneVsRest",
-    "run.race": "Race race",
+    "run.cost.plan": "Plan plan",
+    "run.result_sets": "OneVsRest Race",
     "run.results": "Result",
     "run.soft_margin.result": "SoftMarginResult",
-    "run.soft_margin.soft_margin": "soft_margin",
-    "run.solve": "solve",
     "verify.certificate": "Certificate",
     "verify.evidence": "Check",
 }

@@ -1,127 +1,417 @@
-"""What was asked for: options of a solve, checked; and which method they mean."""
+"""What is asked, as values: a problem, what ends a run, and what it may use. Each is checked once, where it is made.
+
+The keyword arguments of the public verbs and the options of the commands are the fields of these classes: an option is added
+here, and nowhere else. Their docstrings are the parameters of the verbs; a field has the help of its command-line option.
+"""
 
 from __future__ import annotations
 
+import inspect
+import re
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields
+from difflib import get_close_matches
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from dfeas.data.dataset import Dataset
-from dfeas.engine.memory import POINT_BYTES, WEIGHING, parse_bytes
-from dfeas.errors import BadInputError, UsageError
-from dfeas.linalg.points import Floats, working
-from dfeas.methods import working_set
-from dfeas.methods.protocol import Facts
-from dfeas.methods.registry import METHODS
+from dfeas.data.transform import SCALES, Transform
+from dfeas.errors import UsageError
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+R = TypeVar("R")
 
 LEAST_EPS = 1e-12
 """The checker's own rounding bound must stay below eps."""
+EVERY = 30.0
+"""Seconds between checkpoints."""
+LOSSES = ("hinge", "squared_hinge")
 
-ALONE = ("online-perceptron", "ispvn")
-"""Linear methods that read points in their order, or n-vectors beside them: no two of them share a read."""
+
+DEFAULT_MEMORY = "2GB"
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+
+
+def parse_bytes(text: str | int) -> int:
+    """Bytes from a number or from text such as ``2GB``, ``512MiB``; raises UsageError for anything else."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([kmgt]?i?)b?\s*", str(text).lower())
+    if match is None or match[2] not in _UNITS:
+        raise UsageError(f"memory {text}: expected a size such as 2GB or 512MiB")
+    size = float(match[1]) * _UNITS[match[2]]
+    if not size < 2.0**63:
+        raise UsageError("memory: expected a size such as 2GB or 512MiB")
+    return int(size)
+
+
+UNSEEN = "scale, center and normalize are for the points themselves: leave them out with a kernel or a point"
+
+
+def option(default: Any, text: str = "", **click: Any) -> Any:
+    """A field with the help of its command-line option, and what else that needs; without a text it has none."""
+    return field(default=default, metadata={"help": text, **click})
+
+
+def never() -> bool:
+    """Nobody asks to stop."""
+    return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """Which points count, with which labels, and how they are seen.
+
+    Parameters
+    ----------
+    intercept : add a feature equal to 1: any hyperplane, not only those through the origin.
+    positive : the class that counts as +1, against all others.
+    one_vs_rest : solve each class against the rest, on the same reads; limits of passes hold for each. Memory is shared, and
+        ``out`` gets a run folder for each class. Not with ``positive`` or ``point``.
+    also : paths of datasets whose points follow those of X: all of them as one.
+    mask : (n,) booleans, or the path of a .npy file of them: only these points count.
+    scale : multiply each feature by one over its standard deviation, ``std``, or over its greatest magnitude, ``maxabs``, after
+        centring. Nothing is written. It changes margins and the work, not which points can be separated.
+    center : subtract the mean of each feature. With an intercept that changes nothing but margins and the work; without one the
+        hyperplane goes through the mean of the points. Not for sparse points.
+    normalize : columns are points over their own length; False: over the length of the longest point, so that margins are
+        distances of the points from the hyperplane, as a share of that length.
+    point : (m,) ask about the points x_j - point, without labels: see ``dfeas.in_hull``, which says what the answer means.
+    """
+
+    intercept: bool = option(False, "Any hyperplane, not only those through the origin.")
+    positive: str | None = option(None, "This class against all others.", metavar="CLASS")
+    one_vs_rest: bool = option(False, "Each class against the rest, on the same reads.")
+    also: Sequence[str | Path] = option(
+        (), "A dataset whose points follow; any number of them.", metavar="DATA", place="data", multiple=True
+    )
+    mask: Any = option(None, "Booleans (.npy), one a point: only these count.", metavar="FILE", place="local")
+    scale: str | None = option(None, "Scale each feature, without writing anything.", choices=SCALES)
+    center: bool = option(False, "Subtract the mean of each feature, likewise.")
+    normalize: bool = option(True, "Points over their own lengths, or over the greatest.  [default: own]")
+    point: Sequence[float] | None = option(None)
+
+    def __post_init__(self) -> None:
+        if self.scale not in (None, *SCALES):
+            raise UsageError(f"scale {self.scale}: expected {' or '.join(SCALES)}")
+        if self.transform and self.point is not None:
+            raise UsageError(UNSEEN)
+        if self.one_vs_rest and (self.positive, self.point) != (None, None):
+            raise UsageError("one_vs_rest asks about every class: leave out positive and point")
+
+    @property
+    def transform(self) -> Transform:
+        """Of the points, without its numbers."""
+        return Transform(self.scale, bool(self.center), bool(self.normalize))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernel:
+    """A kernel and its parameters; None for one that was not given.
+
+    Parameters
+    ----------
+    kernel : ask about the points in the space of a kernel: a name of ``dfeas.KERNELS``, or a function of two blocks of points,
+        (b, m) and (c, m), that returns (b, c), symmetric and positive definite. It is normalised, K(x, x) = 1.
+    gamma, degree, coef0 : of the kernel. Without a gamma it is one over the median (squared) distance of a sample; a polynomial
+        has a degree of 3 and a coef0 of 1.
+    """
+
+    kernel: str | Callable[..., Any] | None = option(None, "Of the space in which to separate.", metavar="NAME")
+    gamma: float | None = option(None, "Of the kernel.  [default: one over the median (squared) distance]")
+    degree: int | None = option(None, "Of the polynomial kernel.  [default: 3]")
+    coef0: float | None = option(None, "Of the polynomial kernel.  [default: 1]")
+
+    def __post_init__(self) -> None:
+        if self.kernel is None and (self.gamma, self.degree, self.coef0) != (None, None, None):
+            raise UsageError("gamma, degree and coef0 are those of a kernel, and none is given")
+
+    @property
+    def function(self) -> Callable[..., Any] | None:
+        """Of Python, that is the kernel."""
+        return None if self.kernel is None or isinstance(self.kernel, str) else self.kernel
 
 
 @dataclass(frozen=True)
-class Request:
-    """Options of a solve, as they will be used."""
+class Problem:
+    """Points, labels, how they are seen, and the space in which they are to be separated.
 
-    eps: float
-    margin_tolerance: float | None
-    max_passes: int | None
-    time_limit: float | None  # seconds
-    memory: int  # bytes
-    began: float  # monotonic seconds
+    Parameters
+    ----------
+    X : path of a dfeas dataset or of a zarr array, or an array (n, m) of NumPy, zarr, HDF5 or Dask; row j is point j. Or cones:
+        what ``dfeas.from_scs`` returns, or a dataset that ``dfeas.ingest_scs`` wrote, without labels.
+    labels : (n,) array of two values, or the path of one; None when the dataset has them, or when all are +1.
+    """
 
+    X: Any
+    labels: Any = None
+    view: View = View()
+    kernel: Kernel = Kernel()
 
-@dataclass(frozen=True, slots=True)
-class SoftMarginOptions:
-    """Options of a soft margin, as they will be used."""
-
-    C: tuple[float, ...]  # ascending
-    loss: str  # "hinge" | "squared_hinge"
-    folds: int  # 0: no cross-validation
-    classes: tuple[float, float] | None  # weights of the classes -1 and +1; None: n / (2 n_class)
-    weight: Floats | None  # (n,) of points
-    seed: int
-    start: Floats | None = None  # (m,) where to begin, instead of at the minimum of a sample; (classes, m) of several
-    dual: str | None = None  # a .npy file for the dual variables
+    def __post_init__(self) -> None:
+        if self.view.transform and self.kernel.kernel is not None:
+            raise UsageError(UNSEEN)
 
 
-def request(
-    eps: float, margin_tolerance: float | None, max_passes: int | None, time_limit: float | None, memory: str | int
-) -> Request:
-    """The options, begun now. Raises UsageError for one that makes no sense."""
-    numbers = {"eps": eps, "margin_tolerance": margin_tolerance, "max_passes": max_passes, "time_limit": time_limit}
-    for name, value in numbers.items():
+@dataclass(frozen=True, kw_only=True)
+class Goal:
+    """What is enough.
+
+    Parameters
+    ----------
+    eps : a run may end with ``eps-infeasible``: no unit vector has a margin above eps on the unit points.
+    margin_tolerance : go on past the first separator until margin_lower >= (1 - margin_tolerance) margin_upper: the hyperplane
+        of maximum margin (hard-margin SVM) up to this share.
+    """
+
+    eps: float = option(1e-3, "Stop with eps-infeasible when no margin above it exists.", shown=True)
+    margin_tolerance: float | None = option(None, "Go on to the maximum margin, up to this share of it.", metavar="T")
+
+    def __post_init__(self) -> None:
+        _require_numbers(self)
+        if not LEAST_EPS <= self.eps < 1:
+            raise UsageError(f"eps {self.eps}: expected a number from {LEAST_EPS:g}, which float64 can prove, to below 1")
+        if self.margin_tolerance is not None and not 1e-6 <= self.margin_tolerance < 1:
+            raise UsageError(f"margin_tolerance {self.margin_tolerance}: expected a number from 1e-6 to below 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Objective:
+    """What a soft margin minimises, and how near to the minimum is enough.
+
+    Parameters
+    ----------
+    C : > 0; of several, all are found on the same reads. With folds the one of least error on the points that were left out is
+        chosen, of equals the smallest; without folds the greatest.
+    loss : ``hinge``, max(0, z), or ``squared_hinge``, its square; as LIBLINEAR, without a factor of one half.
+    gap : (objective - lower bound of the minimum) / objective at which it ends.
+    folds : of cross-validation, at least 2; each point is in one, by its index and ``seed``. 0: none.
+    class_weight : weights of the classes -1 and +1, or ``balanced``: n / (2 n_class).
+    weights : (n,) of the points that count, >= 0, or the path of a .npy file.
+    seed : draws the folds.
+    dual : a .npy file for the dual variables alpha (n,) of the chosen C, those that prove ``lower``, written in one more read
+        without keeping them: 0 <= alpha_j <= c_j for the hinge, 0 <= alpha_j for its square, and y is the sum of alpha_j l_j
+        x_j up to ``dual.residual``. At a limit they are those of the bound so far. Not for ``sgd``.
+    start : (m,) or (m+1,) a hyperplane to begin from, as a result has it in y; (classes, m) of each against the rest.
+    """
+
+    C: float | Sequence[float] = option(
+        1.0, "Price of losses; several on the same reads.", metavar="C,..", numbers=True, shown=True
+    )
+    loss: str = option("hinge", "What a point on the wrong side costs.", choices=LOSSES, shown=True)
+    gap: float = option(1e-3, "Relative gap of objective and lower bound to end at.", shown=True)
+    folds: int = option(0, "Choose C by cross-validation in K folds, on the same reads.", metavar="K")
+    class_weight: str | Sequence[float] | None = option(
+        None, "Of the classes -1 and +1, or balanced.", metavar="A,B", numbers=True
+    )
+    weights: Any = option(None, "A .npy file with a weight for each point.", metavar="FILE", place="local")
+    seed: int = option(0, "Draws the folds.")
+    dual: str | Path | None = option(None, "Write the dual variables to this .npy file.", metavar="FILE", place="local")
+    start: Any = option(None)
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.gap, int | float | np.number) and LEAST_EPS <= self.gap < 1):
+            raise UsageError(f"gap {self.gap}: expected a number from {LEAST_EPS:g} to below 1")
+        if self.loss not in LOSSES:
+            raise UsageError(f"loss {self.loss}: expected {' or '.join(LOSSES)}")
+        if self.folds and self.folds < 2:
+            raise UsageError(f"folds {self.folds}: expected 0 for none, or 2 to the number of points")
+        _ = self.prices, self.weights_of_classes
+
+    @property
+    def prices(self) -> tuple[float, ...]:
+        """C, ascending."""
+        try:
+            values = sorted({float(value) for value in np.atleast_1d(np.asarray(self.C, np.float64))})
+        except (TypeError, ValueError):
+            raise UsageError(f"C {self.C}: expected a number above 0, or several") from None
+        if not values or not all(1e-30 <= value <= 1e30 for value in values):
+            raise UsageError(f"C {self.C}: expected numbers from 1e-30 to 1e30")
+        return tuple(values)
+
+    @property
+    def weights_of_classes(self) -> tuple[float, float] | None:
+        """Of -1 and +1; None for balanced ones."""
+        if self.class_weight is None:
+            return 1.0, 1.0
+        if isinstance(self.class_weight, str):
+            if self.class_weight != "balanced":
+                raise UsageError(f"class weight {self.class_weight}: expected balanced")
+            return None
+        both = tuple(float(value) for value in self.class_weight)
+        if len(both) != 2 or not all(0 <= value < np.inf for value in both):
+            text = "expected two numbers of at least 0, for the classes -1 and +1, or balanced"
+            raise UsageError(f"class weights {self.class_weight}: {text}")
+        return both
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """When to give up.
+
+    Parameters
+    ----------
+    max_passes, time_limit : when to give up, in reads of the data and in seconds.
+    """
+
+    max_passes: int | None = option(None, "Stop after so many reads of the data.")
+    time_limit: float | None = option(None, "Stop after a pass beyond this time.", metavar="SECONDS")
+
+    def __post_init__(self) -> None:
+        _require_numbers(self)
+        if self.max_passes is not None and self.max_passes < 1:
+            raise UsageError(f"max_passes {self.max_passes}: expected at least 1")
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise UsageError(f"time_limit {self.time_limit}: expected a positive number of seconds")
+
+    def until(self, stop: Callable[[], bool], began: float) -> Callable[[], bool]:
+        """Whether somebody asks to stop, or time is up for what began at a moment of the monotonic clock."""
+        return lambda: stop() or (self.time_limit is not None and time.monotonic() - began >= self.time_limit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resources:
+    """What a run may use.
+
+    Parameters
+    ----------
+    memory : budget in bytes, per process, for blocks, answers and columns in memory.
+    cache_dir : folder of each machine that keeps what was read of object stores, for later runs, too; nothing is ever removed.
+    scratch : folder of each machine for what methods with a kernel compute again and again and memory does not hold; removed at
+        the end. Workers use the temporary-directory of Dask's configuration, where there is one and no other folder is given.
+    checkpoint_every : seconds between checkpoints, at least; they never take more than a twentieth of the time.
+    client : a Dask client, whose workers see the data under the same path; without one, threads of this process.
+    """
+
+    memory: str | int = option(DEFAULT_MEMORY, "Budget of a process for blocks and answers.", shown=True)
+    cache_dir: str | Path | None = option(None, "Keep blocks of object stores in this folder.", metavar="DIR", place="local")
+    scratch: str | Path | None = option(
+        None, "Folder for tiles of a kernel that memory does not hold.", metavar="DIR", place="local"
+    )
+    checkpoint_every: float = option(EVERY, "Between checkpoints.", metavar="SECONDS", shown=True)
+    client: Client | None = option(None)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Raises UsageError for a budget that is none."""
+        return parse_bytes(self.memory)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """Where a run is written, how it is shown, and who may end it; the result does not depend on it.
+
+    Parameters
+    ----------
+    out : folder for result.json, certificate.npz and trace.jsonl, and for checkpoints, from which ``dfeas.resume`` goes on.
+    progress : show a line of progress on stderr.
+    callback : called with the record of each read, of each class; when it returns True or raises StopIteration, the run ends as
+        ``interrupted``, unless that read decided it.
+    stop : asked between reads; when it returns True the run ends as ``interrupted``, with a checkpoint.
+    """
+
+    out: str | Path | None = option(None)
+    progress: bool = option(False)
+    callback: Callable[[Any], object] | None = option(None)
+    stop: Callable[[], bool] = option(never)
+
+
+def _require_numbers(values: Goal | Limits) -> None:
+    for each in fields(values):
+        value = getattr(values, each.name)
         if value is not None and not isinstance(value, int | float | np.number):
-            raise UsageError(f"{name} {value!r}: expected a number")
-    if not LEAST_EPS <= eps < 1:
-        raise UsageError(f"eps {eps}: expected a number from {LEAST_EPS:g}, which float64 can prove, to below 1")
-    if margin_tolerance is not None and not 1e-6 <= margin_tolerance < 1:
-        raise UsageError(f"margin_tolerance {margin_tolerance}: expected a number from 1e-6 to below 1")
-    if max_passes is not None and max_passes < 1:
-        raise UsageError(f"max_passes {max_passes}: expected at least 1")
-    if time_limit is not None and not time_limit > 0:
-        raise UsageError(f"time_limit {time_limit}: expected a positive number of seconds")
-    return Request(eps, margin_tolerance, max_passes, time_limit, parse_bytes(memory), time.monotonic())
+            raise UsageError(f"{each.name} {value!r}: expected a number")
 
 
-def known(method: object, more: tuple[str, ...] = ()) -> str:
-    """A method's name. Raises UsageError when there is none of that name."""
-    if not isinstance(method, str) or method not in (*more, *METHODS):
-        raise UsageError(f"unknown method {method}; expected {', '.join((*more, *METHODS))}")
-    return method
+def check(options: Mapping[str, Any], *groups: type) -> None:
+    """Raise UsageError for options by name that make no sense, whatever the data."""
+    for group in groups:
+        group(**{each.name: options[each.name] for each in fields(group) if each.name in options})
 
 
-def classes_to_share(dataset: Dataset, linear: str | None = None) -> tuple[str, ...]:
-    """The classes that will be set against the rest on the same reads, by a ``linear`` method or another one.
+def takes(*groups: type, without: Sequence[str] = ()) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """A verb whose keyword arguments are the fields of these classes, or one value of a class under its name in small letters.
 
-    Raises UsageError for a linear method that shares none, and BadInputError when there are no classes.
+    What is decorated gets the values. Where View is one of them its first argument is a Problem: X and labels, or one as it is.
     """
-    if linear in ALONE:
-        raise UsageError(f"{linear} reads the data in a way of its own, and classes share their reads; choose another method")
-    if not dataset.classes:
-        raise BadInputError(f"{dataset.where}: no labels, so there are no classes to set against the rest")
-    return dataset.classes
+    kept = {group: [each for each in fields(group) if each.name not in without] for group in groups}
+
+    def decorate(function: Callable[..., R]) -> Callable[..., R]:
+        own = inspect.signature(function).parameters
+
+        @wraps(function)
+        def verb(*arguments: Any, **options: Any) -> R:
+            values = {_word(group): _value(function.__name__, group, names, options) for group, names in kept.items()}
+            for name in options.keys() - own.keys() - {"X", "labels"}:
+                near = get_close_matches(name, [*own, *(each.name for names in kept.values() for each in names)], 1)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}{hint}")
+            if View not in kept:
+                return function(*arguments, **options, **values)
+            problem = _problem(function.__name__, arguments, options, values.pop("view"), values.pop("kernel", Kernel()))
+            return function(problem, **options, **values)
+
+        verb.__dict__["__signature__"] = inspect.Signature(list(_parameters(list(own.values()), kept)))
+        verb.__doc__ = "\n".join([inspect.getdoc(function) or "", *(_described(group, names) for group, names in kept.items())])
+        return verb
+
+    return decorate
 
 
-def facts_of(dataset: Dataset, memory: int, tolerance: float | None = None, radius: float = 1.0) -> Facts:
-    """What a method may know: a quarter of the budget is for what it keeps, as much for answers, the rest for copies."""
-    size = working(dataset.dtype).itemsize
-    entries = 0.0 if dataset.entries is None else int(dataset.entries.offsets[-1]) / dataset.n + dataset.intercept
-    return Facts(dataset.dimension, dataset.rank, memory // 4, dataset.blocks, size, tolerance, radius, entries)
+def _word(group: type) -> str:
+    return group.__name__.lower()
 
 
-def abreast(method: str, classes: int, dataset: Dataset, memory: int) -> int:
-    """How many classes can share the memory side by side: all, or as many as leave each a working set that drops no columns.
-
-    What keeps no columns keeps little; a working set that would not fit for one class is left to ``choose``.
-    """
-    if method != "auto" and not method.startswith("working-set"):
-        return classes
-    rounds = range(1, classes + 1)
-    counts = list(dict.fromkeys(-(-classes // turns) for turns in rounds))
-    for enough in (working_set.holds, working_set.fits):
-        for count in counts:
-            if enough(facts_of(dataset, memory // count)):
-                return count
-    return classes
+def _value(verb: str, group: type, names: Sequence[Field[Any]], options: dict[str, Any]) -> Any:
+    """The value of a group from keyword arguments, which are taken away."""
+    word = _word(group)
+    whole = options.pop(word) if isinstance(options.get(word), group) else None
+    given = {each.name: options.pop(each.name) for each in names if each.name in options}
+    if whole is not None and given:
+        raise TypeError(f"{verb}() got {word}, and {next(iter(given))}, which is a part of it")
+    return group(**given) if whole is None else whole
 
 
-def choose(method: str, facts: Facts) -> tuple[str, str]:
-    """The method, and why. Raises UsageError when it cannot work within the memory."""
-    columns = f"{working_set.least_memory(facts) * 4 / 1e6:.0f} MB of memory"
-    weights = f"{POINT_BYTES * facts.n / 1e6:.0f} MB of memory"
-    weighs = POINT_BYTES * facts.n <= 4 * facts.memory
-    if method == "auto":
-        if working_set.fits(facts):
-            return "working-set", "chosen because its columns fit in memory: a few reads, where other methods need hundreds"
-        if not weighs:
-            raise UsageError(f"this data needs {columns} for a working set, or {weights} for weights of all points")
-        return "mirror-prox-one-pass", f"chosen because a working set would need {columns}"
-    if method.startswith("working-set") and not working_set.fits(facts):
-        raise UsageError(f"{method} needs {columns} for this data, or use mirror-prox-one-pass, which keeps no columns")
-    if method in (*WEIGHING, "online-perceptron") and not weighs:
-        raise UsageError(f"{method} needs {weights} for weights of all points, or use working-set, which weighs a few")
-    return method, "asked for"
+def _problem(verb: str, given: Sequence[Any], options: dict[str, Any], view: View, kernel: Kernel) -> Problem:
+    """X and labels, by place or by name, with the rest; or the problem that X is."""
+    if len(given) > 2:
+        raise TypeError(f"{verb}() takes X and labels by place, and all others by name")
+    named: dict[str, Any] = dict(zip(("X", "labels"), given, strict=False))
+    named |= {name: options.pop(name) for name in ("X", "labels") if name in options}
+    if "X" not in named:
+        raise TypeError(f"{verb}() missing its points: X")
+    if not isinstance(named["X"], Problem):
+        return Problem(**named, view=view, kernel=kernel)
+    if (named.get("labels"), view, kernel) != (None, View(), Kernel()):
+        raise UsageError("a Problem has its labels, its view and its kernel: give no others beside it")
+    return named["X"]
+
+
+def _parameters(own: list[inspect.Parameter], kept: dict[type, list[Field[Any]]]) -> Iterator[inspect.Parameter]:
+    """Of the verb as it is called: its own, without the values, and then all fields."""
+    words = {_word(group) for group in kept}
+    if View in kept:
+        yield inspect.Parameter("X", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Any)
+        yield inspect.Parameter("labels", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=Any)
+        own = own[1:]
+    yield from (each for each in own if each.name not in words)
+    for names in kept.values():
+        for each in names:
+            default = inspect.Parameter.empty if each.default is MISSING else each.default
+            yield inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=each.type)
+
+
+def _described(group: type, names: Sequence[Field[Any]]) -> str:
+    """The parameters of a class, without those that a verb has not."""
+    block = (inspect.getdoc(group) or "").partition("----------\n")[2]
+    entries: list[str] = []
+    for line in block.splitlines():
+        entries += [line] if not line.startswith(" ") else []
+        if line.startswith(" "):
+            entries[-1] += f"\n{line}"
+    kept = {each.name for each in names}
+    return "\n".join(entry for entry in entries if kept & set(entry.partition(" :")[0].split(", ")))

@@ -49,7 +49,7 @@ def _iterates(engine: Any, methods: Collection[str]) -> str:
     soft = engine.run(question)
     answers = [soft, engine.run(Select(rng.standard_normal(m), -0.1, 50, 10)), engine.run(Survey())]
     for name in methods:
-        method = METHODS[name]()
+        method = METHODS[name]
         state = method.init(Facts(m, n, blocks=engine.dataset.blocks, itemsize=4))
         for _ in range(6):
             answer = engine.run(method.ask(state))

@@ -1,6 +1,6 @@
 """What several tests need: instances in memory, a cluster, an exact oracle."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from dfeas.data.storage.layout import Header
 from dfeas.engine.clusters import local_cluster
 from dfeas.linalg.points import norms
 from dfeas.passes.block import Block
+from tests.marks import Recorder, mark, processor_seconds
 
 settings.register_profile("dfeas", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("dfeas")
@@ -30,6 +31,28 @@ dask.config.set(
     }
 )
 get_mp_context().set_forkserver_preload(["distributed.nanny", "dfeas.engine.worker", "dfeas.engine.preload"])
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--record-slow", action="store_true", help="write tests/slow.txt anew for the tests that run")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--record-slow") and not hasattr(config, "workerinput"):  # xdist's processes send reports to it
+        config.pluginmanager.register(Recorder())
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    mark(items)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    before = processor_seconds()
+    try:
+        return (yield)
+    finally:
+        item.user_properties.append(("processor_seconds_call", processor_seconds() - before))
 
 
 @pytest.fixture(scope="session")

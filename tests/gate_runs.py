@@ -195,7 +195,8 @@ def cones_of_scs(bench: Bench, record: Record) -> None:
 
 def estimators(bench: Bench, record: Record) -> None:
     """Those for scikit-learn, of two classes and of three."""
-    from dfeas.estimators import KernelSeparator, LinearSVC, LinearSVCCV, Separator
+    from dfeas.estimators.linear_svc import LinearSVC, LinearSVCCV
+    from dfeas.estimators.separator import KernelSeparator, Separator
 
     X, y = clusters(300)
     for model in (Separator(), LinearSVC(C=0.5), LinearSVCCV([0.1, 1], folds=3), KernelSeparator("rbf", gamma=0.2)):

@@ -83,35 +83,35 @@ def check_separation(X: Any, y: Any, *, intercept: bool = True, **options: Any) 
     if rows is not None and hasattr(y, "index") and not rows.equals(y.index):
         raise BadInputError("X and y have other rows, or the same in another order: align them")
     points = np.asarray(X.to_numpy(dtype=np.float64) if hasattr(X, "to_numpy") else X)
-    found = separation(points, np.asarray(y), intercept=intercept, **options)
+    answer = separation(points, np.asarray(y), intercept=intercept, **options)
     labels = np.arange(len(points)) if rows is None else rows
 
     def called(index: NDArray[np.int64]) -> list[Any]:
         return [labels[i] for i in index]
 
-    direction = _direction(found)
-    if found.kind not in (COMPLETE, QUASI) or direction is None:
-        support = np.empty(0, np.int64) if found.support is None else found.support
-        depending = _depending(found.flat, [*names, "intercept"])
-        return Separated(found.kind, [], called(support), {}, 0.0, depending, found.proof, found)
+    direction = _direction(answer)
+    if answer.kind not in (COMPLETE, QUASI) or direction is None:
+        support = np.empty(0, np.int64) if answer.support is None else answer.support
+        depending = _depending(answer.flat, [*names, "intercept"])
+        return Separated(answer.kind, [], called(support), {}, 0.0, depending, answer.proof, answer)
     m = points.shape[1]
-    alone = _alone(points, np.asarray(y), intercept) if found.kind == COMPLETE else []
+    alone = _alone(points, np.asarray(y), intercept) if answer.kind == COMPLETE else []
     size = np.abs(direction[:m]) * np.abs(points).max(axis=0, initial=0.0)
     columns = alone or [int(i) for i in np.flatnonzero(size > RESPONSIBLE * size.max(initial=0.0))]
     separated = np.arange(len(points))
-    if found.kind == QUASI:
+    if answer.kind == QUASI:
         wide = np.hstack([points, np.ones((len(points), 1))]) if intercept else np.asarray(points, np.float64)
-        separated = np.flatnonzero(signs(wide, np.array(found.y, object))[0])
+        separated = np.flatnonzero(signs(wide, np.array(answer.y, object))[0])
     by_name = {names[i]: float(direction[i]) for i in range(m) if direction[i] != 0}
     return Separated(
-        kind=found.kind,
+        kind=answer.kind,
         columns=[names[i] for i in columns],
         points=called(separated),
         direction=by_name,
         intercept=float(direction[m:].sum()),
         depending=[],
-        proof=found.proof,
-        found=found,
+        proof=answer.proof,
+        found=answer,
     )
 
 
@@ -133,9 +133,9 @@ def _depending(flat: list[list[int]], names: list[Any]) -> list[tuple[Any, list[
     return [(names[i], [names[j] for j in others if row[j]]) for i, row in zip(last, echelon, strict=True)]
 
 
-def _direction(found: Separation) -> NDArray[np.float64] | None:
+def _direction(answer: Separation) -> NDArray[np.float64] | None:
     """The direction with a largest entry of 1 or -1."""
-    whole: Sequence[int] | NDArray[np.float64] | None = found.result.y if found.y is None else found.y
+    whole: Sequence[int] | NDArray[np.float64] | None = answer.result.y if answer.y is None else answer.y
     if whole is None:
         return None
     most = max(abs(value) for value in whole)

@@ -7,28 +7,25 @@ perceptron).
 from __future__ import annotations
 
 import math
-from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage import formats
-from dfeas.data.storage.files import write_json
+from dfeas.data.storage import files
 from dfeas.data.transform import Transform, seen_as
-from dfeas.engine.memory import parse_bytes
 from dfeas.errors import UsageError
-from dfeas.geometry.cones.choice import require_points
+from dfeas.geometry.cones.space import require_points
 from dfeas.methods.protocol import Sparse
 from dfeas.passes.select import Select
-from dfeas.run.checkpoint.job import answered
-from dfeas.run.results import Result
-from dfeas.run.session import open_data, set_up, survey
-from dfeas.run.solve import solve
+from dfeas.problem import Goal, Kernel, Limits, Output, Problem, Resources, View, takes
+from dfeas.run.checkpoint.job import discard_checkpoints
+from dfeas.run.results import Result, Saved
+from dfeas.run.session import open_session, survey
+from dfeas.run.solve import decide
 from dfeas.run.termination import FEASIBLE
-from dfeas.run.transform import with_transform
 
 MARGIN = "margin.json"
 HARD_MARGIN = "hard-margin"
@@ -38,71 +35,84 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class HardMargin:
+class HardMargin(Saved):
     """The hyperplane of maximum margin of the unit points, up to ``tolerance``; where there is none, only ``result``."""
+
+    FILE: ClassVar = MARGIN
+    FORMAT: ClassVar = files.HARD_MARGIN
+    HIDDEN: ClassVar = ("result",)
+    DERIVED: ClassVar = ("fingerprint",)
 
     result: Result  # of the solve; margin_lower and margin_upper are those of unit points
     tolerance: float
-    w: Floats | None = None  # (m,) canonical: the least l_j (x_j'w + bias) of the stored points is 1
     bias: float | None = None  # 0 without an intercept, unless points are centred
     margin: float | None = None  # of the stored points: 1 / |w|, their least distance from the hyperplane
     radius: float | None = None  # length of the longest point, centred and scaled as asked, with its intercept
-    support: NDArray[np.int64] | None = None  # points whose unit columns make the upper end of the bracket
-    weights: Floats | None = None  # theirs, on the simplex; None with methods that weigh all points
     corrections: float | None = None  # of a perceptron on unit points, at most: 1 / margin_lower^2
     dimension: int | None = None  # Vapnik: of unit points, at most min(m, 1 / margin_lower^2) + 1
     leave_one_out: float | None = None  # share of errors of the exact one, at most: support points / n
+    w: Floats | None = None  # (m,) canonical: the least l_j (x_j'w + bias) of the stored points is 1
+    support: NDArray[np.int64] | None = None  # points whose unit columns make the upper end of the bracket
+    weights: Floats | None = None  # theirs, on the simplex; None with methods that weigh all points
 
-    def to_json(self) -> dict[str, Any]:
-        arrays = {name: getattr(self, name) for name in ("w", "support", "weights")}
-        names = ("tolerance", "bias", "margin", "radius", "corrections", "dimension", "leave_one_out")
-        plain = {name: None if value is None else value.tolist() for name, value in arrays.items()}
-        return {**{name: getattr(self, name) for name in names}, **plain, "fingerprint": self.result.fingerprint}
+    @property
+    def fingerprint(self) -> str:
+        """Of the data."""
+        return self.result.fingerprint
 
 
+@takes(View, Kernel, Goal, Limits, Resources, Output)
 def hard_margin(
-    X: Any, labels: Any = None, *, tolerance: float = TOLERANCE, out: str | Path | None = None, **options: Any
+    problem: Problem,
+    *,
+    tolerance: float = TOLERANCE,
+    method: str = "auto",
+    goal: Goal,
+    limits: Limits,
+    resources: Resources,
+    output: Output,
 ) -> HardMargin:
     """Find the hyperplane of maximum margin up to a share of it, and what follows from it; one read more than the solve.
 
-    Arguments and errors are those of ``dfeas.solve``; ``tolerance`` is its ``margin_tolerance``. With ``out`` the folder gets
-    ``margin.json``, too. Points count as unit vectors, as everywhere in dfeas; for the widest margin of the points as they are
-    stored see ``dfeas.soft_margin`` with a large C.
+    Arguments and errors are those of ``dfeas.solve``. With ``out`` the folder gets ``margin.json``, too. Points count as unit
+    vectors, as everywhere in dfeas; for the widest margin of the points as they are stored see ``dfeas.soft_margin`` with a
+    large C.
+
+    Parameters
+    ----------
+    tolerance : the ``margin_tolerance`` of ``dfeas.solve``.
     """
-    if options.get("kernel") is not None:
+    if problem.kernel.kernel is not None:
         raise UsageError("a hard margin is that of the points as they are: leave out the kernel")
-    require_points(X, "a hard margin")
-    result = solve(X, labels, out=out, then=HARD_MARGIN, **{**options, "margin_tolerance": tolerance})
-    return widest(result, tolerance, X, labels, options, out)
+    if problem.view.one_vs_rest:
+        raise UsageError("a hard margin is that of two classes: choose one with positive")
+    require_points(problem.X, "a hard margin")
+    goal = replace(goal, margin_tolerance=tolerance)
+    result = decide(problem, (method,), goal, limits, resources, output, then=HARD_MARGIN)
+    return widest(result, tolerance, problem, resources, output.out)
 
 
-def widest(
-    result: Result, tolerance: float, X: Any, labels: Any, options: dict[str, Any], out: str | Path | None
-) -> HardMargin:
+def widest(result: Result, tolerance: float, problem: Problem, resources: Resources, out: str | Path | None) -> HardMargin:
     """What follows from the solve, also from one that went on; written to its folder. Not of one that is to go on at once."""
-    found = HardMargin(result, tolerance)
+    margin = HardMargin(result, tolerance)
     if result.stopped == "interrupted":
-        return found
+        return margin
     if result.verdict == FEASIBLE and result.y is not None:
-        found = _described(result, tolerance, X, labels, options)
+        margin = _described(result, tolerance, problem, resources)
     if out is not None:
-        write_json(Path(out) / MARGIN, found.to_json(), formats.HARD_MARGIN)
-    answered(out, result.stopped)
-    return found
+        margin.save(Path(out))
+    discard_checkpoints(out, result.stopped)
+    return margin
 
 
-def _described(result: Result, tolerance: float, X: Any, labels: Any, options: dict[str, Any]) -> HardMargin:
+def _described(result: Result, tolerance: float, problem: Problem, resources: Resources) -> HardMargin:
+    """Of a separator."""
     y, m = result.y, result.m
     assert y is not None, "a separator has a direction"
-    picked = {name: options[name] for name in ("also", "mask", "cache_dir") if name in options}
-    data = open_data(X, labels, options.get("positive"), result.intercept, options.get("point"), **picked)
     transform = seen_as(result.evidence.view)[1] if result.evidence is not None else None
-    memory, client = parse_bytes(options.get("memory", "2GB")), options.get("client")
-    data = with_transform(data, transform or Transform(), memory, client)
-    with ExitStack() as stack:
-        setting = set_up(stack, data, memory, client, None)
-        radius = survey(setting).radius
-        least = setting.engine.run(Select(y, math.inf, 1, 1, raw=True))
+    with open_session(problem, resources, transform=transform or Transform()) as session:
+        radius = survey(session).radius
+        least = session.engine.run(Select(y, math.inf, 1, 1, raw=True))
     canonical = y / float(least.score[0])
     w, bias = canonical[:m], float(canonical[m:].sum())
     if transform is not None:

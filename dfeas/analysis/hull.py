@@ -11,28 +11,24 @@ exactly when they conflict, and the weights of the conflict are those that make 
 
 from __future__ import annotations
 
-import math
+import time
 from collections.abc import Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dfeas.analysis.separation import Separation, said
+from dfeas.analysis.separation import Separation, said, searched
 from dfeas.data.dataset import signed_rows
 from dfeas.data.storage.npy import load_npy
-from dfeas.engine.memory import DEFAULT_MEMORY
 from dfeas.errors import BadInputError
-from dfeas.problem import request
-from dfeas.run.driver import never
-from dfeas.run.exact_search import search
-from dfeas.run.exact_verdict import floats, until
+from dfeas.problem import Goal, Kernel, Limits, Output, Problem, Resources, View, takes
+from dfeas.run.exact.search import floats
 from dfeas.run.results import Result
-from dfeas.run.session import open_data, set_up
-from dfeas.run.solve import solve
+from dfeas.run.session import open_data
+from dfeas.run.solve import decide
 from dfeas.run.termination import FEASIBLE, INFEASIBLE, RESUMABLE
 from dfeas.verify.separation import COMPLETE
 
@@ -69,41 +65,40 @@ def in_hull(point: ArrayLike | str | Path, X: Any, *, eps: float = EPS, **option
 
     Raises what ``dfeas.solve`` does.
     """
-    p = _point(point)
-    result = solve(X, point=p, eps=eps, **options)
+    return _in_hull(X, point=_point(point), eps=eps, **options)
+
+
+@takes(View, Kernel, Goal, Limits, Resources, Output)
+def _in_hull(
+    problem: Problem, *, method: str = "auto", goal: Goal, limits: Limits, resources: Resources, output: Output
+) -> Hull:
+    eps, result = goal.eps, decide(problem, (method,), goal, limits, resources, output)
     inside = {FEASIBLE: False, INFEASIBLE: True}.get(result.verdict)
     if inside is None and eps <= EPS and result.stopped not in RESUMABLE:
-        return _exactly(p, X, result, options)
+        return _exactly(problem, result, limits, resources, output)
     if result.support is None or result.weights is None or not result.success:
         return Hull(inside, result.proof, None, None, None, result.y if result.verdict == FEASIBLE else None, result)
-    seen = signed_rows(open_data(X, None, None, False, point=p)[1], result.support)
+    seen = signed_rows(open_data(problem.X, None, problem.view)[1], result.support)
     length = np.linalg.norm(seen, axis=1)
     here = length == 0
     weights = here.astype(np.float64) if here.any() else result.weights / length
     return _made_of(inside, result.proof, result.support, weights, seen, result)
 
 
-def _exactly(p: list[float], X: Any, result: Result, options: dict[str, Any]) -> Hull:
-    """What integers say where float64 could not tell."""
-    data = open_data(X, None, None, False, point=p, cache_dir=options.get("cache_dir"))
-    asked = request(EPS, None, options.get("max_passes"), options.get("time_limit"), options.get("memory", DEFAULT_MEMORY))
-    asked = replace(asked, began=asked.began - result.seconds)  # limits hold for everything together
-    with ExitStack() as stack:
-        checking = set_up(stack, data, asked.memory, options.get("client"), None).checking
-        checking.dataset.fingerprint = result.fingerprint
-        start = np.empty(0, np.int64) if result.support is None else result.support
-        left = math.inf if asked.max_passes is None else asked.max_passes - result.passes
-        face = search(checking, start, until(asked, options.get("stop", never)), left)
+def _exactly(problem: Problem, result: Result, limits: Limits, resources: Resources, output: Output) -> Hull:
+    """What integers say where float64 could not tell; limits hold for everything together."""
+    until = limits.until(output.stop, time.monotonic() - result.seconds)
+    face, dataset = searched(problem, result, until, limits, resources)
     found = said(face, result)
     if isinstance(face, str):
         return Hull(None, "none", None, None, None, None, result, found)
-    if options.get("out") is not None:
-        found.save(Path(options["out"]))
+    if output.out is not None:
+        found.save(Path(output.out))
     if face.kind == COMPLETE:
         return Hull(False, found.proof, None, None, None, None, result, found)
-    stored = face.support < data[1].n
+    stored = face.support < dataset.n
     support = face.support[stored]
-    seen = signed_rows(data[1], support)
+    seen = signed_rows(dataset, support)
     return _made_of(True, found.proof, support, floats(face.weights[stored]), seen, result, found)
 
 

@@ -25,6 +25,6 @@ def ingest(src: Any, out: str | Path, *, client: Client | None = None, **options
     require_apart(out, src)
     if client is None:
         return ingest_here(src, out, **options)
-    from dfeas.engine.task_pool import Spreading
+    from dfeas.engine.task_pool import TaskPool
 
-    return ingest_here(src, out, spread=Spreading(client), **options)
+    return ingest_here(src, out, pool=TaskPool(client), **options)

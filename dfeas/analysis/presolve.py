@@ -9,31 +9,27 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.places import local
-from dfeas.engine.memory import DEFAULT_MEMORY
 from dfeas.errors import CheckFailedError, DfeasError
 from dfeas.methods.protocol import Bracket, Evidence
-from dfeas.problem import Request, request
-from dfeas.run.checkpoint.job import Job, where
-from dfeas.run.driver import never
-from dfeas.run.exact_search import MOST_BESIDE, Face, Found, decide
-from dfeas.run.exact_verdict import certificate_of, until
-from dfeas.run.progress import announce, how_of, run_sinks
+from dfeas.problem import Goal, Limits, Output, Problem, Resources
+from dfeas.run.checkpoint.folder import require_free, run_folder
+from dfeas.run.checkpoint.job import Request, RunSpec, request, where
+from dfeas.run.exact.levels import Levels
+from dfeas.run.exact.search import MOST_BESIDE, Face, Found, certificate_of, decide
+from dfeas.run.progress import report_start, run_options, run_sinks
 from dfeas.run.results import Result
-from dfeas.run.session import Setting, open_data, require_free, run_folder, set_up, survey
-from dfeas.run.solve import result_of
+from dfeas.run.session import Session, open_data, open_session, survey
 from dfeas.run.task import Outcome, blank
 from dfeas.run.termination import EPS_INFEASIBLE, Decision
+from dfeas.run.verdict import result_of
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.evidence import Check
-from dfeas.verify.exact.levels import Levels
-from dfeas.verify.halfspace import rows
-from dfeas.verify.separation import OVERLAP, Claim, prove
+from dfeas.verify.separation import OVERLAP, Claim, prove, rows
 
 NAME = "fixed-effects"
 WIDE = 256
@@ -44,34 +40,32 @@ FLAT = 20_000_000
 """Entries of vectors orthogonal to all points that are written, at most."""
 
 
-def presolved(X: Any, labels: Any, eps: float, out: str | Path | None, options: dict[str, Any]) -> tuple[Face, Result] | None:
+def presolved(problem: Problem, goal: Goal, limits: Limits, resources: Resources, output: Output) -> tuple[Face, Result] | None:
     """The kind with its evidence, and a result that says no more than the checker proves; None where this is not for the data,
     or a limit was reached. With ``out`` its folder is written.
     """
-    limits = (options.get("max_passes"), options.get("time_limit"), options.get("memory", DEFAULT_MEMORY))
-    asked = request(eps, options.get("margin_tolerance"), *limits)
-    if options.get("client") is not None or options.get("point") is not None:
+    asked = request(goal, limits, resources)
+    if resources.client is not None:
         return None
-    data = open_data(X, labels, options.get("positive"), bool(options.get("intercept")), cache_dir=options.get("cache_dir"))
-    if not _fits(data[1], asked.memory):
+    if not _fits(open_data(problem.X, problem.labels, problem.view, cache_dir=resources.cache_dir)[1], asked.memory):
         return None
-    if out is not None:
-        require_free(local(out, "--out"))
-    stop = until(asked, options.get("stop", never))
+    if output.out is not None:
+        require_free(local(output.out, "--out"))
+    until = limits.until(output.stop, asked.began)
     with ExitStack() as stack:
-        setting = set_up(stack, data, asked.memory, None, None)
-        surveyed = survey(setting)
-        checked = setting.checking.dataset
+        session = stack.enter_context(open_session(problem, resources))
+        surveyed = survey(session)
+        checked = session.checking.dataset
         levels = Levels.of(rows(checked, np.arange(checked.n)))
         if levels is None or len(levels.columns) > MOST_BESIDE or len(levels.empty) * levels.d > FLAT:
             return None
-        found = decide(levels, stop)
-        if found is None:
+        decided = decide(levels, until)
+        if decided is None:
             return None
         del levels
-        _require_proved(setting, found.face)
-        folder = None if out is None else stack.enter_context(run_folder(local(out, "--out")))
-        return found.face, _written(stack, setting, asked, found, surveyed.reads, folder, options)
+        _require_proved(session, decided.face)
+        folder = None if output.out is None else stack.enter_context(run_folder(local(output.out, "--out")))
+        return decided.face, _written(stack, session, asked, decided, surveyed.reads, folder, problem, output)
 
 
 def _fits(dataset: Dataset, memory: int) -> bool:
@@ -80,9 +74,9 @@ def _fits(dataset: Dataset, memory: int) -> bool:
     return ENTRY_BYTES * dataset.entries.count + POINT_BYTES * dataset.n <= memory
 
 
-def _require_proved(setting: Setting, face: Face) -> None:
+def _require_proved(session: Session, face: Face) -> None:
     """Raise DfeasError when the checker does not prove what was found."""
-    checking = setting.checking
+    checking = session.checking
     mark = checking.dataset.fingerprint
     claim = Claim(face.kind, "exact", mark, face.on, face.rank, face.y, face.support, face.weights, face.flat)
     try:
@@ -92,27 +86,34 @@ def _require_proved(setting: Setting, face: Face) -> None:
 
 
 def _written(
-    stack: ExitStack, setting: Setting, asked: Request, found: Found, reads: int, folder: Path | None, options: dict[str, Any]
+    stack: ExitStack,
+    session: Session,
+    asked: Request,
+    found: Found,
+    reads: int,
+    folder: Path | None,
+    problem: Problem,
+    output: Output,
 ) -> Result:
     """The result of a run without a solve, from the certificate that follows from the evidence."""
-    dataset, face = setting.dataset, found.face
+    dataset, face = session.dataset, found.face
     why = f"{dataset.dimension} features, most of them levels of one effect, which are eliminated"
-    job = Job(
+    job = RunSpec(
         asked,
         (NAME,),
         (why,),
         race=False,
         to_the_end=False,
-        positive=options.get("positive"),
+        positive=problem.view.positive,
         intercept=dataset.intercept,
-        **where(setting),
+        **where(session),
     )
-    how = how_of(0.0, bool(options.get("progress")), never, None)
-    announce(run_sinks(stack, setting, job, folder, how, None), dataset, NAME, why, None)
+    how = run_options(0.0, Output(progress=output.progress))
+    report_start(run_sinks(stack, session, job, folder, how, None), dataset, NAME, why, None)
     empty = Certificate("gordan", dataset.fingerprint, view=dataset.view)
     support, weights = found.conflict
-    certificate = certificate_of(setting.checking.dataset, replace(face, support=support, weights=weights), empty)
-    (proved,) = setting.checking([certificate])
+    certificate = certificate_of(session.checking.dataset, replace(face, support=support, weights=weights), empty)
+    (proved,) = session.checking([certificate])
     check = proved if isinstance(proved, Check) else None
     if check is not None and check.verdict == EPS_INFEASIBLE and check.margin_upper > asked.eps:
         check = None
@@ -120,5 +121,5 @@ def _written(
     record = replace(blank(NAME, 1.0), passes=1.0, iterations=face.reads)
     looks = 2 if face.kind != OVERLAP or face.flat.shape[1] else 1
     outcome = Outcome(decision, record, Evidence(Bracket(), None, face.reads), certificate, check, 1.0 + looks)
-    result = result_of(setting, job, outcome, why, reads + outcome.reads)
+    result = result_of(session, job, outcome, why, reads + outcome.reads)
     return result if folder is None else result.save(folder)

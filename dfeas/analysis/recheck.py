@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,20 +26,18 @@ from dfeas.data.storage.readers import Buffers, Cost, Stop, unless_stopped
 from dfeas.data.transform import seen_as
 from dfeas.data.views import transformed
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
+from dfeas.engine.memory import threads_that_fit
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
 from dfeas.linalg.blas import processors
-from dfeas.run.finished import load_values
-from dfeas.run.one_vs_rest import OneVsRest, save
-from dfeas.run.results import CERTIFICATE, TRACE, Result, classes_of, versions
-from dfeas.run.session import run_folder
+from dfeas.problem import DEFAULT_MEMORY, parse_bytes
+from dfeas.run.checkpoint.folder import run_folder
+from dfeas.run.result_sets import OneVsRest
+from dfeas.run.results import CERTIFICATE, TRACE, Result, classes_of, load_values, versions
 from dfeas.run.termination import FEASIBLE, UNDECIDED
 from dfeas.run.trace import TraceFile
 from dfeas.verify.certificate import Certificate, load
-from dfeas.verify.cones import check_range as check_cones
-from dfeas.verify.cones import require_evidence as require_cones
-from dfeas.verify.core import check_range, require_evidence
-from dfeas.verify.evidence import Found, Looked, Node, joined
+from dfeas.verify.core import checker_of
+from dfeas.verify.evidence import Found, Looked, Node, nodes_of, whole
 from dfeas.verify.stored import crc
 
 
@@ -69,8 +67,8 @@ class Recheck:
 
 
 @dataclass(frozen=True)
-class _Old:
-    """A finished run."""
+class _Verdict:
+    """Of a finished run, with its certificate."""
 
     values: dict[str, Any]
     certificate: Certificate
@@ -111,9 +109,9 @@ def recheck(
     for name, each in old.items():
         _require_evidence(path if folders is None else folders[name], name, each, seen)
     separators = {name: each.certificate for name, each in old.items() if each.certificate.kind == "separator"}
-    found, points = _on_new_points(dataset, seen, n, list(separators.values()), memory)
-    refuted = {name: each.wrong for name, each in zip(separators, found, strict=True) if each.wrong}
-    margins = dict(zip(separators, (each.margin for each in found), strict=True))
+    shown, points = _on_new_points(dataset, seen, n, list(separators.values()), memory)
+    refuted = {name: each.wrong for name, each in zip(separators, shown, strict=True) if each.wrong}
+    margins = dict(zip(separators, (each.margin for each in shown), strict=True))
     reads = points / dataset.n
     results = {}
     for name, each in old.items():
@@ -130,16 +128,16 @@ def _of_cones(data: str | Path) -> bool:
     return looks_like_dataset(place(data)) and open_source(Source(absolute(data), cones=True)).cones is not None
 
 
-def _load(folder: Path) -> _Old:
+def _load(folder: Path) -> _Verdict:
     values = load_values(folder)
     if values["verdict"] == UNDECIDED or not isinstance(values["data"], dict):
         raise BadInputError(f"{folder}: no verdict on data by path that could hold; solve again")
     if values.get("kernel") or values["data"].get("point"):
         raise BadInputError(f"{folder}: a verdict with a kernel, or of a hull, is not rechecked; solve again")
-    return _Old(values, load(folder / CERTIFICATE))
+    return _Verdict(values, load(folder / CERTIFICATE))
 
 
-def _require_evidence(run: Path, name: str, old: _Old, dataset: Dataset) -> None:
+def _require_evidence(run: Path, name: str, old: _Verdict, dataset: Dataset) -> None:
     """Raise CheckFailedError when a certificate can be none of the verdict; old points are not looked at."""
     verdict, certificate = old.values["verdict"], old.certificate
     if certificate.kernel or certificate.kind != ("separator" if verdict == FEASIBLE else "gordan"):
@@ -147,7 +145,7 @@ def _require_evidence(run: Path, name: str, old: _Old, dataset: Dataset) -> None
     if name and certificate.view != dataset.against_rest(name).view:
         raise CheckFailedError(f"{run}: the certificate is about another class; solve again")
     try:
-        (require_evidence if dataset.cones is None else require_cones)(certificate, dataset)
+        checker_of(dataset, certificate).require(certificate, dataset)
     except CheckFailedError as error:
         raise CheckFailedError(f"{run}: {error}; solve again") from None
 
@@ -184,14 +182,8 @@ def _on_new_points(
     count = dataset.blocks - first
     if not separators or not count:
         return [Found() for _ in separators], 0
-    nodes: list[Node] = []
     with closing(LocalEngine(seen, threads_that_fit(seen, parse_bytes(memory), processors()))) as engine:
-        parts = engine.map(_later_range, first, tuple(separators), count=count)
-    for node in (node for part in parts for node in part):
-        joined(nodes, node)
-    looked = nodes[0][2]
-    for _, _, more in nodes[1:]:
-        looked.add(more)
+        looked = whole(engine.map(_later_range, first, tuple(separators), count=count))
     for index, (was, now) in enumerate(zip(dataset.expected[first:, :2].tolist(), looked.checksums, strict=True), first):
         if tuple(was) != now:
             raise CorruptDataError(f"{dataset.where}: chunk {index} is damaged; restore or ingest again")
@@ -200,22 +192,15 @@ def _on_new_points(
 
 def _later_range(
     dataset: Dataset, first: int, stop: int, offset: int, certificates: tuple[Certificate, ...], stopped: Stop | None = None
-) -> list[Node]:
+) -> list[Node[Looked]]:
     """The checker's look at some blocks behind the first ``offset`` ones."""
-    nodes: list[Node] = []
-    for index in unless_stopped(range(first, stop), stopped):
-        here = offset + index, offset + index + 1
-        if dataset.cones is None:
-            ((_, _, looked),) = check_range(dataset, *here, certificates)
-        else:
-            shown = [check_cones(dataset, *here, certificate)[0][2] for certificate in certificates]
-            looked = Looked(shown[0].checksums, [Found(margin=each.margin, wrong=each.wrong) for each in shown])
-        joined(nodes, (0, index, looked))
-    return nodes
+    look = checker_of(dataset, certificates[0]).look
+    here = ((index, offset + index) for index in unless_stopped(range(first, stop), stopped))
+    return nodes_of((index, look(dataset, block, block + 1, certificates)[0][2]) for index, block in here)
 
 
 def _renewed(
-    old: _Old, dataset: Dataset, source: Source, margin: float | None, reads: float, began: float, run: str | Path
+    old: _Verdict, dataset: Dataset, source: Source, margin: float | None, reads: float, began: float, run: str | Path
 ) -> Result:
     """The result of the larger data; ``margin`` that of its separator."""
     values, certificate = old.values, old.certificate
@@ -240,14 +225,13 @@ def _renewed(
         "data": {**values["data"], "path": source.path, "labels": source.labels},
         "detail": text if values["verdict"] == FEASIBLE else f"{text}: {values['message']}",
     }
-    kept = {field.name: values[field.name] for field in fields(Result) if field.name in values and field.name not in renewed}
-    return Result(**kept, **renewed, evidence=replace(certificate, fingerprint=mark))
+    return Result.from_json(values, **renewed, evidence=replace(certificate, fingerprint=mark))
 
 
-def _write(out: Path, found: Recheck, folders: dict[str, Path] | None, dataset: Dataset, seconds: float) -> None:
+def _write(out: Path, checked: Recheck, folders: dict[str, Path] | None, dataset: Dataset, seconds: float) -> None:
     with run_folder(out) as folder:
         saved = {}
-        for name, result in found.results.items():
+        for name, result in checked.results.items():
             place = folder if folders is None else folder / folders[name].name
             place.mkdir(exist_ok=True)
             trace = TraceFile(place / TRACE)
@@ -255,4 +239,4 @@ def _write(out: Path, found: Recheck, folders: dict[str, Path] | None, dataset: 
             trace.close()
             saved[name] = result.save(place)
         if folders is not None:
-            save(OneVsRest(saved, found.reads, seconds, dataset.fingerprint), folder)
+            OneVsRest(saved, checked.reads, seconds, dataset.fingerprint).save(folder)

@@ -18,28 +18,25 @@ from __future__ import annotations
 
 import math
 import time
-from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.analysis.presolve import presolved
-from dfeas.data.storage import formats
-from dfeas.data.storage.files import write_json
-from dfeas.engine.memory import DEFAULT_MEMORY, parse_bytes
+from dfeas.data.dataset import Dataset
+from dfeas.data.storage import files
 from dfeas.errors import UsageError
-from dfeas.geometry.cones.choice import require_points
-from dfeas.run.checkpoint.job import answered
-from dfeas.run.driver import never
-from dfeas.run.exact_search import Face, search
-from dfeas.run.results import Result
-from dfeas.run.session import open_data, set_up
-from dfeas.run.solve import solve
-from dfeas.run.termination import FEASIBLE, RESUMABLE
-from dfeas.run.transform import asked_transform
+from dfeas.geometry.cones.space import require_points
+from dfeas.problem import Goal, Kernel, Limits, Output, Problem, Resources, View, takes
+from dfeas.run.checkpoint.job import discard_checkpoints
+from dfeas.run.exact.search import Face, search
+from dfeas.run.results import Result, Saved
+from dfeas.run.session import open_session
+from dfeas.run.solve import decide
+from dfeas.run.termination import FEASIBLE, RESUMABLE, Proof
 from dfeas.verify.exact.dyadic import Integers
 from dfeas.verify.separation import COMPLETE, QUASI, SEPARATED, SEPARATION
 
@@ -49,111 +46,97 @@ if TYPE_CHECKING:
 EPS = 1e-9
 LEAST = 1e-3
 """Seconds that a solve is given at least."""
-LONG = 1000
-"""Bits of integers that JSON gets as numbers; longer ones are strings of hexadecimal digits."""
 
 
 @dataclass(frozen=True)
-class Separation:
+class Separation(Saved):
     """Which of the three, with evidence."""
 
+    FILE: ClassVar = SEPARATION
+    FORMAT: ClassVar = files.SEPARATION
+    HIDDEN: ClassVar = ("result",)
+    DERIVED: ClassVar = ("fingerprint",)
+
     kind: str | None  # "complete" | "quasi-complete" | "overlap"; None: not decided
-    proof: str  # "exact" | "rigorous" (of complete: ``result`` has the separator) | "none": not decided
+    proof: Proof  # rigorous only of complete, whose separator ``result`` has; none: not decided
     on: int  # points on the hyperplane of y, when it is quasi-complete: no other has fewer
     rank: int | None  # of the points that conflict; of all points when they overlap
+    message: str
     y: list[int] | None  # (d,) with y'a_j >= 0 for all j, exactly; with an intercept it comes last
     support: NDArray[np.int64] | None  # points that conflict
     weights: list[int] | None  # (s,) positive, with an exactly zero sum of the signed points of the support
     flat: list[list[int]]  # vectors (d,) orthogonal to all points that overlap, a basis: features that depend on each other
-    message: str
     result: Result  # of the solve that came first
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values. Integers may have any length: beyond ``LONG`` bits they are hexadecimal strings."""
-        names = ("kind", "proof", "on", "rank", "message")
-        support = None if self.support is None else self.support.tolist()
-        return {
-            **{name: getattr(self, name) for name in names},
-            "y": _plain(self.y),
-            "support": support,
-            "weights": _plain(self.weights),
-            "flat": [_plain(vector) for vector in self.flat],
-            "fingerprint": self.result.fingerprint,
-        }
-
-    def save(self, run: Path) -> None:
-        """Write it to the folder of the run."""
-        write_json(run / SEPARATION, self.to_json(), formats.SEPARATION)
+    @property
+    def fingerprint(self) -> str:
+        """Of the data."""
+        return self.result.fingerprint
 
 
-def separation(X: Any, labels: Any = None, *, out: str | Path | None = None, **options: Any) -> Separation:
+@takes(View, Kernel, Goal, Limits, Resources, Output, without=("point",))
+def separation(
+    problem: Problem, *, method: str = "auto", goal: Goal, limits: Limits, resources: Resources, output: Output
+) -> Separation:
     """Say whether labelled points are completely separated, quasi-completely separated, or overlap.
 
     Arguments and errors are those of ``dfeas.solve``; ``eps`` is 1e-9, whatever is given. With ``out`` the folder gets
     ``separation.json``, too. Limits of time and passes hold for everything together.
     """
-    if options.get("kernel") is not None:
+    view = problem.view
+    if problem.kernel.kernel is not None:
         raise UsageError("separation asks about the points as they are: leave out the kernel")
-    if options.get("also") or options.get("mask") is not None or options.get("one_vs_rest"):
+    if view.also or view.mask is not None or view.one_vs_rest:
         raise UsageError("separation asks about two classes of one dataset: leave out also, mask and one_vs_rest")
-    if asked_transform(options.get("scale"), bool(options.get("center")), bool(options.get("normalize", True))):
+    if view.transform:
         raise UsageError("separation asks about the points as they are stored: leave out scale, center and normalize")
-    require_points(X, "separation")
-    began = time.monotonic()
-    early = presolved(X, labels, EPS, out, options)
+    require_points(problem.X, "separation")
+    began, goal = time.monotonic(), replace(goal, eps=EPS)
+    early = presolved(problem, goal, limits, resources, output)
     if early is not None:
-        found = said(*early)
-        if out is not None:
-            found.save(Path(out))
-        return found
-    result = solve(X, labels, out=out, then=SEPARATED, **{**options, "eps": EPS, **_left(options, began)})
-    return separated(result, X, labels, options, out, began)
+        kind = said(*early)
+        if output.out is not None:
+            kind.save(Path(output.out))
+        return kind
+    left = limits
+    if limits.time_limit is not None:
+        left = replace(limits, time_limit=max(LEAST, limits.time_limit - (time.monotonic() - began)))
+    result = decide(problem, (method,), goal, left, resources, output, then=SEPARATED)
+    return separated(result, problem, limits, resources, output, began)
 
 
 def separated(
-    result: Result, X: Any, labels: Any, options: dict[str, Any], out: str | Path | None, began: float | None = None
+    result: Result, problem: Problem, limits: Limits, resources: Resources, output: Output, began: float | None = None
 ) -> Separation:
     """What follows from the solve, also from one that went on; written to its folder."""
-    found = _classified(result, X, labels, options, time.monotonic() if began is None else began)
-    if out is not None and found.kind is not None:
-        found.save(Path(out))
-    cut_off = found.kind is None and options.get("stop", never)()
-    answered(out, "interrupted" if cut_off else result.stopped)
-    return found
-
-
-def _classified(result: Result, X: Any, labels: Any, options: dict[str, Any], began: float) -> Separation:
+    until = limits.until(output.stop, time.monotonic() if began is None else began)
     if result.verdict == FEASIBLE:
         text = "a hyperplane separates all points: the likelihood has no maximum"
-        return Separation(COMPLETE, result.proof, 0, None, None, None, None, [], text, result)
-    if result.stopped in RESUMABLE:
-        return _undecided(result.message, result)
-    data = open_data(X, labels, options.get("positive"), bool(options.get("intercept")), cache_dir=options.get("cache_dir"))
-    with ExitStack() as stack:
-        memory = parse_bytes(options.get("memory", DEFAULT_MEMORY))
-        checking = set_up(stack, data, memory, options.get("client"), None).checking
-        checking.dataset.fingerprint = result.fingerprint
+        kind = Separation(COMPLETE, result.proof, 0, None, text, None, None, None, [], result)
+    elif result.stopped in RESUMABLE:
+        kind = _undecided(result.message, result)
+    else:
+        kind = said(searched(problem, result, until, limits, resources)[0], result)
+    if output.out is not None and kind.kind is not None:
+        kind.save(Path(output.out))
+    cut_off = kind.kind is None and output.stop()
+    discard_checkpoints(output.out, "interrupted" if cut_off else result.stopped)
+    return kind
+
+
+def searched(
+    problem: Problem, result: Result, until: Callable[[], bool], limits: Limits, resources: Resources
+) -> tuple[Face | str, Dataset]:
+    """What integers say where the solve left it open, or why nothing; and the data."""
+    with open_session(problem, resources) as session:
+        session.checking.dataset.fingerprint = result.fingerprint
         start = np.empty(0, np.int64) if result.support is None else result.support
-        most = options.get("max_passes")
-        left = math.inf if most is None else most - result.passes
-        face = search(checking, start, _stop(options, began), left)
-    return said(face, result)
-
-
-def _left(options: dict[str, Any], began: float) -> dict[str, float]:
-    """The limit of time that is left."""
-    seconds = options.get("time_limit")
-    return {} if seconds is None else {"time_limit": max(LEAST, seconds - (time.monotonic() - began))}
-
-
-def _stop(options: dict[str, Any], began: float) -> Callable[[], bool]:
-    """Whether somebody asks to stop, or time is up."""
-    seconds, stop = options.get("time_limit"), options.get("stop", never)
-    return lambda: stop() or (seconds is not None and time.monotonic() - began >= seconds)
+        left = math.inf if limits.max_passes is None else limits.max_passes - result.passes
+        return search(session.checking, start, until, left), session.dataset
 
 
 def _undecided(why: str, result: Result) -> Separation:
-    return Separation(None, "none", 0, None, None, result.support, None, [], f"not decided: {why}", result)
+    return Separation(None, Proof.NONE, 0, None, f"not decided: {why}", None, result.support, None, [], result)
 
 
 def said(face: Face | str, result: Result) -> Separation:
@@ -176,7 +159,7 @@ def said(face: Face | str, result: Result) -> Separation:
     weighs = bool(len(face.support))
     return Separation(
         kind=face.kind,
-        proof="exact",
+        proof=Proof.EXACT,
         on=face.on,
         rank=face.rank if weighs else None,
         y=None if face.y is None else _integers(face.y),
@@ -190,7 +173,3 @@ def said(face: Face | str, result: Result) -> Separation:
 
 def _integers(values: Integers) -> list[int]:
     return [int(v) for v in values]
-
-
-def _plain(values: list[int] | None) -> list[int | str] | None:
-    return None if values is None else [v if v.bit_length() <= LONG else hex(v) for v in values]

@@ -14,25 +14,24 @@ from dfeas.data.open import open_source
 from dfeas.data.source import Source, for_checker, source_of
 from dfeas.data.transform import Transform, seen_as
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
+from dfeas.engine.memory import threads_that_fit
 from dfeas.errors import BadInputError, CheckFailedError, UndecidedError, UsageError
 from dfeas.geometry.kernel.kernel import Function
 from dfeas.linalg.blas import processors
-from dfeas.problem import LEAST_EPS
+from dfeas.problem import DEFAULT_MEMORY, LEAST_EPS, View, parse_bytes
 from dfeas.run.recovery import CONFLICTING, MOST, labels_of
 from dfeas.run.results import CERTIFICATE, CLASSES, RESULT, classes_of, load_result
-from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE, STOPPED, UNDECIDED
-from dfeas.run.transform import asked_transform
-from dfeas.verify.any import check_any, check_each
+from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE, UNDECIDED, Proof, Stop, Verdict
 from dfeas.verify.certificate import Certificate, load
+from dfeas.verify.core import check, check_each
 from dfeas.verify.evidence import Check
+from dfeas.verify.separation import SEPARATION, Kind, load_claim, prove
 
+PROOFS = list(Proof)
 SAME = 1e-9
 """Relative difference of a bound between machines, whose sums run in other orders."""
 SAME_KERNEL = 1e-3
 """The same with a kernel, where a margin depends on what else was checked: several times ``verify_sums.SHARP``."""
-PROOFS = ("none", "floating_point", "rigorous", "exact")
-"""From the weakest to the strongest."""
 
 Values = Mapping[str, Any]
 
@@ -69,10 +68,10 @@ def _require_verdict(where: Path, values: Values, proved: Check) -> None:
     if claimed == EPS_INFEASIBLE and not proved.margin_upper <= eps:
         raise CheckFailedError(f"{where}: |Ax| <= {proved.margin_upper:.6g} is proved, the run claims {eps:g}")
     stopped = values.get("stopped")
-    if stopped not in STOPPED or (claimed != FEASIBLE and stopped != "verdict"):
+    if stopped not in list(Stop) or (claimed != FEASIBLE and stopped != "verdict"):
         raise CheckFailedError(f"{where}: stopped is {stopped!r}, which no run is that ended {claimed}")
     proof = values.get("proof")
-    if proof not in PROOFS or PROOFS.index(proof) > PROOFS.index(proved.proof):
+    if proof not in PROOFS or PROOFS.index(proof) > PROOFS.index(Proof(proved.proof)):
         raise CheckFailedError(f"{where}: proof is {proof!r}, the certificate is a proof of level {proved.proof}")
 
 
@@ -93,10 +92,10 @@ def _require_bracket(where: Path, values: Values, proved: Check) -> None:
 
 
 def _finite(where: Path, values: Values, name: str) -> float:
-    found = values.get(name)
-    if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
-        raise CheckFailedError(f"{where}: {name} is {found!r}, expected a finite number")
-    return found
+    number = values.get(name)
+    if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+        raise CheckFailedError(f"{where}: {name} is {number!r}, expected a finite number")
+    return number
 
 
 def _require_conflicts(where: Path, values: Values, certificate: Certificate, dataset: Dataset) -> None:
@@ -167,7 +166,7 @@ def verify_classes(
     whole = load_result(path)
     if not isinstance(whole["data"], dict):
         raise BadInputError(f"{path}: the data was in memory; a certificate is checked by dfeas verify DATA CERTIFICATE")
-    found: dict[str, Check | None] = dict.fromkeys(folders)
+    answers: dict[str, Check | None] = dict.fromkeys(folders)
     values = {name: load_result(folder) for name, folder in folders.items()}
     for name, each in values.items():
         _require_listed(path / RESULT, whole, name, each)
@@ -180,20 +179,20 @@ def verify_classes(
         raise CheckFailedError(f"{path / RESULT}: fingerprint is {whole['fingerprint']!r}, which is not that of the data")
     with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
         checks = check_each(engine, dataset, evidence, kernel)
-    for name, certificate, check in zip(decided, evidence, checks, strict=True):
-        if isinstance(check, CheckFailedError):
-            raise CheckFailedError(f"{folders[name]}: {check}")
+    for name, certificate, proved in zip(decided, evidence, checks, strict=True):
+        if isinstance(proved, CheckFailedError):
+            raise CheckFailedError(f"{folders[name]}: {proved}")
         seen = dataset.against_rest(name)
         if seen_as(certificate.view) != seen_as(seen.view):
             raise CheckFailedError(f"{folders[name]}: the certificate is about another class")
-        require_claims(folders[name] / RESULT, values[name], check, certificate, seen)
-        found[name] = check
-    return found
+        require_claims(folders[name] / RESULT, values[name], proved, certificate, seen)
+        answers[name] = proved
+    return answers
 
 
 def _decided(run: Path, values: dict[str, Any]) -> bool:
     """Whether a run has a verdict. Raises CheckFailedError for what is none."""
-    if values["verdict"] not in (FEASIBLE, INFEASIBLE, EPS_INFEASIBLE, UNDECIDED):
+    if values["verdict"] not in list(Verdict):
         raise CheckFailedError(f"{run / RESULT}: verdict is {values['verdict']!r}, which is none")
     return bool(values["verdict"] != UNDECIDED)
 
@@ -209,6 +208,28 @@ def _require_listed(where: Path, whole: dict[str, Any], name: str, values: dict[
             raise CheckFailedError(f"{where}: {key} is {whole[key]!r}, that of {name} is {values[key]!r}")
     if not isinstance(values["data"], dict) or {**values["data"], **OF_ALL} != {**whole["data"], **OF_ALL}:
         raise CheckFailedError(f"{where}: the run of {name} is about other data")
+
+
+def verify_separation(run: str | Path, proved: Check, memory: str | int = DEFAULT_MEMORY) -> Kind | None:
+    """Check what ``separation.json`` of a run says, beyond what ``verify_run`` ``proved``; None when there is none.
+
+    Raises CheckFailedError when it does not follow from the data, or is not proved as it says.
+    """
+    where = Path(run) / SEPARATION
+    if not where.exists():
+        return None
+    claim, values = load_claim(where), load_result(Path(run))
+    try:
+        if claim.fingerprint != values["fingerprint"]:
+            raise CheckFailedError("it is about other data than the run")
+        dataset = open_source(for_checker(source_of(values["data"])))
+        with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
+            proof = prove(engine, dataset, claim, proved)
+        if claim.proof != proof:
+            raise CheckFailedError(f"it says that {claim.kind} is proved {claim.proof}; the proof is {proof}")
+    except CheckFailedError as error:
+        raise CheckFailedError(f"{where}: {error}") from None
+    return Kind(claim.kind, proof)
 
 
 def verify_certificate(
@@ -232,13 +253,13 @@ def verify_certificate(
     ``center`` or ``normalize`` say something, it must be about that. A ``kernel`` that is a function of Python is not kept in a
     file, and is needed again.
     """
-    asked = asked_transform(scale, center, normalize)
+    asked = View(scale=scale, center=center, normalize=normalize).transform
     seen, transform = seen_as(load(Path(certificate)).view)
     if seen is not None and positive not in (None, seen):
         raise CheckFailedError(f"{certificate}: it is about class {seen} against the rest, not {positive}")
-    told = Transform() if transform is None else Transform(transform.scale, transform.center, transform.normalize)
-    if asked and asked != told:
-        raise CheckFailedError(f"{certificate}: it is about points {told.words}, not {asked.words}")
+    own = Transform() if transform is None else Transform(transform.scale, transform.center, transform.normalize)
+    if asked and asked != own:
+        raise CheckFailedError(f"{certificate}: it is about points {own.words}, not {asked.words}")
     if also and labels is not None:
         raise UsageError("also is for datasets with labels of their own: leave out labels")
     many = labels is not None and seen is not None
@@ -256,4 +277,4 @@ def _checked(
     certificate = load(path)
     dataset = open_source(for_checker(source))
     with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
-        return check_any(engine, dataset, certificate, kernel), certificate, dataset
+        return check(engine, dataset, certificate, kernel), certificate, dataset

@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
 
-from dfeas.analysis.remote import fetch as run_fetch
-from dfeas.analysis.remote import look
-from dfeas.analysis.remote import status as run_status
-from dfeas.analysis.remote import submit as run_submit
-from dfeas.cli.main import Command
+from dfeas.cli.command import Command
 from dfeas.cli.options import (
+    CLUSTER,
+    JSON,
+    KERNEL,
     KERNEL_HELP,
     LOCAL,
-    MARGIN_NAMES,
+    METHOD,
+    POINTS,
+    RUN,
     Cluster,
-    cluster_options,
-    kernel_options,
+    asks,
+    fields_of,
     margin_values,
-    method_option,
-    points_options,
-    run_options,
-    scratch_option,
-    submitted_margin_options,
 )
-from dfeas.cli.render import say, show_looks, show_submitted
+from dfeas.cli.remote import fetch as run_fetch
+from dfeas.cli.remote import run_status
+from dfeas.cli.remote import status as submitted_status
+from dfeas.cli.remote import submit as run_submit
+from dfeas.cli.render import say, show_statuses, show_submitted
 from dfeas.errors import UsageError
+from dfeas.problem import Objective
 
 BOTH = (
     "labels",
@@ -46,12 +48,9 @@ BOTH = (
 
 
 @click.command(cls=Command, epilog=KERNEL_HELP)
-@run_options
-@method_option
-@points_options
-@kernel_options
-@scratch_option
-@submitted_margin_options
+@asks(RUN, METHOD, POINTS, KERNEL)
+@click.option("--C", "C", default=None, metavar="C,..", help="Fit a soft margin. Price of losses; several on the same reads.")
+@asks(fields_of(Objective, without=("C",)))
 @click.pass_context
 def submit(context: click.Context, /, data: str, out: Path, cluster: Cluster, as_json: bool, **options: Any) -> None:
     """Have the cluster itself drive a solve of DATA, or with --C a svm, print the id of the run, and return at once.
@@ -69,7 +68,8 @@ def submit(context: click.Context, /, data: str, out: Path, cluster: Cluster, as
 def _asked(context: click.Context, options: dict[str, Any]) -> dict[str, Any]:
     """The options of a solve, or of a soft margin. Raises UsageError for those of the other one."""
     soft = options["C"] is not None
-    kept = {name: value for name, value in options.items() if name in BOTH or (name in MARGIN_NAMES) == soft}
+    margin_names = {each.name for each in fields(Objective)}
+    kept = {name: value for name, value in options.items() if name in BOTH or (name in margin_names) == soft}
     for name in options.keys() - kept.keys():
         if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
             here, there = ("a solve", "svm") if soft else ("svm", "a solve")
@@ -80,22 +80,22 @@ def _asked(context: click.Context, options: dict[str, Any]) -> dict[str, Any]:
 
 @click.command(cls=Command)
 @click.argument("run", required=False)
-@cluster_options
+@asks(CLUSTER[:2], JSON)
 def status(run: str | None, cluster: Cluster, as_json: bool) -> None:
     """Say how far a run is: RUN is its folder, or the id of a submitted run; without it, all runs of the cluster."""
     if run is not None and Path(run).is_dir():
-        show_looks([look(run)], as_json)
+        show_statuses([run_status(run)], as_json)
         return
     if run is not None and cluster == Cluster(None, None, None):
         raise UsageError(f"{run}: no such run here; for the id of a submitted one say --scheduler or --scheduler-file")
     with cluster.joined() as client:
-        show_submitted(run_status(client, run), as_json)
+        show_submitted(submitted_status(client, run), as_json)
 
 
 @click.command(cls=Command)
 @click.argument("run")
 @click.option("--out", default=None, type=LOCAL, help="Folder for the result.  [default: the id]")
-@cluster_options
+@asks(CLUSTER[:2], JSON)
 def fetch(run: str, out: Path | None, cluster: Cluster, as_json: bool) -> None:
     """Copy result, certificate and trace of the submitted run with the id RUN into a new folder here."""
     with cluster.joined() as client:

@@ -8,21 +8,37 @@ from typing import Any
 import click
 
 from dfeas.analysis.ingest import ingest as write_dataset
-from dfeas.cli.main import Command
-from dfeas.cli.options import DATA, Cluster, spread_options
+from dfeas.cli.command import Command
+from dfeas.cli.options import CLUSTER, DATA, JSON, Cluster, asks
 from dfeas.cli.render import show_header
 from dfeas.data.cones.files import SDPA, append_cones, ingest_cones
-from dfeas.data.generate.cones import CONE_KINDS, ConeInstance, generate_cones
-from dfeas.data.generate.points import KINDS, Instance
+from dfeas.data.generate.cones import CONE_KINDS, ConeInstance
+from dfeas.data.generate.points import KINDS, Generated, Instance, SparseInstance
 from dfeas.data.generate.points import generate as write_instance
-from dfeas.data.generate.text import Texts, generate_texts
-from dfeas.data.ingest.formats import FORMATS
-from dfeas.data.ingest.parallel import require_split
+from dfeas.data.ingest.ingest import FORMATS, require_split
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.layout import DTYPES
 from dfeas.data.writers.append import append as append_points
-from dfeas.run.progress import Written
+from dfeas.run.progress import IngestProgress
+
+ARRAYS = [
+    click.option("--points", default="X", show_default=True, help="Name of the array of points in .npz and HDF5."),
+    click.option("--labels", default=None, help="A label file (.npy, zarr), or the name of the array in SRC.  [default: y]"),
+    click.option(
+        "--label-column", default=None, metavar="NAME", help="In tables and .h5ad; an index works in tables, -1 is the last."
+    ),
+]
+"""Where points and labels are in a source."""
+FORMAT = [
+    click.option("--format", default=None, type=click.Choice(FORMATS), help="When the name of SRC does not tell."),
+    click.option("--header/--no-header", default=None, help="Whether the first line of CSV holds names.  [default: look]"),
+    click.option("--features", type=int, default=None, help="Features of svmlight.  [default: look]"),
+    click.option("--dtype", default=None, type=click.Choice(["float32", "float64"]), help="Round tables and svmlight to it."),
+    click.option("--zero-based", is_flag=True, help="Indices of svmlight begin with 0, not 1."),
+    click.option("--cones", default=None, metavar="SPEC", help="The rows of the array X are cones: l:30,q:5x1000,s:6x200."),
+]
+"""How a source is read."""
 
 
 def _refuse(options: dict[str, Any]) -> None:
@@ -44,7 +60,7 @@ def _refuse(options: dict[str, Any]) -> None:
     "--dtype", default="float32", show_default=True, type=click.Choice(DTYPES), help="Of the entries as they are stored."
 )
 @click.option("--density", type=float, default=None, help="Sparse points like text: so much of them is not zero.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@asks(JSON)
 def generate(
     kind: str, out: str, points: int | None, cones: str | None, density: float | None, as_json: bool, **options: Any
 ) -> None:
@@ -70,31 +86,23 @@ def generate(
         if density is not None:
             raise click.UsageError("--density is for points")
         options.pop("n")
-        header = generate_cones(ConeInstance(kind, cones=cones, **options), out, Written(sys.stderr))
+        instance: Generated = ConeInstance(kind, cones=cones, **options)
     elif density is None:
-        header = write_instance(Instance(kind, **options), out, Written(sys.stderr))
+        instance = Instance(kind, **options)
     else:
-        header = generate_texts(Texts(kind, density=density, **options), out, Written(sys.stderr))
+        instance = SparseInstance(kind, density=density, **options)
+    header = write_instance(instance, out, IngestProgress(sys.stderr))
     show_header(out, header.to_json(), as_json)
 
 
 @click.command(cls=Command)
 @click.argument("src", type=DATA)
 @click.argument("out", type=DATA)
-@click.option("--points", default="X", show_default=True, help="Name of the array of points in .npz and HDF5.")
-@click.option("--labels", default=None, help="A label file (.npy, zarr), or the name of the array in SRC.  [default: y]")
-@click.option(
-    "--label-column", default=None, metavar="NAME", help="In tables and .h5ad; an index works in tables, -1 is the last."
-)
+@asks(ARRAYS)
 @click.option("--positive", default=None, metavar="CLASS", help="This class against all others.")
-@click.option("--format", default=None, type=click.Choice(FORMATS), help="When the name of SRC does not tell.")
-@click.option("--header/--no-header", default=None, help="Whether the first line of CSV holds names.  [default: look]")
-@click.option("--features", type=int, default=None, help="Features of svmlight.  [default: look]")
-@click.option("--dtype", default=None, type=click.Choice(["float32", "float64"]), help="Round tables and svmlight to it.")
-@click.option("--zero-based", is_flag=True, help="Indices of svmlight begin with 0, not 1.")
-@click.option("--cones", default=None, metavar="SPEC", help="The rows of the array X are cones: l:30,q:5x1000,s:6x200.")
+@asks(FORMAT)
 @click.option("--sparse/--dense", default=None, help="How svmlight and arrays are stored.  [default: as suits their zeros]")
-@spread_options
+@asks(CLUSTER, JSON)
 def ingest(src: str, out: str, cones: str | None, as_json: bool, cluster: Cluster, **options: Any) -> None:
     """Write the dataset OUT from SRC.
 
@@ -113,28 +121,19 @@ def ingest(src: str, out: str, cones: str | None, as_json: bool, cluster: Cluste
         _refuse(options)
         if cluster != Cluster(None, None, None):
             raise click.UsageError("a cluster is for points, not for cones")
-        show_header(out, ingest_cones(src, out, cones, options["points"], Written(sys.stderr)).to_json(), as_json)
+        show_header(out, ingest_cones(src, out, cones, options["points"], IngestProgress(sys.stderr)).to_json(), as_json)
         return
     if cluster != Cluster(None, None, None):
         require_split(src, out, options["format"], options["points"])
     with cluster.client() as client:
-        header = write_dataset(src, out, client=client, progress=Written(sys.stderr), note=notes.append, **options)
+        header = write_dataset(src, out, client=client, progress=IngestProgress(sys.stderr), note=notes.append, **options)
     show_header(out, {**header.to_json(), "notes": notes}, as_json)
 
 
 @click.command(cls=Command)
 @click.argument("data", type=DATA)
 @click.argument("src", required=False, type=DATA)
-@click.option("--points", default="X", show_default=True, help="Name of the array of points in .npz and HDF5.")
-@click.option("--labels", default=None, help="A label file (.npy, zarr), or the name of the array in SRC. [default: y]")
-@click.option("--label-column", default=None, metavar="NAME", help="In tables and .h5ad.")
-@click.option("--format", default=None, type=click.Choice(FORMATS), help="When the name of SRC does not tell.")
-@click.option("--header/--no-header", default=None, help="Whether the first line of CSV holds names.  [default: look]")
-@click.option("--features", type=int, default=None, help="Features of svmlight.  [default: look]")
-@click.option("--dtype", default=None, type=click.Choice(["float32", "float64"]), help="Round tables and svmlight to it.")
-@click.option("--zero-based", is_flag=True, help="Indices of svmlight begin with 0, not 1.")
-@click.option("--cones", default=None, metavar="SPEC", help="The rows of the array X are cones: l:30,q:5x1000,s:6x200.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@asks(ARRAYS, FORMAT, JSON)
 def append(data: str, src: str | None, cones: str | None, as_json: bool, **options: Any) -> None:
     """Append the points of SRC to the dataset DATA, on this machine; the formats are those of ingest.
 
@@ -144,18 +143,18 @@ def append(data: str, src: str | None, cones: str | None, as_json: bool, **optio
     notes: list[str] = []
     if src is not None and (cones is not None or src.endswith(SDPA)):
         _refuse(options)
-        show_header(data, append_cones(data, src, cones, options["points"], Written(sys.stderr)).to_json(), as_json)
+        show_header(data, append_cones(data, src, cones, options["points"], IngestProgress(sys.stderr)).to_json(), as_json)
         return
     if cones is not None:
         raise click.UsageError("--cones says what the rows of SRC are; name SRC")
-    header = append_points(data, src, progress=Written(sys.stderr), note=notes.append, **options)
+    header = append_points(data, src, progress=IngestProgress(sys.stderr), note=notes.append, **options)
     show_header(data, {**header.to_json(), "notes": notes}, as_json)
 
 
 @click.command(cls=Command)
 @click.argument("data", type=DATA)
 @click.option("--labels", default=None, help="Label array of a zarr array.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@asks(JSON)
 def info(data: str, labels: str | None, as_json: bool) -> None:
     """Say what a dataset is, without reading its points."""
     dataset = open_source(Source(data, labels, cones=True))

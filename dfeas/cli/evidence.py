@@ -11,61 +11,44 @@ import click
 
 from dfeas.analysis.predict import predict as run_predict
 from dfeas.analysis.recheck import recheck as run_recheck
-from dfeas.analysis.verify import verify_certificate, verify_classes, verify_run
-from dfeas.cli.main import LIMIT_REACHED, Command
-from dfeas.cli.options import ALL_METHODS, DATA, LOCAL, kernel_options, numbers, points_options
+from dfeas.analysis.verify import verify_certificate, verify_classes, verify_run, verify_separation
+from dfeas.cli.command import LIMIT_REACHED, Command
+from dfeas.cli.options import ALL_METHODS, DATA, JSON, LABELS, LOCAL, POINTS, asks, fields_of, numbers
 from dfeas.cli.render import say, show_check, show_checks, show_plan, show_prediction, show_recheck
-from dfeas.engine.memory import DEFAULT_MEMORY
+from dfeas.problem import DEFAULT_MEMORY, Kernel, Objective, Resources, View
 from dfeas.report.compare import compare as compare_runs
 from dfeas.report.compare import table, warning
 from dfeas.report.page import report as write_report
 from dfeas.run.cost.plan import plan as make_plan
 from dfeas.run.results import classes_of
-from dfeas.run.soft_margin.options import LOSSES
-from dfeas.verify.separation import verify_separation
 
 
 @click.command(cls=Command)
 @click.argument("data", type=DATA)
-@click.option("--labels", default=None, help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA.")
+@LABELS
 @click.option("--method", default=None, type=click.Choice(ALL_METHODS), metavar="NAME", help="Only this one.  [default: all]")
-@kernel_options
-@click.option("--positive", default=None, metavar="CLASS", help="As it will be solved.")
-@click.option("--one-vs-rest", is_flag=True, help="Each class against the rest, on the same reads.")
-@points_options
+@asks(fields_of(Kernel), fields_of(View))
 @click.option("--margin", default=1e-3, show_default=True, help="Margin, or eps, for which theorems bound the passes.")
-@click.option("--intercept", is_flag=True, help="As it will be solved.")
 @click.option("--C", "C", default=None, metavar="C,..", help="Of a soft margin: plan svm with these prices of losses.")
-@click.option("--loss", default="hinge", show_default=True, type=click.Choice(LOSSES), help="Of a soft margin.")
-@click.option("--folds", default=0, metavar="K", help="Of a soft margin.")
-@click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of a process for blocks and answers.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@asks(fields_of(Objective, "loss", "folds"), fields_of(Resources, "memory"), JSON)
 def plan(data: str, labels: str | None, as_json: bool, C: str | None, **options: Any) -> None:
     """Say what a run in this process would cost: memory, passes and time of each method. Reads a few blocks.
 
     With --kernel a pass is a product with the Gram matrix; a --method that does not fit the memory is refused with the number.
     With --C it is about svm.
     """
-    found = make_plan(data, labels, C=None if C is None else numbers(C, "--C"), **options)
-    show_plan(data, found, as_json)
+    show_plan(data, make_plan(data, labels, C=None if C is None else numbers(C, "--C"), **options), as_json)
 
 
 @click.command(cls=Command)
 @click.argument("target", type=DATA)
 @click.argument("certificate", required=False, type=LOCAL)
-@click.option("--labels", default=None, help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA.")
+@LABELS
 @click.option("--positive", default=None, metavar="CLASS", help="As it was solved.")
 @click.option("--intercept", is_flag=True, help="As it was solved.")
-@points_options
-@click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of the process.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def verify(
-    target: str,
-    certificate: Path | None,
-    memory: str,
-    as_json: bool,
-    **options: Any,
-) -> None:
+@asks(POINTS)
+@asks(fields_of(Resources, "memory", memory="Budget of the process."), JSON)
+def verify(target: str, certificate: Path | None, memory: str, as_json: bool, **options: Any) -> None:
     """Check a certificate against the stored data: dfeas verify RUN, or dfeas verify DATA CERTIFICATE.
 
     RUN says itself what it was about. A certificate says how its points were scaled and centred: the numbers for it are
@@ -91,16 +74,15 @@ def verify(
 @click.argument("data", type=DATA)
 @click.option("--labels", default=None, help="Label array, if the run had one instead of the labels of DATA.")
 @click.option("--out", default=None, type=LOCAL, help="Folder for a run of the larger data; must not exist.")
-@click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of the process.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@asks(fields_of(Resources, "memory", memory="Budget of the process."), JSON)
 def recheck(run: Path, data: str, as_json: bool, **options: Any) -> None:
     """Say whether the verdict of RUN holds after points were appended to DATA, reading only the blocks that hold new points.
 
     Exit code 3 when a new point is on the wrong side of a separator: solve again.
     """
-    found = run_recheck(run, data, **options)
-    show_recheck(found, options["out"], as_json)
-    if not found.holds:
+    answer = run_recheck(run, data, **options)
+    show_recheck(answer, options["out"], as_json)
+    if not answer.holds:
         sys.exit(LIMIT_REACHED)
 
 
@@ -108,10 +90,9 @@ def recheck(run: Path, data: str, as_json: bool, **options: Any) -> None:
 @click.argument("run", type=LOCAL)
 @click.argument("data", type=DATA)
 @click.argument("out", type=LOCAL)
-@click.option("--labels", default=None, help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA.")
+@LABELS
 @click.option("--positive", default=None, metavar="CLASS", help="This class against all others, when they have two.")
-@click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of the process.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@asks(fields_of(Resources, "memory", memory="Budget of the process."), JSON)
 def predict(run: Path, data: str, out: Path, labels: str | None, positive: str | None, memory: str, as_json: bool) -> None:
     """Score the points of DATA by the direction of RUN, and write the scores to the .npy file OUT: above 0 is positive.
 
@@ -121,8 +102,7 @@ def predict(run: Path, data: str, out: Path, labels: str | None, positive: str |
     """
     if out.exists():
         raise click.UsageError(f"{out} exists; choose another output or remove it")
-    found = run_predict(run, data, labels, out=out, positive=positive, memory=memory)
-    show_prediction(found, out, as_json)
+    show_prediction(run_predict(run, data, labels, out=out, positive=positive, memory=memory), out, as_json)
 
 
 @click.command(cls=Command)

@@ -1,11 +1,11 @@
-"""Options that commands share: the data, the limits, the cluster."""
+"""Which cluster a command works on, if any."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import Field, dataclass, fields
 from functools import wraps
 from multiprocessing import active_children
 from pathlib import Path
@@ -16,120 +16,16 @@ import click
 
 from dfeas.cli.render import say
 from dfeas.data.storage.places import is_url, local
-from dfeas.data.transform import SCALES
-from dfeas.engine.memory import DEFAULT_MEMORY
 from dfeas.engine.signals import at_once, not_interrupted
-from dfeas.geometry.cones.choice import CONE_METHODS
+from dfeas.geometry.cones.space import CONE_METHODS
 from dfeas.geometry.kernel.kernel import NAMES
-from dfeas.methods.registry import METHODS, SUMMARY
-from dfeas.run.checkpoint.job import EVERY
-from dfeas.run.kernel_choice import KERNEL_METHODS
-from dfeas.run.soft_margin.options import LOSSES
-from dfeas.run.soft_margin.options import METHODS as SOFT_METHODS
+from dfeas.geometry.kernel.space import KERNEL_METHODS
+from dfeas.methods.registry import METHODS
+from dfeas.problem import Goal, Kernel, Limits, Objective, Resources, View
+from dfeas.run.soft_margin.fit import METHODS as SOFT_METHODS
 
 if TYPE_CHECKING:
     from distributed import Client
-
-METHOD_HELP = "\b\nMethods:\n" + "\n".join(f"  {name:<24}{text}" for name, text in SUMMARY.items())
-"""The methods, at the end of a help text."""
-
-KERNEL_HELP = f"{METHOD_HELP}\n\n\b\nWith --kernel:\n" + fill(
-    ", ".join(KERNEL_METHODS), 78, initial_indent="  ", subsequent_indent="  "
-)
-"""The same, and which work with a kernel."""
-
-ALL_METHODS = list(dict.fromkeys([*METHODS, *KERNEL_METHODS, *CONE_METHODS]))
-"""With a kernel or without."""
-
-method_option = click.option(
-    "--method",
-    default="auto",
-    show_default=True,
-    type=click.Choice(["auto", *ALL_METHODS]),
-    metavar="NAME",
-)
-"""Of commands that take a kernel."""
-
-
-class _DataPlace(click.Path):
-    """A path, or the URL of an object store, as text."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        return str(value) if is_url(value) else str(Path(value))
-
-
-class _LocalPath(click.Path):
-    """A path of this machine."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        return local(value, param.human_readable_name if param is not None else "path")
-
-
-DATA, LOCAL = _DataPlace(), _LocalPath()
-
-GO_ON = [
-    click.option("--cache-dir", default=None, type=LOCAL, metavar="DIR", help="Keep blocks of object stores in this folder."),
-    click.option("--checkpoint-every", default=EVERY, show_default=True, metavar="SECONDS", help="Between checkpoints."),
-    click.option("--scheduler", default=None, metavar="ADDR", help="Run on this Dask cluster."),
-    click.option("--scheduler-file", default=None, type=click.Path(), help="Run on the Dask cluster of this file."),
-    click.option("--local", type=click.IntRange(1), default=None, metavar="N", help="Run on N worker processes here."),
-    click.option("--performance-report", default=None, metavar="FILE", help="Dask's report of the cluster, as a page."),
-    click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
-]
-
-PLACE = [
-    click.argument("data", type=DATA),
-    click.option("--out", required=True, type=LOCAL, help="Folder for the result; must not exist."),
-]
-
-LIMITS = [
-    click.option("--max-passes", type=int, default=None, help="Stop after so many reads of the data."),
-    click.option("--time-limit", type=float, default=None, metavar="SECONDS", help="Stop after a pass beyond this time."),
-    click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget of a process for blocks and answers."),
-]
-
-LABELLED = [
-    click.option("--labels", default=None, help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA."),
-    click.option("--positive", default=None, metavar="CLASS", help="This class against all others."),
-]
-
-_RUN = [
-    *PLACE,
-    *LABELLED,
-    click.option("--eps", default=1e-3, show_default=True, help="Stop with eps-infeasible when no margin above it exists."),
-    click.option(
-        "--margin-tolerance", type=float, default=None, metavar="T", help="Go on to the maximum margin, up to this share of it."
-    ),
-    click.option("--intercept", is_flag=True, help="Any hyperplane, not only those through the origin."),
-    *LIMITS,
-    *GO_ON,
-]
-
-
-PICKED = [
-    click.option("--also", multiple=True, type=DATA, metavar="DATA", help="A dataset whose points follow; any number of them."),
-    click.option("--mask", default=None, type=LOCAL, metavar="FILE", help="Booleans (.npy), one a point: only these count."),
-]
-
-_SEEN = [
-    click.option("--scale", default=None, type=click.Choice(SCALES), help="Scale each feature, without writing anything."),
-    click.option("--center", is_flag=True, help="Subtract the mean of each feature, likewise."),
-    click.option(
-        "--normalize/--no-normalize", default=True, help="Points over their own lengths, or over the greatest.  [default: own]"
-    ),
-]
-
-_KERNEL = [
-    click.option("--kernel", type=click.Choice(NAMES), default=None, metavar="NAME", help=f"{', '.join(NAMES)}."),
-    click.option("--gamma", type=float, default=None, help="Of the kernel.  [default: one over the median (squared) distance]"),
-    click.option("--degree", type=int, default=None, help="Of the polynomial kernel.  [default: 3]"),
-    click.option("--coef0", type=float, default=None, help="Of the polynomial kernel.  [default: 1]"),
-]
-
-scratch_option = click.option(
-    "--scratch", default=None, type=LOCAL, metavar="DIR", help="Folder for tiles of a kernel that memory does not hold."
-)
-"""Of commands that work in the space of a kernel; on each machine."""
 
 
 @dataclass(frozen=True)
@@ -196,101 +92,119 @@ def _quiet_dask() -> Iterator[None]:
         log.setLevel(level)
 
 
+Command = Callable[..., None]
+Option = Callable[[Any], Any]
+
+METHOD_HELP = "\b\nMethods:\n" + "\n".join(f"  {name:<24}{method.traits.summary}" for name, method in METHODS.items())
+"""The methods, at the end of a help text."""
+
+KERNEL_HELP = f"{METHOD_HELP}\n\n\b\nWith --kernel:\n" + fill(
+    ", ".join(KERNEL_METHODS), 78, initial_indent="  ", subsequent_indent="  "
+)
+"""The same, and which work with a kernel."""
+
+ALL_METHODS = list(dict.fromkeys([*METHODS, *KERNEL_METHODS, *CONE_METHODS]))
+"""With a kernel or without."""
+
+
+class _DataPlace(click.Path):
+    """A path, or the URL of an object store, as text."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return str(value) if is_url(value) else str(Path(value))
+
+
+class _LocalPath(click.Path):
+    """A path of this machine."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        return local(value, param.human_readable_name if param is not None else "path")
+
+
+DATA, LOCAL = _DataPlace(), _LocalPath()
+
+_TYPES = {"int": int, "float": float, "str": str}
+_CHOICES = {"kernel": NAMES}
+"""Where the choices are known here only."""
+
+
+def fields_of(group: type, *names: str, without: Sequence[str] = (), **texts: str) -> list[Option]:
+    """Options of the fields of a class that have a help text, or of those that are named; ``texts`` say it otherwise."""
+    kept = [each for each in fields(group) if each.metadata["help"] and (not names or each.name in names)]
+    return [_option(each, texts.get(each.name, each.metadata["help"])) for each in kept if each.name not in without]
+
+
+def _option(each: Field[Any], text: str) -> Option:
+    """Its type is that of the annotation, a place, or one of some choices; what is text with commas is read by ``numbers``."""
+    how, default, flag = each.metadata, each.default, f"--{each.name.replace('_', '-')}"
+    if isinstance(default, bool):
+        return click.option(f"{flag}/--no-{each.name}" if default else flag, is_flag=True, default=default, help=text)
+    more: dict[str, Any] = {name: how[name] for name in ("metavar", "multiple") if name in how}
+    if how.get("numbers"):
+        default = None if default is None else f"{default:g}"
+    elif each.name in _CHOICES or "choices" in how:
+        more["type"] = click.Choice(_CHOICES.get(each.name) or how["choices"])
+    elif "place" in how:
+        more["type"] = {"data": DATA, "local": LOCAL}[how["place"]]
+    else:
+        more["type"] = _TYPES[str(each.type).partition(" |")[0]]
+    return click.option(flag, each.name, default=default, show_default=how.get("shown", False), help=text, **more)
+
+
+JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+CLUSTER = [
+    click.option("--scheduler", default=None, metavar="ADDR", help="Run on this Dask cluster."),
+    click.option("--scheduler-file", default=None, type=click.Path(), help="Run on the Dask cluster of this file."),
+    click.option("--local", type=click.IntRange(1), default=None, metavar="N", help="Run on N worker processes here."),
+]
+PERFORMANCE = click.option(
+    "--performance-report", default=None, metavar="FILE", help="Dask's report of the cluster, as a page."
+)
+PLACE = [
+    click.argument("data", type=DATA),
+    click.option("--out", required=True, type=LOCAL, help="Folder for the result; must not exist."),
+]
+LABELS = click.option(
+    "--labels", default=None, help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA."
+)
+METHOD = click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", *ALL_METHODS]), metavar="NAME")
+SOFT_METHOD = click.option("--method", default="auto", show_default=True, type=click.Choice(SOFT_METHODS))
+GO_ON = [*fields_of(Resources, "cache_dir", "checkpoint_every"), *CLUSTER, PERFORMANCE, JSON]
+POINTS = fields_of(View, "also", "mask", "scale", "center", "normalize")
+RUN = [*PLACE, LABELS, *fields_of(View, "positive", "intercept"), *fields_of(Goal), *fields_of(Limits)]
+RUN = [*RUN, *fields_of(Resources, "memory"), *GO_ON]
+SOFT = [*PLACE, LABELS, *fields_of(View, "positive", "intercept", "also", "mask"), *fields_of(Objective), SOFT_METHOD]
+SOFT = [*SOFT, *fields_of(Limits), *fields_of(Resources, "memory"), *GO_ON]
+KERNEL = [*fields_of(Kernel), *fields_of(Resources, "scratch")]
+
+
+def asks(*options: Option | Sequence[Option]) -> Callable[[Command], Command]:
+    """A command with options; those that name a cluster come as one, ``cluster``."""
+    flat = [each for some in options for each in ([some] if callable(some) else some)]
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def called(**values: Any) -> None:
+            if "scheduler" in values:
+                named = {name: values.pop(name, None) for name in ("scheduler", "scheduler_file", "local")}
+                if sum(choice is not None for choice in named.values()) > 1:
+                    raise click.UsageError("choose one of --scheduler, --scheduler-file and --local")
+                values["cluster"] = Cluster(**named, performance_report=values.pop("performance_report", None))
+            command(**values)
+
+        for option in reversed(flat):
+            called = option(called)
+        return called
+
+    return decorate
+
+
 def numbers(text: str, option: str) -> list[float]:
     """Numbers with commas between them. Raises UsageError for anything else."""
     try:
         return [float(value) for value in text.split(",")]
     except ValueError:
         raise click.UsageError(f"{option} {text}: expected numbers with commas between them") from None
-
-
-def run_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Options of a command that begins a run; the three that name a cluster come as one, ``cluster``."""
-    return with_cluster(_RUN, command)
-
-
-def kernel_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Options of a command that may work in the space of a kernel."""
-    for option in reversed(_KERNEL):
-        command = option(command)
-    return command
-
-
-def points_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Options that say which points of the data count, and how they are seen."""
-    for option in reversed([*PICKED, *_SEEN]):
-        command = option(command)
-    return command
-
-
-def hull_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Options of a command about all points of the data, without labels."""
-    return with_cluster([*PLACE, *LIMITS, *GO_ON], command)
-
-
-def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Options of a command that asks a running cluster."""
-    return with_cluster(GO_ON[2:4] + GO_ON[-1:], command)
-
-
-def spread_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Options of a command that may spread its work over a cluster."""
-    return with_cluster([*GO_ON[2:5], GO_ON[-1]], command)
-
-
-def resume_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Options of a command that goes on with a run."""
-    return with_cluster(GO_ON, command)
-
-
-def with_cluster(options: list[Callable[..., Any]], command: Callable[..., None]) -> Callable[..., None]:
-    """Options, of which those that name a cluster come as one, ``cluster``."""
-
-    @wraps(command)
-    def called(**values: Any) -> None:
-        named = {name: values.pop(name, None) for name in ("scheduler", "scheduler_file", "local")}
-        if sum(choice is not None for choice in named.values()) > 1:
-            raise click.UsageError("choose one of --scheduler, --scheduler-file and --local")
-        command(cluster=Cluster(**named, performance_report=values.pop("performance_report", None)), **values)
-
-    for option in reversed(options):
-        called = option(called)
-    return called
-
-
-_C = "Price of losses; several on the same reads."
-
-_COST = [click.option("--C", "C", default="1", show_default=True, metavar="C,..", help=_C)]
-
-_MARGIN = [
-    click.option("--loss", default="hinge", show_default=True, type=click.Choice(LOSSES)),
-    click.option("--gap", default=1e-3, show_default=True, help="Relative gap of objective and lower bound to end at."),
-    click.option("--folds", default=0, metavar="K", help="Choose C by cross-validation in K folds, on the same reads."),
-    click.option("--class-weight", default=None, metavar="A,B", help="Of the classes -1 and +1, or balanced."),
-    click.option("--weights", default=None, type=LOCAL, metavar="FILE", help="A .npy file with a weight for each point."),
-    click.option("--seed", default=0, help="Draws the folds."),
-    click.option("--dual", default=None, type=LOCAL, metavar="FILE", help="Write the dual variables to this .npy file."),
-]
-
-MARGIN_NAMES = ("C", "loss", "gap", "folds", "class_weight", "weights", "seed", "dual")
-"""Options of a soft margin that a solve has not."""
-
-_MARGIN_METHOD = [
-    click.option("--method", default="auto", show_default=True, type=click.Choice(SOFT_METHODS)),
-    click.option("--intercept", is_flag=True, help="Any hyperplane, not only those through the origin."),
-]
-
-
-def margin_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Options of a command that fits a soft margin."""
-    return with_cluster([*PLACE, *LABELLED, *PICKED, *_COST, *_MARGIN, *_MARGIN_METHOD, *LIMITS, *GO_ON], command)
-
-
-def submitted_margin_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Those of a soft margin, for a command that fits one where ``--C`` is given."""
-    for option in reversed([click.option("--C", "C", default=None, metavar="C,..", help=f"Fit a soft margin. {_C}"), *_MARGIN]):
-        command = option(command)
-    return command
 
 
 def margin_values(C: str, class_weight: str | None) -> dict[str, Any]:

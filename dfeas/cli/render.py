@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
-from dfeas.analysis.predict import Prediction
-from dfeas.analysis.predict_classes import ClassPrediction
-from dfeas.analysis.predict_cones import ConePrediction
+from dfeas.analysis.hard_margin import HardMargin
+from dfeas.analysis.hull import Hull
+from dfeas.analysis.predict import ClassPrediction, ConePrediction, Prediction
 from dfeas.analysis.recheck import Recheck
-from dfeas.analysis.remote import Look, Submitted
+from dfeas.analysis.separation import Separation
+from dfeas.cli.remote import RunStatus, Submitted
 from dfeas.data.storage.layout import ConeTable
 from dfeas.errors import visible
 from dfeas.linalg.points import working
-from dfeas.run.cost.estimate import Plan
+from dfeas.report.compare import VERDICTS, table
+from dfeas.run.cost.plan import Plan
 from dfeas.run.progress import aligned
+from dfeas.run.result_sets import OneVsRest, Race
+from dfeas.run.results import Result
+from dfeas.run.soft_margin.result import SoftMarginResult
 from dfeas.verify.evidence import Check
 from dfeas.verify.separation import Kind
+
+Answer = Result | SoftMarginResult | Hull | HardMargin | Separation | Race | OneVsRest
+
+MOST_CLASSES = 20
+"""Classes that are printed with their points."""
+MOST_CONFLICTS = 5
+"""Points of a conflict that are printed."""
 
 
 def say(*lines: object, err: bool = False) -> None:
@@ -30,8 +44,111 @@ def say(*lines: object, err: bool = False) -> None:
         click.echo(visible(str(line)), err=err)
 
 
-MOST_CLASSES = 20
-"""Classes that are printed with their points."""
+def put(values: Any, lines: Iterable[object], as_json: bool) -> None:
+    """Print values as one JSON object, or lines that say the same."""
+    say(*([json.dumps(values)] if as_json else lines))
+
+
+def show(answer: Answer, out: Path, as_json: bool) -> None:
+    """How a run ended, and where its files are."""
+    values = answer.to_json()
+    if isinstance(answer, HardMargin | Separation):
+        name = "hard_margin" if isinstance(answer, HardMargin) else "separation"
+        values = {name: values, **answer.result.to_json()}
+    put(values, (*_LINES[type(answer)](answer), f"results      {out}"), as_json)
+
+
+def _verdict(result: Result) -> Iterator[str]:
+    yield f"verdict      {result.verdict} (proof: {result.proof})"
+    yield f"             {result.message}"
+    yield f"margin       {result.margin_lower:.6g} .. {result.margin_upper:.6g}"
+    yield _cost(result)
+    if not result.conflicts:
+        return
+    total, first = 0 if result.support is None else len(result.support), result.conflicts[:MOST_CONFLICTS]
+    scored = first[0]["score"] is not None
+    rest = f", {'the most suspect' if scored else 'the heaviest'} of them:" if total > len(first) else ":"
+    yield f"conflict     {total} points that no hyperplane separates{rest}"
+    for entry in first:
+        score = f"  score {entry['score']:+.6f}" if scored else ""
+        yield f"             point {entry['point']}  label {entry['label']}{score}  weight {entry['weight']:.6g}"
+
+
+def _cost(result: Result | SoftMarginResult) -> str:
+    return (
+        f"cost         {result.passes:.4g} passes of {result.method}, {result.reads:.4g} reads in all, "
+        f"{result.bytes_read / 1e9:.3g} GB, {result.seconds:.2f} s"
+    )
+
+
+def _soft_margin(result: SoftMarginResult) -> Iterator[str]:
+    """The hyperplane, how good it is, and what was compared."""
+    ends = f"{result.objective:.9g}, the minimum is at least {result.lower:.9g}"
+    yield f"objective    {ends if isfinite(result.objective) else 'not known yet'}"
+    yield f"             {result.message}"
+    yield f"margin       {result.margin:.6g}, {result.support} points at it or beyond it, C = {result.C:g}, {result.loss}"
+    if result.error is not None:
+        yield f"error        {100 * result.error:.4g} % of all points are on the wrong side"
+    if result.dual is not None:
+        yield f"dual         {result.dual.support} variables above 0, worth {result.dual.value:.9g}: {result.dual.path}"
+        yield f"             y is their combination of the points up to {result.dual.residual:.3g}"
+    for entry in result.validation:
+        mark = "  chosen" if entry.C == result.C else ""
+        yield f"validation   C = {entry.C:g}: {100 * entry.error:.4g} % +- {100 * entry.deviation:.2g} %{mark}"
+    yield _cost(result)
+
+
+def _hull(hull: Hull) -> Iterator[str]:
+    """Where a point is, and why."""
+    result = hull.result
+    where = {True: "inside the hull", False: "outside the hull", None: "not decided"}[hull.inside]
+    yield f"the point is {where} (proof: {hull.proof})"
+    if hull.support is not None:
+        exactly = "; weights that make it exactly exist on the same points" if hull.inside and hull.distance else ""
+        yield f"             {len(hull.support)} points make it, up to {hull.distance:.3g}{exactly}"
+    elif hull.inside is False:
+        yield "             a hyperplane through it has all points on its positive side: y in certificate.npz"
+    else:
+        yield f"             {result.message}"
+    yield f"margin       {result.margin_lower:.6g} .. {result.margin_upper:.6g}"
+    yield _cost(result)
+
+
+def _hard_margin(answer: HardMargin) -> Iterator[str]:
+    """The maximum margin and its figures, before the result."""
+    if answer.margin is not None and answer.bias is not None and answer.radius is not None:
+        bias = f"bias {answer.bias:.6g} with the least score 1"
+        yield f"hyperplane   {answer.margin:.6g} from the nearest point as stored, {bias}"
+        yield f"             the longest point has length {answer.radius:.6g}"
+        if answer.support is not None and answer.leave_one_out is not None:
+            share = f"leaving one point out errs on at most {100 * answer.leave_one_out:.4g} %"
+            yield f"support      {len(answer.support)} points, weights in margin.json; {share}"
+        yield f"bounds       {answer.corrections:.4g} corrections of a perceptron, dimension {answer.dimension}"
+    yield from _verdict(answer.result)
+
+
+def _separation(answer: Separation) -> Iterator[str]:
+    """Which of the three, before the result."""
+    yield f"separation   {answer.kind or 'not decided'} (proof: {answer.proof})"
+    yield f"             {answer.message}"
+    yield from _verdict(answer.result)
+
+
+def _several(answer: Race | OneVsRest) -> Iterator[str]:
+    """How each method, or each class, ended, and what was read for all."""
+    yield from table([VERDICTS.row(name, Path(), vars(result)) for name, result in answer.results.items()])
+    yield f"{answer.reads:.4g} reads of the data for all of them"
+
+
+_LINES: Mapping[type, Callable[[Any], Iterator[str]]] = {
+    Result: _verdict,
+    SoftMarginResult: _soft_margin,
+    Hull: _hull,
+    HardMargin: _hard_margin,
+    Separation: _separation,
+    Race: _several,
+    OneVsRest: _several,
+}
 
 
 def show_header(path: str, values: dict[str, Any], as_json: bool) -> None:
@@ -40,36 +157,36 @@ def show_header(path: str, values: dict[str, Any], as_json: bool) -> None:
     if (entries := values.get("entries")) is not None:
         index_size = 4 if values["m"] < 2**31 else 8
         size = entries * (np.dtype(values["dtype"]).itemsize + index_size) + 8 * values["n"]
-    cones = values.get("cones")
     blocks = -(-values["n"] // values["block_rows"])
-    most = values.get("block_entries")
+    put({"path": str(path), "bytes": size, "blocks": blocks, **values}, _header(path, values, size, blocks), as_json)
+
+
+def _header(path: str, values: dict[str, Any], size: int, blocks: int) -> Iterator[str]:
+    cones, entries, most = (values.get(name) for name in ("cones", "entries", "block_entries"))
     worked = working(np.dtype(values["dtype"])).name
     work = "" if worked == values["dtype"] else f" (worked on as {worked})"
-    if as_json:
-        say(json.dumps({"path": str(path), "bytes": size, "blocks": blocks, **values}))
-        return
-    say(f"{path}")
     what = "points" if cones is None else "rows"
-    say(f"  {what:12} {values['n']} of {values['m']} features, {values['dtype']}{work}, {size / 1e9:.3g} GB")
-    say(f"  blocks       {blocks} of {values['block_rows']} {what}")
+    yield path
+    yield f"  {what:12} {values['n']} of {values['m']} features, {values['dtype']}{work}, {size / 1e9:.3g} GB"
+    yield f"  blocks       {blocks} of {values['block_rows']} {what}"
     if cones is not None:
-        say(f"  cones        {ConeTable.from_json(cones)}; rank {cones['rank']}")
+        yield f"  cones        {ConeTable.from_json(cones)}; rank {cones['rank']}"
     if entries is not None:
-        say(f"  entries      {entries}, {entries / values['n'] / values['m']:.3g} of all; at most {most} in a block")
+        yield f"  entries      {entries}, {entries / values['n'] / values['m']:.3g} of all; at most {most} in a block"
     if len(values["classes"]) > 2:
-        say(f"  classes      {len(values['classes'])}: {_classes(values)}")
+        yield f"  classes      {len(values['classes'])}: {_classes(values)}"
     elif values["classes"]:
         negative, positive = values["classes"]
         counts = f" ({values['n'] - values['positive']} and {values['positive']})" if "positive" in values else ""
-        say(f"  classes      {negative} is -1, {positive} is +1{counts}")
+        yield f"  classes      {negative} is -1, {positive} is +1{counts}"
     if "norm_min" in values:
         zero = "" if cones is not None else f", {values['zero']} zero points"
-        say(f"  norms        {values['norm_min']:.6g} .. {values['norm_max']:.6g}{zero}")
+        yield f"  norms        {values['norm_min']:.6g} .. {values['norm_max']:.6g}{zero}"
     if values.get("generator"):
-        say("  generated    " + ", ".join(f"{k} {v}" for k, v in values["generator"].items()))
+        yield "  generated    " + ", ".join(f"{name} {value}" for name, value in values["generator"].items())
     if values.get("notes"):
-        say(f"  ingested     {'; '.join(values['notes'])}")
-    say(f"  fingerprint  {values['fingerprint'] or 'computed when it is solved'}")
+        yield f"  ingested     {'; '.join(values['notes'])}"
+    yield f"  fingerprint  {values['fingerprint'] or 'computed when it is solved'}"
 
 
 def _classes(values: dict[str, Any]) -> str:
@@ -79,55 +196,50 @@ def _classes(values: dict[str, Any]) -> str:
     return ", ".join(said[:MOST_CLASSES]) + (", ..." if len(said) > MOST_CLASSES else "")
 
 
-def show_plan(data: str, found: Plan, as_json: bool) -> None:
+def show_plan(data: str, plan: Plan, as_json: bool) -> None:
     """What a run would cost."""
-    if as_json:
-        say(json.dumps(found.to_json()))
-        return
-    classes = f"; {found.classes} classes, each against the rest, on the same reads" if found.classes > 1 else ""
-    what = f"rows of cones ({found.cones})" if found.cones else "points"
-    say(f"{data}: {found.n} {what} of {found.m} features, {found.bytes / 1e9:.3g} GB{classes}")
-    first, later = found.first_seconds, found.later_seconds
-    say(
-        f"a pass takes {_time(first)} ({found.bytes / first / 1e9:.2g} GB/s), a later one {_time(later)} "
-        f"({found.bytes / later / 1e9:.2g} GB/s): measured now, {found.threads} threads"
+    put(plan.to_json(), _plan(data, plan), as_json)
+
+
+def _plan(data: str, plan: Plan) -> Iterator[str]:
+    classes = f"; {plan.classes} classes, each against the rest, on the same reads" if plan.classes > 1 else ""
+    what = f"rows of cones ({plan.cones})" if plan.cones else "points"
+    yield f"{data}: {plan.n} {what} of {plan.m} features, {plan.bytes / 1e9:.3g} GB{classes}"
+    first, later = plan.first_seconds, plan.later_seconds
+    yield (
+        f"a pass takes {_time(first)} ({plan.bytes / first / 1e9:.2g} GB/s), a later one {_time(later)} "
+        f"({plan.bytes / later / 1e9:.2g} GB/s): measured now, {plan.threads} threads"
     )
-    if found.kernel:
-        _show_products(found)
-    elif found.later_bytes:
-        say(f"memory keeps {(found.bytes - found.later_bytes) / 1e9:.2g} GB of the data: a later pass reads the rest")
+    if plan.kernel:
+        yield _products(plan)
+    elif plan.later_bytes:
+        yield f"memory keeps {(plan.bytes - plan.later_bytes) / 1e9:.2g} GB of the data: a later pass reads the rest"
     else:
-        say("memory keeps the data: a later pass reads nothing from storage")
-    say("")
-    lines = [["method", "memory", "products" if found.kernel else "passes", "at most", "time"]]
-    for e in found.estimates:
+        yield "memory keeps the data: a later pass reads nothing from storage"
+    yield ""
+    lines = [["method", "memory", "products" if plan.kernel else "passes", "at most", "time"]]
+    for e in plan.estimates:
         remark = "; ".join(text for text in ("this is auto" if e.auto else "", e.remark) if text)
-        memory = f"{e.memory_bytes / 1e9:.2f} GB"
-        lines.append([e.method, memory, f"{e.passes:.4g}", _most(e.most_passes), _time(e.seconds), remark])
-    say(*aligned(lines, 1))
-    say("")
-    if found.margin is None:
-        say("passes and time as a relative gap of 1e-3 usually takes them; no theorem bounds them")
+        most = "-" if e.most_passes is None else f"{e.most_passes:.3g}"
+        lines.append([e.method, f"{e.memory_bytes / 1e9:.2f} GB", f"{e.passes:.4g}", most, _time(e.seconds), remark])
+    yield from aligned(lines, 1)
+    yield ""
+    if plan.margin is None:
+        yield "passes and time as a relative gap of 1e-3 usually takes them; no theorem bounds them"
         return
-    what = "products (of a working set: passes)" if found.kernel else "passes"
-    say(
-        f"{what} and time as they usually are, without the check; at most: by theorem, for a margin or |Ax| of {found.margin:g}"
-    )
+    what = "products (of a working set: passes)" if plan.kernel else "passes"
+    bound = f"at most: by theorem, for a margin or |Ax| of {plan.margin:g}"
+    yield f"{what} and time as they usually are, without the check; {bound}"
 
 
-def _show_products(found: Plan) -> None:
+def _products(plan: Plan) -> str:
     """What a product with the Gram matrix of all points takes."""
-    values = found.n * (found.n + 1) / 2
-    read = f"{found.product_bytes / 1e9:.3g} GB" if found.product_bytes else "nothing"
-    say(
-        f"{found.kernel}: a product with the Gram matrix evaluates {values:.3g} values, {_time(values * found.value_seconds)}, "
-        f"and reads {read} from storage; the matrix, which is never stored, has {8 * found.n**2 / 1e9:.3g} GB"
+    values = plan.n * (plan.n + 1) / 2
+    read = f"{plan.product_bytes / 1e9:.3g} GB" if plan.product_bytes else "nothing"
+    return (
+        f"{plan.kernel}: a product with the Gram matrix evaluates {values:.3g} values, {_time(values * plan.value_seconds)}, "
+        f"and reads {read} from storage; the matrix, which is never stored, has {8 * plan.n**2 / 1e9:.3g} GB"
     )
-
-
-def _most(passes: float | None) -> str:
-    """A bound, where a theorem has one."""
-    return "-" if passes is None else f"{passes:.3g}"
 
 
 def _time(seconds: float) -> str:
@@ -138,93 +250,87 @@ def _time(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
 
 
-def show_check(proved: Check, kind: Kind | None, as_json: bool) -> None:
+def show_check(check: Check, kind: Kind | None, as_json: bool) -> None:
     """What was proved, and of which kind the separation is, where that was asked."""
-    if as_json:
-        say(json.dumps({**asdict(proved), **({} if kind is None else {"separation": asdict(kind)})}))
-        return
-    say(f"proved       {proved.verdict} ({proved.proof})")
-    say(f"             {proved.message}")
-    if kind is not None:
-        say(f"separation   {kind.kind} ({kind.proof})")
+    lines = [f"proved       {check.verdict} ({check.proof})", f"             {check.message}"]
+    lines += [] if kind is None else [f"separation   {kind.kind} ({kind.proof})"]
+    put({**asdict(check), **({} if kind is None else {"separation": asdict(kind)})}, lines, as_json)
 
 
 def show_checks(checks: dict[str, Check | None], as_json: bool) -> None:
     """What was proved of each class."""
-    if as_json:
-        say(json.dumps({name: None if check is None else asdict(check) for name, check in checks.items()}))
-        return
+    values, lines = {}, []
     for name, check in checks.items():
+        values[name] = None if check is None else asdict(check)
         said = "nothing, it is undecided" if check is None else f"{check.verdict} ({check.proof}): {check.message}"
-        say(f"{name}: proved {said}")
+        lines.append(f"{name}: proved {said}")
+    put(values, lines, as_json)
 
 
-def show_recheck(found: Recheck, out: Path | None, as_json: bool) -> None:
+def show_recheck(recheck: Recheck, out: Path | None, as_json: bool) -> None:
     """What holds of a run, and which points are on the wrong side of what does not."""
-    if as_json:
-        say(json.dumps(found.to_json()))
-        return
-    for name, result in found.results.items():
-        say(f"{name + ': ' if name else ''}{result.verdict} holds (proof: {result.proof}): {result.message}")
-    for name, points in found.refuted.items():
+    put(recheck.to_json(), _rechecked(recheck, out), as_json)
+
+
+def _rechecked(recheck: Recheck, out: Path | None) -> Iterator[str]:
+    for name, result in recheck.results.items():
+        yield f"{name + ': ' if name else ''}{result.verdict} holds (proof: {result.proof}): {result.message}"
+    for name, points in recheck.refuted.items():
         which = f"class {name}: " if name else ""
-        say(f"{which}no longer separated: {found.named} {', '.join(map(str, points))} on the wrong side; solve again")
-    rows = "points" if found.named == "point" else "rows"
-    say(f"read         {found.reads:.3g} of the data, for {found.new_points} new {rows}")
+        yield f"{which}no longer separated: {recheck.named} {', '.join(map(str, points))} on the wrong side; solve again"
+    rows = "points" if recheck.named == "point" else "rows"
+    yield f"read         {recheck.reads:.3g} of the data, for {recheck.new_points} new {rows}"
     if out is not None:
-        say(f"results      {out if found.holds else 'none written'}")
+        yield f"results      {out if recheck.holds else 'none written'}"
 
 
-def show_prediction(found: Prediction | ClassPrediction | ConePrediction, out: Path, as_json: bool) -> None:
+def show_prediction(prediction: Prediction | ClassPrediction | ConePrediction, out: Path, as_json: bool) -> None:
     """How many points are of which class, and how that compares with their labels; of cones, how many hold A*y."""
-    values = found.to_json()
-    if as_json:
-        say(json.dumps(values))
-        return
-    if isinstance(found, ConePrediction):
-        count = len(found.least)
-        say(f"cones        {count - found.outside} of {count} have A*y in their interior")
-        say(f"critical     {', '.join(map(str, found.critical))}")
-        say(f"eigenvalues  {out}")
-        return
-    say("predicted    " + ", ".join(f"{count} are {name}" for name, count in values["predicted"].items()))
-    classes = isinstance(found, ClassPrediction)
-    if found.accuracy is not None and found.confusion is not None:
-        say(f"accuracy     {found.accuracy:.6g}")
-        if len(found.classes) <= MOST_CLASSES:
-            labels = found.labels if isinstance(found, ClassPrediction) else found.classes
-            rows = [[name, *map(str, counts)] for name, counts in zip(labels, found.confusion, strict=True)]
-            say(*aligned([["label \\ predicted", *found.classes], *rows], 1))
-    say(f"{'classes' if classes else 'scores '}      {out}")
+    values = prediction.to_json()
+    lines = _cones(prediction, out) if isinstance(prediction, ConePrediction) else _points(prediction, values["predicted"], out)
+    put(values, lines, as_json)
 
 
-def show_looks(looks: list[Look], as_json: bool) -> None:
+def _cones(prediction: ConePrediction, out: Path) -> Iterator[str]:
+    count = len(prediction.least)
+    yield f"cones        {count - prediction.outside} of {count} have A*y in their interior"
+    yield f"critical     {', '.join(map(str, prediction.critical))}"
+    yield f"eigenvalues  {out}"
+
+
+def _points(prediction: Prediction | ClassPrediction, counts: dict[str, int], out: Path) -> Iterator[str]:
+    yield "predicted    " + ", ".join(f"{count} are {name}" for name, count in counts.items())
+    many = isinstance(prediction, ClassPrediction)
+    if prediction.accuracy is not None and prediction.confusion is not None:
+        yield f"accuracy     {prediction.accuracy:.6g}"
+        if len(prediction.classes) <= MOST_CLASSES:
+            labels = prediction.labels if isinstance(prediction, ClassPrediction) else prediction.classes
+            rows = [[name, *map(str, counts)] for name, counts in zip(labels, prediction.confusion, strict=True)]
+            yield from aligned([["label \\ predicted", *prediction.classes], *rows], 1)
+    yield f"{'classes' if many else 'scores '}      {out}"
+
+
+def show_statuses(statuses: list[RunStatus], as_json: bool) -> None:
     """How far runs are, a line each."""
-    if as_json:
-        say(json.dumps([found.to_json() for found in looks]))
-        return
-    for found in looks:
-        say(f"{found.run}: {_described(found)}")
+    put([status.to_json() for status in statuses], [f"{each.run}: {_described(each)}" for each in statuses], as_json)
 
 
 def show_submitted(runs: list[Submitted], as_json: bool) -> None:
     """How submitted runs are, a line each."""
-    if as_json:
-        values = [{**run.__dict__, "look": None if run.look is None else run.look.to_json()} for run in runs]
-        say(json.dumps(values))
-        return
+    lines = []
     for run in runs:
-        said = run.error if run.error else "not begun" if run.look is None else _described(run.look)
-        say(f"{run.id}: {said}  (driver {run.task}, {run.out})")
+        said = run.error if run.error else "not begun" if run.status is None else _described(run.status)
+        lines.append(f"{run.id}: {said}  (driver {run.task}, {run.out})")
+    put([run.to_json() for run in runs], lines, as_json)
 
 
-def _described(found: Look) -> str:
-    parts = [found.verdict or found.state if found.state == "finished" else found.state]
-    if found.passes is not None:
-        margins = found.gap is None
-        ends = f"margin {found.margin_lower:+.3e} .. {found.margin_upper:.3e}" if margins else f"gap {found.gap:.2e}"
-        parts.append(f"pass {found.passes:.4g}, {ends}")
-        parts.append(f"{found.seconds:.1f} s")
-    if found.checkpoint_age is not None:
-        parts.append(f"checkpoint {found.checkpoint_age:.0f} s old")
+def _described(status: RunStatus) -> str:
+    parts = [status.verdict or status.state if status.state == "finished" else status.state]
+    if status.passes is not None:
+        margins = status.gap is None
+        ends = f"margin {status.margin_lower:+.3e} .. {status.margin_upper:.3e}" if margins else f"gap {status.gap:.2e}"
+        parts.append(f"pass {status.passes:.4g}, {ends}")
+        parts.append(f"{status.seconds:.1f} s")
+    if status.checkpoint_age is not None:
+        parts.append(f"checkpoint {status.checkpoint_age:.0f} s old")
     return ", ".join(parts)

@@ -10,69 +10,64 @@ import click
 
 from dfeas.analysis.hard_margin import TOLERANCE, HardMargin
 from dfeas.analysis.hard_margin import hard_margin as find_hard_margin
-from dfeas.analysis.hull import EPS
+from dfeas.analysis.hull import EPS, Hull
 from dfeas.analysis.hull import in_hull as find_in_hull
-from dfeas.analysis.resume import finished, resumable
-from dfeas.analysis.resume import resume as run_resume
 from dfeas.analysis.separation import Separation
 from dfeas.analysis.separation import separation as find_separation
-from dfeas.cli.main import LIMIT_REACHED, Command
+from dfeas.api import race as run_race
+from dfeas.api import resume as run_resume
+from dfeas.api import soft_margin as run_soft_margin
+from dfeas.api import solve as run_solve
+from dfeas.cli.command import LIMIT_REACHED, Command
 from dfeas.cli.options import (
     DATA,
+    GO_ON,
+    KERNEL,
     KERNEL_HELP,
     LOCAL,
+    METHOD,
     METHOD_HELP,
+    PLACE,
+    POINTS,
+    RUN,
+    SOFT,
     Cluster,
-    hull_options,
-    kernel_options,
-    margin_options,
+    asks,
+    fields_of,
     margin_values,
-    method_option,
-    points_options,
-    resume_options,
-    run_options,
-    scratch_option,
 )
-from dfeas.cli.render import say
-from dfeas.cli.results import show_hard_margin, show_hull, show_many, show_result, show_separation, show_soft_margin
+from dfeas.cli.render import Answer, say, show
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.methods.registry import METHODS
-from dfeas.run.one_vs_rest import OneVsRest
-from dfeas.run.race import Race
-from dfeas.run.race import race as run_race
+from dfeas.problem import Limits, Resources, View
+from dfeas.run.checkpoint.folder import finished, resumable
+from dfeas.run.result_sets import OneVsRest, Race
 from dfeas.run.results import RACE, RESULT, Result
 from dfeas.run.soft_margin.result import SoftMarginResult
-from dfeas.run.soft_margin.soft_margin import soft_margin as run_soft_margin
-from dfeas.run.solve import solve as run_solve
+from dfeas.run.termination import Stop
 
 
-def end(found: Result | OneVsRest | Race | SoftMarginResult | HardMargin | Separation, out: Path, as_json: bool) -> None:
+def end(answer: Answer, out: Path, as_json: bool) -> None:
     """Print how a run ended, and exit with its code; of several results in one run that of the one that got least far."""
-    if isinstance(found, HardMargin):
-        show_hard_margin(found, out, as_json)
-        leave(found.result, out)
-        return
-    if isinstance(found, Separation):
-        show_separation(found, out, as_json)
-        leave(found.result, out, found.kind is not None)
-        return
-    if isinstance(found, SoftMarginResult):
-        show_soft_margin(found, out, as_json)
-        leave(found, out)
-    elif isinstance(found, Result):
-        show_result(found, out, as_json)
-        leave(found, out)
+    show(answer, out, as_json)
+    if isinstance(answer, Race | OneVsRest):
+        stops = {result.stopped for result in answer.results.values()}
+        if not stops <= {Stop.VERDICT, Stop.OUTRUN} or (isinstance(answer, Race) and answer.first is None):
+            _limit(out, Stop.INTERRUPTED in stops)
+    elif isinstance(answer, HardMargin):
+        leave(answer.result, out)
+    elif isinstance(answer, Separation):
+        leave(answer.result, out, answer.kind is not None)
+    elif isinstance(answer, Hull):
+        leave(answer.result, out, answer.inside is not None)
     else:
-        show_many(found, out, as_json)
-        ended = {result.stopped for result in found.results.values()}
-        if not ended <= {"verdict", "outrun"} or (isinstance(found, Race) and found.first is None):
-            _limit(out, "interrupted" in ended)
+        leave(answer, out)
 
 
 def leave(result: Result | SoftMarginResult, out: Path, decided: bool = True) -> None:
     """Exit with the code of a result, and of a question that goes beyond it."""
-    if result.stopped != "verdict":
-        _limit(out, result.stopped == "interrupted")
+    if result.stopped != Stop.VERDICT:
+        _limit(out, result.stopped == Stop.INTERRUPTED)
     if not decided:
         sys.exit(LIMIT_REACHED)
 
@@ -85,15 +80,12 @@ def _limit(out: Path, interrupted: bool) -> NoReturn:
 
 
 @click.command(cls=Command, epilog=KERNEL_HELP)
-@run_options
-@method_option
+@asks(RUN, METHOD)
 @click.option("--away-steps", is_flag=True, help="Of von-neumann: the same as --method von-neumann-away.")
-@kernel_options
-@scratch_option
+@asks(KERNEL)
 @click.option("--separation", is_flag=True, help="Go on to say complete, quasi-complete or overlap.")
 @click.option("--hard-margin", is_flag=True, help="Go on to the maximum margin, and say what follows from it.")
-@click.option("--one-vs-rest", is_flag=True, help="Each class against the rest, on the same reads.")
-@points_options
+@asks(fields_of(View, "one_vs_rest"), POINTS)
 def solve(
     data: str,
     out: Path,
@@ -110,9 +102,9 @@ def solve(
     DATA is a dfeas dataset, or a zarr array (n, m) with --labels. Without a cluster the work is done in this process.
     """
     if away_steps:
-        if not options["method"].startswith("von-neumann"):
+        options["method"] = f"{options['method'].removesuffix('-away')}-away"
+        if options["method"] not in METHODS:
             raise click.UsageError("--away-steps is for --method von-neumann")
-        options["method"] = "von-neumann-away"
     if separation and (options["kernel"] is not None or options["one_vs_rest"] or options["also"] or options["mask"]):
         raise click.UsageError("--separation asks about DATA as it is: leave out --kernel, --one-vs-rest, --also and --mask")
     plain = not (options["kernel"] is not None or options["one_vs_rest"] or options["also"] or options["mask"])
@@ -122,7 +114,7 @@ def solve(
         more = {"out": out, "client": client, "progress": True, "stop": stop, **options}
         found: Result | OneVsRest | HardMargin | Separation
         if hard_margin:
-            tolerance = more.pop("margin_tolerance") or TOLERANCE
+            tolerance, _ = more.pop("margin_tolerance") or TOLERANCE, more.pop("one_vs_rest")  # which is refused above
             found = find_hard_margin(data, tolerance=tolerance, **more)
         elif separation:
             found = find_separation(data, **more)
@@ -132,7 +124,7 @@ def solve(
 
 
 @click.command(cls=Command)
-@margin_options
+@asks(SOFT)
 def svm(data: str, out: Path, cluster: Cluster, as_json: bool, C: str, class_weight: str | None, **options: Any) -> None:
     """Fit a soft margin to DATA, a support vector machine, and write hyperplane, result and trace to the folder OUT.
 
@@ -148,7 +140,7 @@ def svm(data: str, out: Path, cluster: Cluster, as_json: bool, C: str, class_wei
 
 @click.command("in-hull", cls=Command, epilog=METHOD_HELP, context_settings={"ignore_unknown_options": True})
 @click.argument("point")
-@hull_options
+@asks(PLACE, fields_of(Limits), fields_of(Resources, "memory"), GO_ON)
 @click.option("--eps", default=EPS, show_default=True, help="Stop undecided when no hyperplane leaves a margin above it.")
 @click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", *METHODS]), metavar="NAME")
 def in_hull(point: str, data: str, out: Path, cluster: Cluster, as_json: bool, **options: Any) -> None:
@@ -162,15 +154,11 @@ def in_hull(point: str, data: str, out: Path, cluster: Cluster, as_json: bool, *
         raise click.UsageError(f"POINT {point}: expected a .npy file, or numbers with commas between them") from None
     with cluster.client() as client, asked_to_stop() as stop:
         found = find_in_hull(where, data, out=out, client=client, progress=True, stop=stop, **options)
-    show_hull(found, out, as_json)
-    leave(found.result, out, found.inside is not None)
+    end(found, out, as_json)
 
 
 @click.command(cls=Command, epilog=KERNEL_HELP)
-@run_options
-@points_options
-@kernel_options
-@scratch_option
+@asks(RUN, POINTS, KERNEL)
 @click.option("--methods", required=True, metavar="A,B,..", help="Names of methods, see below.")
 @click.option("--all", "to_the_end", is_flag=True, help="Go on until each method has its own verdict, or a limit.")
 def race(data: str, out: Path, cluster: Cluster, as_json: bool, methods: str, **options: Any) -> None:
@@ -188,10 +176,8 @@ def race(data: str, out: Path, cluster: Cluster, as_json: bool, methods: str, **
 @click.argument("run", type=LOCAL)
 @click.option("--data", default=None, type=DATA, help="The data, if it has been moved.")
 @click.option("--labels", default=None, help="Its label array, when it is a zarr array.")
-@click.option("--max-passes", type=int, default=None, help="A new limit, counted from the beginning of the run.")
-@click.option("--time-limit", type=float, default=None, metavar="SECONDS", help="A new limit, counted likewise.")
-@scratch_option
-@resume_options
+@asks(fields_of(Limits, max_passes="A new limit, counted from the beginning of the run.", time_limit="A new limit, likewise."))
+@asks(fields_of(Resources, "scratch"), GO_ON)
 def resume(run: Path, data: str | None, labels: str | None, cluster: Cluster, as_json: bool, **options: Any) -> None:
     """Go on with a run of solve, svm or race that was interrupted or reached a limit, from its last checkpoint.
 

@@ -14,11 +14,12 @@ import zarr.errors
 import zarr.storage
 from numpy.typing import NDArray
 
-from dfeas.data.dataset import Dataset
-from dfeas.data.source import Source, assemble
+from dfeas.data.dataset import Dataset, array_reader
+from dfeas.data.labels import encode_array
+from dfeas.data.source import Source
 from dfeas.data.storage.layout import default_block_rows, sparse_block_rows
 from dfeas.data.storage.places import place
-from dfeas.data.storage.readers import SliceReader
+from dfeas.data.storage.readers import PointReader, SliceReader
 from dfeas.data.storage.sparse_readers import CsrRows, Entries, index_size
 from dfeas.data.storage.zarr_arrays import check_codecs, check_shape, files_of, open_labels, rows_of_whole_chunks
 from dfeas.errors import BadInputError
@@ -47,20 +48,9 @@ def without_labels(X: Any, labels: Any) -> tuple[Any, Any]:
     return (X.to_dask_array(lengths=True) if is_lazy(X) else X), labels
 
 
-_EXACT = {
-    "b1": "uint8",
-    "i1": "int8",
-    "u1": "uint8",
-    "i2": "int16",
-    "u2": "uint16",
-    "f2": "float16",
-    "f4": "float32",
-    "i4": "float64",
-    "u4": "float64",
-    "i8": "float64",
-    "u8": "float64",
-    "f8": "float64",
-}
+_EXACT = {"b1": "uint8", **dict.fromkeys(("i4", "u4", "i8", "u8", "f8"), "float64"), "f4": "float32"}
+_EXACT |= {f"{np.dtype(name).kind}{np.dtype(name).itemsize}": name for name in LOW}
+"""Kind and size of a type -> the type that it is stored in."""
 
 
 def stored_dtype(dtype: np.dtype[Any], where: str) -> np.dtype[Any]:
@@ -82,9 +72,9 @@ def cast(rows: NDArray[Any], where: str = "points") -> NDArray[Any]:
 
 def joint_dtype(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
     """The narrowest type that holds the entries of several stored types."""
-    found = np.result_type(*dtypes)
-    if found.name in (*LOW, "float32"):
-        return found
+    joint = np.result_type(*dtypes)
+    if joint.name in (*LOW, "float32"):
+        return joint
     return np.dtype(np.float64 if any(working(dtype) == np.float64 for dtype in dtypes) else np.float32)
 
 
@@ -148,3 +138,30 @@ def _as_array(values: Any, where: str) -> Any:
     if isinstance(values, zarr.Array):
         check_codecs(values, where)
     return values
+
+
+def encode(labels: Any, n: int, source: Source, where: str) -> tuple[tuple[str, ...], NDArray[Any]]:
+    """The classes, and labels (n,) in memory as they are stored."""
+    return encode_array(labels, n, f"labels of {where}", None if source.many else source.positive, source.many)
+
+
+def assemble(
+    where: str, points: PointReader, n: int, m: int, dtype: np.dtype[Any], block_rows: int, labels: Any, source: Source
+) -> Dataset:
+    """A dataset from any reader of points and any label array; without labels every label is +1."""
+    classes: tuple[str, ...] = ()
+    if labels is None:
+        signs = np.ones(n, np.int8)
+    else:
+        classes, signs = encode(labels, n, source, where)
+    return Dataset(
+        where=where,
+        n=n,
+        m=m,
+        dtype=dtype,
+        block_rows=block_rows,
+        points=points,
+        labels=array_reader("label", signs, block_rows),
+        classes=classes,
+        intercept=source.intercept,
+    )

@@ -6,6 +6,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import blake2b
 from time import perf_counter
 from typing import Any
@@ -13,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.data.cache import BlockCache
 from dfeas.data.labels import place_of
-from dfeas.data.storage.cache import BlockCache
 from dfeas.data.storage.layout import ConeTable, Header, seen_fingerprint
 from dfeas.data.storage.readers import Buffers, Cost, PointReader, RowReader, SliceReader
 from dfeas.data.storage.sparse_readers import CsrRows, Entries
@@ -38,69 +39,19 @@ WARM = 2e9
 """Bytes a second above which the page cache is being read, and the kernel need not be asked to read ahead."""
 
 
-@dataclass
-class Dataset:
-    """Points, labels and norms behind readers. Safe to read from several threads, each with its own buffers."""
+@dataclass(kw_only=True)
+class Storage:
+    """Readers of n points in blocks, with labels and norms, as they are stored."""
 
-    where: str  # how messages call it
     n: int
-    m: int  # features as stored, without the intercept
+    m: int  # features, without the intercept
     dtype: np.dtype[Any]
     block_rows: int
     points: PointReader
     labels: RowReader
-    stored_norms: RowReader | None  # None: computed when a block is read
-    classes: tuple[str, ...] = ()  # (negative, positive), or all in the order of their codes; empty without labels
-    positive: int | None = None  # the label that counts as +1, all others as -1; None: as they are
-    view: str = ""  # what certificates say of it
-    mark: str = ""  # fingerprint of what is stored, where it is seen in another way
-    transform: Transform | None = None  # of the points, if there is one
-    stored: Dataset | None = None  # the points as they are stored, where features are transformed
-    surveyed: tuple[Summary, int] | None = None  # a survey that was made already, and the reads that it took
-    numbers: NDArray[np.int64] | None = None  # (n,) of its points in the stores that they were picked from
-    intercept: bool = False
-    expected: NDArray[np.uint32] | None = None  # (blocks, 3) checksums of X, label, norm; of a survey (blocks, 2), without norm
-    header: Header | None = None  # of a dataset that dfeas wrote
-    fingerprint: str = ""
-    cache: BlockCache | None = None
+    stored_norms: RowReader | None = None  # None: computed when a block is read
     entries: Entries | None = None  # of sparse points
     cones: ConeTable | None = None  # whose rows the points are
-    sides_budget: int = SIDES_BYTES
-    _stamps: dict[int, int] = field(default_factory=dict)  # of blocks that were verified, as they were then
-    _first: dict[int, tuple[int, ...]] = field(default_factory=dict)  # checksums at the first touch, where none are expected
-    _sides: dict[int, Sides] = field(default_factory=dict)
-    _sides_bytes: int = 0
-
-    @property
-    def coded(self) -> bool:
-        """Whether labels are codes of more than two classes, and none is chosen."""
-        return len(self.classes) > 2 and self.positive is None
-
-    def against_rest(self, name: str) -> Dataset:
-        """One class, by its name, against the rest; the same when it is the positive one of two.
-
-        Raises BadInputError when there is no such class.
-        """
-        place = place_of(name, self.classes, self.where)
-        if len(self.classes) == 2 and place == 1:
-            return self
-        found = self.apart()
-        rest = self.classes[1] if len(self.classes) == 2 else "rest"
-        found.positive = self.codes[place]
-        found.view = said(self.classes[place], self.transform)
-        found.mark = self.mark or self.fingerprint
-        found.fingerprint = seen_fingerprint(found.mark, found.view) if found.mark else ""
-        found.classes = (rest, self.classes[place])
-        return found
-
-    @property
-    def codes(self) -> tuple[int, ...]:
-        """The label of each class, as it is stored."""
-        return (-1, 1) if len(self.classes) == 2 else tuple(range(len(self.classes)))
-
-    def signs(self, label: NDArray[Any]) -> NDArray[Any]:
-        """Labels as they are meant, from labels as they are stored."""
-        return label if self.positive is None else against(label, self.positive)
 
     @property
     def rank(self) -> int:
@@ -112,16 +63,9 @@ class Dataset:
         return -(-self.n // self.block_rows)
 
     @property
-    def dimension(self) -> int:
-        """Length of a column: m, or m + 1 with the intercept."""
-        return self.m + self.intercept
-
-    @property
     def block_bytes(self) -> int:
         """Bytes of a full block of points, or of the largest sparse one."""
-        if self.entries is not None:
-            return self.entries.block_bytes
-        return self.block_rows * self.m * self.dtype.itemsize
+        return self.block_rows * self.m * self.dtype.itemsize if self.entries is None else self.entries.block_bytes
 
     @property
     def bytes(self) -> int:
@@ -129,24 +73,134 @@ class Dataset:
         return self.n * self.m * self.dtype.itemsize if self.entries is None else self.entries.bytes
 
     @property
+    def in_memory(self) -> bool:
+        """Whether the points are an array in memory, so that there is nothing to keep."""
+        return isinstance(self.points, CsrRows) or (isinstance(self.points, SliceReader) and self.points.overlaps)
+
+    def stamp(self, index: int) -> int:
+        """A number that changes when the files of a block do."""
+        norm = None if self.stored_norms is None else self.stored_norms.stamp(index)
+        return hash((self.points.stamp(index), self.labels.stamp(index), norm))
+
+
+@dataclass(kw_only=True)
+class View:
+    """How points are seen: which label counts as +1, with an intercept or without, transformed or picked."""
+
+    classes: tuple[str, ...] = ()  # (negative, positive), or all in the order of their codes; empty without labels
+    positive: int | None = None  # the label that counts as +1, all others as -1; None: as they are
+    intercept: bool = False
+    transform: Transform | None = None
+    numbers: NDArray[np.int64] | None = None  # (n,) of the points in the stores that they were picked from
+
+    @cached_property
+    def view(self) -> str:
+        """What certificates say of it."""
+        return said(None if self.positive is None else self.classes[1], self.transform)
+
+    @property
+    def coded(self) -> bool:
+        """Whether labels are codes of more than two classes, and none is chosen."""
+        return len(self.classes) > 2 and self.positive is None
+
+    @property
+    def codes(self) -> tuple[int, ...]:
+        """The label of each class, as it is stored."""
+        return (-1, 1) if len(self.classes) == 2 else tuple(range(len(self.classes)))
+
+    def signs(self, label: NDArray[Any]) -> NDArray[Any]:
+        """Labels as they are meant, from labels as they are stored."""
+        return label if self.positive is None else against(label, self.positive)
+
+
+@dataclass(kw_only=True)
+class Provenance:
+    """Where points come from, and by what they are known again."""
+
+    where: str  # how messages call it
+    header: Header | None = None  # of a dataset that dfeas wrote
+    expected: NDArray[np.uint32] | None = None  # (blocks, 3) checksums of X, label, norm; of a survey (blocks, 2), without norm
+    mark: str = ""  # fingerprint of what is stored, where it is seen in another way
+    fingerprint: str = ""
+    surveyed: tuple[Summary, int] | None = None  # a survey that was made already, and the reads that it took
+
+
+@dataclass
+class Kept:
+    """What a process keeps of blocks that it read: checksums and stamps, labels and norms, and all of some in a cache."""
+
+    cache: BlockCache | None = None
+    budget: int = field(default_factory=lambda: SIDES_BYTES)  # of labels and norms
+    stamps: dict[int, int] = field(default_factory=dict)  # of blocks that were verified, as they were then
+    checksums: dict[int, tuple[int, ...]] = field(default_factory=dict)  # at the first touch, where none are expected
+    sides: dict[int, Sides] = field(default_factory=dict)
+    bytes: int = 0  # of ``sides``
+
+    def has_room(self, sides: Sides) -> bool:
+        """Whether labels and norms fit in."""
+        return self.bytes + sides.nbytes <= self.budget
+
+    def add(self, index: int, sides: Sides) -> None:
+        """Keep labels and norms."""
+        self.bytes += sides.nbytes
+        self.sides[index] = sides
+
+    def forget(self, index: int) -> None:
+        """Nothing that is kept of a block is what is stored now."""
+        if self.cache is not None:
+            self.cache.drop(index)
+        sides = self.sides.pop(index, None)
+        self.bytes -= 0 if sides is None else sides.nbytes
+
+
+@dataclass(kw_only=True)
+class Dataset(Storage, View, Provenance):
+    """Points, labels and norms behind readers, verified. Safe to read from several threads, each with its own buffers."""
+
+    stored: Dataset | None = None  # the points as they are stored, where features are transformed
+    kept: Kept = field(default_factory=Kept)
+
+    @property
+    def dimension(self) -> int:
+        """Length of a column: m, or m + 1 with the intercept."""
+        return self.m + self.intercept
+
+    @property
     def stored_bytes(self) -> int:
         """Bytes of all points, as they are stored: what one pass reads."""
         return self.bytes if self.stored is None else self.stored.bytes
 
     @property
-    def in_memory(self) -> bool:
-        """Whether the points are an array in memory, so that there is nothing to keep."""
-        return isinstance(self.points, CsrRows) or (isinstance(self.points, SliceReader) and self.points.overlaps)
+    def cache(self) -> BlockCache | None:
+        return self.kept.cache
 
-    def apart(self) -> Dataset:
+    def against_rest(self, name: str) -> Dataset:
+        """One class, by its name, against the rest; the same when it is the positive one of two.
+
+        Raises BadInputError when there is no such class.
+        """
+        place = place_of(name, self.classes, self.where)
+        if len(self.classes) == 2 and place == 1:
+            return self
+        rest = self.classes[1] if len(self.classes) == 2 else "rest"
+        return self.seen_with(positive=self.codes[place], classes=(rest, self.classes[place]))
+
+    def seen_with(self, **changes: Any) -> Dataset:
+        """The same points seen in another way, with nothing kept; the fingerprint is that of both."""
+        mark = self.mark or self.fingerprint
+        other = replace(self.uncached(), mark=mark, **changes)
+        other.fingerprint = seen_fingerprint(mark, other.view) if mark else ""
+        return other
+
+    def uncached(self) -> Dataset:
         """The same data with nothing kept from earlier reads: what is read through it comes from storage."""
-        return replace(self, cache=None, sides_budget=SIDES_BYTES, _stamps={}, _first={}, _sides={}, _sides_bytes=0)
+        return replace(self, kept=Kept())
 
-    def keep(self, budget: int) -> None:
+    def enable_cache(self, budget: int) -> None:
         """Keep blocks in so many bytes from now on, and labels and norms of those that do not fit."""
         blocks, sides = self.divide(budget)
-        self.cache = BlockCache(blocks)
-        self.sides_budget = SIDES_BYTES + sides
+        self.kept.cache = BlockCache(blocks)
+        self.kept.budget = SIDES_BYTES + sides
 
     def divide(self, budget: int) -> tuple[int, int]:
         """Bytes of a budget for blocks, and for labels and norms of blocks that do not fit."""
@@ -158,9 +212,8 @@ class Dataset:
         """Keep nothing from now on, but for the first labels and norms."""
         if self.cache is not None:
             self.cache.close()
-        self.sides_budget = SIDES_BYTES
-        self._sides.clear()
-        self._sides_bytes = 0
+        self.kept.budget, self.kept.bytes = SIDES_BYTES, 0
+        self.kept.sides.clear()
 
     def read(self, index: int, buffers: Buffers, cost: Cost, keep: bool = False) -> Block:
         """One block, which may be kept for later passes. Its points and bytes are added to ``cost``.
@@ -168,8 +221,8 @@ class Dataset:
         A block is verified on its first touch, and again when its files changed since. Raises CorruptDataError when it is
         missing, damaged, or not what it was.
         """
-        stamp = self._stamp(index)
-        verified = self._stamps.get(index) == stamp
+        stamp = self.stamp(index)
+        verified = self.kept.stamps.get(index) == stamp
         block = self.cache.get(index) if verified and self.cache is not None else None
         if block is not None:
             cost.cached_bytes += block.nbytes
@@ -179,19 +232,15 @@ class Dataset:
             if self.stored is not None:
                 cost.bytes_read -= block.points.size * (self.dtype.itemsize - self.stored.dtype.itemsize)
         cost.points += block.size
-        first = (self.stored or self)._first
-        if index in first:
-            cost.seen = (cost.seen + mark(index, first[index])) % 2**64
+        checksums = (self.stored or self).kept.checksums.get(index)
+        if checksums is not None:
+            cost.seen = (cost.seen + _digest(index, checksums)) % 2**64
         return block
-
-    def _stamp(self, index: int) -> int:
-        norm = None if self.stored_norms is None else self.stored_norms.stamp(index)
-        return hash((self.points.stamp(index), self.labels.stamp(index), norm))
 
     def _fetch(self, index: int, buffers: Buffers, unverified: int | None, keep: bool) -> Block:
         """Read a block; ``unverified`` is its stamp when its contents must be verified."""
         if unverified is not None:
-            self._forget(index)
+            self.kept.forget(index)
         start = index * self.block_rows
         rows = min(self.block_rows, self.n - start)
         memory = None
@@ -200,45 +249,37 @@ class Dataset:
         points: Points = self.points.read(index, buffers if memory is None else Buffers(X=memory))
         if keep and self.cache is not None and not is_dense(points):
             memory = self.cache.take(nbytes(points), rows * SIDES_WIDTH)
-        sides = self._sides.get(index)
+        sides = self.kept.sides.get(index)
         if sides is None:
             label = self.labels.read(index, buffers)
             stored = self.stored_norms
             norm = norms(points) if stored is None else stored.read(index, buffers)
             if unverified is not None:
                 self._verify(index, points, label, norm)
-                self._stamps[index] = unverified
+                self.kept.stamps[index] = unverified
             length = None if self.transform is None else self.transform.length
             sides = Sides(self.signs(label), norm, self.intercept, length)
-            stays = memory is None and self._sides_bytes + sides.nbytes <= self.sides_budget
+            stays = memory is None and self.kept.has_room(sides)
             if stays or memory is not None:
                 sides = sides.copy()
             if stays:
-                self._sides_bytes += sides.nbytes
-                self._sides[index] = sides
-        if unverified is None and self.points.distant and self._stamp(index) != self._stamps.get(index):
-            return self._fetch(index, buffers, self._stamp(index), keep)  # what came is not what was listed
+                self.kept.add(index, sides)
+        if unverified is None and self.points.distant and self.stamp(index) != self.kept.stamps.get(index):
+            return self._fetch(index, buffers, self.stamp(index), keep)  # what came is not what was listed
         block = Block(start, points, sides)
         if memory is not None and self.cache is not None:
             block = Block(start, placed_in(memory, points), sides)
             self.cache.keep(index, block)
         return block
 
-    def _forget(self, index: int) -> None:
-        """Nothing that is kept of a block is what is stored now."""
-        if self.cache is not None:
-            self.cache.drop(index)
-        sides = self._sides.pop(index, None)
-        self._sides_bytes -= 0 if sides is None else sides.nbytes
-
     def _verify(self, index: int, points: Points, label: NDArray[Any], norm: NDArray[Any]) -> None:
         """Compare with the checksums of the ingest or of the survey, or else with those of the first touch."""
         if self.stored is not None or (self.expected is None and self.points.stamp(index) is None):
             return
         arrays = (points, label) if self.header is None else (points, label, norm)
-        found = tuple(checksum(array) for array in arrays)
-        expected = self._first.setdefault(index, found) if self.expected is None else self.expected[index]
-        for name, was, now in zip(("X", "label", "norm"), expected, found, strict=False):
+        checksums = tuple(checksum(array) for array in arrays)
+        expected = self.kept.checksums.setdefault(index, checksums) if self.expected is None else self.expected[index]
+        for name, was, now in zip(("X", "label", "norm"), expected, checksums, strict=False):
             if was != now and self.header is not None:
                 raise CorruptDataError(
                     f"{self.where}: chunk {index} of {name} is damaged (crc32c {now:08x}, expected {was:08x}); "
@@ -250,15 +291,15 @@ class Dataset:
                     f"(crc32c {now:08x}, was {was:08x}); restore it, or run again on the data as it is now"
                 )
 
-    def seen(self, blocks: Sequence[int] | None) -> int | None:
+    def read_digest(self, blocks: Sequence[int] | None) -> int | None:
         """``Cost.seen`` of a read of some blocks, or of all, as the survey saw them; None where nothing is compared."""
         if self.stored is not None:
-            return self.stored.seen(blocks)
+            return self.stored.read_digest(blocks)
         if self.header is not None or self.expected is None:
             return None
         if blocks is None:
             blocks = range(self.blocks)
-        return sum(mark(i, (int(self.expected[i, 0]), int(self.expected[i, 1]))) for i in blocks) % 2**64
+        return sum(_digest(i, (int(self.expected[i, 0]), int(self.expected[i, 1]))) for i in blocks) % 2**64
 
     def read_blocks(
         self, indices: Sequence[int], cost: Cost, keep: bool = False, buffers: Buffers | None = None
@@ -299,7 +340,7 @@ class Dataset:
     def advise(self, index: int) -> None:
         """Say that a block will soon be read; over a network also its labels and norms, unless they are kept."""
         self.points.advise(index)
-        if self.points.distant and index not in self._sides:
+        if self.points.distant and index not in self.kept.sides:
             self.labels.advise(index)
             if self.stored_norms is not None:
                 self.stored_norms.advise(index)
@@ -316,40 +357,35 @@ class Dataset:
                 yield block
 
 
-def mark(index: int, checksums: tuple[int, ...]) -> int:
+def array_reader(name: str, array: NDArray[Any], block_rows: int) -> SliceReader:
+    """A reader of an array in memory."""
+    return SliceReader(name, array, len(array), block_rows, array.dtype, overlaps=True)
+
+
+def _digest(index: int, checksums: tuple[int, ...]) -> int:
     """64 bits for a block and the checksums of its points and labels. A sum of them stands for a set of blocks in any order."""
     packed = struct.pack("<QII", index, *checksums[:2])
     return int.from_bytes(blake2b(packed, digest_size=8).digest(), "little")
 
 
-def rows_of(dataset: Dataset, points: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """x_j (s, d) of some points, as stored, with the intercept, and their labels (s,); reads their blocks."""
-    found, labels = np.ones((len(points), dataset.dimension)), np.empty(len(points))
-    buffers = Buffers()
-    block = points // dataset.block_rows
-    for index in np.unique(block):
-        here = block == index
-        rows = points[here] - index * dataset.block_rows
-        found[here, : dataset.m] = dense(dataset.points.read(int(index), buffers)[rows])
-        labels[here] = dataset.signs(dataset.labels.read(int(index), buffers)[rows])
-    return found, labels
-
-
 def stored_rows(dataset: Dataset, points: NDArray[np.int64]) -> tuple[Points, NDArray[np.generic]]:
     """Some points (s, m), ascending, and their labels (s,), as stored; reads their blocks."""
-    found: list[Points] = []
+    rows: list[Points] = []
     labels = []
     buffers = Buffers()
     block = points // dataset.block_rows
     for index in np.unique(block):
-        rows = points[block == index] - index * dataset.block_rows
-        found.append(dataset.points.read(int(index), buffers)[rows])
-        labels.append(dataset.labels.read(int(index), buffers)[rows])
-    return stacked(found), np.concatenate(labels)
+        here = points[block == index] - index * dataset.block_rows
+        rows.append(dataset.points.read(int(index), buffers)[here])
+        labels.append(dataset.labels.read(int(index), buffers)[here])
+    return stacked(rows), np.concatenate(labels)
 
 
 def signed_rows(dataset: Dataset, points: NDArray[np.int64]) -> NDArray[np.float64]:
-    """l_j x_j (s, d) of some points; as ``rows_of``."""
-    found, labels = rows_of(dataset, points)
-    found *= labels[:, None]
-    return found
+    """l_j x_j (s, d) of some points, as stored, with the intercept; reads their blocks."""
+    order = np.argsort(points)
+    stored, labels = stored_rows(dataset, points[order])
+    rows = np.ones((len(points), dataset.dimension))
+    rows[order, : dataset.m] = dense(stored)
+    rows[order] *= dataset.signs(labels)[:, None]
+    return rows

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage.limits import require_short
+from dfeas.data.storage.places import require_short
 from dfeas.errors import BadInputError
 
 FEW = 4
 """Classes that are looked for one after the other."""
 
-_RUN = 1 << 20
-_MOST_CLASSES = 1000
+RUN = 1 << 20
+"""Labels of an array that are looked at in one go."""
 
+MOST_CLASSES = 1000
 
 CODE = np.dtype(np.int16)
 """Of labels that are codes: positions of classes, where there are more than two."""
@@ -30,29 +31,163 @@ def stored_type(classes: Sequence[str]) -> np.dtype[Any]:
     return CODE if len(classes) > 2 else np.dtype(np.int8)
 
 
-@dataclass(frozen=True)
-class LabelMap:
-    """Which of the source's values is positive, or which values there are."""
+@dataclass(frozen=True, slots=True)
+class Categories:
+    """Labels (b,) as positions in a short list of different values."""
 
-    positive: Any  # None: labels become codes
-    classes: tuple[str, ...]  # (negative, positive), or all in order
-    values: tuple[Any, ...] = ()  # of the source, in order, where labels become codes
+    codes: NDArray[Any]  # (b,) integers
+    values: list[Any]  # numbers, booleans or text
+
+    @classmethod
+    def of(cls, labels: NDArray[Any]) -> Categories:
+        """From an array of numbers or text; a few values, each of which takes a look at the rest, faster than by sorting."""
+        codes, other = np.zeros(len(labels), CODE), np.ones(len(labels), np.bool_)
+        values: list[Any] = []
+        while len(values) < FEW and other.any():
+            value = labels[other.argmax()]
+            here = labels == value
+            codes[here] = len(values)
+            other &= ~here
+            values.append(value.item() if isinstance(value, np.generic) else value)
+        if not other.any():
+            return cls(codes, values)
+        different, places = np.unique(labels, return_inverse=True)
+        return cls(places.reshape(-1), different.tolist())
+
+    @classmethod
+    def of_text(cls, labels: list[str]) -> Categories:
+        """From text, in which NumPy would lose NUL characters at the end."""
+        codes = {value: code for code, value in enumerate(dict.fromkeys(labels))}
+        return cls(np.array([codes[label] for label in labels], np.int64), list(codes))
+
+    @classmethod
+    def none(cls, count: int) -> Categories:
+        """For points without labels: all alike."""
+        return cls(np.broadcast_to(CODE.type(0), count), [0])
+
+    def __getitem__(self, rows: slice) -> Categories:
+        return Categories(self.codes[rows], self.values)
+
+
+class LabelEncoder:
+    """Maps labels, part after part, to codes in the order in which classes appear; ``finish`` says what the codes mean.
+
+    ``positive`` names the class that is +1, against all others. Of ``known`` classes, (negative, positive) or all in order,
+    labels are what they are there. Labels of a ``column``, or beside one, may be text that reads as a number, and are that
+    number then: 1, 1.0 and +1 are one class.
+    """
+
+    def __init__(
+        self, where: str, positive: str | None = None, known: tuple[str, ...] | None = None, column: bool = True
+    ) -> None:
+        self._where, self._positive, self._known, self._column = where, positive, known, column
+        self._codes: dict[Any, int] = {}
+
+    def encode(self, labels: Categories, first: int) -> NDArray[Any]:
+        """Codes (b,) int16 of the labels of points from ``first`` on. Raises BadInputError for labels that cannot be used."""
+        table = np.zeros(len(labels.values), CODE)
+        for place in np.flatnonzero(np.bincount(labels.codes.astype(np.int64, copy=False), minlength=len(table))):
+            key = _number_of(labels.values[place]) if self._column else labels.values[place]
+            if key not in self._codes:
+                if self._column and (key == "" or (isinstance(key, float) and not math.isfinite(key))):
+                    point = first + int((labels.codes == place).argmax())
+                    raise BadInputError(
+                        f"{self._where}: the label of point {point} is missing or not finite; remove or correct it"
+                    )
+                self._add(key)
+            table[place] = self._codes[key]
+        return np.asarray(table[labels.codes])
+
+    def _add(self, key: Any) -> None:
+        if self._column:
+            require_short(len(key) if isinstance(key, str) else 0, self._where)
+        self._codes[key] = len(self._codes)
+        if len(self._codes) > MOST_CLASSES:
+            what = "column" if self._column else "array"
+            raise BadInputError(f"{self._where}: more than {MOST_CLASSES} different labels; is this the label {what}?")
+        if self._known is not None:
+            self._known_label(key, self._known)
+
+    def encode_all(self, parts: Iterable[Categories], first: int) -> NDArray[Any]:
+        """Codes (b,) of labels that come in parts."""
+        codes = []
+        for part in parts:
+            codes.append(self.encode(part, first))
+            first += len(part.codes)
+        return np.concatenate(codes)
 
     @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of the labels that come out."""
-        return CODE if self.values else np.dtype(np.int8)
+    def values(self) -> list[Any]:
+        """The label of each code."""
+        return list(self._codes)
 
-    def __call__(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Labels (b,) int8, -1 or +1; or codes (b,) int16 from 0."""
-        if self.values:
-            return np.searchsorted(np.array(self.values, values.dtype), values).astype(CODE)
-        return np.where(values == self.positive, 1, -1).astype(np.int8)
+    def finish(self, n: int, many: bool = True) -> tuple[tuple[str, ...], NDArray[Any]]:
+        """Names of the classes of all n labels, (negative, positive) or all in order, and the label for each code.
+
+        Without ``positive`` there are two classes, of which the greater in order is positive ({0, 1}, {-1, +1}, False/True,
+        strings), or ``many``, which are kept as codes. Raises BadInputError for one class, for more than two where not ``many``
+        are taken, and when none is called ``positive``.
+        """
+        if self._known is not None:
+            return self._known, np.array([self._known_label(key, self._known) for key in self._codes], stored_type(self._known))
+        text = self._column and any(isinstance(key, str) for key in self._codes)
+        values = [plain(key) if text else key for key in self._codes]
+        ordered = sorted(set(values))
+        names = [plain(value) for value in ordered]
+        if len(names) < 2:
+            raise BadInputError(f"{self._where}: all {n} labels are {names[0]}; two classes are needed")
+        if self._positive is None and len(names) > 2:
+            if not many:
+                raise too_many(names, self._where)
+            places = {value: place for place, value in enumerate(ordered)}
+            return tuple(names), np.array([places[value] for value in values], CODE)
+        chosen = 1
+        if self._positive is not None:
+            name = plain(_number_of(self._positive)) if self._column else self._positive
+            chosen = place_of(name, names, self._where)
+        rest = names[1 - chosen] if len(names) == 2 else "rest"
+        signs = [1 if value == ordered[chosen] else -1 for value in values]
+        return (rest, names[chosen]), np.array(signs, np.int8)
+
+    def _known_label(self, key: Any, classes: tuple[str, ...]) -> int:
+        """The label of a class that a dataset has already. Raises BadInputError for one that it has not."""
+        name = plain(key)
+        if name not in classes and len(classes) == 2 and classes[0] == "rest":
+            name = "rest"
+        if name not in classes:
+            raise BadInputError(
+                f"{self._where}: class {name} is not one of the dataset's ({', '.join(classes[:6])}"
+                f"{', ...' if len(classes) > 6 else ''}); ingest all again"
+            )
+        return classes.index(name) if len(classes) > 2 else 2 * classes.index(name) - 1
 
 
-def _runs(labels: Any, n: int) -> Iterator[NDArray[Any]]:
-    for first in range(0, n, _RUN):
-        yield np.asarray(labels[first : first + _RUN])
+def encode_array(
+    labels: Any,
+    n: int,
+    where: str,
+    positive: str | None = None,
+    many: bool = False,
+    known: tuple[str, ...] | None = None,
+    column: bool = False,
+) -> tuple[tuple[str, ...], NDArray[Any]]:
+    """Names of the classes, and labels (n,) as they are stored: one byte a point, or two; see ``LabelEncoder``.
+
+    ``labels`` (n,) or (n, 1) is read in runs. Raises BadInputError for others, and for labels that cannot be used.
+    """
+    shape = tuple(labels.shape or ())
+    if shape not in ((n,), (n, 1)):
+        raise BadInputError(f"{where}: expected {n} labels, one a point, got an array of shape {shape}")
+    encoder, codes = LabelEncoder(where, positive, known, column), np.empty(n, CODE)
+    for first in range(0, n, RUN):
+        run = np.asarray(labels[first : first + RUN]).reshape(-1)
+        require_usable(run, where)
+        if not column and run.dtype.kind == "f" and not np.isfinite(run).all():
+            which = "a label" if known else f"the label of point {first + int((~np.isfinite(run)).argmax())}"
+            raise BadInputError(f"{where}: {which} is not a finite number; remove or correct it")
+        codes[first : first + RUN] = encoder.encode(Categories.of(run), first)
+    classes, table = encoder.finish(n, many)
+    return classes, table[codes]
 
 
 def plain(value: Any) -> str:
@@ -62,19 +197,6 @@ def plain(value: Any) -> str:
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     return str(value)
-
-
-def distinct(values: NDArray[Any]) -> list[Any]:
-    """The different values of an array; of a few, each of which takes a look at the rest, faster than sorting or hashing."""
-    values = values.reshape(-1)
-    found: list[Any] = []
-    other = np.ones(len(values), np.bool_)
-    while len(found) < FEW and other.any():
-        value = values[other.argmax()]
-        found.append(value.item() if isinstance(value, np.generic) else value)
-        other &= values != value
-    found += np.unique(values[other]).tolist()
-    return found
 
 
 def require_usable(labels: NDArray[Any], where: str) -> None:
@@ -88,79 +210,6 @@ def require_usable(labels: NDArray[Any], where: str) -> None:
         require_short(labels.dtype.itemsize // (4 if labels.dtype.kind == "U" else 1), where)
     if labels.dtype.kind in "OT":
         require_short(max(map(len, labels.reshape(-1)), default=0), where)
-
-
-def map_labels(labels: Any, n: int, positive: str | None, where: str, many: bool = False) -> LabelMap:
-    """Look at all labels, in runs, and choose the positive class.
-
-    ``positive`` names it; without it there must be two classes, of which the greater in order is positive
-    ({0, 1}, {-1, +1}, False/True, strings), unless ``many`` may be kept as codes. Raises BadInputError otherwise.
-    """
-    shape = tuple(labels.shape or ())
-    if shape not in ((n,), (n, 1)):
-        raise BadInputError(f"{where}: expected {n} labels, one a point, got an array of shape {shape}")
-    found: set[Any] = set()
-    for first, run in zip(range(0, n, _RUN), _runs(labels, n), strict=True):
-        require_usable(run, where)
-        if run.dtype.kind == "f" and not np.isfinite(run).all():
-            at = first + int(np.flatnonzero(~np.isfinite(run.reshape(-1)))[0])
-            raise BadInputError(f"{where}: the label of point {at} is not a finite number; remove or correct it")
-        found.update(distinct(run))
-        if len(found) > _MOST_CLASSES:
-            raise BadInputError(f"{where}: more than {_MOST_CLASSES} different labels; is this the label array?")
-    return choose(found, n, positive, where, many)
-
-
-def choose(found: set[Any], n: int, positive: str | None, where: str, many: bool = False) -> LabelMap:
-    """The positive class among those of all n labels, as in ``map_labels``."""
-    classes = sorted(found)
-    names = [plain(c) for c in classes]
-    if len(classes) < 2:
-        raise BadInputError(f"{where}: all {n} labels are {names[0]}; two classes are needed")
-    if positive is None:
-        if len(classes) > 2 and many:
-            return LabelMap(None, tuple(names), tuple(classes))
-        if len(classes) > 2:
-            raise too_many(names, where)
-        return LabelMap(classes[1], (names[0], names[1]))
-    chosen = place_of(positive, names, where)
-    rest = names[1 - chosen] if len(names) == 2 else "rest"
-    return LabelMap(classes[chosen], (rest, names[chosen]))
-
-
-@dataclass(frozen=True)
-class KnownLabels:
-    """Labels of classes that a dataset has already."""
-
-    classes: tuple[str, ...]  # as in a header
-    where: str
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of the labels that come out."""
-        return stored_type(self.classes)
-
-    def label(self, value: Any) -> int:
-        """Of one value. Raises BadInputError for a class that is not one of them."""
-        name = plain(value)
-        names = list(self.classes)
-        if name not in names and len(names) == 2 and names[0] == "rest":
-            name = "rest"
-        if name not in names:
-            raise BadInputError(
-                f"{self.where}: class {name} is not one of the dataset's ({', '.join(names[:6])}"
-                f"{', ...' if len(names) > 6 else ''}); ingest all again"
-            )
-        return names.index(name) if len(names) > 2 else 2 * names.index(name) - 1
-
-    def __call__(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Labels (b,) of values (b,)."""
-        require_usable(values, self.where)
-        found, place = np.unique(values, return_inverse=True)
-        if found.dtype.kind == "f" and not np.isfinite(found).all():
-            raise BadInputError(f"{self.where}: a label is not a finite number; remove or correct it")
-        table = np.array([self.label(value) for value in found.tolist()], self.dtype)
-        return np.asarray(table[place.reshape(-1)])
 
 
 def too_many(names: Sequence[str], where: str) -> BadInputError:
@@ -191,109 +240,7 @@ def _is_number(text: str) -> bool:
 _WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
 
 
-@dataclass(frozen=True, slots=True)
-class Coded:
-    """Labels (b,) as positions in a short list of different values."""
-
-    codes: NDArray[Any]  # (b,) integers
-    values: list[Any]  # numbers, booleans or text
-
-    @classmethod
-    def of(cls, labels: NDArray[Any]) -> Coded:
-        """From an array of numbers or text."""
-        values, codes = np.unique(labels, return_inverse=True)
-        return cls(codes.reshape(-1), values.tolist())
-
-    @classmethod
-    def of_text(cls, labels: list[str]) -> Coded:
-        """From text, in which NumPy would lose NUL characters at the end."""
-        codes = {value: code for code, value in enumerate(dict.fromkeys(labels))}
-        return cls(np.array([codes[label] for label in labels], np.int64), list(codes))
-
-    @classmethod
-    def none(cls, count: int) -> Coded:
-        """For points without labels: all alike."""
-        return cls(np.zeros(count, np.int64), [0])
-
-    def __getitem__(self, rows: slice) -> Coded:
-        return Coded(self.codes[rows], self.values)
-
-
-class Codes:
-    """Maps labels, run after run, to codes in the order in which classes appear.
-
-    With ``positive`` they are signs: this class against all others. Text that reads as a number is that number: 1, 1.0 and +1
-    are one class. Of ``known`` classes labels are what they are there.
-    """
-
-    def __init__(self, positive: str | None, where: str, known: KnownLabels | None = None) -> None:
-        self._positive, self._where, self._known = positive, where, known
-        self._seen: dict[Any, int] = {}
-
-    def __call__(self, labels: Coded, first: int) -> NDArray[Any]:
-        """Codes (b,) int16 of the labels of points from ``first`` on, or signs (b,) int8.
-
-        Raises BadInputError for labels that cannot be used.
-        """
-        table = np.zeros(len(labels.values), self.dtype)
-        for code, value in enumerate(labels.values):
-            at = np.flatnonzero(labels.codes == code)
-            if len(at):
-                table[code] = self._code(_key(value), first + int(at[0]))
-        return np.asarray(table[labels.codes])
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        if self._known is not None:
-            return self._known.dtype
-        return CODE if self._positive is None else np.dtype(np.int8)
-
-    def _code(self, key: Any, point: int) -> int:
-        if key == "" or (isinstance(key, float) and not math.isfinite(key)):
-            raise BadInputError(f"{self._where}: the label of point {point} is missing or not finite; remove or correct it")
-        if key not in self._seen:
-            require_short(len(key) if isinstance(key, str) else 0, self._where)
-            self._seen[key] = len(self._seen)
-            if len(self._seen) > _MOST_CLASSES:
-                raise BadInputError(f"{self._where}: more than {_MOST_CLASSES} different labels; is this the label column?")
-        if self._known is not None:
-            return self._known.label(key)
-        if self._positive is None:
-            return self._seen[key]
-        return 1 if plain(key) == plain(_key(self._positive)) else -1
-
-    @property
-    def values(self) -> list[Any]:
-        """The label of each code, while there is neither a positive class nor known ones."""
-        return list(self._seen)
-
-    def settle(self, n: int) -> tuple[LabelMap, NDArray[Any] | None]:
-        """The classes of all n labels, and the label for each code that was given; None when these were signs.
-
-        Raises BadInputError when there is one class only, or none is called ``positive``.
-        """
-        text = any(isinstance(key, str) for key in self._seen)
-        seen = [plain(key) for key in self._seen] if text else list(self._seen)
-        wanted = None if self._positive is None else plain(_key(self._positive))
-        found = choose(set(seen), n, wanted, self._where, many=True)
-        if self._positive is not None:
-            return found, None
-        if not found.values:
-            return found, np.where([key == found.positive for key in seen], 1, -1).astype(np.int8)
-        places = {value: place for place, value in enumerate(found.values)}
-        return found, np.array([places[key] for key in seen], CODE)
-
-
-def coded(codes: Codes, labels: Iterable[Coded], first: int) -> NDArray[Any]:
-    """Codes (b,) of labels that come in parts, for points from ``first`` on."""
-    parts = []
-    for part in labels:
-        parts.append(codes(part, first))
-        first += len(part.codes)
-    return np.concatenate(parts)
-
-
-def _key(value: Any) -> Any:
+def _number_of(value: Any) -> Any:
     """A number for text that reads as one, anything else as it is."""
     if not isinstance(value, str):
         return value

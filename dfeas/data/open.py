@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.arrays import cast, stored_dtype
-from dfeas.data.dataset import Dataset
+from dfeas.data.arrays import assemble, cast, encode, stored_dtype
+from dfeas.data.dataset import Dataset, array_reader
 from dfeas.data.labels import stored_type
-from dfeas.data.source import Source, assemble, mapped, seen_from
+from dfeas.data.source import Source
 from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.layout import ATTRIBUTE, Header, fingerprint, looks_like_dataset, require_complete, seal
 from dfeas.data.storage.places import Place, place, speaking
@@ -30,24 +30,15 @@ from dfeas.data.storage.zarr_arrays import (
     rows_of_whole_chunks,
     slice_reader,
 )
-from dfeas.data.subsets import open_mask, picked
-from dfeas.data.views import transformed
+from dfeas.data.views import open_mask, picked, seen_from, transformed
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.passes.survey import checksum
 
 ARRAYS = ("X/data", "X/indices", "X/indptr", "offset")
 
 
-@dataclass(frozen=True)
-class SparseX:
-    """X of a sparse dataset."""
-
-    points: PointReader
-    entries: Entries
-
-
-def open_sparse(path: Place, arrays: dict[str, Any], header: Header) -> SparseX:
-    """Open the arrays of X. Raises CorruptDataError when they are not stored as dfeas does."""
+def _open_sparse(path: Place, arrays: dict[str, Any], header: Header) -> tuple[PointReader, Entries]:
+    """X of a sparse dataset. Raises CorruptDataError when they are not stored as dfeas does."""
     offsets = _offsets(path, arrays, header)
     data = _entry_files(path, arrays, "X/data", (header.dtype,))
     indices = _entry_files(path, arrays, "X/indices", ("int32", "int64"))
@@ -56,18 +47,15 @@ def open_sparse(path: Place, arrays: dict[str, Any], header: Header) -> SparseX:
         raise _broken(path)
     points: PointReader = CsrChunks(str(path), header.n, header.m, header.block_rows, offsets, data, indices, indptr)
     if not isinstance(path, Path):
-        from dfeas.data.remote.readers import ahead
+        from dfeas.data.storage.remote.readers import ahead
 
         points = ahead(points)
-    return SparseX(points, Entries.of(header.n, offsets, header.block_rows, data.dtype.itemsize, indices.dtype.itemsize))
+    return points, Entries.of(header.n, offsets, header.block_rows, data.dtype.itemsize, indices.dtype.itemsize)
 
 
 def _offsets(path: Place, arrays: dict[str, Any], header: Header) -> NDArray[np.int64]:
     """Where the entries of each block begin (blocks + 1,)."""
-    try:
-        offsets = np.asarray(arrays["offset"][:], np.int64)
-    except DAMAGE as error:
-        raise CorruptDataError(f"{path}: the list of offsets cannot be read: {error}; ingest it again") from None
+    offsets = _read_list(path, arrays["offset"], "offsets", np.int64)
     sizes = np.diff(offsets)
     if offsets[0] != 0 or offsets[-1] != header.entries or sizes.min() < 0 or sizes.max() != header.block_entries:
         raise CorruptDataError(f"{path}: the list of offsets is damaged; ingest it again")
@@ -82,7 +70,7 @@ def _entry_files(path: Place, arrays: dict[str, Any], name: str, dtypes: tuple[s
         raise _broken(path)
     if isinstance(path, Path):
         return EntryFiles(name, path / name, plain.key, plain.dtype, plain.block_rows, plain.trailer)
-    from dfeas.data.remote.readers import object_entries
+    from dfeas.data.storage.remote.readers import object_entries
 
     return object_entries(name, path / name, plain.key, plain.dtype, plain.block_rows, plain.trailer)
 
@@ -135,10 +123,10 @@ def _picked(source: Source) -> Dataset:
     chosen = None if source.many else source.positive
     plain = Source("", source.labels, chosen, source.intercept, source.many, direct=source.direct, cache_dir=source.cache_dir)
     parts = [open_source(replace(plain, path=path)) for path in (source.path, *source.also)]
-    found = picked(parts, None if source.mask is None else open_mask(Path(source.mask)))
+    dataset = picked(parts, None if source.mask is None else open_mask(Path(source.mask)))
     if source.transform is not None:
-        found = transformed(found, source.transform)
-    return found.against_rest(source.positive) if source.many and source.positive is not None else found
+        dataset = transformed(dataset, source.transform)
+    return dataset.against_rest(source.positive) if source.many and source.positive is not None else dataset
 
 
 def _require_same(dataset: Dataset, fingerprint: str) -> None:
@@ -157,21 +145,20 @@ def _open_dataset(path: Place, source: Source) -> Dataset:
     expected = _checksums(path, arrays["checksum"], header)
     if marked != seal(header):
         raise CorruptDataError(f"{path}: the dataset's attributes are not those that its ingest sealed; ingest it again")
-    sparse = header.entries is not None
 
     def reader(name: str) -> RowReader:
         array, rows, folder = arrays[name], header.block_rows, path / name
         direct = direct_reader(name, folder, array, rows, source.cache_dir) if source.direct else None
         return direct or slice_reader(SliceReader(str(folder), array, header.n, rows, array.dtype), folder, array)
 
-    stored = open_sparse(path, arrays, header) if sparse else None
+    points, entries = (reader("X"), None) if header.entries is None else _open_sparse(path, arrays, header)
     return Dataset(
         where=str(path),
         n=header.n,
         m=header.m,
         dtype=np.dtype(header.dtype),
         block_rows=header.block_rows,
-        points=reader("X") if stored is None else stored.points,
+        points=points,
         labels=reader("label"),
         stored_norms=reader("norm"),
         classes=header.classes,
@@ -179,7 +166,7 @@ def _open_dataset(path: Place, source: Source) -> Dataset:
         expected=expected,
         header=header,
         fingerprint=header.fingerprint,
-        entries=None if stored is None else stored.entries,
+        entries=entries,
         cones=header.cones,
     )
 
@@ -219,29 +206,33 @@ def _arrays(path: Place) -> tuple[Header, dict[str, Any]]:
 
 def _checksums(path: Place, array: Any, header: Header) -> NDArray[np.uint32]:
     """Those of all blocks (blocks, 3), which make the fingerprint."""
-    try:
-        expected = np.asarray(array[:], np.uint32)
-    except DAMAGE as error:
-        raise CorruptDataError(f"{path}: the list of checksums cannot be read: {error}; ingest it again") from None
-    found = fingerprint(header.n, header.m, header.dtype, header.block_rows, expected)
-    if found != header.fingerprint:
+    expected = _read_list(path, array, "checksums", np.uint32)
+    mark = fingerprint(header.n, header.m, header.dtype, header.block_rows, expected)
+    if mark != header.fingerprint:
         raise CorruptDataError(f"{path}: the fingerprint does not match the list of checksums; ingest it again")
     return expected
+
+
+def _read_list(path: Place, array: Any, what: str, dtype: type) -> NDArray[Any]:
+    try:
+        return np.asarray(array[:], dtype)
+    except DAMAGE as error:
+        raise CorruptDataError(f"{path}: the list of {what} cannot be read: {error}; ingest it again") from None
 
 
 def _relabelled(dataset: Dataset, labels: Any, source: Source) -> Dataset:
     """A dataset with other labels: the same as if it had been ingested with them, checksums and fingerprint too."""
     assert dataset.header is not None, "a dataset has a header"
     assert dataset.expected is not None, "a dataset has checksums"
-    mapping, label = mapped(labels, dataset.n, source, dataset.where)
+    classes, label = encode(labels, dataset.n, source, dataset.where)
     expected = dataset.expected.copy()
     for index in range(dataset.blocks):
         expected[index, 1] = checksum(label[index * dataset.block_rows : (index + 1) * dataset.block_rows])
     mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.block_rows, expected)
     return replace(
         dataset,
-        labels=SliceReader("label", label, dataset.n, dataset.block_rows, label.dtype, overlaps=True),
-        classes=mapping.classes,
+        labels=array_reader("label", label, dataset.block_rows),
+        classes=classes,
         expected=expected,
         header=replace(dataset.header, fingerprint=mark),
         fingerprint=mark,
@@ -269,16 +260,16 @@ _opening = Lock()
 def open_cached(source: Source) -> Dataset:
     """``open_source``, once a process and run. One dataset of a process keeps blocks: the one that was opened last."""
     with _opening:
-        found = _opened.get(source)
-        if found is None:
-            found = open_source(source)
+        dataset = _opened.get(source)
+        if dataset is None:
+            dataset = open_source(source)
             if source.cache_bytes > 0:
                 _close_caches(list(_opened.values()))
-                found.keep(source.cache_bytes)
-            _opened[source] = found
+                dataset.enable_cache(source.cache_bytes)
+            _opened[source] = dataset
             for oldest in list(_opened)[:-_OPEN_RUNS]:
                 del _opened[oldest]
-        return found
+        return dataset
 
 
 def forget(run: str) -> None:

@@ -1,22 +1,13 @@
-"""Where data is and how it is seen, as values that travel, and a dataset from any reader of points."""
+"""Where data is and how it is seen, as values that travel."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dfeas.data.dataset import Dataset
-from dfeas.data.labels import LabelMap, map_labels
 from dfeas.data.storage.layout import looks_like_dataset
 from dfeas.data.storage.places import place
-from dfeas.data.storage.readers import PointReader, SliceReader
 from dfeas.data.transform import Transform
-from dfeas.data.views import SeenFrom
-from dfeas.errors import BadInputError
 
 
 @dataclass(frozen=True)
@@ -63,46 +54,3 @@ def for_checker(source: Source) -> Source:
     foreign array is of what the run's own reader gave: another one has to give the same.
     """
     return replace(source, direct=looks_like_dataset(place(source.path)))
-
-
-def mapped(labels: Any, n: int, source: Source, where: str) -> tuple[LabelMap, NDArray[Any]]:
-    """Labels (n,) in memory: one byte a point, or two."""
-    mapping = map_labels(labels, n, None if source.many else source.positive, f"labels of {where}", source.many)
-    label = np.empty(n, mapping.dtype)
-    for first in range(0, n, 1 << 20):
-        label[first : first + (1 << 20)] = mapping(np.asarray(labels[first : first + (1 << 20)]).reshape(-1))
-    return mapping, label
-
-
-def assemble(
-    where: str, points: PointReader, n: int, m: int, dtype: np.dtype[Any], block_rows: int, labels: Any, source: Source
-) -> Dataset:
-    """A dataset from any reader of points and any label array; without labels every label is +1."""
-    classes: tuple[str, ...] = ()
-    if labels is None:
-        signs = np.ones(n, np.int8)
-    else:
-        mapping, signs = mapped(labels, n, source, where)
-        classes = mapping.classes
-    return Dataset(
-        where=where,
-        n=n,
-        m=m,
-        dtype=dtype,
-        block_rows=block_rows,
-        points=points,
-        labels=SliceReader("label", signs, n, block_rows, signs.dtype, overlaps=True),
-        stored_norms=None,
-        classes=classes,
-        intercept=source.intercept,
-    )
-
-
-def seen_from(dataset: Dataset, point: Sequence[float]) -> Dataset:
-    """The points x_j as differences x_j - p, all with label +1. Raises BadInputError when p has another number of features."""
-    p = np.asarray(point, np.float64)
-    if p.shape != (dataset.m,) or not np.isfinite(p).all():
-        raise BadInputError(f"the point has {p.size} entries, expected {dataset.m} that are finite, as {dataset.where} has")
-    reader = SeenFrom(dataset, p)
-    source = Source(dataset.where, point=tuple(p.tolist()))
-    return assemble(dataset.where, reader, dataset.n, dataset.m, np.dtype(np.float64), dataset.block_rows, None, source)

@@ -72,7 +72,7 @@ class Transform:
         """The same again. Raises CorruptDataError when it is none."""
         try:
             conform(values, _SHAPE)
-            found = cls(
+            transform = cls(
                 None if values["scale"] is None else str(values["scale"]),
                 values["center"],
                 values["normalize"],
@@ -85,18 +85,18 @@ class Transform:
             raise CorruptDataError(f"not a readable transform of the points: {error}") from None
         least, greatest = FACTORS
         sound = (
-            found.scale in (None, *SCALES)
-            and found.center == bool(found.shift)
-            and (found.scale is not None) == bool(found.factor)
-            and found.normalize == (found.length is None)
-            and np.isfinite(found.shift).all()
-            and all(least <= f <= greatest for f in found.factor)
-            and (found.length is None or LENGTHS[0] < found.length < LENGTHS[1])
-            and found.points > 0
+            transform.scale in (None, *SCALES)
+            and transform.center == bool(transform.shift)
+            and (transform.scale is not None) == bool(transform.factor)
+            and transform.normalize == (transform.length is None)
+            and np.isfinite(transform.shift).all()
+            and all(least <= f <= greatest for f in transform.factor)
+            and (transform.length is None or LENGTHS[0] < transform.length < LENGTHS[1])
+            and transform.points > 0
         )
         if not sound:
             raise CorruptDataError("not a readable transform of the points: its numbers are not what it says")
-        return found
+        return transform
 
     def folded(self, y: Floats, m: int) -> tuple[Floats, float]:
         """(w, bias) of stored points from y (m,) or (m+1,) of transformed ones: x'w + bias is z'y, up to rounding."""

@@ -1,31 +1,40 @@
-"""Points as they are seen, and not as they are stored: from another point, or centred and scaled; formed when a block is read.
+"""Points as they are seen, and not as they are stored: from another point, centred and scaled, or some of several stores.
 
-z = (x - shift) * factor in float64: an entry has one rounding of the difference and one of the product.
+Blocks are made of those of other datasets when they are read, which verify themselves; nothing is written. Transformed points
+are z = (x - shift) * factor in float64: an entry has one rounding of the difference and one of the product. Picked points,
+those that a mask keeps or all of each store, in order, begin anywhere in a block of a store: one may be read for two of them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.dataset import Dataset
-from dfeas.data.storage.layout import seen_fingerprint
+from dfeas.data.dataset import AHEAD, Dataset, array_reader
+from dfeas.data.storage.npy import load_npy
 from dfeas.data.storage.readers import AnyArray, Buffers, Cost
-from dfeas.data.storage.sparse_readers import Entries
-from dfeas.data.transform import Transform, said, seen_as
-from dfeas.errors import CorruptDataError
+from dfeas.data.storage.sparse_readers import Entries, index_size
+from dfeas.data.transform import Transform
+from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.linalg import csr
-from dfeas.linalg.points import Points, dense, is_dense
+from dfeas.linalg.points import Points, dense, is_dense, stacked
+from dfeas.linalg.points import picked as picked_rows
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class OfDataset:
-    """Blocks are made of those of a dataset, and come and change as these do."""
+class MappedReader:
+    """Blocks are those of a dataset, changed by a function, and come and change as these do."""
 
     inner: Dataset  # which verifies what it reads
+    change: Callable[[Points, Buffers], Points]  # of the points of a block; maybe in a buffer
 
     @property
     def overlaps(self) -> bool:
@@ -35,6 +44,9 @@ class OfDataset:
     def distant(self) -> bool:
         return self.inner.points.distant
 
+    def read(self, index: int, buffers: Buffers) -> Points:
+        return self.change(self.inner.read(index, buffers, Cost()).points, buffers)
+
     def advise(self, index: int) -> None:
         self.inner.points.advise(index)
 
@@ -43,48 +55,42 @@ class OfDataset:
 
 
 @dataclass(frozen=True)
-class SeenFrom(OfDataset):
+class TranslatedReader(MappedReader):
     """A reader of x_j - p, in float64: each entry is the exact difference with a relative error of at most 2**-53."""
 
-    point: NDArray[np.float64]  # (m,)
+    point: Floats  # (m,)
+
+    @classmethod
+    def of(cls, inner: Dataset, point: Floats) -> TranslatedReader:
+        """Of points seen from a point (m,)."""
+
+        def differences(points: Points, buffers: Buffers) -> AnyArray:
+            rows = points if is_dense(points) else dense(points)
+            wide = buffers.take("seen", rows.size * 8).view(np.float64).reshape(rows.shape)
+            return np.subtract(rows, point, out=wide, dtype=np.float64)
+
+        return cls(inner, differences, point)
 
     def stored(self, index: int, buffers: Buffers) -> AnyArray:
         """Rows as they are stored."""
         points = self.inner.read(index, buffers, Cost()).points
         return points if is_dense(points) else dense(points)
 
-    def differences(self, rows: AnyArray, buffers: Buffers) -> AnyArray:
-        """Of rows as they are stored."""
-        wide = buffers.take("seen", rows.size * 8).view(np.float64).reshape(rows.shape)
-        return np.subtract(rows, self.point, out=wide, dtype=np.float64)
 
-    def read(self, index: int, buffers: Buffers) -> AnyArray:
-        return self.differences(self.stored(index, buffers), buffers)
-
-
-Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Transformed(OfDataset):
-    """A reader of z, in float64."""
-
-    shift: Floats | None  # (m,)
-    factor: Floats | None  # (m,)
-
-    def read(self, index: int, buffers: Buffers) -> Points:
-        """Transformed points of a block."""
-        stored = self.inner.read(index, buffers, Cost()).points
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # the survey refuses what is not finite
-            if not is_dense(stored):
-                assert self.factor is not None, "sparse points are scaled, not centred"
-                return csr.with_data(stored, stored.data * self.factor[stored.indices])
-            seen = buffers.take("transformed", stored.size * 8).view(np.float64).reshape(stored.shape)
-            if self.shift is not None:
-                np.subtract(stored, self.shift, out=seen, dtype=np.float64)
-                return seen if self.factor is None else np.multiply(seen, self.factor, out=seen)
-            assert self.factor is not None, "something changes"
-            return np.multiply(stored, self.factor, out=seen, dtype=np.float64)
+def seen_from(dataset: Dataset, point: Sequence[float]) -> Dataset:
+    """The points x_j as differences x_j - p, all with label +1. Raises BadInputError when p has another number of features."""
+    p = np.asarray(point, np.float64)
+    if p.shape != (dataset.m,) or not np.isfinite(p).all():
+        raise BadInputError(f"the point has {p.size} entries, expected {dataset.m} that are finite, as {dataset.where} has")
+    return Dataset(
+        where=dataset.where,
+        n=dataset.n,
+        m=dataset.m,
+        dtype=np.dtype(np.float64),
+        block_rows=dataset.block_rows,
+        points=TranslatedReader.of(dataset, p),
+        labels=array_reader("label", np.ones(dataset.n, np.int8), dataset.block_rows),
+    )
 
 
 def transformed(dataset: Dataset, transform: Transform) -> Dataset:
@@ -98,28 +104,176 @@ def transformed(dataset: Dataset, transform: Transform) -> Dataset:
             f"{dataset.where}: {dataset.n} points of {m} features, the transform is one of {transform.points} points of "
             f"{max(len(transform.shift), len(transform.factor))}"
         )
-    positive = seen_as(dataset.view)[0]
-    view, mark = said(positive, transform), dataset.mark or dataset.fingerprint
-    known: dict[str, Any] = {"view": view, "mark": mark, "fingerprint": seen_fingerprint(mark, view) if mark else ""}
-    known["transform"] = transform
     if not transform.features:
-        return replace(dataset.apart(), **known)
+        return dataset.seen_with(transform=transform)
     shift = np.array(transform.shift) if transform.shift else None
     factor = np.array(transform.factor) if transform.factor else None
+
+    def change(points: Points, buffers: Buffers) -> Points:
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # the survey refuses what is not finite
+            if not is_dense(points):
+                assert factor is not None, "sparse points are scaled, not centred"
+                return csr.with_data(points, points.data * factor[points.indices])
+            seen = buffers.take("transformed", points.size * 8).view(np.float64).reshape(points.shape)
+            if shift is not None:
+                np.subtract(points, shift, out=seen, dtype=np.float64)
+                return seen if factor is None else np.multiply(seen, factor, out=seen)
+            assert factor is not None, "something changes"
+            np.multiply(points, factor, out=seen, dtype=np.float64)
+            return seen
+
     entries = dataset.entries
     if entries is not None:
         more = 8 - dataset.dtype.itemsize
         bytes_of_all = entries.bytes + int(entries.offsets[-1]) * more
         entries = Entries(entries.offsets, bytes_of_all, entries.block_bytes + int(np.diff(entries.offsets).max()) * more)
-    inner = dataset.apart()
-    return replace(
-        inner.apart(),
-        **known,
-        dtype=np.dtype(np.float64),
-        points=Transformed(inner, shift, factor),
-        stored_norms=None,
-        header=None,
-        expected=None,
-        entries=entries,
-        stored=inner,
+    inner = dataset.uncached()
+    wide = {"dtype": np.dtype(np.float64), "points": MappedReader(inner, change), "entries": entries, "stored": inner}
+    return dataset.seen_with(transform=transform, stored_norms=None, header=None, expected=None, **wide)
+
+
+@dataclass(frozen=True)
+class SubsetReader:
+    """A reader of picked points."""
+
+    parts: tuple[Dataset, ...]
+    starts: NDArray[np.int64]  # (parts + 1,) numbers of the first point of each, all counted through
+    rows: NDArray[np.int64] | None  # (n,) ascending numbers of points, counted through; None for all
+    n: int
+    block_rows: int
+
+    overlaps = False  # a thread reads ahead
+
+    @property
+    def distant(self) -> bool:
+        """Whether blocks of a store come over a network."""
+        return any(part.points.distant for part in self.parts)
+
+    def _pieces(self, index: int) -> Iterator[tuple[Dataset, int, NDArray[np.int64]]]:
+        """(store, block in it, rows of that block) of a block."""
+        first, stop = index * self.block_rows, min(self.n, (index + 1) * self.block_rows)
+        wanted = np.arange(first, stop) if self.rows is None else self.rows[first:stop]
+        for part, start, end in zip(self.parts, self.starts[:-1], self.starts[1:], strict=True):
+            here = wanted[np.searchsorted(wanted, start) : np.searchsorted(wanted, end)] - start
+            for block in np.unique(here // part.block_rows):
+                begin = int(block) * part.block_rows
+                low, high = np.searchsorted(here, [begin, begin + part.block_rows])
+                yield part, int(block), here[low:high] - begin
+
+    def read(self, index: int, buffers: Buffers) -> Points:
+        first = self.parts[0]
+        if first.entries is not None:
+            return stacked([picked_rows(points, chosen) for points, chosen in self._gathered(index, buffers)])
+        rows = min(self.block_rows, self.n - index * self.block_rows)
+        out = buffers.take("picked", rows * first.m * first.dtype.itemsize).view(first.dtype).reshape(rows, first.m)
+        done = 0
+        for points, chosen in self._gathered(index, buffers):
+            out[done : done + len(chosen)] = picked_rows(points, chosen)
+            done += len(chosen)
+        return out
+
+    def _gathered(self, index: int, buffers: Buffers) -> Iterator[tuple[Points, NDArray[np.int64]]]:
+        """Blocks of the stores, and the rows that are wanted of each; a block is read over by the next one."""
+        pieces = list(self._pieces(index))
+        self._ask(pieces[:AHEAD])
+        for place, (part, block, chosen) in enumerate(pieces):
+            self._ask(pieces[place + AHEAD : place + AHEAD + 1])
+            yield part.read(block, buffers, Cost()).points, chosen
+
+    def entries(self) -> Entries | None:
+        """How much sparse points store: what blocks of the stores do, in the share in which their rows are wanted."""
+        if any(part.entries is None for part in self.parts):
+            return None
+        blocks = range(-(-self.n // self.block_rows))
+        sizes = [sum(_average(part, block) * len(chosen) for part, block, chosen in self._pieces(index)) for index in blocks]
+        offsets = np.cumsum([0, *map(ceil, sizes)])
+        return Entries.of(self.n, offsets, self.block_rows, self.parts[0].dtype.itemsize, index_size(self.parts[0].m))
+
+    def _ask(self, pieces: Sequence[tuple[Dataset, int, NDArray[np.int64]]]) -> None:
+        """Have blocks of object stores fetched."""
+        if self.distant:
+            for part, block, _ in pieces:
+                part.advise(block)
+
+    def advise(self, index: int) -> None:
+        """Nothing to do: a thread reads ahead."""
+
+    def stamp(self, index: int) -> int | None:
+        """Of all blocks that it is gathered from."""
+        stamps = [part.points.stamp(block) for part, block, _ in self._pieces(index)]
+        return None if any(stamp is None for stamp in stamps) else hash(tuple(stamps))
+
+
+def picked(parts: Sequence[Dataset], mask: Any = None) -> Dataset:
+    """Several datasets as one, and of it the points for which ``mask`` (n,) is true.
+
+    Raises BadInputError when features, types, classes or the length of the mask differ, or nothing is kept.
+    """
+    first = parts[0]
+    for part in parts[1:]:
+        for name in ("m", "dtype", "classes", "positive"):
+            was, now = getattr(first, name), getattr(part, name)
+            if was != now:
+                raise BadInputError(
+                    f"{part.where}: its {_NAMES[name]} are {now}, those of {first.where} {was}; ingest them alike"
+                )
+        if (first.entries is None) != (part.entries is None):
+            raise BadInputError(f"{part.where}: one of it and {first.where} is sparse, the other dense; ingest them alike")
+    starts = np.cumsum([0, *(part.n for part in parts)])
+    total = int(starts[-1])
+    where = " and ".join(part.where for part in parts)
+    rows = None if mask is None else _kept(mask, total, where)
+    n = total if rows is None else len(rows)
+    labels = first.signs(np.concatenate([label for part in parts for label in _labels(part)]))
+    labels = labels if rows is None else labels[rows]
+    block_rows = min(n, first.block_rows)
+    points = SubsetReader(tuple(parts), starts, rows, n, block_rows)
+    return Dataset(
+        where=where,
+        n=n,
+        m=first.m,
+        dtype=first.dtype,
+        block_rows=block_rows,
+        points=points,
+        labels=array_reader("label", labels, block_rows),
+        classes=first.classes,
+        intercept=first.intercept,
+        numbers=rows,
+        entries=points.entries(),
     )
+
+
+def _average(part: Dataset, block: int) -> float:
+    """Entries of a row of a sparse block, on average."""
+    assert part.entries is not None, "sparse points have entries"
+    first, stop = part.entries.offsets[block : block + 2].tolist()
+    return float(stop - first) / min(part.block_rows, part.n - block * part.block_rows)
+
+
+def _labels(part: Dataset) -> Iterator[NDArray[Any]]:
+    """The stored labels of all blocks."""
+    for index in range(part.blocks):
+        if index + AHEAD < part.blocks:
+            part.labels.advise(index + AHEAD)
+        yield part.labels.read(index, Buffers()).copy()
+
+
+_NAMES = {"m": "features", "dtype": "entries", "classes": "classes", "positive": "labels"}
+
+
+def open_mask(path: Path) -> NDArray[Any]:
+    """A mask by path. Raises BadInputError when there is none, CorruptDataError when it is damaged."""
+    if not path.is_file():
+        raise BadInputError(f"{path}: no such file (mask)")
+    return load_npy(path)
+
+
+def _kept(mask: Any, n: int, where: str) -> NDArray[np.int64]:
+    values = np.asarray(mask)
+    if values.shape != (n,) or values.dtype != np.bool_:
+        raise BadInputError(
+            f"the mask has shape {values.shape} and type {values.dtype}, expected {n} booleans, one for each point of {where}"
+        )
+    if not values.any():
+        raise BadInputError(f"the mask keeps none of the {n} points of {where}")
+    return np.flatnonzero(values)

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import resources
 from multiprocessing import resource_tracker
@@ -18,7 +18,7 @@ import dask.config
 import yaml
 from distributed import Client, LocalCluster, worker_client
 from distributed.client import FutureCancelledError
-from distributed.comm import connect as handshake
+from distributed.comm import connect as comm_connect
 from distributed.core import Status
 from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 from distributed.security import Security
@@ -51,16 +51,16 @@ def _flat(prefix: str, values: Any) -> Iterator[tuple[str, Any]]:
 
 
 @contextmanager
-def local_cluster(workers: int) -> Iterator[Client]:
+def local_cluster(workers: int, more: Mapping[str, Any] | None = None) -> Iterator[Client]:
     """A client of a LocalCluster of single-threaded processes; everything listens on loopback only.
 
-    Raises ClusterLostError when it does not start.
+    ``more`` is configuration of Dask besides ours. Raises ClusterLostError when it does not start.
     """
     here = {
         "distributed.worker.preload": ["dfeas.engine.preload"],
         "distributed.deploy.lost-worker-timeout": "10 minutes",  # a busy machine takes its time to start a worker again
     }
-    with dask.config.set({**configuration(), **here}), _started(workers) as cluster, Client(cluster) as client:
+    with dask.config.set({**configuration(), **here, **(more or {})}), _started(workers) as cluster, Client(cluster) as client:
         yield client
 
 
@@ -130,8 +130,10 @@ def mend(client: Client, workers: int) -> None:
 
 
 @contextmanager
-def connect(address: str | None = None, scheduler_file: str | None = None) -> Iterator[Client]:
-    """A client of a running scheduler. Raises UsageError when it does not answer, or when versions differ."""
+def connect(
+    address: str | None = None, scheduler_file: str | None = None, seconds: float = CONNECT_SECONDS
+) -> Iterator[Client]:
+    """A client of a running scheduler. Raises UsageError when it does not answer within so long, or when versions differ."""
     where = address or scheduler_file
     if scheduler_file is not None:
         try:
@@ -140,7 +142,7 @@ def connect(address: str | None = None, scheduler_file: str | None = None) -> It
             raise UsageError(f"no Dask scheduler answers at {where}: not a scheduler file: {line(error)}") from None
     if not isinstance(address, str) or not address:
         raise UsageError(f"no Dask scheduler answers at {where!r}: expected an address such as tcp://host:8786")
-    with _joined(address, str(where)) as client:
+    with _joined(address, str(where), seconds) as client:
         try:
             client.get_versions(check=True)
         except ValueError as error:
@@ -148,25 +150,25 @@ def connect(address: str | None = None, scheduler_file: str | None = None) -> It
         yield client
 
 
-def _joined(address: str, where: str) -> Client:
+def _joined(address: str, where: str, seconds: float) -> Client:
     """A client of a scheduler. Raises UsageError where none answers."""
     try:
         if not dask.config.get("distributed.client.security-loader", None):  # that is Dask's own affair
-            asyncio.run(_spoken_to(address))
-        return Client(address, timeout=CONNECT_SECONDS)
+            asyncio.run(_handshake(address, seconds))
+        return Client(address, timeout=seconds)
     except TimeoutError:
         raise UsageError(
             f"no Dask scheduler answers at {where}: what accepts connections there did not speak Dask within "
-            f"{CONNECT_SECONDS} s; check the port, and where it is forwarded to"
+            f"{seconds} s; check the port, and where it is forwarded to"
         ) from None
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         raise UsageError(f"no Dask scheduler answers at {where}: {line(error)}; is it running and reachable?") from None
 
 
-async def _spoken_to(address: str) -> None:
+async def _handshake(address: str, seconds: float) -> None:
     """Raises TimeoutError where somebody accepts connections and says nothing: a client would wait for ever."""
-    reached = handshake(address, timeout=CONNECT_SECONDS, **Security().get_connection_args("client"))
-    comm = await asyncio.wait_for(reached, CONNECT_SECONDS + 1)
+    reached = comm_connect(address, timeout=seconds, **Security().get_connection_args("client"))
+    comm = await asyncio.wait_for(reached, seconds + 1)
     await comm.close()
 
 

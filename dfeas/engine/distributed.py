@@ -1,6 +1,7 @@
 """The Dask engine: a pass is a few tasks, each a range of blocks that its worker reads itself.
 
-A home is a wish. The scheduler gives a task to someone else when its home is gone or busy, and that worker is the home then.
+A home, the worker that had a range in the last pass, is a wish. The scheduler gives a task to someone else when its home is
+gone or busy, and that worker is the home then.
 """
 
 from __future__ import annotations
@@ -20,17 +21,16 @@ from dfeas.data.source import Source
 from dfeas.data.storage.readers import Cost
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.clusters import LOST
-from dfeas.engine.pairs import all_pairs, join_pairs, pairs_of
-from dfeas.engine.ranges import cut, join, parts, pieces, scan_range
-from dfeas.engine.watch import LOOK_SECONDS, GoneError, Persistence, Watch
-from dfeas.engine.worker import fold_range, forget_run, on_worker, read_range, scan_kept, size
+from dfeas.engine.scan import RangeEngine, all_pairs, cut, pieces
+from dfeas.engine.watch import GoneError, Retry, Watch
+from dfeas.engine.worker import fold_range, forget_run, on_worker, read_range, scan_with_cache, size
 from dfeas.errors import CorruptDataError
-from dfeas.passes.protocol import Fold, OnPairs, OnVectors, Ordered, Question
+from dfeas.passes.protocol import Fold, OnPairs
 
 Range = tuple[int, int]
 
 
-class Homes:
+class Locality:
     """Workers of ranges of blocks."""
 
     def __init__(self) -> None:
@@ -63,13 +63,13 @@ class Homes:
                 placed.append(home)
             else:
                 placed.append(None)
-        found = []
+        workers = []
         for worker in placed:
             if worker is None:
                 worker = min(given, key=lambda w: given[w] / threads[w])
                 given[worker] += 1
-            found.append(worker)
-        return found
+            workers.append(worker)
+        return workers
 
     def _home(self, block: int) -> str | None:
         at = bisect_right(self._stops, block)
@@ -97,10 +97,19 @@ class _Carried:
     done: int = 0  # ranges
 
 
-class DaskEngine:
+class DaskEngine(RangeEngine):
     """Runs passes on the workers of a Dask cluster, which must see the data under the same path."""
 
-    def __init__(self, client: Client, source: Source, dataset: Dataset, scratch: Scratch | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        source: Source,
+        dataset: Dataset,
+        scratch: Scratch | None = None,
+        watch: Watch | None = None,
+        fold_bytes: int = FOLD_BYTES,
+        hold_seconds: float = HOLD_SECONDS,
+    ) -> None:
         self.client = client
         self.dataset = dataset
         self.scratch = scratch
@@ -108,49 +117,24 @@ class DaskEngine:
         mark = "" if header is None else header.fingerprint
         self.source = replace(source, run=uuid.uuid4().hex, fingerprint=mark)
         self.cost = Cost()
-        self._watch = Watch(client)
-        self._homes, self._pair_homes = Homes(), Homes()  # of blocks, and of all pairs
-        self._pair_bytes = 0
-        self._pair_scratch: str | None = None
-        self._pairs_kept = False
+        self._watch = watch or Watch(client)
+        self._fold_bytes, self._hold_seconds = fold_bytes, hold_seconds
+        self._homes, self._pair_homes = Locality(), Locality()  # of blocks, and of all pairs
+        self._pair_cache: tuple[int, str | None] | None = None  # bytes in memory of each process, and a folder for more
         self._workers: dict[str, int] = {}  # threads of each, when somebody looked last
         self._looked = 0.0
         self._answers: list[Future] = []  # of the last pass
         self._sent = 0
 
     @property
-    def shape(self) -> tuple[int, int]:
-        return self.dataset.dimension, self.dataset.n
-
-    @property
     def parallel(self) -> int:
         """Threads of all workers, not long ago."""
         return max(1, sum(self._workers.values()))
 
-    def run(self, question: Question) -> Any:
-        """One read of the data, or of what the question asks."""
-        began = perf_counter()
-        if isinstance(question, Ordered):
-            held = _Carried((question.fold.start(), Cost()))
-            answer, self.cost = self._persist(lambda: self._fold(question.fold, held), lambda: held.done)
-            self._compare(None)
-        elif isinstance(question, OnPairs):
-            pairs = len(pairs_of(self.dataset, question))
-            args = (question, self.source.run, self._pair_bytes, self._pair_scratch)
-            homes = self._pair_homes if pairs == all_pairs(self.dataset) else None
-            scanned = self._persist(lambda: self._attempt(scan_kept, args, pairs, homes))
-            answer, self.cost, reads = join_pairs(question, scanned)
-            self._compare(reads)
-        else:
-            blocks = parts(question)[1]
-            count = None if blocks is None else len(blocks)
-            answer, self.cost = join(question, self.map(scan_range, question, self.scratch, count=count))
-            if not isinstance(question, OnVectors) or question.points:
-                self._compare(blocks)
-        if isinstance(question, OnVectors) and question.keeps is not None and self.scratch is not None:
-            self.scratch.keep(question.keeps)
-        self.cost.wall_seconds = perf_counter() - began
-        return answer
+    def _scan_pairs(self, question: OnPairs, pairs: int) -> list[tuple[Any, Cost, list[int]]]:
+        args = (question, self.source.run, *(self._pair_cache or (0, None)))
+        homes = self._pair_homes if pairs == all_pairs(self.dataset) else None
+        return self._persist(lambda: self._attempt(scan_with_cache, args, pairs, homes))
 
     def map(self, function: Callable[..., R], *args: Any, count: int | None = None) -> list[R]:
         """``function(dataset, first, stop, *args)`` over ranges of all blocks, or of ``count``, in order.
@@ -161,14 +145,14 @@ class DaskEngine:
 
     def _compare(self, blocks: Sequence[int] | None) -> None:
         """Raise CorruptDataError when workers did not read what the survey saw."""
-        if self.dataset.seen(blocks) not in (None, self.cost.seen):
+        if self.dataset.read_digest(blocks) not in (None, self.cost.seen):
             raise CorruptDataError(
                 f"{self.dataset.where}: workers read other points or labels than at the start of the run; "
                 "let all of them see the same data, leave it alone during a run, and run again"
             )
 
     def _persist(self, attempt: Callable[[], R], done: Callable[[], int] = int) -> R:
-        """See Persistence; after a loss the next attempt looks again who is there."""
+        """Attempts, until one succeeds; after a loss the next one looks again who is there."""
 
         def looked() -> R:
             try:
@@ -177,28 +161,31 @@ class DaskEngine:
                 self._workers = {}
                 raise
 
-        return Persistence(self._watch)(looked, done)
+        return Retry(self._watch)(looked, done)
 
     def _begin(self) -> None:
         """Before tasks are sent. Short passes one after the other need not ask each time who is there."""
         self._sent += 1
-        if not self._workers or perf_counter() - self._looked > LOOK_SECONDS:
+        if not self._workers or perf_counter() - self._looked > self._watch.look_seconds:
             self._workers, self._looked = self._watch.workers(), perf_counter()
 
-    @property
-    def _fold_bytes(self) -> int:
-        """What is held for a fold is small beside the cache, but not so small that the carry travels all the time."""
-        kept = self.source.cache_bytes
-        return min(FOLD_BYTES, max(FOLD_BYTES // 4, kept // 16)) if kept else FOLD_BYTES
+    def _fold(self, fold: Fold[Any, Any]) -> tuple[Any, Cost]:
+        held = _Carried((fold.start(), Cost()))
+        self._persist(lambda: self._carry_on(fold, held), lambda: held.done)
+        carry, cost = held.carry
+        return fold.finish(carry), cost
 
-    def _fold(self, fold: Fold[Any, Any], held: _Carried) -> tuple[Any, Cost]:
+    def _carry_on(self, fold: Fold[Any, Any], held: _Carried) -> None:
         """The carry travels, the points do not: ranges are read ahead by all workers, and folded where they were read.
 
         Goes on from what is held, and brings it forward now and then.
         """
         self._begin()
         ahead = self.parallel * RANGES_PER_THREAD
-        ranges = cut(self.dataset.blocks, -(-self.dataset.bytes // self._fold_bytes))
+        # small beside the cache, but not so small that the carry travels all the time
+        most, kept = self._fold_bytes, self.source.cache_bytes
+        size = min(most, max(most // 4, kept // 16)) if kept else most
+        ranges = cut(self.dataset.blocks, -(-self.dataset.bytes // size))
         homes = self._homes.place(ranges, self._workers)
         if not self._homes.known:
             self._homes.remember(ranges, homes)
@@ -214,7 +201,7 @@ class DaskEngine:
                 if not self._watch.settled([link], set(homes[i:sent])):
                     raise GoneError
                 reads[i] = None
-                if link.status == "error" or i + 1 == len(ranges) or perf_counter() - at > HOLD_SECONDS:
+                if link.status == "error" or i + 1 == len(ranges) or perf_counter() - at > self._hold_seconds:
                     brought = self._watch.gathered([link], self._workers)
                     if brought is None:
                         raise GoneError
@@ -223,10 +210,8 @@ class DaskEngine:
         except BaseException:
             self._cancel([link, *reads.values()])
             raise
-        carry, cost = held.carry
-        return fold.finish(carry), cost
 
-    def _attempt(self, function: Callable[..., R], args: tuple[Any, ...], count: int | None, known: Homes | None) -> list[R]:
+    def _attempt(self, function: Callable[..., R], args: tuple[Any, ...], count: int | None, known: Locality | None) -> list[R]:
         """One try; ``known`` are the homes of such ranges, where they have any."""
         self._begin()
         blocks = self.dataset.blocks if count is None else count
@@ -283,16 +268,13 @@ class DaskEngine:
         return self._watch.scattered(value, self._workers)
 
     def keep_pairs(self, budget: int, scratch: Path | None = None) -> None:
-        """Let each worker process keep so many bytes of what questions to pairs can use again, and more in a ``scratch`` folder
-        of its machine: without one in Dask's temporary-directory there, if that is configured.
-        """
-        self._pair_bytes, self._pair_scratch = budget, None if scratch is None else str(scratch)
-        self._pairs_kept = True
+        """As for an engine; without a ``scratch`` folder in Dask's temporary-directory there, if that is configured."""
+        self._pair_cache = budget, None if scratch is None else str(scratch)
 
     def close(self) -> None:
         """Let the workers forget the blocks of this run; one that does not answer soon is left alone."""
         self._answers = []
-        if self.client.status != "running" or not (self.source.cache_bytes or self._pairs_kept):
+        if self.client.status != "running" or not (self.source.cache_bytes or self._pair_cache):
             return
         asked = [self._submit(f"forget-{worker}", worker, forget_run, self.source.run) for worker in self._workers]
         self._watch.settled_within(asked, FORGET_SECONDS)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
 from threading import Event
-from time import perf_counter
 from typing import Any, TypeVar
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.readers import Cost
 from dfeas.data.storage.scratch import Scratch
-from dfeas.engine.pairs import join_pairs, pairs_of, scan_pairs
-from dfeas.engine.ranges import cut, fold_blocks, join, parts, pieces, scan_range
-from dfeas.engine.tile_cache import Shelf
+from dfeas.engine.scan import RangeEngine, cut, fold_blocks, pieces, scan_pairs
+from dfeas.engine.tile_cache import TileCache
 from dfeas.linalg.blas import one_thread, processors
-from dfeas.passes.protocol import OnPairs, OnVectors, Ordered, Question
+from dfeas.passes.protocol import Fold, OnPairs
 
 R = TypeVar("R")
 
@@ -24,7 +22,7 @@ RANGES_PER_THREAD = 4
 """More ranges than threads, so that a slow one does not hold the pass up."""
 
 
-class LocalEngine:
+class LocalEngine(RangeEngine):
     """Runs passes in this process."""
 
     def __init__(self, dataset: Dataset, threads: int | None = None, scratch: Scratch | None = None) -> None:
@@ -33,39 +31,23 @@ class LocalEngine:
         self._threads = threads or processors()
         self.parallel = max(1, min(self._threads, dataset.blocks))
         self.cost = Cost()
-        self.shelf: Shelf | None = None  # what questions to pairs can use again
+        self.tile_cache: TileCache | None = None  # what questions to pairs can use again
         self._stop = Event()
         self._pool = ThreadPoolExecutor(self._threads, "dfeas-scan")
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.dataset.dimension, self.dataset.n
-
-    def run(self, question: Question) -> Any:
-        """One read of the data, or of what the question asks."""
-        began = perf_counter()
-        if isinstance(question, Ordered):
-            answer = self._fold(question)
-        elif isinstance(question, OnPairs):
-            pairs = len(pairs_of(self.dataset, question))
-            scanned = self.map(scan_pairs, question, self.shelf, count=pairs)
-            answer, self.cost, _ = join_pairs(question, scanned)
-        else:
-            blocks = parts(question)[1]
-            count = None if blocks is None else len(blocks)
-            answer, self.cost = join(question, self.map(scan_range, question, self.scratch, count=count))
-        if isinstance(question, OnVectors) and question.keeps is not None and self.scratch is not None:
-            self.scratch.keep(question.keeps)
-        self.cost.wall_seconds = perf_counter() - began
-        return answer
-
-    def _fold(self, question: Ordered) -> Any:
+    def _fold(self, fold: Fold[Any, Any]) -> tuple[Any, Cost]:
         """In this thread; a thread or the kernel reads ahead."""
-        self.cost = Cost()
+        cost = Cost()
         with one_thread():
-            blocks = self.dataset.read_blocks(range(self.dataset.blocks), self.cost, keep=True)
-            carry = fold_blocks(question.fold, question.fold.start(), blocks, self.cost)
-        return question.fold.finish(carry)
+            blocks = self.dataset.read_blocks(range(self.dataset.blocks), cost, keep=True)
+            carry = fold_blocks(fold, fold.start(), blocks, cost)
+        return fold.finish(carry), cost
+
+    def _scan_pairs(self, question: OnPairs, pairs: int) -> list[tuple[Any, Cost, list[int]]]:
+        return self.map(scan_pairs, question, self.tile_cache, count=pairs)
+
+    def _compare(self, blocks: Sequence[int] | None) -> None:
+        """This process verifies blocks as it reads them."""
 
     def map(self, function: Callable[..., R], *args: Any, count: int | None = None) -> list[R]:
         """``function(dataset, first, stop, *args, stopped=...)`` over ranges of all blocks, or of ``count``, in order.
@@ -94,11 +76,10 @@ class LocalEngine:
                 raise
 
     def keep_pairs(self, budget: int, scratch: Path | None = None) -> None:
-        """Keep so many bytes of what questions to pairs can use again, and more in a ``scratch`` folder."""
-        self.shelf = Shelf(budget, scratch)
+        self.tile_cache = TileCache(budget, scratch)
 
     def close(self) -> None:
         self._stop.set()
         self._pool.shutdown(cancel_futures=True)
-        if self.shelf is not None:
-            self.shelf.close()
+        if self.tile_cache is not None:
+            self.tile_cache.close()

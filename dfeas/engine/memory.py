@@ -1,33 +1,11 @@
-"""The memory budget: how it is written, and what a run needs of it."""
+"""What a run needs of the memory budget."""
 
 from __future__ import annotations
-
-import re
 
 from dfeas.data.dataset import AHEAD, SIDES_WIDTH, Dataset
 from dfeas.errors import UsageError
 from dfeas.passes.block import TILE_BYTES
-
-DEFAULT_MEMORY = "2GB"
-
-POINT_BYTES = 40
-"""Indices and weights of points, 16 bytes each, and copies of them, where a method's certificate needs all points."""
-
-WEIGHING = ("mirror-prox", "mirror-prox-fixed", "mirror-prox-one-pass", "smooth-perceptron", "ispvn")
-"""Methods whose certificate of infeasibility may need every point."""
-
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
-
-
-def parse_bytes(text: str | int) -> int:
-    """Bytes from a number or from text such as ``2GB``, ``512MiB``; raises UsageError for anything else."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([kmgt]?i?)b?\s*", str(text).lower())
-    if match is None or match[2] not in _UNITS:
-        raise UsageError(f"memory {text}: expected a size such as 2GB or 512MiB")
-    size = float(match[1]) * _UNITS[match[2]]
-    if not size < 2.0**63:
-        raise UsageError("memory: expected a size such as 2GB or 512MiB")
-    return int(size)
+from dfeas.passes.vectors import POINT_BYTES
 
 
 def thread_bytes(dataset: Dataset) -> int:

@@ -12,7 +12,7 @@ from distributed import Client, Future
 
 from dfeas.data.storage.files import FULL
 from dfeas.engine.clusters import line
-from dfeas.engine.watch import Persistence, Watch
+from dfeas.engine.watch import Retry, Watch
 from dfeas.errors import CorruptDataError, DfeasError
 
 T = TypeVar("T")
@@ -22,7 +22,7 @@ AHEAD = 2
 """Pieces for each thread that are sent at a time: one is worked on, one waits."""
 
 
-class Spreading:
+class TaskPool:
     """Does work on the workers of a client."""
 
     def __init__(self, client: Client) -> None:
@@ -34,7 +34,7 @@ class Spreading:
         Raises what the work does, and ClusterLostError when the cluster goes away, or when many workers die at a piece.
         """
         watch = Watch(self._client)
-        sent, persist = _Sent(self._client, watch, work, iter(items)), Persistence(watch)
+        sent, persist = _Sent(self._client, watch, work, iter(items)), Retry(watch)
         try:
             while found := persist(sent.next, lambda: sent.done):
                 if isinstance(found[0], DfeasError):

@@ -104,7 +104,7 @@ def _remove_left_behind(parent: Path) -> None:
             os.close(lock)
 
 
-class Shelf:
+class TileCache:
     """Values of one process by key. Safe to use from several threads that work on different keys."""
 
     def __init__(self, budget: int, scratch: Path | None = None) -> None:

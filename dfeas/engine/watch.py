@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from distributed import Client
     from distributed import Future as Task
 
+R = TypeVar("R")
+
 logger = logging.getLogger("dfeas")
 
 LOOK_SECONDS = 0.25
@@ -31,6 +33,9 @@ ANSWER_SECONDS = 20.0
 """How long a scheduler may take to say what workers it has."""
 PATIENCE_SECONDS = 600.0
 """How long the driver waits for a worker when there is none."""
+MOST_DEATHS = 10
+"""Work at which more workers than that have died is to blame."""
+TRIES = 3
 _STEP_SECONDS = 0.1
 
 
@@ -39,10 +44,14 @@ class Watch:
     """Waits for a cluster.
 
     Every wait raises ConnectionError or TimeoutError when the scheduler is gone or does not answer, and ClusterLostError when
-    there has been no worker for ``PATIENCE_SECONDS``.
+    there has been no worker for ``patience_seconds``.
     """
 
     client: Client
+    look_seconds: float = LOOK_SECONDS
+    answer_seconds: float = ANSWER_SECONDS
+    patience_seconds: float = PATIENCE_SECONDS
+    most_deaths: int = MOST_DEATHS
 
     def threads(self) -> dict[str, int]:
         """Threads of each worker now."""
@@ -50,8 +59,8 @@ class Watch:
         if self.client.status != "running":
             raise ConnectionError("the connection to the scheduler was lost")
         with self._coming(self.client.nthreads) as coming:
-            deadline = time.monotonic() + ANSWER_SECONDS
-            while not _came(coming, LOOK_SECONDS):
+            deadline = time.monotonic() + self.answer_seconds
+            while not _came(coming, self.look_seconds):
                 raise_held()
                 if time.monotonic() > deadline:
                     raise TimeoutError("the scheduler does not answer any more")
@@ -64,7 +73,7 @@ class Watch:
         threads = self.threads()
         if not threads:
             logger.warning("no Dask worker; waiting for one")
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + self.patience_seconds
         while not threads:
             if time.monotonic() > deadline:
                 raise ClusterLostError("the Dask cluster has no workers; start some with dask worker")
@@ -100,7 +109,7 @@ class Watch:
         return next((future for future in futures if future.done()), None)
 
     def settled_within(self, futures: Sequence[Task], seconds: float) -> None:
-        """Wait until each has a result, or an error, but no longer than that."""
+        """The same, but no longer than that, and whoever is gone."""
         done, deadline = Semaphore(0), time.monotonic() + seconds
         for future in futures:
             future.add_done_callback(lambda _: done.release())
@@ -157,7 +166,7 @@ class Watch:
     def _until(self, done: Callable[[float], bool], gone: Callable[[dict[str, int]], bool]) -> bool:
         """Wait until ``done``, which waits for so many seconds at most, or until what is waited for is ``gone``."""
         alone: float | None = None  # since when there has been no worker
-        while not done(LOOK_SECONDS):
+        while not done(self.look_seconds):
             now = self.threads()
             if now and gone(now):
                 return done(0)
@@ -167,8 +176,8 @@ class Watch:
             if alone is None:
                 alone = time.monotonic()
                 logger.warning("the Dask cluster has lost all workers; waiting for new ones")
-            if time.monotonic() - alone > PATIENCE_SECONDS:
-                raise ClusterLostError(f"the Dask cluster has had no worker for {PATIENCE_SECONDS:.0f} s")
+            if time.monotonic() - alone > self.patience_seconds:
+                raise ClusterLostError(f"the Dask cluster has had no worker for {self.patience_seconds:.0f} s")
         return True
 
     def recovers(self) -> bool:
@@ -188,19 +197,12 @@ def _came(coming: Future[Any], seconds: float) -> bool:
     return not wait([coming], seconds).not_done
 
 
-R = TypeVar("R")
-
-TRIES = 3
-ENOUGH_DEATHS = 10
-"""Work at which more workers than that have died is to blame."""
-
-
 class GoneError(Exception):
     """A worker is gone that an attempt cannot do without."""
 
 
 @dataclass
-class Persistence:
+class Retry:
     """Makes attempts at one piece of work, or at several, until too much was lost since something got done."""
 
     watch: Watch
@@ -233,7 +235,7 @@ class Persistence:
             self.tries += 1
         if self.tries == TRIES:
             raise ClusterLostError(f"the Dask cluster was lost: {line(error)}") from None
-        if self.deaths > ENOUGH_DEATHS:
+        if self.deaths > self.watch.most_deaths:
             raise ClusterLostError(
                 f"{self.deaths} Dask workers died, one after the other, at the same piece of work; their logs may say why "
                 "(often: not enough memory)"

@@ -18,9 +18,8 @@ from dfeas.data.open import forget, open_cached
 from dfeas.data.source import Source
 from dfeas.data.storage.readers import Cost
 from dfeas.engine.clusters import line
-from dfeas.engine.pairs import scan_pairs
-from dfeas.engine.ranges import fold_blocks
-from dfeas.engine.tile_cache import Shelf
+from dfeas.engine.scan import fold_blocks, scan_pairs
+from dfeas.engine.tile_cache import TileCache
 from dfeas.errors import CorruptDataError, UsageError
 from dfeas.linalg.blas import controller
 from dfeas.linalg.csr import is_csr, nbytes
@@ -29,8 +28,8 @@ from dfeas.passes.protocol import Fold, OnPairs
 
 R = TypeVar("R")
 
-_shelves: dict[str, Shelf] = {}  # by run
-_shelving = Lock()
+_tile_caches: dict[str, TileCache] = {}  # by run
+_tile_caches_lock = Lock()
 
 CARRY_SHARE = 12
 """A carry of more than this share of the cache, of which a worker has several copies, gets the memory of the cache."""
@@ -72,34 +71,34 @@ class Held:
         return sum(block.nbytes for block in self.blocks)
 
 
-def scan_kept(
+def scan_with_cache(
     dataset: Dataset, first: int, stop: int, question: OnPairs, run: str, budget: int, scratch: str | None
 ) -> tuple[Any, Cost, list[int]]:
-    """``scan_pairs`` with the shelf of a run."""
-    return scan_pairs(dataset, first, stop, question, _shelf_of(run, budget, scratch))
+    """``scan_pairs`` with the tile cache of a run."""
+    return scan_pairs(dataset, first, stop, question, _tile_cache_of(run, budget, scratch))
 
 
-def _shelf_of(run: str, budget: int, scratch: str | None) -> Shelf:
-    """One run of a process has a shelf: the last one that asked."""
-    with _shelving:
-        if run not in _shelves:
-            _forget_shelves(list(_shelves))
+def _tile_cache_of(run: str, budget: int, scratch: str | None) -> TileCache:
+    """One run of a process has a tile cache: the last one that asked."""
+    with _tile_caches_lock:
+        if run not in _tile_caches:
+            _forget_tile_caches(list(_tile_caches))
             folder = scratch or dask.config.get("temporary-directory", None)
-            _shelves[run] = Shelf(budget, None if folder is None else Path(folder))
-        return _shelves[run]
+            _tile_caches[run] = TileCache(budget, None if folder is None else Path(folder))
+        return _tile_caches[run]
 
 
-def _forget_shelves(runs: list[str]) -> None:
+def _forget_tile_caches(runs: list[str]) -> None:
     for run in runs:
-        shelf = _shelves.pop(run, None)
-        if shelf is not None:
-            shelf.close()
+        tile_cache = _tile_caches.pop(run, None)
+        if tile_cache is not None:
+            tile_cache.close()
 
 
 def forget_run(run: str) -> None:
     """A run is over: what this process keeps of its data goes."""
-    with _shelving:
-        _forget_shelves([run])
+    with _tile_caches_lock:
+        _forget_tile_caches([run])
     forget(run)
 
 

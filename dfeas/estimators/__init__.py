@@ -1,7 +1,6 @@
 """Estimators for scikit-learn: ``pip install 'dfeas[sklearn]'``. They are silent unless asked."""
 
-from dfeas.estimators.kernel_separator import KernelSeparator
 from dfeas.estimators.linear_svc import LinearSVC, LinearSVCCV
-from dfeas.estimators.separator import Separator
+from dfeas.estimators.separator import KernelSeparator, Separator
 
 __all__ = ["KernelSeparator", "LinearSVC", "LinearSVCCV", "Separator"]

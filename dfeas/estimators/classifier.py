@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -16,13 +17,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from dfeas.api import solve
 from dfeas.errors import DfeasError
-from dfeas.linalg.points import Points
-from dfeas.run.one_vs_rest import OneVsRest
+from dfeas.linalg.points import Floats, Points
+from dfeas.problem import DEFAULT_MEMORY
+from dfeas.run.result_sets import OneVsRest
 from dfeas.run.results import Result
-from dfeas.run.solve import solve
-
-Floats = NDArray[np.float64]
+from dfeas.run.termination import Verdict
 
 
 def is_dask(X: Any) -> bool:
@@ -86,9 +87,9 @@ def applied(function: Callable[[NDArray[Any]], NDArray[Any]], X: Any, m: int, ex
         return chunked.map_blocks(function, dtype=example.dtype, meta=example[:0], **more)
 
     def of_partition(part: Any) -> Any:
-        found = function(np.asarray(part, np.float64).reshape(len(part), m)) if len(part) else example[:0]
-        made = part.iloc[:, 0].astype(example.dtype) if example.ndim == 1 else None
-        return made.__class__(found, index=part.index) if made is not None else type(part)(found, index=part.index)
+        answer = function(np.asarray(part, np.float64).reshape(len(part), m)) if len(part) else example[:0]
+        kind = type(part.iloc[:, 0]) if example.ndim == 1 else type(part)
+        return kind(answer, index=part.index)
 
     return X.map_partitions(of_partition, meta=of_partition(X._meta))
 
@@ -102,10 +103,25 @@ def value_errors() -> Iterator[None]:
         raise ValueError(str(error)) from None
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Classifier(ClassifierMixin, BaseEstimator):
-    """A classifier of dfeas, by problems of two classes; where there are more, each is set against the rest."""
+    """A classifier of dfeas, by problems of two classes; where there are more, each is set against the rest.
 
-    results_: Sequence[Any]  # what dfeas says of each problem
+    Parameters are the fields of dataclasses: scikit-learn finds them in the signature of ``__init__``.
+    """
+
+    memory: str | int = DEFAULT_MEMORY
+    max_passes: int | None = None
+    time_limit: float | None = None
+    verbose: bool = False
+    callback: Callable[[Any], object] | None = None
+    results_: Sequence[Any] = field(init=False)  # what dfeas says of each problem
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        """Those that every run takes."""
+        names = ("memory", "max_passes", "time_limit", "callback")
+        return {"progress": self.verbose, **{name: getattr(self, name) for name in names}}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -142,17 +158,17 @@ class Classifier(ClassifierMixin, BaseEstimator):
         with value_errors():
             if len(self.classes_) == 2:
                 return {1: solve(points, self._problems(index)[0], **options)}
-            found = solve(points, index, one_vs_rest=True, **options)
-        assert isinstance(found, OneVsRest), "what one_vs_rest returns"
-        return {int(name): result for name, result in found.results.items()}
+            answer = solve(points, index, one_vs_rest=True, **options)
+        assert isinstance(answer, OneVsRest), "what one_vs_rest returns"
+        return {int(name): result for name, result in answer.results.items()}
 
     def _decided(self, results: Sequence[Result]) -> None:
         """Take the results of all problems."""
         self.results_ = results
-        self.verdicts_ = [found.verdict for found in results]
-        self.separable_ = all(verdict == "feasible" for verdict in self.verdicts_)
-        self.margin_ = np.array([found.margin_lower for found in results])
-        self.n_iter_ = max([1, *(found.iterations for found in results)])
+        self.verdicts_ = [result.verdict for result in results]
+        self.separable_ = all(verdict == Verdict.FEASIBLE for verdict in self.verdicts_)
+        self.margin_ = np.array([result.margin_lower for result in results])
+        self.n_iter_ = max([1, *(result.iterations for result in results)])
 
     def _scores(self, points: Any) -> Floats:
         """Scores (b, problems) of points (b, m)."""
@@ -190,8 +206,11 @@ class Classifier(ClassifierMixin, BaseEstimator):
         return float(np.average(right, weights=None if sample_weight is None else values_of(sample_weight)))
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LinearClassifier(Classifier):
     """One whose scores are X coef_' + intercept_."""
+
+    fit_intercept: bool = True
 
     def _set(self, Y: list[Floats], intercept: bool) -> Self:
         """Take hyperplanes, with the intercept last where there is one."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -12,52 +13,46 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
-from dfeas.estimators.classifier import Floats, LinearClassifier, value_errors, values_of
+from dfeas.api import soft_margin
+from dfeas.estimators.classifier import LinearClassifier, value_errors, values_of
+from dfeas.linalg.points import Floats
+from dfeas.run.result_sets import SoftMarginClasses
 from dfeas.run.soft_margin.result import SoftMarginResult
-from dfeas.run.soft_margin.soft_margin import soft_margin, soft_margin_classes
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SoftMarginClassifier(LinearClassifier):
     """What ``LinearSVC`` and ``LinearSVCCV`` share."""
+
+    loss: str = "squared_hinge"
+    tol: float = 1e-4
+    class_weight: Any = None
 
     def _fitted(self, X: Any, index: NDArray[np.int64], starts: Any = None, **options: Any) -> list[SoftMarginResult]:
         """All problems of two classes, on the same reads; ``starts`` (problems, m) are hyperplanes to begin from.
 
         Raises ValueError for what dfeas cannot take; warns when a gap is not reached.
         """
+        options |= {"loss": self.loss, "gap": self.tol, "intercept": self.fit_intercept, **self._options}
         with value_errors():
-            found = self._fit(
-                X,
-                index,
-                starts,
-                loss=self.loss,
-                gap=self.tol,
-                intercept=self.fit_intercept,
-                memory=self.memory,
-                max_passes=self.max_passes,
-                time_limit=self.time_limit,
-                progress=self.verbose,
-                callback=self.callback,
-                **options,
-            )
-        short = [result for result in found if not result.success]
+            if len(self.classes_) == 2:
+                start = None if starts is None else starts[0]
+                results = [soft_margin(X, self._problems(index)[0], start=start, **options)]
+            else:
+                answer: SoftMarginClasses = soft_margin(X, index, one_vs_rest=True, start=starts, **options)
+                results = list(answer.results.values())
+        short = [result for result in results if not result.success]
         if short:
             warnings.warn(f"{type(self).__name__}: {short[0].message}", ConvergenceWarning, stacklevel=3)
-        return found
-
-    def _fit(self, X: Any, index: NDArray[np.int64], starts: Any, **options: Any) -> list[SoftMarginResult]:
-        if len(self.classes_) == 2:
-            start = None if starts is None else starts[0]
-            return [soft_margin(X, self._problems(index)[0], start=start, **options)]
-        return list(soft_margin_classes(X, index, start=starts, **options).results.values())
+        return results
 
     def _taken(self, results: list[SoftMarginResult], fit: int = 0) -> Self:
         """Take the results of all problems, and of each the fit at this place."""
         self.results_ = results
-        self.n_iter_ = max([1, *(found.iterations for found in results)])
-        self.gap_ = np.array([found.fits[fit].gap for found in results])
-        self.objective_ = np.array([found.fits[fit].objective for found in results])
-        return self._set([found.path[fit] for found in results], self.fit_intercept)
+        self.n_iter_ = max([1, *(result.iterations for result in results)])
+        self.gap_ = np.array([result.fits[fit].gap for result in results])
+        self.objective_ = np.array([result.fits[fit].objective for result in results])
+        return self._set([result.path[fit] for result in results], self.fit_intercept)
 
     def _point_weights(self, index: NDArray[np.int64], sample_weight: Any) -> Floats | None:
         """(n,) of class times point; None when all are 1."""
@@ -70,6 +65,7 @@ class SoftMarginClassifier(LinearClassifier):
         return np.asarray(weight)
 
 
+@dataclass(eq=False, repr=False)
 class LinearSVC(SoftMarginClassifier):
     """Soft-margin hyperplane of points that need not fit in memory, with a proved gap.
 
@@ -93,32 +89,9 @@ class LinearSVC(SoftMarginClassifier):
     ``dfeas.soft_margin``.
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        loss: str = "squared_hinge",
-        tol: float = 1e-4,
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        warm_start: bool = False,
-        memory: str | int = "2GB",
-        max_passes: int | None = None,
-        time_limit: float | None = None,
-        verbose: bool = False,
-        callback: Callable[[Any], object] | None = None,
-    ) -> None:
-        self.C = C
-        self.loss = loss
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.memory = memory
-        self.max_passes = max_passes
-        self.time_limit = time_limit
-        self.verbose = verbose
-        self.callback = callback
+    C: float = 1.0
+    _: KW_ONLY
+    warm_start: bool = False
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,); weights (n,) multiply losses."""
@@ -139,6 +112,7 @@ class LinearSVC(SoftMarginClassifier):
         return np.hstack([self.coef_, self.intercept_[:, None]]) if self.fit_intercept else np.asarray(self.coef_)
 
 
+@dataclass(eq=False, repr=False)
 class LinearSVCCV(SoftMarginClassifier):
     """``LinearSVC`` with the C of least error on points that were left out.
 
@@ -154,41 +128,17 @@ class LinearSVCCV(SoftMarginClassifier):
     ``LinearSVC``.
     """
 
-    def __init__(
-        self,
-        Cs: Sequence[float] = (0.01, 0.1, 1.0, 10.0),
-        *,
-        folds: int = 5,
-        loss: str = "squared_hinge",
-        tol: float = 1e-4,
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        seed: int = 0,
-        memory: str | int = "2GB",
-        max_passes: int | None = None,
-        time_limit: float | None = None,
-        verbose: bool = False,
-        callback: Callable[[Any], object] | None = None,
-    ) -> None:
-        self.Cs = Cs
-        self.folds = folds
-        self.loss = loss
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.seed = seed
-        self.memory = memory
-        self.max_passes = max_passes
-        self.time_limit = time_limit
-        self.verbose = verbose
-        self.callback = callback
+    Cs: Sequence[float] = (0.01, 0.1, 1.0, 10.0)
+    _: KW_ONLY
+    folds: int = 5
+    seed: int = 0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose C, and fit with it to points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,)."""
         points, index = self._labelled(X, y)
         weight, folds = self._point_weights(index, sample_weight), min(self.folds, len(index))
         results = self._fitted(points, index, C=list(self.Cs), folds=folds, weights=weight, seed=self.seed)
-        self.errors_ = np.mean([[entry.error for entry in found.validation] for found in results], axis=0)
+        self.errors_ = np.mean([[entry.error for entry in result.validation] for result in results], axis=0)
         chosen = int(np.argmin(self.errors_))
         self.C_ = results[0].validation[chosen].C
         return self._taken(results, chosen * (1 + folds))

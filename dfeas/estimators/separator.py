@@ -1,19 +1,34 @@
-"""Whether classes can be separated by hyperplanes, as an estimator."""
+"""Whether classes can be separated, by hyperplanes or in the space of a kernel, as estimators."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from dfeas.estimators.classifier import Floats, LinearClassifier, below
+from dfeas.analysis.scoring import Expansions
+from dfeas.api import soft_margin
+from dfeas.estimators.classifier import Classifier, LinearClassifier, below, rows_of
+from dfeas.geometry.kernel.kernel import Kernel
+from dfeas.geometry.kernel.nearest import Matrix
+from dfeas.linalg.points import Floats, picked, stacked
+from dfeas.methods.soft_margin.rows import Rows
+from dfeas.methods.soft_margin.squared_hinge import newton
 from dfeas.run.results import Result
-from dfeas.run.soft_margin.soft_margin import soft_margin
+from dfeas.run.termination import Verdict
+
+SOFT = 1000
+"""Points of the soft margin."""
+
+RIDGE = 1e-9
+"""Added to every K(x, x) = 1 there, so that Cholesky has a triangle."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Separator(LinearClassifier):
     """A hyperplane that separates the classes, or the proof that there is none.
 
@@ -34,28 +49,9 @@ class Separator(LinearClassifier):
     verdicts, margins and results are those of the classes that it has seen. More than two classes share the reads.
     """
 
-    def __init__(
-        self,
-        *,
-        eps: float = 1e-3,
-        method: str = "auto",
-        margin_tolerance: float | None = None,
-        fit_intercept: bool = True,
-        memory: str | int = "2GB",
-        max_passes: int | None = None,
-        time_limit: float | None = None,
-        verbose: bool = False,
-        callback: Callable[[Any], object] | None = None,
-    ) -> None:
-        self.eps = eps
-        self.method = method
-        self.margin_tolerance = margin_tolerance
-        self.fit_intercept = fit_intercept
-        self.memory = memory
-        self.max_passes = max_passes
-        self.time_limit = time_limit
-        self.verbose = verbose
-        self.callback = callback
+    eps: float = 1e-3
+    method: str = "auto"
+    margin_tolerance: float | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Decide for points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,)."""
@@ -87,27 +83,97 @@ class Separator(LinearClassifier):
         return self._separated(points, index)
 
     def _separated(self, points: Any, index: NDArray[np.int64]) -> Self:
-        found = self._problems_solved(points, index)
-        self._decided(list(found.values()))
-        Y = [self._direction(found.get(k), points, index, k) for k in self._positive]
+        results = self._problems_solved(points, index)
+        self._decided(list(results.values()))
+        Y = [self._direction(results.get(k), points, index, k) for k in self._positive]
         return self._set(Y, True)
 
     def _problems_solved(self, points: Any, index: NDArray[np.int64]) -> dict[int, Result]:
         """None where all points are of one class."""
         if (index == index[0]).all():
             return {}
-        options = {name: value for name, value in self.get_params().items() if name not in ("fit_intercept", "verbose")}
-        return self._solved(points, index, intercept=self.fit_intercept, progress=self.verbose, **options)
+        asked = {"eps": self.eps, "method": self.method, "margin_tolerance": self.margin_tolerance}
+        return self._solved(points, index, intercept=self.fit_intercept, **asked, **self._options)
 
-    def _direction(self, found: Result | None, points: Any, index: NDArray[np.int64], k: int) -> Floats:
+    def _direction(self, result: Result | None, points: Any, index: NDArray[np.int64], k: int) -> Floats:
         """The separator (m+1,) of class k, or a soft margin; where there is nothing to separate, what all points are."""
         y = np.zeros(self.n_features_in_ + 1)
         width = self.n_features_in_ + bool(self.fit_intercept)
-        if found is None:
+        if result is None:
             y[-1] = 1.0 if index[0] == k else -1.0 if len(self.classes_) == 2 else -np.inf  # of many it is not chosen yet
-        elif found.verdict == "feasible" and found.y is not None:
-            y[:width] = found.y
+        elif result.verdict == Verdict.FEASIBLE and result.y is not None:
+            y[:width] = result.y
         else:
             labels = np.where(index == k, 1, -1)
             y[:width] = soft_margin(points, labels, loss="squared_hinge", intercept=self.fit_intercept, memory=self.memory).y
         return y
+
+
+@dataclass(eq=False, repr=False)
+class KernelSeparator(Classifier):
+    """A function of a kernel's space that separates the classes, or the proof that none has a margin above eps.
+
+    Where there is none it predicts by a soft margin (squared hinge, C = 1) of at most ``SOFT`` points, drawn at random.
+
+    Parameters
+    ----------
+    kernel, gamma, degree, coef0, method, eps, margin_tolerance, memory, max_passes, time_limit : as for ``dfeas.solve``.
+    verbose : show progress on stderr.
+    callback : called with the record of each read, as that of ``dfeas.solve``: it may end the fit.
+
+    Attributes
+    ----------
+    separable_ : whether all classes are separated, each from the rest (two: from each other).
+    verdicts_, margin_ (k,), classes_, n_iter_, results_ (k) of ``dfeas.solve``; support_ (k) indices of points, dual_coef_ (k)
+    their signed weights, support_vectors_ (k) the points. More than two classes share the reads and the values of the kernel.
+    """
+
+    kernel: Any = "rbf"
+    _: KW_ONLY
+    gamma: float | None = None
+    degree: int | None = None
+    coef0: float | None = None
+    method: str = "auto"
+    eps: float = 1e-3
+    margin_tolerance: float | None = None
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Decide for points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,)."""
+        points, index = self._labelled(X, y)
+        names = ("kernel", "gamma", "degree", "coef0", "method", "eps", "margin_tolerance")
+        asked = {name: getattr(self, name) for name in names}
+        self._decided(list(self._solved(points, index, **asked, **self._options).values()))
+        function = self.kernel if callable(self.kernel) else None
+        self._kernel = Kernel.from_text(json.dumps(self.results_[0].kernel), function)
+        self.support_, self.dual_coef_, self.support_vectors_ = [], [], []
+        for result, labels in zip(self.results_, self._problems(index), strict=True):
+            support, weights = result.support, result.weights
+            if result.verdict != Verdict.FEASIBLE or support is None or weights is None:
+                support, weights = self._soft(points, labels)
+            self.support_.append(support)
+            self.dual_coef_.append(weights * labels[support])
+            self.support_vectors_.append(rows_of(points, support))
+        return self
+
+    def _soft(self, points: Any, labels: NDArray[Any]) -> tuple[NDArray[np.int64], Floats]:
+        """Points and their weights in a soft margin: in coordinates of the span of a sample, by Cholesky."""
+        n = len(labels)
+        support = np.sort(np.random.default_rng(0).choice(n, min(n, SOFT), replace=False))
+        gram = Matrix(self._kernel).signed(rows_of(points, support), labels[support].astype(np.float64))
+        gram[np.diag_indices_from(gram)] += RIDGE
+        rows, cost = Rows(np.asarray(np.linalg.cholesky(gram), np.float64)), np.ones(len(support))
+        w = newton(rows, cost, np.zeros(len(support)))[0]
+        weights = 2 * np.maximum(0.0, 1 - rows.scores(w))
+        return support[weights > 0], weights[weights > 0]
+
+    def _scores(self, points: Any) -> Floats:
+        return self._expansions.scores(rows_of(points, slice(None)))
+
+    @property
+    def _expansions(self) -> Expansions:
+        """Those of all classes, of which each point is taken once."""
+        index, first = np.unique(np.concatenate(self.support_), return_index=True)
+        amounts = np.zeros((len(index), len(self.support_)))
+        for column, (support, amount) in enumerate(zip(self.support_, self.dual_coef_, strict=True)):
+            amounts[np.searchsorted(index, support), column] = amount
+        return Expansions(self._kernel, picked(stacked(self.support_vectors_), first), amounts)

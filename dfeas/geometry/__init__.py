@@ -1,1 +1,1 @@
-"""Geometries: in which space points, kernels or cones are separated."""
+"""What the data is to a method: points, cones, or points in the space of a kernel."""

@@ -30,7 +30,7 @@ from math import ceil, log, sqrt
 import numpy as np
 
 from dfeas.linalg.points import Floats
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Stored
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Stored, Traits, weights_text
 from dfeas.methods.smooth_perceptron import theta
 from dfeas.passes.protocol import OnVectors, Question
 from dfeas.passes.softmin import Softmin, SoftminAnswer
@@ -101,10 +101,12 @@ class IspvnState:
 
 
 @dataclass(frozen=True, slots=True)
-class Ispvn:
+class Ispvn(Method[IspvnState]):
     """No parameters."""
 
-    name: str = "ispvn"
+    traits: Traits = Traits(
+        "ispvn", "two reads a step, and n-vectors on scratch storage", points=4e-4, weighs_all=True, stored=True
+    )
 
     def init(self, facts: Facts) -> IspvnState:
         zero = np.zeros(facts.m)
@@ -145,8 +147,16 @@ class Ispvn:
         loops = max(1, ceil(log(1 / margin) / log(GAMMA)))
         return 1 + 2 * loops * (1 + 2 * sqrt(2 * facts.n) / margin)
 
+    def pass_bytes(self, facts: Facts) -> int:
+        return 0
+
+    def kept_bytes(self, facts: Facts, passes: float) -> float:
+        return 8 * facts.m * min(facts.m, GRAM_FEATURES) * 4
+
+    def remark(self, facts: Facts) -> str:
+        return f"and {40 * facts.n / 1e9:.2g} GB of scratch storage; {weights_text(facts)}, if there is no separator"
+
     def evidence(self, state: IspvnState) -> Evidence:
-        """Both ends of the bracket."""
         best = Stored(state.best)
         lost = state.threshold is not None and abs(state.threshold.total - 1) > NEAR
         stalled = "the projection is lost in rounding: mu is too small" if lost else ""

@@ -21,17 +21,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from dfeas.linalg.points import Floats
-from dfeas.methods.mistakes import Mistakes
-from dfeas.methods.protocol import Facts
+from dfeas.methods.mistakes import Mistakes, Rule
+from dfeas.methods.protocol import Facts, Traits
 from dfeas.passes.block import Columns
 
 
 @dataclass(frozen=True, slots=True)
-class Progressive:
+class Progressive(Rule):
     """The rule of the notes, for points as stored or for unit columns."""
 
     raw: bool = True
-    refines = True
+    refines: bool = True
 
     def _radius(self, radius: float) -> float:
         return radius if self.raw else 1.0
@@ -45,9 +45,6 @@ class Progressive:
             return np.ones(len(columns))
         factor = np.abs(columns.scale)
         return np.divide(1.0, factor, out=np.zeros_like(factor), where=factor > 0)
-
-    def direction(self, total: Floats, guess: float) -> Floats:
-        return total
 
     def bar(self, guess: float) -> float:
         return guess / 2
@@ -64,6 +61,14 @@ class Progressive:
         return float((1 + 12 * 4.0**rounds).sum())
 
 
+STORED = Traits(
+    "margin-perceptron",
+    "a quarter of the best margin, points as stored; infeasibility slowly, without a bound",
+    points=0.001,
+)
+UNIT = Traits("margin-perceptron-unit", "the same for unit points; proves infeasibility slowly", points=0.001)
+
+
 def margin_perceptron(unit: bool = False, cap: int = 0, most: int = 0) -> Mistakes:
     """Points as stored, as the notes have it, or unit columns."""
-    return Mistakes(Progressive(raw=not unit), "margin-perceptron-unit" if unit else "margin-perceptron", cap, most)
+    return Mistakes(Progressive(raw=not unit), UNIT if unit else STORED, cap, most)

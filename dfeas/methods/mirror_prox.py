@@ -19,54 +19,12 @@ Evidence: both ends of the bracket; x is a mixture of the softmaxes w_x.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import pairwise
-from math import log, sqrt
-from typing import Protocol
-
-import numpy as np
+from typing import Any
 
 from dfeas.linalg.points import Floats
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Mixture
-from dfeas.passes.softmin import Softmin, SoftminAnswer
-
-
-class Steps(Protocol):
-    """A rule for gamma: several are tried on the same two reads, and the largest that stands is taken."""
-
-    @property
-    def factors(self) -> tuple[float, ...]:
-        """Ascending factors of the last gamma to try."""
-
-    def accept(self, excess: float, gamma: float) -> bool:
-        """Whether a step stands; ``excess`` is gamma <F(w), w - v+> - V_v(v+)."""
-
-    @property
-    def retry(self) -> float:
-        """Factor of gamma when none stands."""
-
-
-@dataclass(frozen=True, slots=True)
-class FixedSteps:
-    """gamma = 1/L throughout: what the theorem asks; the test holds by itself."""
-
-    factors: tuple[float, ...] = (1.0,)
-    retry: float = 1.0
-
-    def accept(self, excess: float, gamma: float) -> bool:
-        return True
-
-
-@dataclass(frozen=True, slots=True)
-class AdaptiveSteps:
-    """A line search that costs no read. One step a trial, grown by 1.2 and redone when it fails, needs 1.7 times the passes."""
-
-    factors: tuple[float, ...] = (0.7, 1.0, 1.4)
-    retry: float = 0.4
-
-    def accept(self, excess: float, gamma: float) -> bool:
-        """Whether the test holds, up to the rounding of float32 products."""
-        return excess <= 1e-6 * gamma
+from dfeas.methods.ladder import AdaptiveSteps, FixedSteps, Ladder, Steps, averaged, project, raised, safe_step, size_of
+from dfeas.methods.protocol import Bracket, Facts, Traits
+from dfeas.methods.vector import Vector, column, softmin
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,146 +33,114 @@ class MirrorProxState:
 
     gamma: float  # step that was last taken
     log_n: float
-    g: Floats  # (m,) v_x = softmax(-A'g)
-    v: Floats  # (m,) v_y
-    Av: Floats | None  # (m,) A v_x; None before the first pass
+    g: Vector  # v_x = softmax(-A'g)
+    v: Vector  # v_y
+    Av: Vector | None  # A v_x; None before the first pass
     lse: float  # of g
     half: tuple[Floats, Floats] | None  # A w_x (m, f) and lse (f,) for the f steps that are tried
     steps: int  # accepted steps
     weight: float  # sum of gamma over accepted steps
-    Ax_sum: Floats  # (m,) sum of gamma A w_x
+    Ax_sum: Vector  # sum of gamma A w_x
     asked: tuple[tuple[Floats, float, float, Floats], ...]  # (point, lse, gamma, A w_x) of each w_x in the average
     best: int  # how many of them make the x with |Ax| = bracket.upper
     bracket: Bracket
+    x: Floats | None = None  # that x, where vectors know it
 
 
 @dataclass(frozen=True, slots=True)
-class MirrorProx:
-    """Mirror prox with a rule for the step."""
+class MirrorProx(Ladder[MirrorProxState]):
+    """Mirror prox with a rule for the step; ``reads`` a step: one for each of its points as in the paper, or one for both."""
 
     rule: Steps = field(default_factory=AdaptiveSteps)
-    name: str = "mirror-prox"
+    traits: Traits = Traits("mirror-prox", "two reads a step", points=0.03, cones=0.03, weighs_all=True)
+    reads: int = 2
 
     def init(self, facts: Facts) -> MirrorProxState:
         """v_x uniform, v_y = 0, gamma = 1/L."""
-        zero = np.zeros(facts.m)
-        log_n = max(log(facts.n), log(2))  # one point: any positive scale will do
+        zero, log_n = facts.zero, size_of(facts)
         return MirrorProxState(safe_step(log_n), log_n, zero, zero, None, 0.0, None, 0, 0.0, zero, (), 0, Bracket())
 
-    def ask(self, state: MirrorProxState) -> Softmin:
-        """Soft questions, one for each gamma that is tried, and hard ones for candidates that ride along."""
-        if state.Av is None:
-            return Softmin(state.g[:, None], np.ones(1))
-        gammas = self._gammas(state)
-        if state.half is None:
-            # the direction of Ax: at the optimum it is the widest separator
-            return _question([_point(state, gamma) for gamma in gammas], [state.Ax_sum] if state.steps else [])
-        return _question([_next_g(state, gamma) for gamma in gammas], [_next_v(state, gammas[-1], state.half[0][:, -1])])
+    def ask(self, state: MirrorProxState) -> Any:
+        """Soft questions, one for each point and gamma that is tried, and hard ones for candidates that ride along."""
+        return softmin(*self._asked(state))
 
-    def tell(self, state: MirrorProxState, answer: SoftminAnswer) -> MirrorProxState:
+    def _asked(self, state: MirrorProxState) -> tuple[list[Vector], list[Vector]]:
         if state.Av is None:
-            return replace(state, Av=answer.mean[:, 0], lse=float(answer.lse[0]))
-        tried = len(self.rule.factors)
-        bracket = state.bracket
-        for y, low in zip(self.ask(state).Y.T, answer.low, strict=True):  # g+ has the direction of the average of w_y
-            bracket = bracket.with_separator(y, float(low))
-        state = replace(state, bracket=bracket)
+            return [state.g], []
+        gammas = self.gammas(state)
+        if state.half is not None:
+            return [_next_g(state, gamma) for gamma in gammas], [_next_v(state, gammas[-1], state.half[0][:, -1])]
+        more = [_next_g(state, gamma) for gamma in gammas] if self.reads == 1 else []
+        # the direction of Ax: at the optimum it is the widest separator
+        return [*(_point(state, gamma) for gamma in gammas), *more], [state.Ax_sum] if state.steps else []
+
+    def tell(self, state: MirrorProxState, answer: Any) -> MirrorProxState:
+        if state.Av is None:
+            return replace(state, Av=column(answer, 0), lse=float(answer.lse[0]))
+        tried, (soft, hard) = len(self.rule.factors), self._asked(state)
+        state = replace(state, bracket=raised(state.bracket, [*soft, *hard], answer))
+        if self.reads == 1:
+            columns = [column(answer, i) for i in range(2 * tried)]
+            return self._step(state, columns[:tried], answer.lse[:tried], columns[tried:], answer.lse[tried:])
         mean, lse = answer.mean[:, :tried], answer.lse[:tried]
-        return replace(state, half=(mean, lse)) if state.half is None else self._step(state, mean, lse)
+        if state.half is None:
+            return replace(state, half=(mean, lse))
+        return self._step(state, list(state.half[0].T), state.half[1], list(mean.T), lse)
 
-    def _step(self, state: MirrorProxState, Av_next: Floats, lse_next: Floats) -> MirrorProxState:
+    def _step(
+        self, state: MirrorProxState, Aw: list[Any], lse_w: Floats, Av_next: list[Any], lse_next: Floats
+    ) -> MirrorProxState:
         """Take the largest step that stands, or try smaller ones."""
-        assert state.half is not None
-        Aw, lse_w = state.half
         alpha_x, alpha_y = 1 / state.log_n, 2.0
-        safe = safe_step(state.log_n)
-        for i, gamma in reversed(list(enumerate(self._gammas(state)))):
-            w, g_next, v_next = _w(state, gamma), _next_g(state, gamma), _next_v(state, gamma, Aw[:, i])
-            # <F(w), w - v+> = w_y'A(w_x - v_x+) - (A w_x)'(w_y - v_y+)
-            gain = gamma * float(Aw[:, i] @ v_next - w @ Av_next[:, i])
-            kl = float((state.g - g_next) @ Av_next[:, i]) - float(lse_next[i]) + state.lse
-            distance = alpha_x * kl + alpha_y / 2 * float((v_next - state.v) @ (v_next - state.v))
-            if gamma <= safe or self.rule.accept(gain - distance, gamma):
-                break
-        else:
-            return replace(state, gamma=max(state.gamma * self.rule.retry, safe), half=None)
-        asked = (*state.asked, (_point(state, gamma), float(lse_w[i]), gamma, Aw[:, i]))
-        weight, Ax_sum = state.weight + gamma, state.Ax_sum + gamma * Aw[:, i]
-        upper = float(np.linalg.norm(Ax_sum)) / weight
-        return MirrorProxState(
-            gamma=gamma,
-            log_n=state.log_n,
-            g=g_next,
-            v=v_next,
-            Av=Av_next[:, i],
-            lse=float(lse_next[i]),
-            half=None,
-            steps=state.steps + 1,
-            weight=weight,
-            Ax_sum=Ax_sum,
-            asked=asked,
-            best=len(asked) if upper < state.bracket.upper else state.best,
-            bracket=state.bracket.with_upper(upper),
-        )
 
-    def _gammas(self, state: MirrorProxState) -> list[float]:
-        return [state.gamma * factor for factor in self.rule.factors]
+        def excess(i: int, gamma: float) -> float:
+            w, g_next, v_next = _w(state, gamma), _next_g(state, gamma), _next_v(state, gamma, Aw[i])
+            # <F(w), w - v+> = w_y'A(w_x - v_x+) - (A w_x)'(w_y - v_y+)
+            gain = gamma * float(Aw[i] @ v_next - w @ Av_next[i])
+            kl = float((state.g - g_next) @ Av_next[i]) - float(lse_next[i]) + state.lse
+            distance = alpha_x * kl + alpha_y / 2 * float((v_next - state.v) @ (v_next - state.v))
+            return gain - distance
+
+        i = self.standing(state, excess)
+        if i is None:
+            return replace(state, gamma=self.shorter(state), half=None)
+        gamma = self.gammas(state)[i]
+        known = averaged(state, _point(state, gamma), float(lse_w[i]), gamma, Aw[i])
+        g, v = _next_g(state, gamma), _next_v(state, gamma, Aw[i])
+        return replace(state, g=g, v=v, Av=Av_next[i], lse=float(lse_next[i]), half=None, **known)
 
     def bound(self, facts: Facts, margin: float) -> float:
-        """One pass, and two for each of sqrt(2 log n) / margin steps of 1/L.
+        """One pass, and those of the steps."""
+        return 1 + self.reads * self.steps(facts, margin)
 
-        Steps of 1/L stand, and those that are tried differ by r = 1.43 at most, so that steps are at least 1 / (r L) long. A
-        step tried in vain is paid for: the step before k of them was longer than 2.5^(k - 1) / (0.7 L).
-        """
-        return 1 + 2 * ladder_gap(self.rule) * sqrt(2 * log(max(2, facts.n))) / margin
-
-    def evidence(self, state: MirrorProxState) -> Evidence:
-        """Both ends of the bracket."""
-        mixture = partial(average, state.asked[: state.best]) if state.best else None
-        return Evidence(state.bracket, mixture, state.steps)
+    def product_columns(self, facts: Facts) -> int:
+        return 2 * len(self.rule.factors)
 
 
-def average(asked: tuple[tuple[Floats, float, float, Floats], ...]) -> Mixture:
-    """The average of softmaxes: (point, lse, gamma, A softmax) of each."""
-    point, lse, gamma, mean = zip(*asked, strict=True)
-    share = np.array(gamma) / sum(gamma)
-    return Mixture(np.column_stack(point), np.ones(len(asked)), np.array(lse), share, np.column_stack(mean))
+FIXED = MirrorProx(
+    FixedSteps(),
+    Traits("mirror-prox-fixed", "two reads a step, the theorem's step", points=0.2, cones=0.2, weighs_all=True),
+)
 
 
-def _point(state: MirrorProxState, gamma: float) -> Floats:
+def _point(state: MirrorProxState, gamma: float) -> Any:
     """w_x = softmax(-A' of this)."""
     return state.g + gamma * state.log_n * state.v
 
 
-def _w(state: MirrorProxState, gamma: float) -> Floats:
+def _w(state: MirrorProxState, gamma: float) -> Any:
     assert state.Av is not None
     return project(state.v + gamma / 2 * state.Av)
 
 
-def _next_g(state: MirrorProxState, gamma: float) -> Floats:
+def _next_g(state: MirrorProxState, gamma: float) -> Any:
     return state.g + gamma * state.log_n * _w(state, gamma)
 
 
-def _next_v(state: MirrorProxState, gamma: float, Aw: Floats) -> Floats:
+def _next_v(state: MirrorProxState, gamma: float, Aw: Vector) -> Any:
     return project(state.v + gamma / 2 * Aw)
 
 
-def ladder_gap(rule: Steps) -> float:
-    """The largest factor between steps that are tried together; 1 for one step."""
-    return max([1.0, *(b / a for a, b in pairwise(rule.factors))])
-
-
-def safe_step(log_n: float) -> float:
-    """1/L. Such a step needs no test, and gets none: in float32 the KL of a short step far out can be all rounding."""
-    return sqrt(2 / log_n)
-
-
-def project(y: Floats) -> Floats:
-    """The nearest point of the unit ball."""
-    length = float(np.linalg.norm(y))
-    return y / length if length > 1 else y
-
-
-def _question(soft: list[Floats], hard: list[Floats]) -> Softmin:
-    """Soft questions with mu = 1, and min_j a_j'y of some y."""
-    return Softmin(np.column_stack([*soft, *hard]), np.array([1.0] * len(soft) + [0.0] * len(hard)))
+IN_KERNEL = MirrorProx(traits=Traits("mirror-prox", kernel=0.2, weighs_all=True), reads=1)
+FIXED_IN_KERNEL = MirrorProx(FixedSteps(), Traits("mirror-prox-fixed", kernel=0.5, weighs_all=True), 1)
+BALL = MirrorProx(traits=Traits("mirror-prox-euclidean", cones=0.03, weighs_all=True, ball=True))

@@ -30,21 +30,15 @@ Evidence: both ends of the bracket; x is a mixture of the softmaxes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import partial
-from math import log, sqrt
-
-import numpy as np
+from typing import Any
 
 from dfeas.linalg.points import Floats
-from dfeas.methods.mirror_prox import AdaptiveSteps, Steps, average, ladder_gap, project, safe_step
-from dfeas.methods.protocol import Bracket, Evidence, Facts
-from dfeas.passes.softmin import Softmin, SoftminAnswer
+from dfeas.methods.ladder import AdaptiveSteps, Ladder, Steps, averaged, project, raised, safe_step, size_of
+from dfeas.methods.protocol import Bracket, Facts, Traits
+from dfeas.methods.vector import Vector, column, softmin
 
-LADDER = AdaptiveSteps((0.35, 0.6, 1.0, 1.7, 2.8), 0.2)
+FIVE = AdaptiveSteps((0.35, 0.6, 1.0, 1.7, 2.8), 0.2)
 """Five steps on one read. Three, (0.5, 1, 2), need about as many passes on halfspaces and a few more on short runs."""
-
-LONGEST = 1e9
-"""Where A(x+ - x) = 0, as for one point, every step passes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,98 +47,72 @@ class OnePassState:
 
     gamma: float  # step that was last taken
     log_n: float
-    g: Floats  # (m,) x = softmax(-A'g)
-    y: Floats  # (m,)
-    Ax: Floats | None  # (m,) None before the first pass
+    g: Vector  # x = softmax(-A'g)
+    y: Vector
+    Ax: Vector | None  # None before the first pass
     lse: float  # of g
-    d: Floats  # (m,) gamma A(x - x before)
+    d: Vector  # gamma A(x - x before)
     steps: int  # accepted steps
     weight: float  # sum of gamma over accepted steps
-    Ax_sum: Floats  # (m,) sum of gamma A x+
+    Ax_sum: Vector  # sum of gamma A x+
     asked: tuple[tuple[Floats, float, float, Floats], ...]  # (g, lse, gamma, A x) of each x in the average
     best: int  # how many of them make the x with |Ax| = bracket.upper
     bracket: Bracket
+    x: Floats | None = None  # that x, where vectors know it
 
 
 @dataclass(frozen=True, slots=True)
-class OnePassMirrorProx:
+class OnePassMirrorProx(Ladder[OnePassState]):
     """One pass a step, with a rule for it."""
 
-    rule: Steps = field(default=LADDER)
-    name: str = "mirror-prox-one-pass"
+    rule: Steps = field(default=FIVE)
+    traits: Traits = Traits("mirror-prox-one-pass", "one read a step", points=0.025, cones=0.025, weighs_all=True)
 
     def init(self, facts: Facts) -> OnePassState:
         """x uniform, y = 0, gamma = 1/L."""
-        zero = np.zeros(facts.m)
-        log_n = max(log(facts.n), log(2))  # one point: any positive scale will do
+        zero, log_n = facts.zero, size_of(facts)
         return OnePassState(safe_step(log_n), log_n, zero, zero, None, 0.0, zero, 0, 0.0, zero, (), 0, Bracket())
 
-    def ask(self, state: OnePassState) -> Softmin:
+    def ask(self, state: OnePassState) -> Any:
         """Soft questions, one for each gamma that is tried, and hard ones for candidates that ride along."""
-        if state.Ax is None:
-            return Softmin(state.g[:, None], np.ones(1))
-        gammas = self._gammas(state)
-        soft = [_next_g(state, gamma) for gamma in gammas]
-        hard = [_next_y(state, gammas[-1]), state.Ax_sum][: 2 if state.steps else 1]
-        return Softmin(np.column_stack([*soft, *hard]), np.array([1.0] * len(soft) + [0.0] * len(hard)))
+        return softmin(*self._asked(state))
 
-    def tell(self, state: OnePassState, answer: SoftminAnswer) -> OnePassState:
+    def _asked(self, state: OnePassState) -> tuple[list[Vector], list[Vector]]:
+        if state.Ax is None:
+            return [state.g], []
+        gammas = self.gammas(state)
+        hard = [_next_y(state, gammas[-1]), state.Ax_sum][: 2 if state.steps else 1]
+        return [_next_sum(state, gamma) for gamma in gammas], hard
+
+    def tell(self, state: OnePassState, answer: Any) -> OnePassState:
         """A step: the largest that stands, or smaller ones to try."""
         if state.Ax is None:
-            return replace(state, Ax=answer.mean[:, 0], lse=float(answer.lse[0]))
-        last, bracket = state.Ax, state.bracket
-        for y, low in zip(self.ask(state).Y.T, answer.low, strict=True):  # g+ has the direction of an average of y
-            bracket = bracket.with_separator(y, float(low))
-        state = replace(state, bracket=bracket)
-        safe = safe_step(state.log_n)
-        for i, gamma in reversed(list(enumerate(self._gammas(state)))):
-            g, Ax, lse = _next_g(state, gamma), answer.mean[:, i], float(answer.lse[i])
-            d = gamma * (Ax - last)
-            kl = float((state.g - g) @ Ax) - lse + state.lse
-            if gamma <= safe or self.rule.accept(float(d @ d) / 4 - kl / state.log_n, gamma):
-                break
-        else:
-            return replace(state, gamma=max(state.gamma * self.rule.retry, safe))
-        asked = (*state.asked, (g, lse, gamma, Ax))
-        weight, Ax_sum = state.weight + gamma, state.Ax_sum + gamma * Ax
-        upper = float(np.linalg.norm(Ax_sum)) / weight
-        return OnePassState(
-            gamma=gamma,
-            log_n=state.log_n,
-            g=g,
-            y=_next_y(state, gamma),
-            Ax=Ax,
-            lse=lse,
-            d=d,
-            steps=state.steps + 1,
-            weight=weight,
-            Ax_sum=Ax_sum,
-            asked=asked,
-            best=len(asked) if upper < state.bracket.upper else state.best,
-            bracket=state.bracket.with_upper(upper),
-        )
+            return replace(state, Ax=column(answer, 0), lse=float(answer.lse[0]))
+        last, (soft, hard) = state.Ax, self._asked(state)
+        state = replace(state, bracket=raised(state.bracket, [*soft, *hard], answer))
 
-    def _gammas(self, state: OnePassState) -> list[float]:
-        return [min(state.gamma * factor, LONGEST) for factor in self.rule.factors]
+        def excess(i: int, gamma: float) -> float:
+            g, Ax = soft[i], column(answer, i)
+            d = gamma * (Ax - last)
+            kl = float((state.g - g) @ Ax) - float(answer.lse[i]) + state.lse
+            return float(d @ d) / 4 - kl / state.log_n
+
+        i = self.standing(state, excess)
+        if i is None:
+            return replace(state, gamma=self.shorter(state))
+        gamma, Ax, lse = self.gammas(state)[i], column(answer, i), float(answer.lse[i])
+        known = averaged(state, soft[i], lse, gamma, Ax)
+        return replace(state, g=soft[i], y=_next_y(state, gamma), Ax=Ax, lse=lse, d=gamma * (Ax - last), **known)
 
     def bound(self, facts: Facts, margin: float) -> float:
-        """One pass, and one for each of sqrt(2 log n) / margin steps of 1/L, the last of which must pass the margin.
-
-        Steps of 1/L stand, and the ladder's neighbours differ by r = 1.7, so that steps are at least 1 / (r L) long. A pass on
-        which none stands is paid for: the step before k of them was longer than 5^(k - 1) / (0.35 L).
-        """
-        return 2 + ladder_gap(self.rule) * sqrt(2 * log(max(2, facts.n))) / margin
-
-    def evidence(self, state: OnePassState) -> Evidence:
-        """Both ends of the bracket."""
-        mixture = partial(average, state.asked[: state.best]) if state.best else None
-        return Evidence(state.bracket, mixture, state.steps)
+        """One pass, and one a step, the last of which must pass the margin."""
+        return 2 + self.steps(facts, margin)
 
 
-def _next_y(state: OnePassState, gamma: float) -> Floats:
+def _next_y(state: OnePassState, gamma: float) -> Any:
     assert state.Ax is not None
     return project(state.y + (gamma * state.Ax + state.d) / 2)
 
 
-def _next_g(state: OnePassState, gamma: float) -> Floats:
+def _next_sum(state: OnePassState, gamma: float) -> Any:
     return state.g + gamma * state.log_n * _next_y(state, gamma)

@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from math import sqrt
+from math import inf, sqrt
 from typing import Protocol
 
 import numpy as np
 
 from dfeas.linalg.points import Floats, Indices, Tile, add_row, row_dot
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Sparse, Tally
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Sparse, Tally, Traits
 from dfeas.passes.block import Columns
 from dfeas.passes.select import Select, Selection
 
@@ -29,30 +29,37 @@ LEAST_QUOTA = 16
 
 
 class Rule(Protocol):
-    """What tells the methods apart. Pure functions."""
+    """What tells the methods apart. Pure functions; what is not said otherwise is that of unit columns and no guess."""
 
     @property
     def raw(self) -> bool:
         """Whether points count as stored, and not as unit columns."""
+        return False
 
     @property
     def refines(self) -> bool:
         """Whether its theorem is about the last y rather than the first separator."""
+        return False
 
     def guess(self, facts: Facts) -> float:
         """The first guess of the margin."""
+        return 0.0
 
     def shares(self, columns: Columns) -> Floats:
         """Factors (c,) > 0 of unit columns: what a correction adds."""
+        return np.ones(len(columns))
 
     def direction(self, total: Floats, guess: float) -> Floats:
         """y for the sum of corrections."""
+        return total
 
     def bar(self, guess: float) -> float:
         """A column is a mistake if its product with y is at most this share of |y|."""
+        return 0.0
 
     def limit(self, m: int, radius: float, guess: float) -> float:
         """Corrections that a round needs at most, if the best margin is at least the guess."""
+        return inf
 
     def bound(self, facts: Facts, margin: float) -> float:
         """Corrections in all."""
@@ -80,13 +87,13 @@ class MistakesState:
 
 
 @dataclass(frozen=True, slots=True)
-class Mistakes:
+class Mistakes(Method[MistakesState]):
     """``cap`` columns are gathered per pass (0: 20 m, at least 1,000); at most ``most`` corrections follow a pass (0: n / 4,
     within 1,000 and 100,000, so that they take no longer than a pass or two).
     """
 
     rule: Rule
-    name: str
+    traits: Traits
     cap: int = 0
     most: int = 0
 
@@ -177,8 +184,10 @@ class Mistakes:
         """One for each correction, and one to see that none is left; far fewer as a rule."""
         return 1 + self.rule.bound(facts, margin)
 
+    def kept_bytes(self, facts: Facts, passes: float) -> float:
+        return min(facts.memory, 64 * facts.m * max(1000, 20 * facts.m))
+
     def evidence(self, state: MistakesState) -> Evidence:
-        """Both ends of the bracket."""
         best = state.best_upper
         return Evidence(
             state.bracket,

@@ -18,12 +18,13 @@ Evidence: both ends; x = counts / k has Ax = w_k, and |w_k| <= 1 / sqrt(k) if th
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from dfeas.linalg.points import Floats
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Tally
-from dfeas.passes.softmin import Softmin, SoftminAnswer
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Tally, Traits
+from dfeas.methods.vector import ScoredAnswer, Vector, column, softmin, upper_end
+from dfeas.passes.softmin import SoftminAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,32 +32,34 @@ class NormalizedPerceptronState:
     """After k steps."""
 
     k: int
-    w: Floats  # (m,) average of k columns
+    w: Vector  # average of k columns
     count: Tally  # how often each was taken
     bracket: Bracket
     best: Tally | None  # the counts with |Ax| = bracket.upper
 
 
 @dataclass(frozen=True, slots=True)
-class NormalizedPerceptron:
+class NormalizedPerceptron(Method[NormalizedPerceptronState]):
     """No parameters."""
 
-    name: str = "normalized-perceptron"
+    traits: Traits = Traits(
+        "normalized-perceptron", "one read a step; proves infeasibility slowly", points=0.4, kernel=0.5, cones=0.4
+    )
 
     def init(self, facts: Facts) -> NormalizedPerceptronState:
         """w = 0, for which every column is the worst."""
-        return NormalizedPerceptronState(0, np.zeros(facts.m), Tally.none(), Bracket(), None)
+        return NormalizedPerceptronState(0, facts.zero, Tally.none(), Bracket(), None)
 
-    def ask(self, state: NormalizedPerceptronState) -> Softmin:
-        return Softmin(state.w[:, None], np.zeros(1))
+    def ask(self, state: NormalizedPerceptronState) -> Any:
+        return softmin([], [state.w])
 
-    def tell(self, state: NormalizedPerceptronState, answer: SoftminAnswer) -> NormalizedPerceptronState:
+    def tell(self, state: NormalizedPerceptronState, answer: SoftminAnswer | ScoredAnswer) -> NormalizedPerceptronState:
         theta = 1 / (state.k + 1)
-        w = (1 - theta) * state.w + theta * answer.mean[:, 0]
+        w = (1 - theta) * state.w + theta * column(answer, 0)
         bracket = state.bracket.with_separator(state.w, float(answer.low[0]))
         count = state.count.plus(answer.arg, np.ones(1))
         state = replace(state, k=state.k + 1, w=w, count=count, bracket=bracket)
-        upper = float(np.linalg.norm(w))
+        upper = upper_end(w)
         if upper < bracket.upper:
             state = replace(state, bracket=bracket.with_upper(upper), best=count)
         return state
@@ -65,6 +68,16 @@ class NormalizedPerceptron:
         """One for each of 1 / margin^2 steps, and one to see that it separates."""
         return 1 + 1 / margin**2
 
+    def pass_bytes(self, facts: Facts) -> int:
+        return 16
+
+    def kept_bytes(self, facts: Facts, passes: float) -> float:
+        """Columns of x in memory beside what is known of each pass."""
+        return 8 * facts.m * min(passes, 4 * facts.m) + self.pass_bytes(facts) * passes
+
     def evidence(self, state: NormalizedPerceptronState) -> Evidence:
-        """Both ends of the bracket."""
         return Evidence(state.bracket, None if state.best is None else state.best.sparse, state.k)
+
+
+WORST = NormalizedPerceptron(Traits("perceptron", cones=0.4))
+"""The perceptron that corrects the worst column: its sum is k times the average."""

@@ -20,9 +20,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dfeas.linalg.points import Floats
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Tally
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Tally, Traits, weights_text
 from dfeas.passes.ordered import Online, OnlineAnswer
 from dfeas.passes.protocol import Ordered
+from dfeas.passes.vectors import POINT_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +39,12 @@ class OnlinePerceptronState:
 
 
 @dataclass(frozen=True, slots=True)
-class OnlinePerceptron:
+class OnlinePerceptron(Method[OnlinePerceptronState]):
     """No parameters."""
 
-    name: str = "online-perceptron"
+    traits: Traits = Traits(
+        "online-perceptron", "points in order, one core; proves infeasibility slowly", points=0.025, ordered=True
+    )
 
     def init(self, facts: Facts) -> OnlinePerceptronState:
         return OnlinePerceptronState(np.zeros(facts.m), 0, Tally.none(), Bracket(), None, None)
@@ -64,8 +67,16 @@ class OnlinePerceptron:
         """One for each of 1 / margin^2 corrections, and one to see that none is left; far fewer as a rule."""
         return 1 + 1 / margin**2
 
+    def kept_bytes(self, facts: Facts, passes: float) -> float:
+        return self.least_memory(facts)
+
+    def least_memory(self, facts: Facts) -> int:
+        return POINT_BYTES * facts.n
+
+    def remark(self, facts: Facts) -> str:
+        return f"one core; at most {weights_text(facts)}"
+
     def evidence(self, state: OnlinePerceptronState) -> Evidence:
-        """Both ends of the bracket."""
         stalled = "no point is violated, and nothing else is corrected" if state.mistakes == 0 else ""
         gordan = None if state.best is None else state.best.sparse
         return Evidence(state.bracket, gordan, state.corrections, state.mistakes, stalled)

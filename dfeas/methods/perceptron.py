@@ -15,43 +15,23 @@ the classical perceptron is a (slow) witness of infeasibility, too.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
 
-import numpy as np
-
-from dfeas.linalg.points import Floats
-from dfeas.methods.mistakes import Mistakes
-from dfeas.methods.protocol import Facts
-from dfeas.passes.block import Columns
+from dfeas.methods.mistakes import Mistakes, Rule
+from dfeas.methods.protocol import Facts, Traits
 
 
 @dataclass(frozen=True, slots=True)
-class Novikoff:
+class Novikoff(Rule):
     """Unit columns on the wrong side are added as they are; there is nothing to guess."""
-
-    raw = False
-    refines = False
-
-    def guess(self, facts: Facts) -> float:
-        return 0.0
-
-    def shares(self, columns: Columns) -> Floats:
-        return np.ones(len(columns))
-
-    def direction(self, total: Floats, guess: float) -> Floats:
-        return total
-
-    def bar(self, guess: float) -> float:
-        return 0.0
-
-    def limit(self, m: int, radius: float, guess: float) -> float:
-        return inf
 
     def bound(self, facts: Facts, margin: float) -> float:
         """Novikoff's; also |Ax| <= margin then, if there is no separator."""
         return 1 / margin**2
 
 
+TRAITS = Traits("perceptron", "one read for many corrections; proves infeasibility slowly", points=0.04)
+
+
 def perceptron(cap: int = 0, most: int = 0) -> Mistakes:
     """``cap`` = 1 and ``most`` = 1: one correction a pass, of the worst column."""
-    return Mistakes(Novikoff(), "perceptron", cap, most)
+    return Mistakes(Novikoff(), TRAITS, cap, most)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from dfeas.linalg.points import Floats, Indices
-from dfeas.passes.protocol import Alone, Question, Together
-from dfeas.passes.vectors import Recover
+from dfeas.methods.vector import Combination, Expansion, Vector, direction, upper_end, weights_of
+from dfeas.passes.protocol import Exclusive, Question, Together
+from dfeas.passes.vectors import POINT_BYTES, Recover
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,16 @@ class Facts:
     tolerance: float | None = None  # the bracket is to be closed to this share of its upper end
     radius: float = 1.0  # length of the longest point as stored, with its intercept
     entries: float = 0.0  # stored ones of a column, on average; 0 for dense points
+
+    @property
+    def row_sums(self) -> bool:
+        """Whether no eigenvalue of the Gram matrix is above the largest row sum of K~: K is never negative."""
+        return False
+
+    @property
+    def zero(self) -> Vector:
+        """The origin of the space of y."""
+        return np.zeros(self.m)
 
     @property
     def column_bytes(self) -> float:
@@ -59,13 +71,16 @@ class Sparse:
     weight: Floats  # (s,) on the simplex
     score: Floats | None = None  # (s,) a_j'y of the direction that most columns agree with, if the method knows one
 
+    @classmethod
+    def of(cls, x: Floats) -> Sparse:
+        """Of all points (n,)."""
+        index = np.flatnonzero(x)
+        return cls(index, x[index])
 
-@dataclass(frozen=True, slots=True)
-class Expansion:
-    """y = sum_j amount_j a_j over some columns, where y has no entries of its own: in the space of a kernel."""
 
-    index: Indices  # (s,) ascending
-    amount: Floats  # (s,) of any sign; |y| = 1
+def x_of(x: Floats | None, recorded: Callable[[], Mixture] | None) -> Callable[[], Mixture | Sparse] | None:
+    """x (n,), where it is known, or what was recorded of it."""
+    return recorded if x is None else partial(Sparse.of, x)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +98,14 @@ class Bracket:
     upper: float = 1.0
     y: Floats | Expansion | None = None  # (m,) unit, min_j a_j'y = lower
 
-    def with_separator(self, y: Floats, low: float) -> Bracket:
+    def with_separator(self, y: Vector, low: float) -> Bracket:
         """Raise the lower end if y, of any length, has the larger margin: low = min_j a_j'y."""
-        length = float(np.linalg.norm(y))
-        if length == 0 or not low / length > self.lower:
-            return self
-        return Bracket(low / length, self.upper, y / length)
+        better = direction(y, low, self.lower)
+        return self if better is None else Bracket(better[0], self.upper, better[1])
+
+    def with_known(self, y: Vector) -> Bracket:
+        """The same, if y knows its scores."""
+        return self.with_separator(y, float(y.scores.min())) if isinstance(y, Combination) else self
 
     def with_upper(self, upper: float) -> Bracket:
         """Lower the upper end to |Ax| of some x on the simplex."""
@@ -108,6 +125,45 @@ class Evidence:
     refining: bool = False  # a wider separator is expected, as its theorem promises: feasible must wait
 
 
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What a method is, before anything is asked. Where it works it has a share: the passes that a run takes, over the bound of
+    its theorem; the largest of benchmarks/method_passes.py and benchmarks/paper_tables.py, rounded up.
+    """
+
+    name: str  # as users call it
+    summary: str = ""  # what it costs and gives, for people
+    points: float | None = None  # share on points; None: it does not work there
+    kernel: float | None = None  # with a kernel: the largest on problems of 100 and 300 points, rounded up
+    cones: float | None = None  # on cones: those of points
+    weighs_all: bool = False  # its certificate of infeasibility may need every point
+    columns: bool = False  # it keeps columns in memory, where a solver works on them
+    ordered: bool = False  # it reads points in their order
+    stored: bool = False  # it reads n-vectors on scratch storage beside the points
+    ball: bool = False  # on a second-order cone its distance is that of the ball
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether no two such methods share a read."""
+        return self.ordered or self.stored
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The bracket, and the x that attains its upper end, of points of the simplex that know their scores."""
+
+    bracket: Bracket = Bracket()
+    best: Floats | None = None  # (n,) on the simplex, |x|_G = bracket.upper
+
+    def with_simplex(self, x: Combination) -> Ends:
+        """Lower the upper end to |x|_G; at the optimum Ax is the widest separator, so that it is tried for the other end."""
+        bracket, upper = self.bracket.with_known(x), upper_end(x)
+        return Ends(bracket.with_upper(upper), weights_of(x)) if upper < bracket.upper else replace(self, bracket=bracket)
+
+    def evidence(self, iterations: int, violated: int | None = None, stalled: str = "") -> Evidence:
+        return Evidence(self.bracket, x_of(self.best, None), iterations, violated, stalled)
+
+
 S = TypeVar("S")
 
 
@@ -115,8 +171,13 @@ class Method(Protocol[S]):
     """An algorithm. States are frozen, picklable and O(m k); every method is a pure function of its arguments."""
 
     @property
+    def traits(self) -> Traits:
+        """What it is."""
+
+    @property
     def name(self) -> str:
         """As users call it."""
+        return self.traits.name
 
     def init(self, facts: Facts) -> S:
         """State before the first pass."""
@@ -133,55 +194,128 @@ class Method(Protocol[S]):
     def bound(self, facts: Facts, margin: float) -> float:
         """Passes within which its theorem has a separator, if the best margin is at least this, or |Ax| at most this."""
 
+    def passes(self, facts: Facts, margin: float, share: float) -> float:
+        """Passes that a run takes until a margin, or |Ax|, of ``margin``; ``share`` is that of its traits."""
+        most = self.bound(facts, margin)
+        return min(most, max(2.0, share * most))
+
+    def product_columns(self, facts: Facts) -> int:
+        """Columns of a product with a Gram matrix that answers a question, at most."""
+        return 1
+
+    def pass_bytes(self, facts: Facts) -> int:
+        """Bytes that are kept of each pass until it ends; 0 for a state that has a size."""
+        return 32 * facts.m if self.traits.weighs_all else 0
+
+    def kept_bytes(self, facts: Facts, passes: float) -> float:
+        """Bytes that are kept after so many passes."""
+        return self.pass_bytes(facts) * passes
+
+    def least_memory(self, facts: Facts) -> int:
+        """Bytes of the whole budget without which it cannot work."""
+        return POINT_BYTES * facts.n if self.traits.weighs_all else 0
+
+    def remark(self, facts: Facts) -> str:
+        """What else it takes, for a plan."""
+        return f"and {weights_text(facts)}, if there is no separator" if self.traits.weighs_all else ""
+
+
+def weights_text(facts: Facts) -> str:
+    """What weights of all points take, for people."""
+    return f"{16 * facts.n / 1e6:.0f} MB for weights"
+
 
 AnyMethod = Method[Any]
 
 
+class Wrapping(Method[Any], Protocol):
+    """A method that adds something to another one, and is like it in all that it does not say."""
+
+    method: AnyMethod
+
+    @property
+    def traits(self) -> Traits:
+        return self.method.traits
+
+    def init(self, facts: Facts) -> Any:
+        return self.method.init(facts)
+
+    def ask(self, state: Any) -> Any:
+        return self.method.ask(state)
+
+    def tell(self, state: Any, answer: Any) -> Any:
+        return self.method.tell(state, answer)
+
+    def bound(self, facts: Facts, margin: float) -> float:
+        return self.method.bound(facts, margin)
+
+    def evidence(self, state: Any) -> Evidence:
+        return self.method.evidence(state)
+
+    def passes(self, facts: Facts, margin: float, share: float) -> float:
+        return self.method.passes(facts, margin, share)
+
+    def product_columns(self, facts: Facts) -> int:
+        return self.method.product_columns(facts)
+
+    def pass_bytes(self, facts: Facts) -> int:
+        return self.method.pass_bytes(facts)
+
+    def kept_bytes(self, facts: Facts, passes: float) -> float:
+        return self.method.kept_bytes(facts, passes)
+
+    def least_memory(self, facts: Facts) -> int:
+        return self.method.least_memory(facts)
+
+    def remark(self, facts: Facts) -> str:
+        return self.method.remark(facts)
+
+
 @dataclass(frozen=True, slots=True)
-class RideAlongState(Generic[S]):
+class RideAlongState:
     """States of both."""
 
-    first: S
+    first: Any
     rider: Any
     full: int  # passes over all data
 
 
 @dataclass(frozen=True, slots=True)
-class RideAlong(Generic[S]):
-    """``first`` decides what is read; ``rider`` asks one pass a step."""
+class RideAlong(Wrapping):
+    """``method`` comes first and decides what is read; ``rider`` asks one pass a step."""
 
-    first: Method[S]
+    method: AnyMethod
     rider: AnyMethod
-    name: str
+    traits: Traits
     after: int = 2
 
-    def init(self, facts: Facts) -> RideAlongState[S]:
-        return RideAlongState(self.first.init(facts), self.rider.init(facts), 0)
+    def init(self, facts: Facts) -> RideAlongState:
+        return RideAlongState(self.method.init(facts), self.rider.init(facts), 0)
 
-    def ask(self, state: RideAlongState[S]) -> Question:
+    def ask(self, state: RideAlongState) -> Question:
         """The question of the first, and the rider's, if all blocks are read."""
-        question = self.first.ask(state.first)
-        if isinstance(question, Alone) or state.full < self.after:
+        question = self.method.ask(state.first)
+        if isinstance(question, Exclusive) or state.full < self.after:
             return question
         rider = self.rider.ask(state.rider)
-        assert not isinstance(rider, Alone), "a rider asks passes over all blocks"
+        assert not isinstance(rider, Exclusive), "a rider asks passes over all blocks"
         return Together((question, rider))
 
-    def tell(self, state: RideAlongState[S], answer: Any) -> RideAlongState[S]:
+    def tell(self, state: RideAlongState, answer: Any) -> RideAlongState:
         question = self.ask(state)
-        if isinstance(question, Alone):
-            return replace(state, first=self.first.tell(state.first, answer))
+        if isinstance(question, Exclusive):
+            return replace(state, first=self.method.tell(state.first, answer))
         if state.full < self.after:
-            return replace(state, first=self.first.tell(state.first, answer), full=state.full + 1)
+            return replace(state, first=self.method.tell(state.first, answer), full=state.full + 1)
         mine, others = answer
         rider = self.rider.tell(state.rider, others)
-        return RideAlongState(self.first.tell(state.first, mine), rider, state.full + 1)
+        return RideAlongState(self.method.tell(state.first, mine), rider, state.full + 1)
 
     def bound(self, facts: Facts, margin: float) -> float:
-        return min(self.first.bound(facts, margin), 1 + self.after + self.rider.bound(facts, margin))
+        return min(self.method.bound(facts, margin), 1 + self.after + self.rider.bound(facts, margin))
 
-    def evidence(self, state: RideAlongState[S]) -> Evidence:
-        mine, others = self.first.evidence(state.first), self.rider.evidence(state.rider)
+    def evidence(self, state: RideAlongState) -> Evidence:
+        mine, others = self.method.evidence(state.first), self.rider.evidence(state.rider)
         gordan = mine.gordan if mine.bracket.upper <= others.bracket.upper else others.gordan
         lower = mine.bracket if mine.bracket.lower >= others.bracket.lower else others.bracket
         bracket = Bracket(lower.lower, min(mine.bracket.upper, others.bracket.upper), lower.y)

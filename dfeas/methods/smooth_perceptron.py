@@ -18,12 +18,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from math import log, sqrt
+from typing import Any
 
 import numpy as np
 
 from dfeas.linalg.points import Floats
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Mixture
-from dfeas.passes.softmin import Softmin, SoftminAnswer
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Mixture, Traits, x_of
+from dfeas.methods.vector import ScoredAnswer, Vector, column, recorded, softmin, upper_end, weights_of
+from dfeas.passes.softmin import SoftminAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,53 +33,60 @@ class SmoothPerceptronState:
     """After step ``step``; -1 before y_0 is known, 0 with ``asked`` empty before Ax_0 is known."""
 
     step: int  # k
-    y: Floats  # (m,) y_k
+    y: Vector  # y_k
     mu: float  # mu_k
-    Ax: Floats  # (m,) the weighted average of the answers
-    mean: Floats  # (m,) A softmax(-A'y_k / mu_k)
+    Ax: Vector  # the weighted average of the answers
+    mean: Vector  # A softmax(-A'y_k / mu_k)
     lse: float  # of (y_k, mu_k)
     asked: tuple[tuple[Floats, float, float, Floats], ...]  # (y, mu, lse, mean) of each softmax in x
     best: int  # how many of them make the x with |Ax| = bracket.upper
     bracket: Bracket
+    x: Floats | None = None  # the x with |Ax| = bracket.upper, where vectors know it; then ``asked`` is empty
+    answers: int = 0  # softmaxes in x then
 
 
 @dataclass(frozen=True, slots=True)
-class SmoothPerceptron:
+class SmoothPerceptron(Method[SmoothPerceptronState]):
     """No parameters."""
 
-    name: str = "smooth-perceptron"
+    traits: Traits = Traits("smooth-perceptron", "one read a step", points=0.25, kernel=0.25, cones=0.25, weighs_all=True)
 
     def init(self, facts: Facts) -> SmoothPerceptronState:
         """Nothing is known; y = 0 and mu = 1 ask for the average column."""
-        zero = np.zeros(facts.m)
+        zero = facts.zero
         return SmoothPerceptronState(-1, zero, 1.0, zero, zero, 0.0, (), 0, Bracket())
 
-    def ask(self, state: SmoothPerceptronState) -> Softmin:
+    def ask(self, state: SmoothPerceptronState) -> Any:
         """The softmax at the current y and mu, or, once x is known, at the next ones."""
         y, mu = _next(state)
-        return Softmin(y[:, None], np.array([mu]))
+        return softmin([y], mu=[mu])
 
-    def tell(self, state: SmoothPerceptronState, answer: SoftminAnswer) -> SmoothPerceptronState:
-        mean, lse = answer.mean[:, 0], float(answer.lse[0])
+    def tell(self, state: SmoothPerceptronState, answer: SoftminAnswer | ScoredAnswer) -> SmoothPerceptronState:
+        mean, lse = column(answer, 0), float(answer.lse[0])
         if state.step < 0:
             return replace(state, step=0, y=mean, mu=2.0)
         y, mu = _next(state)
-        share = theta(state.step) if state.asked else 1.0
+        share = theta(state.step) if _begun(state) else 1.0
         Ax = (1 - share) * state.Ax + share * mean
-        asked = (*state.asked, (y, mu, lse, mean))
-        upper = float(np.linalg.norm(Ax))
-        best = len(asked) if upper < state.bracket.upper else state.best
-        bracket = state.bracket.with_separator(y, float(answer.low[0])).with_upper(upper)
-        return SmoothPerceptronState(len(asked) - 1, y, mu, Ax, mean, lse, asked, best, bracket)
+        asked = recorded(state.asked, (y, mu, lse, mean))
+        upper, answers = upper_end(Ax), 0 if asked else state.answers + 1
+        best, x = (len(asked), weights_of(Ax)) if upper < state.bracket.upper else (state.best, state.x)
+        bracket = state.bracket.with_separator(y, float(answer.low[0])).with_known(Ax).with_upper(upper)
+        step = len(asked) + answers - 1
+        return SmoothPerceptronState(step, y, mu, Ax, mean, lse, asked, best, bracket, x, answers)
 
     def bound(self, facts: Facts, margin: float) -> float:
         """Two passes, and one for each of 2 sqrt(2 log n) / margin steps."""
         return 2 + 2 * sqrt(2 * log(max(2, facts.n))) / margin
 
     def evidence(self, state: SmoothPerceptronState) -> Evidence:
-        """Both ends of the bracket."""
         mixture = partial(_mixture, state.asked[: state.best]) if state.best else None
-        return Evidence(state.bracket, mixture, max(0, state.step))
+        return Evidence(state.bracket, x_of(state.x, mixture), max(0, state.step))
+
+
+def _begun(state: SmoothPerceptronState) -> bool:
+    """Whether Ax_0 is known."""
+    return bool(state.asked) or state.answers > 0
 
 
 def _mixture(asked: tuple[tuple[Floats, float, float, Floats], ...]) -> Mixture:
@@ -90,9 +99,9 @@ def theta(k: int) -> float:
     return 2 / (k + 3)
 
 
-def _next(state: SmoothPerceptronState) -> tuple[Floats, float]:
+def _next(state: SmoothPerceptronState) -> tuple[Any, float]:
     """The y and mu to ask."""
-    if not state.asked:
+    if not _begun(state):
         return state.y, state.mu
     step = theta(state.step)
     y = (1 - step) * (state.y + step * state.Ax) + step**2 * state.mean

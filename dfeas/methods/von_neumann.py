@@ -19,16 +19,15 @@ Evidence: both ends of the bracket.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from dfeas.linalg.basic import basic
 from dfeas.linalg.points import Floats
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Tally
-from dfeas.passes.softmin import Softmin, SoftminAnswer
-
-SETTLED = 1e-15
-"""A step that promises less than this share of |w| is rounding."""
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Tally, Traits
+from dfeas.methods.vector import ScoredAnswer, Vector, column, resolution, softmin, upper_end
+from dfeas.passes.softmin import SoftminAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class VonNeumannState:
     """p and w = A p."""
 
     steps: int  # columns looked for
-    w: Floats  # (m,)
+    w: Vector
     p: Tally  # weights on the simplex
     columns: Floats  # (s, m) of p, one a row; empty without away steps
     most: int  # columns that memory holds
@@ -45,50 +44,46 @@ class VonNeumannState:
 
 
 @dataclass(frozen=True, slots=True)
-class VonNeumann:
+class VonNeumann(Method[VonNeumannState]):
     """With ``away`` steps or without."""
 
     away: bool = False
-
-    @property
-    def name(self) -> str:
-        return "von-neumann-away" if self.away else "von-neumann"
+    traits: Traits = Traits("von-neumann", "one read a step", points=0.25, kernel=0.4, cones=0.25)
 
     def init(self, facts: Facts) -> VonNeumannState:
         """No column yet; the first pass gives one."""
         most = max(facts.m + 2, facts.memory // (24 * facts.m))
-        return VonNeumannState(0, np.zeros(facts.m), Tally.none(), np.empty((0, facts.m)), most, Bracket(), False)
+        return VonNeumannState(0, facts.zero, Tally.none(), np.empty((0, facts.m)), most, Bracket(), False)
 
-    def ask(self, state: VonNeumannState) -> Softmin:
-        return Softmin(state.w[:, None], np.zeros(1))
+    def ask(self, state: VonNeumannState) -> Any:
+        return softmin([], [state.w])
 
-    def tell(self, state: VonNeumannState, answer: SoftminAnswer) -> VonNeumannState:
-        column = answer.mean[:, 0]
+    def tell(self, state: VonNeumannState, answer: SoftminAnswer | ScoredAnswer) -> VonNeumannState:
+        nearest: Any = column(answer, 0)
         if state.steps == 0:
-            first = column[None, :] if self.away else state.columns
-            p = Tally(answer.arg, np.ones(1))
-            return replace(
-                state, steps=1, w=column, p=p, columns=first, bracket=state.bracket.with_upper(float(np.linalg.norm(column)))
-            )
+            first = nearest[None, :] if self.away else state.columns
+            p, bracket = Tally(answer.arg, np.ones(1)), state.bracket.with_upper(upper_end(nearest))
+            return replace(state, steps=1, w=nearest, p=p, columns=first, bracket=bracket)
         state = replace(state, steps=state.steps + 1, bracket=state.bracket.with_separator(state.w, float(answer.low[0])))
-        gain = float(state.w @ (state.w - column))
-        least = SETTLED * float(np.linalg.norm(state.w))
+        gain = float(state.w @ (state.w - nearest))
+        least = resolution(state.w)
         if self.away:
-            scores = (state.columns - state.w) @ state.w
+            w: Any = state.w
+            scores = (state.columns - w) @ w
             far = int(scores.argmax())
             if scores[far] > max(gain, least):
                 return self._moved(self._away_step(state, far))
         if gain <= least:
             return replace(state, settled=True)
-        return self._moved(self._step(state, int(answer.arg[0]), column, gain))
+        return self._moved(self._step(state, int(answer.arg[0]), nearest, gain))
 
-    def _step(self, state: VonNeumannState, j: int, column: Floats, gain: float) -> VonNeumannState:
-        d = column - state.w
+    def _step(self, state: VonNeumannState, j: int, nearest: Any, gain: float) -> VonNeumannState:
+        d = nearest - state.w
         share = min(1.0, gain / float(d @ d))
         p = state.p.times(1 - share).plus(np.array([j]), np.array([share]))
         columns = state.columns
         if self.away and len(p.index) > len(state.p.index):
-            columns = np.insert(columns, np.searchsorted(state.p.index, j), column, axis=0)
+            columns = np.insert(columns, np.searchsorted(state.p.index, j), nearest, axis=0)
         return replace(state, w=state.w + share * d, p=p, columns=columns)
 
     def _away_step(self, state: VonNeumannState, far: int) -> VonNeumannState:
@@ -107,15 +102,25 @@ class VonNeumann:
         """The bracket at the new p; with fewer columns of the same sum if memory is full."""
         if len(state.columns) > state.most:
             columns = state.columns
-            kept, amount = basic(lambda some: columns[some], len(state.w), state.p.amount)
+            kept, amount = basic(lambda some: columns[some], columns.shape[1], state.p.amount)
             state = replace(state, p=Tally(state.p.index[kept], amount), columns=columns[kept])
-        return replace(state, bracket=state.bracket.with_upper(float(np.linalg.norm(state.w))))
+        return replace(state, bracket=state.bracket.with_upper(upper_end(state.w)))
 
     def bound(self, facts: Facts, margin: float) -> float:
         """One for each step, and one to see that it separates."""
         return 1 + (2 if self.away else 1) / margin**2
 
+    def pass_bytes(self, facts: Facts) -> int:
+        return 16
+
+    def kept_bytes(self, facts: Facts, passes: float) -> float:
+        """Columns of x in memory beside what is known of each pass."""
+        return 8 * facts.m * min(passes, 4 * facts.m) + self.pass_bytes(facts) * passes
+
     def evidence(self, state: VonNeumannState) -> Evidence:
         """Both ends of the bracket; |w| never grows, so the last p is the best."""
         stalled = "no column brings Ax nearer to the origin" if state.settled else ""
         return Evidence(state.bracket, state.p.sparse if state.steps else None, state.steps, stalled=stalled)
+
+
+AWAY = VonNeumann(away=True, traits=Traits("von-neumann-away", "the same with away steps", points=0.12, cones=0.12))

@@ -20,17 +20,14 @@ from math import log
 import numpy as np
 
 from dfeas.linalg.points import Floats
-from dfeas.methods.mistakes import Mistakes
-from dfeas.methods.protocol import Facts
+from dfeas.methods.mistakes import Mistakes, Rule
+from dfeas.methods.protocol import Facts, Traits
 from dfeas.passes.block import Columns
 
 
 @dataclass(frozen=True, slots=True)
-class Multiplicative:
+class Multiplicative(Rule):
     """The step is the guess of rho_1."""
-
-    raw = False
-    refines = False
 
     def guess(self, facts: Facts) -> float:
         """The largest that rho_1 can be."""
@@ -46,9 +43,6 @@ class Multiplicative:
         plus, minus = np.exp(exponent - top), np.exp(-exponent - top)
         return np.asarray((plus - minus) / (plus.sum() + minus.sum()))
 
-    def bar(self, guess: float) -> float:
-        return 0.0
-
     def limit(self, m: int, radius: float, guess: float) -> float:
         """2 log(2 m) / step^2."""
         return 2 * log(2 * m) / guess**2
@@ -60,6 +54,9 @@ class Multiplicative:
         return float((1 + 2 * log(2 * facts.m) * 4.0**rounds).sum())
 
 
+TRAITS = Traits("winnow", "multiplicative weights, for separators of few features; proves infeasibility slowly", points=2e-5)
+
+
 def winnow(cap: int = 0, most: int = 0) -> Mistakes:
     """Multiplicative weights on features and their negatives."""
-    return Mistakes(Multiplicative(), "winnow", cap, most)
+    return Mistakes(Multiplicative(), TRAITS, cap, most)

@@ -14,7 +14,7 @@ import numpy as np
 
 from dfeas.linalg.points import UNPACKED, Array, Floats, is_dense
 from dfeas.passes.block import Block, in_precision
-from dfeas.passes.protocol import Alone, AnyPass, InCompany, Partial, Question, Together
+from dfeas.passes.protocol import AnyPass, Batchable, Exclusive, Partial, Question, Together
 from dfeas.passes.select import Select
 
 
@@ -37,7 +37,7 @@ class OfClass:
 
 
 @dataclass(frozen=True, slots=True)
-class OfClasses:
+class OfClasses(Together):
     """Answers the passes of several classes from one read; the answer is a tuple in their order."""
 
     passes: tuple[OfClass, ...]
@@ -58,21 +58,15 @@ class OfClasses:
             found.append(parts if isinstance(each.pass_, Together) else parts[0])
         return tuple(found)
 
-    def merge(self, first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(p.merge(a, b) for p, a, b in zip(self.passes, first, second, strict=True))
-
-    def finish(self, partial: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(p.finish(a) for p, a in zip(self.passes, partial, strict=True))
-
 
 def of_class(question: Question, code: int) -> Question:
     """A question as it is asked of one class. Raises TypeError for one that reads points in order, or n-vectors."""
     if isinstance(question, Partial):
         return Partial(OfClass(question.pass_, code), question.blocks)
-    if isinstance(question, InCompany):
+    if isinstance(question, Batchable):
         found: Question = question.of_class(code)
         return found
-    if isinstance(question, Alone):
+    if isinstance(question, Exclusive):
         raise TypeError("one class against the rest asks passes over blocks")
     return OfClass(question, code)
 

@@ -7,12 +7,10 @@ summed,
 
     rest_i = sum of c_j l_j x_j,  total_i = sum of c_j      over points with s_j < 1 that are not kept,
 
-and the ``cap`` points that are nearest to the margin of some y_i are kept as they are. Everything is in float64.
+and the ``cap`` points that are nearest to the margin of some y_i are kept as they are.
 
-vector.
-
-For direction y_i with costs c_j of its problem, and z_j = max(0, 1 - l_j x_j'y_i) of the points as stored: loss_i = sum_j c_j
-z_j^2. All sums are in float64.
+Of the squared hinge, with z_j = max(0, 1 - s_j), loss_i = sum_j c_j z_j^2 comes with its gradient, and with its curvature as a
+matrix or times a vector. Everything is in float64.
 """
 
 from __future__ import annotations
@@ -25,7 +23,8 @@ from numpy.typing import NDArray
 
 from dfeas.linalg.points import Floats, Indices, add_combinations, in_type
 from dfeas.passes.block import Block, Columns
-from dfeas.passes.slacks import Counted, Directions, Seen
+from dfeas.passes.protocol import Sums
+from dfeas.passes.slacks import Directions, SampleCosts, Slacks
 
 
 class Kept(NamedTuple):
@@ -67,38 +66,38 @@ class Hinge:
     """Losses of all directions; points near the margins of the first ``near`` of them."""
 
     Y: Floats  # (m, k)
-    counted: Counted  # of k problems
+    costs: SampleCosts  # of k problems
     near: int  # 0 .. k
     cap: int  # points that are kept
     quota: int  # of one block
 
     def scan(self, block: Block) -> HingePartial:
         """Sums of one block, tile by tile; each tile keeps its share of the quota."""
-        (m, k), near, C = self.Y.shape, self.near, self.counted.C
-        directions = Directions.of(self.Y, self.counted)
+        (m, k), near, C = self.Y.shape, self.near, self.costs.C
+        directions = Directions.of(self.Y, self.costs)
         loss, support, tested, wrong = np.zeros(k), np.zeros(k, np.int64), np.zeros(k), np.zeros(k)
         rest, total, kept = np.zeros((near, m)), np.zeros(near), []
         for run in directions.runs(block):
-            seen = Seen.of(block, run, directions)
-            loss += C * seen.sums(np.maximum(seen.slack, 0.0))
-            support += seen.support()
-            tests, missed = seen.tested()
+            slacks = Slacks.of(block, run, directions)
+            loss += C * slacks.sums(np.maximum(slacks.slack, 0.0))
+            support += slacks.support()
+            tests, missed = slacks.tested()
             tested += tests
             wrong += missed
             if not near:
                 continue
             size = run.stop - run.start
-            distance = seen.distance(near, block.sides.lengths(run))
+            distance = slacks.distance(near, block.sides.lengths(run))
             rows = _nearest(distance, min(self.cap, -(-self.quota * size // block.size)))
-            short = seen.slack > 0
+            short = slacks.slack > 0
             if len(rows):
                 columns = Columns.of(block, run.start + rows, unit=False)
                 kept.append(Kept(distance[rows], short[directions.which[:near]][:, rows], columns))
             if len(rows) < size:
-                amount = seen.amounts(short, near)
+                amount = slacks.amounts(short, near)
                 amount[:, rows] = 0.0
                 total += amount.sum(axis=1)
-                seen.add_pull(rest, amount)
+                slacks.add_pull(rest, amount)
         total *= C[:near]
         rest *= C[:near, None]
         return self._within(HingePartial(loss, support, tested, wrong, rest, total, tuple(kept)))
@@ -137,7 +136,7 @@ class Hinge:
         for part, mask in zip(kept, np.split(stays, edges), strict=True):
             gone = part.columns.take(~mask)
             if len(gone):
-                amount = self.counted.costs(gone.index, gone.scale)[:, : self.near].T * part.short[:, ~mask]
+                amount = self.costs.matrix(gone.index, gone.scale)[:, : self.near].T * part.short[:, ~mask]
                 total += amount.sum(axis=1)
                 add_combinations(rest, amount * gone.scale, in_type(gone.points, np.float64))
             if mask.all():
@@ -169,11 +168,11 @@ class SquaredHingeAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class SquaredHinge:
+class SquaredHinge(Sums[SquaredHingeAnswer]):
     """Losses of all directions; gradient and curvature of the first ``near`` of them."""
 
     Y: Floats  # (m, k)
-    counted: Counted  # of k problems
+    costs: SampleCosts  # of k problems
     near: int  # 0 .. k
     along: Floats | None = None  # (m, near) vectors for products with the curvature
     matrix: bool = False  # the curvature as matrices
@@ -185,31 +184,25 @@ class SquaredHinge:
         found = SquaredHingeAnswer(
             np.zeros(k), np.zeros(k, np.int64), np.zeros(k), np.zeros(k), np.zeros(near), np.zeros((near, m)), np.zeros(shape)
         )
-        directions, C = Directions.of(self.Y, self.counted), self.counted.C
+        directions, C = Directions.of(self.Y, self.costs), self.costs.C
         for run in directions.runs(block):
-            seen = Seen.of(block, run, directions)
-            short = np.maximum(seen.slack, 0.0)
-            found.loss[:] += C * seen.sums(short * short)
-            found.support[:] += seen.support()
-            tested, wrong = seen.tested()
+            slacks = Slacks.of(block, run, directions)
+            short = np.maximum(slacks.slack, 0.0)
+            found.loss[:] += C * slacks.sums(short * short)
+            found.support[:] += slacks.support()
+            tested, wrong = slacks.tested()
             found.tested[:] += tested
             found.wrong[:] += wrong
             if self.matrix:
-                seen.add_curvature(found.curvature)
+                slacks.add_curvature(found.curvature)
             elif self.along is not None:
-                active = seen.amounts(short > 0, near)
-                seen.add_pull(found.curvature, active * seen.along(self.along) * seen.label)  # the label twice: none
-            amount = seen.amounts(short, near)
+                active = slacks.amounts(short > 0, near)
+                slacks.add_pull(found.curvature, active * slacks.along(self.along) * slacks.label)  # the label twice: none
+            amount = slacks.amounts(short, near)
             found.total[:] += amount.sum(axis=1)
-            seen.add_pull(found.pull, amount)
+            slacks.add_pull(found.pull, amount)
         found.total[:] *= C[:near]
         found.pull[:] *= C[:near, None]
         if found.curvature.size:
             found.curvature[:] = (found.curvature.T * C[:near]).T
         return found
-
-    def merge(self, first: SquaredHingeAnswer, second: SquaredHingeAnswer) -> SquaredHingeAnswer:
-        return SquaredHingeAnswer(*(getattr(first, name) + getattr(second, name) for name in first.__slots__))
-
-    def finish(self, partial: SquaredHingeAnswer) -> SquaredHingeAnswer:
-        return partial

@@ -8,8 +8,9 @@ from math import sqrt
 import numpy as np
 
 from dfeas.linalg.points import CONVERTED, Array, Floats, Indices, Tile, combined, tile
-from dfeas.passes.block import Block, in_precision
-from dfeas.passes.slacks import Counted, seen_along
+from dfeas.passes.block import Block, in_precision, rounding
+from dfeas.passes.protocol import Plain
+from dfeas.passes.slacks import SampleCosts, products_along
 
 WINDOW = 32
 """Points that are scored at once after a correction; the window doubles while there is none."""
@@ -47,7 +48,7 @@ class Online:
         single = block.single
         factor: Array = block.sides.narrow if single else block.sides.scale()
         y, low = carry.y.copy(), carry.low
-        narrow, slack = in_precision(y, single), _slack(y, block.terms, single)
+        narrow, slack = in_precision(y, single), rounding(block.terms, single) * sqrt(y @ y)
         corrected: list[int] = []
         first, size = 0, WINDOW
         most = max(WINDOW, CONVERTED // block.points.shape[1])
@@ -63,7 +64,7 @@ class Online:
                     continue
                 y += block.column(mistake)
                 corrected.append(block.start + mistake)
-                narrow, slack = in_precision(y, single), _slack(y, block.terms, single)
+                narrow, slack = in_precision(y, single), rounding(block.terms, single) * sqrt(y @ y)
                 # about one mistake is expected in twice the last gap
                 size = max(WINDOW, min(size, 2 * (mistake + 1 - first)))
                 first = mistake + 1
@@ -73,11 +74,6 @@ class Online:
     def finish(self, carry: OnlineCarry) -> OnlineAnswer:
         corrected = np.concatenate(carry.corrected) if carry.corrected else np.empty(0, np.int64)
         return OnlineAnswer(carry.y, carry.low, corrected)
-
-
-def _slack(y: Floats, terms: int, single: bool) -> float:
-    """|fast score - score in float64| of unit columns, for any order of summation."""
-    return 1.02 * (terms + 6) * (2.0**-24 if single else 2.0**-53) * sqrt(y @ y)
 
 
 def _scores(points: Tile, factor: Array, y: Array, intercept: bool) -> Array:
@@ -119,11 +115,11 @@ class StochasticCarry:
 
 
 @dataclass(frozen=True, slots=True)
-class Stochastic:
+class Stochastic(Plain[StochasticCarry]):
     """One read, from where the one before ended. One problem."""
 
     carry: StochasticCarry
-    counted: Counted
+    costs: SampleCosts
     n: int
 
     def start(self) -> StochasticCarry:
@@ -137,12 +133,12 @@ class Stochastic:
         m = block.points.shape[1]
         for rows in block.tiles():
             points, label = block.tile(rows, False), block.label[rows].astype(np.float64)
-            cost = self.counted.costs(np.arange(block.start + rows.start, block.start + rows.stop), label)[:, 0]
+            cost = self.costs.matrix(np.arange(block.start + rows.start, block.start + rows.stop), label)[:, 0]
             for first in range(0, len(label), BATCH):
                 some = slice(first, first + BATCH)
                 batch, sign = tile(points, some, False), label[some]
                 scale = self.n / seen if seen else 0.0
-                score = sign * seen_along(batch, pull[:, None], block.intercept)[0]
+                score = sign * products_along(batch, pull[:, None], block.intercept)[0]
                 short = cost[some] * (score * scale < 1)
                 pull[:m] += combined(short * sign, batch)
                 pull[m:] += short @ sign
@@ -150,6 +146,3 @@ class Stochastic:
                 seen += len(sign)
                 mean += pull * (len(sign) * self.n / seen)
         return StochasticCarry(pull, total, seen, mean)
-
-    def finish(self, carry: StochasticCarry) -> StochasticCarry:
-        return carry

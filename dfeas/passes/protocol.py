@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,25 @@ class Pass(Protocol[P, A]):
 
 
 AnyPass = Pass[Any, Any]
+
+
+class Plain(Generic[P]):
+    """A pass whose answer is the partial of all blocks."""
+
+    __slots__ = ()
+
+    def finish(self, partial: P) -> P:
+        return partial
+
+
+class Sums(Plain[P]):
+    """One whose partials are dataclasses of sums."""
+
+    __slots__ = ()
+
+    def merge(self, first: P, second: P) -> P:
+        names = type(first).__dataclass_fields__  # type: ignore[attr-defined]
+        return type(first)(*(getattr(first, name) + getattr(second, name) for name in names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +87,9 @@ class VectorPass(Protocol[P, A]):
     def scan(self, rows: range, block: Block | None, vectors: tuple[Floats, ...]) -> tuple[P, tuple[Floats, ...]]:
         """Answer for some rows, and their entries of the vectors to write. ``block`` is None if no points are read."""
 
-    def merge(self, first: P, second: P) -> P:
-        """As for a pass."""
+    def merge(self, first: P, second: P) -> P: ...
 
-    def finish(self, partial: P) -> A:
-        """As for a pass."""
+    def finish(self, partial: P) -> A: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,26 +133,26 @@ class Keeps(Protocol):
         """Keep a value whose bytes were taken, or that is in ``spill``."""
 
 
-class InCompany(ABC):
-    """A question that shares what it computes with others of its company, and knows how; the engine is asked once for all."""
+class Batchable(ABC):
+    """A question that shares what it computes with others of its ``batch_key``; the engine is asked once for all of them."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
-    def company(self) -> Hashable:
-        """Questions of one company can be asked as one."""
+    def batch_key(self) -> Hashable:
+        """Questions with equal keys can be asked as one."""
 
     @abstractmethod
     def joined(self, questions: Sequence[Any]) -> Any:
-        """Questions of this company, itself among them, as one; its answer is a tuple in their order."""
+        """Questions with this key, itself among them, as one; its answer is a tuple in their order."""
 
     @abstractmethod
     def of_class(self, code: int) -> Any:
         """The same asked of one class, whose label is ``code``, against the rest."""
 
 
-class OnPairs(InCompany):
+class OnPairs(Batchable):
     """A question to all pairs of points, asked of two runs of rows at a time; every two runs, and each with itself, meet once.
 
     Picklable. The runs, their order and the tree in which partials are merged follow from the shape of the data only.
@@ -152,10 +169,10 @@ class OnPairs(InCompany):
         """What is held of a run while it meets others. The block has memory of its own, so that views may be kept."""
 
     @abstractmethod
-    def scan(self, left: Any, right: Any, shelf: Keeps | None = None) -> Any:
+    def scan(self, left: Any, right: Any, tile_cache: Keeps | None = None) -> Any:
         """Answer for two prepared runs, the left one first in the data; or for one and itself.
 
-        The shelf is that of the data, and has what earlier questions put there; it changes no bit of the answer.
+        The tile cache is that of the data, and has what earlier questions put there; it changes no bit of the answer.
         """
 
     @abstractmethod
@@ -167,10 +184,10 @@ class OnPairs(InCompany):
         """As for a pass."""
 
 
-Alone = Partial | Ordered | OnVectors | OnPairs
-"""Questions that read in a way of their own; nothing else rides with them, but pairs of one company ride together."""
+Exclusive = Partial | Ordered | OnVectors | OnPairs
+"""Questions that read in a way of their own; nothing else rides with them, but pairs of one batch key ride together."""
 
-Question = AnyPass | Alone
+Question = AnyPass | Exclusive
 """What an engine executes."""
 
 

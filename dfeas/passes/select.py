@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dfeas.linalg.points import Array, Floats, Indices
-from dfeas.passes.block import Block, Columns, in_precision
+from dfeas.passes.block import Block, Columns, in_precision, rounding
 from dfeas.passes.protocol import Partial
 
 
@@ -58,14 +58,14 @@ class Select:
 
     def scan(self, block: Block) -> SelectPartial:
         """Select from one block: fast scores choose, scores in float64 by a fixed order of summation decide."""
-        return self.scan_scored(block, self._fast(block))
+        return self.scan_scored(block, block.fast_scores(in_precision(self.y, block.single)))
 
     def scan_scored(self, block: Block, fast: Array) -> SelectPartial:
         """The same from fast scores (b,), which are right up to the rounding of a product in their precision."""
         if not block.size:
             return SelectPartial(0, np.inf, -1, ())
         length = float(np.linalg.norm(self.y))
-        slack = 1.02 * (block.terms + 6) * (2.0**-24 if fast.dtype == np.float32 else 2.0**-53) * length
+        slack = rounding(block.terms, fast.dtype == np.float32) * length
         # all that is looked at more closely, as a rule: one look at all scores
         near = np.flatnonzero(fast <= slack)
         value = fast[near]
@@ -90,21 +90,6 @@ class Select:
         kept = score <= self.threshold
         rows, score = rows[kept], score[kept]
         return SelectPartial(violated, low, arg, ((score, Columns.of(block, rows)),) if len(rows) else ())
-
-    def _fast(self, block: Block) -> Array:
-        """Scores (b,) in the precision of the points, where products in it are safe."""
-        single = block.single
-        y = in_precision(self.y, single)
-        factor: Array = block.sides.narrow if single else block.sides.scale()
-        score: Array = np.empty(block.size, y.dtype)
-        m = block.points.shape[1]
-        with np.errstate(invalid="ignore"):  # OpenBLAS computes on lanes that it then throws away
-            for rows in block.tiles():
-                score[rows] = block.tile(rows, single) @ y[:m]
-        if block.intercept:
-            score += y[m]
-        score *= factor
-        return score
 
     def merge(self, first: SelectPartial, second: SelectPartial) -> SelectPartial:
         """Keep the ``cap`` lowest of both."""

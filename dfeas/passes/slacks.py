@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dfeas.linalg.points import Floats, Indices, Tile, add_combinations, combined, moments, times
 from dfeas.passes.block import Block
+from dfeas.passes.protocol import Plain
 
 _GOLDEN, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
@@ -32,7 +33,7 @@ def fold_of(index: Indices, folds: int, seed: int) -> Indices:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class SampleCosts:
     """Costs c_j of points in k problems: C times the weight of the class times the weight of the point, 0 where left out."""
 
     C: Floats  # (k,) > 0
@@ -48,7 +49,7 @@ class Counted:
         found = np.where(np.asarray(label) > 0, self.positive, self.negative)
         return found if self.weight is None else found * self.weight[index]
 
-    def costs(self, index: Indices, label: NDArray[np.generic]) -> Floats:
+    def matrix(self, index: Indices, label: NDArray[np.generic]) -> Floats:
         """c_j (r, k) of the points with these indices and labels."""
         found = np.multiply.outer(self.weights(index, label), self.C)
         out = self.out(index)
@@ -62,10 +63,10 @@ class Counted:
             return None
         return np.asarray(fold_of(index, self.folds, self.seed)[:, None] == self.left_out)
 
-    def take(self, problems: Indices) -> Counted:
+    def take(self, problems: Indices) -> SampleCosts:
         """Some of the problems, in this order; one may come several times."""
         chosen = self.C[problems], self.left_out[problems]
-        return Counted(*chosen, self.negative, self.positive, self.weight, self.folds, self.seed)
+        return SampleCosts(*chosen, self.negative, self.positive, self.weight, self.folds, self.seed)
 
 
 SLACK_BYTES = 1 << 19
@@ -81,15 +82,15 @@ class Directions:
 
     Y: Floats  # (m, u)
     which: Indices  # (k,) the column of each problem
-    counted: Counted  # of k problems
+    costs: SampleCosts  # of k problems
 
     @classmethod
-    def of(cls, Y: Floats, counted: Counted) -> Directions:
+    def of(cls, Y: Floats, costs: SampleCosts) -> Directions:
         """From directions (m, k) of k problems."""
         places: dict[bytes, int] = {}
         which = [places.setdefault(Y[:, i].tobytes(), len(places)) for i in range(Y.shape[1])]
         first = [which.index(place) for place in range(len(places))]
-        return cls(np.ascontiguousarray(Y[:, first]), np.array(which, np.int64), counted)
+        return cls(np.ascontiguousarray(Y[:, first]), np.array(which, np.int64), costs)
 
     def runs(self, block: Block) -> Iterator[slice]:
         """The points of a block, in runs of equal length that stay in cache; none for no points."""
@@ -101,7 +102,7 @@ class Directions:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Slacks:
     """t points; to be used before this thread looks at others."""
 
     directions: Directions
@@ -114,16 +115,16 @@ class Seen:
     slack: Floats  # (u, t) 1 - l_j x_j'y
 
     @classmethod
-    def of(cls, block: Block, rows: slice, directions: Directions) -> Seen:
+    def of(cls, block: Block, rows: slice, directions: Directions) -> Slacks:
         """Some rows of a block."""
-        counted, index = directions.counted, np.arange(block.start + rows.start, block.start + rows.stop)
+        costs, index = directions.costs, np.arange(block.start + rows.start, block.start + rows.stop)
         points, label = block.tile(rows, False), block.label[rows].astype(np.float64)
-        weight, fold = counted.weights(index, label), None
+        weight, fold = costs.weights(index, label), None
         counts = weight[None, :]
-        if (counted.left_out >= 0).any():
-            fold = fold_of(index, counted.folds, counted.seed)
-            counts = np.concatenate([counts, weight * (np.arange(counted.folds)[:, None] != fold)])
-        slack = seen_along(points, directions.Y, block.intercept)
+        if (costs.left_out >= 0).any():
+            fold = fold_of(index, costs.folds, costs.seed)
+            counts = np.concatenate([counts, weight * (np.arange(costs.folds)[:, None] != fold)])
+        slack = products_along(points, directions.Y, block.intercept)
         slack *= -label
         slack += 1
         return cls(directions, points, block.intercept, label, weight, fold, counts, slack)
@@ -186,7 +187,7 @@ class Seen:
 
     def along(self, vectors: Floats) -> Floats:
         """(k, t) x_j'v of vectors (m, k)."""
-        return seen_along(self.points, vectors, self.intercept)
+        return products_along(self.points, vectors, self.intercept)
 
     def distance(self, near: int, length: Floats) -> Floats:
         """|1 - s_j| / |x_j| (t,) for the nearest of the first directions; inf for a zero point and one of no weight."""
@@ -198,14 +199,14 @@ class Seen:
     @property
     def _place(self) -> Indices:
         """(k,) the row of ``counts`` of each problem."""
-        return self.directions.counted.left_out + 1 if self.fold is not None else np.zeros_like(self.directions.which)
+        return self.directions.costs.left_out + 1 if self.fold is not None else np.zeros_like(self.directions.which)
 
     def _of_problems(self, values: Floats) -> Floats:
         """(k,) from values (u, 1 or 1 + folds)."""
         return np.asarray(values[self.directions.which, self._place])
 
 
-def seen_along(points: Tile, vectors: Floats, intercept: bool) -> Floats:
+def products_along(points: Tile, vectors: Floats, intercept: bool) -> Floats:
     """Products (k, t) of points (t, m) with vectors (m, k) or, with an intercept, (m+1, k), in float64."""
     m = points.shape[1]
     found = np.asarray(times(points, vectors[:m]), np.float64)
@@ -226,11 +227,11 @@ class MultipliersAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Multipliers:
+class Multipliers(Plain[MultipliersAnswer]):
     """Of one problem."""
 
     at: Floats | None  # (m,) y; None: all are 0
-    counted: Counted  # of one problem
+    costs: SampleCosts  # of one problem
     squared: bool
     index: Indices  # (r,) ascending
     multiplier: Floats  # (r,) alpha of these points
@@ -239,11 +240,11 @@ class Multipliers:
         alpha, pull, total, full = np.zeros(block.size), np.zeros((1, block.dimension)), 0.0, 0
         if self.at is None:
             return MultipliersAnswer(((block.start, alpha),), total, pull[0], 0, 0)
-        directions, (C,) = Directions.of(self.at[:, None], self.counted), self.counted.C
+        directions, (C,) = Directions.of(self.at[:, None], self.costs), self.costs.C
         for run in directions.runs(block):
-            seen = Seen.of(block, run, directions)
-            short = np.maximum(seen.slack, 0.0)
-            weight = seen.amounts(np.ones_like(short), 1)[0]
+            slacks = Slacks.of(block, run, directions)
+            short = np.maximum(slacks.slack, 0.0)
+            weight = slacks.amounts(np.ones_like(short), 1)[0]
             cost = C * weight
             if self.squared:  # summed before they are multiplied by 2 C, as the method does it: the same terms cancel
                 amount, factor = weight * short[0], 2 * C
@@ -258,7 +259,7 @@ class Multipliers:
                 amount, factor = here, 1.0
             alpha[run] = here
             part = np.zeros_like(pull)
-            seen.add_pull(part, amount[None].copy())
+            slacks.add_pull(part, amount[None].copy())
             pull += factor * part
         return MultipliersAnswer(((block.start, alpha),), total, pull[0], int((alpha > 0).sum()), full)
 
@@ -271,6 +272,3 @@ class Multipliers:
             first.support + second.support,
             first.full + second.full,
         )
-
-    def finish(self, partial: MultipliersAnswer) -> MultipliersAnswer:
-        return partial

@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 
 from dfeas.linalg.points import Array, Floats, Indices, Tile, add_combinations, times
-from dfeas.passes.block import Block
+from dfeas.passes.block import Block, rounding
 
 SINGLE_LIMIT = 2.0**14
 """Largest |y| / mu for float32 products: the weights then carry a relative error of about 2**-24 * 2**14 = 1e-3."""
@@ -79,10 +79,6 @@ class Softmin:
     def _admits_single(self) -> bool:
         return bool((self._lengths[self._soft] <= SINGLE_LIMIT * self.mu[self._soft]).all())
 
-    def _slack(self, terms: int, single: bool) -> Floats:
-        """|fast score - fixed-order score| of unit columns, for any order of summation."""
-        return np.asarray(1.02 * (terms + 6) * (2.0**-24 if single else 2.0**-53) * self._lengths)
-
     @cached_property
     def _narrow(self) -> Array:
         return np.ascontiguousarray(self.Y, np.float32)
@@ -93,7 +89,7 @@ class Softmin:
         single = self._admits_single and block.single
         questions: Array = self._narrow if single else self.Y
         factor: Array = block.sides.narrow if single else block.sides.scale()
-        slack = self._slack(block.terms, single)
+        slack = rounding(block.terms, single) * self._lengths
         soft = self._soft
         for rows in block.tiles():
             points = block.tile(rows, single)

@@ -16,7 +16,8 @@ import numpy as np
 
 from dfeas.linalg import csr
 from dfeas.linalg.points import Floats, Indices, Tile
-from dfeas.passes.block import Block
+from dfeas.passes.block import Block, rounding
+from dfeas.passes.protocol import Plain, Sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class MomentsAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Moments:
+class Moments(Plain[MomentsAnswer]):
     """Of the points as they are stored, whatever their labels."""
 
     def scan(self, block: Block) -> MomentsAnswer:
@@ -61,9 +62,6 @@ class Moments:
                 first.mean + apart * share,
                 first.squares + second.squares + apart * apart * (first.points * share),
             )
-
-    def finish(self, partial: MomentsAnswer) -> MomentsAnswer:
-        return partial
 
 
 def _of(points: Tile) -> MomentsAnswer:
@@ -135,7 +133,7 @@ class Histogram:
         """Counts (2, bins) of one block."""
         bins = len(EDGES) - 1
         m = block.points.shape[1]
-        slack = 1.02 * (block.terms + 8) * 2.0**-53
+        slack = rounding(block.terms + 2, False)
         factor = block.sides.scale()
         counts = np.zeros(2 * bins, np.int64)
         for rows in block.tiles():
@@ -171,7 +169,7 @@ class GramAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Gram:
+class Gram(Sums[GramAnswer]):
     """A A' and A 1 in float64. The partial has m^2 entries."""
 
     def scan(self, block: Block) -> GramAnswer:
@@ -182,9 +180,3 @@ class Gram:
             square += columns.T @ columns
             total += columns.sum(axis=0)
         return GramAnswer(square, total)
-
-    def merge(self, first: GramAnswer, second: GramAnswer) -> GramAnswer:
-        return GramAnswer(first.square + second.square, first.total + second.total)
-
-    def finish(self, partial: GramAnswer) -> GramAnswer:
-        return partial

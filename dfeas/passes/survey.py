@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dfeas.linalg.points import Points, any_entry, nonfinite, parts
 from dfeas.passes.block import Block
+from dfeas.passes.protocol import Plain
 
 SHOWN = 5
 """How many positions of offending entries are kept."""
@@ -47,7 +48,7 @@ EMPTY = Summary(0, 0, 0, (), 0, (), 0, (), np.inf, 0.0, ())
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class Survey(Plain[Summary]):
     """Looks at every entry once."""
 
     def scan(self, block: Block) -> Summary:
@@ -95,6 +96,3 @@ class Survey:
             max(first.norm_max, second.norm_max),
             tuple(sorted(first.checksums + second.checksums)),
         )
-
-    def finish(self, partial: Summary) -> Summary:
-        return partial

@@ -18,7 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dfeas.linalg.points import CONVERTED, Floats, Indices
-from dfeas.passes.block import Block
+from dfeas.passes.block import Block, rounding
+from dfeas.passes.protocol import Plain, Sums
+
+POINT_BYTES = 40
+"""Indices and weights of points, 16 bytes each, and copies of them, where a method's certificate needs all points."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +48,17 @@ class SparseWeights:
         return SparseWeights(tuple(sorted(pieces, key=lambda p: int(p[0][0]))) or self.pieces[:1])
 
 
+class Gathers(Plain[SparseWeights]):
+    """Whose partials are weights on some points."""
+
+    __slots__ = ()
+
+    def merge(self, first: SparseWeights, second: SparseWeights) -> SparseWeights:
+        return first.with_others(second)
+
+
 @dataclass(frozen=True, slots=True)
-class Recover:
+class Recover(Gathers):
     """Weights of a mixture of T softmaxes; weights of at most ``floor`` are left out."""
 
     Y: Floats  # (m, T)
@@ -71,13 +84,6 @@ class Recover:
         kept = np.flatnonzero(weight > self.floor)
         return SparseWeights(((block.start + kept, weight[kept]),))
 
-    def merge(self, first: SparseWeights, second: SparseWeights) -> SparseWeights:
-        """Both, in the order of the points."""
-        return first.with_others(second)
-
-    def finish(self, partial: SparseWeights) -> SparseWeights:
-        return partial
-
 
 @dataclass(frozen=True, slots=True)
 class ShiftAnswer:
@@ -89,7 +95,7 @@ class ShiftAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Shift:
+class Shift(Plain[ShiftAnswer]):
     """Write v = q - A'y / mu. Reads q, or nothing when q is uniform."""
 
     y: Floats  # (dimension,)
@@ -99,8 +105,8 @@ class Shift:
     def scan(self, rows: range, block: Block | None, vectors: tuple[Floats, ...]) -> tuple[ShiftAnswer, tuple[Floats, ...]]:
         """One block of v; the least score by a fixed order of summation."""
         assert block is not None
-        scores = _scores(block, self.y)
-        slack = 1.02 * (block.terms + 6) * 2.0**-53 * float(np.linalg.norm(self.y))
+        scores = np.asarray(block.fast_scores(self.y), np.float64)
+        slack = rounding(block.terms, False) * float(np.linalg.norm(self.y))
         lowest = np.flatnonzero(scores <= scores.min() + 2 * slack)
         v = (vectors[0] if vectors else self.uniform) - scores / self.mu
         low = float(block.exact_scores(lowest, self.y).min())
@@ -108,9 +114,6 @@ class Shift:
 
     def merge(self, first: ShiftAnswer, second: ShiftAnswer) -> ShiftAnswer:
         return ShiftAnswer(min(first.low, second.low), max(first.greatest, second.greatest), first.total + second.total)
-
-    def finish(self, partial: ShiftAnswer) -> ShiftAnswer:
-        return partial
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +125,7 @@ class ExcessAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Excess:
+class Excess(Sums[ExcessAnswer]):
     """Entries of v above each of some thresholds. Reads v only."""
 
     tau: Floats  # (k,)
@@ -133,12 +136,6 @@ class Excess:
         first = np.searchsorted(v, self.tau, side="right")
         return ExcessAnswer(above[first], (len(v) - first).astype(np.float64)), ()
 
-    def merge(self, first: ExcessAnswer, second: ExcessAnswer) -> ExcessAnswer:
-        return ExcessAnswer(first.total + second.total, first.count + second.count)
-
-    def finish(self, partial: ExcessAnswer) -> ExcessAnswer:
-        return partial
-
 
 @dataclass(frozen=True, slots=True)
 class CombineAnswer:
@@ -148,7 +145,7 @@ class CombineAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Combine:
+class Combine(Sums[CombineAnswer]):
     """A p for p = max(v - tau, 0) / total, and the average (1 - theta) old + theta p. Reads v, and old unless theta = 1."""
 
     dimension: int
@@ -168,19 +165,13 @@ class Combine:
         average = p if self.theta == 1 else (1 - self.theta) * vectors[1] + self.theta * p
         return CombineAnswer(Ap), (average,)
 
-    def merge(self, first: CombineAnswer, second: CombineAnswer) -> CombineAnswer:
-        return CombineAnswer(first.Ap + second.Ap)
-
-    def finish(self, partial: CombineAnswer) -> CombineAnswer:
-        return partial
-
 
 ROWS = 4096
 """Columns that are unpacked at a time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Positive:
+class Positive(Gathers):
     """The positive entries of an n-vector, above a floor, as sparse weights. Reads the vector only."""
 
     floor: float
@@ -188,23 +179,3 @@ class Positive:
     def scan(self, rows: range, block: Block | None, vectors: tuple[Floats, ...]) -> tuple[SparseWeights, tuple[Floats, ...]]:
         kept = np.flatnonzero(vectors[0] > self.floor)
         return SparseWeights(((rows.start + kept, vectors[0][kept]),)), ()
-
-    def merge(self, first: SparseWeights, second: SparseWeights) -> SparseWeights:
-        """Both, in the order of the points."""
-        return first.with_others(second)
-
-    def finish(self, partial: SparseWeights) -> SparseWeights:
-        return partial
-
-
-def _scores(block: Block, y: Floats) -> Floats:
-    """Scores (b,) a_j'y by float64 products."""
-    m = block.points.shape[1]
-    scores = np.empty(block.size)
-    for rows in block.tiles():
-        with np.errstate(invalid="ignore"):  # OpenBLAS computes on lanes that it then throws away
-            scores[rows] = block.tile(rows, False) @ y[:m]
-    if block.intercept:
-        scores += y[m]
-    scores *= block.sides.scale()
-    return scores

@@ -3,64 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dfeas.errors import CorruptDataError, UsageError
-from dfeas.run.finished import find_runs, load_values
+from dfeas.errors import UsageError
 from dfeas.run.progress import aligned
-from dfeas.run.results import RESULT, SOFT_MARGIN, load_result
+from dfeas.run.results import SOFT_MARGIN, find_runs, load_result, load_values, require_shape
 
-COLUMNS = (
-    "run",
-    "method",
-    "verdict",
-    "stopped",
-    "proof",
-    "passes",
-    "reads",
-    "iterations",
-    "margin lower",
-    "margin upper",
-    "GB read",
-    "seconds",
+_FINGERPRINT = "fingerprint"
+
+
+@dataclass(frozen=True)
+class Table:
+    """The columns of runs of one kind: the keys of ``result.json``, how their numbers are written, and their headings."""
+
+    words: tuple[str, ...]  # columns of text, which are named by their keys
+    numbers: Mapping[str, str]  # key -> format of the others
+    headings: Mapping[str, str]  # of keys that are not headings themselves
+    scale: Mapping[str, float]  # units of a column, in those of its key
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What is compared, by the keys of ``result.json``."""
+        return (*self.words, *self.numbers, _FINGERPRINT)
+
+    @property
+    def columns(self) -> list[str]:
+        """The headings."""
+        return ["run", *self.words, *(self.headings.get(key, key.replace("_", " ")) for key in self.numbers)]
+
+    @property
+    def left(self) -> int:
+        """How many columns, from the left, are words."""
+        return 1 + len(self.words)
+
+    def row(self, name: str, folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+        """What is compared of a run."""
+        return {"run": name, "folder": str(folder), **{key: values[key] for key in self.keys}}
+
+    def cells(self, row: Mapping[str, Any]) -> list[str]:
+        """The texts of a row under the headings."""
+        texts = [str(row[key]) for key in ("run", *self.words)]
+        for key, form in self.numbers.items():
+            texts.append("-" if row[key] is None else format(row[key] / self.scale.get(key, 1) if form else row[key], form))
+        return texts
+
+
+VERDICTS = Table(
+    ("method", "verdict", "stopped", "proof"),
+    {
+        **{"passes": ".4g", "reads": ".4g", "iterations": ""},
+        **{"margin_lower": ".6g", "margin_upper": ".6g", "bytes_read": ".3g", "seconds": ".2f"},
+    },
+    {"bytes_read": "GB read"},
+    {"bytes_read": 1e9},
 )
-"""Headings of the table."""
-
-WORDS = 5
-"""How many of the columns, from the left, are words; the others are numbers."""
-
-KEYS = (
-    "method",
-    "verdict",
-    "stopped",
-    "proof",
-    "passes",
-    "reads",
-    "iterations",
-    "margin_lower",
-    "margin_upper",
-    "bytes_read",
-    "seconds",
-    "fingerprint",
+SOFT_MARGINS = Table(
+    ("method", "loss", "stopped"),
+    dict.fromkeys(("C", "objective", "lower", "gap", "support", "error", "passes", "reads", "seconds"), ".6g"),
+    {"lower": "at least"},
+    {},
 )
-"""What is compared, by the keys of ``result.json``."""
-
-SOFT_KEYS = (
-    *("method", "loss", "stopped"),
-    *("C", "objective", "lower", "gap", "support", "error", "passes", "reads", "seconds"),
-    "fingerprint",
-)
-"""What is compared of soft margins."""
-
-SOFT_COLUMNS = (
-    *("run", "method", "loss", "stopped"),
-    *("C", "objective", "at least", "gap", "support", "error", "passes", "reads", "seconds"),
-)
-"""Headings of their table."""
-
-WORDS_OF_SOFT = 4
-"""How many of these are words."""
+_SOFT_SHAPE = {**dict.fromkeys(SOFT_MARGINS.words, str), **dict.fromkeys(SOFT_MARGINS.numbers, int | float | None)}
 
 
 def compare(runs: Sequence[str | Path]) -> list[dict[str, Any]]:
@@ -69,10 +74,10 @@ def compare(runs: Sequence[str | Path]) -> list[dict[str, Any]]:
     A folder that holds runs stands for all of them. Of soft margins the keys are theirs. Raises BadInputError where there is no
     finished run, CorruptDataError for a damaged one, UsageError for soft margins among others.
     """
-    found = find_runs(runs)
-    if all_soft(found):
-        return [soft_row(name, folder, load_result(folder, soft=True)) for name, folder in found.items()]
-    return [row(name, folder, load_values(folder)) for name, folder in found.items()]
+    folders = find_runs(runs)
+    if all_soft(folders):
+        return [SOFT_MARGINS.row(name, folder, load_soft(folder)) for name, folder in folders.items()]
+    return [VERDICTS.row(name, folder, load_values(folder)) for name, folder in folders.items()]
 
 
 def all_soft(folders: Mapping[str, Path]) -> bool:
@@ -84,54 +89,22 @@ def all_soft(folders: Mapping[str, Path]) -> bool:
     return all(kinds.values())
 
 
-def soft_row(name: str, folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
-    """What is compared of a soft margin. Raises CorruptDataError when keys are missing or of another type."""
-    numbers = [values.get(key) for key in SOFT_KEYS[WORDS_OF_SOFT - 1 : -1]]
-    if not (
-        all(isinstance(number, int | float | None) for number in numbers)
-        and all(isinstance(values.get(key), str) for key in ("method", "loss", "stopped"))
-    ):
-        raise CorruptDataError(f"{folder / RESULT}: not a readable result: keys are missing or of another type")
-    return {"run": name, "folder": str(folder), **{key: values[key] for key in SOFT_KEYS}}
-
-
-def row(name: str, folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
-    """What is compared of a run."""
-    return {"run": name, "folder": str(folder), **{key: values[key] for key in KEYS}}
-
-
-def cells(row: Mapping[str, Any]) -> list[str]:
-    """The texts of a row under ``COLUMNS``, of a soft margin under ``SOFT_COLUMNS``."""
-    if "objective" in row:
-        numbers = [row[key] for key in SOFT_KEYS[WORDS_OF_SOFT - 1 : -1]]
-        words = [str(row[key]) for key in ("run", *SOFT_KEYS[: WORDS_OF_SOFT - 1])]
-        return [*words, *("-" if number is None else f"{number:.6g}" for number in numbers)]
-    return [
-        *(str(row[key]) for key in ("run", "method", "verdict", "stopped", "proof")),
-        f"{row['passes']:.4g}",
-        f"{row['reads']:.4g}",
-        str(row["iterations"]),
-        f"{row['margin_lower']:.6g}",
-        f"{row['margin_upper']:.6g}",
-        f"{row['bytes_read'] / 1e9:.3g}",
-        f"{row['seconds']:.2f}",
-    ]
+def load_soft(folder: Path) -> dict[str, Any]:
+    """The keys of the result of a soft margin. Raises CorruptDataError when some are missing or of another type."""
+    values = load_result(folder, soft=True)
+    require_shape(folder, values, _SOFT_SHAPE)
+    return values
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Aligned lines, the headings first: words to the left, numbers to the right."""
-    columns, words = headings(rows)
-    return aligned([columns, *(cells(row) for row in rows)], words)
-
-
-def headings(rows: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, ...], int]:
-    """The headings of a table, and how many of them are words."""
-    return (SOFT_COLUMNS, WORDS_OF_SOFT) if "objective" in rows[0] else (COLUMNS, WORDS)
+    kind = SOFT_MARGINS if "objective" in rows[0] else VERDICTS
+    return aligned([kind.columns, *(kind.cells(row) for row in rows)], kind.left)
 
 
 def warning(rows: Sequence[Mapping[str, Any]]) -> str:
     """One sentence when the runs are not about the same points and labels; empty when they are."""
-    marks = {row["fingerprint"] for row in rows}
+    marks = {row[_FINGERPRINT] for row in rows}
     return (
         f"these runs are on {len(marks)} different sets of points and labels: their fingerprints differ"
         if len(marks) > 1

@@ -62,13 +62,13 @@ class _SignedScale:
     bins: NDArray[np.int64]  # ascending
 
     @classmethod
-    def of(cls, found: Counts) -> _SignedScale:
+    def of(cls, counts: Counts) -> _SignedScale:
         """Those with points, with some room; around zero as many are left out on either side as are empty on both."""
-        zero = len(found.edges) // 2 - 1
-        used = np.flatnonzero(found.counts.any(axis=0))
-        bins = np.arange(max(0, int(used[0]) - 6), min(len(found.edges) - 2, int(used[-1]) + 6) + 1)
+        zero = len(counts.edges) // 2 - 1
+        used = np.flatnonzero(counts.counts.any(axis=0))
+        bins = np.arange(max(0, int(used[0]) - 6), min(len(counts.edges) - 2, int(used[-1]) + 6) + 1)
         empty = int(np.abs(used[used != zero] - zero).min(initial=zero)) - ROOM
-        return cls(found.edges, bins[(bins == zero) | (np.abs(bins - zero) > empty)])
+        return cls(counts.edges, bins[(bins == zero) | (np.abs(bins - zero) > empty)])
 
     @property
     def zero(self) -> int:

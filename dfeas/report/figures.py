@@ -249,6 +249,5 @@ def overlay(runs: Mapping[str, Sequence[Record]], x: str) -> list[Curve]:
 
 def _finite(values: Sequence[float]) -> Floats:
     """Values that are not finite as nan, which leaves a gap."""
-    found = np.array(values, np.float64)
-    found[~np.isfinite(found)] = np.nan
-    return found
+    numbers = np.array(values, np.float64)
+    return np.where(np.isfinite(numbers), numbers, np.nan)

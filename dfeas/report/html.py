@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from html import escape
 from importlib.resources import files
 
@@ -24,6 +25,34 @@ def element(name: str, /, *content: str, **attributes: str) -> Html:
 def joined(*parts: Html) -> Html:
     """One after the other."""
     return Html("\n".join(parts))
+
+
+def soft(text: str) -> Html:
+    """A remark."""
+    return element("p", text, class_="soft")
+
+
+def facts(values: Mapping[str, str]) -> Html:
+    """Names with their values."""
+    return element(
+        "dl", *(element("div", element("dt", name), element("dd", text)) for name, text in values.items()), class_="facts"
+    )
+
+
+def row(cell: str, texts: Iterable[str]) -> Html:
+    """A row of a table, of cells of one kind."""
+    return element("tr", *(element(cell, text) for text in texts))
+
+
+def table(*rows: Html) -> Html:
+    """A table that scrolls where the page is too narrow."""
+    return element("div", element("table", *rows), class_="wide")
+
+
+def picture(uri: str, title: str, alt: str, caption: str = "") -> Html:
+    """A figure with its title, and a text for those who do not see it."""
+    captions = [element("figcaption", caption)] if caption else []
+    return element("figure", element("h4", title), element("img", src=uri, alt=alt), *captions)
 
 
 _VOID = {"img", "meta"}

@@ -13,13 +13,14 @@ from dfeas.data.open import open_source
 from dfeas.data.source import source_of
 from dfeas.data.storage.layout import fingerprint, seen_fingerprint
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.memory import parse_bytes, threads_that_fit
+from dfeas.engine.memory import threads_that_fit
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.linalg.blas import processors
 from dfeas.passes.protocol import Together
 from dfeas.passes.statistics import Counts, Histogram
 from dfeas.passes.survey import Survey
-from dfeas.run.finished import Run
+from dfeas.problem import parse_bytes
+from dfeas.run.results import Run
 
 
 @dataclass(frozen=True)
@@ -30,36 +31,40 @@ class Margins:
     classes: tuple[str, str]  # how the data calls the labels -1 and +1
 
 
-NOT_READ = "The distances of the points are not shown: the report was made without reading the data."
-
-
 def margins(runs: Sequence[Run], memory: str | int) -> dict[str, Margins | str]:
     """By the name of each run that ended with a separator or a direction: its margins, or the sentence why there are none.
 
     Runs on the same data share one read. Raises UsageError when the memory does not hold a block.
     """
-    found: dict[str, Margins | str] = {}
+    answers: dict[str, Margins | str] = {}
     by_source: dict[str, list[Run]] = {}
     for run in runs:
         if run.certificate is None or run.certificate.kind != "separator":
             continue
-        y = run.certificate.y
+        y, data = run.certificate.y, run.values["data"]
         if run.certificate.kernel:
-            found[run.name] = "The distances of the points are not shown: they are in the space of a kernel."
+            answers[run.name] = _not_shown("they are in the space of a kernel")
         elif not (np.isfinite(y).all() and y.any()):
-            found[run.name] = "The distances of the points are not shown: the run left no direction."
-        elif run.values["data"] is not None and run.values["data"].get("many") and run.values["data"].get("labels"):
-            found[run.name] = "The distances of the points are not shown: the run was on one class of an array with labels."
-        elif run.values["data"] is None:
-            found[run.name] = "The distances of the points are not shown: the run was on arrays in memory."
+            answers[run.name] = _not_shown("the run left no direction")
+        elif data is None:
+            answers[run.name] = _not_shown("the run was on arrays in memory")
+        elif data.get("many") and data.get("labels"):
+            answers[run.name] = _not_shown("the run was on one class of an array with labels")
         else:
-            by_source.setdefault(json.dumps(run.values["data"], sort_keys=True), []).append(run)
+            by_source.setdefault(json.dumps(data, sort_keys=True), []).append(run)
     for group in by_source.values():
         try:
-            found |= _read(group, memory)
+            answers |= _read(group, memory)
         except (BadInputError, CorruptDataError, UsageError, OSError) as error:
-            found |= {run.name: f"The distances of the points are not shown: {error}." for run in group}
-    return found
+            answers |= dict.fromkeys((run.name for run in group), _not_shown(str(error)))
+    return answers
+
+
+def _not_shown(why: str) -> str:
+    return f"The distances of the points are not shown: {why}."
+
+
+NOT_READ = _not_shown("the report was made without reading the data")
 
 
 def _read(runs: Sequence[Run], memory: str | int) -> dict[str, Margins | str]:
@@ -68,29 +73,30 @@ def _read(runs: Sequence[Run], memory: str | int) -> dict[str, Margins | str]:
     dataset = open_source(source_of(data))
     stored = dataset.stored or dataset
     if stored.header is None and dataset.stored is not None:
-        return {run.name: "The distances of the points are not shown: the run was on features of an array." for run in runs}
+        return dict.fromkeys((run.name for run in runs), _not_shown("the run was on features of an array"))
     fitting = [run for run in runs if _may_be_of(run, dataset)]
-    found: dict[str, Margins | str] = {run.name: _other(dataset) for run in runs}
+    other = _not_shown(f"{dataset.where} is no longer the data of the run (fingerprints differ)")
+    answers: dict[str, Margins | str] = dict.fromkeys((run.name for run in runs), other)
     if not fitting:
-        return found
+        return answers
     engine = LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))
     questions = tuple(Histogram(run.certificate.y) for run in fitting if run.certificate is not None)
     # checksums of a dataset of ours are compared as it is read; those of a foreign array are taken on the same read
     surveys = (Survey(),) if stored.header is None else ()
     try:
-        answers = engine.run(Together((*questions, *surveys)))
+        counted = engine.run(Together((*questions, *surveys)))
     finally:
         engine.close()
     mark = dataset.fingerprint
     if surveys:
-        checksums = np.array([c[1:] for c in answers[-1].checksums], np.uint32)
+        checksums = np.array([c[1:] for c in counted[-1].checksums], np.uint32)
         mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.block_rows, checksums)
         mark = seen_fingerprint(mark, dataset.view)
     negative, positive = dataset.classes or ("-1", "+1")
-    for run, counts in zip(fitting, answers, strict=False):
+    for run, counts in zip(fitting, counted, strict=False):
         if run.values["fingerprint"] == mark:
-            found[run.name] = Margins(counts, (negative, positive))
-    return found
+            answers[run.name] = Margins(counts, (negative, positive))
+    return answers
 
 
 def _may_be_of(run: Run, dataset: Dataset) -> bool:
@@ -98,7 +104,3 @@ def _may_be_of(run: Run, dataset: Dataset) -> bool:
     y = run.certificate.y if run.certificate is not None else np.empty(0)
     same = (dataset.stored or dataset).header is None or dataset.fingerprint == run.values["fingerprint"]
     return y.shape == (dataset.dimension,) and same and dataset.n == run.values["n"]
-
-
-def _other(dataset: Dataset) -> str:
-    return f"The distances of the points are not shown: {dataset.where} is no longer the data of the run (fingerprints differ)."

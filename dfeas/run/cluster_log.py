@@ -14,8 +14,9 @@ from distributed import Client
 from distributed import performance_report as dask_report
 
 from dfeas.engine.clusters import LOST
-from dfeas.errors import UsageError
-from dfeas.run.termination import Told
+from dfeas.errors import UsageError, visible
+from dfeas.run.termination import ProgressRecord
+from dfeas.run.trace import Sink
 
 CLOSE_SECONDS = 5.0
 """How long the end of a run waits for a cluster that does not listen."""
@@ -23,52 +24,53 @@ CLOSE_SECONDS = 5.0
 logger = logging.getLogger("dfeas")
 
 
-class ClusterLog:
-    """Tells a cluster what a run does: an event each, ``Client.get_events("dfeas")``, and a line in the log of the scheduler,
+class ClusterLog(Sink):
+    """Sends a cluster what a run does: an event each, ``Client.get_events("dfeas")``, and a line in the log of the scheduler,
     which need not know dfeas.
 
-    It is told by a thread of its own, so that no pass waits for it; a cluster that is lost is told nothing.
+    A thread of its own sends them, so that no pass waits for it; to a cluster that is lost nothing is sent.
     """
 
     def __init__(self, client: Client, run: str) -> None:
         self._client = client
         self._run = run
-        self._untold: SimpleQueue[tuple[str, dict[str, Any]] | None] = SimpleQueue()
+        self._waiting: SimpleQueue[tuple[str, dict[str, Any]] | None] = SimpleQueue()
         self._sender = Thread(target=self._send_all, name="dfeas-log", daemon=True)
         self._sender.start()
 
-    def record(self, record: Told) -> None:
+    def record(self, record: ProgressRecord) -> None:
         line = (
             f"{record.method}: pass {record.passes:.4g}, {record.ends}, "
             f"{record.bytes_read / 1e9:.3g} GB read and {record.cached_bytes / 1e9:.3g} GB kept, in {record.pass_seconds:.3g} s"
         )
-        self._tell(line, {"event": "pass", **record.to_json()})
+        self._send_later(line, {"event": "pass", **record.to_json()})
 
     def note(self, event: str, text: str, **values: Any) -> None:
-        self._tell(text, {"event": event, "text": text, **values})
+        text = visible(text)
+        self._send_later(text, {"event": event, "text": text, **values})
 
-    def _tell(self, line: str, values: dict[str, Any]) -> None:
-        self._untold.put((f"dfeas {self._run}: {line}", {"run": self._run, **values}))
+    def _send_later(self, line: str, values: dict[str, Any]) -> None:
+        self._waiting.put((f"dfeas {self._run}: {line}", {"run": self._run, **values}))
 
     def _send_all(self) -> None:
-        while (told := self._untold.get()) is not None:
-            self._send(*told)
+        while (event := self._waiting.get()) is not None:
+            self._send(*event)
 
     def _send(self, line: str, values: dict[str, Any]) -> None:
         # inner functions travel as they are written: the scheduler may have no dfeas
-        def tell(dask_scheduler: Any) -> None:
+        def log(dask_scheduler: Any) -> None:
             logging.getLogger("distributed.scheduler").info(line)
             dask_scheduler.log_event("dfeas", values)
 
         try:
             if self._client.status == "running":
-                self._client.run_on_scheduler(tell)
+                self._client.run_on_scheduler(log)
         except LOST as error:
             logger.debug("the cluster was not told: %s", error)
 
     def close(self) -> None:
         """Tell what is left, if the cluster listens."""
-        self._untold.put(None)
+        self._waiting.put(None)
         self._sender.join(CLOSE_SECONDS)
 
 

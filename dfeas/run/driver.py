@@ -13,34 +13,34 @@ from typing import Any, Protocol
 from dfeas.engine.protocol import Engine
 from dfeas.errors import ClusterLostError
 from dfeas.passes.classes import of_class, together
-from dfeas.passes.protocol import Alone, AnyPass, InCompany, Partial, Question
-from dfeas.run.task import Between, E, Runner, Verify
+from dfeas.passes.protocol import AnyPass, Batchable, Exclusive, Partial, Question
+from dfeas.run.task import BetweenReads, E, Task, Verify
 from dfeas.run.termination import Limits
 from dfeas.verify.certificate import Certificate
 
 CHECKED_ENTRIES = 40_000_000
 """Entries of points that the checker may keep for certificates that are checked in one read."""
 
-Claim = tuple[Runner[Any], str]
+Claim = tuple[Task[Any], str]
 """Who claims which verdict."""
 
 
 @dataclass(frozen=True)
-class Moment:
+class RunState:
     """All lanes between two reads."""
 
-    lanes: tuple[Between, ...]
+    lanes: tuple[BetweenReads, ...]
     shared: float  # reads that were counted by more than one lane
 
 
 class Keep(Protocol):
     """Takes moments to go on from, should the run not end."""
 
-    def __call__(self, moment: Moment, last: bool) -> None:
+    def __call__(self, moment: RunState, last: bool) -> None:
         """After each read; ``last`` when the run ends before all have a checked verdict."""
 
 
-def no_keep(moment: Moment, last: bool) -> None:
+def no_keep(moment: RunState, last: bool) -> None:
     """Nothing is kept."""
 
 
@@ -51,7 +51,7 @@ def never() -> bool:
 
 def run(
     engine: Engine,
-    lanes: Sequence[Runner[E]],
+    lanes: Sequence[Task[E]],
     limits: Limits,
     *,
     fingerprint: str,
@@ -94,7 +94,7 @@ def run(
             elif not whole:
                 loop.give_up(lanes, "interrupted", "asked to stop")
                 break
-            if whole:  # lanes that are out of step would ask in other company, and get other bits
+            if whole:  # lanes that are out of step would ask in another batch, and get other bits
                 moment = _moment(lanes, loop.shared)
                 keep(moment, False)
     except (KeyboardInterrupt, ClusterLostError) as error:
@@ -121,7 +121,7 @@ class _Loop:
     def late(self) -> bool:
         return self.limits.seconds is not None and self.now() >= self.limits.seconds
 
-    def wave(self, lanes: Sequence[Runner[Any]], to_the_end: bool) -> bool:
+    def wave(self, lanes: Sequence[Task[Any]], to_the_end: bool) -> bool:
         """Ask lanes and tell them their answers, group by group; whether all were told. It ends when time is up, somebody asks
         to stop, or one has won.
         """
@@ -136,7 +136,7 @@ class _Loop:
                 return False
         return True
 
-    def _tell(self, lanes: Sequence[Runner[Any]], answers: Sequence[Any]) -> int:
+    def _tell(self, lanes: Sequence[Task[Any]], answers: Sequence[Any]) -> int:
         """Tell lanes their answers, one at least; how many were told."""
         for place, (lane, answer) in enumerate(zip(lanes, answers, strict=True)):
             if place and (self.stop() or self.late):
@@ -144,7 +144,7 @@ class _Loop:
             lane.tell(answer, self.engine, self.limits, self.now)
         return len(lanes)
 
-    def expire(self, lanes: Sequence[Runner[Any]]) -> None:
+    def expire(self, lanes: Sequence[Task[Any]]) -> None:
         """Time is up for lanes that are not over."""
         late = [lane for lane in lanes if not lane.over]
         for lane in late:
@@ -153,7 +153,7 @@ class _Loop:
         for lane in late:
             lane.ended = self.now()
 
-    def give_up(self, lanes: Sequence[Runner[Any]], stopped: str, why: str = "") -> None:
+    def give_up(self, lanes: Sequence[Task[Any]], stopped: str, why: str = "") -> None:
         """End all lanes that are not over."""
         for lane in lanes:
             if not lane.over:
@@ -162,7 +162,7 @@ class _Loop:
                 lane.give_up(stopped)
                 lane.ended = self.now()
 
-    def settle(self, lanes: Sequence[Runner[Any]]) -> None:
+    def settle(self, lanes: Sequence[Task[Any]]) -> None:
         """Check the evidence of all decisions until each stands or is gone. Evidence of another kind, after a refusal, is
         checked as long as no limit is reached.
         """
@@ -179,7 +179,7 @@ class _Loop:
 
     def _check(self, claims: Sequence[Claim]) -> None:
         """Have the evidence of all claims checked, as many as memory allows for in one read."""
-        batch: list[tuple[Runner[Any], Certificate]] = []
+        batch: list[tuple[Task[Any], Certificate]] = []
         for lane, verdict in claims:
             certificate = lane.evidence(verdict, self.engine, self.fingerprint)
             if batch and sum(self._entries(each) for _, each in batch) + self._entries(certificate) > CHECKED_ENTRIES:
@@ -188,7 +188,7 @@ class _Loop:
             batch.append((lane, certificate))
         self._judge(batch)
 
-    def _judge(self, batch: Sequence[tuple[Runner[Any], Certificate]]) -> None:
+    def _judge(self, batch: Sequence[tuple[Task[Any], Certificate]]) -> None:
         """Have some certificates checked in one read."""
         certificates = [certificate for _, certificate in batch]
         for (lane, certificate), check in zip(batch, self.verify(certificates), strict=True):
@@ -201,36 +201,36 @@ class _Loop:
         return len(certificate.support) * self.engine.shape[0]
 
 
-def _claims(lanes: Sequence[Runner[Any]]) -> list[Claim]:
+def _claims(lanes: Sequence[Task[Any]]) -> list[Claim]:
     return [(lane, verdict) for lane in lanes if (verdict := lane.claim) is not None]
 
 
-def _moment(lanes: Sequence[Runner[Any]], shared: float) -> Moment:
-    return Moment(tuple(lane.kept() for lane in lanes), shared)
+def _moment(lanes: Sequence[Task[Any]], shared: float) -> RunState:
+    return RunState(tuple(lane.kept() for lane in lanes), shared)
 
 
-def _groups(lanes: Sequence[Runner[E]]) -> list[tuple[list[Runner[E]], Question]]:
-    """Who reads together, and what: all plain passes, those on the same blocks, each company, and each question that reads in
+def _groups(lanes: Sequence[Task[E]]) -> list[tuple[list[Task[E]], Question]]:
+    """Who reads together, and what: all plain passes, those on the same blocks, each batch, and each question that reads in
     another way.
     """
-    groups: list[tuple[list[Runner[E]], Question]] = []
-    riders: dict[tuple[int, ...] | None, list[tuple[Runner[E], AnyPass]]] = {}
-    companies: dict[Hashable, list[tuple[Runner[E], Any]]] = {}
+    groups: list[tuple[list[Task[E]], Question]] = []
+    riders: dict[tuple[int, ...] | None, list[tuple[Task[E], AnyPass]]] = {}
+    batches: dict[Hashable, list[tuple[Task[E], Any]]] = {}
     for lane in lanes:
         question = lane.method.ask(lane.state)
         if lane.code is not None:
             question = of_class(question, lane.code)
         if isinstance(question, Partial):
             riders.setdefault(question.blocks, []).append((lane, question.pass_))
-        elif isinstance(question, InCompany):
-            companies.setdefault(question.company, []).append((lane, question))
-        elif isinstance(question, Alone):
+        elif isinstance(question, Batchable):
+            batches.setdefault(question.batch_key, []).append((lane, question))
+        elif isinstance(question, Exclusive):
             groups.append(([lane], question))
         else:
             riders.setdefault(None, []).append((lane, question))
-    for company in companies.values():
-        first, asked = company[0][1], [question for _, question in company]
-        groups.append(([lane for lane, _ in company], first if len(asked) == 1 else first.joined(asked)))
+    for batch in batches.values():
+        first, asked = batch[0][1], [question for _, question in batch]
+        groups.append(([lane for lane, _ in batch], first if len(asked) == 1 else first.joined(asked)))
     for blocks in sorted(riders, key=lambda blocks: blocks is None):
         some = [lane for lane, _ in riders[blocks]]
         passes = [pass_ for _, pass_ in riders[blocks]]

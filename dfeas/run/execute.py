@@ -1,139 +1,192 @@
-"""A run, from its beginning or from a checkpoint: survey, methods, driver. What ``solve``, ``race`` and ``resume`` share."""
+"""Carry out a run: one task or several side by side, from the beginning or from a checkpoint. There is no other way."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
 
-import numpy as np
+from dfeas.errors import CorruptDataError
+from dfeas.run.checkpoint.job import Checkpoint, Checkpointer, RunSpec, checkpointing
+from dfeas.run.cost.projection import Projection
+from dfeas.run.driver import run
+from dfeas.run.progress import RunOptions, Scoreboard, lane_sinks, report_cost, report_start, run_sinks, terminal
+from dfeas.run.result_sets import OneVsRest, Race, SoftMarginClasses, folder_of
+from dfeas.run.results import Result
+from dfeas.run.session import Session, Surveyed, survey
+from dfeas.run.soft_margin.fit import SoftMarginTarget
+from dfeas.run.soft_margin.result import SoftMarginResult
+from dfeas.run.task import Task
+from dfeas.run.termination import RESUMABLE, Limits
+from dfeas.run.trace import Sink
+from dfeas.run.verdict import VerdictTarget
 
-from dfeas.data.dataset import Dataset
-from dfeas.errors import CheckFailedError, CorruptDataError
-from dfeas.geometry.cones.choice import CONE_METHODS
-from dfeas.geometry.kernel.kernel import Kernel
-from dfeas.methods.registry import METHODS
-from dfeas.problem import abreast, facts_of
-from dfeas.run.checkpoint.job import Checkpoint, Job, Keeper, Sinks
-from dfeas.run.cost.kernel import tile_bytes
-from dfeas.run.driver import never, run
-from dfeas.run.kernel_choice import kernel_methods, kernels_abreast
-from dfeas.run.session import Setting, Surveyed, survey
-from dfeas.run.task import E, Lane, Outcome, Runner, without_a_pass
-from dfeas.run.termination import Goal, Limits
-from dfeas.verify.certificate import Certificate
-
-
-@dataclass(frozen=True)
-class Ran:
-    """How a run ended."""
-
-    outcomes: dict[str, Outcome]  # of each method, or of each class
-    survey_reads: int
-    reads: float  # all others
+Answer = Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses
 
 
-def surveyed(setting: Setting, keeper: Keeper, earlier: Checkpoint | None) -> Surveyed:
+class Target(Protocol):
+    """What the tasks of a run look for."""
+
+    @property
+    def abreast(self) -> int:
+        """RunOptions many tasks share the memory side by side; others wait."""
+
+    def projected(self) -> Projection:
+        """What the run will take."""
+
+    def settled(self, surveyed: Surveyed) -> dict[str, Any] | None:
+        """Outcomes by name that follow from the survey alone, if they do."""
+
+    def tasks(self, surveyed: Surveyed, sinks: dict[str, list[Sink]]) -> Sequence[Task[Any]]:
+        """Before the first read."""
+
+    def result(self, name: str, outcome: Any, surveyed: Surveyed, how: RunOptions) -> Any:
+        """What is returned of the outcome of a task, not written yet."""
+
+
+def execute(
+    session: Session, job: RunSpec, how: RunOptions, folder: Path | None = None, earlier: Checkpoint | None = None
+) -> Any:
+    """An ``Answer``: the tasks of a job are run until the first has what it looks for, or each has ended, and it is written.
+
+    Raises CorruptDataError when the data is not what it was at the earlier moment.
+    """
+    target: Target = VerdictTarget(session, job) if job.soft is None else SoftMarginTarget(session, job)
+    folders = _folders(job, folder)
+    with ExitStack() as stack:
+        board = Scoreboard(sys.stderr, "class" if job.classes else "method") if _tabled(job, how) else None
+        sinks = _sinks(stack, session, job, folders, how, earlier, board)
+        keeper = stack.enter_context(checkpointing(session, job, sinks, folder, how.checkpoint_every, earlier))
+        _start(session, job, sinks, earlier, target, board)
+        surveyed = _surveyed(session, keeper, earlier)
+        outcomes, reads = target.settled(surveyed), 1.0
+        if outcomes is None:
+            outcomes, reads = _run(session, job, target.tasks(surveyed, sinks), target.abreast, keeper, earlier, how)
+        results = {}
+        for name, outcome in outcomes.items():
+            result, place = target.result(name, outcome, surveyed, how), folders[name]
+            results[name] = result if place is None else result.save(place)
+        keeper.finished = not ({result.stopped for result in results.values()} & set(RESUMABLE) or job.then)
+        return _answer(session, job, results, surveyed.reads + reads, folder)
+
+
+def _folders(job: RunSpec, folder: Path | None) -> dict[str, Path | None]:
+    """Of each task: that of the run where it is one, or one below it."""
+    if folder is None or not (job.race or job.classes):
+        return dict.fromkeys(job.lanes, folder)
+    return {name: folder / (folder_of(name, place) if job.classes else name) for place, name in enumerate(job.lanes)}
+
+
+def _tabled(job: RunSpec, how: RunOptions) -> bool:
+    """Whether progress is a table: of several tasks with margins."""
+    return how.progress and sys.stderr is not None and (job.race or bool(job.classes)) and job.soft is None
+
+
+def _sinks(
+    stack: ExitStack,
+    session: Session,
+    job: RunSpec,
+    folders: dict[str, Path | None],
+    how: RunOptions,
+    earlier: Checkpoint | None,
+    board: Scoreboard | None,
+) -> dict[str, list[Sink]]:
+    """Of each task; the stack closes them."""
+    if not (job.race or job.classes):
+        (name,) = job.lanes
+        return {name: run_sinks(stack, session, job, folders[name], how, earlier)}
+    shown = terminal(how.progress, job.asked.eps) if board is None else None
+    if shown is not None:
+        stack.callback(shown.close)
+    return lane_sinks(stack, session, folders, board, earlier, (*([shown] if shown is not None else []), *how.more))
+
+
+def _start(
+    session: Session,
+    job: RunSpec,
+    sinks: dict[str, list[Sink]],
+    earlier: Checkpoint | None,
+    target: Target,
+    board: Scoreboard | None,
+) -> None:
+    """Say what begins, or goes on, and what it will take."""
+    dataset, whys = session.dataset, dict(zip(job.methods, job.whys, strict=True))
+    for name, own in sinks.items():
+        if job.classes:
+            ((method, why),) = whys.items()
+            report_start(own, dataset, method, f"{name} against the rest: {why}", earlier, name)
+        else:
+            report_start(own, dataset, name, whys[name], earlier)
+    expected = target.projected()
+    if board is not None:
+        board.say(
+            f"{dataset.where}: {len(job.classes)} classes, {job.methods[0]}\n{expected}" if job.classes else str(expected)
+        )
+    for own in sinks.values():
+        report_cost(own, expected)
+
+
+def _surveyed(session: Session, keeper: Checkpointer, earlier: Checkpoint | None) -> Surveyed:
     """One look at the data. Raises CorruptDataError when it is not what it was at an earlier moment."""
-    dataset = setting.dataset
-    found = survey(setting)
+    dataset = session.dataset
+    seen = survey(session)
     if earlier is not None and earlier.fingerprint not in ("", dataset.fingerprint):
         raise CorruptDataError(
             f"{dataset.where}: not the data that this run began with (fingerprint {dataset.fingerprint[:12]}, "
             f"expected {earlier.fingerprint[:12]}); restore it, or begin another run"
         )
     if earlier is not None and earlier.survey is not None:
-        found = replace(found, reads=found.reads + earlier.survey.reads)
-    keeper.fingerprint, keeper.survey = dataset.fingerprint, found
-    return found
+        seen = replace(seen, reads=seen.reads + earlier.survey.reads)
+    keeper.fingerprint, keeper.survey = dataset.fingerprint, seen
+    return seen
 
 
-def ran(
-    setting: Setting,
-    job: Job,
-    sinks: Sinks,
-    keeper: Keeper,
+def _run(
+    session: Session,
+    job: RunSpec,
+    tasks: Sequence[Task[Any]],
+    abreast: int,
+    keeper: Checkpointer,
     earlier: Checkpoint | None,
-    stop: Callable[[], bool] = never,
-) -> Ran:
-    """Run the methods of a job, from an earlier moment if there is one.
-
-    Raises CorruptDataError when the data is not what it was at that moment.
-    """
-    dataset = setting.dataset
-    found = surveyed(setting, keeper, earlier)
-    kernel = Kernel.from_text(job.kernel, setting.checking.function) if job.kernel else None
-    if found.zero is not None and not dataset.intercept and (kernel is None or kernel.zero_at_zero):
-        return zero_point(setting, job, found)
-    asked = job.asked
-    count = lanes_abreast(setting.dataset, job)
-    if kernel is not None:
-        sizes = {"workers": setting.workers, "threads": setting.threads, "classes": count if job.classes else 1}
-        make = kernel_methods(kernel, dataset, asked.memory, count if job.classes else None)
-        setting.engine.keep_pairs(tile_bytes(dataset, kernel, job.methods, asked.memory, **sizes), setting.tiles)
-    facts = facts_of(dataset, asked.memory // count, asked.margin_tolerance, found.radius)
-    lanes = []
-    for name in job.lanes:
-        method_name = job.methods[0] if job.classes else name
-        linear = METHODS if dataset.cones is None else CONE_METHODS
-        method = linear[method_name]() if kernel is None else make(method_name)
-        lane = Lane(method, method.init(facts), Goal(asked.eps, asked.margin_tolerance), sinks[name], job.kernel)
-        if job.classes:
-            seen = dataset.against_rest(name)
-            lane.code, lane.view, lane.fingerprint = dataset.codes[dataset.classes.index(name)], seen.view, seen.fingerprint
-        else:
-            lane.view = dataset.view
-        lanes.append(lane)
-    ended, reads = run_lanes(setting, job, lanes, count, keeper, earlier, stop)
-    return Ran(dict(zip(job.lanes, ended, strict=True)), found.reads, reads)
-
-
-def run_lanes(
-    setting: Setting,
-    job: Job,
-    lanes: Sequence[Runner[E]],
-    count: int,
-    keeper: Keeper,
-    earlier: Checkpoint | None,
-    stop: Callable[[], bool],
-) -> tuple[list[E], float]:
-    """Run the lanes of a job, ``count`` side by side, from an earlier moment if there is one; how they ended, and all reads."""
+    how: RunOptions,
+) -> tuple[dict[str, Any], float]:
+    """RunOptions the tasks of a job ended, from an earlier moment if there is one, and all reads."""
     asked, moment = job.asked, None if earlier is None else earlier.moment
     if moment is not None:
-        for lane, kept in zip(lanes, moment.lanes, strict=True):
-            lane.restore(kept)
-    return run(
-        setting.engine,
-        lanes,
+        for task, kept in zip(tasks, moment.lanes, strict=True):
+            task.restore(kept)
+    ended, reads = run(
+        session.engine,
+        tasks,
         Limits(asked.max_passes, asked.time_limit),
-        fingerprint=setting.dataset.fingerprint,
-        verify=setting.checking,
+        fingerprint=session.dataset.fingerprint,
+        verify=session.checking,
         to_the_end=job.to_the_end,
-        abreast=count,
+        abreast=abreast,
         shared=0 if moment is None else moment.shared,
         keep=keeper,
-        stop=stop,
+        stop=how.stop,
         began=asked.began,
     )
+    return dict(zip(job.lanes, ended, strict=True)), reads
 
 
-def lanes_abreast(dataset: Dataset, job: Job) -> int:
-    """How many lanes of a job share the memory side by side; others wait, and only classes do."""
-    if not job.classes:
-        return len(job.lanes)
-    fit = kernels_abreast if job.kernel else abreast
-    return fit(job.methods[0], len(job.classes), dataset, job.asked.memory)
-
-
-def zero_point(setting: Setting, job: Job, found: Surveyed) -> Ran:
-    """A zero point is a Gordan certificate by itself, for any labels. Raises CheckFailedError when the checker sees none."""
-    certificates = []
-    for name in job.lanes:
-        seen = setting.dataset.against_rest(name) if job.classes else setting.dataset
-        weights = {"support": np.array([found.zero]), "weights": np.ones(1)}
-        certificates.append(Certificate("gordan", seen.fingerprint, **weights, kernel=job.kernel, view=seen.view))
-    outcomes = {}
-    for name, certificate, check in zip(job.lanes, certificates, setting.checking(certificates), strict=True):
-        if isinstance(check, CheckFailedError):
-            raise check
-        outcomes[name] = without_a_pass(job.methods[0] if job.classes else name, certificate, check)
-    return Ran(outcomes, found.reads, 1)
+def _answer(session: Session, job: RunSpec, results: dict[str, Any], reads: float, folder: Path | None) -> Answer:
+    """The result of a single task, or those of several, which are written."""
+    if not (job.race or job.classes):
+        (result,) = results.values()
+        answer: Answer = result
+        return answer
+    if job.soft is not None:
+        return SoftMarginClasses(results, reads)
+    if job.race:
+        several: Race | OneVsRest = Race(results, reads)
+    else:
+        seconds = max(result.seconds for result in results.values())
+        several = OneVsRest(results, reads, seconds, session.dataset.fingerprint)
+    if folder is not None:
+        several.save(folder)
+    return several

@@ -12,14 +12,14 @@ import numpy as np
 from dfeas.engine.protocol import Engine
 from dfeas.errors import CheckFailedError
 from dfeas.methods.soft_margin.problem import Progress, SoftMargin
-from dfeas.run.termination import STOPPED, Decision, Limits
+from dfeas.run.termination import Decision, Limits, Stop
 from dfeas.run.trace import Sink, resident_bytes
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.evidence import Check
 
 
 @dataclass(frozen=True, slots=True)
-class MarginRecord:
+class SoftMarginRecord:
     """What is known after a read; of several problems, of the one with the widest gap."""
 
     method: str
@@ -52,29 +52,29 @@ class MarginRecord:
 
 
 @dataclass(frozen=True)
-class MarginOutcome:
+class SoftMarginOutcome:
     """How it ended."""
 
     stopped: str  # "verdict" when all gaps are small enough
-    record: MarginRecord
+    record: SoftMarginRecord
     progress: Progress
     reads: float
     ended: float | None  # seconds since the start
 
 
 @dataclass(frozen=True)
-class MarginKept:
+class SoftMarginState:
     """Between two reads: what is needed to go on."""
 
     state: Any
     passes: float
-    record: MarginRecord
+    record: SoftMarginRecord
     decision: Decision | None
     ended: float | None
 
 
 @dataclass
-class MarginLane:
+class SoftMarginTask:
     """A soft margin and how far it is."""
 
     method: SoftMargin
@@ -86,7 +86,7 @@ class MarginLane:
     ended: float | None = None
     over: bool = False
     code: int | None = None  # labels are as they are
-    record: MarginRecord = field(init=False)
+    record: SoftMarginRecord = field(init=False)
 
     def __post_init__(self) -> None:
         self.record = self._record(None, 0.0, 0.0)
@@ -135,28 +135,28 @@ class MarginLane:
         for sink in self.sinks:
             sink.note(event, text, **values)
 
-    def kept(self) -> MarginKept:
-        return MarginKept(**{entry.name: getattr(self, entry.name) for entry in fields(MarginKept)})
+    def kept(self) -> SoftMarginState:
+        return SoftMarginState(**{entry.name: getattr(self, entry.name) for entry in fields(SoftMarginState)})
 
-    def restore(self, kept: MarginKept) -> None:
+    def restore(self, kept: SoftMarginState) -> None:
         """Go on from there; a limit that ended it is looked at again."""
-        for entry in fields(MarginKept):
+        for entry in fields(SoftMarginState):
             setattr(self, entry.name, getattr(kept, entry.name))
         if not self.proved:
             self.decision, self.ended = None, None
         self.over = self.decision is not None
 
-    def outcome(self, fingerprint: str) -> MarginOutcome:
+    def outcome(self, fingerprint: str) -> SoftMarginOutcome:
         assert self.decision is not None
         stopped = self.decision.stopped
         self.note("stopped", ending(stopped, self.record), stopped=stopped)
-        return MarginOutcome(stopped, self.record, self.method.evidence(self.state), self.passes, self.ended)
+        return SoftMarginOutcome(stopped, self.record, self.method.evidence(self.state), self.passes, self.ended)
 
-    def _record(self, engine: Engine | None, seconds: float, method_seconds: float) -> MarginRecord:
+    def _record(self, engine: Engine | None, seconds: float, method_seconds: float) -> SoftMarginRecord:
         found = self.method.evidence(self.state)
         best, cost = found.best, None if engine is None else engine.cost
         widest = int(np.argmax(best.gap))
-        return MarginRecord(
+        return SoftMarginRecord(
             method=self.method.name,
             passes=self.passes,
             iterations=found.steps,
@@ -177,7 +177,7 @@ class MarginLane:
         )
 
 
-def decide(record: MarginRecord, gap: float, limits: Limits) -> Decision | None:
+def decide(record: SoftMarginRecord, gap: float, limits: Limits) -> Decision | None:
     """Whether the run ends here; None to go on."""
     if not math.isfinite(record.gap) or math.isnan(record.objective):
         return Decision("numerical_error")
@@ -192,9 +192,9 @@ def decide(record: MarginRecord, gap: float, limits: Limits) -> Decision | None:
     return None
 
 
-def ending(stopped: str, record: MarginRecord) -> str:
+def ending(stopped: str, record: SoftMarginRecord) -> str:
     """Why a run ended, in a sentence."""
     if stopped == "verdict":
         return f"the relative gap is {record.gap:.2g}: both ends were computed in float64 from the stored points"
     more = f": {record.stalled}" if stopped == "stalled" else ""
-    return f"{STOPPED[stopped]}{more}; the relative gap is {record.gap:.2g}"
+    return f"{Stop(stopped).sentence}{more}; the relative gap is {record.gap:.2g}"

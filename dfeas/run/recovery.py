@@ -15,7 +15,8 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.storage.readers import Buffers
 from dfeas.linalg.basic import basic
 from dfeas.linalg.points import Floats
-from dfeas.methods.protocol import Evidence, Expansion, Mixture, Sparse, Stored
+from dfeas.methods.protocol import Evidence, Mixture, Sparse, Stored
+from dfeas.methods.vector import Expansion
 from dfeas.passes.protocol import OnVectors, Question
 from dfeas.passes.vectors import Positive, SparseWeights
 from dfeas.run.termination import FEASIBLE, SLACK

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
@@ -12,38 +11,38 @@ from math import hypot
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dfeas.data.arrays import from_arrays
 from dfeas.data.dataset import Dataset
 from dfeas.data.labels import too_many
 from dfeas.data.open import open_source
-from dfeas.data.source import Source, for_checker, seen_from
-from dfeas.data.storage.layout import LOCK, fingerprint, seen_fingerprint
-from dfeas.data.storage.lock import claim, reclaim, release
+from dfeas.data.source import Source, for_checker
+from dfeas.data.storage.layout import seen_fingerprint
 from dfeas.data.storage.places import absolute, local, require_apart
 from dfeas.data.storage.scratch import Scratch
-from dfeas.data.subsets import open_mask, picked
+from dfeas.data.transform import Transform
+from dfeas.data.views import open_mask, picked, seen_from
 from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import cache_bytes, require, threads_that_fit
 from dfeas.engine.protocol import Engine
-from dfeas.errors import CheckFailedError, UsageError
-from dfeas.geometry.cones.choice import require_plain
-from dfeas.geometry.cones.engine import ConeEngine
+from dfeas.errors import BadInputError, CheckFailedError, UsageError
 from dfeas.geometry.kernel.kernel import Function
+from dfeas.geometry.protocol import Geometry
+from dfeas.geometry.registry import geometry_again, geometry_of
 from dfeas.linalg.blas import processors
-from dfeas.passes.survey import Summary, Survey
-from dfeas.run.checkpoint.folder import Checkpoints
-from dfeas.run.results import CHECKPOINT, RESULT
+from dfeas.passes.survey import Survey
+from dfeas.problem import Problem, Resources, View
 from dfeas.run.trace import Sink
-from dfeas.verify.any import check_each
+from dfeas.run.transform import Data, checksums_of, mark_of, with_transform
 from dfeas.verify.certificate import Certificate
+from dfeas.verify.core import check_each
 from dfeas.verify.evidence import Check
 
 if TYPE_CHECKING:
     from distributed import Client
+
+PLAIN = View()
+"""All points as they are stored, with their labels."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +54,12 @@ class Checking:
     function: Function | None = None  # of Python, that is the kernel
 
     def __call__(self, certificates: Sequence[Certificate]) -> list[Check | CheckFailedError]:
-        """Check certificates: one read for all of them, two with a kernel, one for each of cones."""
+        """Check certificates: one read for all of them, two with a kernel."""
         return check_each(self.engine, self.dataset, certificates, self.function)
 
 
 @dataclass(frozen=True)
-class Setting:
+class Session:
     """The data, and who reads it."""
 
     source: Source | None  # None for arrays in memory
@@ -78,6 +77,10 @@ class Setting:
         """Where the data is, as a result keeps it; None for arrays in memory."""
         return None if self.source is None else self.source.place
 
+    def geometry(self, kernel: str) -> Geometry:
+        """That of the data, or of a kernel as a job keeps it."""
+        return geometry_again(self.dataset, kernel, self.checking.function)
+
 
 @dataclass(frozen=True)
 class Surveyed:
@@ -90,58 +93,49 @@ class Surveyed:
 
 
 def open_data(
-    X: Any,
-    labels: Any,
-    positive: str | None,
-    intercept: bool,
-    point: Sequence[float] | None = None,
-    many: bool = False,
-    also: Sequence[str | Path] = (),
-    mask: Any = None,
-    cache_dir: str | Path | None = None,
-    cones: bool = False,
-) -> tuple[Source | None, Dataset]:
-    """Data by path or in memory, without reading points; the source is None for arrays. With a point it is seen from there.
+    X: Any, labels: Any = None, view: View = PLAIN, *, cache_dir: str | Path | None = None, cones: bool = False
+) -> Data:
+    """Data by path or in memory, without reading points; the source is None for arrays.
 
     Where the caller knows what to do with them, data may be ``cones``: a dataset, or what ``dfeas.from_scs`` made in memory.
-
-    Labels of ``many`` classes stay codes; otherwise more than two are refused unless ``positive`` chooses one. Points of
-    ``also`` follow, and only those of the ``mask`` count. Blocks of object stores are kept in ``cache_dir``.
+    Labels of many classes stay codes where each is set against the rest; otherwise more than two are refused unless the view
+    chooses one. Blocks of object stores are kept in ``cache_dir``.
     """
+    positive, intercept, point, many, mask = view.positive, view.intercept, view.point, view.one_vs_rest, view.mask
     if point is not None and (labels is not None or positive is not None or intercept):
         raise UsageError("a point asks for the hull of all points: leave out labels, positive and intercept")
-    if point is not None and (mask is not None or also):
+    if point is not None and (mask is not None or view.also):
         raise UsageError("a point asks for the hull of all points of one dataset: leave out also and mask")
     if isinstance(X, Dataset):
         plain = {"labels": labels is not None, "positive": positive, "intercept": intercept, "point": point is not None}
-        require_plain(X, **plain, mask=mask is not None, also=also, classes=many)
+        geometry_of(X).require(X, **plain, mask=mask is not None, also=view.also, classes=many)
         if not cones:
             raise UsageError("a product of cones: solve, race, resume, plan and predict work on it, this does not")
         return None, X
     if not isinstance(X, str | Path):
-        if also:
+        if view.also:
             raise UsageError("also names datasets whose points follow those of another one: give X by path, too")
-        found = from_arrays(X, labels, positive=positive, intercept=intercept, many=many)
+        dataset = from_arrays(X, labels, positive=positive, intercept=intercept, many=many)
         if mask is not None:
-            found = picked([found], open_mask(local(mask, "--mask")) if isinstance(mask, str | Path) else mask)
-        return None, found if point is None else seen_from(found, point)
+            dataset = picked([dataset], open_mask(local(mask, "--mask")) if isinstance(mask, str | Path) else mask)
+        return None, dataset if point is None else seen_from(dataset, point)
     if labels is not None and not isinstance(labels, str | Path):
         raise UsageError("labels of data given by path are given by path, too")
     where = absolute(X), None if labels is None else absolute(labels)
     if mask is not None and not isinstance(mask, str | Path):
         raise UsageError("a mask of data given by path is given by path, too")
-    if also and labels is not None:
+    if view.also and labels is not None:
         raise UsageError("also is for datasets with labels of their own: leave out labels")
     source = Source(
         *where,
         positive,
         intercept,
         many,
-        tuple(absolute(each) for each in also),
+        tuple(absolute(each) for each in view.also),
         None if mask is None else str(local(mask, "--mask").absolute()),
         cache_dir="" if cache_dir is None else str(local(cache_dir, "--cache-dir").absolute()),
         point=None if point is None else tuple(float(v) for v in point),
-        cones=cones and not (many or also or mask is not None),
+        cones=cones and not (many or view.also or mask is not None),
     )
     dataset = open_source(source)
     if dataset.coded and not many:
@@ -149,15 +143,38 @@ def open_data(
     return source, dataset
 
 
-def set_up(
+@contextmanager
+def open_session(
+    problem: Problem,
+    resources: Resources,
+    out: str | Path | None = None,
+    *,
+    cones: bool = False,
+    progress: bool = False,
+    transform: Transform | None = None,
+) -> Iterator[Session]:
+    """The data of a problem, and who reads it; reads for a ``transform`` whose numbers are not known yet are done, and said
+    where ``progress`` is shown.
+
+    Raises what opening does, and UsageError for an ``out`` in the data or around it.
+    """
+    view, kernel, memory = problem.view, problem.kernel, resources.memory_bytes
+    data = open_data(problem.X, problem.labels, view, cache_dir=resources.cache_dir, cones=cones)
+    geometry_of(data[1]).require(data[1], kernel=kernel.kernel, transform=view.transform)
+    data = with_transform(data, view.transform if transform is None else transform, memory, resources.client, progress)
+    with ExitStack() as stack:
+        yield assemble_session(stack, data, memory, resources.client, out, kernel.function, resources.scratch)
+
+
+def assemble_session(
     stack: ExitStack,
-    data: tuple[Source | None, Dataset],
+    data: Data,
     memory: int,
     client: Client | None,
     out: str | Path | None,
     function: Function | None = None,
     tiles: str | Path | None = None,
-) -> Setting:
+) -> Session:
     """The engine of the passes, and the checker's, which reads in its own way. The stack closes them.
 
     n-vectors of a method will lie in ``out``, or where temporary files do; nothing is written yet. A ``function``
@@ -168,7 +185,7 @@ def set_up(
         require_apart(out, source.path, *source.also)
     folder = None if tiles is None else _made(local(tiles, "--scratch").absolute())
     plain = None if source is None else for_checker(source)
-    other = dataset.apart() if plain is None else open_source(plain)
+    other = dataset.uncached() if plain is None else open_source(plain)
     temporary = Path(tempfile.gettempdir()) / f"dfeas-{uuid.uuid4().hex}"
     scratch = Scratch(temporary if out is None else Path(out).absolute() / "scratch")
     engine: Engine
@@ -176,7 +193,7 @@ def set_up(
     log: Sink | None = None
     if client is None:
         threads = threads_that_fit(dataset, memory, processors())
-        dataset.keep(cache_bytes(dataset, memory, threads, worker=False))
+        dataset.enable_cache(cache_bytes(dataset, memory, threads, worker=False))
         workers, engine = 0, LocalEngine(dataset, threads, scratch)
         second = LocalEngine(other, threads_that_fit(other, memory, processors()))
     else:
@@ -192,10 +209,10 @@ def set_up(
         engine, second = DaskEngine(client, kept, dataset, scratch), DaskEngine(client, plain, other)
         log = ClusterLog(client, dataset.where if out is None else Path(out).name)
         stack.callback(log.close)
-    engine = engine if dataset.cones is None else ConeEngine(engine)
+    engine = geometry_of(dataset).wrap(engine)
     stack.callback(engine.close)
     stack.callback(second.close)
-    return Setting(source, dataset, engine, Checking(second, other, function), scratch, threads, workers, log, folder)
+    return Session(source, dataset, engine, Checking(second, other, function), scratch, threads, workers, log, folder)
 
 
 def _made(folder: Path) -> Path:
@@ -207,77 +224,33 @@ def _made(folder: Path) -> Path:
     return folder
 
 
-def require_free(path: Path, last: str = RESULT) -> None:
-    """Raise UsageError for an output that ``run_folder`` would refuse, before anything is read; nothing is written."""
-    if Checkpoints(path / CHECKPOINT).numbers:
-        raise UsageError(f"{path}: holds a run that can go on: dfeas resume {path}; or choose another output or remove it")
-    if (path / last).exists() or (path.exists() and not (path / LOCK).exists()):
-        raise UsageError(f"{path}: exists already; choose another output or remove it")
-    if not path.absolute().parent.is_dir():
-        raise UsageError(f"{path.parent}: no such folder to write to")
-
-
-@contextmanager
-def run_folder(path: Path, last: str = RESULT) -> Iterator[Path]:
-    """A folder for a result, locked while it is worked on.
-
-    Raises UsageError when it holds ``last``, which is written last, or a run that can be resumed.
-    """
-    require_free(path, last)
-    with _locked(path, claim(path, last)) as folder:
-        yield folder
-
-
-@contextmanager
-def run_folder_again(path: Path) -> Iterator[Path]:
-    """The folder of a run that goes on, locked. Raises UsageError when another process works on it."""
-    with _locked(path, reclaim(path)) as folder:
-        for left in folder.rglob(".*.part"):  # files that were being written when the run was killed
-            if left.is_file():
-                left.unlink(missing_ok=True)
-        yield folder
-
-
-@contextmanager
-def _locked(path: Path, lock: int) -> Iterator[Path]:
-    try:
-        yield path.absolute()
-    except BaseException:
-        os.close(lock)  # the lock file stays: the next run takes the folder over
-        raise
-    release(path, lock)
-
-
-def survey(setting: Setting) -> Surveyed:
+def survey(session: Session) -> Surveyed:
     """What the header says, or one read of a foreign array, which also gives it its fingerprint.
 
     Raises BadInputError for non-finite entries and for norms that cannot be squared.
     """
-    dataset = setting.dataset
+    dataset = session.dataset
     header = dataset.header
     if header is not None:
         return Surveyed(header.first_zero[0] if header.zero else None, _radius(dataset, header.norm_max), 0, header.positive)
-    found, reads = dataset.surveyed or (setting.engine.run(Survey()), 1)
-    if dataset.cones is not None:  # looked at when they were given; rows of zeros are none of the zero points
-        found = replace(found, zero=0, positive=0)
+    found, reads = dataset.surveyed or (session.engine.run(Survey()), 1)
+    zero, positive = geometry_of(dataset).survey_counts(found.zero, found.positive)
+    found = replace(found, zero=zero, positive=positive)
     refuse_unusable(found, dataset.where)
     checksums = checksums_of(found)
     if dataset.stored is None:  # otherwise what is stored has them, and compares
         dataset.fingerprint = seen_fingerprint(mark_of(dataset, checksums), dataset.view)
         dataset.expected = checksums  # what is read from now on is compared with what was surveyed
-    setting.checking.dataset.fingerprint = dataset.fingerprint
+    session.checking.dataset.fingerprint = dataset.fingerprint
     return Surveyed(found.first_zero[0] if found.zero else None, _radius(dataset, found.norm_max), reads, found.positive)
-
-
-def checksums_of(found: Summary) -> NDArray[np.uint32]:
-    """Checksums (blocks, 2) of points and labels."""
-    return np.array([c[1:] for c in found.checksums], np.uint32)
-
-
-def mark_of(dataset: Dataset, checksums: NDArray[np.uint32]) -> str:
-    """The fingerprint of points and labels as they are stored."""
-    return fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.block_rows, checksums)
 
 
 def _radius(dataset: Dataset, norm_max: float) -> float:
     return hypot(norm_max, 1.0) if dataset.intercept else norm_max
+
+
+def classes_to_share(dataset: Dataset) -> tuple[str, ...]:
+    """The classes that will be set against the rest on the same reads. Raises BadInputError when there are none."""
+    if not dataset.classes:
+        raise BadInputError(f"{dataset.where}: no labels, so there are no classes to set against the rest")
+    return dataset.classes

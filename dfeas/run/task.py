@@ -13,7 +13,7 @@ from dfeas.methods.protocol import AnyMethod, Bracket, Evidence
 from dfeas.passes.classes import of_class
 from dfeas.passes.protocol import Question
 from dfeas.run.recovery import recover, separator
-from dfeas.run.termination import FEASIBLE, UNDECIDED, Decision, Goal, Limits, Record, Told, decide, ending
+from dfeas.run.termination import FEASIBLE, UNDECIDED, Decision, Goal, Limits, ProgressRecord, Record, decide, ending
 from dfeas.run.trace import Sink, resident_bytes
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.evidence import Check
@@ -30,7 +30,7 @@ class Ended(Protocol):
         """Of the data."""
 
 
-class Between(Protocol):
+class BetweenReads(Protocol):
     """A lane between two reads: a frozen dataclass."""
 
     @property
@@ -38,11 +38,11 @@ class Between(Protocol):
         """So far."""
 
     @property
-    def record(self) -> Told:
+    def record(self) -> ProgressRecord:
         """Of the last pass."""
 
 
-class Runner(Protocol[E_co]):
+class Task(Protocol[E_co]):
     """A method on its way, as the loop knows it: a lane of ``dfeas.run.task``, or one of a soft margin."""
 
     ended: float | None
@@ -84,7 +84,7 @@ class Runner(Protocol[E_co]):
     def note(self, event: str, text: str, **values: Any) -> None:
         """Tell the sinks."""
 
-    def kept(self) -> Between:
+    def kept(self) -> BetweenReads:
         """What there is now."""
 
     def restore(self, kept: Any) -> None:
@@ -119,7 +119,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Kept:
+class TaskState:
     """A lane between two reads: what it needs to go on later, elsewhere."""
 
     state: Any  # of the method
@@ -135,7 +135,7 @@ class Kept:
 
 
 @dataclass
-class Lane:
+class VerdictTask:
     """A method and how far it is."""
 
     method: AnyMethod
@@ -158,13 +158,13 @@ class Lane:
     def __post_init__(self) -> None:
         self.record = blank(self.method.name, 1.0)
 
-    def kept(self) -> Kept:
+    def kept(self) -> TaskState:
         """What there is now; states are frozen, so nothing is copied."""
-        return Kept(**{entry.name: getattr(self, entry.name) for entry in fields(Kept)})
+        return TaskState(**{entry.name: getattr(self, entry.name) for entry in fields(TaskState)})
 
-    def restore(self, kept: Kept) -> None:
+    def restore(self, kept: TaskState) -> None:
         """Go on from there. A limit that ended it is looked at again, a checked verdict stands."""
-        for entry in fields(Kept):
+        for entry in fields(TaskState):
             setattr(self, entry.name, getattr(kept, entry.name))
         if not self.proved:
             self.decision, self.certificate, self.check, self.ended, self.over = None, None, None, None, False

@@ -5,22 +5,62 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from enum import StrEnum
+from typing import Any, Protocol, Self
 
-FEASIBLE, INFEASIBLE, EPS_INFEASIBLE, UNDECIDED = "feasible", "infeasible", "eps-infeasible", "undecided"
 
-STOPPED = {
-    "verdict": "a verdict was reached and verified",
-    "pass_limit": "the limit of passes was reached",
-    "time_limit": "the time limit was reached",
-    "interrupted": "the run was interrupted",
-    "stalled": "no further pass can help",
-    "numerical_error": "the method produced numbers that are not finite",
-    "outrun": "another method of the race was first",
-}
-"""Why a run ended, and the sentence for it."""
+class Word(StrEnum):
+    """A word of results, for programs, with its sentence for people."""
 
-RESUMABLE = ("interrupted", "pass_limit", "time_limit")
+    sentence: str
+
+    def __new__(cls, value: str, sentence: str = "") -> Self:
+        member = str.__new__(cls, value)
+        member._value_, member.sentence = value, sentence
+        return member
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+    @classmethod
+    def explain(cls, value: str) -> str:
+        """The sentence of a word that a file has; the word itself where there is none."""
+        return next((member.sentence for member in cls if member == value), value)
+
+
+class Verdict(Word):
+    """What is proved of the data."""
+
+    FEASIBLE = "feasible", "Feasible: a hyperplane separates the points"
+    INFEASIBLE = "infeasible", "Infeasible: no hyperplane separates the points"
+    EPS_INFEASIBLE = "eps-infeasible", "eps-infeasible: no hyperplane has a margin above eps"
+    UNDECIDED = "undecided", "Undecided: neither a separator nor a proof that there is none"
+
+
+class Stop(Word):
+    """Why a run ended; its place is the ``status`` of a result."""
+
+    VERDICT = "verdict", "a verdict was reached and verified"
+    PASS_LIMIT = "pass_limit", "the limit of passes was reached"
+    TIME_LIMIT = "time_limit", "the time limit was reached"
+    INTERRUPTED = "interrupted", "the run was interrupted"
+    STALLED = "stalled", "no further pass can help"
+    NUMERICAL_ERROR = "numerical_error", "the method produced numbers that are not finite"
+    OUTRUN = "outrun", "another method of the race was first"
+
+
+class Proof(Word):
+    """How sure a verdict is, from the weakest to the strongest."""
+
+    NONE = "none", "none: no verdict was proved"
+    FLOATING_POINT = "floating_point", "floating_point: nothing bounds the rounding errors of a function of the user"
+    RIGOROUS = "rigorous", "rigorous: rounding errors are bounded"
+    EXACT = "exact", "exact: nothing is left to rounding"
+
+
+FEASIBLE, INFEASIBLE, EPS_INFEASIBLE, UNDECIDED = Verdict
+
+RESUMABLE = (Stop.INTERRUPTED, Stop.PASS_LIMIT, Stop.TIME_LIMIT)
 """A run that stopped for one of these can go on."""
 
 RESOLUTION = 1e-18
@@ -30,12 +70,11 @@ SLACK = 1e-3
 """A method is asked for |Ax| <= (1 - SLACK) eps, so that rounding and dropped weights leave the certificate below eps."""
 
 
-class Told(Protocol):
-    """What anybody who watches a run is told after a pass; a frozen dataclass."""
+class ProgressRecord(Protocol):
+    """What is known after a pass, whatever the run looks for; a frozen dataclass."""
 
     @property
-    def method(self) -> str:
-        """Its name."""
+    def method(self) -> str: ...
 
     @property
     def passes(self) -> float:
@@ -118,7 +157,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Stop because of ``stopped``; with a verdict that remains to be checked, if it is one."""
+    """Why the run ends, a ``Stop``; with a verdict that remains to be checked, if it is one."""
 
     stopped: str
     verdict: str = UNDECIDED
@@ -131,35 +170,35 @@ def decide(record: Record, goal: Goal, limits: Limits) -> Decision | None:
     run ends anyway; while it is refining, a separator does.
     """
     if not (math.isfinite(record.margin_lower) and math.isfinite(record.margin_upper)):
-        return Decision("numerical_error")
+        return Decision(Stop.NUMERICAL_ERROR)
     separated = record.margin_lower > goal.feasible_above
     gap = record.margin_upper - record.margin_lower
     ended = _ended(record, goal, limits)
     wide = (bool(ended) or not record.refining) if goal.tolerance is None else gap <= goal.tolerance * record.margin_upper
     if separated and wide:
-        return Decision("verdict", FEASIBLE)
+        return Decision(Stop.VERDICT, FEASIBLE)
     small = record.margin_upper <= (1 - SLACK) * goal.eps and record.margin_upper < goal.infeasible_below
     if small and not separated and (ended or not record.hopeful):
-        return Decision("verdict", EPS_INFEASIBLE)
+        return Decision(Stop.VERDICT, EPS_INFEASIBLE)
     return Decision(ended) if ended else None
 
 
 def ending(decision: Decision, record: Record) -> str:
     """Why a run ended, in a sentence."""
-    more = f": {record.stalled}" if decision.stopped == "stalled" and record.stalled else ""
-    return STOPPED[decision.stopped] + more
+    more = f": {record.stalled}" if decision.stopped == Stop.STALLED and record.stalled else ""
+    return Stop(decision.stopped).sentence + more
 
 
-def _ended(record: Record, goal: Goal, limits: Limits) -> str:
-    """Why no further pass is made; empty to go on."""
+def _ended(record: Record, goal: Goal, limits: Limits) -> Stop | None:
+    """Why no further pass is made; None to go on."""
     beyond = goal.feasible_above >= record.margin_upper or goal.infeasible_below < RESOLUTION
     if record.stalled or beyond:
-        return "stalled"
+        return Stop.STALLED
     if limits.passes is not None and record.passes >= limits.passes:
-        return "pass_limit"
+        return Stop.PASS_LIMIT
     if limits.seconds is not None and record.seconds >= limits.seconds:
-        return "time_limit"
-    return ""
+        return Stop.TIME_LIMIT
+    return None
 
 
 def remaining_passes(records: Sequence[Record], eps: float) -> float:

@@ -1,34 +1,35 @@
-"""Events of a run: JSON lines in a file, and a line or a live line on the terminal."""
+"""Events of a run, who takes them, and the file that keeps them as JSON lines."""
 
 from __future__ import annotations
 
 import errno
 import json
 import logging
-import math
 import os
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import Any, TypeVar
 
 import psutil
 
-from dfeas.data.storage import formats
-from dfeas.run.termination import Record, Told, remaining_passes
+from dfeas.data.storage import files
+from dfeas.data.storage.files import Number, conform, parsed
+from dfeas.errors import CorruptDataError
+from dfeas.run.termination import ProgressRecord
 
 logger = logging.getLogger("dfeas")
 
-FORESEEABLE = 100 * 86400.0
-"""Seconds; a longer guess of the time left says nothing."""
+R = TypeVar("R")
+
+TAIL = 1 << 16
+"""Bytes at the end of a trace that are looked at for its last pass."""
 
 
-class Sink(Protocol):
-    """Takes the events of a run."""
+class Sink:
+    """Takes the events of a run; this one does nothing with them."""
 
-    def record(self, record: Told) -> None:
+    def record(self, record: ProgressRecord) -> None:
         """After each pass."""
 
     def note(self, event: str, text: str, **values: Any) -> None:
@@ -38,9 +39,9 @@ class Sink(Protocol):
         """No event will come."""
 
 
-class TraceFile:
+class TraceFile(Sink):
     """``trace.jsonl``: one JSON object a line, flushed at once; ``event`` is ``pass`` or the name of a note.
-    The first has the number of the format.
+    The first has the number of the format. Nothing is kept open: a run may have a thousand classes.
 
     With ``size`` a file goes on after so many bytes: what a run wrote after its last checkpoint is written again. What storage
     does not take is lost, which is said once in the log and by a ``gap`` in its place; a run does not end for it.
@@ -59,7 +60,7 @@ class TraceFile:
     def size(self) -> int:
         return self._path.stat().st_size
 
-    def record(self, record: Told) -> None:
+    def record(self, record: ProgressRecord) -> None:
         self.passes += 1
         self._write({"event": "pass", **record.to_json()})
 
@@ -72,7 +73,7 @@ class TraceFile:
             text = f"{self._lost} events are missing: they could not be written"
             lines.insert(0, {"event": "gap", "text": text, "events": self._lost})
         if self._empty:
-            lines[0] = {"event": lines[0]["event"], formats.KEY: formats.TRACE, **lines[0]}
+            lines[0] = {"event": lines[0]["event"], files.KEY: files.TRACE, **lines[0]}
         try:
             self._append("".join(f"{json.dumps(line)}\n" for line in lines).encode())
             self._empty, self._lost = False, 0
@@ -89,104 +90,63 @@ class TraceFile:
                 file.truncate(end)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    def close(self) -> None:
-        """Nothing is kept open: a run may have a thousand classes."""
 
+def read_trace(path: Path, read_pass: Callable[[dict[str, Any]], R]) -> tuple[tuple[R, ...], tuple[dict[str, Any], ...]]:
+    """Passes, as ``read_pass`` understands them, and notes. The last line may be torn, as a killed process leaves it.
 
-@dataclass
-class Output:
-    """A stream that may be lost: a terminal that nobody reads any more does not end a run."""
-
-    stream: IO[str]
-    lost: bool = False
-
-    @property
-    def live(self) -> bool:
-        """Whether what is written can be written over."""
-        return not self.lost and self.stream.isatty()
-
-    def write(self, text: str) -> None:
-        """Write, until nobody reads any more."""
-        if self.lost:
-            return
+    Raises CorruptDataError for a damaged line; ``read_pass`` raises ValueError, LookupError or TypeError for it.
+    """
+    if not path.is_file():
+        raise CorruptDataError(f"{path}: missing")
+    lines = path.read_bytes().split(b"\n")
+    records: list[R] = []
+    notes: list[dict[str, Any]] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
         try:
-            self.stream.write(text)
-            self.stream.flush()
-        except (OSError, ValueError):
-            self.lost = True
+            event = parsed(line, {"event": str})
+            if number == 1:
+                files.require_readable(path, event.get(files.KEY, 0), files.TRACE)
+            if event["event"] == "pass":
+                records.append(read_pass(event))
+            else:
+                notes.append({**event, "text": str(event["text"])})
+        except (ValueError, LookupError, TypeError) as error:
+            if number < len(lines):  # a line that was written whole ends with a newline
+                raise CorruptDataError(f"{path}: line {number} is damaged: {error}") from None
+    return tuple(records), tuple(notes)
 
 
-@dataclass
-class Terminal:
-    """Progress for a person: a live line on a terminal, a plain line now and then in a pipe."""
+def last_pass(path: Path) -> dict[str, Any]:
+    """The last pass in a trace that may be written at this moment; empty where there is none.
 
-    stream: IO[str]
-    eps: float
-    every: float = 5.0  # seconds between plain lines
-    clock: Callable[[], float] = time.monotonic
-    _records: list[Told] = field(default_factory=list)
-    _shown: float = -math.inf
-    _unseen: bool = False
-    _width: int = 0
-    _out: Output = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._out = Output(self.stream)
-
-    def record(self, record: Told) -> None:
-        """Show the last pass, if it is time."""
-        self._records.append(record)
-        if len(self._records) > 4096:
-            del self._records[1:-2048:2]
-        live = self._out.live
-        now = self.clock()
-        self._unseen = now - self._shown < (0.1 if live else self.every)
-        if self._unseen:
-            return
-        self._shown = now
-        text = describe(self._records, self.eps)
-        if live:
-            self._out.write("\r" + text.ljust(self._width))
-            self._width = len(text)
-        else:
-            self._out.write(text + "\n")
-
-    def note(self, event: str, text: str, **values: Any) -> None:
-        """A line of its own, after the last pass."""
-        if self._unseen and not self._width:
-            self._out.write(describe(self._records, self.eps) + "\n")
-        self._unseen = False
-        if self._width:
-            self._out.write("\r" + " " * self._width + "\r")
-            self._width = 0
-        self._out.write(text + "\n")
-
-    def close(self) -> None:
-        if self._width:
-            self._out.write("\n")
-            self._width = 0
+    Raises CorruptDataError when it is damaged.
+    """
+    if not path.is_file():
+        return {}
+    with path.open("rb") as file:
+        files.require_readable(path, _format(file.readline(TAIL)), files.TRACE)
+        file.seek(max(0, path.stat().st_size - TAIL))
+        lines = file.read().split(b"\n")[:-1]
+    for line in reversed(lines):
+        if line.startswith(b'{"event": "pass"'):
+            try:
+                last: dict[str, Any] = parsed(line, {"passes": Number(), "seconds": Number()})
+                ends = ("gap",) if "gap" in last else ("margin_lower", "margin_upper")
+                conform(last, dict.fromkeys(ends, int | float))
+            except ValueError as error:
+                raise CorruptDataError(f"{path}: its last pass is damaged: {error}") from None
+            return last
+    return {}
 
 
-def describe(records: Sequence[Told], eps: float) -> str:
-    """One line: passes, bracket, violated points, speed, time left."""
-    last = records[-1]
-    speed = (last.bytes_read + last.cached_bytes) / last.pass_seconds / 1e9 if last.pass_seconds > 0 else 0.0
-    parts = [
-        f"pass {last.passes:.4g}",
-        last.ends,
-        f"{speed:.2f} GB/s",
-        f"{last.seconds:.1f} s",
-    ]
-    if not isinstance(last, Record):
-        return "  ".join(parts)
-    if last.violated is not None:
-        parts.insert(2, f"{last.violated} violated")
-    left = (
-        remaining_passes([record for record in records if isinstance(record, Record)], eps) * last.seconds / max(1, last.passes)
-    )
-    if left < FORESEEABLE and not last.hopeful:
-        parts.append(f"about {left:.0f} s left" if left < 5400 else f"about {left / 3600:.1f} h left")
-    return "  ".join(parts)
+def _format(first: bytes) -> Any:
+    """What the first line of a trace says; 0 where it says nothing, or is not whole."""
+    try:
+        return parsed(first, dict).get(files.KEY, 0)
+    except ValueError:
+        return 0
 
 
 def resident_bytes() -> int:

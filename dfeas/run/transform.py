@@ -13,10 +13,12 @@ from math import hypot
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.source import Source
-from dfeas.data.transform import FACTORS, SCALES, Transform
+from dfeas.data.storage.layout import fingerprint
+from dfeas.data.transform import FACTORS, Transform
 from dfeas.data.views import transformed
 from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine
@@ -27,20 +29,12 @@ from dfeas.linalg.blas import processors
 from dfeas.passes.protocol import Together
 from dfeas.passes.statistics import Moments, MomentsAnswer
 from dfeas.passes.survey import Summary, Survey
-from dfeas.run.progress import say
-from dfeas.run.session import checksums_of, mark_of
+from dfeas.run.progress import print_status
 
 if TYPE_CHECKING:
     from distributed import Client
 
 Data = tuple[Source | None, Dataset]
-
-
-def asked_transform(scale: str | None, center: bool, normalize: bool) -> Transform:
-    """What was asked for, without its numbers. Raises UsageError for a scale that there is not."""
-    if scale not in (None, *SCALES):
-        raise UsageError(f"scale {scale}: expected {' or '.join(SCALES)}")
-    return Transform(scale, bool(center), bool(normalize))
 
 
 def with_transform(data: Data, asked: Transform, memory: int, client: Client | None = None, progress: bool = False) -> Data:
@@ -62,7 +56,7 @@ def with_transform(data: Data, asked: Transform, memory: int, client: Client | N
             asked = _numbers(asked, moments)
     if summary is not None:
         checksums = checksums_of(summary)
-        dataset = replace(dataset.apart(), mark=mark_of(dataset, checksums), expected=checksums)
+        dataset = replace(dataset.uncached(), mark=mark_of(dataset, checksums), expected=checksums)
     if known:
         return _seen((source, dataset), asked)
     asked = replace(asked, points=dataset.n)
@@ -114,7 +108,7 @@ def _look(
     summary: Summary | None = None
     found: MomentsAnswer | None = None
     what = "means and spreads of features" if moments else "lengths of points"
-    say(progress, f"{dataset.where}: one read for {what}")
+    print_status(progress, f"{dataset.where}: one read for {what}")
     with closing(_engine(data, memory, client)) as engine:
         if dataset.header is not None:
             found = engine.run(Moments())
@@ -123,7 +117,9 @@ def _look(
         else:
             summary = engine.run(Survey())
         cost = engine.cost
-    say(progress, f"{what}: {cost.bytes_read / max(cost.wall_seconds, 1e-9) / 1e9:.2f} GB/s  {cost.wall_seconds:.1f} s")
+    print_status(
+        progress, f"{what}: {cost.bytes_read / max(cost.wall_seconds, 1e-9) / 1e9:.2f} GB/s  {cost.wall_seconds:.1f} s"
+    )
     if summary is not None:
         refuse_unusable(summary, dataset.where)
     return summary, found
@@ -151,3 +147,13 @@ def _numbers(asked: Transform, found: MomentsAnswer) -> Transform:
         with np.errstate(divide="ignore", over="ignore"):
             factor = np.where(plain, 1.0, np.clip(1 / spread, *FACTORS))
     return replace(asked, shift=tuple(shift.tolist()), factor=tuple(factor.tolist()))
+
+
+def checksums_of(found: Summary) -> NDArray[np.uint32]:
+    """Checksums (blocks, 2) of points and labels."""
+    return np.array([c[1:] for c in found.checksums], np.uint32)
+
+
+def mark_of(dataset: Dataset, checksums: NDArray[np.uint32]) -> str:
+    """The fingerprint of points and labels as they are stored."""
+    return fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.block_rows, checksums)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage import formats
+from dfeas.data.storage import files
 from dfeas.data.storage.files import DAMAGE, parsed, placed
 from dfeas.data.storage.npy import read_header
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, NewerFormatError
@@ -61,7 +61,7 @@ class Certificate:
     def save(self, path: Path) -> None:
         """Write the file whole or not at all."""
         with placed(path) as file:
-            plain: dict[str, Any] = {formats.KEY: formats.CERTIFICATE, "kind": self.kind, "fingerprint": self.fingerprint}
+            plain: dict[str, Any] = {files.KEY: files.CERTIFICATE, "kind": self.kind, "fingerprint": self.fingerprint}
             plain |= {name: getattr(self, name) for name in _MORE if getattr(self, name)}
             arrays: dict[str, Any] = {"y": self.y, "support": self.support, "weights": self.weights}
             arrays |= {name: np.array(value) for name, value in plain.items()}
@@ -77,7 +77,7 @@ def load(path: Path) -> Certificate:
         raise BadInputError(f"{path}: no such certificate")
     try:
         with zipfile.ZipFile(path) as archive:
-            formats.require_readable(path, _format(archive, str(path)), formats.CERTIFICATE)
+            files.require_readable(path, _format(archive, str(path)), files.CERTIFICATE)
             more = [name for name in _MORE if f"{name}.npy" in archive.namelist()]
             for name in (*_FIELDS, *more):
                 _check_declared_size(archive, f"{name}.npy", f"{path}:{name}")
@@ -112,10 +112,10 @@ def direction(path: Path, certificate: Certificate, entries: int) -> NDArray[np.
 
 def _format(archive: zipfile.ZipFile, where: str) -> Any:
     """The number of its format, 0 where it has none."""
-    name = f"{formats.KEY}.npy"
+    name = f"{files.KEY}.npy"
     if name not in archive.namelist():
         return 0
-    _check_declared_size(archive, name, f"{where}:{formats.KEY}")
+    _check_declared_size(archive, name, f"{where}:{files.KEY}")
     with archive.open(name) as stream:
         return np.lib.format.read_array(stream, allow_pickle=False).item()
 

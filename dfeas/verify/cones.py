@@ -1,34 +1,147 @@
-"""What blocks of cones showed on the way to a proof.
+"""Proved bounds of eigenvalues and singular values, for many cones of one size at once.
+
+A symmetric matrix whose Cholesky factorisation runs to completion in float64 has a least eigenvalue above
+-gamma(k + 1) / (1 - gamma(k + 1)) trace (Rump, Verification of positive definiteness, 2006; Higham, Theorem 10.3). Eigenvalues
+of LAPACK say where to try, and are not believed.
 
 * Separator: every cone's least eigenvalue of X_c y must be proved to be positive (``eigenvalues``), with the rounding bounds of
   the products; the margin is the least of them over the norm of the cone and |y|, rounded down.
 * Weights: x on the stored rows. What a cone lacks to be a member for certain is added to it, a multiple of e; |Ax| of the
   scaled cones, with all bounds added and rounded up, over <e, x> rounded down: no unit y has a larger margin.
-
-It shares no code with passes and methods. What it has read is compared with the fingerprint.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.dataset import Dataset
 from dfeas.data.storage.layout import PADDING, kind_of, rows_of
-from dfeas.data.storage.readers import Buffers, Stop, unless_stopped
+from dfeas.data.storage.readers import Stop
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.verify.certificate import Certificate
-from dfeas.verify.core import Maps
-from dfeas.verify.eigenvalues import least_proved, longest, norms_proved, unit
-from dfeas.verify.evidence import WRONG, Check, joined
+from dfeas.verify.evidence import WRONG, Answer, Check, Found, Looked, Node, attempt, nodes_of
 from dfeas.verify.rounding import NORMS, TINY, UP, U, gamma
-from dfeas.verify.stored import compare, crc
+from dfeas.verify.stored import Block, Data, blocks, require_support
 
+Floats = NDArray[np.float64]
+
+
+def floor_of(S: Floats) -> Floats:
+    """Lower bounds (c,) of the least eigenvalues of symmetric matrices (c, k, k), of which the lower triangles are read."""
+    k = S.shape[1]
+    S = np.tril(S) + np.swapaxes(np.tril(S, -1), 1, 2)
+    size = np.sqrt(np.einsum("cij,cij->c", S, S))
+    bar = np.linalg.eigvalsh(S)[:, 0] - (8 * k * (k + 2) * U * size + 64 * k * TINY)
+    shifted = S - bar[:, None, None] * np.eye(k)
+    diagonal = np.diagonal(shifted, axis1=1, axis2=2)
+    trace = np.abs(diagonal).sum(axis=1) * UP
+    rate = gamma(k + 1) / (1 - 2 * gamma(k + 1))
+    lost = (rate + 2 * U) * trace * UP + 4 * k * (2 * (k + 1) + trace) * TINY + 2 * U * np.abs(bar)
+    found = np.asarray((bar - lost) - U * (np.abs(bar) + lost))
+    found[~_factorised(shifted)] = -np.inf
+    return found
+
+
+def _factorised(S: Floats) -> NDArray[np.bool_]:
+    """For which matrices (c, k, k) Cholesky's factorisation runs to completion."""
+    try:
+        return np.asarray(np.isfinite(np.linalg.cholesky(S)).all(axis=(1, 2)))
+    except np.linalg.LinAlgError:
+        if len(S) == 1:
+            return np.zeros(1, bool)
+        half = len(S) // 2
+        return np.concatenate([_factorised(S[:half]), _factorised(S[half:])])
+
+
+def triangle(k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows and columns (k (k + 1) / 2,) of the entries of an element: the lower triangle, column by column."""
+    places = [(i, j) for j in range(k) for i in range(j, k)]
+    return np.array([i for i, _ in places]), np.array([j for _, j in places])
+
+
+def unit(kind: str, size: int, d: int) -> Floats:
+    """The element e (d,), whose product with another one is the sum of its traces."""
+    found = np.zeros(d)
+    if kind == "s":
+        rows, columns = triangle(size)
+        found[rows == columns] = 1.0
+    else:
+        found[0] = 1.0
+    return found
+
+
+def least_proved(kind: str, size: int, s: Floats, off: Floats) -> Floats:
+    """Lower bounds (c,) of the least eigenvalues of elements (c, d) that are off by at most ``off`` (c, d) in each entry."""
+    if kind == "l":
+        found = s[:, 0] - off[:, 0] * UP
+        return np.asarray(found - 2 * U * np.abs(found))
+    if kind == "q":
+        first, radius = s[:, 0] - off[:, 0] * UP, longest(np.abs(s[:, 1:]) + off[:, 1:] * UP)
+        return np.asarray((first - radius) - 4 * U * (np.abs(first) + radius))
+    rows, columns = triangle(size)
+    S = np.zeros((len(s), size, size))
+    S[:, rows, columns] = s * np.where(rows == columns, 1.0, 1 / np.sqrt(2.0))
+    # entries off the diagonal count twice, by half of their squares: |off| is the Frobenius norm; sqrt 2 is rounded, too
+    wrong = longest(off + 4 * U * np.abs(s))
+    floor = floor_of(S)
+    return np.asarray((floor - wrong) - 2 * U * (np.abs(floor) + wrong))
+
+
+def longest(entries: Floats) -> Floats:
+    """Upper bounds (...,) of Euclidean lengths along the last axis."""
+    size = np.abs(entries).max(axis=-1, initial=0.0)
+    scale = np.where(size > 0, size, 1.0)
+    squares = (entries / scale[..., None]) ** 2
+    return np.asarray(np.sqrt(squares.sum(axis=-1)) * scale * (1 + gamma(entries.shape[-1] + 8)) * UP)
+
+
+def shortest(entries: Floats) -> Floats:
+    """Lower bounds (...,) of Euclidean lengths along the last axis."""
+    return np.asarray(longest(entries) * (1 - 3 * gamma(entries.shape[-1] + 8)))
+
+
+def largest_singular(X: Floats) -> tuple[Floats, Floats]:
+    """Bounds (c,) from below and above of the largest singular values of matrices (c, d, m)."""
+    # by powers of two, so that squares neither overflow nor underflow
+    power = np.frexp(np.abs(X).max(axis=(1, 2), initial=0.0))[1]
+    X = np.ldexp(X, -power[:, None, None])
+    across = np.swapaxes(X, 1, 2)
+    tall = X.shape[1] > X.shape[2]
+    gram = across @ X if tall else X @ across
+    terms = X.shape[1] if tall else X.shape[2]
+    frobenius = longest(longest(X))
+    above = -floor_of(-gram) + 2 * gamma(terms) * frobenius**2 * UP
+    vector = np.linalg.eigh(gram)[1][:, :, -1]
+    left = (X @ vector[:, :, None])[:, :, 0] if tall else (across @ vector[:, :, None])[:, :, 0]
+    wrong = gamma(len(vector[0])) * frobenius * longest(vector) * UP
+    below = np.maximum(0.0, (shortest(left) - wrong) / longest(vector)) * (1 - 4 * U)
+    above = np.minimum(np.sqrt(np.maximum(above, 0.0)) * UP, frobenius)
+    above = np.where(np.isfinite(above), above, frobenius)
+    return np.ldexp(below, power), np.ldexp(above, power)
+
+
+def norms_proved(kind: str, X: Floats) -> tuple[Floats, Floats]:
+    """Bounds (c,) from below and above of the norms of cones with rows (c, d, m), see ``dfeas.data.cones.groups``."""
+    if kind == "s":
+        return largest_singular(X)
+    below, above = shortest(X[:, 0]), longest(X[:, 0])
+    if kind == "q":
+        low, high = largest_singular(X[:, 1:])
+        below, above = (below + low) * (1 - 2 * U), (above + high) * UP
+    return below, above
+
+
+Groups = list[tuple[str, int, NDArray[np.int64]]]
+"""Kind, size and first rows of cones."""
+
+PIECE = 1 << 18
+"""Entries of rows that are looked at at a time."""
+CLOSE = 1 - 1e-9
+"""A margin by a coarser norm that is larger by this tells nothing new."""
 SHOWN = 3
 """Critical cones that are named."""
 
@@ -44,114 +157,74 @@ class Critical:
 
 
 @dataclass
-class Found:
-    """What some consecutive blocks showed."""
+class FoundCones(Found):
+    """What some consecutive blocks showed of a certificate."""
 
-    m: int
-    checksums: list[tuple[int, int]] = field(default_factory=list)  # of rows and codes of each block
     padding: list[int] = field(default_factory=list)  # rows of each block that are of no cone
     cones: int = 0
-    margin: float = math.inf  # least proved margin of a cone
     critical: list[Critical] = field(default_factory=list)
-    wrong: list[int] = field(default_factory=list)  # first rows of cones that are not proved to be positive
-    total: NDArray[np.float64] | None = None  # (m,) A x of scaled cones
-    spread: NDArray[np.float64] | None = None  # (m,) of absolute values
     shifts: float = 0.0  # |A e| times what makes x a member for certain, at most
     weight: float = 0.0  # <e, x>, at least
-    terms: int = 0
     zero: int = -1  # first row of a cone of zeros that has a weight
 
-    def add(self, other: Found) -> None:
-        """What the blocks that follow showed."""
-        self.checksums += other.checksums
+    def add(self, other: FoundCones) -> None:
+        super().add(other)
         self.padding += other.padding
         self.cones += other.cones
-        self.margin = min(self.margin, other.margin)
         self.critical = sorted(self.critical + other.critical)[:SHOWN]
-        self.wrong = (self.wrong + other.wrong)[:WRONG]
-        if self.total is None or self.spread is None:
-            self.total, self.spread = other.total, other.spread
-        elif other.total is not None and other.spread is not None:
-            self.total, self.spread = self.total + other.total, self.spread + other.spread
         self.shifts += other.shifts
         self.weight += other.weight
-        self.terms += other.terms + int(self.terms > 0 and other.terms > 0)  # zeros are added exactly
         self.zero = other.zero if self.zero < 0 else self.zero
 
 
-Floats = NDArray[np.float64]
+@dataclass(frozen=True)
+class Cones:
+    """Checks separators and weights of cones."""
 
-PIECE = 1 << 18
-"""Entries of rows that are looked at at a time."""
-AHEAD = 8
-"""Blocks that the kernel is asked to read ahead."""
-CLOSE = 1 - 1e-9
-"""A margin by a coarser norm that is larger by this tells nothing new."""
-
-
-def check(engine: Maps, dataset: Dataset, certificate: Certificate) -> Check:
-    """Prove the certificate on all cones.
-
-    Raises CheckFailedError when it does not prove what it claims, CorruptDataError when the data is not what it was made for.
-    """
-    require_evidence(certificate, dataset)
-    nodes: list[tuple[int, int, Found]] = []
-    for node in (node for part in engine.map(check_range, certificate) for node in part):
-        joined(nodes, node)
-    found = nodes[0][2]
-    for _, _, more in nodes[1:]:
-        found.add(more)
-    compare(dataset, found.checksums, certificate.fingerprint, certificate.view)
-    return _separator(found, dataset) if certificate.kind == "separator" else _weights(found, dataset)
-
-
-def require_evidence(certificate: Certificate, dataset: Dataset) -> None:
-    """Raise CheckFailedError when a certificate can be none about the dataset; cones are not looked at."""
-    if certificate.view != dataset.view or certificate.kernel:
-        raise CheckFailedError(f"{dataset.where}: the certificate sees the data otherwise, or with a kernel")
-    if certificate.kind == "separator":
-        y = certificate.y
-        if y.shape != (dataset.m,):
-            raise CheckFailedError(f"the separator has {y.size} entries, the data {dataset.m} columns")
-        if not np.isfinite(y).all() or not 1e-100 < np.abs(y).max() < 1e100:
-            raise CheckFailedError("the separator is zero, not finite, or has entries outside 1e-100 .. 1e100")
-        return
-    support, weights = certificate.support, certificate.weights
-    if certificate.kind != "gordan":
-        raise CheckFailedError(f"a certificate of kind {certificate.kind} proves nothing about cones")
-    if not len(support) or (support[1:] <= support[:-1]).any() or support[0] < 0 or support[-1] >= dataset.n:
-        raise CheckFailedError(f"the support is not an ascending list of rows below {dataset.n}")
-    if not np.isfinite(weights).all() or np.abs(weights).max() > 1e6:
-        raise CheckFailedError("the weights are not finite, or above 1e6")
-
-
-def check_range(
-    dataset: Dataset, first: int, stop: int, certificate: Certificate, stopped: Stop | None = None
-) -> list[tuple[int, int, Found]]:
-    """Look at blocks first .. stop-1."""
-    nodes: list[tuple[int, int, Found]] = []
-    buffers, known = Buffers(), np.inf
-    for index in unless_stopped(range(first, stop), stopped):
-        if index + AHEAD < stop:
-            dataset.points.advise(index + AHEAD)
-        stored: Any = dataset.points.read(index, buffers)
-        label = dataset.labels.read(index, buffers)
-        found = Found(dataset.m, [(crc(stored), crc(label))])
-        start = index * dataset.block_rows
-        cones = _cones(label, f"{dataset.where}: block {index}")
-        found.padding, found.cones = [int((label == PADDING).sum())], sum(len(starts) for _, _, starts in cones)
+    def require(self, certificate: Certificate, data: Data) -> None:
+        if certificate.view != data.view or certificate.kernel:
+            raise CheckFailedError(f"{data.where}: the certificate sees the data otherwise, or with a kernel")
+        y, weights = certificate.y, certificate.weights
         if certificate.kind == "separator":
-            for kind, size, starts in cones:
-                for some, rows in _pieces(stored, kind, size, starts):
-                    _look_at_eigenvalues(found, kind, size, start + some, rows, certificate.y, known)
-                    known = min(known, found.margin)
-        else:
-            _look_at_weights(found, cones, stored, start, certificate)
-        joined(nodes, (0, index, found))
-    return nodes
+            if y.shape != (data.m,):
+                raise CheckFailedError(f"the separator has {y.size} entries, the data {data.m} columns")
+            if not np.isfinite(y).all() or not 1e-100 < np.abs(y).max() < 1e100:
+                raise CheckFailedError("the separator is zero, not finite, or has entries outside 1e-100 .. 1e100")
+            return
+        if certificate.kind != "gordan":
+            raise CheckFailedError(f"a certificate of kind {certificate.kind} proves nothing about cones")
+        require_support(certificate.support, data.n, "rows")
+        if not np.isfinite(weights).all() or np.abs(weights).max() > 1e6:
+            raise CheckFailedError("the weights are not finite, or above 1e6")
+
+    def look(
+        self, data: Data, first: int, stop: int, certificates: Sequence[Certificate], stopped: Stop | None = None
+    ) -> list[Node[Looked]]:
+        known = [np.inf] * len(certificates)  # the least margins so far
+
+        def looked(block: Block) -> Looked:
+            cones = _cones(block.label, f"{data.where}: block {block.index}")
+            shown = Looked([block.checksums], [])
+            for place, certificate in enumerate(certificates):
+                found = FoundCones(padding=[int((block.label == PADDING).sum())], cones=sum(len(each) for _, _, each in cones))
+                shown.found.append(found)
+                if certificate.kind == "separator":
+                    for kind, size, starts in cones:
+                        for some, rows in _pieces(block.points, kind, size, starts):
+                            _look_at_eigenvalues(found, kind, size, block.start + some, rows, certificate.y, known[place])
+                            known[place] = min(known[place], found.margin)
+                else:
+                    _look_at_weights(found, cones, block, certificate)
+            return shown
+
+        return nodes_of((block.index, looked(block)) for block in blocks(data, first, stop, stopped))
+
+    def conclude(self, part: Looked, certificates: Sequence[Certificate], data: Data, read: Callable[..., Any]) -> list[Answer]:
+        pairs = zip(part.found, certificates, strict=True)
+        return [attempt(_separator if each.kind == "separator" else _weights, found, data) for found, each in pairs]
 
 
-def _cones(label: NDArray[Any], where: str) -> list[tuple[str, int, NDArray[np.int64]]]:
+def _cones(label: NDArray[Any], where: str) -> Groups:
     """Kind, size and first rows of the cones of a block. Raises CorruptDataError when codes do not cover its rows."""
     firsts = np.flatnonzero(label > 0)
     covered, found = np.full(len(label), PADDING, np.int64), []
@@ -190,7 +263,7 @@ def _pieces(
 
 
 def _look_at_eigenvalues(
-    found: Found, kind: str, size: int, row: NDArray[np.int64], rows: Floats, y: Floats, known: float
+    found: FoundCones, kind: str, size: int, row: NDArray[np.int64], rows: Floats, y: Floats, known: float
 ) -> None:
     """Add what some cones show of a separator; ``known`` is a margin that is proved of other cones."""
     m = len(y)
@@ -216,11 +289,10 @@ def _look_at_eigenvalues(
             found.critical = sorted([*found.critical, named])[:1]
 
 
-def _look_at_weights(
-    found: Found, cones: list[tuple[str, int, NDArray[np.int64]]], stored: NDArray[Any], start: int, certificate: Certificate
-) -> None:
+def _look_at_weights(found: FoundCones, cones: Groups, block: Block, certificate: Certificate) -> None:
     """Add the weighted rows of a block that are in the support."""
-    found.total, found.spread = np.zeros(found.m), np.zeros(found.m)
+    stored, start = block.points, block.start
+    found.total, found.spread = np.zeros(stored.shape[1]), np.zeros(stored.shape[1])
     low, high = np.searchsorted(certificate.support, [start, start + len(stored)])
     if low == high:
         return
@@ -238,10 +310,9 @@ def _look_at_weights(
         raise CheckFailedError(f"row {start + int(np.flatnonzero(left)[0])} of the support is of no cone")
 
 
-def _weigh(found: Found, kind: str, size: int, row: NDArray[np.int64], rows: Floats, x: Floats) -> None:
+def _weigh(found: FoundCones, kind: str, size: int, row: NDArray[np.int64], rows: Floats, x: Floats) -> None:
     """Add x (c, d) on the rows (c, d, m) of some cones."""
-    assert found.total is not None, "zeros to begin with"
-    assert found.spread is not None, "zeros to begin with"
+    total, spread = found.sums()
     d, e = x.shape[1], unit(kind, size, x.shape[1])
     shift = np.maximum(0.0, -least_proved(kind, size, x, np.zeros_like(x)))
     trace = x @ e
@@ -253,8 +324,8 @@ def _weigh(found: Found, kind: str, size: int, row: NDArray[np.int64], rows: Flo
     norm = np.where(empty, 1.0, above)
     factor = x / norm[:, None]
     flat, weights = rows.reshape(-1, rows.shape[2]), factor.reshape(-1)
-    found.total += weights @ flat
-    found.spread += np.abs(weights) @ np.abs(flat)
+    total += weights @ flat
+    spread += np.abs(weights) @ np.abs(flat)
     found.terms += len(flat) + 3
     # A e is the sum of ``size`` columns of a semidefinite cone, and a mean of two of a second-order one
     found.shifts += float((shift * (size if kind == "s" else 1)).sum()) * (1 + gamma(len(row) + 4))
@@ -264,38 +335,37 @@ def _weigh(found: Found, kind: str, size: int, row: NDArray[np.int64], rows: Flo
     found.critical = sorted(found.critical + named)[:SHOWN]
 
 
-def _named(found: Found, cone: Critical, dataset: Dataset) -> str:
+def _named(found: FoundCones, cone: Critical, data: Data) -> str:
     """A cone by the row that it begins with, counted without padding."""
-    row = cone.row - sum(found.padding[: cone.row // dataset.block_rows])
+    row = cone.row - sum(found.padding[: cone.row // data.block_rows])
     return f"{cone.kind} at row {row}" if cone.kind == "l" else f"{cone.kind} {cone.size} at row {row}"
 
 
-def _separator(found: Found, dataset: Dataset) -> Check:
+def _separator(found: FoundCones, data: Data) -> Check:
     if found.wrong:
         raise CheckFailedError(
             f"not a separator: a least eigenvalue is not above its rounding error in the cone at stored row {found.wrong[0]}"
         )
     margin = max(0.0, found.margin)
     text = f"A*y is inside all {found.cones} cones; its least eigenvalue is at least {margin:.6g} of a cone's norm"
-    text += f" (critical: {_named(found, found.critical[0], dataset)})" if found.critical else ""
-    return Check("feasible", "rigorous", margin, 1.0, dataset.n, 0, text)
+    text += f" (critical: {_named(found, found.critical[0], data)})" if found.critical else ""
+    return Check("feasible", "rigorous", margin, 1.0, data.n, 0, text)
 
 
-def _weights(found: Found, dataset: Dataset) -> Check:
-    assert found.total is not None, "every block adds to the sum"
-    assert found.spread is not None, "every block adds to the sum"
+def _weights(found: FoundCones, data: Data) -> Check:
+    total, spread = found.sums()
     if found.zero >= 0:
-        row = found.zero - sum(found.padding[: found.zero // dataset.block_rows])
+        row = found.zero - sum(found.padding[: found.zero // data.block_rows])
         text = f"the cone at row {row} has zeros only, so no y has A*y inside of it"
-        return Check("infeasible", "exact", -1.0, 0.0, dataset.n, 0, text)
+        return Check("infeasible", "exact", -1.0, 0.0, data.n, 0, text)
     if not found.weight > 0:
         raise CheckFailedError("the weights are no element of the cones: <e, x> is not positive")
-    terms = found.terms + found.m + 10
-    rounding = 2 * gamma(terms) * found.spread * UP + terms * 2.0**-500
-    size = (float(longest(np.abs(found.total) + rounding)) + found.shifts * (1 + gamma(terms)) * UP) * UP
+    terms = found.terms + data.m + 10
+    rounding = 2 * gamma(terms) * spread * UP + terms * 2.0**-500
+    size = (float(longest(np.abs(total) + rounding)) + found.shifts * (1 + gamma(terms)) * UP) * UP
     weight = found.weight * (1 - gamma(terms))
     upper = size / weight * (1 + 4 * U)
-    names = ", ".join(f"{_named(found, cone, dataset)} ({-cone.order:.3g})" for cone in found.critical)
+    names = ", ".join(f"{_named(found, cone, data)} ({-cone.order:.3g})" for cone in found.critical)
     text = f"no unit y has a least eigenvalue above {upper:.6g} of a cone's norm in all {found.cones} cones"
     text += f" (critical, by weight: {names})"
-    return Check("eps-infeasible", "rigorous", -1.0, min(1.0, upper), dataset.n, 0, text, float(longest(rounding)) / weight)
+    return Check("eps-infeasible", "rigorous", -1.0, min(1.0, upper), data.n, 0, text, float(longest(rounding)) / weight)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.verify.transform import Numbers
+from dfeas.errors import CheckFailedError
+
+if TYPE_CHECKING:
+    from dfeas.verify.transform import Numbers
 
 WRONG = 5
 """So many points on the wrong side are enough."""
@@ -29,39 +33,52 @@ class Check:
     rounding: float = 0.0  # what margin_upper allows for rounding errors, which other orders of summation share
 
 
-Support = list[tuple[Any, NDArray[np.float64]]]
-"""Signed points (r, d) as stored, arrays or CSR matrices, and their factors (r,): weight over norm."""
+T = TypeVar("T")
+Answer = Check | CheckFailedError
+"""What was proved, or why nothing was."""
+
+
+def attempt(prove: Callable[..., T], *words: Any) -> T | CheckFailedError:
+    """What it proves; what it raises for want of a proof is an answer, too."""
+    try:
+        return prove(*words)
+    except CheckFailedError as error:
+        return error
+
+
+class Maps(Protocol):
+    """What the checker needs of an engine."""
+
+    def map(self, function: Any, *args: Any) -> list[Any]:
+        """``function(data, first, stop, *args)`` over ranges of blocks, in order; where it can be stopped in the middle also
+        with ``stopped=``, which says so.
+        """
 
 
 @dataclass
 class Found:
-    """What some consecutive blocks showed."""
+    """What some consecutive blocks showed of a certificate."""
 
-    points: int = 0
-    margin: float = math.inf  # least proved margin of a point
-    exact_points: int = 0
-    wrong: list[int] = field(default_factory=list)  # points that are not on the positive side
-    total: NDArray[np.float64] | None = None  # (d,) sum of weighted signed unit columns
+    margin: float = math.inf  # least proved margin
+    wrong: list[int] = field(default_factory=list)  # points, or first rows of cones, that are not proved to be positive
+    total: NDArray[np.float64] | None = None  # (d,) sum of weighted unit columns
     spread: NDArray[np.float64] | None = None  # (d,) sum of their absolute values
     terms: int = 0
-    zero: bool = False  # a point with a weight is zero
-    support: Support = field(default_factory=list)
-    origin: NDArray[np.float64] | None = None  # what weighs as much as all of the support, if it is seen from somewhere
 
-    def add(self, other: Found) -> None:
+    def add(self, other: Any) -> None:
         """What the blocks that follow showed."""
-        self.points += other.points
         self.margin = min(self.margin, other.margin)
-        self.exact_points += other.exact_points
         self.wrong = (self.wrong + other.wrong)[:WRONG]
         if self.total is None or self.spread is None:
             self.total, self.spread = other.total, other.spread
         elif other.total is not None and other.spread is not None:
             self.total, self.spread = self.total + other.total, self.spread + other.spread
         self.terms += other.terms + int(self.terms > 0 and other.terms > 0)  # zeros are added exactly
-        self.zero = self.zero or other.zero
-        self.support += other.support
-        self.origin = other.origin if self.origin is None else self.origin
+
+    def sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        assert self.total is not None, "every block adds to the sum"
+        assert self.spread is not None, "every block adds to the sum"
+        return self.total, self.spread
 
 
 @dataclass
@@ -69,12 +86,11 @@ class Looked:
     """What some consecutive blocks showed of several certificates."""
 
     checksums: list[tuple[int, int]]  # of points and labels of each block, as stored
-    found: list[Found]  # of each certificate
+    found: list[Any]  # of each certificate
     numbers: Numbers | None = None  # that a transform is made of
     signs: bool = True  # whether all labels are -1 or +1
 
     def add(self, other: Looked) -> None:
-        """What the blocks that follow showed."""
         self.checksums += other.checksums
         self.signs = self.signs and other.signs
         for mine, others in zip(self.found, other.found, strict=True):
@@ -85,24 +101,43 @@ class Looked:
             self.numbers.add(other.numbers)
 
 
-Node = tuple[int, int, Looked]
-"""(level, i, what the blocks i 2^level .. (i + 1) 2^level - 1 showed)."""
+class Part(Protocol):
+    """What some consecutive blocks showed."""
 
-
-class Adds(Protocol):
-    """What blocks showed."""
+    checksums: list[tuple[int, int]]
 
     def add(self, other: Any) -> None:
         """What the blocks that follow showed."""
 
 
-A = TypeVar("A", bound=Adds)
+P = TypeVar("P", bound=Part)
+Node = tuple[int, int, P]
+"""(level, i, what the blocks i 2^level .. (i + 1) 2^level - 1 showed)."""
 
 
-def joined(nodes: list[tuple[int, int, A]], node: tuple[int, int, A]) -> None:
+def joined(nodes: list[Node[P]], node: Node[P]) -> None:
     """Append a node, and add up pairs: the sums are the same, to the bit, whoever looked at which blocks."""
     while nodes and node[1] % 2 == 1 and nodes[-1][:2] == (node[0], node[1] - 1):
-        level, index, found = nodes.pop()
-        found.add(node[2])
-        node = (level + 1, index // 2, found)
+        level, index, part = nodes.pop()
+        part.add(node[2])
+        node = (level + 1, index // 2, part)
     nodes.append(node)
+
+
+def nodes_of(parts: Iterable[tuple[int, P]]) -> list[Node[P]]:
+    """Of what blocks showed, each with its number."""
+    nodes: list[Node[P]] = []
+    for index, part in parts:
+        joined(nodes, (0, index, part))
+    return nodes
+
+
+def whole(ranges: Iterable[list[Node[P]]]) -> P:
+    """What all blocks showed, from the nodes of ranges of them."""
+    nodes: list[Node[P]] = []
+    for node in (node for each in ranges for node in each):
+        joined(nodes, node)
+    part = nodes[0][2]
+    for _, _, rest in nodes[1:]:
+        part.add(rest)
+    return part

@@ -1,11 +1,11 @@
-"""Kernel values in float64 with bounds of their errors, for the checker.
+"""Kernels as the text of a certificate says them, and their values in float64 with bounds of their errors, for the checker.
 
 The model: with u = 2**-53, sums of k products have relative errors of at most gamma_k = k u / (1 - k u) of the sum of absolute
 values, in any order; square roots are rounded correctly; ``exp`` and ``pow`` have relative errors of at most 4 u, which the
 libraries in use promise and no theorem does.
 
 ``bounded`` takes distances as sums of squares of differences, without cancellation. ``by_products`` takes them from one product
-of matrices, |x|^2 + |z|^2 - 2 x'z with an error of at most gamma_(k+8) (|x| + |z|)^2, and bounds all errors of a row at once:
+of matrices, |x|^2 + |z|^2 - 2 x'z with an error of at most gamma(k+8) (|x| + |z|)^2, and bounds all errors of a row at once:
 where e bounds that of t, exp(-t) is off by exp(-t) (exp(e) - 1), and where it is r t by r / (1 - r) / e (Euler's), for
 t exp(-t) <= 1 / e. Dense points are seen from the middle of some, c, for they may be far from the origin: x - c is off by
 u |x - c|, and the square of a distance by 3 u (|x - c| + |z - c|)^2 for it. Sparse points have products, or |x| + |z| less what
@@ -17,21 +17,28 @@ and c makes no difference, nor does g without c: no power of a length is taken.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 
-from dfeas.errors import CheckFailedError
-from dfeas.geometry.kernel.distances import Floats, cityblock
-from dfeas.geometry.kernel.kernel import Kernel
-from dfeas.linalg.csr import csr, magnitudes, products, row_sums
-from dfeas.linalg.points import Indices, Points, any_entry, dense, is_dense, longest
+from dfeas.errors import BadInputError, CheckFailedError, UsageError
+from dfeas.verify.rounding import ELEMENTARY, U, gamma
+from dfeas.verify.rounding import UP_SUMS as UP
+from dfeas.verify.stored import Floats, Rows, Wide, without_zeros
 
-U = 2.0**-53
-UP = 1 + 2.0**-45
-ELEMENTARY = 4 * U
-"""Relative error of exp and pow."""
+Function = Callable[[Any, Any], Any]
+"""Two blocks of points (b, m) and (c, m) to their kernel (b, c)."""
+DISTANCES = ("rbf", "exponential", "laplacian")
+"""Functions of a distance."""
+PRODUCTS = ("polynomial", "linear", "cosine")
+"""Functions of x'z."""
+MOST_DEGREE = 1_000_000
+DIAGONAL_ROWS = 64
+"""Points at a time whose K(x, x) is asked of a function."""
 SIZES = (1e-130, 1e130)
 """Lengths of points for which squares neither underflow nor overflow to any effect."""
 TINY = 2.0**-1000
@@ -44,10 +51,92 @@ SOME = 64
 """Points of whose middle the others are seen."""
 LOST = 2.0**-1070
 """More than underflow takes from a product."""
+DENSE_WORK, DENSE_BYTES = 400, 32 << 20
+"""A multiplication of stored entries takes so many times as long as one of arrays; bytes of an array that is made for it."""
 
-
-Same = tuple[Indices, Indices]
+Same = tuple[Rows, Rows]
 """Rows and columns of some values."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel and its parameters; 0 where it has none."""
+
+    name: str
+    gamma: float
+    degree: int
+    coef0: float
+    function: Function | None = None  # of "callable"
+
+    @classmethod
+    def from_text(cls, text: str, function: Function | None = None) -> Kernel:
+        """Of a certificate. Raises BadInputError when it is none, or needs a function that is not given, UsageError when it is
+        not positive definite.
+        """
+        try:
+            values = json.loads(text)
+            kernel = cls(str(values["name"]), float(values["gamma"]), int(values["degree"]), float(values["coef0"]), function)
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
+            raise BadInputError(f"the kernel {text!r} cannot be read: {error}") from None
+        name, polynomial = kernel.name, kernel.name == "polynomial"
+        if name == "callable":
+            if function is None:
+                raise BadInputError("this was solved with a kernel function of Python, which is needed again: kernel=function")
+        elif name not in DISTANCES + PRODUCTS:
+            expected = ", ".join(DISTANCES + PRODUCTS)
+            raise UsageError(f"unknown kernel {name}; expected {expected}, or a function of two blocks of points")
+        elif (name in DISTANCES or polynomial) and not 0 < kernel.gamma < np.inf:
+            raise UsageError(f"gamma {kernel.gamma:g} of the {name} kernel: expected a number above 0")
+        elif polynomial and not 1 <= kernel.degree <= MOST_DEGREE:
+            raise UsageError(
+                f"degree {kernel.degree} of the polynomial kernel: expected a whole number from 1 to {MOST_DEGREE}"
+            )
+        elif polynomial and not 0 <= kernel.coef0 < np.inf:
+            raise UsageError(
+                f"coef0 {kernel.coef0:g} of the polynomial kernel: expected a number of at least 0, or it is no kernel"
+            )
+        return kernel
+
+    @property
+    def of_distance(self) -> bool:
+        return self.name in DISTANCES
+
+    @property
+    def zero_at_zero(self) -> bool:
+        """Whether the point 0 is the origin of the kernel's space, too."""
+        return self.name in ("linear", "cosine") or (self.name == "polynomial" and self.coef0 == 0)
+
+    @property
+    def plain(self) -> bool:
+        """Whether its unit vectors are those of the points themselves."""
+        return self.zero_at_zero and (self.name != "polynomial" or self.degree == 1)
+
+
+def called(function: Function, points: Any, others: Any) -> Floats:
+    """What a function of Python says (b, s), normalised. Raises BadInputError for what it must not say."""
+
+    def values(left: Any, right: Any) -> Floats:
+        answer: Any = function(left, right)
+        expected = left.shape[0], right.shape[0]
+        found = np.asarray(answer.toarray() if hasattr(answer, "toarray") else answer, np.float64)
+        if found.shape != expected:
+            raise BadInputError(
+                f"the kernel function returned shape {found.shape} for blocks of {expected[0]} and {expected[1]} points, "
+                f"expected {expected}"
+            )
+        if not np.isfinite(found).all():
+            raise BadInputError("the kernel function returned numbers that are not finite")
+        return found
+
+    def lengths(some: Any) -> Floats:
+        pieces = (some[first : first + DIAGONAL_ROWS] for first in range(0, some.shape[0], DIAGONAL_ROWS))
+        found = np.concatenate([np.diagonal(values(piece, piece)) for piece in pieces])
+        if not (found >= 0).all():
+            raise BadInputError(f"the kernel function is not positive: K(x, x) = {found.min():g} for some point x")
+        return np.asarray(np.sqrt(found))
+
+    scale = np.outer(lengths(points), lengths(others))
+    return np.asarray(np.divide(values(points, others), scale, out=np.zeros_like(scale), where=scale > 0))
 
 
 @dataclass(frozen=True)
@@ -66,12 +155,12 @@ class Bounded:
         """Bounds (b, k) of the errors of sums of values times amounts (s, k), that of the sums included."""
         sizes = np.abs(amounts)
         total = np.abs(self.value) @ sizes
-        rounding = 2 * gamma_(len(amounts) + 2)
+        rounding = 2 * gamma(len(amounts) + 2)
         found = (self.relative + rounding) * total * UP + self.absolute * (1 + rounding) * sizes.sum(axis=0) * UP
         return np.asarray(found * UP)
 
 
-def bounded(kernel: Kernel, points: Points, others: Points, same: Same | None = None) -> tuple[Floats, Floats]:
+def bounded(kernel: Kernel, points: Any, others: Any, same: Same | None = None) -> tuple[Floats, Floats]:
     """Normalised kernel (b, s) of points (b, m) and others (s, m), and how far each value is off at most.
 
     ``same`` says where both are one point. For a function of Python nothing bounds its own errors; zeros are returned for them.
@@ -87,57 +176,58 @@ def bounded(kernel: Kernel, points: Points, others: Points, same: Same | None = 
     return found.value, error
 
 
-def by_products(kernel: Kernel, points: Points, others: Points, same: Same | None = None) -> Bounded:
+def by_products(kernel: Kernel, points: Any, others: Any, same: Same | None = None) -> Bounded:
     """The same in the time of one product of matrices, a little less sharp where distances are small beside lengths.
 
     ``same`` says where both are one point.
     """
     count = points.shape[0]
     if kernel.name == "callable":
-        value = kernel.called(points, others)
+        assert kernel.function is not None, "a callable kernel has its function"
+        value = called(kernel.function, points, others)
         return Bounded(value, np.zeros((count, 1)), np.zeros((count, 1)))
     if kernel.name == "laplacian":
-        if is_dense(points) and is_dense(others):
+        if isinstance(points, np.ndarray):
             value, error = _of_differences(kernel, points, others)
         else:
-            value, error = _of_magnitudes(kernel.gamma, points, others)
+            value, error = _of_magnitudes(kernel, points, others)
         return Bounded(value, np.zeros((count, 1)), error.max(axis=1, initial=0.0)[:, None])
     if kernel.of_distance:
         return _of_distance(kernel, points, others, same)
     return _of_product(kernel, points, others)
 
 
-def _filled(points: Points, others: Points) -> tuple[Floats, Floats] | None:
+def _filled(points: Any, others: Any) -> tuple[Floats, Floats] | None:
     """Both as arrays, of the features that any of them has where they are sparse; None where that takes much memory."""
-    if is_dense(points) and is_dense(others):
+    if isinstance(points, np.ndarray):
         return points, others
-    assert not is_dense(points), "points are all dense or all sparse"
-    assert not is_dense(others), "points are all dense or all sparse"
-    features, places = np.unique(np.concatenate([points.indices, others.indices]), return_inverse=True)
-    k, entries = len(features), len(points.indices)
-    if k * (points.shape[0] + others.shape[0]) > FILLED:
+    both, _ = without_zeros(scipy.sparse.vstack([points, others], format="csr"))
+    if both.shape[0] * both.shape[1] > FILLED:
         return None
-    return (
-        dense(csr(points.data, places[:entries], points.indptr.astype(places.dtype), k)),
-        dense(csr(others.data, places[entries:], others.indptr.astype(places.dtype), k)),
-    )
+    filled = np.asarray(both.toarray(), np.float64)
+    return filled[: points.shape[0]], filled[points.shape[0] :]
 
 
 def _of_differences(kernel: Kernel, points: Floats, others: Floats) -> tuple[Floats, Floats]:
-    share = gamma_(points.shape[1] + 6)
+    share = gamma(points.shape[1] + 6)
     with np.errstate(over="ignore", invalid="ignore"):
         distance, lost = _apart(kernel.name, points, others)
-        exponent, lost = np.multiply(distance, kernel.gamma, out=distance), kernel.gamma * lost * UP
-        value = np.asarray(np.exp(-exponent))
-        error = value * (np.expm1(exponent * share + lost) + ELEMENTARY + 2 * U) * UP + TINY
-        gone = exponent * (1 - share) - lost > GONE  # an exponent above 700 is one, rounding or not
+        exponent = np.multiply(distance, kernel.gamma, out=distance)
+        return _exponentials(exponent, exponent * share + kernel.gamma * lost * UP)
+
+
+def _exponentials(exponent: Floats, off: Floats) -> tuple[Floats, Floats]:
+    """exp(-t) of exponents that are off by so much at most, and how far it is off itself."""
+    value = np.asarray(np.exp(-exponent))
+    error = value * (np.expm1(off) + ELEMENTARY + 2 * U) * UP + TINY
+    gone = exponent - off > GONE  # an exponent above 700 is one, rounding or not
     return value, np.where(gone, TINY, np.fmin(error, 1.0))
 
 
 def _apart(name: str, points: Floats, others: Floats) -> tuple[Floats, Floats | float]:
     """What gamma multiplies (b, s), and what underflow may have taken from it. |sqrt(a) - sqrt(b)| is as below."""
     if name == "laplacian":
-        return cityblock(points, others), 0.0
+        return _cityblock(points, others), 0.0
     square = np.asarray(scipy.spatial.distance.cdist(points, others, "sqeuclidean"))
     lost = points.shape[1] * LOST
     if name == "rbf":
@@ -146,30 +236,24 @@ def _apart(name: str, points: Floats, others: Floats) -> tuple[Floats, Floats | 
     nearest = float(root.min(initial=np.inf))
     if nearest > least:
         return root, lost / nearest
-    return root, np.where(cityblock(points, others) == 0, 0, lost / np.maximum(root, least))
+    return root, np.where(_cityblock(points, others) == 0, 0, lost / np.maximum(root, least))
 
 
-def _of_magnitudes(gamma: float, points: Points, others: Points) -> tuple[Floats, Floats]:
+def _of_magnitudes(kernel: Kernel, points: Any, others: Any) -> tuple[Floats, Floats]:
     """The laplacian of sparse points, whose distances lose digits where they are small beside |x| + |z|."""
-    assert not is_dense(points), "points are all dense or all sparse"
-    assert not is_dense(others), "points are all dense or all sparse"
     with np.errstate(over="ignore", invalid="ignore"):
-        exponent = gamma * cityblock(points, others)
-        value = np.asarray(np.exp(-exponent))
-        sizes = magnitudes(points)[:, None] + magnitudes(others)
-        off = 3 * gamma * gamma_(_terms(points, others) + 8) * sizes * UP
-        error = value * (np.expm1(off) + ELEMENTARY + 2 * U) * UP + TINY
-        gone = exponent - off > GONE
-    return value, np.where(gone, TINY, np.fmin(error, 1.0))
+        exponent = kernel.gamma * _cityblock(points, others)
+        sizes = _magnitudes(points)[:, None] + _magnitudes(others)
+        return _exponentials(exponent, 3 * kernel.gamma * gamma(_terms(points, others) + 8) * sizes * UP)
 
 
-def _of_distance(kernel: Kernel, points: Points, others: Points, same: Same | None) -> Bounded:
+def _of_distance(kernel: Kernel, points: Any, others: Any, same: Same | None) -> Bounded:
     terms = _terms(points, others)
     with np.errstate(over="ignore", invalid="ignore"):
-        if is_dense(points) and is_dense(others):
+        if isinstance(points, np.ndarray):
             origin = np.median(others[:: -(-len(others) // SOME)], axis=0)
             points, others = points - origin, others - origin
-        ours, theirs = _squares(points), _squares(others)
+        ours, theirs = Wide(points).squares(), Wide(others).squares()
         square = _products(points, others)
         square *= -2
         square += ours[:, None]
@@ -178,7 +262,7 @@ def _of_distance(kernel: Kernel, points: Points, others: Points, same: Same | No
         if same is not None:
             square[same] = np.inf
         reach = np.sqrt(ours) + np.sqrt(theirs.max(initial=0.0))
-        off = (gamma_(terms + 12) * reach**2 * UP + terms * LOST)[:, None]  # of the square
+        off = (gamma(terms + 12) * reach**2 * UP + terms * LOST)[:, None]  # of the square
         if kernel.name == "exponential":
             # |sqrt(a) - sqrt(b)| is at most sqrt(|a - b|), and at most |a - b| / sqrt(a)
             nearest = np.sqrt(square.min(axis=1, initial=np.inf))[:, None]
@@ -189,7 +273,7 @@ def _of_distance(kernel: Kernel, points: Points, others: Points, same: Same | No
         value = np.exp(square, out=square)
         relative = (np.expm1(kernel.gamma * off * UP) * UP + ELEMENTARY + 2 * U) * UP
     # the rounding of the root and of the product with gamma
-    absolute = np.full((points.shape[0], 1), 3 * gamma_(4) / np.e + TINY)
+    absolute = np.full((points.shape[0], 1), 3 * gamma(4) / np.e + TINY)
     unknown = ~(relative[:, 0] < 1)  # all of such a row is between 0 and 1
     value[unknown], relative[unknown], absolute[unknown] = 0, 0, 1
     if same is not None:
@@ -197,20 +281,20 @@ def _of_distance(kernel: Kernel, points: Points, others: Points, same: Same | No
     return Bounded(value, relative, absolute)
 
 
-def _of_product(kernel: Kernel, points: Points, others: Points) -> Bounded:
+def _of_product(kernel: Kernel, points: Any, others: Any) -> Bounded:
     polynomial = kernel.name == "polynomial"
     scale, shift = (kernel.gamma, kernel.coef0) if polynomial and kernel.coef0 else (1.0, 0.0)
     power = int(np.frexp(max(scale, shift))[1])
     scale, shift = float(np.ldexp(scale, -power)), float(np.ldexp(shift, -power))
     with np.errstate(over="ignore"):
-        sizes = [np.sqrt(scale * _squares(some) + shift) for some in (points, others)]
+        sizes = [np.sqrt(scale * Wide(some).squares() + shift) for some in (points, others)]
     for some, size in zip((points, others), sizes, strict=True):
-        if ((size < SIZES[0]) & (any_entry(some) | (shift > 0)) | ~(size < SIZES[1])).any():
+        if ((size < SIZES[0]) & (Wide(some).nonzero() | (shift > 0)) | ~(size < SIZES[1])).any():
             raise CheckFailedError(f"a point has a length in the kernel's space outside {SIZES[0]:g} .. {SIZES[1]:g}")
     length = np.outer(*sizes)
     with np.errstate(invalid="ignore", divide="ignore"):
         cosine = np.where(length > 0, (scale * _products(points, others) + shift) / length, 0.0)
-    error = 3 * gamma_(_terms(points, others) + 10) * UP  # of a product of lengths at most ``length``, of both lengths, and of
+    error = 3 * gamma(_terms(points, others) + 10) * UP  # of a product of lengths at most ``length``, of both lengths, and of
     # the quotient
     nothing = np.zeros((points.shape[0], 1))
     if not polynomial:
@@ -220,23 +304,39 @@ def _of_product(kernel: Kernel, points: Points, others: Points) -> Bounded:
     return Bounded(cosine**degree, nothing, nothing + error)
 
 
-def _squares(points: Points) -> Floats:
-    if is_dense(points):
-        return np.asarray(np.einsum("ij,ij->i", points, points))
-    return row_sums(points, points.data * points.data)
+def _products(points: Any, others: Any) -> Floats:
+    """All products (b, s) of the rows of both. Where many entries are stored those of arrays are faster."""
+    if isinstance(points, np.ndarray):
+        return np.asarray(points @ others.T)
+    (b, m), s = points.shape, others.shape[0]
+    if DENSE_WORK * points.nnz * others.nnz > b * s * m * m and max(b, s) * m * points.dtype.itemsize <= DENSE_BYTES:
+        return np.asarray(points.toarray() @ others.toarray().T, np.float64)
+    return np.asarray((points @ others.T).toarray(), np.float64)
 
 
-def _products(points: Points, others: Points) -> Floats:
-    if not is_dense(points) and not is_dense(others):
-        return np.asarray(products(points, others), np.float64)
-    return np.asarray(points @ others.T)
+def _cityblock(points: Any, others: Any) -> Floats:
+    """sum_k |x_k - z_k| (b, s) of all rows of both. Of sparse ones, indices ascending, |x| + |z| and what that is too much
+    where both have an entry, which may be off by rounding errors of |x| + |z|, whatever is left of them.
+    """
+    if isinstance(points, np.ndarray):
+        return np.asarray(scipy.spatial.distance.cdist(points, others, "cityblock"))
+    theirs, distance = others.tocsc(), _magnitudes(points)[:, None] + _magnitudes(others)
+    size = np.diff(theirs.indptr)
+    for row, (low, high) in enumerate(zip(points.indptr[:-1], points.indptr[1:], strict=True)):
+        columns = points.indices[low:high]
+        count = size[columns]
+        places = np.arange(count.sum()) + np.repeat(theirs.indptr[columns] - (np.cumsum(count) - count), count)
+        x, z = np.repeat(points.data[low:high], count), theirs.data[places]
+        excess = np.abs(x - z) - np.abs(x) - np.abs(z)
+        distance[row] += np.bincount(theirs.indices[places], excess, minlength=others.shape[0])
+    return np.asarray(np.maximum(distance, 0, out=distance))
 
 
-def _terms(points: Points, others: Points) -> int:
+def _magnitudes(points: Any) -> Floats:
+    """sum_k |x_k| (b,) of sparse points."""
+    return Wide(points).row_sums(np.abs(points.data))
+
+
+def _terms(points: Any, others: Any) -> int:
     """Of sums of products, or of magnitudes, at most."""
-    return max(longest(points), longest(others), 1)
-
-
-def gamma_(terms: int) -> float:
-    """Bound of the relative error of so many roundings."""
-    return terms * U / (1 - terms * U)
+    return max(Wide(points).terms, Wide(others).terms, 1)

@@ -1,38 +1,48 @@
-"""How data can be separated: the three kinds, and the file of a run that says which.
+"""How data can be separated: the three kinds, the file of a run that says which, and on which side of a hyperplane points are.
 
 What the file says is taken for no more than a claim: products with its y are looked at for every point, its weights are summed
 in integers, and ranks are computed anew. Nothing of the search that wrote it is used.
+
+Hyperplanes and subspaces are given in integers, so that points can be on them exactly; every sign is decided exactly
+(``exact.products``). Points seen from another one, p, are (x_j, 1) here, and -(p, 1) is one point more, the last: a conflict of
+these is p as a convex combination of the x_j.
 """
 
 from __future__ import annotations
 
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.data.dataset import Dataset
-from dfeas.data.open import open_source
-from dfeas.data.source import for_checker, source_of
-from dfeas.data.storage import formats
+from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, Number, read_json
-from dfeas.engine.local import LocalEngine
-from dfeas.engine.memory import DEFAULT_MEMORY, parse_bytes, threads_that_fit
+from dfeas.data.storage.readers import Buffers, Stop
 from dfeas.errors import CheckFailedError, CorruptDataError, NewerFormatError
-from dfeas.linalg.blas import processors
-from dfeas.run.results import load_result
-from dfeas.run.termination import FEASIBLE
-from dfeas.verify.core import Maps
-from dfeas.verify.evidence import Check
+from dfeas.verify.evidence import Check, Maps, Node, nodes_of, whole
 from dfeas.verify.exact.dyadic import Integers, common
-from dfeas.verify.exact.entries import Entries, exponents
-from dfeas.verify.exact.entries import rank as rank_of
-from dfeas.verify.exact.linear import independent
-from dfeas.verify.exact.products import Matrix
-from dfeas.verify.halfspace import Wanted, dimension_of, look, require_closed, rows
+from dfeas.verify.exact.linear import Entries, exponents, independent
+from dfeas.verify.exact.linear import rank as rank_of
+from dfeas.verify.exact.products import Matrix, signs, vanishing
+from dfeas.verify.stored import (
+    PIECE_BYTES,
+    Block,
+    Data,
+    blocks,
+    compare,
+    point_of,
+    read,
+    require_signs,
+    require_support,
+    signs_of,
+)
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 COMPLETE, QUASI, OVERLAP = "complete", "quasi-complete", "overlap"
 SEPARATION = "separation.json"
@@ -76,31 +86,133 @@ class Claim:
     flat: Integers  # (d, k)
 
 
-def verify_separation(run: str | Path, proved: Check, memory: str | int = DEFAULT_MEMORY) -> Kind | None:
-    """Check what ``separation.json`` of a run says, beyond what ``verify_run`` ``proved``; None when there is none.
+@dataclass
+class Sides:
+    """What some blocks showed."""
 
-    Raises CheckFailedError when it does not follow from the data, or is not proved as it says.
+    take: int  # at most so many are missed
+    on: int = 0  # points on the hyperplane
+    beyond: int = 0  # points on the positive side
+    wrong: int = 0  # points on the negative side
+    outside: int = 0  # points on the hyperplane that should not be there, or only in the subspace
+    missed: list[tuple[float, int]] = field(default_factory=list)  # scores and numbers of points, the lowest first
+    checksums: list[tuple[int, int]] = field(default_factory=list)
+
+    def add(self, other: Sides) -> None:
+        self.on, self.beyond = self.on + other.on, self.beyond + other.beyond
+        self.wrong, self.outside = self.wrong + other.wrong, self.outside + other.outside
+        self.missed = sorted(self.missed + other.missed)[: self.take]
+        self.checksums += other.checksums
+
+
+def dimension_of(data: Data) -> int:
+    """Of the points as they are looked at here."""
+    return data.m + int(data.intercept or point_of(data) is not None)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Where points should be."""
+
+    y: Integers | None = None  # (d,) on the positive side of its hyperplane, or on it
+    across: Integers | None = None  # (d, k) those on the hyperplane, or all without one, in the subspace orthogonal to these
+    strict: bool = False  # none on the hyperplane
+
+
+def look(engine: Maps, data: Data, fingerprint: str, wanted: Wanted, take: int = 1) -> Sides:
+    """All points beside a hyperplane and a subspace; ``missed`` are at most ``take`` that are not where they should be.
+
+    Raises CorruptDataError when the data has another fingerprint.
     """
-    where = Path(run) / SEPARATION
-    if not where.exists():
-        return None
-    claim, values = _claim(where), load_result(Path(run))
-    try:
-        if claim.fingerprint != values["fingerprint"]:
-            raise CheckFailedError("it is about other data than the run")
-        dataset = open_source(for_checker(source_of(values["data"])))
-        with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
-            proof = prove(engine, dataset, claim, proved)
-        if claim.proof != proof:
-            raise CheckFailedError(f"it says that {claim.kind} is proved {claim.proof}; the proof is {proof}")
-    except CheckFailedError as error:
-        raise CheckFailedError(f"{where}: {error}") from None
-    return Kind(claim.kind, proof)
+    sides: Sides = whole(engine.map(look_at_range, wanted, take))
+    compare(data, sides.checksums, fingerprint, data.view)
+    reference = _reference(data)
+    if reference is not None:
+        sides.add(_sides(reference, wanted, data.n, take))
+    return sides
 
 
-def _claim(where: Path) -> Claim:
+def look_at_range(
+    data: Data, first: int, stop: int, wanted: Wanted, take: int, stopped: Stop | None = None
+) -> list[Node[Sides]]:
+    """Look at blocks first .. stop-1."""
+
+    def looked(block: Block) -> Sides:
+        sides = Sides(take, checksums=[block.checksums])
+        for piece, points in _pieces(data, block):
+            sides.add(_sides(points, wanted, block.start + piece, take))
+        return sides
+
+    return nodes_of((block.index, looked(block)) for block in blocks(data, first, stop, stopped))
+
+
+def rows(data: Data, index: Indices) -> Matrix:
+    """Signed points (s, d) as they are looked at here, by ascending numbers, sparse where these are; reads their blocks."""
+    found, buffers = [], Buffers()
+    number = index // data.block_rows
+    for each in np.unique(number[index < data.n]).tolist():
+        block = read(data, each, buffers)
+        chosen = index[(number == each) & (index < data.n)] - block.start
+        found.append(_wide(data, block.plain[chosen], block.label[chosen]))
+    reference = _reference(data)
+    if reference is not None and data.n in index:
+        found.append(reference)
+    if all(isinstance(some, np.ndarray) for some in found):
+        return np.vstack([np.zeros((0, dimension_of(data))), *found])
+    return scipy.sparse.vstack([scipy.sparse.csr_array(some) for some in found], format="csr")
+
+
+def _reference(data: Data) -> Floats | None:
+    """The point that all others are seen from, as one of them (1, d)."""
+    point = point_of(data)
+    return None if point is None else -np.append(point, 1.0)[None, :]
+
+
+def _pieces(data: Data, block: Block) -> Iterator[tuple[int, Matrix]]:
+    """Where pieces of a block begin, and their points; a sparse block is one."""
+    count = int(block.plain.shape[0])
+    dense = isinstance(block.plain, np.ndarray)
+    size = max(1, PIECE_BYTES // (8 * dimension_of(data)) if dense else count)
+    for piece in range(0, count, size):
+        yield piece, _wide(data, block.plain[piece : piece + size], block.label[piece : piece + size])
+
+
+def _wide(data: Data, plain: Any, label: NDArray[Any]) -> Matrix:
+    """Points (r, d), as stored, with their signs and the feature of the intercept."""
+    sign, d = signs_of(label, data.positive), dimension_of(data)
+    require_signs(bool(sign.all()), data.where)
+    if isinstance(plain, np.ndarray):
+        points = np.ones((len(plain), d))
+        points[:, : data.m] = plain
+        points *= sign[:, None]
+        return points
+    sparse = plain.astype(np.float64)
+    if d > data.m:
+        sparse = scipy.sparse.hstack([sparse, scipy.sparse.csr_array(np.ones((len(sign), 1)))], format="csr")
+    sparse.data *= np.repeat(sign, np.diff(sparse.indptr))
+    return sparse
+
+
+def _sides(points: Matrix, wanted: Wanted, start: int, take: int) -> Sides:
+    """Of points (r, d) from number ``start`` on."""
+    sign, score = np.zeros(points.shape[0], np.int8), np.zeros(points.shape[0])
+    if wanted.y is not None:
+        sign, score = signs(points, wanted.y)
+    on = np.flatnonzero(sign == 0)
+    bad = sign < 0
+    bad[on] = wanted.strict
+    if wanted.across is not None and not wanted.strict:
+        bad[on] = ~vanishing(points[on], wanted.across)
+    missed = np.flatnonzero(bad)
+    missed = missed[np.argsort(score[missed], kind="stable")[:take]]
+    found = [(float(score[j]), start + int(j)) for j in missed]
+    return Sides(take, len(on), int((sign > 0).sum()), int((sign < 0).sum()), int(bad[on].sum()), found)
+
+
+def load_claim(where: Path) -> Claim:
+    """What the file says. Raises CheckFailedError when it cannot be read."""
     try:
-        values = {"weights": None, "flat": [], **read_json(where, _SHAPE, newest=formats.SEPARATION)}
+        values = {"weights": None, "flat": [], **read_json(where, _SHAPE, newest=files.SEPARATION)}
         if values["support"] is not None and values["weights"] is None:
             raise CheckFailedError(f"{where}: it has no weights of its support, as the first versions wrote it: solve again")
         y = None if values["y"] is None else _integers(values["y"])
@@ -122,7 +234,7 @@ def _integers(values: Any) -> Integers:
     return np.array([int(v, 16) if isinstance(v, str) else int(v) for v in values], object)
 
 
-def prove(engine: Maps, dataset: Dataset, claim: Claim, proved: Check | None = None) -> str:
+def prove(engine: Maps, data: Data, claim: Claim, proved: Check | None = None) -> str:
     """The level of proof. Raises CheckFailedError when the claim does not follow from the data.
 
     Without a y, complete is what was ``proved`` of a separator.
@@ -130,20 +242,21 @@ def prove(engine: Maps, dataset: Dataset, claim: Claim, proved: Check | None = N
     if claim.kind not in (COMPLETE, QUASI, OVERLAP):
         raise CheckFailedError(f"it says {claim.kind!r}")
     if claim.kind == COMPLETE and claim.y is None:
-        if proved is None or proved.verdict != FEASIBLE:
+        if proved is None or proved.verdict != "feasible":
             said = "nothing" if proved is None else proved.verdict
             raise CheckFailedError(f"it says {claim.kind}, {said} is proved")
         return proved.proof
     if claim.kind == OVERLAP:
-        _require_all_on(engine, dataset, claim, _require_conflict(dataset, claim))
+        _require_all_on(engine, data, claim, _require_conflict(data, claim))
         return "exact"
     if claim.kind == QUASI:
-        _require_conflict(dataset, claim)
+        _require_conflict(data, claim)
     y = claim.y
-    if y is None or y.shape != (dimension_of(dataset),) or not y.any():
-        raise CheckFailedError(f"y is missing or zero, or has not {dimension_of(dataset)} entries")
-    sides = look(engine, dataset, claim.fingerprint, Wanted(y))
-    require_closed(sides)
+    if y is None or y.shape != (dimension_of(data),) or not y.any():
+        raise CheckFailedError(f"y is missing or zero, or has not {dimension_of(data)} entries")
+    sides = look(engine, data, claim.fingerprint, Wanted(y))
+    if sides.wrong:
+        raise CheckFailedError(f"point {sides.missed[0][1]} is on the negative side of the hyperplane")
     if sides.on != claim.on or not sides.beyond:
         raise CheckFailedError(f"{sides.on} points are on the hyperplane and {sides.beyond} beyond it, it says {claim.on}")
     if claim.kind == COMPLETE and sides.on:
@@ -151,41 +264,35 @@ def prove(engine: Maps, dataset: Dataset, claim: Claim, proved: Check | None = N
     return "exact"
 
 
-def _require_conflict(dataset: Dataset, claim: Claim) -> int:
+def _require_conflict(data: Data, claim: Claim) -> int:
     """The rank of the points that conflict, whose blocks ``verify_run`` has compared with the fingerprint.
 
     Raises CheckFailedError when the weights are not positive with a sum of exactly zero.
     """
     support = claim.support
-    last = dataset.n + int(dimension_of(dataset) != dataset.dimension)
-    ascending = support.ndim == 1 and len(support) > 0 and bool((np.diff(support) > 0).all())
-    if not ascending or support[0] < 0 or support[-1] >= last:
-        raise CheckFailedError(f"the support is not an ascending list of points below {last}")
+    require_support(support, data.n + int(point_of(data) is not None))
     if claim.weights.shape != support.shape or not (claim.weights > 0).all():
         raise CheckFailedError("the weights are not positive, or not one for each point of the support")
-    zero, rank = _summed(rows(dataset, support), claim.weights)
-    if not zero:
+    points = rows(data, support)
+    if isinstance(points, np.ndarray):
+        integers = common(points)[0]
+        total, rank = claim.weights @ integers, len(independent(integers))
+    else:
+        total, rank = Entries.of(points, exponents(points)).sum(claim.weights), rank_of(points)
+    if total.any():
         raise CheckFailedError("the weights do not sum the points of the support to zero")
     if claim.rank != rank:
         raise CheckFailedError(f"the points of the support have rank {rank}, it says {claim.rank}")
     return rank
 
 
-def _summed(points: Matrix, weights: Integers) -> tuple[bool, int]:
-    """Whether the weighted sum of points is exactly zero, and their rank."""
-    if isinstance(points, np.ndarray):
-        whole = common(points)[0]
-        return not (weights @ whole).any(), len(independent(whole))
-    return not Entries.of(points, exponents(points)).sum(weights).any(), rank_of(points)
-
-
-def _require_all_on(engine: Maps, dataset: Dataset, claim: Claim, rank: int) -> None:
+def _require_all_on(engine: Maps, data: Data, claim: Claim, rank: int) -> None:
     """Raise CheckFailedError when a point is not in the space of this rank that the support spans."""
-    d = dimension_of(dataset)
+    d = dimension_of(data)
     if rank == d:
         return
     if claim.flat.shape != (d, d - rank) or len(independent(claim.flat.T)) != d - rank:
         raise CheckFailedError(f"the support spans {rank} of {d} dimensions, and no basis says that all points stay in them")
-    sides = look(engine, dataset, claim.fingerprint, Wanted(across=claim.flat))
+    sides = look(engine, data, claim.fingerprint, Wanted(across=claim.flat))
     if sides.outside:
         raise CheckFailedError(f"point {sides.missed[0][1]} is not in the space that the points span which it names")

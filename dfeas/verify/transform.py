@@ -10,17 +10,20 @@ Means and spreads of the points are computed again, and may differ in the last b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.data.transform import Transform
+from dfeas.data.storage.files import Number, parsed
 from dfeas.errors import CheckFailedError
 from dfeas.verify.exact.dyadic import products
 from dfeas.verify.exact.dyadic import signs as signs_of
-from dfeas.verify.points import Checked
+
+if TYPE_CHECKING:
+    from dfeas.verify.stored import Wide
 
 Floats = NDArray[np.float64]
 
@@ -32,20 +35,53 @@ LIMITS = (1e-130, 1e130)
 """Factors are within."""
 
 
+_VIEW = {
+    "transform?": {
+        "scale": str | None,
+        "center": bool,
+        "points": Number(1, whole=True),
+        "shift": [Number(-1e308, 1e308)],
+        "factor": [Number(*LIMITS)],
+        "length": Number(1e-140, 1e140, none=True),
+    }
+}
+
+
+@dataclass(frozen=True)
+class Transform:
+    """What a view says of points."""
+
+    scale: str | None  # "maxabs" | "std"
+    center: bool
+    points: int  # the numbers are those of so many first points
+    length: float | None  # of the longest one, which all are divided by; None: each by its own
+    seen: Seen | None  # of features; None when they are taken as they are stored
+
+
+@lru_cache(maxsize=8)
+def transform_of(view: str, m: int) -> Transform | None:
+    """Of a view of points of m features, if it has one. Raises CheckFailedError when it cannot be read."""
+    try:
+        values = parsed(view or "{}", _VIEW).get("transform")
+        if values is None:
+            return None
+        shift, factor = (np.array(values[name], np.float64) if values[name] else None for name in ("shift", "factor"))
+        scale, center = values["scale"], values["center"]
+        sound = center == (shift is not None) and scale in ((None,) if factor is None else ("maxabs", "std"))
+        if not sound or any(each is not None and len(each) != m for each in (shift, factor)):
+            raise ValueError("its numbers are not what it says")
+    except (ValueError, LookupError, TypeError) as error:
+        raise CheckFailedError(f"the view {view[:80]!r} cannot be read: {error}") from None
+    seen = None if shift is None and factor is None else Seen(shift, factor)
+    return Transform(scale, center, values["points"], values["length"], seen)
+
+
 @dataclass(frozen=True)
 class Seen:
     """What is applied to stored points."""
 
     shift: Floats | None  # (m,)
     factor: Floats | None  # (m,) positive
-
-    @classmethod
-    def of(cls, transform: Transform | None) -> Seen | None:
-        """Of features; None when they are taken as they are stored."""
-        if transform is None or not transform.features:
-            return None
-        shift = np.array(transform.shift) if transform.shift else None
-        return cls(shift, np.array(transform.factor) if transform.factor else None)
 
     def __call__(self, points: Any) -> Any:
         """Points (r, m) in float64: an array, or a CSR matrix of the same pattern."""
@@ -62,7 +98,7 @@ class Seen:
                 found *= self.factor
             return found
 
-    def signs(self, plain: Checked, y: Floats) -> tuple[NDArray[np.int8], Floats]:
+    def signs(self, plain: Wide, y: Floats) -> tuple[NDArray[np.int8], Floats]:
         """Signs (r,) of exact scores, and lower bounds (r,) of their magnitudes, of points as stored, with their intercept.
 
         Raises CheckFailedError when a product of a factor with an entry of y underflows.
@@ -75,7 +111,7 @@ class Seen:
                 raise CheckFailedError("an entry of the separator is so small that scaling it loses bits; set it to zero")
             high[:m], low[:m] = exact
         rows, found = np.arange(plain.size), []
-        for (_, some, p), (_, _, q) in zip(plain.narrow(rows, high), plain.narrow(rows, low), strict=True):
+        for (some, p), (_, q) in zip(plain.narrow(rows, high), plain.narrow(rows, low), strict=True):
             parts, vector = [some, some], [p, q]
             if self.shift is not None:
                 center = np.broadcast_to(self.shift, (len(some), m))
@@ -135,11 +171,12 @@ class Numbers:
         """Raise CheckFailedError when a transform is not made of these numbers."""
         whole = np.maximum(np.abs(self.least), np.abs(self.greatest))
         same = self.least == self.greatest
-        shift = np.array(said.shift) if said.center else np.zeros(len(whole))
-        if said.center:
+        center, factor = (None, None) if said.seen is None else (said.seen.shift, said.seen.factor)
+        shift = np.zeros(len(whole)) if center is None else center
+        if center is not None:
             off = np.abs(shift - np.where(same, self.least, self.mean)) > SAME * whole
             self._refuse(where, off, "centred at", shift, self.mean)
-        if said.scale is not None:
+        if factor is not None:
             std = said.scale == "std"
             around = np.maximum(self.greatest - shift, shift - self.least)
             spread = np.sqrt(self.squares / self.points) if std else around
@@ -148,7 +185,6 @@ class Numbers:
             with np.errstate(divide="ignore", over="ignore"):
                 low = np.clip(1 / (spread + slack), *LIMITS) * (1 - SAME)
                 high = np.clip(1 / np.maximum(spread - slack, 0.0), *LIMITS) * (1 + SAME)
-            factor = np.array(said.factor)
             off = np.where(plain, factor != 1.0, (factor < low) | (factor > high))
             self._refuse(where, off, f"scaled by 1 / {said.scale} =", factor, np.where(plain, 1.0, low))
         longest = self.longest or 1.0

@@ -1,9 +1,10 @@
 """Complete, quasi-complete, overlap: against linear programming in rational arithmetic, with evidence that is checked here."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -11,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dfeas
-from dfeas.errors import CheckFailedError
+from dfeas.analysis.verify import verify_separation
 from dfeas.verify.exact.dyadic import common
-from dfeas.verify.separation import verify_separation
+from tests.conformance.checkers import CheckerTests
 from tests.exact import conflicts, small_instance
 
 
@@ -155,49 +156,70 @@ def _run(kind: str, folder: Path) -> Path:
     return folder / "run"
 
 
-@pytest.mark.parametrize("kind", ["complete", "quasi-complete", "overlap"])
-def test_it_is_proved_again_from_the_file_and_the_data(kind: str, tmp_path: Path) -> None:
-    run = _run(kind, tmp_path)
-    proved = dfeas.verify_run(run)
-    found = verify_separation(run, proved)
-    assert found is not None
-    assert (found.kind, found.proof) == (kind, "rigorous" if kind == "complete" else "exact")
+FORGED: list[tuple[str, dict[str, Any]]] = [
+    ("complete", {"kind": "overlap", "support": [1, 2]}),
+    ("complete", {"proof": "exact"}),
+    ("quasi-complete", {"kind": "complete"}),
+    ("quasi-complete", {"kind": "overlap"}),
+    ("quasi-complete", {"y": [0, 1, 0, 0, 0, 1]}),
+    ("quasi-complete", {"y": [0, 0, 0, 0, 0, 0]}),
+    ("quasi-complete", {"y": [1]}),
+    ("quasi-complete", {"y": None}),
+    ("quasi-complete", {"y": "all"}),
+    ("quasi-complete", {"on": 3}),
+    ("quasi-complete", {"fingerprint": "0"}),
+    ("overlap", {"support": [0, 1]}),
+    ("overlap", {"support": [[0, 1]]}),
+    ("overlap", {"support": [5, 10**9]}),
+    ("overlap", {"support": None}),
+    ("overlap", {"weights": None}),
+    ("overlap", {"weights": [1, 2]}),
+    ("overlap", {"proof": "floating_point"}),
+    ("quasi-complete", {"kind": "overlap", "flat": [[0, 1, 0, 0, 0, 0]]}),
+    ("quasi-complete", {"support": None, "weights": None}),
+    ("quasi-complete", {"proof": "rigorous"}),
+    ("overlap", {"support": [0], "weights": [1], "rank": 1}),
+    ("overlap", {"rank": 3}),
+    ("overlap", {"proof": "rigorous"}),
+    ("overlap", {"kind": "nothing"}),
+    ("overlap", {"kind": "quasi-complete", "y": [0, 1, 0, 0, 0, 0], "proof": "exact"}),
+]
 
 
-@pytest.mark.parametrize(
-    ("kind", "change"),
-    [
-        ("complete", {"kind": "overlap", "support": [1, 2]}),
-        ("complete", {"proof": "exact"}),
-        ("quasi-complete", {"kind": "complete"}),
-        ("quasi-complete", {"kind": "overlap"}),
-        ("quasi-complete", {"y": [0, 1, 0, 0, 0, 1]}),
-        ("quasi-complete", {"y": [0, 0, 0, 0, 0, 0]}),
-        ("quasi-complete", {"y": [1]}),
-        ("quasi-complete", {"y": None}),
-        ("quasi-complete", {"y": "all"}),
-        ("quasi-complete", {"on": 3}),
-        ("quasi-complete", {"fingerprint": "0"}),
-        ("overlap", {"support": [0, 1]}),
-        ("overlap", {"support": [[0, 1]]}),
-        ("overlap", {"support": [5, 10**9]}),
-        ("overlap", {"support": None}),
-        ("overlap", {"weights": None}),
-        ("overlap", {"weights": [1, 2]}),
-        ("overlap", {"proof": "floating_point"}),
-        ("quasi-complete", {"kind": "overlap", "flat": [[0, 1, 0, 0, 0, 0]]}),
-        ("quasi-complete", {"support": None, "weights": None}),
-        ("quasi-complete", {"proof": "rigorous"}),
-        ("overlap", {"support": [0], "weights": [1], "rank": 1}),
-        ("overlap", {"rank": 3}),
-        ("overlap", {"proof": "rigorous"}),
-        ("overlap", {"kind": "nothing"}),
-        ("overlap", {"kind": "quasi-complete", "y": [0, 1, 0, 0, 0, 0], "proof": "exact"}),
-    ],
-)
-def test_what_it_says_and_does_not_follow_is_refused(kind: str, change: dict[str, Any], tmp_path: Path) -> None:
-    run = _run(kind, tmp_path)
-    file = run / "separation.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
-    with pytest.raises(CheckFailedError):
-        verify_separation(run, dfeas.verify_run(run))
+def forged(kind: str, change: dict[str, Any]) -> Callable[[Path], Path | None]:
+    """Something else in the file of a run of this kind; none in those of others."""
+
+    def made(run: Path) -> Path | None:
+        values = json.loads((run / "separation.json").read_text())
+        if values["kind"] != kind:
+            return None
+        other = run.with_name("forged")
+        shutil.rmtree(other, ignore_errors=True)
+        shutil.copytree(run, other)
+        (other / "separation.json").write_text(json.dumps({**values, **change}))
+        return other
+
+    return made
+
+
+class TestProofs(CheckerTests):
+    """Kinds of separation are proved again from the file and the data, and nothing else is."""
+
+    names = ("complete", "quasi-complete", "overlap")
+    changes: ClassVar[dict[str, Callable[[Path], Path | None]]] = {
+        f"{kind} {what}": forged(kind, what) for kind, what in FORGED
+    }
+
+    @pytest.fixture(autouse=True)
+    def folder_of_runs(self, tmp_path: Path) -> None:
+        self.folder = tmp_path
+
+    def claim(self, name: str) -> Path:
+        return _run(name, self.folder)
+
+    def check(self, claim: Path, threads: int = 1) -> Any:
+        return verify_separation(claim, dfeas.verify_run(claim))
+
+    def require_true(self, claim: Path, proved: Any) -> None:
+        kind = json.loads((claim / "separation.json").read_text())["kind"]
+        assert (proved.kind, proved.proof) == (kind, "rigorous" if kind == "complete" else "exact")

@@ -19,7 +19,7 @@ import zarr
 from dfeas.cli.main import main
 from dfeas.data.generate.points import Instance, generate
 from dfeas.data.ingest.ingest import ingest
-from dfeas.data.storage.lock import claim
+from dfeas.data.storage.scratch import claim
 
 RNG = np.random.default_rng(5)
 X = RNG.standard_normal((40, 3))

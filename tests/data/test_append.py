@@ -15,7 +15,7 @@ from dfeas.cli.main import commands
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.layout import MARKER
-from dfeas.data.storage.lock import claim, release
+from dfeas.data.storage.scratch import claim, release
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, UsageError
 from dfeas.verify.certificate import load
 

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dfeas.data.arrays import from_arrays
+from dfeas.data.cache import BlockCache
 from dfeas.data.dataset import SIDES_WIDTH, Dataset
 from dfeas.data.open import forget, open_cached, open_source
 from dfeas.data.source import Source
-from dfeas.data.storage.cache import BlockCache
 from dfeas.data.storage.readers import Cost
 from dfeas.engine.local import LocalEngine
 from dfeas.passes.block import Block
@@ -33,7 +33,7 @@ def opened(dataset: Callable[..., Any], budget: int, **options: Any) -> Dataset:
     """Five blocks, the last one short, with a cache."""
     path, _ = dataset("gaussian", 5, 300, block_rows=64)
     found = open_source(Source(str(path), **options))
-    found.cache = BlockCache(budget)
+    found.kept.cache = BlockCache(budget)
     return found
 
 
@@ -128,7 +128,7 @@ def test_labels_and_norms_of_all_points_come_before_points_of_some(
 ) -> None:
     monkeypatch.setattr("dfeas.data.dataset.SIDES_BYTES", 0)
     found = opened(dataset, 0)
-    found.keep(budget)
+    found.enable_cache(budget)
     found.labels = counted = Counted(found.labels)
     first, _ = read_all(found)
     assert counted.reads == 5
@@ -158,13 +158,13 @@ def test_a_large_answer_gets_the_memory_of_the_cache(dataset: Callable[..., Any]
 def test_nothing_is_kept_of_arrays_in_memory_and_the_checker_has_a_way_of_its_own(tmp_path: Path) -> None:
     from contextlib import ExitStack
 
-    from dfeas.run.session import set_up
+    from dfeas.run.session import assemble_session
 
     X, labels = np.ones((300, 5)), np.arange(300) % 2
     stored = zarr.create_array(tmp_path / "x", data=X, chunks=(64, 5))
     with ExitStack() as stack:
-        memory = set_up(stack, (None, from_arrays(X, labels)), 10**9, None, None)
-        lazy = set_up(stack, (None, from_arrays(stored, labels)), 10**9, None, None)
+        memory = assemble_session(stack, (None, from_arrays(X, labels)), 10**9, None, None)
+        lazy = assemble_session(stack, (None, from_arrays(stored, labels)), 10**9, None, None)
         for setting, kept in ((memory, 0), (lazy, X.nbytes)):
             setting.engine.run(QUESTION)
             setting.engine.run(QUESTION)

@@ -11,10 +11,10 @@ import pytest
 import zarr
 
 from dfeas.data.arrays import from_arrays
+from dfeas.data.cache import BlockCache
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
-from dfeas.data.storage.cache import BlockCache
 from dfeas.data.storage.readers import Cost
 from dfeas.errors import CorruptDataError
 from dfeas.passes.survey import Survey
@@ -43,7 +43,7 @@ def test_a_block_that_changes_between_passes_is_noticed(
 ) -> None:
     path, _ = dataset("gaussian", 5, 300, block_rows=64)
     opened = open_source(Source(str(path), direct=direct))
-    opened.cache = BlockCache(budget)
+    opened.kept.cache = BlockCache(budget)
     whole = read_all(opened).bytes_read
     file = next((path / name).glob("c.3*"))
     intact = flip(file)
@@ -60,7 +60,7 @@ def test_a_block_that_changes_between_passes_is_noticed(
 def test_a_kept_block_whose_file_is_gone_is_noticed(dataset: Callable[..., Any]) -> None:
     path, _ = dataset("gaussian", 5, 300, block_rows=64)
     opened = open_source(Source(str(path)))
-    opened.cache = BlockCache(1 << 20)
+    opened.kept.cache = BlockCache(1 << 20)
     read_all(opened)
     (path / "X" / "c.2.0").unlink()
     with pytest.raises(CorruptDataError, match="chunk 2 of X is missing"):
@@ -90,7 +90,7 @@ def test_a_users_array_that_changes_between_passes_is_noticed(tmp_path: Path, op
     np.save(tmp_path / "labels.npy", labels)
     source = Source(str(path), str(tmp_path / "labels.npy"))
     opened = from_arrays(array, labels) if lazy else open_source(source)
-    opened.cache = BlockCache(1 << 20)
+    opened.kept.cache = BlockCache(1 << 20)
     read_all(opened)
     assert read_all(opened).bytes_read == 0
     was = array[4321].copy()
@@ -114,11 +114,11 @@ def test_what_was_surveyed_is_what_another_process_must_see(tmp_path: Path) -> N
         summary = pass_.merge(summary, partial)
     here = replace(open_source(source), expected=np.array([c[1:] for c in summary.checksums], np.uint32))
     same = read_all(open_source(source)).seen
-    assert here.seen(None) == same == read_all(opened).seen
+    assert here.read_digest(None) == same == read_all(opened).seen
     chosen = range(0, opened.blocks, 2)
     cost = Cost()
     assert len(list(open_source(source).read_blocks(chosen, cost))) == len(chosen)
-    assert here.seen(chosen) == cost.seen
+    assert here.read_digest(chosen) == cost.seen
     np.save(tmp_path / "labels.npy", 1 - labels)
     assert read_all(open_source(source)).seen != same
     np.save(tmp_path / "labels.npy", labels)

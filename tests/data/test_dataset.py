@@ -16,7 +16,7 @@ from dfeas.data.ingest.ingest import ingest
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.readers import Cost, DirectReader, SliceReader
-from dfeas.data.writers.output import writer
+from dfeas.data.writers.dataset import DatasetWriter, output_place
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.passes.block import Block
 
@@ -146,7 +146,8 @@ def test_two_chunks_that_were_swapped_are_seen(dataset: Callable[..., Any]) -> N
 
 
 def test_labels_of_another_type_are_no_signs(dataset: Callable[..., Any], tmp_path: Path) -> None:
-    with writer(tmp_path / "a", 5, 2, np.dtype("f4"), 5, np.dtype(np.int16)) as target:
+    with output_place(tmp_path / "a") as path:
+        target = DatasetWriter(path, 5, 2, np.dtype("f4"), 5, label=np.int16)
         target.write(0, np.ones((5, 2), np.float32), np.array([0, 1, 0, 1, 2], np.int16))
         with pytest.raises(BadInputError, match="labels of 2 classes are of type int16, expected int8"):
             target.finish(("a", "b"))
@@ -213,21 +214,22 @@ def test_blocks_in_memory_are_views() -> None:
 
 
 def test_a_writer_leaves_nothing_when_it_fails_and_nothing_twice(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError), writer(tmp_path / "a", 10, 2, np.dtype("f4"), 5):
+    with pytest.raises(RuntimeError), output_place(tmp_path / "a"):
         raise RuntimeError
     assert not (tmp_path / "a").exists()
     with (
-        writer(tmp_path / "b", 10, 2, np.dtype("f4"), 5) as target,
+        output_place(tmp_path / "b") as path,
         pytest.raises(UsageError, match="another process is writing"),
-        writer(tmp_path / "b", 10, 2, np.dtype("f4"), 5),
+        output_place(tmp_path / "b"),
     ):
         pass
-    assert target.path.name == "b"
+    assert path.name == "b"
 
 
 def test_a_dataset_without_all_blocks_is_never_complete(tmp_path: Path) -> None:
     def half() -> None:
-        with writer(tmp_path / "a", 10, 2, np.dtype("f4"), 5) as target:
+        with output_place(tmp_path / "a") as path:
+            target = DatasetWriter(path, 10, 2, np.dtype("f4"), 5)
             target.write(0, np.ones((5, 2), np.float32), np.ones(5, np.int8))
             target.finish(())
 
@@ -283,7 +285,7 @@ def test_masked_ragged_and_unknown_shapes_are_refused() -> None:
 def test_claiming_a_folder_that_was_finished_meanwhile_does_not_empty_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dfeas.data.storage import lock as claiming
+    from dfeas.data.storage import scratch as claiming
 
     out, real = tmp_path / "out", os.open
     lock = claiming.claim(out, "marker")

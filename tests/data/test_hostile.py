@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 import zarr
 
+from dfeas.api import solve
 from dfeas.cli.main import main
 from dfeas.data.generate.points import Instance, generate
 from dfeas.data.storage.files import Number, conform, parsed
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.run.checkpoint.codec import load
-from dfeas.run.solve import solve
 
 X = np.random.default_rng(3).standard_normal((40, 3))
 Y = np.arange(40) % 2

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dfeas.data.ingest.ingest import ingest
-from dfeas.data.labels import map_labels
+from dfeas.data.labels import encode_array
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.readers import Cost
@@ -113,14 +113,11 @@ def test_two_values_of_any_kind_become_signs(pair: tuple[Any, Any], data: st.Dat
     values = np.array(data.draw(st.lists(st.sampled_from(pair), min_size=2, max_size=20)))
     if len(set(values.tolist())) < 2:
         with pytest.raises(BadInputError, match="two classes are needed"):
-            map_labels(values, len(values), None, "here")
+            encode_array(values, len(values), "here")
         return
-    signs = map_labels(values, len(values), None, "here")(values)
+    classes, signs = encode_array(values, len(values), "here")
     assert signs.tolist() == [1 if v == max(pair) else -1 for v in values.tolist()]
-    named = map_labels(
-        values, len(values), "a" if "a" in pair else str(min(pair)) if not isinstance(pair[0], bytes) else "n", "here"
-    )
-    assert named(values).tolist() == (-signs).tolist()
+    assert encode_array(values, len(values), "here", classes[0])[1].tolist() == (-signs).tolist()
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:

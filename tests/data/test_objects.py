@@ -23,19 +23,18 @@ import zarr
 import dfeas
 from dfeas.cli.main import main
 from dfeas.data.arrays import from_arrays
+from dfeas.data.cache import BlockCache
 from dfeas.data.dataset import Dataset
-from dfeas.data.generate.points import Instance, generate
-from dfeas.data.generate.text import Texts, generate_texts
+from dfeas.data.generate.points import Instance, SparseInstance, generate
 from dfeas.data.ingest.ingest import ingest
 from dfeas.data.open import open_source
-from dfeas.data.remote import bucket, lock
-from dfeas.data.remote import path as file
-from dfeas.data.remote import path as tags
-from dfeas.data.remote.path import ObjectPath
 from dfeas.data.source import Source
-from dfeas.data.storage.cache import BlockCache
 from dfeas.data.storage.places import zarr_store
 from dfeas.data.storage.readers import Buffers, Cost
+from dfeas.data.storage.remote import bucket, lock
+from dfeas.data.storage.remote import path as file
+from dfeas.data.storage.remote import path as tags
+from dfeas.data.storage.remote.path import ObjectPath
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
@@ -109,7 +108,7 @@ def test_the_same_bits_as_from_disk_on_threads_and_workers(
 
 def test_sparse_points_are_those_of_a_folder(data: str, door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dfeas.data.writers.sparse.CHUNK_ENTRIES", 500)
-    texts = Texts("one-flip", 30, 700, 0.1, 0.001)
+    texts = SparseInstance("one-flip", 30, 700, 0.1, 0.001)
     X, y = texts.block(0)
     for where in (f"{data}-sparse", str(tmp_path / "sparse")):
         header = ingest(X, where, labels=y, block_rows=100)
@@ -133,7 +132,7 @@ def test_sparse_points_are_those_of_a_folder(data: str, door: Door, tmp_path: Pa
             with pytest.raises(CorruptDataError, match=words):
                 open_source(Source(f"{data}-sparse")).read(place, Buffers(), Cost())
         restore()
-    assert generate_texts(texts, f"{data}-texts") == generate_texts(texts, tmp_path / "texts")
+    assert generate(texts, f"{data}-texts") == generate(texts, tmp_path / "texts")
 
 
 def test_many_requests_are_under_way_while_blocks_are_read(data: str, door: Door) -> None:
@@ -197,7 +196,7 @@ def test_a_kept_block_that_changes_is_noticed_by_the_next_listing(data: str, mon
     monkeypatch.setattr(tags, "FRESH_SECONDS", 0.0)
     monkeypatch.setattr(tags, "SELDOM", 0)
     opened = open_source(Source(data))
-    opened.cache = BlockCache(1 << 20)
+    opened.kept.cache = BlockCache(1 << 20)
     whole = read_all(opened)[0]
     assert read_all(opened)[1].bytes_read == 0
     restore = damage(data)
@@ -239,7 +238,7 @@ def test_a_cache_on_disk_is_used_by_later_runs_and_never_believed(data: str, doo
 def test_a_full_disk_keeps_nothing_and_is_no_error(
     data: str, door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dfeas.data.remote.prefetch.FREE_SHARE", 2.0)
+    monkeypatch.setattr("dfeas.data.storage.remote.prefetch.FREE_SHARE", 2.0)
     source = Source(data, cache_dir=str(tmp_path / "kept"))
     assert read_all(open_source(source))[0] == read_all(open_source(Source(data)))[0]
     assert not any((tmp_path / "kept").rglob("*"))
@@ -351,7 +350,7 @@ def test_an_object_that_changes_while_it_is_ingested_is_noticed(door: Door, monk
 
 KILLED = """
 import os, signal, sys, time
-from dfeas.data.generate.points import Instance, generate
+from dfeas.data.generate.points import Instance, SparseInstance, generate
 from dfeas.data.writers.dataset import DatasetWriter
 write = DatasetWriter.write
 def dies(self, index, points, label):

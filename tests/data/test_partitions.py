@@ -45,9 +45,9 @@ def in_turn(work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
 @pytest.fixture
 def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[Path, dict[str, Any]]]:
     """The same points in all formats that can be split, as text with lines of all kinds; small pieces of everything."""
-    monkeypatch.setattr("dfeas.data.ingest.parallel.PIECE_BYTES", 3000)
+    monkeypatch.setattr("dfeas.data.ingest.partitions.PIECE_BYTES", 3000)
     monkeypatch.setattr("dfeas.data.ingest.text.RUN_BYTES", 2500)
-    monkeypatch.setattr("dfeas.data.ingest.index.SPAN_BYTES", 9000)
+    monkeypatch.setattr("dfeas.data.ingest.text.RANGE_BYTES", 9000)
     monkeypatch.setattr("dfeas.data.writers.sparse.CHUNK_ENTRIES", 70)
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((N, M)), np.array(["b", "c", "a"])[rng.integers(0, 3, N)]
@@ -111,7 +111,7 @@ def test_the_same_bytes_as_one_process(sources: dict[str, tuple[Path, dict[str, 
             done: list[int] = []
             ingest(src, outs[0], block_rows=rows, note=told[0].append, **options)
             more = {"block_rows": rows, "note": told[1].append, "progress": lambda n, _, done=done: done.append(n)}
-            ingest(src, outs[1], spread=spread, **more, **options)
+            ingest(src, outs[1], pool=spread, **more, **options)
             assert content(outs[0]) == content(outs[1]), name
             assert told[0] == told[1]
             assert done[-1] == N
@@ -150,9 +150,9 @@ def test_what_a_killed_one_left_is_no_part_of_the_next(
         raise _Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr("dfeas.data.writers.output.discard", lambda path: (path / "dfeas.lock").touch())  # nobody clears up
+        patch.setattr("dfeas.data.writers.dataset.discard", lambda path: (path / "dfeas.lock").touch())  # nobody clears up
         with pytest.raises(_Killed):
-            ingest(src, tmp_path / "out", block_rows=64, spread=killed, **options)
+            ingest(src, tmp_path / "out", block_rows=64, pool=killed, **options)
     with pytest.raises(CorruptDataError, match="incomplete dataset, its ingest was interrupted"):
         open_source(Source(str(tmp_path / "out")))
     other = ingest(np.load(src)[::-1], tmp_path / "out", labels=np.load(tmp_path / "y.npy"), block_rows=64)
@@ -180,24 +180,24 @@ def test_what_cannot_be_split_is_said(
     ]
     for given_, more, words in refused:
         with pytest.raises(UsageError, match=rf"{words}.*, so one process reads it in order; workers read .npy, zarr"):
-            ingest(given_, tmp_path / "out", spread=spread, **more)
+            ingest(given_, tmp_path / "out", pool=spread, **more)
     monkeypatch.setitem(sys.modules, "dfeas.engine.clusters", None)  # it is refused before anything is started
     done = CliRunner().invoke(commands, ["ingest", str(tmp_path / "X.csv.gz"), str(tmp_path / "out"), "--local", "2"])
     assert (done.exit_code, "compressed, so one process reads it" in done.stderr) == (2, True), done.stderr
     done = CliRunner().invoke(commands, ["ingest", str(tmp_path / "X.csv"), str(tmp_path / "X.csv"), "--local", "2"])
     assert (done.exit_code, "X.csv: exists already; choose" in done.stderr) == (2, True), done.stderr
     with pytest.raises(UsageError, match="workers write to a folder that all of them see"):
-        ingest(src, "s3://bucket/out", spread=spread, **options)
+        ingest(src, "s3://bucket/out", pool=spread, **options)
     for labels in (np.arange(N - 1) % 2, np.arange(N + 1) % 2):
         np.save(tmp_path / "short.npy", labels)
         with pytest.raises(BadInputError, match=f"{len(labels)} labels for {N} points; give one a point"):
-            ingest(tmp_path / "bare.parquet", tmp_path / "out", labels=str(tmp_path / "short.npy"), spread=spread)
+            ingest(tmp_path / "bare.parquet", tmp_path / "out", labels=str(tmp_path / "short.npy"), pool=spread)
     tables, by = sources["parquet"]
     victim = tables / "c.parquet"
     whole = victim.read_bytes()
     victim.write_bytes(whole[:3000] + bytes(2000) + whole[5000:])
     with pytest.raises(CorruptDataError, match=r"c.parquet: damaged from point"):
-        ingest(tables, tmp_path / "out", spread=spread, **by)
+        ingest(tables, tmp_path / "out", pool=spread, **by)
     assert not (tmp_path / "out").exists()
 
 
@@ -246,11 +246,11 @@ def test_the_same_points_or_the_same_words_of_any_text(tmp_path_factory: pytest.
     (folder / name).write_text(text + data.draw(st.sampled_from(["", lines[0].strip()])), newline="")
     found = []
     with pytest.MonkeyPatch.context() as patch:
-        for module, size in (("text.RUN", 25), ("index.SPAN", 60), ("parallel.PIECE", 100)):
+        for module, size in (("text.RUN", 25), ("text.RANGE", 60), ("partitions.PIECE", 100)):
             patch.setattr(f"dfeas.data.ingest.{module}_BYTES", size)
         for kind, how in (("here", None), ("there", in_turn)):
             try:
-                header = ingest(folder / name, folder / kind, block_rows=4, spread=how, **options)
+                header = ingest(folder / name, folder / kind, block_rows=4, pool=how, **options)
                 found.append((header, content(folder / kind)))
             except DfeasError as error:
                 found.append((type(error), str(error)))
@@ -276,5 +276,5 @@ def test_text_that_changes_while_it_is_read_is_refused(sources: dict[str, tuple[
                 yield work(item)
 
         with pytest.raises((CorruptDataError, BadInputError), match=r"changed while it was read|cells, expected 5"):
-            ingest(src, tmp_path / "out", spread=changing, block_rows=64, **options)
+            ingest(src, tmp_path / "out", pool=changing, block_rows=64, **options)
         assert not (tmp_path / "out").exists()

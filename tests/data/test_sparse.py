@@ -13,13 +13,13 @@ import zarr
 
 import dfeas
 from dfeas.data.arrays import from_arrays
-from dfeas.data.generate.text import Texts, generate_texts
+from dfeas.data.generate.points import SparseInstance, generate
 from dfeas.data.ingest.ingest import ingest as ingest_here
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.readers import Buffers, Cost, DirectReader
 from dfeas.data.storage.sparse_readers import CHUNK_ENTRIES, CsrChunks, EntryFiles
-from dfeas.data.writers.output import output
+from dfeas.data.writers.dataset import output_place
 from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 
@@ -81,7 +81,7 @@ def test_what_is_written_is_what_is_read_here_and_by_zarr(stored: Callable[..., 
 def test_blocks_reach_over_chunks_of_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dfeas.data.writers.sparse.CHUNK_ENTRIES", 100)
     X = matrix(64 * 4)  # whole blocks: the end of indptr has a chunk of its own
-    with output(tmp_path / "data"):
+    with output_place(tmp_path / "data"):
         target = SparseWriter(tmp_path / "data", X.shape[0], X.shape[1], np.dtype(np.float32), 64)
         for index in (2, 0, 3, 1):  # in any order
             target.write(index, X[64 * index : 64 * (index + 1)], np.resize(np.array([1, -1], np.int8), 64))
@@ -139,7 +139,7 @@ def test_columns_are_turned_into_rows_in_bounded_memory(
         assert found.fingerprint == wanted
         assert notes == [f"CSC, entries by columns: read {reads} times; CSR would be read once"]
     with pytest.raises(UsageError, match=r"csc.h5ad: CSC, so one process reads it in order"):
-        ingest_here(tmp_path / "csc.h5ad", tmp_path / "out", spread=map, **options)
+        ingest_here(tmp_path / "csc.h5ad", tmp_path / "out", pool=map, **options)
 
 
 def test_sparse_points_are_appended_and_picked_as_dense_ones_are(tmp_path: Path) -> None:
@@ -297,8 +297,8 @@ def test_matrices_in_memory_are_not_changed_and_mean_what_scipy_means() -> None:
 
 @pytest.mark.parametrize("kind", ["halfspace", "planted", "gaussian", "one-flip"])
 def test_generated_texts_have_the_answer_that_they_promise(tmp_path: Path, kind: str) -> None:
-    texts = Texts(kind, 100, 1200, 0.06, margin=0.005, block_rows=200)
-    header = generate_texts(texts, tmp_path / "data")
+    texts = SparseInstance(kind, 100, 1200, 0.06, margin=0.005, block_rows=200)
+    header = generate(texts, tmp_path / "data")
     assert header.entries == pytest.approx(0.06 * 100 * 1200, rel=0.05)
     assert header.norm_min == pytest.approx(1, abs=1e-6)
     again, label = texts.block(2)
@@ -316,8 +316,8 @@ def test_generated_texts_have_the_answer_that_they_promise(tmp_path: Path, kind:
 
 def test_a_margin_that_no_text_has_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="hardly a point"):
-        generate_texts(Texts("planted", 100, 50, 0.05, margin=0.9), tmp_path / "data")
+        generate(SparseInstance("planted", 100, 50, 0.05, margin=0.9), tmp_path / "data")
     assert not (tmp_path / "data").exists()
     for density in (0.0, 1.0, 0.001):
         with pytest.raises(UsageError, match="density"):
-            Texts("planted", 100, 50, density)
+            SparseInstance("planted", 100, 50, density)

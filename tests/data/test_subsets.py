@@ -9,7 +9,7 @@ import pytest
 import dfeas
 from dfeas.data.arrays import from_arrays
 from dfeas.data.storage.readers import Buffers, Cost
-from dfeas.data.subsets import picked
+from dfeas.data.views import picked
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 
 

@@ -16,20 +16,17 @@ from hypothesis import strategies as st
 from dfeas.data.arrays import from_arrays
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
-from dfeas.data.storage.cache import BlockCache
-from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.clusters import configuration, connect, local_cluster
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.protocol import Tree
-from dfeas.engine.ranges import cut
+from dfeas.engine.scan import Tree, cut
+from dfeas.engine.watch import Watch
 from dfeas.errors import ClusterLostError, CorruptDataError, UsageError
 from dfeas.passes.ordered import Online
-from dfeas.passes.protocol import OnVectors, Ordered, Partial
+from dfeas.passes.protocol import Ordered, Partial
 from dfeas.passes.softmin import Softmin
-from dfeas.passes.vectors import Positive, Shift
 from dfeas.verify.certificate import Certificate
-from dfeas.verify.core import check_all
+from dfeas.verify.core import check_each
 from tests.bits import digest, iterates
 
 
@@ -70,86 +67,17 @@ def test_a_cut_covers_the_blocks_evenly(blocks: int, pieces: int) -> None:
     assert len(ranges) == min(blocks, pieces)
 
 
-def test_the_same_bits_from_one_and_two_threads_and_workers(dataset: Callable[..., Any], client: Any) -> None:
-    path, _ = dataset("halfspace", 30, 1_500, block_rows=150)
-    source = Source(str(path))
-    found = {}
-    for threads in (1, 5):
-        engine = LocalEngine(open_source(source), threads)
-        found[f"{threads} threads"] = iterates(engine)
-        engine.close()
-    found["zarr"] = iterates(LocalEngine(open_source(Source(str(path), direct=False)), 2))
-    found["2 workers"] = iterates(DaskEngine(client, source, open_source(source)))
-    for threads, budget in ((1, 1 << 30), (4, 60_000)):  # all blocks are kept, or a third of them
-        kept = open_source(source)
-        kept.cache = BlockCache(budget)
-        engine = LocalEngine(kept, threads)
-        found[f"{threads} threads, {budget} bytes kept"] = iterates(engine)
-        engine.close()
-    there = DaskEngine(client, replace(source, cache_bytes=45_000), open_source(source))
-    found["2 workers, 45,000 bytes kept"] = iterates(there)
-    there.close()
-    with local_cluster(1) as alone:
-        found["1 worker"] = iterates(DaskEngine(alone, source, open_source(source)))
-    assert len(set(found.values())) == 1, found
-
-
-def test_a_fold_goes_through_the_blocks_in_order_wherever_they_were_read(
-    dataset: Callable[..., Any], client: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, _ = dataset("gaussian", 40, 20_000, block_rows=700)
-    source = Source(str(path))
-    here = LocalEngine(open_source(source), 2)
-    question = Ordered(Online(np.ones(40)))
-    expected = here.run(question)
-    assert here.cost.points == 20_000
-    for size in (1, 500_000, 1 << 30):
-        monkeypatch.setattr("dfeas.engine.distributed.FOLD_BYTES", size)
-        engine = DaskEngine(client, source, open_source(source))
-        assert digest(engine.run(question)) == digest(expected)
-        assert (engine.cost.points, engine.cost.bytes_read) == (20_000, 20_000 * 40 * 4)
-    assert 0.4 < len(expected.corrected) / 20_000 < 0.6
-
-
-def test_the_carry_of_a_fold_travels_and_the_points_do_not(
-    dataset: Callable[..., Any], client: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_carry_of_a_fold_travels_and_the_points_do_not(dataset: Callable[..., Any], client: Any) -> None:
     def received() -> int:
         logs = client.run(lambda dask_worker: sum(t["total"] for t in dask_worker.transfer_incoming_log))
         return sum(logs.values())
 
     path, _ = dataset("planted", 40, 40_000, margin=0.2, block_rows=700)
     source = Source(str(path))
-    monkeypatch.setattr("dfeas.engine.distributed.FOLD_BYTES", 500_000)
     before = received()
-    DaskEngine(client, source, open_source(source)).run(Ordered(Online(np.zeros(40))))
+    DaskEngine(client, source, open_source(source), fold_bytes=500_000).run(Ordered(Online(np.zeros(40))))
     # a busy scheduler may move a range or two; without sizes half of the fourteen move
     assert received() - before < 40_000 * 40 * 4 / 4
-
-
-def test_vectors_are_written_by_all_workers_and_a_missing_one_is_said(
-    dataset: Callable[..., Any], client: Any, tmp_path: Path
-) -> None:
-    path, _ = dataset("planted", 10, 5_000, block_rows=700)
-    source, y = Source(str(path)), np.arange(10.0)
-    written = []
-    for name, make in (
-        ("here", lambda scratch: LocalEngine(open_source(source), 2, scratch)),
-        ("there", lambda scratch: DaskEngine(client, source, open_source(source), scratch)),
-    ):
-        scratch = Scratch(tmp_path / name)
-        engine = make(scratch)
-        answer = engine.run(OnVectors(Shift(y, 2.0, 0.5), (), ("v",), points=True, keeps=("v",)))
-        assert engine.cost.points == 5_000
-        assert scratch.read("v", range(5_000)).max() == answer.greatest
-        engine.run(OnVectors(Shift(y, 1.0, 0.5), ("v",), ("w",), points=True, keeps=("w",)))
-        assert not scratch.has("v")
-        found = engine.run(OnVectors(Positive(0.0), ("w",), (), points=False, keeps=None))
-        assert engine.cost.points == engine.cost.bytes_read == 0
-        written.append(digest(answer, found))
-        with pytest.raises(CorruptDataError, match="all workers must see this folder"):
-            engine.run(OnVectors(Positive(0.0), ("v",), (), points=False, keeps=None))
-    assert len(set(written)) == 1
 
 
 def test_arrays_in_memory_give_the_bits_of_the_dataset(dataset: Callable[..., Any], arrays: Callable[..., Any]) -> None:
@@ -185,26 +113,6 @@ def test_some_blocks_alone_give_the_answer_of_their_points(
     assert len(found) == 1
 
 
-def test_a_large_question_is_scattered_and_answered(dataset: Callable[..., Any], client: Any) -> None:
-    path, _ = dataset("gaussian", 30, 5000, block_rows=500)
-    source = Source(str(path))
-    question = Softmin(np.random.default_rng(0).standard_normal((30, 400)), np.ones(400))
-    here = LocalEngine(open_source(source), 2).run(question)
-    there = DaskEngine(client, source, open_source(source)).run(question)
-    assert digest(here) == digest(there)
-
-
-def test_cost_counts_every_byte_once(dataset: Callable[..., Any], client: Any) -> None:
-    path, _ = dataset("gaussian", 10, 5000, block_rows=300)
-    source = Source(str(path))
-    for engine in (LocalEngine(open_source(source), 2), DaskEngine(client, source, open_source(source))):
-        engine.run(Softmin(np.ones((10, 1)), np.ones(1)))
-        assert engine.cost.bytes_read == 5000 * 10 * 4
-        assert engine.cost.wall_seconds > 0
-        assert engine.cost.read_seconds > 0
-        assert engine.cost.scan_seconds > 0
-
-
 def test_a_damaged_chunk_is_the_same_error_from_both_engines(dataset: Callable[..., Any], client: Any) -> None:
     path, _ = dataset("gaussian", 10, 5000, block_rows=300)
     (path / "X" / "c.3.0").unlink()
@@ -238,7 +146,7 @@ def _scanned(engine: LocalEngine) -> None:
 
 
 def _checked(engine: LocalEngine) -> None:
-    check_all(engine, engine.dataset, [Certificate("separator", engine.dataset.fingerprint, np.ones(10))])
+    check_each(engine, engine.dataset, [Certificate("separator", engine.dataset.fingerprint, np.ones(10))])
 
 
 @pytest.mark.parametrize("look", [_scanned, _checked])
@@ -267,28 +175,25 @@ def test_work_is_redone_when_a_worker_is_killed(dataset: Callable[..., Any]) -> 
             assert digest(engine.run(question)) == calm
 
 
-def test_a_fold_is_done_again_when_a_worker_is_killed(dataset: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dfeas.engine.distributed.FOLD_BYTES", 100_000)
+def test_a_fold_is_done_again_when_a_worker_is_killed(dataset: Callable[..., Any]) -> None:
     path, _ = dataset("gaussian", 50, 12_000, block_rows=100)
     source = Source(str(path))
     question = Ordered(Online(np.ones(50)))
     calm = digest(LocalEngine(open_source(source), 1).run(question))
     with local_cluster(2) as client:
-        engine = DaskEngine(client, source, open_source(source))
+        engine = DaskEngine(client, source, open_source(source), fold_bytes=100_000)
         assert digest(engine.run(question)) == calm
         client.submit(_die, pure=False, retries=0)
         for _ in range(3):
             assert digest(engine.run(question)) == calm
 
 
-def test_a_cluster_that_goes_away_is_one_error(dataset: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dfeas.engine.watch.PATIENCE_SECONDS", 2.0)
-    monkeypatch.setattr("dfeas.engine.watch.LOOK_SECONDS", 0.5)
+def test_a_cluster_that_goes_away_is_one_error(dataset: Callable[..., Any]) -> None:
     path, _ = dataset("gaussian", 10, 2000, block_rows=500)
     source = Source(str(path))
     question = Softmin(np.ones((10, 1)), np.ones(1))
     with local_cluster(1) as client:
-        engine = DaskEngine(client, source, open_source(source))
+        engine = DaskEngine(client, source, open_source(source), watch=Watch(client, look_seconds=0.5, patience_seconds=2.0))
         engine.run(question)
         client.cluster.scale(0)
         deadline = time.monotonic() + 30
@@ -347,10 +252,9 @@ def test_a_local_cluster_listens_on_loopback_only(client: Any) -> None:
     assert set(listening) <= {"127.0.0.1", "::1"}
 
 
-def test_a_scheduler_that_does_not_answer_is_a_usage_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("dfeas.engine.clusters.CONNECT_SECONDS", 1)
+def test_a_scheduler_that_does_not_answer_is_a_usage_error(tmp_path: Path) -> None:
     began = time.monotonic()
     for address, file in (("tcp://127.0.0.1:9", None), ("nonsense://x", None), (None, str(tmp_path / "none.json"))):
-        with pytest.raises(UsageError, match="no Dask scheduler answers"), connect(address, file):
+        with pytest.raises(UsageError, match="no Dask scheduler answers"), connect(address, file, seconds=1):
             pass
     assert time.monotonic() - began < 60

@@ -45,14 +45,11 @@ def test_a_second_pass_reads_only_what_all_workers_together_cannot_keep(dataset:
         engine.close()
 
 
-def test_a_fold_uses_what_is_kept_and_keeps_what_it_reads(
-    dataset: Callable[..., Any], client: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("dfeas.engine.distributed.FOLD_BYTES", 500_000)
+def test_a_fold_uses_what_is_kept_and_keeps_what_it_reads(dataset: Callable[..., Any], client: Any) -> None:
     path, _ = dataset("planted", 50, 40_000, block_rows=500, margin=0.2)
     source = Source(str(path), cache_bytes=2 * WHOLE)
     question = Ordered(Online(np.ones(50)))
-    engine = DaskEngine(client, source, open_source(source))
+    engine = DaskEngine(client, source, open_source(source), fold_bytes=500_000)
     for read in (WHOLE, WHOLE / 4):
         engine.run(question)
         assert engine.cost.points == 40_000

@@ -20,9 +20,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import dfeas
-from dfeas.estimators.kernel_separator import KernelSeparator
 from dfeas.estimators.linear_svc import LinearSVC, LinearSVCCV
-from dfeas.estimators.separator import Separator
+from dfeas.estimators.separator import KernelSeparator, Separator
 
 EXPECTED = {
     "LinearSVCCV": {

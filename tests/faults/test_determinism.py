@@ -25,7 +25,6 @@ def test_four_workers_a_shuffled_order_and_a_killed_worker(
 ) -> None:
     path, _ = dataset("halfspace", 20, 8_000, block_rows=300)
     source = Source(str(path))
-    monkeypatch.setattr("dfeas.engine.distributed.FOLD_BYTES", 100_000)
     found = {"one thread": iterates(LocalEngine(open_source(source), 1), SOME)}
     ends: list[int] = []
     shuffled = Meddling(path, uneven)
@@ -39,10 +38,10 @@ def test_four_workers_a_shuffled_order_and_a_killed_worker(
     incident = Incident(4500, kill, tmp_path / "marks", range(12, 13))
     with local_cluster(4) as client:
         client.register_plugin(shuffled)
-        found["4 workers in any order"] = iterates(DaskEngine(client, source, open_source(source)), SOME)
+        found["4 workers in any order"] = iterates(DaskEngine(client, source, open_source(source), fold_bytes=100_000), SOME)
         client.unregister_worker_plugin("meddling")
         client.register_plugin(Meddling(path, incident))
-        found["a worker killed"] = iterates(DaskEngine(client, source, open_source(source)), SOME)
+        found["a worker killed"] = iterates(DaskEngine(client, source, open_source(source), fold_bytes=100_000), SOME)
         wait_until(lambda: len(client.nthreads()) == 4)
     assert incident.happened
     assert len(set(found.values())) == 1, found

@@ -18,8 +18,10 @@ from distributed import Client
 from tests.faults.faulty import wait_until
 
 IMPATIENT = """
+from functools import partial
 from dfeas.engine import clusters, watch
-watch.LOOK_SECONDS, watch.ANSWER_SECONDS, watch.PATIENCE_SECONDS, clusters.CONNECT_SECONDS = 0.5, 2.0, 2.0, 3
+watch.Watch = partial(watch.Watch, look_seconds=0.5, answer_seconds=2.0, patience_seconds=2.0)
+clusters.connect = partial(clusters.connect, seconds=3)
 from dfeas.cli.main import main
 main()
 """

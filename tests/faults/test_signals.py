@@ -83,12 +83,11 @@ def web() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("somebody", [mute, web])
-def test_a_port_that_does_not_speak_dask_is_refused(somebody: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dfeas.engine.clusters.CONNECT_SECONDS", 0.3)
+def test_a_port_that_does_not_speak_dask_is_refused(somebody: Any) -> None:
     with (
         somebody() as address,
         pytest.raises(UsageError, match=f"{address}: what accepts connections there did not"),
-        connect(address),
+        connect(address, seconds=0.3),
     ):
         pass
 

@@ -14,7 +14,7 @@ import pytest
 import dfeas
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
-from dfeas.engine.clusters import configuration, local_cluster, mend
+from dfeas.engine.clusters import local_cluster, mend
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.watch import Watch
 from dfeas.errors import ClusterLostError
@@ -32,13 +32,10 @@ def cluster() -> Iterator[Any]:
         "distributed.scheduler.worker-ttl": "1s",
         "distributed.scheduler.allowed-failures": 3,
     }
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dfeas.engine.clusters.configuration", lambda: {**configuration(), **soon})
-        patch.setattr("dfeas.engine.distributed.FOLD_BYTES", 100_000)
-        patch.setattr("dfeas.engine.distributed.HOLD_SECONDS", 0.0)
-        patch.setattr("dfeas.engine.watch.LOOK_SECONDS", 0.5)
-        with local_cluster(WORKERS) as client:
-            yield client
+    with local_cluster(WORKERS, soon) as client, pytest.MonkeyPatch.context() as patch:
+        small = partial(DaskEngine, fold_bytes=100_000, hold_seconds=0.0)
+        patch.setattr("dfeas.engine.distributed.DaskEngine", small)  # of a solve
+        yield client
 
 
 def _kill_all(pids: list[int]) -> None:
@@ -122,17 +119,17 @@ def test_results_that_are_lost_before_they_are_gathered_are_computed_again(
 
 
 def test_a_piece_of_work_that_kills_every_worker_ends_the_run(
-    dataset: Callable[..., Any], tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
+    dataset: Callable[..., Any], tmp_path: Path, cluster: Any
 ) -> None:
-    monkeypatch.setattr("dfeas.engine.watch.ENOUGH_DEATHS", 3)
     path, _ = dataset("planted", 20, 12_000, margin=0.05, block_rows=500)
     (tmp_path / "marks").mkdir()
     incident = Incident(9000, kill, tmp_path / "marks", range(100))
     _meddle(cluster, path, incident)
     source = Source(str(path))
+    engine = DaskEngine(cluster, source, open_source(source), watch=Watch(cluster, most_deaths=3))
     try:
         with pytest.raises(ClusterLostError, match="4 Dask workers died, one after the other"):
-            DaskEngine(cluster, source, open_source(source)).run(Softmin(np.ones((20, 1)), np.ones(1)))
+            engine.run(Softmin(np.ones((20, 1)), np.ones(1)))
     finally:
         cluster.unregister_worker_plugin("meddling")
     assert len(list(incident.marks.iterdir())) <= 4 + 2
@@ -141,7 +138,7 @@ def test_a_piece_of_work_that_kills_every_worker_ends_the_run(
 def test_pieces_of_an_ingest_that_are_lost_are_done_again_soon(
     tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dfeas.data.ingest.parallel.PIECE_BYTES", 1)
+    monkeypatch.setattr("dfeas.data.ingest.partitions.PIECE_BYTES", 1)
     rows = np.random.default_rng(0).standard_normal((600, 3)).tolist()
     (tmp_path / "X.svm").write_text("".join(f"{1 if x > 0 else -1} 2:{x} 7:{y} 9:{z}\n" for x, y, z in rows))
     options = {"block_rows": 50, "sparse": True}

@@ -161,7 +161,7 @@ def serve() -> None:
         pid = os.fork()
         if not pid:
             _begin(asked)
-            dfeas.cli.main()
+            dfeas.cli.main.main()
             return
         _say(json.dumps(_watched(asked, pid)))
 

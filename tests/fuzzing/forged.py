@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import dfeas
-from dfeas.verify.separation import verify_separation
+from dfeas.analysis.verify import verify_separation
 from tests.fuzzing import gram
 from tests.fuzzing.case import RIGHT, Case, Judgement, Word, rng_of, wrong
 from tests.fuzzing.families import dates, gaussian, integers, low_rank, one_hot, touching, twins

@@ -234,7 +234,7 @@ def test_winnow_makes_at_most_as_many_mistakes_as_its_theorem_says(m: int, n: in
 @pytest.mark.parametrize("kind", ["gaussian", "one-flip"])
 def test_the_slow_witnesses_prove_infeasibility_within_their_bound(name: str, kind: str) -> None:
     engine, _, facts = problem(kind, 3, 60, margin=0.1, dtype="float64")
-    method = METHODS[name]()
+    method = METHODS[name]
     for state in states(method, engine, facts, math.ceil(method.bound(facts, 0.1))):
         if method.evidence(state).bracket.upper <= 0.1:
             break

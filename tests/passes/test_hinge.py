@@ -11,20 +11,20 @@ from hypothesis import strategies as st
 
 from dfeas.passes.block import Block
 from dfeas.passes.hinge import Hinge, HingeAnswer, SquaredHinge
-from dfeas.passes.slacks import Counted, fold_of
+from dfeas.passes.slacks import SampleCosts, fold_of
 
 
-def problem(seed: int, n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, Counted]:
+def problem(seed: int, n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, SampleCosts]:
     """Points, labels, two directions, and the costs of two problems, the second without a fold."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, m)).astype(rng.choice([np.float32, np.float64]))
     X[rng.random(n) < 0.1] = 0
     y = rng.choice([-1, 1], n)
     weight = rng.integers(0, 3, n).astype(float)
-    return X, y, rng.standard_normal((m, 2)), Counted(np.array([0.5, 2.0]), np.array([-1, 1]), 0.7, 1.3, weight, 3, 5)
+    return X, y, rng.standard_normal((m, 2)), SampleCosts(np.array([0.5, 2.0]), np.array([-1, 1]), 0.7, 1.3, weight, 3, 5)
 
 
-def costs(counted: Counted, y: np.ndarray) -> np.ndarray:
+def costs(counted: SampleCosts, y: np.ndarray) -> np.ndarray:
     """(n, 2) by their definition."""
     assert counted.weight is not None
     base = np.where(y > 0, counted.positive, counted.negative) * counted.weight
@@ -91,7 +91,7 @@ def test_squared_hinge_is_its_definition(block: Callable[..., Block], seed: int,
 
 def test_the_nearest_points_are_kept(block: Callable[..., Block]) -> None:
     X, y, Y, _ = problem(3, 200, 4)
-    counted = Counted(np.ones(1), np.array([-1]))
+    counted = SampleCosts(np.ones(1), np.array([-1]))
     found = Hinge(Y[:, :1], counted, 1, 20, 20)
     answer = scanned(found, X, y, [0, 200], block, False)
     length = np.linalg.norm(X.astype(float), axis=1)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dfeas.data.generate.text import Texts, generate_texts
+from dfeas.data.generate.points import SparseInstance, generate
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.engine.distributed import DaskEngine
@@ -154,13 +154,13 @@ def test_the_solver_sees_the_same_columns() -> None:
 
 
 def test_both_engines_give_the_same_bits(tmp_path: Any, client: Any) -> None:
-    generate_texts(Texts("halfspace", 40, 400, 0.1, block_rows=50), tmp_path / "data")
+    generate(SparseInstance("halfspace", 40, 400, 0.1, block_rows=50), tmp_path / "data")
     source = Source(str(tmp_path / "data"))
     methods = ("working-set", "online-perceptron")
     found = set()
     for threads, kept in ((1, 0), (3, 1 << 20)):
         dataset = open_source(source)
-        dataset.keep(kept)
+        dataset.enable_cache(kept)
         engine = LocalEngine(dataset, threads)
         found.add(iterates(engine, methods))
         engine.close()

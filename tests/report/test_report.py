@@ -23,9 +23,8 @@ from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.report.compare import compare
 from dfeas.report.margins import Margins, margins
 from dfeas.report.page import report
-from dfeas.run.finished import load_run
-from dfeas.run.results import load_result
-from dfeas.run.termination import STOPPED
+from dfeas.run.results import load_result, load_run
+from dfeas.run.termination import Stop
 from dfeas.verify.certificate import Certificate
 
 COURSE = ["Bracket against passes", "Bracket against seconds", "Time of each read"]
@@ -134,7 +133,7 @@ def test_a_separator_is_explained(room: Path, tmp_path: Path) -> None:
     values = json.loads((room / "separator" / "result.json").read_text())
     assert page.texts["title"] == ["dfeas: separator: feasible"]
     assert page.texts["h2"] == ["Feasible: a hyperplane separates the points"]
-    assert f"Why it stopped: {STOPPED['verdict']}." in page.texts["p"]
+    assert f"Why it stopped: {Stop.VERDICT.sentence}." in page.texts["p"]
     assert "Proof: rigorous: rounding errors are bounded." in page.texts["p"]
     assert sorted(page.pictures) == sorted([*COURSE, "Violations", "Margin distribution"])
     shown = dict(zip(page.texts["dt"], page.texts["dd"], strict=False))
@@ -386,7 +385,7 @@ def test_without_matplotlib_the_error_says_what_to_install(room: Path, monkeypat
 
 
 def test_the_command_line_does_not_import_matplotlib() -> None:
-    code = "import sys, dfeas, dfeas.cli.main, dfeas.report; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, dfeas, dfeas.cli.evidence, dfeas.cli.runs, dfeas.report.page; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -18,18 +18,19 @@ import dfeas
 from dfeas.data.arrays import from_arrays
 from dfeas.data.generate.points import KINDS, Instance
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.memory import parse_bytes, thread_bytes, threads_that_fit
+from dfeas.engine.memory import thread_bytes, threads_that_fit
 from dfeas.errors import BadInputError, CheckFailedError, ClusterLostError, UsageError
 from dfeas.methods.mistakes import Mistakes
 from dfeas.methods.perceptron import Novikoff
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Mixture, Sparse
 from dfeas.methods.registry import METHODS
 from dfeas.passes.protocol import OnVectors
+from dfeas.problem import parse_bytes
 from dfeas.run.driver import run
+from dfeas.run.progress import Terminal
 from dfeas.run.recovery import shorten
-from dfeas.run.task import Lane
+from dfeas.run.task import VerdictTask
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, Decision, Goal, Limits, Record, decide, remaining_passes
-from dfeas.run.trace import Terminal
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.evidence import Check
 from tests.checkers import each
@@ -271,8 +272,8 @@ def test_evidence_that_the_checker_refuses_does_not_end_the_run(arrays: Callable
             raise CheckFailedError("not yet")
         return Check("feasible", "rigorous", asked[-1], 1.0, 400, 0, "fine")
 
-    method = METHODS["mirror-prox"]()
-    lane = Lane(method, method.init(Facts(5, 400)), Goal(1e-6))
+    method = METHODS["mirror-prox"]
+    lane = VerdictTask(method, method.init(Facts(5, 400)), Goal(1e-6))
     outcome = run(LocalEngine(dataset, 1), [lane], Limits(500), fingerprint="", verify=each(grudging))[0][0]
     assert outcome.decision.verdict == FEASIBLE
     assert len(asked) == 3
@@ -296,8 +297,8 @@ def test_no_verdict_leaves_unchecked_when_one_kind_of_evidence_is_refused_after_
         seen.append(certificate.kind)
         raise CheckFailedError("never")
 
-    method, engine = Both(Novikoff(), "both"), LocalEngine(dataset, 1)
-    lane = Lane(method, method.init(Facts(2, 2)), Goal())
+    method, engine = Both(Novikoff(), METHODS["perceptron"].traits), LocalEngine(dataset, 1)
+    lane = VerdictTask(method, method.init(Facts(2, 2)), Goal())
     outcome = run(engine, [lane], Limits(1), fingerprint="", verify=each(refuse))[0][0]
     assert seen == ["separator", "gordan"]
     assert (outcome.decision, outcome.check) == (Decision("stalled"), None)
@@ -316,8 +317,8 @@ def test_an_interrupt_ends_the_run_with_the_best_evidence(arrays: Callable[..., 
                 raise reason
             return super().run(pass_)
 
-    method = METHODS["mirror-prox"]()
-    lane = Lane(method, method.init(Facts(20, 2000)), Goal())
+    method = METHODS["mirror-prox"]
+    lane = VerdictTask(method, method.init(Facts(20, 2000)), Goal())
     outcome = run(Impatient(dataset, 1), [lane], Limits(), fingerprint="", verify=each(lambda c: None))[0][0]
     assert (outcome.decision.stopped, outcome.record.passes) == ("interrupted", 5)
     assert outcome.certificate is not None

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dfeas
-from dfeas.data.storage import formats
+from dfeas.data.storage import files as formats
 from dfeas.errors import CorruptDataError
 from tests.typed import dfeas as typed
 

@@ -19,18 +19,19 @@ from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, UsageError
+from dfeas.geometry.points import Points
+from dfeas.geometry.protocol import facts_of
 from dfeas.linalg.points import norms
 from dfeas.methods.registry import METHODS
 from dfeas.passes.block import Block
 from dfeas.passes.classes import of_class, together
 from dfeas.passes.select import Sample, Select
 from dfeas.passes.softmin import Softmin
-from dfeas.problem import abreast, facts_of
 from dfeas.run.driver import run
-from dfeas.run.task import Lane
+from dfeas.run.task import VerdictTask
 from dfeas.run.termination import Goal, Limits
 from dfeas.verify.certificate import load
-from dfeas.verify.core import check_all
+from dfeas.verify.core import check_each
 from tests.run.test_resume import after
 
 NAMES = ("a/b", "cat", "dog", "eel")
@@ -165,7 +166,7 @@ def test_more_classes_than_memory_holds_take_turns(tmp_path: Path) -> None:
     code = rng.integers(0, 30, 3000)
     X = (rng.standard_normal((30, 20)) * 4)[code] + 0.1 * rng.standard_normal((3000, 20))
     dataset = from_arrays(X, code, many=True)
-    count = abreast("auto", 30, dataset, 30_000_000)
+    count = Points().abreast("auto", 30, dataset, 30_000_000)
     assert 1 < count < 30
     found = dfeas.solve(X, code, one_vs_rest=True, memory="30MB", intercept=True, out=tmp_path / "run")
     assert found.success
@@ -267,18 +268,18 @@ def test_time_is_looked_at_between_the_classes_of_a_wave(data: Path) -> None:
     dataset = open_source(Source(str(data), many=True))
     engine = LocalEngine(dataset)
 
-    def lanes() -> list[Lane]:
-        method = METHODS["mirror-prox-one-pass"]()
+    def lanes() -> list[VerdictTask]:
+        method = METHODS["mirror-prox-one-pass"]
         found = []
         for name, code in zip(NAMES, dataset.codes, strict=True):
             seen = dataset.against_rest(name)
-            lane = Lane(method, method.init(facts_of(dataset, 10**8)), Goal(1e-2), code=code)
+            lane = VerdictTask(method, method.init(facts_of(dataset, 10**8)), Goal(1e-2), code=code)
             lane.view, lane.fingerprint = seen.view, seen.fingerprint
             found.append(lane)
         return found
 
-    def carried_out(some: list[Lane], abreast: int = 4, **options: Any) -> tuple[list[Any], float]:
-        checks = partial(check_all, engine, dataset)
+    def carried_out(some: list[VerdictTask], abreast: int = 4, **options: Any) -> tuple[list[Any], float]:
+        checks = partial(check_each, engine, dataset)
         return run(engine, some, fingerprint=dataset.fingerprint, verify=checks, to_the_end=True, abreast=abreast, **options)
 
     waited, reads = carried_out(lanes(), 2, limits=Limits(seconds=4), clock=count().__next__)

@@ -2,7 +2,7 @@
 
 import io
 
-from dfeas.run.progress import Written
+from dfeas.run.progress import IngestProgress
 
 
 class Live(io.StringIO):
@@ -13,7 +13,7 @@ class Live(io.StringIO):
 def test_rate_and_time_left() -> None:
     seconds = iter([0.0, 1.0, 10.0, 12.0, 20.0])
     stream = io.StringIO()
-    told = Written(stream, clock=lambda: next(seconds))
+    told = IngestProgress(stream, clock=lambda: next(seconds))
     for done, total in ((100, 2000), (1000, 2000), (1200, 2000), (2000, 2000)):
         told(done, total)
     assert stream.getvalue().splitlines() == [
@@ -25,7 +25,7 @@ def test_rate_and_time_left() -> None:
 def test_a_terminal_has_one_line() -> None:
     seconds = iter([0.0, 1.0, 2.0])
     stream = Live()
-    told = Written(stream, clock=lambda: next(seconds))
+    told = IngestProgress(stream, clock=lambda: next(seconds))
     told(500, 1000)
     told(1000, 1000)
     first, second = stream.getvalue().split("\r")[1:]

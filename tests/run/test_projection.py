@@ -19,12 +19,13 @@ from dfeas.data.source import Source
 from dfeas.data.storage.readers import Cost
 from dfeas.engine.memory import cache_bytes, require, thread_bytes
 from dfeas.errors import UsageError
+from dfeas.geometry.points import Points, choose, limit_passes
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
-from dfeas.problem import choose, request
-from dfeas.run.cost.projection import project, within_memory
+from dfeas.run.cost.projection import project
 from dfeas.run.session import open_data
 
+POINTS = Points()
 BUDGET, SLACK = 100_000_000, 200_000_000
 
 CHILD = """
@@ -62,7 +63,7 @@ def test_peaks_are_as_projected_and_within_the_budget(large: Path, tmp_path: Pat
     here, worker = json.loads(done.stdout)
     assert max(here, worker) <= 1.1 * BUDGET + SLACK
     threads = 1 if workers else None
-    found = project(open_source(Source(str(large))), [method], BUDGET, 1e-3, workers=workers, threads=threads)
+    found = project(POINTS, open_source(Source(str(large))), [method], BUDGET, 1e-3, workers=workers, threads=threads)
     for projected, peak in ((found.memory_bytes, here), (found.worker_bytes, worker)):
         assert peak <= 1.1 * projected
         assert projected <= 2.5 * peak
@@ -72,8 +73,8 @@ def test_peaks_are_as_projected_and_within_the_budget(large: Path, tmp_path: Pat
 def test_bytes_of_a_pass_are_as_projected(dataset: Callable[..., Any], memory: int) -> None:
     path, _ = dataset("gaussian", 100, 150_000)
     opened = open_source(Source(str(path)))
-    found = project(opened, ["mirror-prox"], memory, 1e-3, threads=1)
-    opened.keep(cache_bytes(opened, memory, 1, worker=False))
+    found = project(POINTS, opened, ["mirror-prox"], memory, 1e-3, threads=1)
+    opened.enable_cache(cache_bytes(opened, memory, 1, worker=False))
     for expected in (found.first_bytes, found.later_bytes, found.later_bytes):
         cost = Cost()
         assert sum(block.size for block in opened.read_blocks(range(opened.blocks), cost, keep=True)) == 150_000
@@ -85,7 +86,7 @@ def test_bytes_of_a_pass_are_as_projected(dataset: Callable[..., Any], memory: i
 def test_more_workers_keep_more_and_read_less(dataset: Callable[..., Any]) -> None:
     path, _ = dataset("gaussian", 100, 150_000)
     opened = open_source(Source(str(path)))
-    found = [project(opened, ["mirror-prox"], 60_000_000, 1e-3, workers=w, threads=1) for w in (1, 2, 8)]
+    found = [project(POINTS, opened, ["mirror-prox"], 60_000_000, 1e-3, workers=w, threads=1) for w in (1, 2, 8)]
     assert found[0].later_bytes > found[1].later_bytes > found[2].later_bytes == 0
     assert len({f.worker_bytes for f in found}) == 1
 
@@ -93,14 +94,14 @@ def test_more_workers_keep_more_and_read_less(dataset: Callable[..., Any]) -> No
 def test_every_method_has_a_projection_within_its_budget_for_large_data(large: Path) -> None:
     opened = open_source(Source(str(large)))
     for method in METHODS:
-        found = project(opened, [method], BUDGET, 1e-3)
+        found = project(POINTS, opened, [method], BUDGET, 1e-3)
         assert found.memory_bytes <= 1.1 * BUDGET + SLACK, method
         assert found.first_bytes == opened.bytes
 
 
 def test_arrays_in_memory_are_not_kept_twice() -> None:
-    data = open_data(np.ones((1000, 5)), np.arange(1000) % 2, None, False)[1]
-    assert project(data, ["mirror-prox"], 10**9, 1e-3).cache_bytes == 0
+    data = open_data(np.ones((1000, 5)), np.arange(1000) % 2)[1]
+    assert project(POINTS, data, ["mirror-prox"], 10**9, 1e-3).cache_bytes == 0
 
 
 def test_a_run_says_what_it_will_take_before_it_begins(dataset: Callable[..., Any], tmp_path: Path) -> None:
@@ -115,7 +116,7 @@ def test_a_run_says_what_it_will_take_before_it_begins(dataset: Callable[..., An
         assert kinds.index("projection") < kinds.index("pass")
         (found,) = (event for event in events if event["event"] == "projection")
         limit = 1 if "race" in folder else None
-        expected = project(opened, names, 60_000_000, 1e-3, max_passes=limit).to_json()
+        expected = project(POINTS, opened, names, 60_000_000, 1e-3, max_passes=limit).to_json()
         assert {key: found[key] for key in expected} == expected
         assert "a pass reads 0.06 GB, a later one 0.0" in found["text"]
 
@@ -124,7 +125,7 @@ def test_the_speed_of_large_data_is_measured_before_it_begins(
     large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dfeas.run.cost.projection.PROBE_BYTES", 1)
-    monkeypatch.setattr("dfeas.run.solve.PROBED_SHARE", 0.1)
+    monkeypatch.setattr("dfeas.run.verdict.PROBED_SHARE", 0.1)
     began = time.perf_counter()
     result = dfeas.solve(large, method="perceptron", max_passes=1, out=tmp_path / "run")
     taken = time.perf_counter() - began
@@ -148,18 +149,14 @@ def test_weights_of_all_points_that_do_not_fit_are_refused_with_the_number_neede
 @pytest.mark.parametrize(("method", "each"), [("von-neumann-away", 16), ("mirror-prox-one-pass", 32 * 20)])
 def test_passes_that_a_method_remembers_fit_or_are_refused(method: str, each: int) -> None:
     facts = Facts(20, 1000, 10**8, 100, 4, None, 1.0)
-    easy, hard = request(0.01, None, None, None, 4 * 10**8), request(1e-9, None, None, None, 4 * 10**8)
     fit = 2 * 10**8 // each
-    assert within_memory(easy, [method], facts) == (replace(easy, max_passes=fit), "")
-    assert within_memory(hard, [method], facts) == (
-        replace(hard, max_passes=fit),
-        f"; at most {fit} passes, {each} bytes of each are kept",
-    )
-    for limit in (replace(hard, max_passes=fit), replace(easy, max_passes=100 * fit)):
-        assert within_memory(limit, [method], facts) == (limit, "")
-    assert within_memory(hard, ["perceptron"], facts) == (hard, "")
+    assert limit_passes([method], facts, 0.01, None) == (fit, "")
+    assert limit_passes([method], facts, 1e-9, None) == (fit, f"; at most {fit} passes, {each} bytes of each are kept")
+    for eps, limit in ((1e-9, fit), (0.01, 100 * fit)):
+        assert limit_passes([method], facts, eps, limit) == (limit, "")
+    assert limit_passes(["perceptron"], facts, 1e-9, None) == (None, "")
     with pytest.raises(UsageError, match=rf"{method} keeps {each} bytes .* GB .*--max-passes {fit}, a larger --eps, or"):
-        within_memory(replace(hard, max_passes=2 * fit), [method], facts)
+        limit_passes([method], facts, 1e-9, 2 * fit)
 
 
 def test_a_run_that_would_remember_too_much_is_refused_or_ends_in_time(dataset: Callable[..., Any], tmp_path: Path) -> None:

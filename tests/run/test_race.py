@@ -17,7 +17,7 @@ from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
 from dfeas.run.driver import run
 from dfeas.run.progress import Scoreboard
-from dfeas.run.task import Lane
+from dfeas.run.task import VerdictTask
 from dfeas.run.termination import Goal, Limits, Record
 from dfeas.verify.evidence import Check
 from tests.checkers import each
@@ -25,9 +25,9 @@ from tests.checkers import each
 ALL = [name for name in METHODS if name != "working-set-plain"]
 
 
-def lanes(names: list[str], m: int, n: int, **goal: Any) -> list[Lane]:
-    made = [METHODS[name]() for name in names]
-    return [Lane(method, method.init(Facts(m, n)), Goal(**goal)) for method in made]
+def lanes(names: list[str], m: int, n: int, **goal: Any) -> list[VerdictTask]:
+    made = [METHODS[name] for name in names]
+    return [VerdictTask(method, method.init(Facts(m, n)), Goal(**goal)) for method in made]
 
 
 @pytest.mark.parametrize("kind", ["planted", "one-flip"])

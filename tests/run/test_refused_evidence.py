@@ -17,9 +17,9 @@ from dfeas.errors import CheckFailedError
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Sparse
 from dfeas.passes.survey import Survey
 from dfeas.run.driver import run
-from dfeas.run.solve import bracket
-from dfeas.run.task import Lane
+from dfeas.run.task import VerdictTask
 from dfeas.run.termination import RESUMABLE, UNDECIDED, Decision, Goal, Limits, Record
+from dfeas.run.verdict import bracket
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.evidence import Check
 
@@ -101,7 +101,7 @@ def test_every_loop_reads_or_ends_whatever_is_shown_and_refused(
     to_the_end: bool,
 ) -> None:
     engine, told = LocalEngine(from_arrays(np.eye(2)), 1), [Told(*each) for each in shown]
-    lanes = [Lane(method, 0, Goal(eps, tolerance)) for method in told]
+    lanes = [VerdictTask(method, 0, Goal(eps, tolerance)) for method in told]
     ticks, asks = iter(range(10_000)), iter(range(10_000))
     verify = Checker(answers, 2 * len(lanes) * (PASSES + 1))
     outcomes, reads = run(
@@ -127,7 +127,7 @@ def test_every_loop_reads_or_ends_whatever_is_shown_and_refused(
 def test_no_second_kind_of_evidence_is_checked_when_time_is_up(seconds: int | None, stops: bool, expected: str) -> None:
     engine, method = LocalEngine(from_arrays(np.eye(2)), 1), Told([(-1.0, 1.0), (1e-9, 1e-9)], False, False)
     ticks, asked = iter(range(100)), iter([False, *[stops] * 9])
-    lane, verify = Lane(method, 0, Goal()), Checker([None], 2)
+    lane, verify = VerdictTask(method, 0, Goal()), Checker([None], 2)
     outcomes, _ = run(
         engine,
         [lane],

@@ -7,7 +7,6 @@ import resource
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -299,7 +298,7 @@ def test_what_a_solve_was_for_is_written_when_it_goes_on(
     if cut == "while it solves":
         question(X, labels, method="working-set", out=run, stop=after(1))
     else:
-        monkeypatch.setattr(sys.modules[question.__module__], "write_json", _cut_off)
+        monkeypatch.setattr(dfeas.HardMargin if question is dfeas.hard_margin else dfeas.Separation, "save", _cut_off)
         with pytest.raises(KeyboardInterrupt):
             question(X, labels, method="working-set", out=run)
         monkeypatch.undo()

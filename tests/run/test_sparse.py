@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import dfeas
-from dfeas.data.generate.text import Texts, generate_texts
+from dfeas.data.generate.points import SparseInstance, generate
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.engine.local import LocalEngine
@@ -96,8 +96,8 @@ def test_scores_that_float64_cannot_tell_are_decided(tmp_path: Path) -> None:
 
 def test_a_conflict_among_many_features_is_proved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sparse_columns, "DIRECT", 150)  # conjugate gradients, and conflicts without absent features
-    texts = Texts("one-flip", 200, 600, 0.05, margin=0.005, block_rows=100)
-    generate_texts(texts, tmp_path / "data")
+    texts = SparseInstance("one-flip", 200, 600, 0.05, margin=0.005, block_rows=100)
+    generate(texts, tmp_path / "data")
     found = dfeas.solve(tmp_path / "data", out=tmp_path / "run")
     assert (found.verdict, found.proof, len(found.support)) == ("infeasible", "exact", 2)
     assert dfeas.verify_run(tmp_path / "run").proof == "exact"
@@ -105,7 +105,7 @@ def test_a_conflict_among_many_features_is_proved(tmp_path: Path, monkeypatch: p
 
 
 def test_a_run_goes_on_from_its_checkpoint_with_the_same_bits(tmp_path: Path) -> None:
-    generate_texts(Texts("planted", 600, 2000, 0.015, margin=0.001, block_rows=100), tmp_path / "data")
+    generate(SparseInstance("planted", 600, 2000, 0.015, margin=0.001, block_rows=100), tmp_path / "data")
     options: dict[str, Any] = {"method": "working-set", "memory": "110MB"}
     whole = dfeas.solve(tmp_path / "data", out=tmp_path / "whole", **options)
     part = dfeas.solve(tmp_path / "data", out=tmp_path / "part", max_passes=1, **options)

@@ -11,8 +11,8 @@ import pytest
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, UsageError
 from dfeas.geometry.kernel.kernel import Kernel, kernel_of
-from dfeas.verify.any import check_any
 from dfeas.verify.certificate import Certificate
+from dfeas.verify.core import check
 from dfeas.verify.evidence import Check
 from tests.decimals import widest_margin
 from tests.verify.test_verify import marked
@@ -128,7 +128,7 @@ def instances() -> list[tuple[np.ndarray, np.ndarray]]:
 
 def proved(dataset: Any, certificate: Certificate) -> Check | None:
     try:
-        return check_any(LocalEngine(dataset, 1), dataset, certificate)
+        return check(LocalEngine(dataset, 1), dataset, certificate)
     except (CheckFailedError, CorruptDataError, BadInputError, UsageError):
         return None
 

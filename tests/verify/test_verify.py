@@ -21,7 +21,6 @@ from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
 from dfeas.geometry.kernel.kernel import kernel_of
 from dfeas.passes.survey import Survey
-from dfeas.verify.any import check_any
 from dfeas.verify.certificate import Certificate, load
 from dfeas.verify.core import check
 from dfeas.verify.evidence import Check
@@ -228,7 +227,7 @@ def test_labels_that_are_no_signs_prove_nothing(kernel: str) -> None:
         Certificate("separator", dataset.fingerprint, **positive, kernel=text),
     ):
         with pytest.raises(CheckFailedError, match="a label is neither -1 nor"):
-            check_any(LocalEngine(dataset, 1), dataset, certificate)
+            check(LocalEngine(dataset, 1), dataset, certificate)
 
 
 def test_any_changed_byte_of_the_data_is_seen(dataset: Callable[..., Any], tmp_path: Path) -> None:

@@ -11,13 +11,13 @@ import pytest
 import scipy.sparse
 
 import dfeas
-from dfeas.analysis.remote import look
+from dfeas.analysis.verify import verify_separation
+from dfeas.cli.remote import run_status
 from dfeas.data.cones.files import append_cones
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.errors import CheckFailedError
-from dfeas.run.finished import load_run
-from dfeas.verify.separation import verify_separation
+from dfeas.run.results import load_run
 
 ARCHIVE = Path(__file__).with_name("written.tar.xz")
 WRITTEN_AT = b"/tmp/written_by_7b3af11"
@@ -68,7 +68,7 @@ def test_a_verdict_is_proved_again(room: Path, name: str) -> None:
     loaded = load_run(name, run)
     assert loaded.certificate is not None
     assert len(loaded.records) >= loaded.values["passes"]
-    assert look(run).state == "finished"
+    assert run_status(run).state == "finished"
 
 
 def test_a_separation_is_proved_again_or_refused_where_its_proof_was_not_written(room: Path) -> None:
@@ -135,7 +135,7 @@ def test_points_are_appended_and_verdicts_rechecked(room: Path, tmp_path: Path) 
 @pytest.mark.parametrize("name", UNFINISHED)
 def test_a_run_goes_on(room: Path, tmp_path: Path, name: str) -> None:
     run = Path(shutil.copytree(room / "unfinished" / name, tmp_path / "run"))
-    assert look(run).state == "resumable"
+    assert run_status(run).state == "resumable"
     parts = [path.parent for path in run.rglob("trace.jsonl")]  # of each class or method
     before = [(said(part), (part / "trace.jsonl").read_bytes()) for part in parts]
     dfeas.resume(run, str(data_of(parts[0])), max_passes=7)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gzip
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +16,15 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dfeas.data.cones.product import Placing, Product
-from dfeas.data.cones.writer import ConeWriter, block_of, ingest_product, read_product
+from dfeas.data.cones.writer import ConeWriter, Placing, Product, block_of, ingest_product, read_product
 from dfeas.data.dataset import Dataset
-from dfeas.data.open import open_source
-from dfeas.data.source import Source
 from dfeas.data.storage.files import DAMAGE
-from dfeas.data.storage.layout import ConeTable, Header, fingerprint, looks_like_dataset
+from dfeas.data.storage.layout import Header
 from dfeas.data.storage.npy import read_header
-from dfeas.data.storage.places import is_url, local, require_apart
-from dfeas.data.writers.append import Stage, exact, finish, growing, locked, tail_of
+from dfeas.data.storage.places import local, require_apart
+from dfeas.data.writers.append import exact, growing, open_to_append, stage, tail_of
 from dfeas.data.writers.dataset import Progress, fill
-from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.linalg.points import is_dense
 
 _BETWEEN = re.compile(r"[\s,(){}]+")
@@ -71,10 +67,10 @@ def _whole(path: Path, number: int, word: str) -> int:
 
 def _first(path: Path, number: int, line: str) -> int:
     """The number that begins a line; a comment may follow it."""
-    found = re.match(r"\s*\+?(\d+)", line)
-    if found is None:
+    match = re.match(r"\s*\+?(\d+)", line)
+    if match is None:
         raise BadInputError(f"{path}: line {number}: expected a whole number, got {line.strip()[:40]!r}")
-    return int(found[1])
+    return int(match[1])
 
 
 def _after_cost(path: Path, lines: list[tuple[int, str]], m: int) -> int:
@@ -195,50 +191,38 @@ def append_cones(
 
     Raises BadInputError for cones that do not fit, UsageError when another process writes there; the dataset stays what it was.
     """
-    if is_url(data):
-        raise UsageError(f"{data}: cones are appended on this machine only; copy the dataset, or ingest all cones again")
-    path = Path(data)
-    if not looks_like_dataset(path):
-        raise BadInputError(f"{path}: not a dfeas dataset; cones are appended to what dfeas ingest wrote")
-    X, product = product_of(src, cones, name)
-    with locked(path):
-        finish(path)
-        opened = open_source(Source(str(path), direct=False, cones=True))
-        if opened.cones is None:
-            raise BadInputError(f"{path}: a dataset of points; cones are appended to cones")
-        with growing(path) as part:
-            return _staged(path, part, opened, X, product, progress)
+    with open_to_append(data, "cones") as old:
+        X, product = product_of(src, cones, name)
+        if old.cones is None:
+            raise BadInputError(f"{old.where}: a dataset of points; cones are appended to cones")
+        with growing(Path(old.where)) as part:
+            return _stage_cones(part, old, X, product, progress)
 
 
-def _staged(path: Path, part: Path, old: Dataset, X: Any, product: Product, progress: Progress | None) -> Header:
+def _stage_cones(part: Path, old: Dataset, X: Any, product: Product, progress: Progress | None) -> Header:
     """Write append.part/stage, and return the header of the dataset that it makes."""
     rows, m, _ = read_product(X, product)
     if m != old.m:
-        raise BadInputError(f"new cones of {m} features, {path} has {old.m}")
+        raise BadInputError(f"new cones of {m} features, {old.where} has {old.m}")
     if product.table.largest > old.block_rows:
         raise BadInputError(
-            f"a new cone of {product.table.largest} rows does not lie in a block of {path}, which has {old.block_rows}; ingest "
-            "all cones again"
+            f"a new cone of {product.table.largest} rows does not lie in a block of {old.where}, which has {old.block_rows}; "
+            "ingest all cones again"
         )
-    assert old.header is not None, "a dataset has a header"
-    assert old.expected is not None, "a dataset has checksums"
-    assert old.cones is not None, "of cones"
-    size, kept = old.block_rows, old.n // old.block_rows
-    points, label = tail_of(old, kept)
+    points, label = tail = tail_of(old)
     assert is_dense(points), "cones are stored dense"
-    placing = Placing(product, size, len(label))
+    placing = Placing(product, old.block_rows, len(label))
 
     def fitting(first: int, stop: int) -> NDArray[Any]:
         some = rows(first, stop)
         if not np.isfinite(some).all():
             return some.astype(old.dtype)  # the writer refuses them
-        found = exact(some, old.dtype, first)
-        assert is_dense(found), "cones are stored dense"
-        return found
+        narrow = exact(some, old.dtype, first)
+        assert is_dense(narrow), "cones are stored dense"
+        return narrow
 
     def block(index: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        made = block_of(placing, index, fitting, m, old.dtype)
-        codes = placing.label[index * size : (index + 1) * size]
+        made, codes = block_of(placing, index, fitting, m, old.dtype)
         if index == 0:
             codes = codes.copy()
             made[: len(label)], codes[: len(label)] = points, label
@@ -246,23 +230,4 @@ def _staged(path: Path, part: Path, old: Dataset, X: Any, product: Product, prog
 
     out = ConeWriter(part / "out", placing, m, old.dtype)
     fill(out, block, progress)
-    new = out.finish(())
-    checksums, n = np.concatenate([old.expected[:kept], out.checksums()]), kept * size + placing.n
-    header = replace(
-        old.header,
-        n=n,
-        norm_min=min(old.header.norm_min, new.norm_min),
-        norm_max=max(old.header.norm_max, new.norm_max),
-        fingerprint=fingerprint(n, m, old.dtype.name, size, checksums),
-        generator=None,
-        cones=_joined(old.cones, product.table),
-    )
-    Stage(path, part / "out", part / "stage", header, kept).lay_out(checksums)
-    return header
-
-
-def _joined(first: ConeTable, second: ConeTable) -> ConeTable:
-    counts = {(kind, size): many for kind, size, many in first.counts}
-    for kind, size, many in second.counts:
-        counts[kind, size] = counts.get((kind, size), 0) + many
-    return ConeTable(tuple((kind, size, many) for (kind, size), many in counts.items()))
+    return stage(old, out, tail)

@@ -1,4 +1,8 @@
-"""The cones of a block, grouped by kind and size, so that LAPACK and NumPy work on many at once, and their norms.
+"""The cones of a block, grouped by kind and size, their norms, eigenvalues and extreme points: LAPACK works on many at once.
+
+An element of a semidefinite cone is the lower triangle of its matrix, column by column, entries off the diagonal times sqrt 2
+(the order and scaling of SCS): products of two elements are traces of products of matrices. Of a second-order cone (t, u) the
+eigenvalues are t - |u| and t + |u|, those of extreme points (1, -u/|u|) and (1, u/|u|).
 
 Of an entry of the orthant it is the length of its row, so that the orthant is a dataset of unit points. Of a second-order cone
 with rows a_0 and A_1 it is |a_0| + sigma(A_1), the largest singular value, and of a semidefinite one sigma of its rows: extreme
@@ -9,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -16,8 +21,141 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.storage.layout import codes_of, kind_of, rank_of, rows_of
-from dfeas.linalg.points import Floats, Indices, norms
+from dfeas.errors import BadInputError
+from dfeas.linalg.points import Array, Floats, Indices, norms
 from dfeas.passes.block import Block
+
+SYMMETRIC = 1e-12
+"""Difference of entries across the diagonal, relative to the largest, that is rounding."""
+
+
+@cache
+def triangle(k: int) -> tuple[Indices, Indices, Floats]:
+    """Rows, columns and factors (k (k + 1) / 2,) of the entries of an element."""
+    columns, rows = np.triu_indices(k)
+    return rows, columns, np.where(rows == columns, 1.0, np.sqrt(2.0))
+
+
+@cache
+def _square(k: int) -> tuple[Indices, Floats]:
+    """For each entry of a matrix (k, k) its place in an element, and the factor of that."""
+    rows, columns, factor = triangle(k)
+    place, factors = np.empty((k, k), np.int64), np.empty((k, k))
+    for i, j in ((rows, columns), (columns, rows)):
+        place[i, j], factors[i, j] = np.arange(len(rows)), 1 / factor
+    return place, factors
+
+
+def matrices(elements: NDArray[np.float64] | NDArray[np.float32], k: int) -> Floats:
+    """Symmetric matrices (..., k, k) in float64 of elements (..., k (k + 1) / 2)."""
+    place, factor = _square(k)
+    return np.asarray(np.asarray(elements, np.float64)[..., place] * factor)
+
+
+def squares(rows: Array, k: int) -> Array:
+    """Symmetric matrices (k, k, c) of c elements side by side, (k (k + 1) / 2, c), in their type."""
+    place, factor = _square(k)
+    found: Array = rows[place]
+    np.multiply(found, factor[:, :, None], out=found, casting="same_kind")
+    return found
+
+
+def svec(S: Floats) -> Floats:
+    """Elements (..., k (k + 1) / 2) of symmetric matrices (..., k, k), as SCS orders and scales them.
+
+    Raises BadInputError when they are not square, not symmetric up to rounding, or not finite.
+    """
+    S = np.asarray(S, np.float64)
+    if S.ndim < 2 or S.shape[-1] != S.shape[-2] or S.shape[-1] == 0:
+        raise BadInputError(f"expected square matrices (..., k, k), got shape {S.shape}")
+    if not np.isfinite(S).all():
+        raise BadInputError("a matrix has entries that are not finite; remove or correct them")
+    off = np.abs(S - np.swapaxes(S, -1, -2))
+    if off.max(initial=0.0) > SYMMETRIC * np.abs(S).max(initial=0.0):
+        at = np.unravel_index(int(off.argmax()), off.shape)
+        raise BadInputError(
+            f"not symmetric: entries {tuple(int(i) for i in at[-2:])} and {tuple(int(i) for i in at[:-3:-1])} differ by "
+            f"{off[at]:g}; expected symmetric matrices"
+        )
+    return elements(S)
+
+
+def elements(S: Floats) -> Floats:
+    """Elements (..., k (k + 1) / 2) of symmetric matrices (..., k, k)."""
+    rows, columns, factor = triangle(S.shape[-1])
+    return np.asarray(S[..., rows, columns] * factor)
+
+
+def unit(kind: str, size: int) -> Floats:
+    """The element e (dimension,), whose eigenvalues are all 1."""
+    return elements(np.eye(size)) if kind == "s" else np.eye(size)[0]
+
+
+def length(u: Floats) -> Floats:
+    """|u| (...,) along the last axis."""
+    return np.asarray(np.sqrt((u * u).sum(axis=-1)))
+
+
+def least(kind: str, size: int, s: Floats) -> Floats:
+    """Least eigenvalues (...,) of elements (..., dimension)."""
+    if kind == "s":
+        return np.asarray(np.linalg.eigvalsh(matrices(s, size))[..., 0])
+    return np.asarray(s[..., 0] - length(s[..., 1:]) if kind == "q" else s[..., 0])
+
+
+@dataclass(frozen=True, slots=True)
+class Spectrum:
+    """Elements (c, dimension) of one kind of cone, decomposed."""
+
+    kind: str
+    size: int
+    elements: Floats  # (c, dimension)
+    values: Floats  # (c, rank) eigenvalues, the least first
+    vectors: Floats  # (c, order, order) of semidefinite cones, (c, dimension - 1) directions of second-order ones, else (c, 0)
+
+    @classmethod
+    def of(cls, kind: str, size: int, s: NDArray[Any]) -> Spectrum:
+        """Decompose elements (c, dimension), in float64."""
+        wide = np.asarray(s, np.float64)
+        if kind == "l":
+            return cls(kind, size, wide, wide, wide[:, :0])
+        if kind == "s":
+            return cls(kind, size, wide, *np.linalg.eigh(matrices(wide, size)))
+        t, u = wide[:, 0], wide[:, 1:]
+        radius = length(u)
+        return cls(kind, size, wide, np.stack([t - radius, t + radius], 1), u / np.where(radius > 0, radius, 1.0)[:, None])
+
+    @property
+    def least(self) -> Floats:
+        return self.values[:, 0]
+
+    def take(self, some: Indices) -> Spectrum:
+        """Of some of the elements."""
+        return Spectrum(self.kind, self.size, self.elements[some], self.values[some], self.vectors[some])
+
+    def extreme(self) -> Floats:
+        """An extreme point (c, dimension) of the base for each, whose product with it is the least eigenvalue."""
+        if self.kind == "s":
+            v = self.vectors[:, :, 0]
+            return elements(v[:, :, None] * v[:, None, :])
+        q = np.ones_like(self.elements)
+        if self.kind == "q":
+            q[:, 1:] = -self.vectors
+            q[self.values[:, 0] == self.values[:, 1], 1] = -1.0
+        return q
+
+    def gibbs(self, low: float, mu: float) -> tuple[Floats, Floats]:
+        """exp((low - element) / mu): sums (c,) over the eigenvalues, and elements (c, dimension)."""
+        each = np.exp((low - self.values) / mu)
+        if self.kind == "l":
+            return each[:, 0], each
+        if self.kind == "s":
+            return each.sum(axis=1), elements((self.vectors * each[:, None, :]) @ np.swapaxes(self.vectors, 1, 2))
+        total = each.sum(axis=1)
+        weight = np.empty_like(self.elements)
+        weight[:, 0] = total
+        np.multiply((each[:, 1] - each[:, 0])[:, None], self.vectors, out=weight[:, 1:])
+        return total, weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,17 +242,17 @@ AT_ONCE = 1 << 21
 
 def cone_norms(points: NDArray[Any], label: NDArray[Any]) -> Floats:
     """Norms (b,) of the cones that the rows (b, m) of a block belong to; 1 for padding. Entries must be finite."""
-    found = np.ones(len(label))
+    norm = np.ones(len(label))
     for group in groups_of(label):
         rows = group.rows()
         at_once = max(1, AT_ONCE // (group.dimension * points.shape[1]))
         for first in range(0, len(rows), at_once):
             some = rows[first : first + at_once]
             if group.kind == "l":  # as a dataset of points has them
-                found[some[:, 0]] = norms(points[some[:, 0]])
+                norm[some[:, 0]] = norms(points[some[:, 0]])
             else:
-                found[some] = norms_of(group.kind, points[some].astype(np.float64))[:, None]
-    return found
+                norm[some] = norms_of(group.kind, points[some].astype(np.float64))[:, None]
+    return norm
 
 
 def norms_of(kind: str, X: Floats) -> Floats:

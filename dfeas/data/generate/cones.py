@@ -14,20 +14,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.cones.groups import Group, groups_of, norms_of
-from dfeas.data.cones.product import Placing, Product
-from dfeas.data.cones.writer import write
-from dfeas.data.storage.layout import Header
-from dfeas.data.writers.dataset import Progress
+from dfeas.data.cones.groups import Group, elements, groups_of, norms_of, unit
+from dfeas.data.cones.writer import ConeWriter, Placing, Product
+from dfeas.data.generate.points import Generated
+from dfeas.data.storage.places import Place
+from dfeas.data.writers.dataset import DatasetWriter
 from dfeas.errors import UsageError
 from dfeas.linalg.points import Floats
-from dfeas.linalg.spectrum import elements, unit
 
 CONE_KINDS = ("cones", "cones-infeasible", "cones-boundary", "cones-scattered")
 _HARD = CONE_KINDS[2:]
@@ -44,7 +42,7 @@ ROUNDS = 6
 
 
 @dataclass(frozen=True)
-class ConeInstance:
+class ConeInstance(Generated):
     """A generated dataset of cones: what, how large, from which seed."""
 
     kind: str
@@ -54,6 +52,7 @@ class ConeInstance:
     seed: int = 0
     dtype: str = "float64"
     block_rows: int = 0  # 0: the default
+    classes: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         if self.kind not in CONE_KINDS:
@@ -80,17 +79,21 @@ class ConeInstance:
     def blocks(self) -> int:
         return -(-self.placing.n // self.placing.block_rows)
 
-    def _random(self, stream: int, index: int = 0) -> np.random.Generator:
-        return np.random.Generator(np.random.SFC64(np.random.SeedSequence((self.seed, stream, index))))
+    @property
+    def about(self) -> dict[str, Any]:
+        return {"kind": self.kind, "seed": self.seed, "margin": self.margin, "cones": self.cones}
+
+    def writer(self, path: Place) -> DatasetWriter:
+        return ConeWriter(path, self.placing, self.m, np.dtype(self.dtype))
 
     def planted(self) -> Floats:
-        y = self._random(0).standard_normal(self.m)
+        y = self.random(0).standard_normal(self.m)
         return np.asarray(y / np.linalg.norm(y))
 
-    def block(self, index: int) -> NDArray[Any]:
-        """Rows (b, m) of one block, padding included."""
+    def block(self, index: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
+        """Rows (b, m), padding included, and codes (b,) of one block."""
         here = slice(index * self.placing.block_rows, (index + 1) * self.placing.block_rows)
-        label, random = self.placing.label[here], self._random(1, index)
+        label, random = self.placing.label[here], self.random(1, index)
         points = np.zeros((len(label), self.m), self.dtype)
         against = None
         groups = groups_of(label)
@@ -105,7 +108,7 @@ class ConeInstance:
             points[rows] = -np.outer(unit(against.kind, against.size), self.planted())
         if self.kind == "cones-scattered":
             self._scatter(points, groups, index)
-        return points
+        return points, label
 
     def _scatter(self, points: NDArray[Any], groups: list[Group], index: int) -> None:
         """Put the corners of a block in the place of cones that are of no pair."""
@@ -130,7 +133,7 @@ class ConeInstance:
     def _hard_rows(self, group: Group, random: np.random.Generator, paired: bool) -> Floats:
         """Rows (c, d, m) of some cones near their boundary, that lean to one direction."""
         y, e, count = self.planted(), unit(group.kind, group.size), len(group.starts)
-        lean = self._random(2).standard_normal(self.m)
+        lean = self.random(2).standard_normal(self.m)
         lean -= (lean @ y) * y
         G = random.standard_normal((count, group.dimension, self.m))
         G -= (G @ y)[:, :, None] * y
@@ -170,9 +173,3 @@ def boundary(kind: str, size: int, count: int, random: np.random.Generator) -> F
     if kind == "q":
         return np.concatenate([np.ones((count, 1)), u], axis=1) / sqrt(2)
     return elements(np.eye(size) - u[:, :, None] * u[:, None, :]) / sqrt(size - 1)
-
-
-def generate_cones(instance: ConeInstance, out: str | Path, progress: Progress | None = None) -> Header:
-    """Write the instance as a dataset; memory does not depend on the rows. Raises UsageError when OUT exists."""
-    about = {"kind": instance.kind, "seed": instance.seed, "margin": instance.margin, "cones": instance.cones}
-    return write(instance.placing, instance.block, instance.m, np.dtype(instance.dtype), out, about, progress)

@@ -1,36 +1,96 @@
-"""Generated families with known answers. Any block can be made again from the seed alone.
+"""Generated families with known answers, dense or sparse. Any block can be made again from the seed alone.
 
 halfspace   random points on both sides of a random plane: feasible, with a thin margin
 planted     every point at margin >= R from a planted plane, pairs of points exactly at R: the best margin is R
 gaussian    standard normal points, random labels: infeasible when n is well above 2 m
 one-flip    planted, with one label wrong: infeasible
+
+Sparse points look like text. A point is a document: words are drawn with probabilities that fall as one over their rank, and
+weigh (1 + log count) times the logarithm of how rare they are; points have length one. There planted is halfspace with no point
+nearer to the plane than a margin R, so that the best margin is R or more, and one-flip has one point that is its neighbour with
+the other label.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage.layout import DTYPES, Header, default_block_rows
-from dfeas.data.writers.dataset import Progress, fill
-from dfeas.data.writers.output import writer
+from dfeas.data.storage.layout import DTYPES, Header, default_block_rows, sparse_block_rows
+from dfeas.data.storage.places import Place
+from dfeas.data.writers.dataset import DatasetWriter, Labelled, Progress, fill, output_place
+from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import UsageError
+from dfeas.linalg.csr import csr, stacked
 from dfeas.linalg.points import LOW
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 KINDS = ("halfspace", "planted", "gaussian", "one-flip")
 
 ON_PLANE = 1e-12
 """Scores of unit points that rounding cannot tell from zero."""
 
+FIRST_RANK = 10
+"""Rank of the most frequent word: the words before it would be in every document."""
+
+ROUNDS = 100
+"""Draws of a block after which a margin is too wide for this data."""
+
 _PLANE, _FLIP, _BLOCK = 0, 1, 2  # streams of one seed
+_TEXT_PLANE, _TEXT_FLIP, _TEXT_BLOCK = 3, 4, 5
+
+
+class Generated(ABC):
+    """A dataset that is made from a seed."""
+
+    kind: str
+    m: int
+    margin: float
+    seed: int
+    dtype: str
+    classes: ClassVar[tuple[str, ...]] = ("-1", "1")
+
+    @property
+    def has_margin(self) -> bool:
+        """Whether the margin says something."""
+        return self.kind in ("planted", "one-flip")
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the header says of it."""
+        return {"kind": self.kind, "seed": self.seed, **({"margin": self.margin} if self.has_margin else {})}
+
+    def random(self, stream: int, index: int = 0) -> np.random.Generator:
+        """Numbers of one stream of the seed."""
+        return np.random.Generator(np.random.SFC64(np.random.SeedSequence((self.seed, stream, index))))
+
+    @abstractmethod
+    def block(self, index: int) -> Labelled:
+        """Points (b, m) and labels (b,) of one block."""
+
+    @abstractmethod
+    def writer(self, path: Place) -> DatasetWriter:
+        """What takes the blocks."""
+
+
+def generate(instance: Generated, out: str | Path, progress: Progress | None = None) -> Header:
+    """Write the instance as a dataset; memory does not depend on n. Raises UsageError when OUT exists."""
+    with output_place(out) as path:
+        target = instance.writer(path)
+        fill(target, instance.block, progress)
+        return target.finish(instance.classes, instance.about)
 
 
 @dataclass(frozen=True)
-class Instance:
+class Instance(Generated):
     """A generated dataset: what, how large, from which seed."""
 
     kind: str
@@ -48,20 +108,16 @@ class Instance:
             raise UsageError(f"expected at least one feature and one point, got {self.m} and {self.n}")
         if self.dtype not in DTYPES:
             raise UsageError(f"expected a dtype of {', '.join(DTYPES)}, got {self.dtype}")
-        if self._planted and self.dtype in LOW:
+        if self.has_margin and self.dtype in LOW:
             raise UsageError(
                 f"{self.kind} has points at an exact margin, which {self.dtype} would round; take float32 or float64"
             )
-        if self._planted and not (0 < self.margin < 1 and self.m >= 2 and self.n >= 4):
+        if self.has_margin and not (0 < self.margin < 1 and self.m >= 2 and self.n >= 4):
             raise UsageError(f"{self.kind} needs 0 < margin < 1, two features and four points")
         if self.seed < 0:
             raise UsageError(f"expected a seed of at least 0, got {self.seed}")
         if self.n < 2:
             raise UsageError("two classes need two points")
-
-    @property
-    def _planted(self) -> bool:
-        return self.kind in ("planted", "one-flip")
 
     @property
     def rows(self) -> int:
@@ -70,26 +126,22 @@ class Instance:
     @property
     def flipped(self) -> int:
         """Index of the point with the wrong label (one-flip)."""
-        return int(self._random(_FLIP).integers(self.n))
-
-    def _random(self, stream: int, index: int = 0) -> np.random.Generator:
-        return np.random.Generator(np.random.SFC64(np.random.SeedSequence((self.seed, stream, index))))
+        return int(self.random(_FLIP).integers(self.n))
 
     def plane(self) -> NDArray[np.float64]:
         """The unit normal (m,) of the plane of halfspace, planted and one-flip.
 
         For unsigned entries it is orthogonal to the point around which they lie.
         """
-        normal = self._random(_PLANE).standard_normal(self.m)
+        normal = self.random(_PLANE).standard_normal(self.m)
         if self.dtype.startswith("uint"):
             normal -= normal.mean()
         return np.asarray(normal / np.linalg.norm(normal))
 
     def block(self, index: int) -> tuple[NDArray[Any], NDArray[np.int8]]:
-        """Points (b, m) and labels (b,) of one block."""
         first = index * self.rows
         size = min(self.rows, self.n - first)
-        random = self._random(_BLOCK, index)
+        random = self.random(_BLOCK, index)
         label = (2 * random.integers(0, 2, size, dtype=np.int8) - 1).astype(np.int8)
         if first == 0:
             label[:2] = (1, -1)  # both classes, whatever the seed
@@ -106,6 +158,9 @@ class Instance:
                 columns[self.flipped - first] = -self.plane()
         columns *= label[:, None]
         return columns, label
+
+    def writer(self, path: Place) -> DatasetWriter:
+        return DatasetWriter(path, self.n, self.m, np.dtype(self.dtype), self.rows)
 
     def _low(self, random: np.random.Generator, label: NDArray[np.int8]) -> tuple[NDArray[Any], NDArray[np.int8]]:
         """Rounded normal points; of halfspace the label is the side of the plane."""
@@ -152,12 +207,110 @@ def _normal(random: np.random.Generator, shape: tuple[int, int], dtype: str) -> 
     return random.standard_normal(shape, np.float32) if dtype == "float32" else random.standard_normal(shape)
 
 
-def generate(instance: Instance, out: str | Path, progress: Progress | None = None) -> Header:
-    """Write the instance as a dataset; memory does not depend on n. Raises UsageError when OUT exists."""
-    dtype = np.dtype(instance.dtype)
-    about = {"kind": instance.kind, "seed": instance.seed}
-    if instance.kind in ("planted", "one-flip"):
-        about["margin"] = instance.margin
-    with writer(out, instance.n, instance.m, dtype, instance.rows) as target:
-        fill(target, instance.block, progress)
-        return target.finish(("-1", "1"), about)
+@dataclass(frozen=True)
+class SparseInstance(Generated):
+    """A generated sparse dataset: what, how large, from which seed."""
+
+    kind: str
+    m: int
+    n: int
+    density: float  # share of entries that are not zero, on average
+    margin: float = 0.01  # of planted and one-flip
+    seed: int = 0
+    dtype: str = "float32"
+    block_rows: int = 0  # 0: the default of the store
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise UsageError(f"unknown kind {self.kind}; expected one of {', '.join(KINDS)}")
+        if self.m < 2 or self.n < 4 or self.seed < 0:
+            raise UsageError(f"expected two features, four points and a seed of 0 or more, got {self.m}, {self.n}, {self.seed}")
+        if not 0 < self.density < 1 or self.density * self.m < 1:
+            raise UsageError(
+                f"density {self.density}: expected a number below 1, and at least one entry a point ({1 / self.m:g})"
+            )
+        if self.dtype not in ("float32", "float64"):
+            raise UsageError(f"expected dtype float32 or float64 with a density, got {self.dtype}")
+        if self.has_margin and not 0 < self.margin < 1:
+            raise UsageError(f"{self.kind} needs 0 < margin < 1")
+
+    @property
+    def rows(self) -> int:
+        size = np.dtype(self.dtype).itemsize + 4
+        return self.block_rows or max(2, sparse_block_rows(self.density * self.m, size, self.n))
+
+    @property
+    def flipped(self) -> int:
+        """Index of the point that is its neighbour with the other label (one-flip)."""
+        index = int(self.random(_TEXT_FLIP).integers(self.n))
+        return index - 1 if self.n - 1 == index and self.n % self.rows == 1 else index  # a block of one point has no neighbour
+
+    @property
+    def about(self) -> dict[str, Any]:
+        density = {"density": self.density}
+        return {"kind": self.kind, "seed": self.seed, **density, **({"margin": self.margin} if self.has_margin else {})}
+
+    def writer(self, path: Place) -> DatasetWriter:
+        return SparseWriter(path, self.n, self.m, np.dtype(self.dtype), self.rows)
+
+    @cached_property
+    def _words(self) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
+        """Cumulated probabilities (m,), words of a document, and the share (m,) of documents that have each word."""
+        p = 1.0 / (FIRST_RANK + np.arange(self.m))
+        p /= p.sum()
+        low, high = 0.0, 1.0
+        while -np.expm1(-high * p).sum() < self.density * self.m:
+            high *= 2
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if -np.expm1(-middle * p).sum() < self.density * self.m else (low, middle)
+        return np.cumsum(p), high, -np.expm1(-high * p)
+
+    @cached_property
+    def _plane(self) -> NDArray[np.float64]:
+        normal = self.random(_TEXT_PLANE).standard_normal(self.m) * np.sqrt(self._words[2])
+        return np.asarray(normal / np.linalg.norm(normal))
+
+    def _documents(self, random: np.random.Generator, size: int) -> csr_array:
+        cumulated, words, share = self._words
+        length = np.maximum(1, random.poisson(words, size))
+        row = np.repeat(np.arange(size), length)
+        word = np.minimum(np.searchsorted(cumulated, random.random(len(row))), self.m - 1)
+        place, count = np.unique(row * self.m + word, return_counts=True)
+        row, word = place // self.m, place % self.m
+        value = (1 + np.log(count)) * (np.log(1 / share[word]) + 0.1)
+        value /= np.sqrt(np.bincount(row, weights=value**2, minlength=size))[row]
+        ends = np.append(0, np.cumsum(np.bincount(row, minlength=size))).astype(np.int32)
+        return csr(value.astype(self.dtype), word.astype(np.int32), ends, self.m)
+
+    def block(self, index: int) -> tuple[csr_array, NDArray[np.int8]]:
+        """See Generated. Raises UsageError when nearly no point has the margin."""
+        first = index * self.rows
+        size = min(self.rows, self.n - first)
+        random = self.random(_TEXT_BLOCK, index)
+        if self.kind == "gaussian":
+            return self._documents(random, size), np.where(random.random(size) < 0.5, 1, -1).astype(np.int8)
+        points, side = self._sided(random, size)
+        label = np.where(side > 0, 1, -1).astype(np.int8)
+        if self.kind == "one-flip" and first <= self.flipped < first + size:
+            place = self.flipped - first
+            other = place - 1 if place else 1
+            rows = np.arange(size)
+            rows[place] = other
+            points, label[place] = points[rows], -label[other]
+        return points, label
+
+    def _sided(self, random: np.random.Generator, size: int) -> tuple[csr_array, NDArray[np.float64]]:
+        """Points with scores of at least the margin in magnitude, and their scores."""
+        least = self.margin if self.has_margin else 1e-12
+        parts, sides, count = [], [], 0
+        for _ in range(ROUNDS):
+            points = self._documents(random, size)
+            side = np.asarray(points.astype(np.float64) @ self._plane)
+            kept = np.flatnonzero(np.abs(side) >= least)[: size - count]
+            parts.append(points[kept])
+            sides.append(side[kept])
+            count += len(kept)
+            if count == size:
+                return stacked(parts), np.concatenate(sides)
+        raise UsageError(f"margin {self.margin}: hardly a point of this data is as far from its plane; take a smaller one")

@@ -1,4 +1,4 @@
-"""Arrays of rows in .npy, .npz, HDF5 and zarr files, with labels of AnnData: sources of an ingest, read in order."""
+"""Arrays of rows in memory, .npy, .npz, HDF5 and zarr files, with labels beside them or of AnnData: sources of an ingest."""
 
 from __future__ import annotations
 
@@ -7,23 +7,30 @@ import threading
 import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import IO, Any
 
 import h5py
 import numpy as np
+import scipy  # loads its parts when they are used
 from numpy.typing import NDArray
 
+from dfeas.data.arrays import cast, stored_dtype
+from dfeas.data.ingest.partitions import PointSource
 from dfeas.data.ingest.sparse_files import PARTS, CscRows, SparseRows, in_memory, kind_and_shape, of_scipy, require_rows
+from dfeas.data.labels import Categories
 from dfeas.data.storage import hdf5
 from dfeas.data.storage.files import DAMAGE
-from dfeas.data.storage.limits import require_column
+from dfeas.data.storage.layout import SPARSE_BELOW, default_block_rows, sparse_block_rows
 from dfeas.data.storage.npy import read_header
-from dfeas.data.storage.places import Place, seekable
+from dfeas.data.storage.places import Place, absolute, place, require_column, require_width, seekable
 from dfeas.data.storage.readers import Buffers
-from dfeas.data.storage.zarr_arrays import is_zarr2, open_array, open_zarr2
+from dfeas.data.storage.zarr_arrays import check_shape, is_zarr2, open_array, open_labels, open_zarr2
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.linalg.csr import tidied, with_data
+from dfeas.linalg.points import Points
 
 _HDF5 = (".h5", ".hdf5", ".he5", ".h5ad")
 
@@ -124,9 +131,9 @@ def open_rows(path: Any, name: str) -> Iterator[Any]:
         elif path.suffix == ".npz":
             yield stack.enter_context(_npz_member(path, name))
         elif path.suffix in _HDF5:
-            found = _hdf5_node(stack, path, name)
+            node = _hdf5_node(stack, path, name)
             where = f"{path}:{name}"
-            yield found if isinstance(found, SparseRows | CscRows) else _StoredRows(found, where)
+            yield node if isinstance(node, SparseRows | CscRows) else _StoredRows(node, where)
         else:
             raise BadInputError(
                 f"{path}: unknown format; expected .npy, .npz, .h5, .h5ad, .csv, .tsv, .parquet, .svmlight or a zarr array "
@@ -188,21 +195,21 @@ def _npz_member(path: Place, name: str) -> Iterator[NpyRows]:
 
 def _hdf5_node(stack: ExitStack, path: Place, name: str) -> Any:
     file, where = stack.enter_context(hdf5.opened(path)), str(path)
-    found = hdf5.node(file, name, where)
-    kind = "" if found is None else str(hdf5.attribute(found, "encoding-type", where))
+    node = hdf5.node(file, name, where)
+    kind = "" if node is None else str(hdf5.attribute(node, "encoding-type", where))
     if kind in ("csr_matrix", "csc_matrix"):
-        held = {part: hdf5.node(found, part, f"{where}:{name}") for part in PARTS}
-        shape = hdf5.attribute(found, "shape", where)
+        held = {part: hdf5.node(node, part, f"{where}:{name}") for part in PARTS}
+        shape = hdf5.attribute(node, "shape", where)
         if shape is None or not all(isinstance(part, h5py.Dataset) for part in held.values()):
             raise CorruptDataError(f"{path}:{name}: a part of the sparse matrix is missing")
         parts = {part: _StoredRows(array, f"{path}:{name}/{part}") for part, array in held.items()}
         if kind == "csc_matrix":
             return CscRows(lambda: nullcontext(parts), shape, f"{path}:{name}")
         return SparseRows(parts, shape, f"{path}:{name}")
-    if not isinstance(found, h5py.Dataset):
+    if not isinstance(node, h5py.Dataset):
         names = ", ".join(hdf5.datasets(file, where)[:8])
         raise BadInputError(f"{path}: no dataset {name}; it has {names} (choose with --points, --labels)")
-    return found
+    return node
 
 
 def obs_labels(path: Place, column: str) -> NDArray[Any]:
@@ -220,18 +227,18 @@ def _column(file: Any, column: str, where: str) -> NDArray[Any]:
     obs = hdf5.node(file, "obs", where)
     if not isinstance(obs, h5py.Group):
         raise BadInputError(f"{where}: no obs group; write it again with anndata 0.8 or newer")
-    found = hdf5.node(obs, column, f"{where}:obs")
-    if found is None:
+    node = hdf5.node(obs, column, f"{where}:obs")
+    if node is None:
         names = [name for name in obs if name not in ("_index", "__categories")]
         raise BadInputError(f"{where}: no column {column} in obs; it has {', '.join(names[:8])}")
-    if isinstance(found, h5py.Dataset):
-        if "categories" in found.attrs:
+    if isinstance(node, h5py.Dataset):
+        if "categories" in node.attrs:
             raise BadInputError(f"{where}: column {column} is stored as by anndata before 0.8; write it again with a newer one")
-        return _values(found, where)
-    kind = found.attrs.get("encoding-type")
+        return _values(node, where)
+    kind = node.attrs.get("encoding-type")
     if kind != "categorical":
         raise BadInputError(f"{where}: column {column} of obs is stored as {kind}; make it categorical, text or numbers")
-    codes, categories = (_values(hdf5.node(found, part, f"{where}:obs/{column}"), where) for part in ("codes", "categories"))
+    codes, categories = (_values(hdf5.node(node, part, f"{where}:obs/{column}"), where) for part in ("codes", "categories"))
     missing = np.flatnonzero((codes < 0) | (codes >= len(categories)))
     if len(missing):
         raise BadInputError(f"{where}: column {column} of obs: the label of point {missing[0]} is missing; fill it in")
@@ -244,3 +251,100 @@ def _values(dataset: Any, where: str) -> NDArray[Any]:
         raise CorruptDataError(f"{where}: a part of the column of obs is missing")
     require_column(prod(dataset.shape) * dataset.dtype.itemsize, where)
     return np.asarray(dataset.asstr()[:] if h5py.check_string_dtype(dataset.dtype) else dataset[:])
+
+
+def labels_beside(path: Any, given: Any, column: str | None) -> Any:
+    """The labels (n,) of the points at a place, in memory: at most some bytes a point, where points are hundreds.
+
+    ``given`` is an array, or the name of a file, or of an array in the source; ``column`` is one of obs.
+    """
+    if column is not None:
+        return obs_labels(path, column)
+    if given is not None and not isinstance(given, str | Path):
+        return np.asarray(given)
+    if is_array(path) and given is None:
+        raise UsageError("an array has no labels beside its points; give labels, an array or a path")
+    if given is not None and (is_array(path) or place(given).exists() or path.suffix == ".npy" or path.is_dir()):
+        return open_labels(place(given))
+    if path.suffix == ".npy" or path.is_dir():
+        raise UsageError(f"{path}: it has no labels beside the points; give --labels FILE")
+    if path.suffix == ".h5ad" and given is None:
+        raise UsageError(f"{path}: say which column of obs holds the labels with --label-column NAME")
+    with open_rows(path, "y" if given is None else str(given)) as rows:
+        if not rows.shape:
+            raise BadInputError(f"{path}: the labels {given or 'y'} are not an array (n,)")
+        require_column(prod(rows.shape) * rows.dtype.itemsize, f"labels of {path}")
+        return rows[0 : rows.shape[0]]
+
+
+@dataclass
+class FileRows:
+    """An array of a file whose rows can be read anywhere."""
+
+    path: str
+    name: str  # of the array in the file
+    sparse: bool  # how points are stored
+    where: str
+
+    def blocks(self, first: int, stop: int | None, rows: int) -> Iterator[tuple[Points, list[Categories]]]:
+        with open_rows(place(self.path), self.name) as array:
+            yield from stored_blocks(array, first, array.shape[0] if stop is None else stop, rows, self.sparse)
+
+
+class ArraySource(PointSource):
+    """Points of an open array. Raises BadInputError for what is no array of points.
+
+    ``rows`` has row slices, and says whether any thread may ask for any of them; ``name`` is that of the array in its file.
+    """
+
+    def __init__(self, path: Any, name: str, rows: Any, sparse: bool | None) -> None:
+        self.where = "the array" if is_array(path) else str(path)
+        self._path, self._name, self._rows = path, name, rows
+        n, self.m = check_shape(rows.shape, self.where)
+        self.n: int = n
+        self.dtype = stored_dtype(rows.dtype, self.where)
+        self._entries: int | None = getattr(rows, "entries", None)  # stored ones of a sparse source
+        if self._entries is not None:
+            require_width(self.m, self.dtype.itemsize, self.where, sparse=True)
+        if sparse is None:
+            sparse = self._entries is not None and self._entries < SPARSE_BELOW * self.n * self.m
+        self.sparse = sparse
+        self.parallel = bool(rows.parallel) and not sparse
+
+    def describe(self, rows: int) -> None:
+        """Note what is cast, and how often all is read for blocks of so many rows. Raises BadInputError for too wide points."""
+        if not self.sparse:
+            require_width(self.m, self.dtype.itemsize, self.where)
+        notes = [f"{self._rows.dtype} cast to {self.dtype}"] if self._rows.dtype != self.dtype else []
+        if (self._entries is not None) != self.sparse:
+            notes.append(f"stored {'sparse' if self.sparse else 'dense'}, as {self.dtype}")
+        if isinstance(self._rows, CscRows):
+            notes.append(f"CSC, entries by columns: read {self._rows.reads(rows)} times; CSR would be read once")
+        self.notes = tuple(notes)
+
+    def usual_rows(self, dtype: np.dtype[Any]) -> int:
+        if not self.sparse:
+            return default_block_rows(self.m, dtype.itemsize, self.n)
+        average = self.m if self._entries is None else max(1.0, self._entries / self.n)
+        return sparse_block_rows(average, dtype.itemsize + 4, self.n)
+
+    def part(self, first: int, stop: int) -> FileRows:
+        return FileRows(absolute(self._path), self._name, self.sparse, self.where)
+
+    def blocks(self, first: int, stop: int | None, rows: int) -> Iterator[tuple[Points, list[Categories]]]:
+        return stored_blocks(self._rows, first, self.n if stop is None else stop, rows, self.sparse)
+
+
+def stored_blocks(array: Any, first: int, stop: int, size: int, sparse: bool) -> Iterator[tuple[Points, list[Categories]]]:
+    """Rows first .. stop-1 in blocks of ``size``, without labels."""
+    for begin in range(first, stop, size):
+        yield stored_points(array[begin : min(stop, begin + size)], sparse), []
+
+
+def stored_points(rows: Any, sparse: bool) -> Points:
+    """A block as it is stored: an array, or a CSR matrix without zeros and with ascending indices, each once."""
+    if isinstance(rows, np.ndarray):
+        stored = cast(np.ascontiguousarray(rows))
+        return tidied(scipy.sparse.csr_array(stored)) if sparse else stored
+    matrix = with_data(rows, cast(rows.data))
+    return tidied(matrix) if sparse else np.asarray(matrix.toarray())

@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from dfeas.data.ingest.index import Tally
-from dfeas.data.ingest.streams import Batch, in_order
+from dfeas.data.ingest.partitions import Batch
 from dfeas.data.ingest.tables import place_of, rows_of
-from dfeas.data.ingest.text import NUMBER, Lines, TextFile
-from dfeas.data.labels import Coded
-from dfeas.data.storage.limits import require_columns
-from dfeas.data.storage.places import Place
+from dfeas.data.ingest.text import NUMBER, Counts, Lines, TextSource
+from dfeas.data.labels import Categories
+from dfeas.data.storage.places import Place, require_columns
+from dfeas.data.writers.dataset import Pool
 from dfeas.errors import BadInputError, UsageError
 
 Floats = NDArray[np.float64]
@@ -29,20 +28,24 @@ WIDE = 50_000
 """Columns above which lines are parsed one by one: pyarrow takes about 4 kB for each column of a run, whatever is in it."""
 
 
-class Delimited:
+class Delimited(TextSource):
     """The points of a CSV or TSV file. ``label_column`` is a name in the header, or an index from 0 (or -1 from the end).
 
     ``header`` says whether the first line holds names; None looks: names are no numbers. Raises UsageError
-    where that leaves a doubt. Without labels, ``labelled`` False, all columns are features.
+    where that leaves a doubt. Without labels, ``labelled`` False, all columns are features. With a ``pool`` lines are indexed.
     """
 
-    sparse = False
-
     def __init__(
-        self, path: Place, delimiter: str, label_column: str | None, header: bool | None = None, labelled: bool = True
+        self,
+        path: Place,
+        delimiter: str,
+        label_column: str | None,
+        header: bool | None = None,
+        labelled: bool = True,
+        pool: Pool | None = None,
     ) -> None:
-        self.where, self.dtype = str(path), np.dtype(np.float64)
-        self._file, self._delimiter = TextFile(path), delimiter
+        super().__init__(path)
+        self._delimiter = delimiter
         self._quoted = re.compile(rb'(?<![^%b\r\n])"[^"\r\n]*"(?![^%b\r\n])' % ((delimiter.encode(),) * 2))
         number, cells, behind = self._first()
         head = _is_header(cells, label_column, labelled, self.where) if header is None else header
@@ -50,15 +53,17 @@ class Delimited:
             raise BadInputError(
                 f"{path}: line {number}: column {cells.index('')} has no name; leave it out (in pandas: to_csv(index=False))"
             )
-        self.body = (behind, number + 1) if head else (0, 1)  # byte and number of the line where points begin
+        self._body = (behind, number + 1) if head else (0, 1)
         columns = cells if head else [str(i) for i in range(len(cells))]
         self._label = place_of(label_column, columns, self.where) if labelled else None
         self._columns = columns
         self.names: Sequence[str] = [name for i, name in enumerate(columns) if i != self._label]
         self.m = len(self.names)
-        self.notes = ["text read as float64"] + ([] if head else ["no header"])
+        self.notes = ("text read as float64", *(() if head else ("no header",)))
         if not self.m:
             raise BadInputError(f"{path}: one column only; expected features and labels with {delimiter!r} between them")
+        if pool is not None:
+            self._look(counts_of, pool)
 
     def _first(self) -> tuple[int, list[str], int]:
         """Number and cells of the first line that is not empty, and the byte behind it."""
@@ -80,18 +85,7 @@ class Delimited:
         except csv.Error as error:
             raise BadInputError(f"{at}: {error}; quote cells as CSV does, each on one line") from None
 
-    def batches(self) -> Generator[Batch, None, None]:
-        begin, number = self.body
-        for batch in in_order(self.parse, self._file.runs(begin, number=number)):
-            if batch.points.shape[0]:
-                yield batch
-
-    def total(self, done: int) -> int:
-        """Points in all, as far as the share of the file that was read tells; see Stream."""
-        return round(done / max(self._file.share, 1e-9))
-
     def parse(self, run: Lines) -> Batch:
-        """The points of some lines. Raises BadInputError with the number of the first bad one."""
         return self._parse_run(run.text) or self._parse_lines(run)
 
     def _parse_run(self, text: bytes) -> Batch | None:
@@ -114,12 +108,12 @@ class Delimited:
         if not np.isfinite(points).all():
             return None
         if self._label is None:
-            return Batch(points, Coded.none(len(points)))
+            return Batch(points, Categories.none(len(points)))
         coded = table.column(self._label).combine_chunks().dictionary_encode()
         values = coded.dictionary.to_pylist()
         if any(not value.strip() or "\n" in value for value in values):
             return None
-        return Batch(points, Coded(coded.indices.to_numpy(), values))
+        return Batch(points, Categories(coded.indices.to_numpy(), values))
 
     def _parse_lines(self, run: Lines) -> Batch:
         """Line by line. Raises BadInputError with the first bad line, its column and what it holds."""
@@ -134,16 +128,16 @@ class Delimited:
                 if self._label is not None:
                     labels.append(_label(cells.pop(self._label), f"{at}, column {self._columns[self._label]}"))
                 rows.append([_number(cell, f"{at}, column {name}") for cell, name in zip(cells, self.names, strict=True)])
-        coded = Coded.none(len(rows)) if self._label is None else Coded.of_text(labels)
+        coded = Categories.none(len(rows)) if self._label is None else Categories.of_text(labels)
         return Batch(np.array(rows, np.float64).reshape(-1, self.m), coded)
 
 
-def tally(text: bytes) -> Tally:
+def counts_of(text: bytes) -> Counts:
     """How many points whole lines hold: all but the empty ones."""
     content = np.frombuffer(text, np.uint8)
     begins = (content != ord("\n")) & (content != ord("\r"))
     begins[1:] &= ~begins[:-1]
-    return Tally(int(np.count_nonzero(begins)), bytes=len(text))
+    return Counts(int(np.count_nonzero(begins)), bytes=len(text))
 
 
 def _is_header(cells: list[str], label_column: str | None, labelled: bool, where: str) -> bool:

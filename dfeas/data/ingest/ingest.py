@@ -3,29 +3,77 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dfeas.data.ingest.array_files import is_array, open_rows
-from dfeas.data.ingest.array_points import ArrayPoints, LabelsBeside
-from dfeas.data.ingest.formats import format_of, open_parquet, open_stream
-from dfeas.data.ingest.index import Spread
-from dfeas.data.ingest.parallel import Whole, require_split, whole_array, whole_table, whole_text
-from dfeas.data.ingest.streams import Changed, Streaming
-from dfeas.data.labels import KnownLabels
-from dfeas.data.storage.layout import Header
-from dfeas.data.storage.places import place
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.data.arrays import is_lazy
+from dfeas.data.ingest.array_files import ArraySource, is_array, labels_beside, open_rows
+from dfeas.data.ingest.partitions import MANY, Ingest, PointSource
+from dfeas.data.ingest.sparse_files import CscRows
+from dfeas.data.ingest.text import PACKED
+from dfeas.data.labels import LabelEncoder, encode_array, require_usable
+from dfeas.data.storage.layout import MARKER, Header
+from dfeas.data.storage.places import Place, is_url, place
+from dfeas.data.storage.scratch import require_free
 from dfeas.data.storage.zarr_arrays import open_labels
-from dfeas.data.writers.dataset import Progress, fill, fill_in_order
-from dfeas.data.writers.output import output
-from dfeas.data.writers.sparse import SparseWriter
-from dfeas.errors import UsageError
-
-if TYPE_CHECKING:
-    from dfeas.data.ingest.tables import Parquet
+from dfeas.data.writers.dataset import Pool, Progress, output_place
+from dfeas.errors import BadInputError, UsageError
 
 Note = Callable[[str], None]
+
+FORMATS = ("csv", "tsv", "parquet", "svmlight")
+_SUFFIXES = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".svmlight": "svmlight",
+    ".svm": "svmlight",
+    ".libsvm": "svmlight",
+}
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
+
+
+def format_of(src: Any, named: str | None = None) -> str:
+    """One of FORMATS, ``frame`` for a data frame, ``arrays`` for all that has an array of points.
+
+    Raises UsageError for a format that does not exist, BadInputError when there is nothing at the path.
+    """
+    if not isinstance(src, str | Path):
+        if hasattr(src, "__arrow_c_stream__") or is_lazy(src):
+            return "frame"
+        if is_array(src):
+            return "arrays"
+        raise UsageError(f"a source of type {type(src).__name__}: give a path, an array, or a data frame that speaks Arrow")
+    path = place(src)
+    if named is not None and named not in FORMATS:
+        raise UsageError(f"format {named}: expected one of {', '.join(FORMATS)}")
+    if not path.exists():
+        raise BadInputError(f"{path}: no such file or folder")
+    if path.is_dir():
+        zarr = any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup"))
+        tables = named == "parquet" or (not zarr and _holds(path, "*.parquet"))
+        return "parquet" if tables else "arrays"
+    if not path.is_file():
+        raise BadInputError(f"{path}: a pipe or a device, and data is read more than once; write it to a file first")
+    name = path.with_suffix("") if path.suffix in (".gz", ".bz2") else path
+    return named or _SUFFIXES.get(name.suffix, "arrays")
+
+
+def _holds(folder: Place, pattern: str) -> bool:
+    """Whether there is such a file in a folder. Raises BadInputError for one whose folders come and go."""
+    try:
+        return any(folder.rglob(pattern))
+    except OSError as error:
+        raise BadInputError(
+            f"{folder}: expected a dataset, a zarr array or a folder of .parquet; it cannot be looked through, "
+            f"{error.filename}: {error.strerror}"
+        ) from None
 
 
 def ingest(
@@ -46,7 +94,7 @@ def ingest(
     classes: tuple[str, ...] | None = None,
     progress: Progress | None = None,
     note: Note | None = None,
-    spread: Spread | None = None,
+    pool: Pool | None = None,
 ) -> Header:
     """Write the dataset OUT from a file, a folder or a data frame, and return its header.
 
@@ -63,38 +111,54 @@ def ingest(
     ``format`` (csv, tsv, parquet, svmlight) is for names that do not tell.
 
     Labels of two values become signs, of more codes; ``classes`` are those of a dataset to which the points will be appended.
-    ``note`` is told what was cast or dropped. ``spread`` does the work elsewhere, of sources that can be split. Raises
+    ``note`` is told what was cast or dropped. ``pool`` does the work elsewhere, of sources that can be split. Raises
     BadInputError or CorruptDataError for what cannot be used, UsageError when OUT exists or an option does not apply; nothing
     is left of OUT then.
     """
     if block_rows is not None and block_rows < 1:
         raise UsageError(f"block_rows {block_rows}: expected at least 1")
-    if spread is not None:
+    if pool is not None:
         require_split(src, out, format, points)
     kind = format_of(src, format)
     _refuse_idle(kind, header=header, features=features, zero_based=zero_based or None, sparse=sparse, dtype=dtype)
-    say = note or (lambda text: None)
-    if kind == "arrays":
-        beside = LabelsBeside(labels, label_column, positive, classes)
-        return _from_arrays(src, out, points, beside, sparse, block_rows, progress, say, spread)
     _refuse_labels(kind, labels, label_column)
-    opened = partial(open_stream, src, kind, label_column, header, features, zero_based, sparse, labels is None)
-    others = None if labels is None else open_labels(place(labels))[:]
-    if spread is not None:
-        if kind == "parquet":
-            whole = _table(open_parquet(src, label_column, labels is None), others, dtype, positive, block_rows, say)
+    say = note or (lambda text: None)
+    path = place(out) if pool is None else folder_of(out)
+    source: PointSource
+    label: NDArray[Any] | None = None
+    names: tuple[str, ...] = ()
+    with output_place(path), ExitStack() as stack:
+        if kind == "arrays":
+            where = src if is_array(src) else place(src)
+            source = ArraySource(where, points, stack.enter_context(open_rows(where, points)), sparse)
+            about, beside = f"labels of {source.where}", labels_beside(where, labels, label_column)
+            names, label = encode_array(beside, source.n, about, positive, many=True, known=classes)
+            stored = source.dtype
         else:
-            whole = whole_text(src, kind, opened, others, dtype, positive, block_rows, spread, say)
-        return whole.write(out, spread, progress)
-    with output(out) as make:
-        stream = opened()
-        if labels is not None or dtype is not None:
-            stream = Changed(stream, others, dtype)
-        for text in stream.notes:
+            beside = None if labels is None else np.asarray(open_labels(place(labels))[:])
+            source = _open_source(src, kind, label_column, header, features, zero_based, sparse, labels is None, pool)
+            stored, about = source.dtype if dtype is None else np.dtype(dtype), f"labels of {source.where}"
+            if beside is not None:
+                names, label = _encode_beside(beside, about, positive, classes)
+        rows = min(source.n or MANY, block_rows or source.usual_rows(stored))
+        if isinstance(source, ArraySource):
+            source.describe(rows)
+        for text in [*source.notes, *([] if stored == source.dtype else [f"rounded to {stored}, as asked"])]:
             say(text)
-        known = None if classes is None else KnownLabels(classes, f"labels of {stream.where}")
-        made = partial(SparseWriter, place(out)) if stream.sparse else make
-        return Streaming(stream, positive, known).write(made, block_rows, progress)
+        encoder = LabelEncoder(about, positive, classes)
+        work = Ingest(source, stored, rows, label, names, encoder, classes is not None, progress)
+        return work.in_order(path) if not isinstance(path, Path) or pool is None else work.spread(path, pool, str(out))
+
+
+def _encode_beside(
+    labels: NDArray[Any], where: str, positive: str | None, known: tuple[str, ...] | None
+) -> tuple[tuple[str, ...], NDArray[Any]]:
+    """The classes, and labels (n,) beside a stream as they are stored. Raises BadInputError for labels that cannot be used."""
+    require_usable(labels, where)
+    n = len(labels)
+    if labels.shape not in ((n,), (n, 1)):
+        raise BadInputError(f"{where}: expected an array (n,), got shape {labels.shape}")
+    return encode_array(labels, n, where, positive, many=True, known=known, column=True)
 
 
 def _refuse_idle(kind: str, **options: Any) -> None:
@@ -114,6 +178,10 @@ def _refuse_idle(kind: str, **options: Any) -> None:
 
 def _refuse_labels(kind: str, labels: Any, label_column: str | None) -> None:
     """Raise UsageError for labels that a stream of this kind does not take."""
+    if labels is not None and label_column is not None and kind == "arrays":
+        raise UsageError("--labels and --label-column: give one of them")
+    if kind == "arrays":
+        return
     if labels is not None and kind == "svmlight":
         raise UsageError(f"--labels {labels}: {kind} has its labels beside the points; leave it out")
     if labels is not None and label_column is not None:
@@ -122,35 +190,65 @@ def _refuse_labels(kind: str, labels: Any, label_column: str | None) -> None:
         raise UsageError("--label-column: the labels of svmlight are its first column always; leave it out")
 
 
-def _from_arrays(
+def _open_source(
     src: Any,
-    out: str | Path,
-    points: str,
-    labels: LabelsBeside,
+    kind: str,
+    label_column: str | None,
+    header: bool | None,
+    features: int | None,
+    zero_based: bool,
     sparse: bool | None,
-    block_rows: int | None,
-    progress: Progress | None,
-    note: Note,
-    spread: Spread | None,
-) -> Header:
-    """From arrays whose shape is known, with labels that fit in memory."""
-    path = src if is_array(src) else place(src)
-    with open_rows(path, points) as rows:
-        found = ArrayPoints.of(path, rows, labels, sparse, block_rows)
-        for text in found.notes:
-            note(text)
-        if spread is not None:
-            return whole_array(src, points, found).write(out, spread, progress)
-        with output(out) as make:
-            made = partial(SparseWriter, place(out)) if found.sparse else make
-            target = made(found.n, found.m, found.dtype, found.block_rows, label=found.mapping.dtype)
-            (fill if found.parallel else fill_in_order)(target, found, progress)
-            return target.finish(found.mapping.classes, known=labels.classes is not None)
+    labelled: bool,
+    pool: Pool | None,
+) -> PointSource:
+    """The points of a format. Raises UsageError when what it needs is not installed.
+
+    ``labelled`` says whether a table has a column of labels. With a ``pool`` text is looked through first.
+    """
+    if kind == "svmlight":
+        from dfeas.data.ingest.svmlight import Svmlight
+
+        return Svmlight(place(src), features, zero_based, sparse, pool)
+    try:
+        from dfeas.data.ingest.delimited import Delimited
+        from dfeas.data.ingest.tables import Frame, LazyFrame, Parquet
+    except ImportError:
+        raise UsageError(f'{kind} is read by pyarrow, which is not installed: pip install "dfeas[formats]"') from None
+    if kind == "frame":
+        return (LazyFrame if is_lazy(src) else Frame)(src, label_column, labelled)
+    if kind == "parquet":
+        return Parquet(place(src), label_column, labelled)
+    return Delimited(place(src), _DELIMITERS[kind], label_column, header, labelled, pool)
 
 
-def _table(table: Parquet, labels: Any, dtype: str | None, positive: str | None, block_rows: int | None, note: Note) -> Whole:
-    """Parquet files that workers read."""
-    changed = Changed(table, labels, dtype)
-    for text in changed.notes:
-        note(text)
-    return whole_table(table, changed.labels, changed.dtype, positive, block_rows)
+def folder_of(out: str | Path) -> Path:
+    """The output as workers see it. Raises UsageError for an object store."""
+    if is_url(out):
+        raise UsageError(f"{out}: workers write to a folder that all of them see; leave out the cluster to write to a store")
+    return Path(out).absolute()
+
+
+def require_split(src: Any, out: Any, format: str | None = None, points: str = "X") -> None:
+    """Raise UsageError for what workers cannot read or write: to be asked before they are started."""
+    require_free(folder_of(out), MARKER)
+    kind = format_of(src, format)
+    if not isinstance(src, str | Path):
+        raise _unsplit("the data frame" if kind == "frame" else "the array", "in the memory of this process")
+    path = place(src)
+    if kind in ("csv", "tsv", "svmlight") and (path.suffix in PACKED or not path.is_file()):
+        raise _unsplit(str(path), "compressed" if path.suffix in PACKED else "no file")
+    if kind == "arrays" and path.suffix == ".npz":
+        raise _unsplit(str(path), "an archive")
+    if kind == "arrays" and path.suffix == ".npy" and is_url(str(src)):
+        raise _unsplit(str(path), "in an object store")
+    if kind == "arrays":
+        with open_rows(path, points) as rows:
+            if isinstance(rows, CscRows):
+                raise _unsplit(str(path), "CSC")
+
+
+def _unsplit(where: str, why: str) -> UsageError:
+    return UsageError(
+        f"{where}: {why}, so one process reads it in order; workers read .npy, zarr, HDF5, Parquet, and CSV, TSV and svmlight "
+        "that are not compressed: leave out --local and --scheduler"
+    )

@@ -1,253 +1,324 @@
-"""Sources of which any run of points can be read apart from the others, and a sparse dataset that many processes write.
+"""All points of a source on their way into a dataset: partitions are read, their labels encoded, and blocks written.
 
-Until then each lies in a file OUT/pieces/INDEX: data, indices, and where its rows begin, from 0 on. ``join`` makes the chunks
-of X of them, again in pieces of work.
+This process does it in order, or a pool of processes does, piece by piece, of sources whose partitions can be read apart.
+They write into a folder OUT/part-.. with a name of its own. When all is there its files move into OUT, the marker last: what a
+killed ingest left behind on some worker never reaches the dataset that is written after it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+import shutil
+import uuid
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.ingest.array_files import open_rows
-from dfeas.data.ingest.array_points import stored_points
-from dfeas.data.ingest.index import Marks, Spread
-from dfeas.data.ingest.streams import Batch, blocks, rounded
-from dfeas.data.ingest.text import Lines, TextFile
-from dfeas.data.labels import Coded
-from dfeas.data.storage.places import place, put, remove
-from dfeas.data.writers.dataset import DatasetWriter, Written
-from dfeas.data.writers.sparse import Appended, SparseWriter
-from dfeas.errors import CorruptDataError, changed
-from dfeas.linalg.points import Points
+from dfeas.data.labels import CODE, Categories, LabelEncoder
+from dfeas.data.storage.files import sync
+from dfeas.data.storage.layout import MARKER, SPARSE_BLOCK_BYTES, Header, default_block_rows
+from dfeas.data.storage.places import Place
+from dfeas.data.writers.dataset import ASIDE, DatasetWriter, Labelled, Pool, Progress, Written, write_blocks
+from dfeas.data.writers.sparse import SparsePieces, SparseWriter
+from dfeas.errors import BadInputError
+from dfeas.linalg.points import Points, is_dense, stacked
 
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+THREADS = 2
+"""That parse; the rest of ingest takes about as much as one of them leaves free."""
 
-    from dfeas.data.ingest.tables import Parquet
+PIECE_BYTES = 64 << 20
+"""Of points that are written in one piece of work."""
 
+MANY = 1 << 60
+"""More points than there are: n of a source that has not ended."""
 
-class Splitting(Protocol):
-    """All points of a source, or some of them."""
+GROWTH = 64
+"""Blocks for which room is made at a time, at least; the arrays grow by a quarter."""
 
-    def part(self, first: int, stop: int) -> Splitting:
-        """What it takes to read points first .. stop-1: small enough to travel with every piece of work."""
-
-    def blocks(self, first: int, stop: int, size: int) -> Iterator[tuple[Points, list[Coded]]]:
-        """Points first .. stop-1 in blocks of ``size``, the last one shorter, with such labels as come with them."""
+T = TypeVar("T")
+R = TypeVar("R")
 
 
-@dataclass(frozen=True)
-class SplitArray:
-    """An array of a file whose rows can be read anywhere."""
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Consecutive points with their labels."""
 
-    path: str
-    name: str  # of the array in the file
-    sparse: bool  # how points are stored
-
-    def part(self, first: int, stop: int) -> SplitArray:
-        return self
-
-    def blocks(self, first: int, stop: int, size: int) -> Iterator[tuple[Points, list[Coded]]]:
-        with open_rows(place(self.path), self.name) as rows:
-            for begin in range(first, stop, size):
-                yield stored_points(rows[begin : min(stop, begin + size)], self.sparse), []
+    points: Points  # (b, m) of the source's dtype, C order or CSR
+    labels: Categories  # (b,)
 
 
-@dataclass(frozen=True)
-class SplitTable:
-    """A Parquet file or folder, rounded to a type."""
-
-    table: Parquet
-    dtype: np.dtype[Any]
-
-    def part(self, first: int, stop: int) -> SplitTable:
-        return self
-
-    def blocks(self, first: int, stop: int, size: int) -> Iterator[tuple[Points, list[Coded]]]:
-        with closing(self.table.batches(first, stop)) as batches:
-            yield from blocks(self._rounded(batches, first), size)
-
-    def _rounded(self, batches: Iterator[Batch], first: int) -> Iterator[Batch]:
-        for batch in batches:
-            yield Batch(rounded(batch.points, self.dtype, first, self.table.where), batch.labels)
-            first += batch.points.shape[0]
-
-
-class Parser(Protocol):
-    """Knows what lines of text say."""
+class PointReader(Protocol):
+    """Points with the labels that come with them, read in order."""
 
     where: str  # for messages
 
-    def parse(self, run: Lines) -> Batch:
-        """The points of some lines."""
+    def blocks(self, first: int, stop: int | None, rows: int) -> Iterator[tuple[Points, list[Categories]]]:
+        """Points first .. stop-1, or all, in blocks of ``rows``, the last one shorter, with such labels as come with them.
+
+        Raises BadInputError or CorruptDataError where they cannot be used.
+        """
 
 
-@dataclass(frozen=True)
-class SplitText:
-    """A text file of which is known where its points are, rounded to a type."""
+class PointSource(PointReader):
+    """All points of a source, of which maybe any run can be read."""
 
-    parser: Parser
-    path: str
+    n: int | None = None  # points, where that is known before they are read
+    m: int
     dtype: np.dtype[Any]
-    marks: Marks
+    sparse = False  # whether the points are CSR matrices
+    names: Sequence[str] | None = None  # of the m features, where they have any
+    run_rows = 1  # points that are read together at least
+    parallel = False  # whether several threads may read blocks, in any order
+    notes: tuple[str, ...] = ()  # what is cast or dropped, for the user
 
-    def part(self, first: int, stop: int) -> SplitText:
-        return replace(self, marks=self.marks.part(first, stop))
+    def part(self, first: int, stop: int) -> PointReader:
+        """What it takes to read points first .. stop-1: small enough to travel with every piece of work."""
+        return self
 
-    def blocks(self, first: int, stop: int, size: int) -> Iterator[tuple[Points, list[Coded]]]:
-        """See Splitting. Raises CorruptDataError when there are other points than at the first look."""
-        with closing(self._batches(first, stop)) as batches:
-            yield from blocks(batches, size)
+    def usual_rows(self, dtype: np.dtype[Any]) -> int:
+        """Rows of a block in this type, where none are asked for."""
+        return default_block_rows(self.m, dtype.itemsize, MANY)
 
-    def _batches(self, first: int, stop: int) -> Generator[Batch, None, None]:
-        marks, file = self.marks, TextFile(place(self.path))
-        at = int(marks.point[0])
-        for run in file.runs(int(marks.byte[0]), int(marks.byte[-1]), int(marks.line[0])):
-            batch = self.parser.parse(run)
-            count = batch.points.shape[0]
-            here = slice(max(first - at, 0), min(stop - at, count))
-            if here.start < here.stop:
-                some = batch.points if here == slice(0, count) else batch.points[here]
-                yield Batch(rounded(some, self.dtype, at + here.start, self.parser.where), batch.labels[here])
-            at += count
-        if at != marks.point[-1]:
-            raise changed(self.parser.where)
+    def total(self, done: int) -> int:
+        """Points in all, as far as the source tells after ``done`` of them."""
+        return done if self.n is None else self.n
 
 
-PIECES = "pieces"
-JOINED_CHUNKS = 8
-"""Chunks of data, and of indices, that are made in one piece of work."""
+def in_order(work: Callable[[T], R], items: Iterable[T]) -> Generator[R, None, None]:
+    """``work(item)`` of each item in order, by threads that are a few items ahead."""
+    waiting: deque[Future[R]] = deque()
+    with ThreadPoolExecutor(THREADS, "dfeas-parse") as pool:
+        try:
+            for item in items:
+                waiting.append(pool.submit(work, item))
+                if len(waiting) > THREADS:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
 
-START = np.dtype("<i8")
+
+def cut(batches: Generator[Batch, None, None], rows: int) -> Iterator[tuple[Points, list[Categories]]]:
+    """The same points in blocks of ``rows``, the last one shorter, each with the labels of its pieces."""
+    pieces: list[Batch] = []
+    held = 0
+    with closing(batches):
+        for batch in batches:
+            first, size = 0, batch.points.shape[0]
+            while held + size - first >= rows:
+                stop = first + rows - held
+                yield _joined([*pieces, Batch(batch.points[first:stop], batch.labels[first:stop])])
+                pieces, held, first = [], 0, stop
+            if first < size:
+                pieces.append(Batch(batch.points[first:], batch.labels[first:]))
+                held += size - first
+    if pieces:
+        yield _joined(pieces)
 
 
-class SparsePieces(SparseWriter):
-    """Takes blocks in any order, in any process; ``join`` comes before ``finish``."""
+def _joined(pieces: list[Batch]) -> tuple[Points, list[Categories]]:
+    points = pieces[0].points if len(pieces) == 1 else stacked([piece.points for piece in pieces])
+    return points, [piece.labels for piece in pieces]
 
-    def _create_points(self) -> None:
-        """Folders for chunks, and for the blocks that they are made of."""
-        assert isinstance(self.path, Path), "many processes write to a folder"
-        self._chunks = self._appended(0)
-        self._short = np.empty(0, np.int64)
-        self._entries: dict[int, int] = {}
-        for folder in (PIECES, "X/data", "X/indices", "X/indptr"):
-            (self.path / folder).mkdir(parents=True)
 
-    def apart(self) -> DatasetWriter:
-        found = super().apart()
-        assert isinstance(found, SparsePieces), "of the same kind"
-        found._entries = {}
-        return found
-
-    @property
-    def written(self) -> Written:
-        return Written(self._summaries, self._checksums, self._entries)
-
-    def adopt(self, written: Written) -> None:
-        super().adopt(written)
-        self._entries.update(written.entries)
-
-    def _store_points(self, index: int, points: csr_array, crc: int) -> None:
-        """A file of the block."""
-        self._entries[index] = len(points.indices)
-        arrays = zip((points.data, points.indices, points.indptr[:-1]), self._types, strict=True)
-        put(self._file(index), *(np.ascontiguousarray(values, dtype).data for values, dtype in arrays), aside=self._aside)
-
-    def join(self, spread: Spread) -> None:
-        """Make the chunks of X, when all blocks are there."""
-        offsets = np.concatenate([[0], np.cumsum([self._entries[index] for index in range(self.blocks)])])
-        self._offsets = offsets.tolist()
-        total, step = self._offsets[-1], JOINED_CHUNKS * self._chunks[0].chunk
-        pieces = []
-        for first in range(0, max(1, total), step):
-            stop = min(total, first + step)
-            begin, end = (int(np.searchsorted(offsets[:-1], at)) for at in (first, stop))
-            own = range(begin, self.blocks if stop == total else end)
-            low = max(0, begin - 1)
-            pieces.append(Joined(self.apart(), offsets[low : own.stop + 1], low, own, first, stop, stop == total))
-        for _ in spread(Joined.write, pieces):
-            pass
-        if self.n % self.block_rows:
-            self._short = self.starts(self.blocks - 1, self._entries[self.blocks - 1]) + self._offsets[-2]
-        remove(self.path / PIECES)
-
-    def _finish_points(self) -> dict[str, Any]:
-        chunk, total = self._chunks[0].chunk, self._offsets[-1]
-        return self._described(chunk if total >= chunk else max(1, total))
-
-    @property
-    def _types(self) -> tuple[np.dtype[Any], np.dtype[Any], np.dtype[Any]]:
-        """Of the three arrays in the file of a block."""
-        data, indices = (each.dtype.newbyteorder("<") for each in self._chunks)
-        return data, indices, START
-
-    def _file(self, index: int) -> Path:
-        assert isinstance(self.path, Path), "many processes write to a folder"
-        return self.path / PIECES / f"{index}"
-
-    def _read(self, index: int, dtype: np.dtype[Any], offset: int, count: int) -> NDArray[Any]:
-        found = np.fromfile(self._file(index), dtype, count, offset=offset)
-        if len(found) != count:
-            raise CorruptDataError(f"{self._file(index)}: {len(found)} of {count} entries; run the same ingest again")
-        return found
-
-    def entries(self, index: int, size: int, here: slice) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Data and indices of some entries of a block that has ``size``."""
-        data, indices, _ = self._types
-        count = here.stop - here.start
-        behind = size * data.itemsize + here.start * indices.itemsize
-        return self._read(index, data, here.start * data.itemsize, count), self._read(index, indices, behind, count)
-
-    def starts(self, index: int, size: int) -> NDArray[np.int64]:
-        """Where the rows of a block of ``size`` entries begin in it."""
-        data, indices, _ = self._types
-        rows = min(self.block_rows, self.n - index * self.block_rows)
-        return self._read(index, START, size * (data.itemsize + indices.itemsize), rows).astype(np.int64)
-
-    def chunks_from(self, count: int) -> tuple[Appended, Appended]:
-        """Data and indices behind the first ``count`` entries, which are whole chunks."""
-        found = self._appended(count)
-        for each, begun in zip(found, self._chunks, strict=True):
-            each.chunk = begun.chunk
-        return found
-
-    def put_starts(self, index: int, first: int, size: int) -> None:
-        """Where the rows of a block begin in X, of which ``first`` is its first entry."""
-        self._put_starts(index, self.starts(index, size) + first)
+def rounded(points: Points, dtype: np.dtype[Any], first: int, where: str) -> Points:
+    """Points from ``first`` on in another type. Raises BadInputError for an entry that would be infinite."""
+    if points.dtype == dtype:
+        return points
+    with np.errstate(over="ignore"):
+        narrow = points.astype(dtype)
+    large = np.argwhere(np.isinf(narrow if is_dense(narrow) else narrow.data))
+    if len(large):
+        values = points if is_dense(points) else points.data
+        at = f"point {first + large[0][0]}" if is_dense(points) else f"from point {first} on"
+        raise BadInputError(f"{where}: {at}: {values[tuple(large[0])]:g} is too large for {dtype}; store float64")
+    return narrow
 
 
 @dataclass(frozen=True)
-class Joined:
-    """Consecutive chunks of X, and the rows of the blocks that begin in them."""
+class Partition:
+    """Points of a source, from the beginning of a block on."""
 
+    source: PointReader
+    dtype: np.dtype[Any]  # of what is stored
+    rows: int  # of a block
+    label: NDArray[Any] | None  # of these points, as they are stored; None where labels come with them
+    first: int = 0
+    stop: int | None = None
+
+    def blocks(self, encoder: LabelEncoder) -> Generator[Labelled, None, None]:
+        """Blocks as they are stored, or with codes. Raises BadInputError where there is not one label for each point."""
+        at, where = self.first, self.source.where
+        for points, labels in self.source.blocks(self.first, self.stop, self.rows):
+            stop = at + points.shape[0]
+            if self.label is not None and stop - self.first > len(self.label):
+                raise other_length(where, len(self.label), f"{stop} or more")
+            known = None if self.label is None else self.label[at - self.first : stop - self.first]
+            yield rounded(points, self.dtype, at, where), encoder.encode_all(labels, at) if known is None else known
+            at = stop
+        if self.label is not None and len(self.label) > at - self.first:
+            raise other_length(where, len(self.label), f"{at}")
+
+
+def other_length(where: str, labels: int, points: str) -> BadInputError:
+    """The error for labels beside points that are not one for each."""
+    return BadInputError(f"labels of {where}: {labels} labels for {points} points; give one a point")
+
+
+@dataclass(frozen=True)
+class Done:
+    """What became of a piece."""
+
+    block: int  # its first one
+    points: int
+    written: Written
+    labels: list[Any]  # the label of each code that it wrote, where labels came with the points
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Blocks that are read and written in one go."""
+
+    part: Partition
     target: DatasetWriter
-    offsets: NDArray[np.int64]  # (b + 1,) where the entries of blocks begin
-    low: int  # the first of these blocks
-    own: range  # blocks that begin in the chunks
-    first: int  # entry
-    stop: int
-    last: bool
 
-    def write(self) -> None:
-        """Make them of the files of the blocks."""
-        target = self.target
-        assert isinstance(target, SparsePieces), "it has the pieces"
-        arrays = target.chunks_from(self.first)
-        for index, (begin, end) in enumerate(pairwise(self.offsets.tolist()), self.low):
-            here = slice(max(self.first - begin, 0), min(self.stop, end) - begin)
-            if here.start < here.stop:
-                for array, values in zip(arrays, target.entries(index, end - begin, here), strict=True):
-                    array.append(values)
-            if index in self.own:
-                target.put_starts(index, begin, end - begin)
-        if self.last:
-            for array in arrays:
-                array.finish()
+    def write(self) -> Done:
+        """Read and write them; labels that come with the points become codes of this piece."""
+        begin, points = self.part.first // self.part.rows, 0
+        encoder = LabelEncoder(f"labels of {self.part.source.where}")
+        for index, (block, label) in enumerate(self.part.blocks(encoder), begin):
+            self.target.write(index, block, label)
+            points += len(label)
+        return Done(begin, points, self.target.written, encoder.values)
+
+
+@dataclass
+class Ingest:
+    """All points of a source, and what is made of them."""
+
+    source: PointSource
+    dtype: np.dtype[Any]  # of what is stored
+    rows: int  # of a block
+    label: NDArray[Any] | None  # (n,) as they are stored; None where labels come with the points
+    classes: tuple[str, ...]  # of ``label``
+    encoder: LabelEncoder  # of labels that come with the points
+    known: bool  # whether the classes are those of a dataset that has some already
+    progress: Progress | None
+    _n: int = 0  # points that came so far
+
+    def in_order(self, path: Place) -> Header:
+        """Write the dataset, by threads of this process. Raises BadInputError for a source without points."""
+        source, kind = self.source, SparseWriter if self.source.sparse else DatasetWriter
+        if source.parallel:
+            self._n = source.n or 0
+            target = self._target(kind, path, self._n, self.rows)
+            write_blocks(target, (partial(_only_block, part, self.encoder) for part in self._parts(self._n, 1)), self._tell)
+        else:
+            with closing(Partition(source, self.dtype, self.rows, self.label).blocks(self.encoder)) as blocks:
+                first = next(blocks, None)
+                if first is None:
+                    raise BadInputError(f"{source.where}: no points")
+                size = len(first[1])  # less than ``rows`` when it is the only block
+                target = self._target(kind, path, source.n or size, size)
+                write_blocks(target, self._grown(target, chain([first], blocks)), self._tell)
+            if target.n != self._n:
+                target.resize(self._n)
+        if self.progress is not None:
+            self.progress(self._n, self._n)
+        return self._finished(target)
+
+    def _grown(self, target: DatasetWriter, blocks: Iterable[Labelled]) -> Iterator[Callable[[], Labelled]]:
+        """The blocks; the dataset grows before they are written."""
+        for block in blocks:
+            self._n += len(block[1])
+            if self._n > target.n:
+                target.resize(self._n + target.block_rows * max(GROWTH, target.blocks // 4))
+            yield partial(_itself, block)
+
+    def _tell(self, done: int) -> None:
+        """Tell the progress, never that all is done."""
+        if self.progress is not None and done < self._n:
+            self.progress(done, max(self._n + (self.source.n is None), self.source.total(self._n)))
+
+    def spread(self, path: Path, pool: Pool, where: str) -> Header:
+        """Write the dataset that messages call ``where``, by a pool of processes. Raises BadInputError as ``in_order``."""
+        source, n = self.source, self.source.n
+        if not n:
+            raise BadInputError(f"{source.where}: no points")
+        if self.label is not None and len(self.label) != n:
+            raise other_length(source.where, len(self.label), f"{n}")
+        target = self._target(SparsePieces if source.sparse else DatasetWriter, path / f"part-{uuid.uuid4().hex}", n, self.rows)
+        target.where = where
+        tables: dict[int, NDArray[Any]] = {}  # by the first block of a piece: what its codes are among those of all
+        for piece in pool(Piece.write, self._pieces(target, n)):
+            target.written.add(piece.written)
+            if piece.labels:
+                values = Categories(np.arange(len(piece.labels)), piece.labels)
+                tables[piece.block] = self.encoder.encode(values, piece.block * self.rows)
+            self._n += piece.points
+            if self.progress is not None:
+                self.progress(self._n, n)
+        if isinstance(target, SparsePieces):
+            target.join(pool)
+        header = self._finished(target, tables)
+        _move(target.path, path)
+        return header
+
+    def _target(self, kind: type[DatasetWriter], path: Place, n: int, rows: int) -> DatasetWriter:
+        label = CODE if self.label is None else self.label.dtype
+        return kind(path, n, self.source.m, self.dtype, rows, self.source.names, label, provisional=self.label is None)
+
+    @property
+    def _step(self) -> int:
+        """Blocks of a piece."""
+        points = PIECE_BYTES // (self.source.m * self.dtype.itemsize)
+        blocks = PIECE_BYTES // SPARSE_BLOCK_BYTES if self.source.sparse else max(self.source.run_rows, points) // self.rows
+        return max(1, blocks)
+
+    def _parts(self, n: int, step: int) -> Iterator[Partition]:
+        for first in range(0, n, step * self.rows):
+            stop = min(n, first + step * self.rows)
+            label = None if self.label is None else self.label[first:stop]
+            yield Partition(self.source, self.dtype, self.rows, label, first, stop)
+
+    def _pieces(self, target: DatasetWriter, n: int) -> Iterator[Piece]:
+        for part in self._parts(n, self._step):
+            yield Piece(replace(part, source=self.source.part(part.first, part.stop or n)), target.for_worker())
+
+    def _finished(self, target: DatasetWriter, tables: Mapping[int, NDArray[Any]] | None = None) -> Header:
+        """Labels become what they are to be, now that all classes are known; codes of a piece by its table."""
+        if self.label is not None:
+            return target.finish(self.classes, known=self.known)
+        classes, table = self.encoder.finish(self._n)
+        target.relabel(lambda block: table if tables is None else table[tables[block - block % self._step]])
+        return target.finish(classes, known=self.known)
+
+
+def _only_block(part: Partition, encoder: LabelEncoder) -> Labelled:
+    return next(part.blocks(encoder))
+
+
+def _itself(block: Labelled) -> Labelled:
+    return block
+
+
+def _move(part: Place, path: Path) -> None:
+    """All that is in a finished part into its place, the marker last."""
+    assert isinstance(part, Path), "the part of a folder is a folder"
+    for each in sorted(part.iterdir()):
+        if each.name not in (MARKER, ASIDE):
+            each.rename(path / each.name)
+    sync(path)
+    (part / MARKER).rename(path / MARKER)
+    shutil.rmtree(part, ignore_errors=True)  # somebody may just write a file aside
+    sync(path)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from dfeas.data.storage.limits import require_column, require_entries
+from dfeas.data.storage.places import require_column, require_entries
 from dfeas.data.storage.sparse_readers import block_of, sparse_shape
 from dfeas.errors import BadInputError, CorruptDataError, changed
 from dfeas.linalg import csr
@@ -174,12 +174,12 @@ class CscRows:
 
     def _gathered(self, first: int, stop: int) -> csr_array:
         """Rows first .. stop-1, in one read of all entries."""
-        found: list[tuple[NDArray[Any], ...]] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, self.dtype))]
+        gathered: list[tuple[NDArray[Any], ...]] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, self.dtype))]
         for begin, indices, data in self._chunks(values=True):
             assert data is not None, "values were asked for"
             at = np.flatnonzero((indices >= first) & (indices < stop))
-            found.append((indices[at], self._features(begin, len(indices))[at], data[at]))
-        row, feature, value = (np.concatenate(parts) for parts in zip(*found, strict=True))
+            gathered.append((indices[at], self._features(begin, len(indices))[at], data[at]))
+        row, feature, value = (np.concatenate(parts) for parts in zip(*gathered, strict=True))
         order = np.argsort(row, kind="stable")  # features of a row ascend already
         starts = self._counted[first : stop + 1] - self._counted[first]
         if len(order) != starts[-1]:

@@ -7,21 +7,21 @@ it never accepts what ``_parse_lines`` refuses, nor reads another value.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.ingest.index import Tally
-from dfeas.data.ingest.streams import Batch, in_order
-from dfeas.data.ingest.text import NUMBER, Lines, TextFile, numbers
-from dfeas.data.labels import Coded
+from dfeas.data.ingest.partitions import Batch
+from dfeas.data.ingest.text import NUMBER, Counts, Lines, TextSource, numbers
+from dfeas.data.labels import Categories
 from dfeas.data.storage.layout import SPARSE_BELOW
-from dfeas.data.storage.limits import require_width
-from dfeas.data.storage.places import Place
+from dfeas.data.storage.places import Place, require_width
 from dfeas.data.storage.sparse_readers import block_of
+from dfeas.data.writers.dataset import Pool
+from dfeas.data.writers.sparse import rows_ascend
 from dfeas.errors import BadInputError, UsageError
 from dfeas.linalg.csr import tidied
 
@@ -45,13 +45,12 @@ _SEPARATORS = bytes.maketrans(b" :", b"\n\n")
 Floats = NDArray[np.float64]
 
 
-class Svmlight:
+class Svmlight(TextSource):
     """The points of a svmlight file, float64; the number of features is found in a read of its own unless it is given.
 
-    ``sparse`` says how they come; without it, they are sparse when few enough of their entries are not zero.
+    ``sparse`` says how they come; without it, they are sparse when few enough of their entries are not zero. With a ``pool``
+    lines are indexed, and counted on the way.
     """
-
-    names: Sequence[str] | None = None
 
     def __init__(
         self,
@@ -59,17 +58,16 @@ class Svmlight:
         features: int | None = None,
         zero_based: bool = False,
         sparse: bool | None = None,
-        looked: Tally | None = None,
+        pool: Pool | None = None,
     ) -> None:
-        self.where, self.dtype = str(path), np.dtype(np.float64)
+        super().__init__(path)
         self._base = 0 if zero_based else 1
         self._given = features is not None
-        self._file = TextFile(path)
-        self._points: int | None = None
+        counts = None if pool is None else self._look(counts_of, pool)
         if features is None:
-            looked = looked or sum((tally(run.text) for run in self._file.runs()), Tally())
-            self._points, features = looked.points, self._features(looked)
-            some, entries = looked.points, looked.entries
+            counts = counts or sum((counts_of(run.text) for run in self._file.runs()), Counts())
+            self.n, features = counts.points, self._features(counts)
+            some, entries = counts.points, counts.entries
         elif features < 1:
             raise UsageError(f"--features {features}: expected at least 1")
         else:
@@ -78,15 +76,15 @@ class Svmlight:
         require_width(features, 8, self.where, sparse=True)
         self.m = features
         self.sparse = entries < SPARSE_BELOW * some * features if sparse is None else sparse
-        if looked is not None and not self.sparse:
-            self._refuse_growth(looked.points, looked.bytes)
-        self.notes = [f"text stored {'sparse' if self.sparse else 'dense'}, as float64"]
+        if counts is not None and not self.sparse:
+            self._refuse_growth(counts.points, counts.bytes)
+        self.notes = (f"text stored {'sparse' if self.sparse else 'dense'}, as float64",)
 
-    def _features(self, looked: Tally) -> int:
-        """From the last index of each line; ``batches`` finds out whether the lines are in order."""
-        if looked.last < self._base:
-            raise BadInputError(f"{self.where}: no features in {looked.points} points; is it svmlight (LABEL INDEX:VALUE ...)?")
-        return looked.last + 1 - self._base
+    def _features(self, counts: Counts) -> int:
+        """From the last index of each line; ``parse`` finds out whether the lines are in order."""
+        if counts.last < self._base:
+            raise BadInputError(f"{self.where}: no features in {counts.points} points; is it svmlight (LABEL INDEX:VALUE ...)?")
+        return counts.last + 1 - self._base
 
     def _refuse_growth(self, n: int, length: int) -> None:
         dense = 8 * n * self.m
@@ -96,22 +94,12 @@ class Svmlight:
                 f"their text (at most {MOST_GROWTH} times is taken); store them sparse: leave out --dense"
             )
 
-    def batches(self) -> Generator[Batch, None, None]:
-        for batch in in_order(self.parse, self._file.runs()):
-            if batch.points.shape[0]:
-                yield batch
-
-    def total(self, done: int) -> int:
-        """Points in all; see Stream."""
-        return round(done / max(self._file.share, 1e-9)) if self._points is None else self._points
-
     def parse(self, run: Lines) -> Batch:
-        """The points of some lines. Raises BadInputError with the number of the first bad one."""
-        found = _parse_run(run.text, self.m, self._base)
-        labels, points = self._parse_lines(run) if found is None else found
+        parsed = _parse_run(run.text, self.m, self._base)
+        labels, points = self._parse_lines(run) if parsed is None else parsed
         if self._given and not self.sparse:
             self._refuse_growth(len(labels), len(run.text))
-        return Batch(points.sparse(self.m) if self.sparse else points.dense(self.m), Coded.of(labels))
+        return Batch(points.sparse(self.m) if self.sparse else points.dense(self.m), Categories.of(labels))
 
     def _parse_lines(self, run: Lines) -> tuple[Floats, _Parsed]:
         """Labels (b,) and points, line by line. Raises BadInputError with the number of the first bad line."""
@@ -151,7 +139,7 @@ class Svmlight:
             last = place
 
 
-def tally(text: bytes) -> Tally:
+def counts_of(text: bytes) -> Counts:
     """Points and entries of whole lines, and the greatest of their last indices."""
     points, last, body = 0, -1, _COMMENT.sub(b"", text) if b"#" in text else text
     for line in body.split(b"\n"):
@@ -161,7 +149,7 @@ def tally(text: bytes) -> Tally:
             if index and _INDEX.fullmatch(index[0]):
                 last = max(last, int(index[0]))
     entries = np.count_nonzero(np.frombuffer(body, np.uint8) == ord(":"))  # a third of the time of body.count
-    return Tally(points, int(entries), last, len(text))
+    return Counts(points, int(entries), last, len(text))
 
 
 def _number(word: bytes, at: str) -> float:
@@ -224,9 +212,7 @@ def _parse_run(text: bytes, m: int, base: int) -> tuple[Floats, _Parsed] | None:
     if len(features) and (features.min() < 0 or features.max() >= m):
         return None
     ends = np.append(0, np.cumsum(np.diff(starts, append=len(values)) // 2))
-    rising = features[1:] > features[:-1]
-    rising[ends[1:-1][(ends[1:-1] > 0) & (ends[1:-1] < len(features))] - 1] = True
-    if not rising.all():
+    if not rows_ascend(features, ends):
         return None
     return values[starts], _Parsed(values[where + 1], features, ends)
 

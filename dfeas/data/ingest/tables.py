@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,12 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from dfeas.data.arrays import cast, joint_dtype, stored_dtype
-from dfeas.data.ingest.streams import Batch, in_order
-from dfeas.data.labels import Coded
+from dfeas.data.ingest.partitions import Batch, PointSource, cut, in_order
+from dfeas.data.labels import Categories
 from dfeas.data.storage.files import parsed
-from dfeas.data.storage.limits import require_width
-from dfeas.data.storage.places import Place, seekable
+from dfeas.data.storage.places import Place, require_width, seekable
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.linalg.points import Points
 
 TILE_ENTRIES = 1 << 15
 """Entries that are transposed at a time: they stay in cache, which takes half the time."""
@@ -41,12 +41,12 @@ def place_of(label_column: str | None, columns: Sequence[str], where: str) -> in
 
 def rows_of(columns: Sequence[NDArray[Any]], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Points (b, m) from m columns (b,), cast to ``dtype``."""
-    found = np.empty((len(columns[0]), len(columns)), dtype)
+    points = np.empty((len(columns[0]), len(columns)), dtype)
     size = max(LEAST_ROWS, TILE_ENTRIES // len(columns))
-    for first in range(0, len(found), size):
+    for first in range(0, len(points), size):
         rows = slice(first, first + size)
-        np.stack([column[rows] for column in columns], axis=1, out=found[rows])
-    return found
+        np.stack([column[rows] for column in columns], axis=1, out=points[rows])
+    return points
 
 
 def dtype_of(field: Any, where: str) -> np.dtype[Any]:
@@ -73,7 +73,7 @@ def points_of(batch: Any, columns: Sequence[int], dtype: np.dtype[Any], first: i
     return rows_of(taken, dtype)
 
 
-def labels_of(column: Any, first: int, where: str, name: str) -> Coded:
+def labels_of(column: Any, first: int, where: str, name: str) -> Categories:
     """Labels (b,) of a column of numbers, booleans or text. Raises BadInputError for nulls and other types."""
     kind = column.type.value_type if pyarrow.types.is_dictionary(column.type) else column.type
     if column.null_count:
@@ -83,9 +83,9 @@ def labels_of(column: Any, first: int, where: str, name: str) -> Coded:
     if not (text or number):
         raise BadInputError(f"{where}: labels of type {kind} in {name} cannot be used; give numbers, booleans or strings")
     if pyarrow.types.is_boolean(kind):
-        return Coded.of(column.to_numpy(zero_copy_only=False))
+        return Categories.of(column.to_numpy(zero_copy_only=False))
     coded = column if pyarrow.types.is_dictionary(column.type) else column.dictionary_encode()
-    return Coded(coded.indices.to_numpy(), coded.dictionary.to_pylist())
+    return Categories(coded.indices.to_numpy(), coded.dictionary.to_pylist())
 
 
 def _first_null(column: Any) -> int:
@@ -99,12 +99,12 @@ BATCH_BYTES = 4 << 20
 SUFFIXES = (".parquet", ".pq")
 
 
-class Table:
+class Table(PointSource):
     """The points of record batches that have the same columns; n is known. An index column of pandas is left out."""
 
-    sparse = False
-
-    def __init__(self, schemas: Sequence[Any], n: int, label_column: str | None, where: str, labelled: bool = True) -> None:
+    def __init__(
+        self, schemas: Sequence[Any], n: int | None, label_column: str | None, where: str, labelled: bool = True
+    ) -> None:
         self.where, self.n = where, n
         columns = list(schemas[0].names)
         if not columns:
@@ -121,29 +121,22 @@ class Table:
         self.dtype = joint_dtype([dtype_of(schema.field(name), where) for schema in schemas for name in self.names])
         cast = sorted(kinds - {_KINDS.get(self.dtype.name, self.dtype.name)})
         require_width(self.m, self.dtype.itemsize, where)
-        self.notes = [f"{', '.join(cast)} cast to {self.dtype.name}"] if cast else []
-        self.notes += [f"column {name} dropped: an index of pandas" for name in sorted(indices)]
+        notes = [f"{', '.join(cast)} cast to {self.dtype.name}"] if cast else []
+        self.notes = (*notes, *(f"column {name} dropped: an index of pandas" for name in sorted(indices)))
 
-    def total(self, done: int) -> int:
-        """Points in all; see Stream."""
-        return self.n
+    def blocks(self, first: int, stop: int | None, rows: int) -> Iterator[tuple[Points, list[Categories]]]:
+        return cut(in_order(lambda part: self._batch(*part), self._parts(first, stop)), rows)
 
-    def _batches(self, parts: Iterator[tuple[int, Any]]) -> Generator[Batch, None, None]:
-        """From record batches, each with the number of its first row."""
-        for batch in in_order(lambda part: self._batch(*part), parts):
-            if batch.points.shape[0]:
-                yield batch
+    def _parts(self, first: int, stop: int | None) -> Iterator[tuple[int, Any]]:
+        """Record batches of points first .. stop-1, or of all, each with the number of its first point."""
+        raise NotImplementedError
 
     def _batch(self, first: int, part: Any) -> Batch:
         places = [part.schema.get_field_index(name) for name in self.names]
-        labels = Coded.none(part.num_rows)
+        labels = Categories.none(part.num_rows)
         if self._label is not None:
             labels = labels_of(part.column(part.schema.get_field_index(self._label)), first, self.where, self._label)
         return Batch(points_of(part, places, self.dtype, first, self.where), labels)
-
-    @property
-    def _wanted(self) -> list[str]:
-        return [*self.names, *(() if self._label is None else (self._label,))]
 
     def _batch_rows(self) -> int:
         return max(1, BATCH_BYTES // (self.m * self.dtype.itemsize))
@@ -154,44 +147,33 @@ class Parquet(Table):
 
     def __init__(self, path: Place, label_column: str | None, labelled: bool = True) -> None:
         self._paths = parquet_files(path) if path.is_dir() else [path]
-        schemas, self._counts, self.group_rows = [], [], 1
+        schemas, self._counts, self.run_rows = [], [], 2
         for each in self._paths:
             with _open(each) as file:
                 about = file.metadata
                 schemas.append(file.schema_arrow)
                 self._counts.append(about.num_rows)
                 groups = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
-                self.group_rows = max(self.group_rows, *groups, 1)  # of the largest group, which is read as a whole
+                self.run_rows = max(self.run_rows, 2 * max(groups, default=1))  # a group is read as a whole
         for each, schema in zip(self._paths, schemas, strict=True):
             if sorted(schema.names) != sorted(schemas[0].names):
                 odd = sorted(set(schema.names) ^ set(schemas[0].names)) or schema.names
                 raise BadInputError(f"{each}: other columns than {self._paths[0].name} ({', '.join(odd[:5])})")
         super().__init__(schemas, sum(self._counts), label_column, str(path), labelled)
 
-    def batches(self, first: int = 0, stop: int | None = None) -> Generator[Batch, None, None]:
-        """All points, or first .. stop-1; see Stream."""
-        return self._batches(self._parts(first, self.n if stop is None else stop, self._wanted))
-
-    def labels(self) -> Iterator[Coded]:
-        """Those of all points, without reading anything else."""
-        assert self._label is not None, "there is a column of labels"
-        for first, part in self._parts(0, self.n, [self._label]):
-            yield labels_of(part.column(0), first, self.where, self._label)
-
-    def _parts(self, first: int, stop: int, columns: list[str]) -> Iterator[tuple[int, Any]]:
-        """Record batches of points first .. stop-1, each with the number of its first point."""
-        begin = 0
+    def _parts(self, first: int, stop: int | None) -> Iterator[tuple[int, Any]]:
+        begin, stop = 0, sum(self._counts) if stop is None else stop
         for path, count in zip(self._paths, self._counts, strict=True):
             if begin < stop and begin + count > first:
                 try:
                     with _open(path) as file:
-                        for at, part in self._of_file(file, first - begin, stop - begin, columns):
+                        for at, part in self._of_file(file, first - begin, stop - begin):
                             yield begin + at, part
                 except (pyarrow.ArrowException, OSError) as error:
                     raise CorruptDataError(f"{path}: damaged from point {max(first, begin)}: {_line(error)}") from None
             begin += count
 
-    def _of_file(self, file: Any, first: int, stop: int, columns: list[str]) -> Iterator[tuple[int, Any]]:
+    def _of_file(self, file: Any, first: int, stop: int) -> Iterator[tuple[int, Any]]:
         """The same of one file; row groups without such points are not read."""
         groups: list[int] = []
         at = begin = 0
@@ -201,6 +183,7 @@ class Parquet(Table):
                 at = at if groups else begin
                 groups.append(group)
             begin += count
+        columns = [*self.names, *(() if self._label is None else (self._label,))]
         for part in file.iter_batches(self._batch_rows(), row_groups=groups, columns=columns):
             low, high = max(first - at, 0), min(stop - at, part.num_rows)
             if low < high:
@@ -215,11 +198,7 @@ class Frame(Table):
         self._table = pyarrow.table(frame)
         super().__init__([self._table.schema], self._table.num_rows, label_column, "the data frame", labelled)
 
-    def batches(self) -> Generator[Batch, None, None]:
-        return self._batches(self._parts())
-
-    def _parts(self) -> Iterator[tuple[int, Any]]:
-        first = 0
+    def _parts(self, first: int, stop: int | None) -> Iterator[tuple[int, Any]]:
         for part in self._table.to_batches(self._batch_rows()):
             yield first, part
             first += part.num_rows
@@ -232,18 +211,14 @@ class LazyFrame(Table):
         self._partitions = frame.partitions
         self._done = 0  # partitions
         schema = pyarrow.Schema.from_pandas(frame._meta, preserve_index=False)
-        super().__init__([schema], 0, label_column, "the data frame", labelled)
+        super().__init__([schema], None, label_column, "the data frame", labelled)
 
     def total(self, done: int) -> int:
-        """Points in all, as far as the partitions that were computed tell; see Stream."""
+        """Points in all, as far as the partitions that were computed tell."""
         return int(done * self._partitions.npartitions / max(1, self._done))
 
-    def batches(self) -> Generator[Batch, None, None]:
-        """All points; see Stream. Raises BadInputError for a partition with columns of other types."""
-        return self._batches(self._parts())
-
-    def _parts(self) -> Iterator[tuple[int, Any]]:
-        first = 0
+    def _parts(self, first: int, stop: int | None) -> Iterator[tuple[int, Any]]:
+        """All points. Raises BadInputError for a partition with columns of other types."""
         for partition in self._partitions:
             table = pyarrow.Table.from_pandas(partition.compute(), preserve_index=False)
             self._done += 1

@@ -1,21 +1,31 @@
-"""Runs of whole lines of a text file, plain or compressed, each with its place in the file, and the numbers in them."""
+"""Text files, plain or compressed, in runs of whole lines, each with its place in the file, and the numbers in them.
+
+Where the points of a plain file are is found by a read of its own, in ranges that other processes can look at.
+"""
 
 from __future__ import annotations
 
 import bz2
 import gzip
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
-from typing import IO
+from itertools import pairwise
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.data.ingest.partitions import MANY, Batch, PointSource, cut, in_order
+from dfeas.data.labels import Categories
 from dfeas.data.storage.files import DAMAGE
-from dfeas.data.storage.places import Place
-from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.data.storage.layout import sparse_block_rows
+from dfeas.data.storage.places import Place, absolute, place
+from dfeas.data.writers.dataset import Pool
+from dfeas.errors import BadInputError, CorruptDataError, changed
+from dfeas.linalg.points import Points, is_dense
 
 try:
     import pyarrow
@@ -118,9 +128,9 @@ class TextFile:
         with self.path.open("rb") as file:
             place = file.seek(at - 1)
             while content := file.read(PEEK_BYTES):
-                found = content.find(b"\n")
-                if found >= 0:
-                    return place + found + 1
+                end = content.find(b"\n")
+                if end >= 0:
+                    return place + end + 1
                 place += len(content)
                 self._refuse_long(f"the line at byte {at}", place - at)
         return place
@@ -141,3 +151,143 @@ def _text(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes] | gzip.GzipFile | b
             yield opened
     else:
         yield raw
+
+
+RANGE_BYTES = 64 << 20
+"""Of text that is looked at in one piece of work."""
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What some lines hold."""
+
+    points: int = 0
+    entries: int = 0  # of sparse text
+    last: int = -1  # greatest of the last indices of its lines
+    bytes: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        sums = self.points + other.points, self.entries + other.entries
+        return Counts(*sums, max(self.last, other.last), self.bytes + other.bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class LineIndex:
+    """Where runs of whole lines begin, and last of all where they end."""
+
+    byte: Numbers  # (r + 1,)
+    line: Numbers  # (r + 1,) numbers from 1
+    point: Numbers  # (r + 1,) numbers from 0
+    counts: Counts  # of all lines of the file
+
+    def part(self, first: int, stop: int) -> LineIndex:
+        """That of the runs with the points first .. stop-1."""
+        low = int(np.searchsorted(self.point, first, "right")) - 1
+        here = slice(low, int(np.searchsorted(self.point, stop, "left")) + 1)
+        return LineIndex(self.byte[here], self.line[here], self.point[here], self.counts)
+
+
+@dataclass(frozen=True)
+class ByteRange:
+    """Lines that begin in the bytes begin .. stop-1 of a text file that is not compressed; small enough to travel."""
+
+    path: str
+    begin: int
+    stop: int
+    exact: bool  # whether a line begins at ``begin``
+    count: Callable[[bytes], Counts]
+
+    def look(self) -> LineIndex:
+        """Read them; lines and points are numbered from 0. Raises BadInputError for a line that does not end."""
+        file = TextFile(place(self.path))
+        begin = self.begin if self.exact else file.line_from(self.begin)
+        stop = file.line_from(self.stop)
+        edges, total = [(begin, 0, 0)], Counts()
+        for run in file.runs(begin, stop) if begin < stop else ():
+            total += self.count(run.text)
+            edges.append((run.stop, edges[-1][1] + run.text.count(b"\n"), total.points))
+        byte, line, point = np.array(edges, np.int64).T
+        return LineIndex(byte, line, point, total)
+
+
+def index_of(path: Place, body: tuple[int, int], count: Callable[[bytes], Counts], pool: Pool) -> LineIndex:
+    """Of all lines from ``body`` on, a byte and the number of the line that begins there.
+
+    Raises CorruptDataError when the file changes meanwhile.
+    """
+    begin, line = body
+    size = path.stat().st_size
+    firsts = [begin, *range((begin // RANGE_BYTES + 1) * RANGE_BYTES, size, RANGE_BYTES)]
+    ranges = [ByteRange(absolute(path), *each, each[0] == begin, count) for each in pairwise([*firsts, size])]
+    parts = sorted(pool(ByteRange.look, ranges), key=lambda part: (part.byte[0], part.byte[-1]))
+    edges = [(begin, begin), *((part.byte[0], part.byte[-1]) for part in parts), (size, size)]
+    if any(before[1] != after[0] for before, after in pairwise(edges)):
+        raise changed(str(path))
+    byte = np.concatenate([[begin], *(part.byte[1:] for part in parts)])
+    steps = [np.concatenate([[0], *(np.diff(getattr(part, name)) for part in parts)]) for name in ("line", "point")]
+    lines, points = (np.cumsum(each) for each in steps)
+    return LineIndex(byte, line + lines, points, sum((part.counts for part in parts), Counts()))
+
+
+class TextSource(PointSource):
+    """The points of a text file, float64, in order; with an index of its lines any run of them."""
+
+    dtype = np.dtype(np.float64)
+
+    def __init__(self, path: Place) -> None:
+        self.where, self._file = str(path), TextFile(path)
+        self._body = (0, 1)  # byte and number of the line where points begin
+        self._index: LineIndex | None = None
+
+    def parse(self, run: Lines) -> Batch:
+        """The points of some lines. Raises BadInputError with the number of the first bad one."""
+        raise NotImplementedError
+
+    def _look(self, count: Callable[[bytes], Counts], pool: Pool) -> Counts:
+        """What all lines hold, which are indexed."""
+        self._index = index_of(self._file.path, self._body, count, pool)
+        self.n = int(self._index.point[-1])
+        return self._index.counts
+
+    def part(self, first: int, stop: int) -> TextSource:
+        assert self._index is not None, "its lines are indexed"
+        part = copy(self)
+        part._index = self._index.part(first, stop)
+        return part
+
+    def blocks(self, first: int, stop: int | None, rows: int) -> Iterator[tuple[Points, list[Categories]]]:
+        """See PointSource. Raises CorruptDataError when there are other points than at the first look."""
+        if self._index is None or stop is None:
+            begin, number = self._body
+            batches = in_order(self.parse, self._file.runs(begin, number=number))
+        else:
+            batches = self._indexed(self._index, first, stop)
+        return cut(batches, rows)
+
+    def _indexed(self, index: LineIndex, first: int, stop: int) -> Generator[Batch, None, None]:
+        at = int(index.point[0])
+        for run in self._file.runs(int(index.byte[0]), int(index.byte[-1]), int(index.line[0])):
+            batch = self.parse(run)
+            count = batch.points.shape[0]
+            here = slice(max(first - at, 0), min(stop - at, count))
+            if here == slice(0, count):
+                yield batch
+            elif here.start < here.stop:
+                yield Batch(batch.points[here], batch.labels[here])
+            at += count
+        if at != index.point[-1]:
+            raise changed(self.where)
+
+    def usual_rows(self, dtype: np.dtype[Any]) -> int:
+        """Of sparse points as many as suit the first of them."""
+        for run in self._file.runs() if self.sparse else ():
+            points = self.parse(run).points
+            if points.shape[0] and not is_dense(points):
+                return sparse_block_rows(points.nnz / points.shape[0], dtype.itemsize + 4, MANY)
+        return super().usual_rows(dtype)
+
+    def total(self, done: int) -> int:
+        """Points in all, as far as the share of the file that was read tells."""
+        return round(done / max(self._file.share, 1e-9)) if self.n is None else self.n

@@ -1,4 +1,8 @@
-"""Files: put in their place whole or not at all, JSON that somebody wrote, links that leave a folder, and what damage raises.
+"""Files: the format of each kind, put in their place whole or not at all, JSON that somebody wrote, links out of a folder.
+
+A number grows when an older dfeas would misread the file; a key more does not need that. A file without a number is of
+format 0: of before there were numbers, which dfeas reads, too. Scores, dual variables and pages are for others to read, and
+have none.
 
 A shape is a type or a union of types (a bool is no number), ``Number`` for a range, ``[shape]`` for a list of such,
 ``{str: shape}`` for any keys, and ``{"key": shape}`` for these keys among others; ``"key?"`` may be missing.
@@ -24,11 +28,35 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import zarr.errors
 
-from dfeas.data.storage import formats
-from dfeas.errors import BadInputError, CorruptDataError
+from dfeas import __version__
+from dfeas.errors import BadInputError, CorruptDataError, NewerFormatError
 
 if TYPE_CHECKING:
     from dfeas.data.storage.places import Place
+
+KEY = "format"
+"""Of a number in a file, whatever its kind."""
+
+DATASET = 1
+CERTIFICATE = 1
+RESULT = 1
+RACE = 1
+HARD_MARGIN = 1
+SEPARATION = 1
+TRACE = 1
+CHECKPOINT = 1
+
+
+def require_readable(where: object, number: Any, newest: int) -> None:
+    """Raise NewerFormatError when a file is of a format that this dfeas does not know, CorruptDataError when it says none."""
+    if type(number) is not int or number < 0:
+        raise CorruptDataError(f"{where}: damaged: its format is {number!r:.40}, expected a whole number")
+    if number > newest:
+        raise NewerFormatError(
+            f"{where}: written in format {number} by a newer dfeas; this dfeas {__version__} reads formats up to {newest}: "
+            "upgrade dfeas"
+        )
+
 
 # RecursionError is a RuntimeError, OverflowError and ZeroDivisionError are ArithmeticErrors, UnicodeErrors are ValueErrors
 DAMAGE = (
@@ -122,7 +150,7 @@ COUNT = Number(0, whole=True)
 def write_json(path: Path, values: dict[str, Any], number: int) -> None:
     """Write a file of ours, of a format, whole or not at all."""
     with placed(path) as file:
-        file.write((json.dumps({formats.KEY: number, **values}, indent=2) + "\n").encode())
+        file.write((json.dumps({KEY: number, **values}, indent=2) + "\n").encode())
 
 
 def read_json(path: Place, shape: Any = object, what: str = "JSON file", newest: int | None = None) -> Any:
@@ -138,7 +166,7 @@ def read_json(path: Place, shape: Any = object, what: str = "JSON file", newest:
             raise ValueError(f"{size / 1e6:.0f} MB, at most {MOST_BYTES / 1e6:.0f} MB are read")
         value = parsed(path.read_text())
         if newest is not None and isinstance(value, dict):
-            formats.require_readable(path, value.get(formats.KEY, 0), newest)
+            require_readable(path, value.get(KEY, 0), newest)
         conform(value, shape)
         return value
     except (OSError, ValueError) as error:

@@ -13,8 +13,7 @@ from typing import Any
 import h5py
 
 from dfeas.data.storage.files import DAMAGE
-from dfeas.data.storage.limits import require_chunks
-from dfeas.data.storage.places import Place, seekable
+from dfeas.data.storage.places import Place, require_chunks, seekable
 from dfeas.errors import BadInputError, CorruptDataError
 
 MOST_LINKS = 16

@@ -24,11 +24,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage import formats
+from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, Number, conform
 from dfeas.data.storage.places import Place
 from dfeas.errors import CorruptDataError
-from dfeas.linalg.points import LOW
 
 KINDS = ("", "l", "q", "s")
 """By their number in a code."""
@@ -113,7 +112,7 @@ ATTRIBUTE = "dfeas"
 APPENDED = "append.ready"
 """Folder of an append that is only to be finished."""
 
-DTYPES = (*LOW, "float32", "float64")
+DTYPES = ("int8", "uint8", "int16", "uint16", "float16", "float32", "float64")
 """Types of entries."""
 
 BLOCK_BYTES = 4 << 20
@@ -195,7 +194,7 @@ class Header:
     def from_json(cls, values: dict[str, Any], where: str) -> Header:
         """Parse attributes; raises CorruptDataError when they are not a header, NewerFormatError for one to come."""
         if isinstance(values, dict):
-            formats.require_readable(where, values.get(formats.KEY), formats.DATASET)
+            files.require_readable(where, values.get(files.KEY), files.DATASET)
         try:
             conform(values, _SHAPE)
             lists = {"classes": values["classes"], "first_zero": values["first_zero"], "counts": values.get("counts", ())}

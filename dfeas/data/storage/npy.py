@@ -11,8 +11,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from dfeas.data.storage.files import DAMAGE
-from dfeas.data.storage.limits import require_column
-from dfeas.data.storage.places import Place
+from dfeas.data.storage.places import Place, require_column
 from dfeas.errors import BadInputError, CorruptDataError
 
 
@@ -36,7 +35,7 @@ def read_header(stream: IO[bytes], size: int, where: str) -> tuple[tuple[int, ..
     wanted = prod(shape) * dtype.itemsize
     if wanted > size:
         raise CorruptDataError(
-            f"{where}: shape {_shown(shape)} of {dtype} takes {wanted:.4g} bytes, the file has {size}: truncated"
+            f"{where}: shape {_shape_text(shape)} of {dtype} takes {wanted:.4g} bytes, the file has {size}: truncated"
         )
     return tuple(shape), dtype
 
@@ -59,6 +58,6 @@ def load_npy(path: Place) -> NDArray[Any]:
         raise CorruptDataError(f"{path}: not a readable .npy file: {error}") from None
 
 
-def _shown(shape: tuple[int, ...]) -> str:
+def _shape_text(shape: tuple[int, ...]) -> str:
     """A shape in a message; NumPy takes 64 axes, each of any length."""
     return " x ".join(f"{length:.6g}" if length >= 10**18 else str(length) for length in shape[:4]) or "()"

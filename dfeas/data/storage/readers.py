@@ -6,16 +6,19 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.storage.files import DAMAGE
 from dfeas.errors import CorruptDataError
-from dfeas.linalg.points import Points
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 AnyArray = NDArray[Any]
+Points: TypeAlias = "NDArray[Any] | csr_array"
 T = TypeVar("T", covariant=True)
 V = TypeVar("V")
 

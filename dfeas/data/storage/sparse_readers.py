@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
 from dfeas.data.storage.readers import Buffers, RowReader, stamp_of
 from dfeas.errors import CorruptDataError
-from dfeas.linalg.csr import csr
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -239,4 +241,14 @@ def block_of(data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[np.int64
     """A matrix whose index arrays have one type: int32 where that holds them."""
     narrow = features < 2**31 and int(indptr[-1]) < 2**31
     kind = np.int32 if narrow else np.int64
-    return csr(data, indices.astype(kind, copy=False), indptr.astype(kind, copy=False), features)
+    block = copy(_empty(len(indptr) - 1, features))
+    block.data, block.indices, block.indptr = data, indices.astype(kind, copy=False), indptr.astype(kind, copy=False)
+    return block
+
+
+@lru_cache(maxsize=64)
+def _empty(size: int, features: int) -> csr_array:
+    """A matrix to copy, whose arrays are replaced: SciPy takes several times as long to make one."""
+    empty = scipy.sparse.csr_array((size, features))
+    empty.indptr = empty.indptr[:0].copy()
+    return empty

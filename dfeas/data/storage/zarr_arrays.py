@@ -15,9 +15,8 @@ import zarr.storage
 
 from dfeas.data.storage.files import COUNT, DAMAGE, read_json, refuse_links
 from dfeas.data.storage.layout import default_block_rows
-from dfeas.data.storage.limits import require_chunks
 from dfeas.data.storage.npy import load_npy
-from dfeas.data.storage.places import Place, zarr_store
+from dfeas.data.storage.places import Place, require_chunks, zarr_store
 from dfeas.data.storage.readers import DirectReader, RowReader, SliceReader
 from dfeas.errors import BadInputError, CorruptDataError
 
@@ -120,7 +119,7 @@ def direct_reader(name: str, path: Place, array: Any, block_rows: int, cache_dir
         return None
     if isinstance(path, Path):
         return DirectReader(name, path, *found)
-    from dfeas.data.remote.readers import object_reader
+    from dfeas.data.storage.remote.readers import object_reader
 
     return object_reader(name, path, *found, cache_dir)
 
@@ -160,7 +159,7 @@ def slice_reader(reader: SliceReader, path: Place, array: Any) -> RowReader:
     """A reader through zarr, which sees changes of what it reads; from an object store it reads several blocks ahead."""
     if isinstance(path, Path):
         return replace(reader, files=files_of(array, reader.block_rows))
-    from dfeas.data.remote.readers import distant_reader
+    from dfeas.data.storage.remote.readers import distant_reader
 
     return distant_reader(reader, path, names_of(array, reader.block_rows))
 

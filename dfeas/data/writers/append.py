@@ -23,18 +23,18 @@ import zarr
 import zarr.storage
 from numpy.typing import NDArray
 
+from dfeas.data.cones.writer import Product
 from dfeas.data.dataset import Dataset
-from dfeas.data.ingest.formats import format_of
-from dfeas.data.ingest.ingest import Note, ingest
+from dfeas.data.ingest.ingest import Note, format_of, ingest
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.files import naming, sync
 from dfeas.data.storage.layout import APPENDED, ATTRIBUTE, MARKER, Header, fingerprint, looks_like_dataset, seal
-from dfeas.data.storage.lock import reclaim, release
 from dfeas.data.storage.places import is_url
 from dfeas.data.storage.readers import Buffers, Cost
-from dfeas.data.writers.dataset import DatasetWriter, Labelled, Progress, create_checksums
-from dfeas.data.writers.sparse import Before, SparseWriter, create_offsets
+from dfeas.data.storage.scratch import reclaim, release
+from dfeas.data.writers.dataset import DatasetWriter, Labelled, Progress, store_whole
+from dfeas.data.writers.sparse import Before, SparseWriter
 from dfeas.errors import BadInputError, UsageError
 from dfeas.linalg import csr
 from dfeas.linalg.points import Points, any_entry, is_dense, stacked
@@ -62,8 +62,8 @@ class Stage:
         if self.offsets is not None:
             self._entries()
             self._renumbered("X/indptr", n + 1, n // self.header.block_rows + 1)
-            create_offsets(group, self.offsets)
-        create_checksums(group, checksums)
+            store_whole(group, "offset", self.offsets)
+        store_whole(group, "checksum", checksums)
         (self.folder / MARKER).write_text(f"{seal(self.header)}\n")
         for file in self.folder.rglob("*"):
             sync(file)
@@ -92,8 +92,9 @@ class Stage:
         (self.folder / name).write_text(json.dumps(meta, indent=2))
 
 
-def tail_of(old: Dataset, kept: int) -> Labelled:
-    """Points and labels behind the first ``kept`` blocks: of a last block that is not full, verified, or none."""
+def tail_of(old: Dataset) -> Labelled:
+    """Points and labels of a last block that is not full, verified, or none."""
+    kept = old.n // old.block_rows
     block = old.read(min(kept, old.blocks - 1), Buffers(), Cost())
     if kept == old.blocks:
         none = np.zeros(0, np.int64)
@@ -155,35 +156,38 @@ def append(
     Raises BadInputError for points or labels that do not fit, UsageError when another process writes there; the dataset stays
     what it was then.
     """
-    if is_url(data):
-        raise UsageError(f"{data}: points are appended on this machine only; copy the dataset, or ingest all points again")
-    path = Path(data)
-    if not looks_like_dataset(path):
-        raise BadInputError(f"{path}: not a dfeas dataset; points are appended to what dfeas ingest wrote")
-    with locked(path):
-        finish(path)
-        opened = open_source(Source(str(path), direct=False, cones=True))
-        assert opened.header is not None, "a dataset has a header"
+    with open_to_append(data, "points") as old:
+        assert old.header is not None, "a dataset has a header"
+        path = Path(old.where)
         if src is None:
-            return opened.header
-        if opened.cones is not None:
+            return old.header
+        if old.cones is not None:
             raise UsageError(f"{path}: a dataset of cones; say with --cones what the rows of SRC are, as l:3,q:5x10,s:6")
         with growing(path) as part:
-            stored = _stored_as(src, options, opened.entries is not None)
-            more: dict[str, Any] = {"classes": opened.header.classes, "block_rows": opened.block_rows, "sparse": stored}
+            dense_or_sparse = format_of(src, options.get("format")) in ("svmlight", "arrays")  # tables are dense always
+            more: dict[str, Any] = {"sparse": old.entries is not None} if dense_or_sparse else {}
+            more.update(classes=old.header.classes, block_rows=old.block_rows)
             new = ingest(src, part / "new", progress=progress, note=note, **more, **options)
-            if new.m != opened.m:
-                raise BadInputError(f"new points of {new.m} features, {path} has {opened.m}")
-            header = _staged(path, opened, opened.header, open_source(Source(str(part / "new"))))
-    return header
+            if new.m != old.m:
+                raise BadInputError(f"new points of {new.m} features, {path} has {old.m}")
+            return _stage_points(part, old, open_source(Source(str(part / "new"))))
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Nobody else writes to a dataset. Raises UsageError when another process does."""
+def open_to_append(data: str | Path, what: str) -> Iterator[Dataset]:
+    """A dataset, to which nobody else writes, and to which ``what`` will be appended; an append that was cut off is finished.
+
+    Raises UsageError when another process writes there, BadInputError where there is no dataset.
+    """
+    if is_url(data):
+        raise UsageError(f"{data}: {what} are appended on this machine only; copy the dataset, or ingest all {what} again")
+    path = Path(data)
+    if not looks_like_dataset(path):
+        raise BadInputError(f"{path}: not a dfeas dataset; {what} are appended to what dfeas ingest wrote")
     lock = reclaim(path)
     try:
-        yield
+        finish(path)
+        yield open_source(Source(str(path), direct=False, cones=True))
     finally:
         release(path, lock)
 
@@ -225,56 +229,61 @@ def finish(path: Path) -> None:
     shutil.rmtree(path / PART, ignore_errors=True)
 
 
-def _stored_as(src: Any, options: dict[str, Any], sparse: bool) -> bool | None:
-    """How new points are stored, as those of the dataset; tables are dense always."""
-    return sparse if format_of(src, options.get("format")) in ("svmlight", "arrays") else None
-
-
 def move(file: Path, place: Path) -> None:
     """Rename, over what is there."""
     file.replace(place)
 
 
-def _staged(path: Path, old: Dataset, header: Header, new: Dataset) -> Header:
+def _stage_points(part: Path, old: Dataset, new: Dataset) -> Header:
     """Write DATA/append.part/stage, and return the header of the dataset that it makes."""
-    assert old.expected is not None, "a dataset has checksums"
-    rows, n = old.block_rows, old.n + new.n
-    kept = old.n // rows  # blocks that stay as they are
-    first = kept * rows  # the first point that is written again
-    tail = tail_of(old, kept)
-    kind = DatasetWriter if header.entries is None else SparseWriter
-    out = kind(path / PART / "out", n - first, old.m, old.dtype, rows, label=tail[1].dtype)
+    rows = old.block_rows
+    tail = tail_of(old)
+    kind = DatasetWriter if old.entries is None else SparseWriter
+    out = kind(part / "out", len(tail[1]) + new.n, old.m, old.dtype, rows, label=tail[1].dtype)
     if isinstance(out, SparseWriter):
-        out.follow(Before.of(old, kept))
+        out.follow(Before.of(old, old.n // rows))
     for index, (points, label) in enumerate(blocks_of(tail, new, rows, old.dtype)):
         out.write(index, points, label)
-    part = out.finish(header.classes, known=True)
+    return stage(old, out, tail)
+
+
+def stage(old: Dataset, out: DatasetWriter, tail: Labelled) -> Header:
+    """Lay out DATA/append.part/stage from what was written behind full blocks of a dataset: the ``tail`` again and new points.
+
+    Returns the header of the dataset that it makes.
+    """
+    assert old.header is not None, "a dataset has a header"
+    assert old.expected is not None, "a dataset has checksums"
+    path, kept = Path(old.where), old.n // old.block_rows
+    part = out.finish(old.header.classes, known=True)
     checksums = np.concatenate([old.expected[:kept], out.checksums()])
-    made = _joined(header, part, tail, first, fingerprint(n, old.m, old.dtype.name, rows, checksums))
-    stage = Stage(path, path / PART / "out", path / PART / "stage", made, kept)
+    header = _joined(old.header, part, tail, checksums)
+    offsets = None
     if isinstance(out, SparseWriter):
         assert old.entries is not None, "a sparse dataset has entries"
         offsets = np.concatenate([old.entries.offsets[:kept], out.offsets])
-        stage = replace(stage, header=replace(made, block_entries=int(np.diff(offsets).max())), offsets=offsets)
-    stage.lay_out(checksums)
-    return stage.header
+        header = replace(header, block_entries=int(np.diff(offsets).max()))
+    Stage(path, path / PART / "out", path / PART / "stage", header, kept, offsets).lay_out(checksums)
+    return header
 
 
-def _joined(header: Header, part: Header, tail: Labelled, first: int, mark: str) -> Header:
-    """Of the points before ``first``, which ``header`` counts with the tail, and of the part behind them."""
-    zeros = [*(j for j in header.first_zero if j < first), *(first + j for j in part.first_zero)]
-    coded = len(header.counts)
+def _joined(header: Header, part: Header, tail: Labelled, checksums: NDArray[np.uint32]) -> Header:
+    """Of the points that ``header`` counts with the tail, and of the part that has the tail again."""
+    first = header.n - len(tail[1])
+    coded, n = len(header.counts), first + part.n
+    plain = header.cones is None  # rows of cones are neither zero points nor of a class
     tail_counts = np.bincount(tail[1], minlength=coded) if coded else np.zeros(0, np.int64)
     return replace(
         header,
-        n=first + part.n,
-        positive=header.positive + part.positive - (0 if coded else int((tail[1] > 0).sum())),
-        zero=header.zero + part.zero - int((~any_entry(tail[0])).sum()),
-        first_zero=tuple(zeros[:5]),
+        n=n,
+        positive=header.positive + part.positive - (int((tail[1] > 0).sum()) if plain and not coded else 0),
+        zero=header.zero + part.zero - (int((~any_entry(tail[0])).sum()) if plain else 0),
+        first_zero=(*(j for j in header.first_zero if j < first), *(first + j for j in part.first_zero))[:5],
         norm_min=min(header.norm_min, part.norm_min),
         norm_max=max(header.norm_max, part.norm_max),
-        fingerprint=mark,
+        fingerprint=fingerprint(n, header.m, header.dtype, header.block_rows, checksums),
         generator=None,
         entries=part.entries,
         counts=tuple((np.array(header.counts, np.int64) + part.counts - tail_counts).tolist()) if coded else (),
+        cones=None if header.cones is None or part.cones is None else Product(header.cones.counts + part.cones.counts).table,
     )

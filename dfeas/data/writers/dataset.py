@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import crc32c
 import numpy as np
@@ -18,9 +20,11 @@ import zarr.codecs
 from numpy.typing import NDArray
 
 from dfeas.data.labels import stored_type
-from dfeas.data.storage import formats
+from dfeas.data.storage import files
+from dfeas.data.storage.files import FULL
 from dfeas.data.storage.layout import ATTRIBUTE, MARKER, Header, fingerprint, seal
-from dfeas.data.storage.places import Place, put, put_whole, remove, zarr_store
+from dfeas.data.storage.places import Place, place, put, put_whole, remove, zarr_store
+from dfeas.data.storage.scratch import claim, discard, release
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.linalg.points import Points, norms
 from dfeas.passes.block import Block
@@ -49,53 +53,40 @@ Progress = Callable[[int, int], None]  # (points done, points in all, as far as 
 Labelled = tuple[Points, NDArray[Any]]
 """Points of a block, and their labels as they are stored."""
 
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Pool(Protocol):
+    """Does work elsewhere, some at a time; results come in any order."""
+
+    def __call__(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """``work(item)`` of each item; both travel."""
+
 
 def fill(target: DatasetWriter, block: Callable[[int], Labelled], progress: Progress | None = None) -> None:
     """Write all blocks, each made in the writing threads."""
-    with _writing(target, _telling(progress, target.n)) as submit:
-        for index in range(target.blocks):
-            submit(lambda i: target.write(i, *block(i)), index)
+    tell = (lambda done: None) if progress is None else (lambda done: progress(done, target.n))
+    write_blocks(target, (partial(block, index) for index in range(target.blocks)), tell)
 
 
-def fill_in_order(target: DatasetWriter, block: Callable[[int], Labelled], progress: Progress | None = None) -> None:
-    """Write all blocks, which are made in this thread, one after the other."""
-    write_in_order(target, map(block, range(target.blocks)), _telling(progress, target.n))
-
-
-def write_in_order(target: DatasetWriter, made: Iterable[Labelled], told: Callable[[int], None]) -> None:
-    """Write blocks that are made in this thread; ``told`` hears how many points are written."""
-    with _writing(target, told) as submit:
-        for index, (points, label) in enumerate(made):
-            submit(target.write, index, points, label)
-
-
-def _telling(progress: Progress | None, n: int) -> Callable[[int], None]:
-    """Tells the progress towards n points."""
-    return (lambda done: None) if progress is None else (lambda done: progress(done, n))
-
-
-@contextmanager
-def _writing(target: DatasetWriter, told: Callable[[int], None]) -> Iterator[Callable[..., None]]:
-    """Threads that write what is submitted; ``told`` hears how many points are written. All of it is, at the end."""
+def write_blocks(target: DatasetWriter, makers: Iterable[Callable[[], Labelled]], tell: Callable[[int], None]) -> None:
+    """Write blocks that the writing threads make; ``tell`` hears how many points are written."""
     threads, most = (WRITERS, IN_FLIGHT) if isinstance(target.path, Path) else (DISTANT_WRITERS, 2 * DISTANT_WRITERS)
+    waiting: deque[Future[None]] = deque()
+
+    def wait(given: int, most: int) -> None:
+        while len(waiting) > most:
+            waiting.popleft().result()
+            tell(min(target.n, (given - len(waiting)) * target.block_rows))
+
     with ThreadPoolExecutor(threads, "dfeas-write") as pool:
-        waiting: deque[Future[None]] = deque()
         given = 0
-
-        def settle(most: int) -> None:
-            while len(waiting) > most:
-                waiting.popleft().result()
-                told(min(target.n, (given - len(waiting)) * target.block_rows))
-
-        def submit(work: Callable[..., None], *words: Any) -> None:
-            nonlocal given
-            waiting.append(pool.submit(work, *words))
-            given += 1
-            settle(most)
-
         try:
-            yield submit
-            settle(0)
+            for given, make in enumerate(makers, 1):
+                waiting.append(pool.submit(lambda index, make: target.write(index, *make()), given - 1, make))
+                wait(given, most)
+            wait(given, 0)
         except BaseException:
             for future in waiting:
                 future.cancel()
@@ -113,9 +104,14 @@ ASIDE = "aside"
 class Written:
     """What is known of some blocks that were written."""
 
-    summaries: dict[int, Summary]
-    checksums: dict[int, tuple[int, int, int]]  # of points, labels and norms
+    summaries: dict[int, Summary] = field(default_factory=dict)
+    checksums: dict[int, tuple[int, int, int]] = field(default_factory=dict)  # of points, labels and norms
     entries: dict[int, int] = field(default_factory=dict)  # of sparse blocks
+
+    def add(self, other: Written) -> None:
+        """Count blocks that another process wrote."""
+        for ours, theirs in zip(vars(self).values(), vars(other).values(), strict=True):
+            ours.update(theirs)
 
 
 class DatasetWriter:
@@ -140,21 +136,16 @@ class DatasetWriter:
         self._names = names
         self._aside: Path | None = None
         self.where = str(path)  # how messages call it
-        self._summaries: dict[int, Summary] = {}
-        self._checksums: dict[int, tuple[int, int, int]] = {}
+        self.written = Written()
         self._group = zarr.create_group(zarr_store(path, read_only=False), zarr_format=3)
+        self._arrays: dict[str, Any] = {}
         self._create_points()
-        self._arrays = {
-            "label": self._create(CODES if provisional else "label", (n,), (block_rows,), np.dtype(label), 0),
-            "norm": self._create("norm", (n,), (block_rows,), np.dtype(np.float64), np.nan),
-        }
+        self._arrays["label"] = created(self._group, CODES if provisional else "label", (n,), block_rows, np.dtype(label), 0)
+        self._arrays["norm"] = created(self._group, "norm", (n,), block_rows, np.dtype(np.float64), np.nan)
 
     def _create_points(self) -> None:
         fill = np.nan if self.dtype.kind == "f" else 0
-        self._points = self._create("X", (self.n, self.m), (self.block_rows, self.m), self.dtype, fill)
-
-    def _resize_points(self) -> None:
-        self._points.resize((self.n, self.m))
+        self._arrays["X"] = created(self._group, "X", (self.n, self.m), self.block_rows, self.dtype, fill)
 
     @property
     def blocks(self) -> int:
@@ -164,58 +155,41 @@ class DatasetWriter:
     def resize(self, n: int) -> None:
         """Make room for n points, or give back what was not used. No block is written meanwhile beyond the lesser size."""
         self.n = n
-        self._resize_points()
         for array in self._arrays.values():
-            array.resize((n,))
-
-    def _create(
-        self, name: str, shape: tuple[int, ...], chunks: tuple[int, ...], dtype: Any, fill: float, group: Any = None
-    ) -> Any:
-        return created(self._group if group is None else group, name, shape, chunks, dtype, fill)
+            array.resize((n, *array.shape[1:]))
 
     def write(self, index: int, points: Points, label: NDArray[Any]) -> None:
         """Survey and store one whole block."""
-        self._check(index, points)
-        norm = norms(points)
-        summary = _SURVEY.scan(Block.of(index * self.block_rows, points, label, norm))
+        norm, summary = self._survey(index * self.block_rows, points, label)
         refuse_unusable(summary, self.where, self._names)
-        self._keep(index, summary, points, label, norm)
-
-    def _keep(self, index: int, summary: Summary, points: Points, label: NDArray[Any], norm: NDArray[np.float64]) -> None:
-        """Store a block that was surveyed."""
-        self._summaries[index] = summary
         of_points, of_label = summary.checksums[0][1:]
-        self._checksums[index] = of_points, of_label, checksum(norm)
+        of_norm = checksum(norm)
+        self.written.summaries[index], self.written.checksums[index] = summary, (of_points, of_label, of_norm)
         self._store_points(index, points, of_points)
         self._store(self._arrays["label"], index, label, of_label)
-        self._store(self._arrays["norm"], index, norm, self._checksums[index][2])
+        self._store(self._arrays["norm"], index, norm, of_norm)
 
-    def apart(self) -> DatasetWriter:
+    def _survey(self, start: int, points: Points, label: NDArray[Any]) -> tuple[NDArray[np.float64], Summary]:
+        """Norms (b,) of a block, and what is wrong with it."""
+        norm = norms(points)
+        return norm, _SURVEY.scan(Block.of(start, points, label, norm))
+
+    def for_worker(self) -> DatasetWriter:
         """The same, to write some of the blocks in another process. It puts files in their places whole: one that was taken for
         dead, or whose result was lost, may be stopped while it writes what somebody else has written already.
         """
         assert isinstance(self.path, Path), "many processes write to a folder"
-        found = copy(self)
-        found._aside = self.path / ASIDE
-        found._aside.mkdir(exist_ok=True)
-        found._summaries, found._checksums = {}, {}
-        return found
-
-    @property
-    def written(self) -> Written:
-        """What this one wrote, for ``adopt``."""
-        return Written(self._summaries, self._checksums)
-
-    def adopt(self, written: Written) -> None:
-        """Count blocks that another one wrote."""
-        self._summaries.update(written.summaries)
-        self._checksums.update(written.checksums)
-
-    def _check(self, index: int, points: Any) -> None:
-        """Raise BadInputError when a block is none; an array always is one."""
+        other = copy(self)
+        other._aside = self.path / ASIDE
+        other._aside.mkdir(exist_ok=True)
+        other.written = Written()
+        return other
 
     def _store_points(self, index: int, points: Any, crc: int) -> None:
-        self._store(self._points, index, points, crc)
+        self._store(self._arrays["X"], index, points, crc)
+
+    def _rows(self, index: int) -> slice:
+        return slice(index * self.block_rows, min(self.n, (index + 1) * self.block_rows))
 
     def _store(self, array: Any, index: int, values: NDArray[Any], crc: int) -> None:
         """Write one chunk: its entries, fill values behind a short one, and the checksum, which is known of the entries."""
@@ -234,38 +208,36 @@ class DatasetWriter:
     def relabel(self, table: Callable[[int], NDArray[Any]]) -> None:
         """Write the labels ``table(block)[code]`` of all provisional codes: at the end it is known which classes there are."""
         codes = self._arrays["label"]
-        self._arrays["label"] = self._create("label", (self.n,), (self.block_rows,), table(0).dtype, 0)
+        self._arrays["label"] = created(self._group, "label", (self.n,), self.block_rows, table(0).dtype, 0)
+        summaries, checksums = self.written.summaries, self.written.checksums
         for index in range(self.blocks):
-            rows = slice(index * self.block_rows, min(self.n, (index + 1) * self.block_rows))
-            label = table(index)[np.asarray(codes[rows])]
-            points, _, norm = self._checksums[index]
-            self._checksums[index] = points, checksum(label), norm
-            self._store(self._arrays["label"], index, label, self._checksums[index][1])
-            self._summaries[index] = replace(self._summaries[index], positive=int((label > 0).sum()))
+            label = table(index)[np.asarray(codes[self._rows(index)])]
+            checksums[index] = checksums[index][0], checksum(label), checksums[index][2]
+            self._store(self._arrays["label"], index, label, checksums[index][1])
+            summaries[index] = replace(summaries[index], positive=int((label > 0).sum()))
         remove(self.path / CODES)
 
     def _counts(self, classes: int) -> tuple[int, ...]:
         """Points of each class, from labels that are codes."""
         total = np.zeros(classes, np.int64)
         for index in range(self.blocks):
-            rows = slice(index * self.block_rows, min(self.n, (index + 1) * self.block_rows))
-            total += np.bincount(np.asarray(self._arrays["label"][rows]), minlength=classes)
+            total += np.bincount(np.asarray(self._arrays["label"][self._rows(index)]), minlength=classes)
         return tuple(total.tolist())
 
     def checksums(self) -> NDArray[np.uint32]:
         """crc32c (blocks, 3) of points, labels and norms of each block."""
-        return np.array([self._checksums[index] for index in range(self.blocks)], np.uint32)
+        return np.array([self.written.checksums[index] for index in range(self.blocks)], np.uint32)
 
     def finish(self, classes: tuple[str, ...], generator: dict[str, Any] | None = None, known: bool = False) -> Header:
         """Write checksums, header and marker. Raises CorruptDataError when a block was never written.
 
         Of ``known`` classes some may have no point.
         """
-        if len(self._summaries) != self.blocks:
-            raise CorruptDataError(f"{self.path}: {self.blocks - len(self._summaries)} blocks were never written")
-        summary = EMPTY
+        summaries, summary = self.written.summaries, EMPTY
+        if len(summaries) != self.blocks:
+            raise CorruptDataError(f"{self.path}: {self.blocks - len(summaries)} blocks were never written")
         for index in range(self.blocks):
-            summary = _SURVEY.merge(summary, self._summaries[index])
+            summary = _SURVEY.merge(summary, summaries[index])
         coded = len(classes) > 2
         if classes and self._arrays["label"].dtype != stored_type(classes):
             raise BadInputError(
@@ -277,9 +249,9 @@ class DatasetWriter:
         checksums = self.checksums()
         mark = fingerprint(self.n, self.m, self.dtype.name, self.block_rows, checksums)
         more = self._finish_points()
-        create_checksums(self._group, checksums)
+        store_whole(self._group, "checksum", checksums)
         header = Header(
-            format=formats.DATASET,
+            format=files.DATASET,
             n=self.n,
             m=self.m,
             dtype=self.dtype.name,
@@ -304,12 +276,12 @@ class DatasetWriter:
         return {}
 
 
-def created(group: Any, name: str, shape: tuple[int, ...], chunks: tuple[int, ...], dtype: Any, fill: float) -> Any:
-    """An array in the group, of uncompressed chunks with checksums."""
+def created(group: Any, name: str, shape: tuple[int, ...], rows: int, dtype: Any, fill: float) -> Any:
+    """An array in the group, of uncompressed chunks of so many rows with checksums."""
     return group.create_array(
         name,
         shape=shape,
-        chunks=chunks,
+        chunks=(rows, *shape[1:]),
         dtype=dtype,
         fill_value=fill,
         compressors=zarr.codecs.Crc32cCodec(),
@@ -318,7 +290,32 @@ def created(group: Any, name: str, shape: tuple[int, ...], chunks: tuple[int, ..
     )
 
 
-def create_checksums(group: Any, checksums: NDArray[np.uint32]) -> None:
-    """Write the array of checksums (blocks, 3)."""
-    array = created(group, "checksum", checksums.shape, checksums.shape, np.dtype(np.uint32), 0)
-    array[:] = checksums
+def store_whole(group: Any, name: str, values: NDArray[Any]) -> None:
+    """Write an array of one chunk: checksums (blocks, 3), or offsets (blocks + 1,)."""
+    created(group, name, values.shape, len(values), values.dtype, 0)[:] = values
+
+
+@contextmanager
+def output_place(where: str | Place) -> Iterator[Place]:
+    """Make the dataset's folder, hold its lock, and remove everything again when the body raises.
+
+    A folder that an interrupted ingest left is started afresh. Raises UsageError when the path exists already or another
+    process writes there.
+    """
+    path = place(where)
+    if not isinstance(path, Path):
+        from dfeas.data.storage.remote.lock import claimed
+
+        with claimed(path, MARKER):
+            yield path
+        return
+    lock = claim(path, MARKER)
+    try:
+        yield path
+    except BaseException as error:
+        discard(path)
+        os.close(lock)
+        if isinstance(error, OSError) and error.errno in FULL:
+            raise CorruptDataError(f"{path}: the disk is full, nothing was kept; free space and run again") from None
+        raise
+    release(path, lock)

@@ -5,11 +5,15 @@ OUT/X/data         (entries,)  chunks of ``CHUNK_ENTRIES``, uncompressed, crc32c
 OUT/X/indices      (entries,)  int32, or int64 for 2**31 features or more; ascending in each row
 OUT/X/indptr       (n + 1,)    int64, a chunk for each block
 OUT/offset         (blocks + 1,) int64: where the entries of each block begin
+
+Where many processes write, each block first lies in a file OUT/pieces/INDEX: data, indices, and where its rows begin, from 0
+on. ``join`` makes the chunks of X of them, again in pieces of work.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -19,16 +23,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
-from dfeas.data.storage.places import Place, put
+from dfeas.data.storage.places import Place, put, remove
 from dfeas.data.storage.readers import Buffers
 from dfeas.data.storage.sparse_readers import CHUNK_ENTRIES, CsrChunks
-from dfeas.data.writers.dataset import DatasetWriter, created
-from dfeas.errors import BadInputError
+from dfeas.data.writers.dataset import DatasetWriter, Pool, created, store_whole
+from dfeas.errors import BadInputError, CorruptDataError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 ENCODING = {"encoding-type": "csr_matrix", "encoding-version": "0.1.0"}
+
+
+def rows_ascend(indices: NDArray[Any], ends: NDArray[Any]) -> bool:
+    """Whether the indices (e,) ascend in each row; ``ends`` (b + 1,) says where rows begin and end."""
+    rising = indices[1:] > indices[:-1]
+    rising[ends[1:-1][(ends[1:-1] > 0) & (ends[1:-1] < len(indices))] - 1] = True
+    return bool(rising.all())
 
 
 class Appended:
@@ -115,16 +126,12 @@ class SparseWriter(DatasetWriter):
             appended.chunk, appended.count = before.chunk, before.count - len(values)
             appended.append(values)
 
-    def _resize_points(self) -> None:
-        """Nothing to do: as above."""
-
-    def _check(self, index: int, points: Any) -> None:
-        """Raise BadInputError for indices that do not ascend in a row, or are out of range."""
-        indices, starts = points.indices, points.indptr
-        rising = indices[1:] > indices[:-1]
-        rising[starts[1:-1][(starts[1:-1] > 0) & (starts[1:-1] < len(indices))] - 1] = True
-        if not rising.all() or (len(indices) and (indices.min() < 0 or indices.max() >= self.m)):
+    def write(self, index: int, points: Any, label: NDArray[Any]) -> None:
+        """Survey and store a block. Raises BadInputError for indices that do not ascend in a row, or are out of range."""
+        indices = points.indices
+        if not rows_ascend(indices, points.indptr) or (len(indices) and (indices.min() < 0 or indices.max() >= self.m)):
             raise BadInputError(f"{self.path}: indices of block {index} do not ascend within 0 .. {self.m - 1}")
+        super().write(index, points, label)
 
     def _store_points(self, index: int, points: Any, crc: int) -> None:
         """Append all blocks whose turn has come."""
@@ -165,9 +172,9 @@ class SparseWriter(DatasetWriter):
         group = self._group.create_group("X", attributes={**ENCODING, "shape": [self.n, self.m]})
         offsets = self.offsets
         for appended in self._appended(0):
-            self._create(appended.folder.name, (int(offsets[-1]),), (chunk,), appended.dtype, 0, group)
-        self._create("indptr", (self.n + 1,), (self.block_rows,), np.dtype(np.int64), 0, group)
-        create_offsets(self._group, offsets)
+            created(group, appended.folder.name, (int(offsets[-1]),), chunk, appended.dtype, 0)
+        created(group, "indptr", (self.n + 1,), self.block_rows, np.dtype(np.int64), 0)
+        store_whole(self._group, "offset", offsets)
         return {"entries": int(offsets[-1]), "block_entries": int(np.diff(offsets).max())}
 
     @property
@@ -176,7 +183,117 @@ class SparseWriter(DatasetWriter):
         return np.asarray(self._offsets, np.int64)
 
 
-def create_offsets(group: Any, offsets: NDArray[np.int64]) -> None:
-    """Write the array of offsets (blocks + 1,)."""
-    array = created(group, "offset", offsets.shape, offsets.shape, np.dtype(np.int64), 0)
-    array[:] = offsets
+PIECES = "pieces"
+JOINED_CHUNKS = 8
+"""Chunks of data, and of indices, that are made in one piece of work."""
+
+START = np.dtype("<i8")
+
+
+class SparsePieces(SparseWriter):
+    """Takes blocks in any order, in any process; ``join`` comes before ``finish``."""
+
+    def _create_points(self) -> None:
+        """Folders for chunks, and for the blocks that they are made of."""
+        assert isinstance(self.path, Path), "many processes write to a folder"
+        self._chunks = self._appended(0)
+        self._short = np.empty(0, np.int64)
+        for folder in (PIECES, "X/data", "X/indices", "X/indptr"):
+            (self.path / folder).mkdir(parents=True)
+
+    def _store_points(self, index: int, points: csr_array, crc: int) -> None:
+        """A file of the block."""
+        self.written.entries[index] = len(points.indices)
+        arrays = zip((points.data, points.indices, points.indptr[:-1]), self._types, strict=True)
+        put(self._file(index), *(np.ascontiguousarray(values, dtype).data for values, dtype in arrays), aside=self._aside)
+
+    def join(self, pool: Pool) -> None:
+        """Make the chunks of X, when all blocks are there."""
+        offsets = np.concatenate([[0], np.cumsum([self.written.entries[index] for index in range(self.blocks)])])
+        self._offsets = offsets.tolist()
+        total, step = self._offsets[-1], JOINED_CHUNKS * self._chunks[0].chunk
+        pieces = []
+        for first in range(0, max(1, total), step):
+            stop = min(total, first + step)
+            begin, end = (int(np.searchsorted(offsets[:-1], at)) for at in (first, stop))
+            own = range(begin, self.blocks if stop == total else end)
+            low = max(0, begin - 1)
+            pieces.append(Joined(self.for_worker(), offsets[low : own.stop + 1], low, own, first, stop, stop == total))
+        for _ in pool(Joined.write, pieces):
+            pass
+        if self.n % self.block_rows:
+            self._short = self.starts(self.blocks - 1, self.written.entries[self.blocks - 1]) + self._offsets[-2]
+        remove(self.path / PIECES)
+
+    def _finish_points(self) -> dict[str, Any]:
+        chunk, total = self._chunks[0].chunk, self._offsets[-1]
+        return self._described(chunk if total >= chunk else max(1, total))
+
+    @property
+    def _types(self) -> tuple[np.dtype[Any], np.dtype[Any], np.dtype[Any]]:
+        """Of the three arrays in the file of a block."""
+        data, indices = (each.dtype.newbyteorder("<") for each in self._chunks)
+        return data, indices, START
+
+    def _file(self, index: int) -> Path:
+        assert isinstance(self.path, Path), "many processes write to a folder"
+        return self.path / PIECES / f"{index}"
+
+    def _read(self, index: int, dtype: np.dtype[Any], offset: int, count: int) -> NDArray[Any]:
+        entries = np.fromfile(self._file(index), dtype, count, offset=offset)
+        if len(entries) != count:
+            raise CorruptDataError(f"{self._file(index)}: {len(entries)} of {count} entries; run the same ingest again")
+        return entries
+
+    def entries(self, index: int, size: int, here: slice) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Data and indices of some entries of a block that has ``size``."""
+        data, indices, _ = self._types
+        count = here.stop - here.start
+        behind = size * data.itemsize + here.start * indices.itemsize
+        return self._read(index, data, here.start * data.itemsize, count), self._read(index, indices, behind, count)
+
+    def starts(self, index: int, size: int) -> NDArray[np.int64]:
+        """Where the rows of a block of ``size`` entries begin in it."""
+        data, indices, _ = self._types
+        rows = min(self.block_rows, self.n - index * self.block_rows)
+        return self._read(index, START, size * (data.itemsize + indices.itemsize), rows).astype(np.int64)
+
+    def chunks_from(self, count: int) -> tuple[Appended, Appended]:
+        """Data and indices behind the first ``count`` entries, which are whole chunks."""
+        arrays = self._appended(count)
+        for each, begun in zip(arrays, self._chunks, strict=True):
+            each.chunk = begun.chunk
+        return arrays
+
+    def put_starts(self, index: int, first: int, size: int) -> None:
+        """Where the rows of a block begin in X, of which ``first`` is its first entry."""
+        self._put_starts(index, self.starts(index, size) + first)
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Consecutive chunks of X, and the rows of the blocks that begin in them."""
+
+    target: DatasetWriter
+    offsets: NDArray[np.int64]  # (b + 1,) where the entries of blocks begin
+    low: int  # the first of these blocks
+    own: range  # blocks that begin in the chunks
+    first: int  # entry
+    stop: int
+    last: bool
+
+    def write(self) -> None:
+        """Make them of the files of the blocks."""
+        target = self.target
+        assert isinstance(target, SparsePieces), "it has the pieces"
+        arrays = target.chunks_from(self.first)
+        for index, (begin, end) in enumerate(pairwise(self.offsets.tolist()), self.low):
+            here = slice(max(self.first - begin, 0), min(self.stop, end) - begin)
+            if here.start < here.stop:
+                for array, values in zip(arrays, target.entries(index, end - begin, here), strict=True):
+                    array.append(values)
+            if index in self.own:
+                target.put_starts(index, begin, end - begin)
+        if self.last:
+            for array in arrays:
+                array.finish()

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dfeas.data.cones.groups import Group, groups_of
+from dfeas.data.cones.groups import Group, elements, groups_of, least, length, matrices, unit
 from dfeas.geometry.cones.select import Kept
 from dfeas.linalg.points import Floats
-from dfeas.linalg.spectrum import elements, least, length, matrices, unit
 
 GROWTH = 8.0
 """Of tau."""

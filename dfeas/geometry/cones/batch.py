@@ -17,9 +17,8 @@ from math import ceil, factorial, log2, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.cones.groups import Group
+from dfeas.data.cones.groups import Group, Spectrum, squares, triangle
 from dfeas.linalg.points import Array, Floats, Indices
-from dfeas.linalg.spectrum import Spectrum, squares, triangle
 
 DEGREE = {4: 8, 8: 16}
 """Of the polynomial, for float32 and float64."""

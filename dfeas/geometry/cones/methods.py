@@ -1,4 +1,4 @@
-"""Methods of points over cones: by extreme points that are recalled, and with the Euclidean distance on the ball.
+"""Methods over cones, and the engine that answers them: what they ask of points is asked of eigenvalues.
 
 A point of a dataset has one column, a cone as many as its base has extreme points. So a column is known by the number of the
 pass that named it, and what it is in the rows of its cone is kept; x on these columns is then an element of the cones.
@@ -15,19 +15,56 @@ is the matrix entropy, that is softmin itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
-from dfeas.geometry.cones.select import ConeWeights, SpectralRecover
+from dfeas.errors import UsageError
+from dfeas.geometry.cones.select import ConeWeights, SelectCones, SpectralRecover
 from dfeas.geometry.cones.softmin import SpectralAnswer, SpectralPartial, SpectralSoftmin, combined, factors, fast_scores
 from dfeas.linalg.points import Floats
-from dfeas.methods.mirror_prox import MirrorProx
-from dfeas.methods.protocol import AnyMethod, Evidence, Facts, Mixture, Sparse
+from dfeas.methods.protocol import AnyMethod, Evidence, Facts, Mixture, Sparse, Wrapping
 from dfeas.passes.block import Block
-from dfeas.passes.protocol import Question
-from dfeas.passes.softmin import SoftminPartial
+from dfeas.passes.classes import together
+from dfeas.passes.protocol import Exclusive, Partial, Question, Together
+from dfeas.passes.softmin import Softmin, SoftminPartial
+from dfeas.passes.survey import Survey
+from dfeas.passes.vectors import Recover
+
+R = TypeVar("R")
+
+
+def spectral(question: Question) -> Question:
+    """The question to a dataset of cones. Raises UsageError for one that has no meaning there."""
+    if isinstance(question, Partial):
+        inner: Any = spectral(question.pass_)
+        return Partial(inner, question.blocks)
+    if isinstance(question, Together):
+        inner = [spectral(each) for each in question.passes]
+        return together(inner)
+    if isinstance(question, SpectralSoftmin | SpectralRecover | SelectCones | Survey):
+        return question
+    if isinstance(question, Softmin):
+        return SpectralSoftmin(question.Y, question.mu)
+    if isinstance(question, Recover):
+        return SpectralRecover(question.Y, question.mu, question.lse, question.share, question.floor)
+    kind = type(question.pass_ if isinstance(question, Exclusive) and hasattr(question, "pass_") else question).__name__
+    raise UsageError(f"this needs points, and the data is a product of cones ({kind})")
+
+
+@dataclass(frozen=True)
+class ConeEngine:
+    """An engine that asks another one what ``spectral`` makes of a question, and is like it in all else."""
+
+    engine: Any  # an Engine
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.engine, name)
+
+    def run(self, question: Question) -> Any:
+        """One read of the data, or of what the question asks."""
+        return self.engine.run(spectral(question))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +76,10 @@ class RecalledState:
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class Recalled(Wrapping):
     """A method that asks one question with mu = 0 a pass, and is told a number as the index of the column."""
 
     method: AnyMethod
-
-    @property
-    def name(self) -> str:
-        return self.method.name
 
     def init(self, facts: Facts) -> RecalledState:
         return RecalledState(self.method.init(facts), ())
@@ -59,9 +92,6 @@ class Recalled:
         named = (*state.named, (int(answer.arg[0]), answer.extreme[0]))
         told = replace(answer, arg=np.array([len(state.named)]))
         return RecalledState(self.method.tell(state.inner, told), named)
-
-    def bound(self, facts: Facts, margin: float) -> float:
-        return self.method.bound(facts, margin)
 
     def evidence(self, state: RecalledState) -> Evidence:
         """That of the method, with x in the rows of the cones."""
@@ -133,24 +163,14 @@ class EuclideanMixture(Mixture):
 
 
 @dataclass(frozen=True, slots=True)
-class EuclideanMirrorProx:
+class OnBall(Wrapping):
     """Mirror prox with this choice: its questions are asked of the ball."""
 
-    method: MirrorProx = field(default_factory=MirrorProx)
-    name: str = "mirror-prox-euclidean"
-
-    def init(self, facts: Facts) -> Any:
-        return self.method.init(facts)
+    method: AnyMethod
 
     def ask(self, state: Any) -> EuclideanSoftmin:
-        question = self.method.ask(state)
+        question: Any = self.method.ask(state)
         return EuclideanSoftmin(question.Y, question.mu)
-
-    def tell(self, state: Any, answer: Any) -> Any:
-        return self.method.tell(state, answer)
-
-    def bound(self, facts: Facts, margin: float) -> float:
-        return self.method.bound(facts, margin)
 
     def evidence(self, state: Any) -> Evidence:
         """As mirror prox, with an x of the ball."""

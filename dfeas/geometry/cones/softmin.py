@@ -23,10 +23,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dfeas.data.cones.groups import Group, groups_of, pieces
+from dfeas.data.cones.groups import Group, Spectrum, groups_of, pieces
 from dfeas.geometry.cones.batch import Batch
 from dfeas.linalg.points import Array, Floats, Indices, Tile, add_combinations, dense, dots, times
-from dfeas.linalg.spectrum import Spectrum
 from dfeas.passes.block import Block, in_precision
 from dfeas.passes.softmin import Softmin, SoftminAnswer, SoftminPartial
 

@@ -18,7 +18,7 @@ import numpy as np
 from dfeas.geometry.cones.barrier import SETTLED, widest
 from dfeas.geometry.cones.select import Kept, SelectCones, none
 from dfeas.linalg.points import Floats
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Sparse
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Sparse, Traits
 from dfeas.passes.classes import together
 from dfeas.passes.protocol import Partial, Question
 from dfeas.passes.softmin import Softmin
@@ -102,10 +102,10 @@ class ConeWorkingSetState:
 
 
 @dataclass(frozen=True, slots=True)
-class ConeWorkingSet:
+class ConeWorkingSet(Method[ConeWorkingSetState]):
     """No parameters."""
 
-    name: str = "working-set"
+    traits: Traits = Traits("working-set", cones=1.0, columns=True)
 
     def init(self, facts: Facts) -> ConeWorkingSetState:
         share = SHARE if facts.tolerance is None else 1 - facts.tolerance / 2
@@ -145,7 +145,6 @@ class ConeWorkingSet:
         return 2 + facts.n / (GATHERED * facts.m)
 
     def evidence(self, state: ConeWorkingSetState) -> Evidence:
-        """Both ends of the bracket."""
         best = state.best
         return Evidence(
             state.bracket,

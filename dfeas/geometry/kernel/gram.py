@@ -64,7 +64,7 @@ class GramProduct(OnPairs):
     codes: tuple[int | None, ...] = (None,)  # of the class that is +1, of each question; None: labels are signs
 
     @property
-    def company(self) -> Kernel:
+    def batch_key(self) -> Kernel:
         """Products of one kernel share its tiles."""
         return self.kernel
 
@@ -87,9 +87,9 @@ class GramProduct(OnPairs):
         """Points, for tiles on either side."""
         return Run.of(self.kernel, block)
 
-    def scan(self, left: Run, right: Run, shelf: Keeps | None = None) -> Partial:
+    def scan(self, left: Run, right: Run, tile_cache: Keeps | None = None) -> Partial:
         """Tiles of both, or those of the columns that count where they are fewer."""
-        kept = None if shelf is None else shelf.get((self.kernel, left.start, right.start))
+        kept = None if tile_cache is None else tile_cache.get((self.kernel, left.start, right.start))
         single = left.safe and right.safe if kept is None else kept.single
         if not single and right.middle is not left.middle:
             right = right.beside(left)
@@ -102,7 +102,7 @@ class GramProduct(OnPairs):
         elif few:
             answers = self._of_support(left, right, theirs, single), self._of_support(right, left, ours, single)
         else:
-            tiles = kept or Tiles.of(left, right, single, shelf)
+            tiles = kept or Tiles.of(left, right, single, tile_cache)
             answers = (self._square(tiles, ours),) if left is right else self._both(tiles, ours, theirs)
         return tuple((run.start, self._with_sign(run, values)) for run, values in zip((left, right), answers, strict=False))
 

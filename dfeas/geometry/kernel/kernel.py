@@ -70,11 +70,6 @@ class Kernel:
         """Whether the point 0 is the origin of the kernel's space, too."""
         return self.name in ("linear", "cosine") or (self.name == "polynomial" and self.coef0 == 0)
 
-    @property
-    def plain(self) -> bool:
-        """Whether its unit vectors are those of the points themselves."""
-        return self.name in ("linear", "cosine") or (self.name == "polynomial" and (self.degree, self.coef0) == (1, 0))
-
     def nonzero(self, points: Points) -> NDArray[np.bool_]:
         """Whether K(x, x) > 0 (b,), of a kernel that is no function of Python; it is 1 then."""
         return any_entry(points) if self.zero_at_zero else np.ones(points.shape[0], bool)

@@ -15,7 +15,7 @@ from dfeas.geometry.kernel.distances import Array, Floats, squares
 from dfeas.geometry.kernel.kernel import Kernel, seen
 from dfeas.linalg.points import Indices, Points, longest, row_slice, stacked, working
 from dfeas.passes.block import Block, Columns
-from dfeas.passes.protocol import InCompany
+from dfeas.passes.protocol import Batchable
 from dfeas.passes.select import Selection, SelectPartial, finished, merged
 
 TILE_BYTES = 4 << 20
@@ -25,7 +25,7 @@ MOST_SLACK = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class KernelSelect(InCompany):
+class KernelSelect(Batchable):
     """Points with a_j'y <= threshold, y = sum_i amount_i a_i: of each block the ``quota`` lowest, of all the ``cap`` lowest."""
 
     kernel: Kernel
@@ -38,7 +38,7 @@ class KernelSelect(InCompany):
     code: int | None = None  # of the class that is +1; None: labels are signs
 
     @property
-    def company(self) -> Hashable:
+    def batch_key(self) -> Hashable:
         """Selections with one kernel share its values."""
         return "select", self.kernel
 

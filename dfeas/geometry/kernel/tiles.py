@@ -125,23 +125,23 @@ class Tiles:
     spilled: Spilled | None = None
 
     @classmethod
-    def of(cls, left: Run, right: Run, single: bool, shelf: Keeps | None) -> Tiles:
-        """Those of two runs; all are computed and kept if the shelf has room, in memory or on the disk."""
+    def of(cls, left: Run, right: Run, single: bool, tile_cache: Keeps | None) -> Tiles:
+        """Those of two runs; all are computed and kept if the tile cache has room, in memory or on the disk."""
         open_tiles = cls(tuple(left.cuts), tuple(right.cuts), left is right, single, (left, right))
-        if shelf is None:
+        if tile_cache is None:
             return open_tiles
         key = left.kernel, left.start, right.start
-        if shelf.take(open_tiles.bytes):
+        if tile_cache.take(open_tiles.bytes):
             found = replace(open_tiles, runs=None, kept={(i, j): open_tiles.tile(i, j) for i, j, _, _ in open_tiles.places})
-        elif shelf.spill is not None:
+        elif tile_cache.spill is not None:
             name = f"{left.start}-{right.start}"
             tiles = (np.asarray(open_tiles.tile(i, j), open_tiles.dtype) for i, j, _, _ in open_tiles.places)
-            if not shelf.spill.write(name, tiles, open_tiles.bytes):
+            if not tile_cache.spill.write(name, tiles, open_tiles.bytes):
                 return open_tiles
-            found = replace(open_tiles, runs=None, spilled=Spilled.of(shelf.spill, name, open_tiles))
+            found = replace(open_tiles, runs=None, spilled=Spilled.of(tile_cache.spill, name, open_tiles))
         else:
             return open_tiles
-        shelf.put(key, found)
+        tile_cache.put(key, found)
         return found
 
     @property

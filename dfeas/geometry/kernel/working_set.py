@@ -32,7 +32,8 @@ from dfeas.geometry.kernel.select import KernelSelect
 from dfeas.linalg.columns import ColumnMatrix
 from dfeas.linalg.points import Indices
 from dfeas.linalg.separate import SEPARATED, solve
-from dfeas.methods.protocol import Bracket, Evidence, Expansion, Facts, Sparse
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Sparse, Traits
+from dfeas.methods.vector import Expansion
 from dfeas.passes.block import Columns
 from dfeas.passes.protocol import Partial
 from dfeas.passes.select import Selection, sample
@@ -73,13 +74,13 @@ class KernelWorkingSetState:
 
 
 @dataclass(frozen=True)
-class KernelWorkingSet:
+class KernelWorkingSet(Method[KernelWorkingSetState]):
     """``cap`` limits W below what memory allows; ``seed`` draws the sample; several may have one ``matrix``, in one thread."""
 
     matrix: Matrix
     cap: int = 0
     seed: int = 0
-    name: str = "working-set"
+    traits: Traits = Traits("working-set", kernel=1.0, columns=True)
 
     @classmethod
     def of(cls, kernel: Kernel) -> KernelWorkingSet:

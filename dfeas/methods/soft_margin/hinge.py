@@ -18,6 +18,7 @@ passes."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,13 +27,14 @@ from numpy.typing import NDArray
 from dfeas.linalg.points import Floats, Indices
 from dfeas.methods.protocol import Facts
 from dfeas.methods.soft_margin.band import Band, BandSolution, minimise_alike
-from dfeas.methods.soft_margin.memory import capacity, wanted
+from dfeas.methods.soft_margin.memory import capacity
 from dfeas.methods.soft_margin.problem import (
     STILL,
     TRIALS,
     Best,
     Dual,
     Progress,
+    SoftMargin,
     error_of,
     looks,
     sample_costs,
@@ -43,7 +45,10 @@ from dfeas.methods.soft_margin.rows import Rows
 from dfeas.passes.block import Columns
 from dfeas.passes.hinge import Hinge, HingeAnswer
 from dfeas.passes.protocol import Partial
-from dfeas.passes.slacks import Counted
+from dfeas.passes.slacks import SampleCosts
+
+FEW = 20_000
+"""Up to so many points the hinge keeps all."""
 
 LONGER = 8.0
 """Factor of the part of the way after a step that was not too long."""
@@ -71,16 +76,41 @@ class HingeState:
     duals: tuple[Dual, ...]  # (k) whose values are the lower ends
 
 
+def wanted(facts: Facts) -> int:
+    """About 2 (n^2 m)^(1/3) points: the w of a sample of half as many is so near that those on the wrong side are kept."""
+    return max(FEW, round(2 * math.cbrt(facts.n**2 * facts.m)))
+
+
 @dataclass(frozen=True)
-class HingeMargin:
+class HingeMargin(SoftMargin):
     """``cap`` limits the points in memory below what memory allows; ``gap`` is what is aimed at; ``seed`` draws the sample."""
 
-    counted: Counted
+    counted: SampleCosts
     gap: float
     cap: int = 0
     seed: int = 0
     start: Floats | None = None  # (m, k) where the first pass looks, instead of a sample
     name: str = "hinge"
+
+    @classmethod
+    def of(cls, costs: SampleCosts, gap: float, start: Floats | None) -> HingeMargin:
+        return cls(costs, gap, start=start)
+
+    @classmethod
+    def kept_points(cls, facts: Facts, k: int) -> int:
+        return min(facts.n, capacity(facts, k), wanted(facts))
+
+    @classmethod
+    def enough(cls, facts: Facts, k: int) -> bool:
+        return cls.kept_points(facts, k) >= min(facts.n, wanted(facts))
+
+    @classmethod
+    def reads(cls, facts: Facts, k: int) -> float:
+        return 4.0 if cls.enough(facts, k) else 12.0
+
+    @classmethod
+    def remark(cls, facts: Facts, k: int) -> str:
+        return "" if cls.enough(facts, k) else "fewer reads with more memory"
 
     def init(self, facts: Facts) -> HingeState:
         k = len(self.counted.C)
@@ -145,7 +175,7 @@ class HingeMargin:
         assert state.asked is not None
         columns, found = answer.columns, dict[int, BandSolution]()
         rows = Rows.of(columns)
-        costs = self.counted.costs(columns.index, columns.scale)[:, : len(self.counted.C)]
+        costs = self.counted.matrix(columns.index, columns.scale)[:, : len(self.counted.C)]
         known, same = self._known(state, columns.index)
         targets = SHARE * self.gap * best.objective
         for C in np.unique(self.counted.C):
@@ -193,6 +223,5 @@ class HingeMargin:
         return replace(state, asked=asked, steps=steps)
 
     def evidence(self, state: HingeState) -> Progress:
-        """Both ends of all minima."""
         why = told_no_better(self.counted, state.facts) if state.still >= STILL else ""
         return Progress(state.best, state.steps, len(state.index), why, state.duals)

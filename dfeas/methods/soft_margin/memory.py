@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from dfeas.methods.protocol import Facts
 from dfeas.methods.soft_margin.band import DIRECT, DIRECT_SPARSE
 
@@ -12,15 +10,6 @@ VECTORS = 11
 
 LEAST = 1000
 """Points with which a soft margin can work, where m + 2 are more."""
-
-FEW = 20_000
-"""Up to so many points the hinge keeps all."""
-
-SAMPLE = 20_000
-"""Points of the sample of the squared hinge, at most."""
-
-MATRICES = 8
-"""Copies of the curvature: in partials of an answer, and where it is solved with."""
 
 
 def capacity(facts: Facts, k: int) -> int:
@@ -33,25 +22,14 @@ def least_memory(facts: Facts, k: int) -> int:
     return round(_fixed(facts, k) + min(facts.n, facts.m + 2, LEAST) * _point_bytes(facts, k))
 
 
-def wanted(facts: Facts) -> int:
-    """About 2 (n^2 m)^(1/3) points: the w of a sample of half as many is so near that those on the wrong side are kept."""
-    return max(FEW, round(2 * math.cbrt(facts.n**2 * facts.m)))
+def fits(facts: Facts, k: int) -> bool:
+    """Whether k problems can work in this memory."""
+    return least_memory(facts, k) <= facts.memory
 
 
-def kept_points(facts: Facts, k: int, method: str) -> int:
-    """Points that the hinge keeps, or those of the sample of the ``squared-hinge``."""
-    return min(facts.n, capacity(facts, k), wanted(facts) if method == "hinge" else SAMPLE)
-
-
-def kept_bytes(facts: Facts, k: int, method: str) -> float:
-    """Bytes of vectors, systems and points."""
-    return _fixed(facts, k) + kept_points(facts, k, method) * _point_bytes(facts, k)
-
-
-def matrix_bytes(facts: Facts, k: int) -> int:
-    """Bytes of the curvatures of k problems, where they are matrices; 0 where conjugate gradients are used."""
-    need = 8 * MATRICES * facts.m**2 * k
-    return need if facts.m <= DIRECT and need <= facts.memory else 0
+def kept_bytes(facts: Facts, k: int, points: int) -> float:
+    """Bytes of vectors and systems, and of some points."""
+    return _fixed(facts, k) + points * _point_bytes(facts, k)
 
 
 def _fixed(facts: Facts, k: int) -> int:

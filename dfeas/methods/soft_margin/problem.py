@@ -24,10 +24,11 @@ import numpy as np
 
 from dfeas.linalg.points import Floats, Indices
 from dfeas.methods.protocol import Facts
+from dfeas.methods.soft_margin.memory import kept_bytes
 from dfeas.passes.block import Columns
 from dfeas.passes.protocol import Partial, Question
 from dfeas.passes.select import sample
-from dfeas.passes.slacks import Counted, Multipliers
+from dfeas.passes.slacks import Multipliers, SampleCosts
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Dual:
         """Of the hinge, from a model made at w that kept some points."""
         return cls(False, w.copy(), index, multiplier)
 
-    def question(self, counted: Counted) -> Multipliers:
+    def question(self, counted: SampleCosts) -> Multipliers:
         """The pass that tells all of them; ``counted`` is of this problem alone."""
         return Multipliers(self.at, counted, self.squared, self.index, self.multiplier)
 
@@ -81,11 +82,11 @@ def problems(C: Sequence[float], folds: int) -> list[tuple[float, int]]:
 
 def counted(
     C: Sequence[float], folds: int = 0, classes: tuple[float, float] = (1.0, 1.0), weight: Floats | None = None, seed: int = 0
-) -> Counted:
+) -> SampleCosts:
     """Costs of all problems; ``classes`` are the weights of the classes -1 and +1."""
     both = problems(C, folds)
     left_out = np.array([fold for _, fold in both], np.int64)
-    return Counted(np.array([c for c, _ in both]), left_out, *classes, weight, max(1, folds), seed)
+    return SampleCosts(np.array([c for c, _ in both]), left_out, *classes, weight, max(1, folds), seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,13 +139,8 @@ class Progress:
 class SoftMargin(Protocol):
     """As a ``Method``, with another kind of evidence. States are frozen; memory is that of ``facts``."""
 
-    @property
-    def name(self) -> str:
-        """As users call it."""
-
-    @property
-    def counted(self) -> Counted:
-        """The costs of all problems."""
+    counted: SampleCosts  # of all problems
+    name: str  # as users call it
 
     def init(self, facts: Facts) -> Any:
         """State before the first pass."""
@@ -157,6 +153,34 @@ class SoftMargin(Protocol):
 
     def evidence(self, state: Any) -> Progress:
         """What is known."""
+
+    @classmethod
+    def of(cls, costs: SampleCosts, gap: float, start: Floats | None) -> SoftMargin:
+        """For some problems up to a gap, from ``start`` (m, k) if there is one."""
+
+    @classmethod
+    def kept_points(cls, facts: Facts, k: int) -> int:
+        """Points that are kept in memory for k problems."""
+        return 0
+
+    @classmethod
+    def own_bytes(cls, facts: Facts, k: int) -> float:
+        """Bytes that are kept for k problems, with the answers of the passes."""
+        return kept_bytes(facts, k, cls.kept_points(facts, k))
+
+    @classmethod
+    def enough(cls, facts: Facts, k: int) -> bool:
+        """Whether memory holds as much as is wanted."""
+        return True
+
+    @classmethod
+    def reads(cls, facts: Facts, k: int) -> float:
+        """Reads that a relative gap of 1e-3 usually takes: benchmarks/soft_margin.py."""
+
+    @classmethod
+    def remark(cls, facts: Facts, k: int) -> str:
+        """What else it takes, for a plan."""
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +201,7 @@ def looks(asked: Floats, best: Best, reach: Floats) -> Looks:
     return Looks(np.hstack([asked, *between]), np.concatenate([np.arange(k), *[moves for _ in TRIALS]]), part)
 
 
-def told_no_better(counted: Counted, facts: Facts) -> str:
+def told_no_better(counted: SampleCosts, facts: Facts) -> str:
     """Why further passes do not help."""
     steep = float(counted.C.max()) * facts.radius**2 * max(counted.negative, counted.positive) > STEEPEST
     return f"float64 tells the minimum no better{f', as {STEEP}' if steep else ''}"
@@ -189,9 +213,9 @@ def sample_of(facts: Facts, count: int, seed: int) -> Partial:
     return sample(facts.m, count, facts.n, facts.blocks, least, seed, unit=False)
 
 
-def sample_costs(counted: Counted, columns: Columns, n: int) -> Floats:
+def sample_costs(counted: SampleCosts, columns: Columns, n: int) -> Floats:
     """Costs (r, k) of a sample that stands for n points."""
-    return counted.costs(columns.index, columns.scale) * (n / max(1, len(columns)))
+    return counted.matrix(columns.index, columns.scale) * (n / max(1, len(columns)))
 
 
 def error_of(wrong: Floats, tested: Floats) -> Floats:

@@ -19,11 +19,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dfeas.methods.protocol import Facts
-from dfeas.methods.soft_margin.problem import Best, Progress, error_of
+from dfeas.methods.soft_margin.problem import Best, Progress, SoftMargin, error_of
 from dfeas.passes.hinge import Hinge, HingeAnswer
 from dfeas.passes.ordered import Stochastic, StochasticCarry
 from dfeas.passes.protocol import Ordered
-from dfeas.passes.slacks import Counted
+from dfeas.passes.slacks import SampleCosts
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,27 @@ class StochasticState:
 
 
 @dataclass(frozen=True)
-class StochasticMargin:
+class StochasticMargin(SoftMargin):
     """One problem: one C, no folds."""
 
-    counted: Counted
+    counted: SampleCosts
     name: str = "sgd"
+
+    @classmethod
+    def of(cls, costs: SampleCosts, gap: float, start: object) -> StochasticMargin:
+        return cls(costs)
+
+    @classmethod
+    def own_bytes(cls, facts: Facts, k: int) -> float:
+        return 64 * facts.m
+
+    @classmethod
+    def reads(cls, facts: Facts, k: int) -> float:
+        return 100.0
+
+    @classmethod
+    def remark(cls, facts: Facts, k: int) -> str:
+        return "one core, in the order of the points"
 
     def init(self, facts: Facts) -> StochasticState:
         nothing = StochasticCarry(np.zeros(facts.m), 0.0, 0, np.zeros(facts.m))

@@ -22,13 +22,14 @@ import numpy as np
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Facts
 from dfeas.methods.soft_margin.band import positive_solve
-from dfeas.methods.soft_margin.memory import MATRICES, SAMPLE, capacity
+from dfeas.methods.soft_margin.memory import capacity, kept_bytes
 from dfeas.methods.soft_margin.problem import (
     STILL,
     TRIALS,
     Best,
     Dual,
     Progress,
+    SoftMargin,
     error_of,
     looks,
     sample_costs,
@@ -39,10 +40,16 @@ from dfeas.methods.soft_margin.rows import Rows
 from dfeas.passes.block import Columns
 from dfeas.passes.hinge import SquaredHinge, SquaredHingeAnswer
 from dfeas.passes.protocol import Partial
-from dfeas.passes.slacks import Counted
+from dfeas.passes.slacks import SampleCosts
 
 DIRECT = 4000
 """Features up to which the curvature is read as a matrix, memory allowing."""
+
+SAMPLE = 20_000
+"""Points of the sample of the squared hinge, at most."""
+
+MATRICES = 8
+"""Copies of the curvature: in partials of an answer, and where it is solved with."""
 
 PRODUCTS = 30
 """Reads of conjugate gradients for one step."""
@@ -97,16 +104,42 @@ class SquaredHingeState:
     duals: tuple[Dual, ...]  # (k) whose values are the lower ends
 
 
+def matrix_bytes(facts: Facts, k: int) -> int:
+    """Bytes of the curvatures of k problems, where they are matrices; 0 where conjugate gradients are used."""
+    need = 8 * MATRICES * facts.m**2 * k
+    return need if facts.m <= DIRECT and need <= facts.memory else 0
+
+
 @dataclass(frozen=True)
-class SquaredHingeMargin:
+class SquaredHingeMargin(SoftMargin):
     """``gap`` is what is aimed at; ``direct`` limits the features for which the curvature is a matrix."""
 
-    counted: Counted
+    counted: SampleCosts
     gap: float
     seed: int = 0
     direct: int = DIRECT
     start: Floats | None = None  # (m, k) where the first pass looks, instead of a sample
     name: str = "squared-hinge"
+
+    @classmethod
+    def of(cls, costs: SampleCosts, gap: float, start: Floats | None) -> SquaredHingeMargin:
+        return cls(costs, gap, start=start)
+
+    @classmethod
+    def kept_points(cls, facts: Facts, k: int) -> int:
+        return min(facts.n, capacity(facts, k), SAMPLE)
+
+    @classmethod
+    def own_bytes(cls, facts: Facts, k: int) -> float:
+        return kept_bytes(facts, k, cls.kept_points(facts, k)) + matrix_bytes(facts, k)
+
+    @classmethod
+    def enough(cls, facts: Facts, k: int) -> bool:
+        return facts.m > DIRECT or matrix_bytes(facts, k) > 0
+
+    @classmethod
+    def reads(cls, facts: Facts, k: int) -> float:
+        return 5.0
 
     def init(self, facts: Facts) -> SquaredHingeState:
         k = len(self.counted.C)
@@ -176,7 +209,6 @@ class SquaredHingeMargin:
         return replace(state, asked=asked, steps=steps)
 
     def evidence(self, state: SquaredHingeState) -> Progress:
-        """Both ends of all minima."""
         why = told_no_better(self.counted, state.facts) if state.still >= STILL else ""
         return Progress(state.best, state.steps, 0, why, state.duals)
 

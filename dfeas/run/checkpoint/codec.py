@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas import __version__
-from dfeas.data.storage import formats
+from dfeas.data.storage import files
 from dfeas.data.storage.files import DAMAGE
 from dfeas.errors import CorruptDataError
 from dfeas.linalg.csr import checked, csr, is_csr
@@ -114,7 +114,7 @@ def dump(value: Any, file: BinaryIO) -> None:
     """Write a value. Raises TypeError for what cannot be written."""
     arrays = _Arrays()
     tree = json.dumps(
-        {formats.KEY: formats.CHECKPOINT, "version": __version__, "value": _encoded(value, arrays), "arrays": arrays.table}
+        {files.KEY: files.CHECKPOINT, "version": __version__, "value": _encoded(value, arrays), "arrays": arrays.table}
     )
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr(TREE, tree)
@@ -132,7 +132,7 @@ def load(file: BinaryIO, where: str) -> Any:
                 raise ValueError("compressed, and its size in memory is not that of the file")
             tree = json.loads(archive.read(TREE))
             version = str(tree["version"])
-            formats.require_readable(where, tree.get(formats.KEY, 0), formats.CHECKPOINT)
+            files.require_readable(where, tree.get(files.KEY, 0), files.CHECKPOINT)
             arrays = _read(archive, tree["arrays"])
         return _decoded(tree["value"], arrays)
     except (*DAMAGE, AttributeError, ImportError) as error:

@@ -1,4 +1,4 @@
-"""What is kept of a run while it goes: the job, and checkpoints of how far it is."""
+"""What was asked for: options of a solve, checked."""
 
 from __future__ import annotations
 
@@ -12,16 +12,47 @@ from typing import Any
 from dfeas.data.storage.scratch import Scratch
 from dfeas.data.transform import Transform
 from dfeas.errors import ClusterLostError, CorruptDataError, DfeasError
-from dfeas.problem import Request, SoftMarginOptions
+from dfeas.linalg.points import Floats
+from dfeas.problem import Goal, Limits, Resources
 from dfeas.run.checkpoint.folder import Checkpoints
-from dfeas.run.driver import Moment
+from dfeas.run.driver import RunState
 from dfeas.run.results import CHECKPOINT, versions
-from dfeas.run.session import Setting, Surveyed
+from dfeas.run.session import Session, Surveyed
 from dfeas.run.termination import RESUMABLE
 from dfeas.run.trace import Sink, TraceFile
 
-EVERY = 30.0
-"""Seconds between checkpoints."""
+
+@dataclass(frozen=True)
+class Request:
+    """Options of a solve, as they will be used."""
+
+    eps: float
+    margin_tolerance: float | None
+    max_passes: int | None
+    time_limit: float | None  # seconds
+    memory: int  # bytes
+    began: float  # monotonic seconds
+
+
+@dataclass(frozen=True, slots=True)
+class SoftMarginOptions:
+    """Options of a soft margin, as they will be used."""
+
+    C: tuple[float, ...]  # ascending
+    loss: str  # "hinge" | "squared_hinge"
+    folds: int  # 0: no cross-validation
+    classes: tuple[float, float] | None  # weights of the classes -1 and +1; None: n / (2 n_class)
+    weight: Floats | None  # (n,) of points
+    seed: int
+    start: Floats | None = None  # (m,) where to begin, instead of at the minimum of a sample; (classes, m) of several
+    dual: str | None = None  # a .npy file for the dual variables
+
+
+def request(goal: Goal, limits: Limits, resources: Resources) -> Request:
+    """The options, begun now."""
+    ends = limits.max_passes, limits.time_limit
+    return Request(goal.eps, goal.margin_tolerance, *ends, resources.memory_bytes, time.monotonic())
+
 
 SELDOM = 20
 """A checkpoint may take this share of the time between two: 5 %."""
@@ -31,7 +62,7 @@ Sinks = Mapping[str, Sequence[Sink]]
 
 
 @dataclass(frozen=True)
-class Job:
+class RunSpec:
     """What a run is: the same from its beginning to its end, however often it is interrupted."""
 
     asked: Request
@@ -58,9 +89,9 @@ class Job:
         return self.classes or self.methods
 
 
-def where(setting: Setting) -> dict[str, Any]:
+def where(session: Session) -> dict[str, Any]:
     """Fields of a job that say where its data is."""
-    source, transform = setting.source, setting.dataset.transform
+    source, transform = session.source, session.dataset.transform
     if source is None:
         return {"path": None, "labels": None, "transform": transform}
     return {"transform": transform, **{name: getattr(source, name) for name in ("path", "labels", "also", "mask")}}
@@ -70,11 +101,11 @@ def where(setting: Setting) -> dict[str, Any]:
 class Checkpoint:
     """A run that can go on."""
 
-    job: Job
+    job: RunSpec
     seconds: float  # so far
     fingerprint: str  # of the data; empty before the survey of a foreign array
     survey: Surveyed | None = None
-    moment: Moment | None = None
+    moment: RunState | None = None
     traces: dict[str, int] = field(default_factory=dict)  # bytes of the trace of each method, or class
     versions: dict[str, str] = field(default_factory=versions)
 
@@ -85,19 +116,19 @@ class Checkpoint:
 
 
 @dataclass
-class Keeper:
+class Checkpointer:
     """Writes checkpoints of a run now and then."""
 
     checkpoints: Checkpoints | None  # None: nowhere
     scratch: Scratch
     every: float  # seconds
-    job: Job
+    job: RunSpec
     sinks: Sinks
     fingerprint: str = ""
     survey: Surveyed | None = None
     finished: bool = False
     _due: float = 0.0  # seconds since the run began
-    _written: Moment | None = None
+    _written: RunState | None = None
     _then: dict[str, tuple[int, int]] = field(default_factory=dict)  # passes and bytes of each trace at the last moment
 
     def first(self, earlier: Checkpoint | None) -> None:
@@ -107,7 +138,7 @@ class Keeper:
             self._save(None)
         self._due = self._seconds() + self.every
 
-    def __call__(self, moment: Moment, last: bool) -> None:
+    def __call__(self, moment: RunState, last: bool) -> None:
         """Write this moment when it is time, or when it is the last; it is no reason for a run to end if that fails."""
         if not last:
             self._note_traces()
@@ -125,7 +156,7 @@ class Keeper:
     def _seconds(self) -> float:
         return time.monotonic() - self.job.asked.began
 
-    def _save(self, moment: Moment | None) -> None:
+    def _save(self, moment: RunState | None) -> None:
         if self.checkpoints is None:
             return
         traces = {name: self._size(name, trace) for name, trace in self._traces()}
@@ -149,19 +180,19 @@ class Keeper:
                 sink.note(event, text)
 
 
-def answered(folder: str | Path | None, stopped: str) -> None:
+def discard_checkpoints(folder: str | Path | None, stopped: str) -> None:
     """What a solve was for is written, too: nothing is left to resume, unless it may go on itself."""
     if folder is not None and stopped not in RESUMABLE:
         Checkpoints(Path(folder) / CHECKPOINT).remove()
 
 
 @contextmanager
-def keeping(
-    setting: Setting, job: Job, sinks: Sinks, folder: Path | None, every: float, earlier: Checkpoint | None
-) -> Iterator[Keeper]:
+def checkpointing(
+    session: Session, job: RunSpec, sinks: Sinks, folder: Path | None, every: float, earlier: Checkpoint | None
+) -> Iterator[Checkpointer]:
     """A keeper for the length of a run. Nothing is left to resume when it is finished, or could not even begin."""
     checkpoints = None if folder is None else Checkpoints(folder / CHECKPOINT)
-    keeper = Keeper(checkpoints, setting.scratch, every, job, sinks, setting.dataset.fingerprint)
+    keeper = Checkpointer(checkpoints, session.scratch, every, job, sinks, session.dataset.fingerprint)
     keeper.first(earlier)
     try:
         yield keeper
@@ -177,4 +208,4 @@ def keeping(
     finally:
         if checkpoints is not None and keeper.finished:
             checkpoints.remove()
-        setting.scratch.remove()  # a checkpoint has its vectors under names of its own
+        session.scratch.remove()  # a checkpoint has its vectors under names of its own

@@ -13,15 +13,15 @@ PLACES = {
     "checkpoint.Sealed": "dfeas.run.checkpoint.folder:Sealed",
     "checkpoint.Seal": "dfeas.data.storage.scratch:Seal",
     "run.Checkpoint": "dfeas.run.checkpoint.job:Checkpoint",
-    "run.Job": "dfeas.run.checkpoint.job:Job",
-    "run.Request": "dfeas.problem:Request",
-    "run.SoftMarginOptions": "dfeas.problem:SoftMarginOptions",
+    "run.Job": "dfeas.run.checkpoint.job:RunSpec",
+    "run.Request": "dfeas.run.checkpoint.job:Request",
+    "run.SoftMarginOptions": "dfeas.run.checkpoint.job:SoftMarginOptions",
     "run.Survey": "dfeas.run.session:Surveyed",
     "run.Transform": "dfeas.data.transform:Transform",
-    "run.Moment": "dfeas.run.driver:Moment",
-    "run.Lane": "dfeas.run.task:Kept",
-    "run.MarginLane": "dfeas.run.margin_task:MarginKept",
-    "run.MarginRecord": "dfeas.run.margin_task:MarginRecord",
+    "run.Moment": "dfeas.run.driver:RunState",
+    "run.Lane": "dfeas.run.task:TaskState",
+    "run.MarginLane": "dfeas.run.margin_task:SoftMarginState",
+    "run.MarginRecord": "dfeas.run.margin_task:SoftMarginRecord",
     "run.Record": "dfeas.run.termination:Record",
     "run.Goal": "dfeas.run.termination:Goal",
     "run.Decision": "dfeas.run.termination:Decision",
@@ -29,7 +29,7 @@ PLACES = {
     "Check": "dfeas.verify.evidence:Check",
     "Facts": "dfeas.methods.protocol:Facts",
     "Bracket": "dfeas.methods.protocol:Bracket",
-    "Expansion": "dfeas.methods.protocol:Expansion",
+    "Expansion": "dfeas.methods.vector:Expansion",
     "Sparse": "dfeas.methods.protocol:Sparse",
     "Columns": "dfeas.passes.block:Columns",
     "ispvn.State": "dfeas.methods.ispvn:IspvnState",
@@ -46,16 +46,11 @@ PLACES = {
     "von_neumann.State": "dfeas.methods.von_neumann:VonNeumannState",
     "working_set.State": "dfeas.methods.working_set:WorkingSetState",
     "working_set.Solution": "dfeas.linalg.separate:Solution",
-    "kernel.Combination": "dfeas.geometry.kernel.combination:Combination",
-    "kernel.Ends": "dfeas.geometry.kernel.combination:Ends",
-    "kernel.ispvn.State": "dfeas.geometry.kernel.snkpvn:KernelIspvnState",
-    "kernel.mirror_prox.State": "dfeas.geometry.kernel.mirror_prox:KernelMirrorProxState",
-    "kernel.normalized_perceptron.State": "dfeas.geometry.kernel.perceptrons:KernelNormalizedPerceptronState",
-    "kernel.perceptron.State": "dfeas.geometry.kernel.perceptrons:KernelPerceptronState",
-    "kernel.smooth_perceptron.State": "dfeas.geometry.kernel.perceptrons:KernelSmoothPerceptronState",
-    "kernel.snkpvn.State": "dfeas.geometry.kernel.snkpvn:SnkpvnState",
-    "kernel.snkpvn.Loop": "dfeas.geometry.kernel.snkpvn:Loop",
-    "kernel.von_neumann.State": "dfeas.geometry.kernel.von_neumann:KernelVonNeumannState",
+    "kernel.Combination": "dfeas.methods.vector:Combination",
+    "Ends": "dfeas.methods.protocol:Ends",
+    "kernel.perceptron.State.2": "dfeas.methods.kernel_perceptron:KernelPerceptronState",
+    "kernel.snkpvn.State.2": "dfeas.methods.snkpvn:SnkpvnState",
+    "kernel.snkpvn.Loop": "dfeas.methods.snkpvn:Loop",
     "kernel.working_set.State": "dfeas.geometry.kernel.working_set:KernelWorkingSetState",
     "cones.Recalled": "dfeas.geometry.cones.methods:RecalledState",
     "cones.working_set.State": "dfeas.geometry.cones.working_set:ConeWorkingSetState",
@@ -69,6 +64,18 @@ PLACES = {
     "soft_margin.squared_hinge.Conjugate": "dfeas.methods.soft_margin.squared_hinge:Conjugate",
 }
 """Name -> module:class."""
+
+GONE = {
+    "kernel.Ends": "dfeas.run.checkpoint.former:KernelEnds",
+    "kernel.ispvn.State": "dfeas.run.checkpoint.former:ispvn",
+    "kernel.mirror_prox.State": "dfeas.run.checkpoint.former:mirror_prox",
+    "kernel.normalized_perceptron.State": "dfeas.run.checkpoint.former:normalized_perceptron",
+    "kernel.perceptron.State": "dfeas.run.checkpoint.former:perceptron",
+    "kernel.smooth_perceptron.State": "dfeas.run.checkpoint.former:smooth_perceptron",
+    "kernel.snkpvn.State": "dfeas.run.checkpoint.former:snkpvn",
+    "kernel.von_neumann.State": "dfeas.run.checkpoint.former:von_neumann",
+}
+"""Name of a class that is gone -> module:function of its fields that returns what stands in its place."""
 
 FORMER = {
     "checkpoint.folder:Sealed": "checkpoint.Sealed",
@@ -108,6 +115,7 @@ FORMER = {
     "methods.working_set:WorkingSetState": "working_set.State",
     "workingset.solver:Solution": "working_set.Solution",
     "kernels.methods.combination:Combination": "kernel.Combination",
+    "kernels.methods.snkpvn:Loop": "kernel.snkpvn.Loop",
     "kernels.methods.ends:Ends": "kernel.Ends",
     "kernels.methods.ispvn:KernelIspvnState": "kernel.ispvn.State",
     "kernels.methods.mirror_prox:KernelMirrorProxState": "kernel.mirror_prox.State",
@@ -115,7 +123,6 @@ FORMER = {
     "kernels.methods.perceptron:KernelPerceptronState": "kernel.perceptron.State",
     "kernels.methods.smooth_perceptron:KernelSmoothPerceptronState": "kernel.smooth_perceptron.State",
     "kernels.methods.snkpvn:SnkpvnState": "kernel.snkpvn.State",
-    "kernels.methods.snkpvn:Loop": "kernel.snkpvn.Loop",
     "kernels.methods.von_neumann:KernelVonNeumannState": "kernel.von_neumann.State",
     "kernels.working_set:KernelWorkingSetState": "kernel.working_set.State",
     "cones.recalled:RecalledState": "cones.Recalled",
@@ -143,10 +150,11 @@ def name_of(cls: type) -> str:
 
 
 def class_of(name: str) -> Any:
-    """The class of a name. Raises ValueError for a name that none has."""
-    if name not in PLACES:
+    """The class of a name, or what makes one of the fields of one that is gone. Raises ValueError where there is none."""
+    places = PLACES | GONE
+    if name not in places:
         raise ValueError(f"no class is called {name}")
-    module, _, cls = PLACES[name].partition(":")
+    module, _, cls = places[name].partition(":")
     return getattr(importlib.import_module(module), cls)
 
 

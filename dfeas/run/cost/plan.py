@@ -1,71 +1,83 @@
-"""``dfeas.plan``: what is asked, and who estimates it."""
+"""``dfeas.plan``: what a run would cost, from the seconds of a read and of work in memory in short trials."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from contextlib import closing
-from math import ceil
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import psutil
 
 from dfeas.data.dataset import Dataset
+from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.memory import DEFAULT_MEMORY, WEIGHING, parse_bytes, threads_that_fit
+from dfeas.engine.memory import threads_that_fit
+from dfeas.engine.protocol import Engine
 from dfeas.errors import UsageError
-from dfeas.geometry.cones.choice import CONE_METHODS, choose_cone_method, missing_for_cones, require_plain, usable_on_cones
-from dfeas.geometry.cones.working_set import Rows
-from dfeas.geometry.kernel.kernel import Function
-from dfeas.linalg.blas import one_thread, processors
-from dfeas.methods import working_set
-from dfeas.methods.protocol import Facts
-from dfeas.methods.registry import METHODS
-from dfeas.methods.soft_margin.memory import kept_points
-from dfeas.passes.protocol import Alone
-from dfeas.problem import ALONE, LEAST_EPS, SoftMarginOptions, abreast, choose, classes_to_share, facts_of, known
-from dfeas.run.cost.estimate import Estimate, Plan, in_turns, read_seconds, solver_seconds
-from dfeas.run.cost.plan_kernel import kernel_plan
-from dfeas.run.cost.projection import (
-    columns,
-    drops,
-    holds_enough,
-    project,
-    project_soft,
-    usual_cone_passes,
-    usual_passes,
-    usual_reads,
-)
-from dfeas.run.kernel_choice import AskedKernel, asked_kernel, kernelled
-from dfeas.run.session import open_data
-from dfeas.run.soft_margin.fit import margin_method
-from dfeas.run.soft_margin.options import method_for, options_of, require
-from dfeas.run.transform import as_planned, asked_transform
+from dfeas.geometry.kernel.space import kernel_options
+from dfeas.geometry.protocol import Geometry, Load, facts_of
+from dfeas.geometry.registry import geometry_of, known_method
+from dfeas.geometry.timing import solver_seconds
+from dfeas.linalg.blas import processors
+from dfeas.methods.soft_margin.registry import SOFT_MARGINS
+from dfeas.passes.protocol import AnyPass, Exclusive, Partial
+from dfeas.passes.survey import Survey
+from dfeas.problem import LEAST_EPS, Kernel, Objective, Problem, Resources, View, takes
+from dfeas.run.checkpoint.job import SoftMarginOptions
+from dfeas.run.cost.projection import probe, probed, project, project_soft
+from dfeas.run.session import classes_to_share, open_data
+from dfeas.run.soft_margin.fit import margin_method, method_for, options_of, require
+from dfeas.run.transform import as_planned
 
 
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a run with one method would cost."""
+
+    method: str
+    auto: bool  # whether ``auto`` takes it
+    memory_bytes: int  # of this process, at the peak
+    passes: float  # usual; with a kernel a product with the Gram matrix is one
+    most_passes: float | None  # by its theorem, for a margin, or |Ax|, of ``margin``; None: there is none
+    seconds: float  # usual
+    remark: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Estimates for a dataset."""
+
+    n: int
+    m: int
+    bytes: int  # of one read of the data
+    later_bytes: int  # that a later pass reads from storage: what this process does not keep
+    threads: int
+    first_seconds: float  # of a pass as the data is now, measured
+    later_seconds: float  # of one after it
+    margin: float | None  # None of a soft margin
+    estimates: tuple[Estimate, ...]
+    classes: int = 1  # that are set against the rest on the same reads
+    kernel: str = ""  # with its parameters
+    product_bytes: int = 0  # that a product with its Gram matrix reads from storage
+    value_seconds: float = 0.0  # of one value of it, with all threads, measured
+    cones: str = ""  # which ones; n counts their rows
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@takes(View, Kernel, Resources, without=("point", "cache_dir", "scratch", "checkpoint_every", "client"))
 def plan(
-    X: Any,
-    labels: Any = None,
+    problem: Problem,
     *,
     method: str | None = None,
-    positive: str | None = None,
-    one_vs_rest: bool = False,
-    also: Sequence[str | Path] = (),
-    mask: Any = None,
-    scale: str | None = None,
-    center: bool = False,
-    normalize: bool = True,
     margin: float = 1e-3,
-    intercept: bool = False,
-    kernel: str | Function | None = None,
-    gamma: float | None = None,
-    degree: int | None = None,
-    coef0: float | None = None,
     C: float | Sequence[float] | None = None,
     loss: str = "hinge",
     folds: int = 0,
-    memory: str | int = DEFAULT_MEMORY,
+    resources: Resources,
 ) -> Plan:
     """Estimate what ``dfeas.solve`` would cost in this process, for one method or for all. Reads some blocks.
 
@@ -75,135 +87,74 @@ def plan(
     ``margin`` is the margin, or the |Ax|, for which the theorems bound the passes. With a kernel a sample of the points is read
     that says what gamma is, if nobody does. Raises what ``dfeas.solve`` does.
     """
-    asked_kernel(kernel, gamma, degree, coef0)
-    if one_vs_rest and positive is not None:
-        raise UsageError("one_vs_rest asks about every class: leave out positive")
-    if method is not None and kernel is None:
-        known(method, tuple(CONE_METHODS))
+    view, asked, budget = problem.view, problem.kernel, resources.memory_bytes
+    space = kernel_options(asked.kernel, asked.gamma, asked.degree, asked.coef0)
+    if method is not None and space is None:
+        known_method(method, None)
     if not LEAST_EPS <= margin < 1:
         raise UsageError(f"margin {margin}: expected a number from {LEAST_EPS:g} to below 1")
     if C is None and (folds or loss != "hinge"):
         raise UsageError("loss and folds are of a soft margin: give C, too")
-    if C is not None and (
-        one_vs_rest or method is not None or kernel is not None or scale is not None or center or not normalize
-    ):
+    if C is not None and (view.one_vs_rest or method is not None or space is not None or view.transform):
         raise UsageError("C asks for a soft margin of the points as they are: leave out method, kernel, scale and the like")
-    budget = parse_bytes(memory)
-    seen_as = asked_transform(scale, center, normalize)
-    if seen_as and kernel is not None:
-        raise UsageError("scale, center and normalize are for the points themselves: leave them out with a kernel")
-    opened = open_data(X, labels, positive, intercept, many=one_vs_rest, also=also, mask=mask, cones=True)[1]
-    require_plain(opened, kernel=kernel, transform=seen_as, C=C is not None)
-    if opened.cones is not None:
-        threads = threads_that_fit(opened, budget, processors())
-        return cone_plan(opened, method, margin, budget, threads, read_seconds(opened, threads))
-    if method is not None and kernel is None:
-        known(method)
-    classes = len(classes_to_share(opened, method if kernel is None else None)) if one_vs_rest else 1
-    dataset = as_planned(opened, seen_as)
+    opened = open_data(problem.X, problem.labels, view, cones=True)[1]
+    geometry = geometry_of(opened, space)
+    geometry.require(opened, transform=view.transform, C=C is not None)
+    if method is not None and view.one_vs_rest:
+        geometry.require_shared(method)
+    classes = len(classes_to_share(opened)) if view.one_vs_rest else 1
+    dataset = as_planned(opened, view.transform)
     threads = threads_that_fit(dataset, budget, processors())
     if C is not None:
-        soft = options_of(dataset, C=C, loss=loss, folds=folds)
+        soft = options_of(dataset, Objective(C=C, loss=loss, folds=folds))
         require(dataset, soft, budget)
         return soft_plan(dataset, soft, budget, threads)
     speed = read_seconds(dataset, threads)
-    if kernel is not None:
-        with closing(LocalEngine(dataset, threads)) as engine:
-            found = kernelled(engine, dataset, AskedKernel(kernel, gamma, degree, coef0)).kernel
-        return kernel_plan(dataset, found, method, margin, budget, threads, speed, classes)
-    return point_plan(dataset, method, margin, budget, threads, speed, classes)
+    with closing(LocalEngine(dataset, threads)) as engine:
+        geometry = geometry.resolve(geometry.wrap(engine), dataset)[0]
+    return _plan(geometry, dataset, method, margin, Load(dataset, (), budget, threads=threads, classes=classes), speed)
 
 
-def point_plan(
-    dataset: Dataset, method: str | None, margin: float, budget: int, threads: int, speed: tuple[float, float], classes: int = 1
+def _plan(
+    geometry: Geometry, dataset: Dataset, method: str | None, margin: float, load: Load, speed: tuple[float, float]
 ) -> Plan:
     """Estimates of one method or of all, for some classes on the same reads."""
-    auto = choose("auto", facts_of(dataset, budget // abreast("auto", classes, dataset, budget)))[0]
-    names = [name for name in METHODS if not (classes > 1 and name in ALONE)] if method is None else [method]
-    estimates = tuple(_estimate(dataset, name, name == auto, margin, budget, speed, classes) for name in names)
-    later = project(dataset, [auto] * abreast(auto, classes, dataset, budget), budget, margin).later_bytes
-    return Plan(dataset.n, dataset.m, dataset.stored_bytes, later, threads, *speed, margin, estimates, classes)
-
-
-def _estimate(
-    dataset: Dataset, name: str, auto: bool, margin: float, budget: int, pass_seconds: tuple[float, float], classes: int
-) -> Estimate:
-    together = abreast(name, classes, dataset, budget)
-    rounds = ceil(classes / together)
-    facts = facts_of(dataset, budget // together)
-    most = METHODS[name]().bound(facts, margin)
-    passes, thinking = usual_passes(name, facts, margin), 0.0
-    if name.startswith("working-set"):
-        thinking = solver_seconds(int(columns(facts)), facts)
-    first, later = pass_seconds
-    seconds = first + (rounds * passes - 1) * later + classes * thinking
-    memory = project(dataset, [name] * together, budget, margin).memory_bytes
-    remark = "; ".join(text for text in (in_turns(together, classes), _remark(name, facts)) if text)
-    return Estimate(name, auto, memory, rounds * passes, rounds * most, seconds, remark)
-
-
-def _remark(name: str, facts: Facts) -> str:
-    """What else a method takes."""
-    weights = f"{16 * facts.n / 1e6:.0f} MB for weights"
-    if name.startswith("working-set"):
-        if not working_set.fits(facts):
-            return f"does not fit: --memory {4 * working_set.least_memory(facts) / 1e6:.0f}MB is needed"
-        return "fewer passes with more memory: columns will be dropped" if drops(facts) else ""
-    if name == "online-perceptron":
-        return f"one core; at most {weights}"
-    if name == "ispvn":
-        return f"and {40 * facts.n / 1e9:.2g} GB of scratch storage; {weights}, if there is no separator"
-    return f"and {weights}, if there is no separator" if name in WEIGHING else ""
-
-
-STEPS = 150
-"""Newton steps of the solver in memory that a run usually takes, each one two products of all its rows with themselves."""
-TRIED_ROWS = 4096
-"""Products are timed with so many rows."""
-
-
-def cone_plan(
-    dataset: Dataset, method: str | None, margin: float, budget: int, threads: int, pass_seconds: tuple[float, float]
-) -> Plan:
-    """Estimates of one method or of all. Raises UsageError when the one asked for is none for these cones, or does not fit."""
-    assert dataset.cones is not None, "cones"
-    facts = facts_of(dataset, budget)
-    auto = choose_cone_method("auto", dataset, budget)[0]
-    if method is not None:
-        method = choose_cone_method(method, dataset, budget)[0]
-    names = [name for name in CONE_METHODS if usable_on_cones(name, dataset)] if method is None else [method]
-    first, later = pass_seconds
+    budget, threads = load.memory, load.threads
+    share = budget // geometry.abreast("auto", load.classes, dataset, budget)
+    auto = geometry.choose("auto", dataset, share, threads)[0]
+    names = geometry.candidates(method, dataset, budget, threads, load.classes)
+    found = geometry.forecasts(names, load, margin, speed)
     estimates = []
-    for name in names:
-        passes = usual_cone_passes(name, facts, margin)
-        thinking = _solver_seconds(dataset, facts) if name == "working-set" else 0.0
-        need = missing_for_cones(name, dataset, budget)
-        estimates.append(
-            Estimate(
-                name,
-                name == auto,
-                project(dataset, [name], budget, margin).memory_bytes,
-                passes,
-                CONE_METHODS[name]().bound(facts, margin),
-                first + (passes - 1) * later + thinking,
-                f"does not fit: --memory {ceil(need / 1e6)}MB is needed" if need else "",
-            )
-        )
-    later_bytes, rows = project(dataset, [auto], budget, margin).later_bytes, (dataset.n, dataset.m, dataset.bytes)
-    return Plan(*rows, later_bytes, threads, first, later, margin, tuple(estimates), cones=str(dataset.cones))
+    for name, forecast in found.methods.items():
+        memory = project(geometry, dataset, [name], budget, margin, threads=threads, classes=forecast.classes).memory_bytes
+        seconds, remark = forecast.seconds, forecast.remark
+        estimates.append(Estimate(name, name == auto, memory, forecast.passes, forecast.most, seconds, remark))
+    later = project(geometry, dataset, [auto], budget, margin, threads=threads).later_bytes
+    rows = dataset.n, dataset.m, dataset.stored_bytes
+    return Plan(*rows, later, threads, *speed, margin, tuple(estimates), load.classes, **found.more)
 
 
-def _solver_seconds(dataset: Dataset, facts: Facts) -> float:
-    """Seconds of the solver in memory, from the speed of a product."""
-    assert dataset.cones is not None, "cones"
-    trial, best = np.ones((TRIED_ROWS, min(facts.m, 1000))), np.inf
-    with one_thread():
-        for _ in range(3):
-            began = time.perf_counter()
-            trial.T @ trial
-            best = min(best, time.perf_counter() - began)
-    rows = Rows(facts.m, facts.memory, dataset.cones.largest).usual
-    return STEPS * 2 * best * min(rows, dataset.n) / TRIED_ROWS * (facts.m / trial.shape[1]) ** 2
+def read_seconds(dataset: Dataset, threads: int, question: AnyPass | None = None) -> tuple[float, float]:
+    """Seconds of a pass as the data is now, and of a later one, from some blocks that are read twice.
+
+    It asks the ``question`` of a method, or the central one.
+
+    A later one is as slow as the first when the data does not fit in the memory that is free.
+    """
+    engine: Engine = LocalEngine(dataset, threads)
+    engine = geometry_of(dataset).wrap(engine)
+    blocks = probed(dataset, engine.parallel)
+    try:
+        if dataset.header is None:
+            # as a solve does it; what cannot be solved cannot be planned
+            refuse_unusable(engine.run(Partial(Survey(), blocks)), dataset.where)
+            first = engine.cost.wall_seconds * dataset.n / engine.cost.points
+        else:
+            first = probe(engine, dataset, blocks, question)
+        later = probe(engine, dataset, blocks, question)
+    finally:
+        engine.close()
+    return first, later if dataset.bytes < psutil.virtual_memory().available / 2 else max(first, later)
 
 
 SOLVES = 4
@@ -221,19 +172,16 @@ def soft_plan(
     names = [method_for("auto", options)[0]]
     method = margin_method(names[0], options, (1.0, 1.0), 1e-3, np.full(dataset.dimension, dataset.dimension**-0.5))
     question = method.ask(method.init(facts))
-    assert not isinstance(question, Alone), "with a start it asks about all points at once"
+    assert not isinstance(question, Exclusive), "with a start it asks about all points at once"
     first, later = read_seconds(dataset, threads, question)
     if options.loss == "hinge" and k == 1:
         names.append("sgd")
     estimates = []
     for name in names:
-        reads = usual_reads(name, facts, k)
-        kept = 0 if name == "sgd" else kept_points(facts, k, name)
+        soft = SOFT_MARGINS[name]
+        reads, kept = soft.reads(facts, k), soft.kept_points(facts, k)
         seconds = first + (reads - 1) * later + (SOLVES * len(options.C) * solver_seconds(kept, facts) if kept else 0.0)
-        remark = "one core, in the order of the points" if name == "sgd" else ""
-        if name == "hinge" and not holds_enough(facts, k, name):
-            remark = "fewer reads with more memory"
         memory_bytes = project_soft(dataset, name, options, budget, threads=threads).memory_bytes
-        estimates.append(Estimate(name, name == names[0], memory_bytes, reads, None, seconds, remark))
+        estimates.append(Estimate(name, name == names[0], memory_bytes, reads, None, seconds, soft.remark(facts, k)))
     later_bytes = project_soft(dataset, names[0], options, budget, threads=threads).later_bytes
     return Plan(dataset.n, dataset.m, dataset.stored_bytes, later_bytes, threads, first, later, None, tuple(estimates))

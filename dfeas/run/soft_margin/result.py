@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.lib import format as npy
 
 from dfeas.data.dataset import Dataset
-from dfeas.data.storage import formats
-from dfeas.data.storage.files import placed, write_json
+from dfeas.data.storage.files import placed
 from dfeas.data.storage.places import local
 from dfeas.engine.protocol import Engine
 from dfeas.errors import UsageError
 from dfeas.linalg.points import Floats
 from dfeas.passes.protocol import Partial
 from dfeas.passes.slacks import Multipliers, MultipliersAnswer
-from dfeas.run.results import CERTIFICATE, RESULT, SOFT_MARGIN
+from dfeas.run.results import SOFT_MARGIN, Saved
+from dfeas.run.termination import Stop
 from dfeas.verify.certificate import HYPERPLANE, Certificate
 
 
@@ -59,14 +59,17 @@ class DualVariables:
 
 
 @dataclass(frozen=True)
-class SoftMarginResult:
+class SoftMarginResult(Saved):
     """The hyperplane of the chosen C, and both ends of what it minimises.
 
     That is |w|^2/2 + sum_j c_j loss(1 - l_j x_j'w) over the points as they are stored; c_j is C times the weights of the
     class and of the point.
     """
 
-    stopped: str  # "verdict" when all gaps are small enough
+    HIDDEN: ClassVar = ("y", "path")
+    DERIVED: ClassVar = ("success",)
+
+    stopped: Stop  # ``VERDICT`` when all gaps are small enough
     message: str
     C: float  # the one that was given, or that cross-validation chose
     loss: str  # "hinge" | "squared_hinge"
@@ -99,37 +102,18 @@ class SoftMarginResult:
     @property
     def success(self) -> bool:
         """Whether all gaps are as small as asked."""
-        return self.stopped == "verdict"
+        return self.stopped == Stop.VERDICT
 
     @property
     def nit(self) -> int:
         return self.iterations
 
     def to_json(self) -> dict[str, Any]:
-        """The keys of ``result.json``; y is in its file."""
-        hidden = ("y", "path")
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in hidden}
-        fits, validation = [asdict(fit) for fit in self.fits], [asdict(entry) for entry in self.validation]
-        dual = None if self.dual is None else asdict(self.dual)
-        plain = {"kind": SOFT_MARGIN, **values, "fits": fits, "validation": validation, "dual": dual, "success": self.success}
-        found: dict[str, Any] = _plain(plain)
-        return found
+        return {"kind": SOFT_MARGIN, **super().to_json()}
 
-    def save(self, run: Path) -> SoftMarginResult:
-        """Write the hyperplane and the result, the result last: a run without it did not end. Returns what was written."""
-        Certificate(HYPERPLANE, self.fingerprint, y=self.y).save(run / CERTIFICATE)
-        written = replace(self, certificate=str(run / CERTIFICATE))
-        write_json(run / RESULT, written.to_json(), formats.RESULT)
-        return written
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no numbers that are not finite: they are null."""
-    if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_plain(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    @property
+    def _certificate(self) -> Certificate:
+        return Certificate(HYPERPLANE, self.fingerprint, y=self.y)
 
 
 GROUP_BYTES = 32 << 20

@@ -6,9 +6,11 @@ x != 0 with Cx = 0. Both decide by integers or by bounds, never by rounded numbe
 * Inverse. Where C has full row rank d < s: keep w on all columns but d well-conditioned ones, J, and solve for these. With an
   approximate inverse R of M = C_J and alpha >= |I - R M| < 1, M is regular and the solution of M x = b is within
   |R (b - M x~)| / (1 - alpha) of any x~ (norms are maximum norms). If that leaves every entry positive, x exists. (Rump,
-  Verification methods, Acta Numerica 2010, sections 10 and 13.) Being regular M also shows that the support spans the space.
-* Partition. For points of any rank and scale: ``dfeas.proof.partition`` says which of them are in a conflict, in integers, and
-  gives its weights; those of the heaviest points are looked at first.
+  Verification methods, Acta Numerica 2010, sections 10 and 13.)
+* Elimination. For points of any rank and scale: w stays on all columns but a basis J of what they span, and x_J follows in
+  integers. What comes out is an x that sums the points to zero, entry by entry, and proves itself. Columns times their weights
+  are about even, and J is chosen among these by pivots, so that small errors of w stay small beside each entry of x_J. Weights
+  that may be rounding of zero are left out step by step, the lightest first.
 """
 
 from __future__ import annotations
@@ -20,18 +22,21 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.verify.exact.dyadic import Dyadic, Floats, common
-from dfeas.verify.exact.linear import independent
-from dfeas.verify.exact.partition import partition
+from dfeas.verify.exact.dyadic import Dyadic, Floats, Integers, common
+from dfeas.verify.exact.linear import independent, solve
+from dfeas.verify.rounding import UP_SUMS as UP
+from dfeas.verify.rounding import gamma
 
-U = 2.0**-53
-UP = 1 + 2.0**-45  # covers the roundings in a bound itself
+Indices = NDArray[np.int64]
+
 REGULAR = 0.5
 """Largest |I - R M| that is used."""
 STEPS = 8
 """Refinements at most; each divides the error by 1 / |I - R M|."""
 MANY = 100_000
-"""Entries of points that are partitioned, at most: beyond that linear programmes take minutes."""
+"""Entries of points that are integers, at most: beyond that elimination takes minutes."""
+SHARES = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
+"""Of the heaviest weight: lighter ones are left out, for they may be rounding of zero."""
 PIECE = 200_000
 """Entries that are integers at a time."""
 LOST = 2.0**-900
@@ -48,7 +53,6 @@ class Balance:
 
     support: int  # points with a positive weight
     off: float  # largest difference from the given weights, as a share of the largest; an estimate
-    spans: bool  # whether the support was shown to span the space
 
 
 def balance(points: Floats, weights: Floats) -> Balance | None:
@@ -56,32 +60,30 @@ def balance(points: Floats, weights: Floats) -> Balance | None:
 
     None when nothing is proved.
     """
-    scaled = _scaled(points, weights)
-    found = None
-    if scaled is not None:
-        columns, w = scaled
-        found = _by_inverse(columns, w, spans=len(columns) == points.shape[1])
-    return found or _by_partition(points, weights)
-
-
-def _scaled(points: Floats, weights: Floats) -> tuple[Floats, Floats] | None:
-    """Columns (r, s) without rows of zeros, rows and columns of about length one, and weights, all scaled by powers of two."""
     used = weights > 0
-    columns, w = points[used].T, weights[used]
-    columns = columns[columns.any(axis=1)]
-    if not columns.size:
+    points, weights = points[used], weights[used]
+    if not points.any():
         return None
+    columns, w, exact = _scaled(points, weights)
+    found = _by_inverse(columns, w) if exact else None
+    return found or _by_elimination(points, weights, columns, w)
+
+
+def _scaled(points: Floats, weights: Floats) -> tuple[Floats, Floats, bool]:
+    """Columns (r, s) without rows of zeros, rows and columns of about length one, and weights, all scaled by powers of two; and
+    whether that is exact.
+    """
+    columns = points.T[points.any(axis=0)]
     exponents = np.where(columns != 0, np.frexp(columns)[1], NONE)
     across = exponents.max(axis=0)  # of columns: what divides a column multiplies its weight
     along = (exponents - across).max(axis=1)  # of rows, which are equations
     shift = across + along[:, None]
-    if np.where(exponents == NONE, 0, exponents - shift).min() < LEAST:
-        return None
-    w = np.ldexp(w, across)
-    return np.ldexp(columns, -shift), np.ldexp(w, -int(np.frexp(w.max())[1]))
+    exact = bool(np.where(exponents == NONE, 0, exponents - shift).min() >= LEAST)
+    w = np.ldexp(weights, across)
+    return np.ldexp(columns, -shift), np.ldexp(w, -int(np.frexp(w.max())[1])), exact
 
 
-def _by_inverse(columns: Floats, w: Floats, *, spans: bool) -> Balance | None:
+def _by_inverse(columns: Floats, w: Floats) -> Balance | None:
     d, s = columns.shape
     if s <= d:
         return None
@@ -102,12 +104,12 @@ def _by_inverse(columns: Floats, w: Floats, *, spans: bool) -> Balance | None:
         step = np.zeros(s)
         step[chosen] = inverse @ residual
         # how far the solution is from x, in any entry
-        error = float((np.abs(step[chosen]) + _gamma(d + 16) * (np.abs(inverse) @ np.abs(residual))).max())
+        error = float((np.abs(step[chosen]) + gamma(d + 16) * (np.abs(inverse) @ np.abs(residual))).max())
         error = error * _slack(d) / (1 - alpha) + LOST
         known = x.floats()
         least = known[chosen].min()  # the others stay as they are
         if least > error * UP:
-            return Balance(s, float(np.abs(known - w).max()), spans)
+            return Balance(s, float(np.abs(known - w).max()))
         if not (least > -error and np.isfinite(step).all()):
             return None
         x = x + Dyadic.of(step)
@@ -132,33 +134,45 @@ def _chosen(columns: Floats, w: Floats) -> np.ndarray[tuple[int], np.dtype[np.in
 def _defect(inverse: NDArray[Any], matrix: Floats) -> float:
     """A bound of |I - R M| in the maximum norm, rounded up."""
     d = len(matrix)
-    rounding = _gamma(d) * (np.abs(inverse) @ (np.abs(matrix).sum(axis=1)))
+    rounding = gamma(d) * (np.abs(inverse) @ (np.abs(matrix).sum(axis=1)))
     product = inverse @ matrix
     product[np.diag_indices(d)] -= 1
     return float((np.abs(product).sum(axis=1) + rounding).max()) * _slack(d) + LOST
 
 
-def _gamma(terms: int) -> float:
-    return terms * U / (1 - terms * U)
-
-
 def _slack(d: int) -> float:
     """Covers the roundings of a bound that is made of sums of d numbers, none of them negative."""
-    return (1 + 4 * _gamma(d + 16)) * UP
+    return (1 + 4 * gamma(d + 16)) * UP
 
 
-def _by_partition(points: Floats, weights: Floats) -> Balance | None:
-    """Of all points that weigh, those in a conflict."""
-    used = np.flatnonzero(weights > 0)
-    if not 0 < len(used) * points.shape[1] <= MANY:
+def _by_elimination(points: Floats, weights: Floats, columns: Floats, w: Floats) -> Balance | None:
+    """``columns`` and ``w`` are points and weights as scaled for float64."""
+    if points.size > MANY:
         return None
-    whole = common(points[used])[0]
-    found = partition(whole).weights
-    support = np.flatnonzero(found)
-    if not len(support):
+    whole, given = common(points)[0], Dyadic.of(weights).digits
+    last = np.zeros(0, np.int64)
+    for share in SHARES:
+        kept = np.flatnonzero(w > share * w.max())
+        x = None if np.array_equal(kept, last) else _completed(whole, given, columns * w, kept)
+        if x is not None:
+            shares = np.array([v / max(x) for v in x])
+            return Balance(int((x > 0).sum()), float(np.abs(shares - weights / weights.max()).max()))
+        last = kept
+    return None
+
+
+def _completed(whole: Integers, given: Integers, columns: Floats, kept: Indices) -> Integers | None:
+    """x (s,) >= 0, not zero, with a zero sum of points (s, d) in integers: the weights given to some of those that are kept,
+    and what follows from these for the others. None when that is negative. ``columns`` (r, s) are about even.
+    """
+    ranked = kept[scipy.linalg.qr(columns[:, kept], mode="r", pivoting=True)[1]]
+    basis = ranked[independent(whole[ranked])]
+    free = np.setdiff1d(kept, basis)
+    if not len(free):
         return None
-    most = max(found)
-    shares = np.array([v / most for v in found])
-    given = weights[used]
-    spans = len(independent(whole[support])) == points.shape[1]
-    return Balance(len(support), float(np.abs(shares - given / given.max()).max()), spans)
+    features = independent(whole[basis].T)
+    right = -(given[free] @ whole[free])[features]
+    follows, denominator = solve(whole[np.ix_(basis, features)].T, right[:, None])
+    x = np.zeros(len(whole), object)
+    x[free], x[basis] = given[free] * denominator, follows[:, 0]
+    return x if (x >= 0).all() and x.any() and not (x @ whole).any() else None

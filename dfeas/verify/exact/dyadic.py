@@ -12,6 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.verify.rounding import TINY, U, gamma
+from dfeas.verify.rounding import UP_SUMS as UP
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.object_]
 """Python integers of any length."""
@@ -94,9 +97,6 @@ def _float(digits: int, exponent: int) -> float:
     return -value if digits < 0 else value
 
 
-U = 2.0**-53
-TINY = 2.0**-1074
-UP = 1 + 2.0**-45
 SPLIT = 2.0**27 + 1
 LARGE = 1e140
 """Magnitudes below this are split and multiplied without overflow."""
@@ -140,8 +140,7 @@ def compensated(points: Floats, y: Floats) -> tuple[Floats, Floats]:
             rest += error + ((total - (added - part)) + (product - part))
             total = added
         score = total + rest
-        gamma = m * U / (1 - m * U)
-        bound = (U * np.abs(score) + gamma**2 * (np.abs(points) @ np.abs(y)) * (1 + 4 * gamma)) * UP + 5 * m * TINY
+        bound = (U * np.abs(score) + gamma(m) ** 2 * (np.abs(points) @ np.abs(y)) * (1 + 4 * gamma(m))) * UP + 5 * m * TINY
     sizes = np.abs(points).max(axis=1, initial=0.0)
     safe = (sizes < LARGE) & (np.abs(y).max() < LARGE) & np.isfinite(score)
     return score, np.where(safe, bound, np.inf)

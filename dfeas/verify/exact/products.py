@@ -14,9 +14,9 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.verify.exact.dyadic import Dyadic, Floats, Integers
+from dfeas.verify.rounding import UP_LOOSE as UP
+from dfeas.verify.rounding import U
 
-U = 2.0**-53
-UP = 1 + 2.0**-20
 LOST = 2.0**-1060
 """More than underflow takes from an entry of a vector, or from a product of it with an entry of a point above one."""
 BELOW = 1 << 20

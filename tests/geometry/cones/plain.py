@@ -42,8 +42,9 @@ def spectrum(kind: str, size: int, s: np.ndarray) -> tuple[np.ndarray, np.ndarra
     if kind == "l":
         return s, np.ones((1, 1))
     if kind == "q":
-        u = s[1:] / np.linalg.norm(s[1:])
-        return np.array([s[0] - np.linalg.norm(s[1:]), s[0] + np.linalg.norm(s[1:])]), np.array([[1, *-u], [1, *u]])
+        length = np.linalg.norm(s[1:])
+        u = s[1:] / length if length else np.eye(len(s) - 1)[0]  # on the axis any direction is one
+        return np.array([s[0] - length, s[0] + length]), np.array([[1, *-u], [1, *u]])
     value, vectors = np.linalg.eigh(matrix(s, size))
     return value, np.array([element(np.outer(v, v)) for v in vectors.T])
 

@@ -15,17 +15,18 @@ from click.testing import CliRunner
 import dfeas
 from dfeas.cli.main import commands
 from dfeas.data.cones.files import append_cones, ingest_cones
-from dfeas.data.cones.product import Placing, Product
-from dfeas.data.cones.writer import block_of, write
-from dfeas.data.generate.cones import ConeInstance, generate_cones
+from dfeas.data.cones.writer import ConeWriter, Placing, Product, block_of
+from dfeas.data.generate.cones import ConeInstance
+from dfeas.data.generate.points import generate
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
+from dfeas.data.writers.dataset import fill, output_place
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
-from dfeas.geometry.cones.engine import ConeEngine
+from dfeas.geometry.cones.methods import ConeEngine
 from dfeas.methods.protocol import Facts
 from dfeas.passes.softmin import Softmin
-from dfeas.verify.cones import check
+from dfeas.verify.core import check
 from tests.geometry.cones.plain import cones_of, element, matrix, problem, scaled, spectrum, unit
 
 CONE: dict[str, Any] = {"l": 3, "q": [2, 5, 5, 3], "s": [2, 4, 4, 3]}
@@ -42,7 +43,7 @@ def states(dataset: Any, name: str, passes: int) -> Any:
     """The evidence of a method after each pass, until it separates."""
     engine = ConeEngine(LocalEngine(dataset, 1))
     facts = Facts(dataset.m, dataset.rank, blocks=dataset.blocks)
-    method = dfeas.CONE_METHODS[name]()
+    method = dfeas.CONE_METHODS[name]
     state = method.init(facts)
     for _ in range(passes):
         state = method.tell(state, engine.run(method.ask(state)))
@@ -101,7 +102,7 @@ def test_hard_kinds_are_what_they_are_called(margin: float, tmp_path: Path) -> N
     """Averages do not separate, the margin is the known one, and a conflict has a corner in every part of the data."""
     sizes: dict[str, Any] = {"m": 8, "cones": "l:40,q:4x300,s:3x200", "margin": margin, "block_rows": 100}
     instance = ConeInstance("cones-boundary", **sizes)
-    generate_cones(instance, tmp_path / "data")
+    generate(instance, tmp_path / "data")
     dataset = open_source(Source(str(tmp_path / "data"), cones=True))
     engine = ConeEngine(LocalEngine(dataset, 1))
     at_zero = engine.run(Softmin(np.zeros((8, 1)), np.ones(1)))
@@ -114,7 +115,7 @@ def test_hard_kinds_are_what_they_are_called(margin: float, tmp_path: Path) -> N
     assert result.verdict == "feasible"
     assert 0.99 * margin <= result.margin_lower <= margin * (1 + 1e-4) <= result.margin_upper * (1 + 2e-4)
     instance = ConeInstance("cones-scattered", **sizes)
-    header = generate_cones(instance, tmp_path / "conflict")
+    header = generate(instance, tmp_path / "conflict")
     result = dfeas.solve(tmp_path / "conflict", eps=1e-3 * margin)
     assert result.verdict == "eps-infeasible"
     x = np.zeros(header.n)
@@ -128,7 +129,7 @@ def test_hard_kinds_are_what_they_are_called(margin: float, tmp_path: Path) -> N
 @pytest.mark.parametrize("margin", [0.05, 1e-6])
 def test_the_working_set_finds_the_known_margin_of_many_blocks(margin: float, tmp_path: Path) -> None:
     instance = ConeInstance("cones", 8, "l:40,q:4x300,s:3x200", margin, block_rows=100)
-    header = generate_cones(instance, tmp_path / "data")
+    header = generate(instance, tmp_path / "data")
     assert header.n > 40 + 4 * 300 + 6 * 200  # some blocks are filled up
     result = dfeas.solve(tmp_path / "data", margin_tolerance=1e-2, out=tmp_path / "run")
     assert result.verdict == "feasible"
@@ -138,7 +139,7 @@ def test_the_working_set_finds_the_known_margin_of_many_blocks(margin: float, tm
 
 
 def test_a_planted_x_is_found_and_a_cone_of_zeros_is_exact(tmp_path: Path) -> None:
-    generate_cones(ConeInstance("cones-infeasible", 6, "q:3x100,s:3x50", 0.02), tmp_path / "data")
+    generate(ConeInstance("cones-infeasible", 6, "q:3x100,s:3x50", 0.02), tmp_path / "data")
     result = dfeas.solve(tmp_path / "data", eps=1e-9)
     assert result.verdict == "eps-infeasible"
     X = problem(np.random.default_rng(0), CONE, 4, 0.5)
@@ -150,11 +151,11 @@ def test_a_planted_x_is_found_and_a_cone_of_zeros_is_exact(tmp_path: Path) -> No
 
 def test_both_engines_and_a_resumed_run_give_the_same_bits(client: Any, tmp_path: Path) -> None:
     path = tmp_path / "data"
-    generate_cones(ConeInstance("cones", 6, "l:30,q:5x120,s:4x60", 0.01, block_rows=60), path)
+    generate(ConeInstance("cones", 6, "l:30,q:5x120,s:4x60", 0.01, block_rows=60), path)
     source = Source(str(path), cones=True)
     local, dask = LocalEngine(open_source(source), 3), DaskEngine(client, source, open_source(source))
     for name in ("mirror-prox", "working-set"):
-        method, found = dfeas.CONE_METHODS[name](), []
+        method, found = dfeas.CONE_METHODS[name], []
         for engine in (ConeEngine(local), ConeEngine(dask)):
             state = method.init(Facts(6, local.dataset.rank, blocks=local.dataset.blocks))
             for _ in range(3):
@@ -198,7 +199,7 @@ def test_an_extreme_point_whose_image_is_zero_ends_it(name: str) -> None:
 
 
 def test_predict_names_the_cones_that_are_critical(tmp_path: Path) -> None:
-    generate_cones(ConeInstance("cones", 6, "l:30,q:5x40,s:3x30", 0.02, block_rows=60), tmp_path / "data")
+    generate(ConeInstance("cones", 6, "l:30,q:5x40,s:3x30", 0.02, block_rows=60), tmp_path / "data")
     result = dfeas.solve(tmp_path / "data", out=tmp_path / "run")
     found = dfeas.predict(tmp_path / "run", tmp_path / "data", out=tmp_path / "least.npy")
     assert found.least.min() == pytest.approx(result.margin_lower, rel=1e-9)
@@ -245,7 +246,10 @@ def test_appended_cones_are_found_behind_the_old_ones(block_rows: int, tmp_path:
     old, new = (rng.standard_normal((len(each), 5)) for each in e)
     old, new = (each - np.outer(each @ y, y) + 0.4 * np.outer(rows, y) for each, rows in zip((old, new), e, strict=True))
     placing = Placing(Product.from_scs(cone), block_rows)
-    write(placing, lambda i: block_of(placing, i, lambda a, b: old[a:b], 5, old.dtype), 5, old.dtype, tmp_path / "data")
+    with output_place(tmp_path / "data") as path:
+        target = ConeWriter(path, placing, 5, old.dtype)
+        fill(target, lambda i: block_of(placing, i, lambda a, b: old[a:b], 5, old.dtype))
+        target.finish(())
     before = dfeas.solve(tmp_path / "data", out=tmp_path / "run")
     np.save(tmp_path / "more.npy", new)
     header = append_cones(tmp_path / "data", tmp_path / "more.npy", "q:4x20,s:3x11")

@@ -16,7 +16,7 @@ from dfeas.errors import CheckFailedError, UsageError
 from dfeas.geometry.kernel.gram import GramProduct
 from dfeas.geometry.kernel.kernel import Kernel, kernel_of
 from dfeas.geometry.kernel.select import KernelSelect
-from dfeas.run.kernel_choice import kernels_abreast
+from dfeas.geometry.kernel.space import KernelSpace
 from dfeas.verify.certificate import load
 from tests.geometry.kernel.dense import dense
 from tests.run.test_resume import after
@@ -151,8 +151,9 @@ def test_points_get_their_classes(tmp_path: Path) -> None:
 def test_classes_wait_where_memory_holds_some_of_them() -> None:
     X, labels = rings(3000)
     dataset = from_arrays(X, labels, many=True)
-    assert kernels_abreast("working-set", 3, dataset, 10**9) == 3
-    assert kernels_abreast("mirror-prox", 1000, dataset, 10**8) < 100
+    space = KernelSpace(kernel_of("rbf", 1.0)[0])
+    assert space.abreast("working-set", 3, dataset, 10**9) == 3
+    assert space.abreast("mirror-prox", 1000, dataset, 10**8) < 100
     X, labels = rings(400)
     found = dfeas.solve(X, labels, one_vs_rest=True, kernel="rbf", method="mirror-prox", memory="20MB")
     assert [result.verdict for result in found.results.values()] == ["feasible"] * 3

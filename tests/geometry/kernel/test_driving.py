@@ -8,9 +8,10 @@ import pytest
 
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError
+from dfeas.geometry.kernel.methods import InKernel
+from dfeas.geometry.kernel.space import ON_ALL
 from dfeas.run import driver
-from dfeas.run.kernel_choice import ON_ALL
-from dfeas.run.task import Lane
+from dfeas.run.task import VerdictTask
 from dfeas.run.termination import Goal, Limits
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.evidence import Check
@@ -38,10 +39,10 @@ def checked_by(found: Problem) -> Callable[[Certificate], Check]:
 @pytest.mark.parametrize("name", ON_ALL)
 @pytest.mark.parametrize(("family", "verdict"), [("blobs", "feasible"), ("linear, no margin", "eps-infeasible")])
 def test_a_verdict_of_each_method(name: str, family: str, verdict: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dfeas.engine.pairs.LEAST_ROWS", 16)
-    monkeypatch.setattr("dfeas.engine.pairs.MOST_RUNS", 10**6)
+    monkeypatch.setattr("dfeas.engine.scan.LEAST_ROWS", 16)
+    monkeypatch.setattr("dfeas.engine.scan.MOST_RUNS", 10**6)
     found = problem(family)
-    method = ON_ALL[name](found.kernel)
+    method = InKernel(ON_ALL[name], found.kernel)
     engine = LocalEngine(in_blocks(found.X, found.labels, 8), 2)
     records: list[Any] = []
 
@@ -52,7 +53,7 @@ def test_a_verdict_of_each_method(name: str, family: str, verdict: str, monkeypa
         def note(self, event: str, text: str, **values: Any) -> None:
             assert event != "refused"
 
-    lane = Lane(method, method.init(found.facts), Goal(eps=0.05), (Sink(),), kernel=found.kernel.to_text())
+    lane = VerdictTask(method, method.init(found.facts), Goal(eps=0.05), (Sink(),), kernel=found.kernel.to_text())
     (outcome,), reads = driver.run(engine, [lane], Limits(passes=20_000), fingerprint="", verify=each(checked_by(found)))
     engine.close()
     assert outcome.decision.verdict == verdict
@@ -68,6 +69,6 @@ def test_a_verdict_of_each_method(name: str, family: str, verdict: str, monkeypa
 def test_a_kernel_that_is_none_is_said_with_a_number(name: str) -> None:
     found = problem("blobs")
     G = -found.G + 2 * np.eye(60)  # ones on the diagonal, and symmetric
-    method, engine = ON_ALL[name](found.kernel), Dense(G, found.labels)
+    method, engine = InKernel(ON_ALL[name], found.kernel), Dense(G, found.labels)
     with pytest.raises(BadInputError, match=r"not positive definite: .* has a squared length of -"):
         list(states(method, engine, found.facts, 60))

@@ -62,7 +62,7 @@ def test_values_are_right_and_bounds_hold(kernel: Kernel, offset: float) -> None
 
 @pytest.mark.parametrize("name", DISTANCES)
 def test_tiles_of_different_runs_are_seen_from_one_place(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dfeas.engine.pairs.LEAST_ROWS", 2)
+    monkeypatch.setattr("dfeas.engine.scan.LEAST_ROWS", 2)
     kernel, X = kernel_of(name, 1e3)[0], points(1e7)
     exact = np.array([[float(kernel_value(kernel, x, z)) for z in X] for x in X]) * np.outer(LABELS, LABELS)
     engine = LocalEngine(in_blocks(X, LABELS, 2), 1)

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from dfeas.data.arrays import from_arrays
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
-from dfeas.engine import pairs, worker
+from dfeas.engine import scan, worker
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
-from dfeas.engine.pairs import runs
-from dfeas.engine.tile_cache import Shelf
+from dfeas.engine.scan import runs
+from dfeas.engine.tile_cache import TileCache
 from dfeas.errors import CorruptDataError, UsageError
 from dfeas.geometry.kernel.distances import Prepared
 from dfeas.geometry.kernel.gram import GramProduct
@@ -44,8 +44,8 @@ def points(n: int, m: int, seed: int = 0, dtype: str = "float64") -> tuple[np.nd
 @pytest.fixture
 def short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several runs of some 40 rows, each of several tiles."""
-    monkeypatch.setattr(pairs, "LEAST_ROWS", 40)
-    monkeypatch.setattr(pairs, "MOST_RUNS", 10**6)
+    monkeypatch.setattr(scan, "LEAST_ROWS", 40)
+    monkeypatch.setattr(scan, "MOST_RUNS", 10**6)
     monkeypatch.setattr("dfeas.geometry.kernel.tiles.TILE_ROWS", 16)
 
 
@@ -105,7 +105,7 @@ def test_runs_cover_the_rows_and_keep_to_blocks(n: int, m: int, block_rows: int)
     for run in found:
         whole = run.start % block_rows == 0 and (run.stop % block_rows == 0 or run.stop == n)
         assert whole or run.start // block_rows == (run.stop - 1) // block_rows
-        assert len(run) <= 2 * max(block_rows if len(run) > block_rows else 0, pairs.LEAST_ROWS, n // pairs.MOST_RUNS)
+        assert len(run) <= 2 * max(block_rows if len(run) > block_rows else 0, scan.LEAST_ROWS, n // scan.MOST_RUNS)
 
 
 @pytest.mark.usefixtures("short_runs")
@@ -177,16 +177,16 @@ def test_reads_are_counted_as_they_are() -> None:
 
 
 def shelved(run: str) -> int:
-    """Bytes on the shelf of a run in this process."""
-    return worker._shelves[run].bytes if run in worker._shelves else 0
+    """Bytes in the tile cache of a run in this process."""
+    return worker._tile_caches[run].bytes if run in worker._tile_caches else 0
 
 
 @pytest.mark.usefixtures("short_runs")
 def test_the_same_bits_from_threads_and_workers(
     dataset: Callable[..., Any], client: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(pairs, "LEAST_ROWS", 2048)  # workers do not see what tests patch
-    monkeypatch.setattr(pairs, "MOST_RUNS", 32)
+    monkeypatch.setattr(scan, "LEAST_ROWS", 2048)  # workers do not see what tests patch
+    monkeypatch.setattr(scan, "MOST_RUNS", 32)
     path, _ = dataset("halfspace", 6, 9_000, block_rows=1_000)
     source = Source(str(path))
     kernel = kernel_of("rbf", 0.5)[0]
@@ -202,7 +202,7 @@ def test_the_same_bits_from_threads_and_workers(
     found = {bits(LocalEngine(open_source(source), threads)) for threads in (1, 2, 5)}
     found.add(bits(DaskEngine(client, source, open_source(source))))
     kept = open_source(source)
-    kept.keep(60_000)
+    kept.enable_cache(60_000)
     found.add(bits(LocalEngine(kept, 2)))
     keeping = DaskEngine(client, source, open_source(source))
     keeping.keep_pairs(10**9)
@@ -244,13 +244,13 @@ def test_tiles_that_are_kept_change_no_bit_and_are_not_computed_again(
     whole = size * 200 * (200 + 16) // 2
     for budget, scratch in ((0, None), (10, None), (20_000, None), (whole, None), (20_000, tmp_path)):
         engine = LocalEngine(in_blocks(X, labels, 30), 2)
-        engine.shelf = Shelf(budget, scratch)
+        engine.tile_cache = TileCache(budget, scratch)
         assert [digest(engine.run(question)) for question in (*full, few)] == expected
-        assert engine.shelf.bytes <= budget
+        assert engine.tile_cache.bytes <= budget
         computed.clear()
         engine.run(full[0])
         all_kept = budget == whole or scratch is not None
-        left_out = 0 if all_kept else 200 * 201 // 2 - engine.shelf.bytes // size
+        left_out = 0 if all_kept else 200 * 201 // 2 - engine.tile_cache.bytes // size
         assert (sum(computed) == 0) == all_kept
         assert sum(computed) >= left_out
         assert engine.cost.points >= 200  # blocks are looked at, and would be found to have changed
@@ -292,4 +292,4 @@ def test_tiles_on_the_disk_come_and_go(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert [path.name for path in tmp_path.iterdir()] == ["dfeas-tiles-of-mine"]
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="no scratch folder can be made there"):
-        Shelf(0, tmp_path / "file")
+        TileCache(0, tmp_path / "file")

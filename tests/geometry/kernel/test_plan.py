@@ -17,15 +17,15 @@ from dfeas.cli.main import commands
 from dfeas.data.arrays import from_arrays
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
-from dfeas.engine import pairs
+from dfeas.engine import scan
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import UsageError
 from dfeas.geometry.kernel.gram import GramProduct
 from dfeas.geometry.kernel.kernel import kernel_of
-from dfeas.geometry.kernel.sizes import vector_bytes
+from dfeas.geometry.kernel.methods import InKernel
+from dfeas.geometry.kernel.space import ON_ALL, KernelSpace, vector_bytes
 from dfeas.methods.protocol import Facts
-from dfeas.run.cost.kernel import project_kernel
-from dfeas.run.kernel_choice import ON_ALL
+from dfeas.run.cost.projection import project
 from tests.geometry.kernel.dense import in_blocks
 
 RBF = kernel_of("rbf", 0.5)[0]
@@ -38,20 +38,20 @@ def points(n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("block_rows", [7, 20, 160, 480])
 def test_a_product_reads_what_is_projected(block_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pairs, "LEAST_ROWS", 40)
-    monkeypatch.setattr(pairs, "MOST_RUNS", 10**6)
+    monkeypatch.setattr(scan, "LEAST_ROWS", 40)
+    monkeypatch.setattr(scan, "MOST_RUNS", 10**6)
     dataset = in_blocks(*points(480, 4), block_rows)
     engine = LocalEngine(dataset, 1)
     engine.run(GramProduct(RBF, np.ones((480, 1))))
     engine.close()
-    assert engine.cost.points <= 480 * pairs.reads(dataset) <= 1.5 * engine.cost.points
+    assert engine.cost.points <= 480 * scan.reads(dataset) <= 1.5 * engine.cost.points
 
 
 @pytest.mark.parametrize("name", ["mirror-prox", "perceptron", "von-neumann"])
 def test_memory_of_n_vectors_is_as_projected(name: str) -> None:
     n = 8000
     facts = Facts(2, n, itemsize=4)
-    method, engine = ON_ALL[name](RBF), LocalEngine(from_arrays(*points(n, 2)), 2)
+    method, engine = InKernel(ON_ALL[name], RBF), LocalEngine(from_arrays(*points(n, 2)), 2)
     tracemalloc.start()
     state = method.init(facts)
     for _ in range(2):
@@ -61,8 +61,8 @@ def test_memory_of_n_vectors_is_as_projected(name: str) -> None:
     tracemalloc.stop()
     engine.close()
     tiles = 2 * 5_000_000  # of each thread
-    assert peak <= vector_bytes(name, facts, 2) + tiles
-    assert vector_bytes(name, facts, 2) <= 4 * peak
+    assert peak <= vector_bytes(method, facts, 2) + tiles
+    assert vector_bytes(method, facts, 2) <= 4 * peak
 
 
 CHILD = """
@@ -79,7 +79,7 @@ print(1024 * int(next(line.split()[1] for line in open("/proc/self/status") if l
 def test_the_peak_of_a_process_is_as_projected(dataset: Callable[..., Any], method: str) -> None:
     path, _ = dataset("gaussian", 8, 6_000)
     done = subprocess.run([sys.executable, "-c", CHILD, path, method], check=True, capture_output=True, text=True)
-    found = project_kernel(open_source(Source(str(path))), RBF, [method], 500_000_000, threads=2)
+    found = project(KernelSpace(RBF), open_source(Source(str(path))), [method], 500_000_000, 1e-3, threads=2)
     assert int(done.stdout) <= 1.1 * found.memory_bytes
     assert found.memory_bytes <= 3 * int(done.stdout)
 

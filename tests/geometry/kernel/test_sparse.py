@@ -9,7 +9,7 @@ import scipy
 
 import dfeas
 from dfeas.data.arrays import from_arrays
-from dfeas.engine import pairs
+from dfeas.engine import scan
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError
 from dfeas.geometry.kernel.gram import GramProduct
@@ -31,7 +31,7 @@ def texts(n: int, m: int = 40, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", KERNELS)
 def test_products_are_those_of_arrays(monkeypatch: pytest.MonkeyPatch, name: str, dtype: type) -> None:
-    monkeypatch.setattr(pairs, "LEAST_ROWS", 40)
+    monkeypatch.setattr(scan, "LEAST_ROWS", 40)
     monkeypatch.setattr("dfeas.geometry.kernel.tiles.TILE_ROWS", 16)
     monkeypatch.setattr("dfeas.linalg.csr.DENSE_WORK", 0 if dtype is np.float64 else 10**9)
     X, labels = texts(150)

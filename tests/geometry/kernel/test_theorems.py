@@ -1,8 +1,6 @@
 """Each kernel method's guarantee at every iterate, on problems whose Gram matrix and margin are computed without it."""
 
-import io
 import math
-import pickle
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -15,13 +13,13 @@ from dfeas.data.source import Source
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
 from dfeas.geometry.kernel.kernel import kernel_of
-from dfeas.geometry.kernel.perceptrons import KernelPerceptron
-from dfeas.geometry.kernel.snkpvn import Snkpvn, projected
+from dfeas.geometry.kernel.methods import InKernel
+from dfeas.geometry.kernel.space import ON_ALL
 from dfeas.methods.ispvn import Ispvn
+from dfeas.methods.kernel_perceptron import KernelPerceptron
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
-from dfeas.run.checkpoint.codec import dump, load
-from dfeas.run.kernel_choice import ON_ALL
+from dfeas.methods.snkpvn import Snkpvn, projected
 from tests.bits import digest
 from tests.geometry.kernel.running import FAMILIES, Problem, problem, states
 from tests.methods.running import in_memory
@@ -34,32 +32,6 @@ def length(found: Problem, x: np.ndarray) -> float:
     return math.sqrt(max(0.0, float(x @ found.G @ x)))
 
 
-@pytest.mark.parametrize("name", ON_ALL)
-@pytest.mark.parametrize("family", FAMILIES)
-def test_the_bracket_is_true_and_its_evidence_real_after_every_product(name: str, family: str) -> None:
-    found = problem(family)
-    method = ON_ALL[name](found.kernel)
-    lower, upper = -1.0, 1.0
-    for state in states(method, found.engine(), found.facts, 80):
-        evidence = method.evidence(state)
-        bracket = evidence.bracket
-        assert lower <= bracket.lower <= found.rho + 1e-7
-        assert found.rho - 1e-7 <= bracket.upper <= upper
-        lower, upper = bracket.lower, bracket.upper
-        if bracket.y is not None:
-            y = np.zeros(len(found.X))
-            y[bracket.y.index] = bracket.y.amount
-            assert length(found, y) == pytest.approx(1, abs=1e-6)
-            assert (found.G @ y).min() == pytest.approx(bracket.lower, abs=1e-7)
-        if evidence.gordan is not None:
-            sparse = evidence.gordan()
-            x = np.zeros(len(found.X))
-            x[sparse.index] = sparse.weight
-            assert x.sum() == pytest.approx(1, abs=1e-12)
-            assert (x >= 0).all()
-            assert length(found, x) == pytest.approx(bracket.upper, abs=1e-7)
-
-
 ENDS = {"perceptron": 0.04, "normalized-perceptron": 0.04, "von-neumann": 0.04}
 """|x|_G after 1,000 products where there is no separator: 1 / sqrt(1,000) and a little; for the others 0.01."""
 
@@ -68,7 +40,7 @@ ENDS = {"perceptron": 0.04, "normalized-perceptron": 0.04, "von-neumann": 0.04}
 @pytest.mark.parametrize("family", FAMILIES)
 def test_each_method_ends_either_way(name: str, family: str) -> None:
     found = problem(family)
-    method = ON_ALL[name](found.kernel)
+    method = InKernel(ON_ALL[name], found.kernel)
     for state in states(method, found.engine(), found.facts, 1000):
         bracket = method.evidence(state).bracket
         if bracket.lower > 0:
@@ -87,7 +59,7 @@ START = {"mirror-prox": 1, "mirror-prox-fixed": 1, "smooth-perceptron": 2, "snkp
 @pytest.mark.parametrize("name", [name for name in ON_ALL if name not in ("perceptron", "mirror-prox")])
 def test_one_product_a_step(name: str) -> None:
     found = problem("random labels")
-    method, engine = ON_ALL[name](found.kernel), found.engine()
+    method, engine = InKernel(ON_ALL[name], found.kernel), found.engine()
     for state in states(method, engine, found.facts, 60):
         steps = method.evidence(state).iterations
         assert engine.products == steps + START.get(name, 0) or not steps
@@ -98,7 +70,7 @@ def test_one_product_a_step(name: str) -> None:
 def test_one_product_for_many_corrections_and_for_many_trials() -> None:
     found = problem("duplicates")
     for name, columns in (("perceptron", 16), ("mirror-prox", 6)):
-        method, engine = ON_ALL[name](found.kernel), found.engine()
+        method, engine = InKernel(ON_ALL[name], found.kernel), found.engine()
         *_, state = states(method, engine, found.facts, 40)
         assert engine.products == 40
         assert max(engine.columns) == columns
@@ -108,7 +80,7 @@ def test_one_product_for_many_corrections_and_for_many_trials() -> None:
 @pytest.mark.parametrize("family", SEPARABLE)
 def test_normalized_perceptron_separates_in_time_and_goes_on_to_the_margin(family: str) -> None:
     found = problem(family)
-    method = ON_ALL["normalized-perceptron"](found.kernel)
+    method = InKernel(ON_ALL["normalized-perceptron"], found.kernel)
     bound = 1 / found.rho**2
     separated = False
     for state in states(method, found.engine(), found.facts, 3000):
@@ -125,7 +97,7 @@ def test_normalized_perceptron_separates_in_time_and_goes_on_to_the_margin(famil
 @pytest.mark.parametrize(("cap", "most"), [(1, 1), (16, 1000)])
 def test_corrections_of_the_perceptron_are_mistakes_and_few(family: str, cap: int, most: int) -> None:
     found = problem(family)
-    method = KernelPerceptron(found.kernel, cap, most)
+    method = InKernel(KernelPerceptron(cap, most), found.kernel)
     done = False
     for state in states(method, found.engine(), found.facts, 300):
         k, alpha = state.corrections, state.total.alpha
@@ -140,10 +112,10 @@ def test_corrections_of_the_perceptron_are_mistakes_and_few(family: str, cap: in
 @pytest.mark.parametrize("family", FAMILIES)
 def test_von_neumann_comes_near_like_one_over_the_root(family: str) -> None:
     found = problem(family)
-    method = ON_ALL["von-neumann"](found.kernel)
+    method = InKernel(ON_ALL["von-neumann"], found.kernel)
     before = 1.0
     for state in states(method, found.engine(), found.facts, 500):
-        x, size = state.x.alpha, length(found, state.x.alpha)
+        x, size = state.w.alpha, length(found, state.w.alpha)
         assert (x >= 0).all()
         assert x.sum() == pytest.approx(1)
         assert size <= before + 1e-7
@@ -158,12 +130,12 @@ def test_von_neumann_comes_near_like_one_over_the_root(family: str) -> None:
 def test_smooth_perceptron_keeps_the_excessive_gap(family: str, seed: int) -> None:
     found = problem(family, seed=seed)
     n = len(found.X)
-    method = ON_ALL["smooth-perceptron"](found.kernel)
+    method = InKernel(ON_ALL["smooth-perceptron"], found.kernel)
     bound = 2 * math.sqrt(2 * math.log(n))
     for state in states(method, found.engine(), found.facts, 150):
-        if state.p is None:
+        if not state.answers:
             continue
-        k, alpha, p = state.step, state.y.alpha, state.p.alpha
+        k, alpha, p = state.step, state.y.alpha, state.Ax.alpha
         assert state.mu == pytest.approx(4 / ((k + 1) * (k + 2)))
         for x in (alpha, p):
             assert (x >= 0).all()
@@ -208,10 +180,9 @@ def test_projections_are_the_nearest_points_of_the_simplex() -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_gap_of_lemmas_8_and_9_holds_at_every_step(name: str, family: str) -> None:
     found = problem(family)
-    G, method = found.G, ON_ALL[name](found.kernel)
+    G, method = found.G, InKernel(ON_ALL[name], found.kernel)
     before, seen = None, 0
-    for whole in states(method, found.engine(), found.facts, 300):
-        state = getattr(whole, "inner", whole)
+    for state in states(method, found.engine(), found.facts, 300):
         if before is not None and before.loop is not None and state.steps == before.steps + 1:
             loop, alpha, mu = before.loop, before.loop.y.alpha, before.loop.mu
             p = state.loop.p.alpha if state.loop.p is not None else state.loop.q  # where a new loop began
@@ -232,12 +203,11 @@ def test_the_gap_of_lemmas_8_and_9_holds_at_every_step(name: str, family: str) -
 @pytest.mark.parametrize("family", SEPARABLE)
 def test_loops_of_theorem_4(family: str) -> None:
     found = problem(family)
-    method = ON_ALL["ispvn"](found.kernel)
+    method = InKernel(ON_ALL["ispvn"], found.kernel)
     for state in states(method, found.engine(), found.facts, 3000):
-        inner = state.inner
-        if inner.loop is not None:
-            assert inner.loop.k <= 2 * math.sqrt(2 * inner.lambda_) / found.rho + 1
-            assert inner.rounds <= 1 + math.log(1 / found.rho) / math.log(2) + 1
+        if state.loop is not None:
+            assert state.loop.k <= 2 * math.sqrt(2 * state.lambda_) / found.rho + 1
+            assert state.rounds <= 1 + math.log(1 / found.rho) / math.log(2) + 1
         if method.evidence(state).bracket.lower > 0:
             break
     assert method.evidence(state).bracket.lower > 0
@@ -245,17 +215,17 @@ def test_loops_of_theorem_4(family: str) -> None:
 
 def test_loops_halve_the_length_until_rounding_and_one_loop_ends_at_delta() -> None:
     found = problem("duplicates")
-    method = ON_ALL["ispvn"](found.kernel)
+    method = InKernel(ON_ALL["ispvn"], found.kernel)
     lengths = []
     for state in states(method, found.engine(), found.facts, 4000):
-        if state.delta and state.inner.rounds > len(lengths):
-            lengths.append(state.inner.loop.y.length)
+        if state.delta and state.rounds > len(lengths):
+            lengths.append(length(found, state.loop.y.alpha))
         if method.evidence(state).stalled:
             break
     assert all(b < a / 2 for a, b in pairwise(lengths))
     assert lengths[-1] < 1e-7
     assert "rounding" in method.evidence(state).stalled
-    single = Snkpvn(found.kernel, 0.01)
+    single = InKernel(Snkpvn(0.01), found.kernel)
     for last in states(single, found.engine(), found.facts, 300):
         assert bool(single.evidence(last).stalled) == (last.reached < 0.01)
     assert length(found, last.loop.p.alpha) < 0.01
@@ -266,12 +236,12 @@ def test_loops_halve_the_length_until_rounding_and_one_loop_ends_at_delta() -> N
 @pytest.mark.parametrize("seed", [0, 1])
 def test_mirror_prox_keeps_its_gap(name: str, family: str, seed: int) -> None:
     found = problem(family, seed=seed)
-    method = ON_ALL[name](found.kernel)
+    method = InKernel(ON_ALL[name], found.kernel)
     log_n = math.log(len(found.X))
     for state in states(method, found.engine(), found.facts, 150):
         if not state.steps:
             continue
-        g, x = state.y_sum.alpha / state.weight, state.x_sum.alpha / state.weight
+        g, x = state.g.alpha / log_n / state.weight, state.Ax_sum.alpha / state.weight
         assert length(found, g) <= 1 + 1e-9
         gap = length(found, x) - (found.G @ g).min()
         assert gap <= 2 / state.weight + 1e-7
@@ -302,18 +272,18 @@ def test_mirror_prox_is_that_of_the_paper() -> None:
         wx, wg = simplex(vx, gamma * log_n * (G @ vg)), ball(vg + gamma / 2 * vx)
         vx, vg = simplex(vx, gamma * log_n * (G @ wg)), ball(vg + gamma / 2 * wx)
         sum_x, sum_g = sum_x + gamma * wx, sum_g + gamma * wg
-    *_, state = states(ON_ALL["mirror-prox-fixed"](found.kernel), found.engine(), found.facts, 4)
-    for vector, expected in ((state.x, vx), (state.v, vg), (state.x_sum, sum_x), (state.y_sum, sum_g)):
+    *_, state = states(InKernel(ON_ALL["mirror-prox-fixed"], found.kernel), found.engine(), found.facts, 4)
+    for vector, expected in ((state.Av, vx), (state.v, vg), (state.Ax_sum, sum_x), (state.g, log_n * sum_g)):
         assert np.allclose(vector.alpha, expected, atol=1e-12)
         assert np.allclose(vector.scores, G @ expected, atol=1e-11)
 
 
 LINEAR = {
     "normalized-perceptron": (20, 20, lambda linear, kernel: (linear.w, kernel.w)),
-    "von-neumann": (20, 20, lambda linear, kernel: (linear.w, kernel.x)),
-    "smooth-perceptron": (20, 20, lambda linear, kernel: (linear.Ax, kernel.p)),
-    "mirror-prox-fixed": (19, 10, lambda linear, kernel: (linear.Ax_sum, kernel.x_sum)),
-    "mirror-prox": (19, 10, lambda linear, kernel: (linear.Ax_sum, kernel.x_sum)),
+    "von-neumann": (20, 20, lambda linear, kernel: (linear.w, kernel.w)),
+    "smooth-perceptron": (20, 20, lambda linear, kernel: (linear.Ax, kernel.Ax)),
+    "mirror-prox-fixed": (19, 10, lambda linear, kernel: (linear.Ax_sum, kernel.Ax_sum)),
+    "mirror-prox": (19, 10, lambda linear, kernel: (linear.Ax_sum, kernel.Ax_sum)),
 }
 """Passes of the linear method, products of its twin, and what must be the same vector then."""
 
@@ -324,8 +294,8 @@ def test_with_the_linear_kernel_a_method_is_its_linear_twin(name: str) -> None:
     columns = (found.X * found.labels[:, None] / np.linalg.norm(found.X, axis=1)[:, None]).T
     engine, facts = in_memory(columns)
     passes, products, same = LINEAR[name]
-    *_, linear = linear_states(METHODS[name](), engine, facts, passes)
-    *_, kernel = states(ON_ALL[name](found.kernel), found.engine(), found.facts, products)
+    *_, linear = linear_states(METHODS[name], engine, facts, passes)
+    *_, kernel = states(InKernel(ON_ALL[name], found.kernel), found.engine(), found.facts, products)
     expected, vector = same(linear, kernel)
     assert np.allclose(columns @ vector.alpha, expected, atol=1e-9)
     assert np.allclose(vector.scores, columns.T @ expected, atol=1e-9)
@@ -339,28 +309,11 @@ def test_with_the_linear_kernel_loops_end_where_those_of_the_linear_twin_do(monk
     rounds: list[dict[int, int]] = [{}, {}]
     for state in linear_states(Ispvn(), engine, facts, 600):
         rounds[0][state.rounds] = state.steps
-    for state in states(ON_ALL["ispvn"](found.kernel), found.engine(), found.facts, 200):
-        rounds[1][state.inner.rounds] = state.inner.steps
+    for state in states(InKernel(ON_ALL["ispvn"], found.kernel), found.engine(), found.facts, 200):
+        rounds[1][state.rounds] = state.steps
     shared = min(len(rounds[0]), len(rounds[1])) - 1
     assert shared >= 3
     assert [rounds[0][i] for i in range(1, shared)] == [rounds[1][i] for i in range(1, shared)]
-
-
-@pytest.mark.parametrize("name", ON_ALL)
-def test_states_are_pure_and_survive_checkpoints(name: str) -> None:
-    found = problem("random labels", 40)
-    method, engine = ON_ALL[name](found.kernel), found.engine()
-    state = method.init(found.facts)
-    for expected in list(states(method, engine, found.facts, 12)):
-        before = pickle.dumps(state)
-        answer = engine.run(method.ask(state))
-        file = io.BytesIO()
-        dump(state, file)
-        following = method.tell(load(file, "here"), answer)
-        method.tell(state, answer)
-        assert pickle.dumps(state) == before
-        state = following
-        assert digest(method.evidence(state).bracket) == digest(method.evidence(expected).bracket)
 
 
 @pytest.mark.parametrize("name", ON_ALL)
@@ -373,7 +326,7 @@ def test_one_point_two_equal_and_two_opposite_points(name: str) -> None:
         X, signs = np.array(points), np.array(labels)
         G = np.outer(signs, signs).astype(np.float64)
         found = Problem(kernel_of("rbf", 1.0)[0], X, signs, G, float(feasible))
-        method = ON_ALL[name](found.kernel)
+        method = InKernel(ON_ALL[name], found.kernel)
         *_, state = states(method, found.engine(), found.facts, 40)
         bracket = method.evidence(state).bracket
         assert bracket.lower > 0.9 if feasible else bracket.upper < 0.2
@@ -386,7 +339,7 @@ def test_the_same_bits_from_threads_and_workers(dataset: Callable[..., Any], cli
 
     def bits(engine: Any) -> str:
         found = []
-        for method in [make(kernel) for make in ON_ALL.values()]:
+        for method in [InKernel(each, kernel) for each in ON_ALL.values()]:
             found += list(states(method, engine, Facts(6, 5_000, itemsize=4), 4))
         engine.close()
         return digest(*found)
@@ -404,7 +357,7 @@ def test_single_precision_claims_no_more_than_it_can_tell(name: str, dataset: Ca
     path, _ = dataset("one-flip", 4, 300, dtype="float32")
     opened = open_source(Source(str(path)))
     kernel = kernel_of("linear")[0]
-    method, engine = ON_ALL[name](kernel), LocalEngine(opened, 1)
+    method, engine = InKernel(ON_ALL[name], kernel), LocalEngine(opened, 1)
     for state in states(method, engine, Facts(4, 300, itemsize=4), 100):
         bracket = method.evidence(state).bracket
         assert bracket.lower <= 1e-6

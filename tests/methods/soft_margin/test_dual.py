@@ -19,7 +19,7 @@ from dfeas.methods.protocol import Facts
 from dfeas.methods.soft_margin.hinge import HingeMargin
 from dfeas.methods.soft_margin.problem import counted
 from dfeas.methods.soft_margin.squared_hinge import SquaredHingeMargin
-from dfeas.passes.slacks import Counted
+from dfeas.passes.slacks import SampleCosts
 from dfeas.run.soft_margin.result import groups
 from tests.methods.soft_margin.test_soft_margin import overlapping
 
@@ -47,7 +47,7 @@ def test_after_every_read_each_problem_has_those_that_are_worth_its_lower_end(sq
     dataset = from_arrays(array, y)
     method: Any = SquaredHingeMargin(costs, 1e-8) if squared else HingeMargin(costs, 1e-4, cap)
     engine, state = LocalEngine(dataset, 2), method.init(Facts(6, 1200, blocks=dataset.blocks))
-    all_costs, signed = costs.costs(np.arange(1200), y), X * y[:, None]
+    all_costs, signed = costs.matrix(np.arange(1200), y), X * y[:, None]
     for _ in range(7):
         state = method.tell(state, engine.run(method.ask(state)))
         found = method.evidence(state)
@@ -170,6 +170,6 @@ def test_the_command_writes_them_and_refuses_what_makes_no_sense(tmp_path: Path)
     done = CliRunner().invoke(commands, ["resume", str(tmp_path / "run"), "--max-passes", "20"])
     assert done.exit_code == 0, done.stderr
     assert str(alpha) in done.stdout
-    signed, cost = X * y[:, None], Counted(np.ones(1), np.full(1, -1)).costs(np.arange(300), y)[:, 0]
+    signed, cost = X * y[:, None], SampleCosts(np.ones(1), np.full(1, -1)).matrix(np.arange(300), y)[:, 0]
     lower = dfeas.run.results.load_result(tmp_path / "run", soft=True)["lower"]
     assert worth(np.load(alpha), cost, signed, False) == pytest.approx(lower, rel=1e-9)

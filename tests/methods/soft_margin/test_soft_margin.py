@@ -25,7 +25,8 @@ from dfeas.methods.soft_margin.rows import Rows
 from dfeas.methods.soft_margin.sgd import StochasticMargin
 from dfeas.methods.soft_margin.squared_hinge import SquaredHingeMargin
 from dfeas.passes.slacks import fold_of
-from dfeas.run.soft_margin.soft_margin import soft_margin_classes
+from dfeas.run.checkpoint.folder import finished
+from dfeas.run.soft_margin.fit import SoftMarginTarget
 
 
 def overlapping(n: int, m: int, seed: int = 0, dtype: str = "float64") -> tuple[np.ndarray, np.ndarray]:
@@ -292,7 +293,7 @@ def test_the_command(dataset: Callable[..., Any], tmp_path: Path) -> None:
     assert all({"objective", "lower", "gap"} <= set(line) for line in passes if line["event"] == "pass")
     found = dfeas.predict(out, str(data))
     assert found.accuracy == pytest.approx(1 - result["error"])
-    assert dfeas.analysis.resume.finished(out)
+    assert finished(out)
     refused = runner.invoke(commands, ["verify", str(out)])
     assert refused.exit_code == 4
     assert "soft margin" in refused.stderr
@@ -335,7 +336,7 @@ def test_classes_share_their_reads_and_are_what_they_are_alone(
     np.savez(tmp_path / "a.npz", X=X, y=label)
     dfeas.ingest(tmp_path / "a.npz", tmp_path / "data", block_rows=200)
     more: dict[str, Any] = {"loss": loss, "C": [0.1, 1.0], "folds": 2, "gap": 1e-7, "intercept": True}
-    found = soft_margin_classes(tmp_path / "data", **more)
+    found = dfeas.soft_margin(tmp_path / "data", **more, one_vs_rest=True)
     alone = {name: dfeas.soft_margin(tmp_path / "data", positive=name, **more) for name in "abc"}
     assert list(found.results) == ["a", "b", "c"]
     assert found.reads == max(result.reads for result in alone.values())
@@ -343,13 +344,13 @@ def test_classes_share_their_reads_and_are_what_they_are_alone(
         assert result.path.tobytes() == alone[name].path.tobytes()
         assert (result.fits, result.C, result.passes) == (alone[name].fits, alone[name].C, alone[name].passes)
         assert result.fingerprint == alone[name].fingerprint
-    there = soft_margin_classes(tmp_path / "data", client=client, **more)
+    there = dfeas.soft_margin(tmp_path / "data", client=client, **more, one_vs_rest=True)
     assert [r.path.tobytes() for r in there.results.values()] == [r.path.tobytes() for r in found.results.values()]
-    monkeypatch.setattr("dfeas.run.soft_margin.fit.lanes_abreast", lambda dataset, job: 1)  # for want of memory
-    waited = soft_margin_classes(tmp_path / "data", **more)
+    monkeypatch.setattr(SoftMarginTarget, "abreast", 1)  # for want of memory
+    waited = dfeas.soft_margin(tmp_path / "data", **more, one_vs_rest=True)
     assert [r.path.tobytes() for r in waited.results.values()] == [r.path.tobytes() for r in found.results.values()]
     assert waited.reads == pytest.approx(sum(result.reads for result in alone.values()))
     with pytest.raises(dfeas.UsageError, match="two classes"):
-        soft_margin_classes(X, label, class_weight="balanced")
+        dfeas.soft_margin(X, label, class_weight="balanced", one_vs_rest=True)
     with pytest.raises(dfeas.BadInputError, match="no labels"):
-        soft_margin_classes(X)
+        dfeas.soft_margin(X, one_vs_rest=True)

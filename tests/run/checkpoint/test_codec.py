@@ -14,10 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from dfeas.errors import CorruptDataError
-from dfeas.methods.protocol import Bracket, Facts
-from dfeas.methods.registry import METHODS
+from dfeas.methods.protocol import Bracket
 from dfeas.run.checkpoint.codec import dump, load
-from tests.methods.running import problem, states
 
 
 def copied(value: Any) -> Any:
@@ -151,18 +149,3 @@ def test_damage_is_noticed_or_harmless() -> None:
         except CorruptDataError:
             noticed += 1
     assert noticed > 400
-
-
-@pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("kind", ["halfspace", "gaussian"])
-def test_a_method_goes_on_from_a_copied_state_with_the_same_bits(name: str, kind: str) -> None:
-    engine, _, facts = problem(kind, 12, 600)
-    method = METHODS[name]()
-    facts = Facts(facts.m, facts.n, blocks=facts.blocks, itemsize=facts.itemsize, radius=facts.radius)
-    undisturbed = list(states(method, engine, facts, 9))
-    state = method.init(facts)
-    for expected in undisturbed:
-        state = method.tell(copied(state), engine.run(method.ask(copied(state))))
-        assert same(state, expected)
-        bracket = method.evidence(state).bracket
-        assert same(bracket, method.evidence(expected).bracket)

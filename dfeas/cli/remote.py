@@ -1,0 +1,237 @@
+"""Runs whose driver is a task of the cluster itself, and what the folder of a run says of it."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dfeas.analysis.hard_margin import HardMargin
+from dfeas.analysis.separation import Separation
+from dfeas.api import resume, soft_margin, solve
+from dfeas.data.storage import files as formats
+from dfeas.data.storage.files import placed, read_json
+from dfeas.data.storage.places import absolute, local, require_apart
+from dfeas.data.storage.scratch import being_written
+from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError
+from dfeas.geometry.kernel.space import kernel_options
+from dfeas.geometry.registry import known_method
+from dfeas.problem import DEFAULT_MEMORY, Goal, Limits, Objective, View, check, parse_bytes
+from dfeas.run.checkpoint.folder import finished, resumable
+from dfeas.run.result_sets import OneVsRest, Race
+from dfeas.run.results import CERTIFICATE, CHECKPOINT, RACE, RESULT, TRACE, Result
+from dfeas.run.soft_margin.result import SoftMarginResult
+from dfeas.run.trace import last_pass
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+RUNS = "dfeas-runs"
+"""Where the scheduler keeps what was submitted."""
+
+PATIENCE = 30.0
+"""Seconds to wait for a worker that answers."""
+
+FETCHED_BYTES = 1 << 30
+"""Larger results are copied from where they are."""
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """A run on a cluster."""
+
+    id: str
+    out: str  # its folder, as workers see it
+    task: str  # of the driver, as the scheduler calls it: "processing", "memory" when it has ended, "erred", "lost", ..
+    error: str  # why, for "erred"
+    status: RunStatus | None  # None when no worker can see the folder, or none answers
+
+    def to_json(self) -> dict[str, Any]:
+        plain = {"id": self.id, "out": self.out, "task": self.task, "error": self.error}
+        return {**plain, "look": None if self.status is None else self.status.to_json()}
+
+
+def submit(client: Client, X: str | Path, *, out: str | Path, **options: Any) -> str:
+    """Have a worker of the cluster drive ``dfeas.solve``, and return the id of the run at once.
+
+    ``X`` and ``out`` are paths that all workers see; ``options`` are those of ``dfeas.solve``, or, with ``C`` among them, those
+    of ``dfeas.soft_margin``. Should the driving worker die, another one goes on from the last checkpoint. Raises UsageError for
+    options that make no sense.
+    """
+    check(options, View, Limits, Objective if "C" in options else Goal)
+    if "C" not in options:
+        _require_solvable(options)
+    parse_bytes(options.get("memory", DEFAULT_MEMORY))
+    require_apart(out, X, *options.get("also", ()))
+    run = secrets.token_hex(4)
+    data, folder = absolute(X), str(local(out, "--out").absolute())
+    options = {**options, **_absolute_paths(options)}
+    future = client.submit(_drive, data, folder, options, key=f"dfeas-run-{run}", pure=False)
+    client.publish_dataset(future, name=f"dfeas-run-{run}")
+    client.set_metadata([RUNS, run], {"out": folder, "data": data, "submitted": time.time()})
+    return run
+
+
+def _require_solvable(options: dict[str, Any]) -> None:
+    """Raise UsageError for options of a solve that make no sense."""
+    method, kernel = options.get("method", "auto"), options.get("kernel")
+    space = kernel_options(kernel, *(options.get(name) for name in ("gamma", "degree", "coef0", "scratch")))
+    known_method(method, space, ("auto",))
+
+
+def _absolute_paths(options: dict[str, Any]) -> dict[str, Any]:
+    """Paths among the options, as workers in other folders find them."""
+    paths: dict[str, Any] = {}
+    if options.get("labels") is not None:
+        paths["labels"] = absolute(options["labels"])
+    if options.get("also"):
+        paths["also"] = tuple(absolute(each) for each in options["also"])
+    for name in ("mask", "weights", "dual"):
+        if isinstance(options.get(name), str | Path):
+            paths[name] = str(local(options[name], f"--{name}").absolute())
+    return paths
+
+
+def status(client: Client, run: str | None = None) -> list[Submitted]:
+    """How submitted runs are, one or all of them. Raises BadInputError when the cluster knows no such run."""
+    runs: dict[str, Any] = client.get_metadata([RUNS], {})
+    if run is not None and run not in runs:
+        raise BadInputError(f"run {run}: not known to this cluster ({', '.join(runs) or 'no run was submitted to it'})")
+    return [_status(client, name, runs[name]["out"]) for name in (runs if run is None else [run])]
+
+
+def fetch(client: Client, run: str, to: str | Path) -> Path:
+    """Copy result, certificate and trace of a submitted run into a new folder here, whole or not at all.
+
+    Raises BadInputError when there is no result yet, UsageError when the folder exists, or the files are too large.
+    """
+    folder = Path(to)
+    if folder.exists():
+        raise UsageError(f"{folder}: exists already; choose another output or remove it")
+    (submitted,) = status(client, run)
+    if submitted.task == "erred":
+        raise BadInputError(f"run {run}: it failed: {submitted.error}")
+    files = _ask(client, _files, submitted.out)
+    if files is None:
+        raise ClusterLostError(f"no worker answered within {PATIENCE:.0f} s")
+    if RESULT not in files:
+        raise BadInputError(f"run {run}: no result yet, see dfeas status {run}")
+    part = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    for name, content in files.items():
+        with placed(part / name) as file:
+            file.write(content)
+    part.rename(folder)
+    return folder
+
+
+def _drive(X: str, out: str, options: dict[str, Any]) -> str:
+    """On a worker: begin the run, or go on with it when another worker had begun."""
+    from dfeas.engine.clusters import inside
+
+    with inside() as client:
+        if finished(Path(out)):
+            return "finished"
+        result: Result | Race | OneVsRest | SoftMarginResult | HardMargin | Separation
+        if resumable(Path(out)):
+            more: dict[str, Any] = {name: options[name] for name in ("checkpoint_every", "scratch") if name in options}
+            kernel = options.get("kernel")
+            result = resume(out, client=client, kernel=kernel if callable(kernel) else None, **more)
+        else:
+            begin = soft_margin if "C" in options else solve
+            result = begin(X, out=out, client=client, **options)
+    return result.verdict.value if isinstance(result, Result) else "finished"
+
+
+def _status(client: Client, run: str, out: str) -> Submitted:
+    def state(dask_scheduler: Any, key: str) -> str:
+        return str(dask_scheduler.tasks[key].state) if key in dask_scheduler.tasks else "lost"
+
+    task, error = client.run_on_scheduler(state, key=f"dfeas-run-{run}"), ""
+    if task == "erred":
+        reason = client.get_dataset(f"dfeas-run-{run}").exception(timeout=PATIENCE)
+        error = str(reason) if isinstance(reason, DfeasError) else f"{type(reason).__name__}: {reason}"
+    reached = _ask(client, _run_status, out)
+    return Submitted(run, out, task, error, None if reached is None else replace(reached, run=run))
+
+
+def _ask(client: Client, question: Any, out: str) -> Any:
+    """What a worker says of a folder; None when none answers in time."""
+    future = client.submit(question, out, pure=False, priority=100)
+    try:
+        return future.result(timeout=PATIENCE)
+    except TimeoutError:
+        return None
+    finally:
+        future.release()
+
+
+def _run_status(out: str) -> RunStatus | None:
+    try:
+        return run_status(out)
+    except BadInputError:
+        return None
+
+
+def _files(out: str) -> dict[str, bytes]:
+    """The files of a result, if there is one."""
+    present = [path for path in (Path(out) / name for name in (RESULT, CERTIFICATE, TRACE)) if path.is_file()]
+    size = sum(path.stat().st_size for path in present)
+    if size > FETCHED_BYTES:
+        raise UsageError(f"the result has {size / 1e9:.1f} GB; copy it from {out}")
+    return {path.name: path.read_bytes() for path in present}
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """How far a run is."""
+
+    run: str
+    state: str  # "running" | "finished" | "resumable" | "abandoned"
+    passes: float | None = None  # None before the first
+    margin_lower: float | None = None
+    margin_upper: float | None = None
+    seconds: float | None = None
+    checkpoint_age: float | None = None  # seconds since the last checkpoint
+    verdict: str | None = None
+    stopped: str | None = None
+    gap: float | None = None  # relative, of a soft margin
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def run_status(run: str | Path) -> RunStatus:
+    """Read what is there, without waiting for anybody. Raises BadInputError when it is no folder of a run, CorruptDataError
+    when its files are damaged.
+    """
+    path = Path(run)
+    if not path.is_dir() or not any((path / name).exists() for name in (TRACE, RESULT, RACE, CHECKPOINT)):
+        raise BadInputError(f"{path}: no such run")
+    last = last_pass(path / TRACE)
+    ended: dict[str, Any] = {}
+    if being_written(path):
+        state = "running"
+    elif resumable(path):
+        state = "resumable"
+    else:
+        state = "finished" if (path / RESULT).is_file() or (path / RACE).is_file() else "abandoned"
+    if state != "running" and (path / RESULT).is_file():
+        ended = read_json(path / RESULT, {"verdict?": str, "stopped?": str}, "result", formats.RESULT)
+    saved = max((file.stat().st_mtime for file in (path / CHECKPOINT).glob("*.zip")), default=None)
+    return RunStatus(
+        str(path),
+        state,
+        passes=last.get("passes"),
+        margin_lower=last.get("margin_lower"),
+        margin_upper=last.get("margin_upper"),
+        seconds=last.get("seconds"),
+        gap=last.get("gap"),
+        checkpoint_age=None if saved is None else max(0.0, time.time() - saved),
+        verdict=ended.get("verdict"),
+        stopped=ended.get("stopped"),
+    )

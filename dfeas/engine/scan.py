@@ -1,0 +1,329 @@
+"""What both engines scan: ranges of consecutive blocks, pairs of runs of rows, and the tree in which they merge partials.
+
+The shape of the tree depends on the number of blocks only. A node (level, i) covers blocks i 2^level .. (i+1) 2^level - 1. Any
+cut of the blocks into ranges leaves each range a few maximal nodes; completing them gives the same merges, hence the same bits,
+whoever scanned what.
+
+Where all points meet all points the unit of work is a pair of runs. A run is some whole blocks, or a part of a block where a
+block has many rows. Pairs are taken in the order of the left run, so that it stays while right ones come and go; but all pairs
+of parts of two blocks follow each other. A block costs a read whenever it comes again.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from threading import local
+from time import perf_counter
+from typing import Any, TypeVar
+
+import numpy as np
+
+from dfeas.data.dataset import Dataset
+from dfeas.data.storage.readers import Buffers, Cost, Stop, unless_stopped
+from dfeas.data.storage.scratch import Scratch
+from dfeas.engine.tile_cache import TileCache
+from dfeas.linalg.points import Points, row_slice, stacked
+from dfeas.passes.block import Block
+from dfeas.passes.protocol import AnyPass, Fold, OnPairs, OnVectors, Ordered, Partial, Question, VectorPass
+from dfeas.passes.vectors import Positive, Recover
+
+R = TypeVar("R")
+
+_of_thread = local()
+
+SHORT_BYTES = 16 << 20
+"""Where each thread reads no more than that, a range costs more than it saves."""
+LEAST_ROWS = 2048
+"""Runs are that long where they may be: meeting them then takes far longer than reading them."""
+MOST_RUNS = 32
+"""They are longer where there are more of them: 528 pairs are enough to share out."""
+RUN_BYTES = 32 << 20
+"""Of a run in float64. A thread holds two, and what was prepared of them."""
+ENTRY_WIDTH = 2
+"""A sparse entry with its index takes as much as so many features."""
+
+
+@dataclass
+class Tree:
+    """Partials of consecutive blocks, merged as far as the fixed tree allows."""
+
+    pass_: AnyPass | VectorPass[Any, Any] | OnPairs
+    nodes: list[tuple[int, int, Any]] = field(default_factory=list)  # (level, index, partial), in order of blocks
+
+    def push(self, level: int, index: int, partial: Any) -> None:
+        """Append the node that follows the last one."""
+        while self.nodes and index % 2 == 1 and self.nodes[-1][:2] == (level, index - 1):
+            partial = self.pass_.merge(self.nodes.pop()[2], partial)
+            level, index = level + 1, index // 2
+        self.nodes.append((level, index, partial))
+
+    def finish(self) -> Any:
+        """The answer from the nodes of all blocks; the ragged right end is folded from the right."""
+        partials = [node[2] for node in self.nodes]
+        last = partials.pop()
+        while partials:
+            last = self.pass_.merge(partials.pop(), last)
+        return self.pass_.finish(last)
+
+
+def pieces(size: int, threads: int, more: int) -> int:
+    """How many ranges a read of ``size`` bytes is cut into: ``more`` a thread, so that a slow one does not hold it up."""
+    return threads * (more if size > SHORT_BYTES * threads else 1)
+
+
+def cut(blocks: int, pieces: int) -> list[tuple[int, int]]:
+    """At most ``pieces`` ranges of about equal length that cover the blocks in order."""
+    pieces = max(1, min(blocks, pieces))
+    edges = [blocks * i // pieces for i in range(pieces + 1)]
+    return list(pairwise(edges))
+
+
+def parts(question: Question) -> tuple[AnyPass | VectorPass[Any, Any], Sequence[int] | None]:
+    """The pass, and the blocks that it reads; None for all of them."""
+    if isinstance(question, Partial):
+        return question.pass_, question.blocks
+    if isinstance(question, OnVectors):
+        return question.pass_, None
+    if isinstance(question, Ordered | OnPairs):
+        raise TypeError("neither a fold nor pairs have ranges of blocks that could be scanned apart")
+    return question, None
+
+
+def scan_range(
+    dataset: Dataset,
+    first: int,
+    stop: int,
+    question: Question,
+    scratch: Scratch | None = None,
+    stopped: Stop | None = None,
+) -> tuple[Any, Cost]:
+    """Scan the blocks first .. stop-1 of those that are read; returns the nodes of the fixed tree and what it cost."""
+    pass_, chosen = parts(question)
+    if isinstance(pass_, Recover | Positive) and dataset.cache is not None:
+        dataset.cache.close()  # the answer may have 16 bytes for each point, and is the last that a run needs
+    blocks = range(first, stop) if chosen is None else chosen[first:stop]
+    tree, cost = Tree(pass_), Cost()
+    for position, partial in enumerate(unless_stopped(_partials(dataset, blocks, question, scratch, cost), stopped), first):
+        tree.push(0, position, partial)
+    return tree.nodes, cost
+
+
+def _buffers() -> Buffers:
+    """Those of this thread, used again for every range: fresh memory would cost as much as reading into it."""
+    found: Buffers | None = getattr(_of_thread, "buffers", None)
+    if found is None:
+        found = _of_thread.buffers = Buffers()
+    return found
+
+
+def _partials(
+    dataset: Dataset, blocks: Sequence[int], question: Question, scratch: Scratch | None, cost: Cost
+) -> Iterator[Any]:
+    if isinstance(question, OnVectors):
+        assert scratch is not None, "vectors need scratch storage"
+        read = dataset.read_blocks(blocks, cost, keep=True) if question.points else iter([None] * len(blocks))
+        for index, block in zip(blocks, read, strict=True):
+            first = index * dataset.block_rows
+            began = perf_counter()
+            yield _scan_vectors(question, range(first, min(first + dataset.block_rows, dataset.n)), block, scratch)
+            cost.scan_seconds += perf_counter() - began
+        return
+    pass_: Any = parts(question)[0]
+    # a sample is read by whoever is free, who need not be the one that reads these blocks later
+    for block in dataset.read_blocks(blocks, cost, not isinstance(question, Partial), _buffers()):
+        began = perf_counter()
+        partial = pass_.scan(block)
+        cost.scan_seconds += perf_counter() - began
+        yield partial
+
+
+def _scan_vectors(question: OnVectors, rows: range, block: Block | None, scratch: Scratch) -> Any:
+    """Scan some rows, and write what comes out."""
+    partial, written = question.pass_.scan(rows, block, tuple(scratch.read(name, rows) for name in question.reads))
+    for name, values in zip(question.writes, written, strict=True):
+        scratch.write(name, rows.start, values)
+    return partial
+
+
+def fold_blocks(fold: Fold[Any, Any], carry: Any, blocks: Iterator[Block], cost: Cost) -> Any:
+    """The carry after some blocks, in order."""
+    for block in blocks:
+        began = perf_counter()
+        carry = fold.step(carry, block)
+        cost.scan_seconds += perf_counter() - began
+    return carry
+
+
+def join(question: Question, scanned: list[tuple[Any, Cost]]) -> tuple[Any, Cost]:
+    """The answer and the whole cost from the ranges, in order."""
+    tree, total = Tree(parts(question)[0]), Cost()
+    for nodes, cost in scanned:
+        total.add(cost)
+        for node in nodes:
+            tree.push(*node)
+    return tree.finish(), total
+
+
+def runs_of(dataset: Dataset) -> list[range]:
+    """Those of a dataset. Of sparse points entries with their indices count."""
+    entries = dataset.entries
+    m = dataset.m if entries is None else max(1, ENTRY_WIDTH * entries.count // dataset.n)
+    return runs(dataset.n, m, dataset.block_rows)
+
+
+def runs(n: int, m: int, block_rows: int) -> list[range]:
+    """Runs of rows that cover n points of m features in order; none reaches into a block without having all of it or being
+    within it.
+    """
+    wanted = max(1, min(max(LEAST_ROWS, n // MOST_RUNS), RUN_BYTES // (8 * m)))
+    long = max(1, round(wanted / block_rows)) * block_rows
+    found = []
+    for first in range(0, n, long):
+        rows = min(long, n - first)
+        parts = max(1, round(rows / wanted)) if block_rows > wanted else 1
+        edges = [first + rows * i // parts for i in range(parts + 1)]
+        found += [range(a, b) for a, b in pairwise(edges)]
+    return found
+
+
+def pairs_of(dataset: Dataset, question: OnPairs) -> list[tuple[range, range]]:
+    """The pairs that are read, in order; the first run with itself if nothing counts."""
+    all_runs = runs_of(dataset)
+    touched = [question.touches(run) for run in all_runs]
+    found = [
+        (all_runs[i], all_runs[j]) for i in range(len(all_runs)) for j in range(i, len(all_runs)) if touched[i] or touched[j]
+    ]
+    rows = dataset.block_rows
+    found.sort(key=lambda pair: (pair[0].start // rows, pair[1].start // rows))
+    return found or [(all_runs[0], all_runs[0])]
+
+
+def all_pairs(dataset: Dataset) -> int:
+    """How many pairs there are."""
+    count = len(runs_of(dataset))
+    return count * (count + 1) // 2
+
+
+def reads(dataset: Dataset) -> float:
+    """Reads of the data that let all pairs meet, at most, in one thread: each run, or block, comes again for all before it."""
+    apart = min(len(runs_of(dataset)), dataset.blocks)
+    return (apart + 1) / 2
+
+
+class _Held:
+    """The prepared runs of the last pair, and the last two blocks."""
+
+    def __init__(self, dataset: Dataset, question: OnPairs, cost: Cost) -> None:
+        self.reads: list[int] = []  # blocks, in the order in which they were read
+        self._dataset, self._question, self._cost = dataset, question, cost
+        self._blocks: list[tuple[int, Block, Buffers]] = []  # the last one read or asked for comes last
+        self._prepared: dict[int, Any] = {}
+
+    def pair(self, left: range, right: range) -> tuple[Any, Any]:
+        self._prepared = {start: held for start, held in self._prepared.items() if start in (left.start, right.start)}
+        for run in (left, right):
+            if run.start not in self._prepared:
+                self._prepared[run.start] = self._question.prepare(self._rows(run))
+        return self._prepared[left.start], self._prepared[right.start]
+
+    def _rows(self, run: range) -> Block:
+        """A copy of the rows of a run."""
+        dataset = self._dataset
+        points: list[Points] = []
+        labels, norms = [], []
+        for index in range(run.start // dataset.block_rows, (run.stop - 1) // dataset.block_rows + 1):
+            block = self._read(index)
+            rows = slice(max(run.start - block.start, 0), min(run.stop - block.start, block.size))
+            points.append(row_slice(block.points, rows).copy())  # before the buffer is used again
+            labels.append(block.label[rows].copy())
+            norms.append(block.norm[rows].copy())
+        whole = points[0] if len(points) == 1 else stacked(points)
+        return Block.of(run.start, whole, np.concatenate(labels), np.concatenate(norms), dataset.intercept)
+
+    def _read(self, index: int) -> Block:
+        place = next((i for i, (known, _, _) in enumerate(self._blocks) if known == index), None)
+        if place is not None:
+            self._blocks.append(self._blocks.pop(place))
+            return self._blocks[-1][1]
+        buffers = self._blocks.pop(0)[2] if len(self._blocks) == 2 else Buffers()
+        began = perf_counter()
+        block = self._dataset.read(index, buffers, self._cost, keep=True)
+        self._cost.read_seconds += perf_counter() - began
+        self.reads.append(index)
+        self._blocks.append((index, block, buffers))
+        return block
+
+
+def scan_pairs(
+    dataset: Dataset, first: int, stop: int, question: OnPairs, tile_cache: TileCache | None = None, stopped: Stop | None = None
+) -> tuple[Any, Cost, list[int]]:
+    """Scan the pairs first .. stop-1; returns the nodes of the fixed tree, what it cost, and the blocks that were read."""
+    tree, cost = Tree(question), Cost()
+    held = _Held(dataset, question, cost)
+    for position, pair in enumerate(unless_stopped(pairs_of(dataset, question)[first:stop], stopped), first):
+        before, began = cost.read_seconds, perf_counter()
+        tree.push(0, position, question.scan(*held.pair(*pair), tile_cache))
+        cost.scan_seconds += perf_counter() - began - (cost.read_seconds - before)
+    return tree.nodes, cost, held.reads
+
+
+def join_pairs(question: OnPairs, scanned: list[tuple[Any, Cost, list[int]]]) -> tuple[Any, Cost, list[int]]:
+    """The answer, the whole cost, and all blocks that were read, from the ranges in order."""
+    tree, total = Tree(question), Cost()
+    reads: list[int] = []
+    for nodes, cost, blocks in scanned:
+        total.add(cost)
+        reads += blocks
+        for node in nodes:
+            tree.push(*node)
+    return tree.finish(), total, reads
+
+
+class RangeEngine(ABC):
+    """What both engines do alike with a question."""
+
+    dataset: Dataset
+    scratch: Scratch | None
+    cost: Cost
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.dataset.dimension, self.dataset.n
+
+    def run(self, question: Question) -> Any:
+        began = perf_counter()
+        if isinstance(question, Ordered):
+            answer, self.cost = self._fold(question.fold)
+            self._compare(None)
+        elif isinstance(question, OnPairs):
+            answer, self.cost, blocks = join_pairs(question, self._scan_pairs(question, len(pairs_of(self.dataset, question))))
+            self._compare(blocks)
+        else:
+            chosen = parts(question)[1]
+            count = None if chosen is None else len(chosen)
+            answer, self.cost = join(question, self.map(scan_range, question, self.scratch, count=count))
+            if not isinstance(question, OnVectors) or question.points:
+                self._compare(chosen)
+        if isinstance(question, OnVectors) and question.keeps is not None and self.scratch is not None:
+            self.scratch.keep(question.keeps)
+        self.cost.wall_seconds = perf_counter() - began
+        return answer
+
+    @abstractmethod
+    def map(self, function: Callable[..., R], *args: Any, count: int | None = None) -> list[R]:
+        """As for an engine."""
+
+    @abstractmethod
+    def _fold(self, fold: Fold[Any, Any]) -> tuple[Any, Cost]:
+        """The answer of a fold over all blocks, and what it took."""
+
+    @abstractmethod
+    def _scan_pairs(self, question: OnPairs, pairs: int) -> list[tuple[Any, Cost, list[int]]]:
+        """What ``scan_pairs`` gives for ranges of so many pairs, in order."""
+
+    @abstractmethod
+    def _compare(self, blocks: Sequence[int] | None) -> None:
+        """Raise CorruptDataError when other processes did not read what the survey saw in these blocks; None: in all."""

@@ -1,0 +1,327 @@
+"""Points in the space of a kernel: gamma from the data, and the methods that work there.
+
+In a kernel's space y has no entries, only an expansion over points: so what is an m-vector to a linear method is an n-vector
+here, with its product with the Gram matrix, as in the papers. They are kept by the driver, and are what a checkpoint keeps. A
+product of a combination of vectors whose products are known is known: each step costs one new product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import ceil, sqrt
+from pathlib import Path
+
+import numpy as np
+
+from dfeas.data.dataset import Dataset
+from dfeas.data.storage.readers import Cost
+from dfeas.engine.memory import cache_bytes, thread_bytes
+from dfeas.engine.protocol import Engine
+from dfeas.engine.scan import reads, runs_of
+from dfeas.errors import UsageError
+from dfeas.geometry.kernel.distances import Array
+from dfeas.geometry.kernel.kernel import Function, Kernel, kernel_of, seen, usual_gamma
+from dfeas.geometry.kernel.methods import InKernel
+from dfeas.geometry.kernel.nearest import Matrix
+from dfeas.geometry.kernel.select import TILE_BYTES
+from dfeas.geometry.kernel.tiles import TILE_ROWS, Run
+from dfeas.geometry.kernel.working_set import FIRST, KernelWorkingSet, capacity, point_bytes
+from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, facts_of, in_turns
+from dfeas.geometry.timing import least_seconds
+from dfeas.linalg.blas import one_thread, processors
+from dfeas.linalg.points import working
+from dfeas.methods.protocol import AnyMethod, Facts, Traits
+from dfeas.methods.registry import ALL
+from dfeas.passes.block import Columns
+from dfeas.passes.select import sample
+
+ON_ALL = {method.name: method for method in ALL if method.traits.kernel is not None}
+"""Methods that keep n-vectors."""
+
+KERNEL_METHODS: dict[str, Traits] = {
+    "working-set": KernelWorkingSet.traits,
+    **{name: method.traits for name, method in ON_ALL.items()},
+}
+"""Methods that work with a kernel."""
+
+SAMPLE = 1000
+"""Points from which gamma is found."""
+STATE = 40
+"""Bytes of each point that a method keeps of its own, beside copies of the columns of a product."""
+COPIES, NODES, MOST_COPIES = 4.0, 1.5, 40.0
+"""Copies of the columns of a product: in question and answer, for each range of pairs, and at most. All measured with
+tracemalloc.
+"""
+MATRICES = 6
+"""Gram matrices of the points in memory, at the peak, with their factors."""
+MOST_THREADS = 64
+"""More would need no more memory."""
+PREPARED = 20
+"""Bytes of a feature of a run: as stored, and for the left and the right of tiles in float64."""
+FULL_PASSES = 6.0
+"""Of a working set, as a rule."""
+EXPANSION = 30.0
+"""Points of its expansion, as a rule, over the square root of n: benchmarks/kernel_working_set.py."""
+SOLVES = 60
+"""Factorisations of the Gram matrix of the expansion that a working set usually computes."""
+BLOCKS = 8
+"""Blocks that they are drawn from, at least, where there are so many."""
+
+
+@dataclass(frozen=True)
+class KernelOptions:
+    """Options of a kernel; None for one that was not given."""
+
+    name: str | Function
+    gamma: float | None = None
+    degree: int | None = None
+    coef0: float | None = None
+
+    @property
+    def function(self) -> Function | None:
+        """Of Python, that is the kernel."""
+        return None if isinstance(self.name, str) else self.name
+
+
+def kernel_options(
+    kernel: str | Function | None,
+    gamma: float | None,
+    degree: int | None,
+    coef0: float | None,
+    scratch: str | Path | None = None,
+) -> KernelOptions | None:
+    """The options, if there is a kernel. Raises UsageError for options that make no sense without data."""
+    if kernel is None:
+        if scratch is not None:
+            raise UsageError("a scratch folder is for tiles of a kernel, and none is given")
+        if (gamma, degree, coef0) != (None, None, None):
+            raise UsageError("gamma, degree and coef0 are those of a kernel, and none is given")
+        return None
+    kernel_of(kernel, gamma, degree, coef0)
+    return KernelOptions(kernel, gamma, degree, coef0)
+
+
+@dataclass(frozen=True)
+class KernelSpace(Geometry):
+    """The space of a kernel; ``free`` while its gamma is still to be found from the data."""
+
+    kernel: Kernel
+    free: bool = False
+
+    @classmethod
+    def of(cls, options: KernelOptions) -> KernelSpace:
+        """Raises UsageError for options that make no sense."""
+        return cls(*kernel_of(options.name, options.gamma, options.degree, options.coef0))
+
+    @property
+    def text(self) -> str:
+        return self.kernel.to_text()
+
+    @property
+    def zero_is_origin(self) -> bool:
+        return self.kernel.zero_at_zero
+
+    def known(self, method: str, more: tuple[str, ...] = ()) -> str:
+        if method not in (*more, *KERNEL_METHODS):
+            raise UsageError(f"method {method} does not work with a kernel; expected {', '.join((*more, *KERNEL_METHODS))}")
+        return method
+
+    def choose(self, method: str, dataset: Dataset, memory: int, threads: int = 1) -> tuple[str, str]:
+        """Of methods that keep n-vectors those whose vectors fit."""
+        if method == "auto":
+            return "working-set", "chosen for kernels: it evaluates them for few pairs of points"
+        self.known(method, ("auto",))
+        facts = facts_of(dataset, memory)
+        need = missing(self.method(method), facts, threads)
+        if need:
+            raise UsageError(
+                f"{method} needs {ceil(need / 1e6)} MB of memory for n-vectors of {facts.n} points, and "
+                f"{4 * facts.memory / 1e6:.0f} MB are for it: raise --memory; working-set keeps some of the points only"
+            )
+        return method, "asked for"
+
+    def resolve(self, engine: Engine, dataset: Dataset) -> tuple[KernelSpace, str]:
+        """A sample of the points says what gamma is, if nobody does. Raises UsageError for an intercept."""
+        if dataset.intercept:
+            raise UsageError("a kernel takes no intercept: leave it out; the polynomial kernel has coef0")
+        if not self.free:
+            return self, f"; {self.kernel}, as asked for"
+        question = sample(dataset.m, SAMPLE, dataset.n, dataset.blocks, min(BLOCKS, dataset.blocks), 0, unit=False)
+        columns: Columns = engine.run(question)
+        kernel = replace(self.kernel, gamma=usual_gamma(self.kernel, seen(columns.points[:SAMPLE])))
+        what = "features' variance times their number" if kernel.name == "polynomial" else "median of the distances"
+        squared = " squared" if kernel.name == "rbf" else ""
+        how = f"; {kernel}, gamma one over the {what}{squared} of {min(len(columns), SAMPLE)} points"
+        return replace(self, kernel=kernel, free=False), how
+
+    def abreast(self, method: str, classes: int, dataset: Dataset, memory: int) -> int:
+        """Working sets keep the points of each class, and the Gram matrix of one at a time."""
+        whole = facts_of(dataset, memory)
+        for count in dict.fromkeys(-(-classes // turns) for turns in range(1, classes + 1)):
+            if method in ON_ALL:
+                fits = not missing(self.method(method), facts_of(dataset, memory // count), MOST_THREADS)
+            else:
+                fits = 2 * capacity(whole, count) >= capacity(whole)
+            if fits:
+                return count
+        return 1
+
+    def maker(self, dataset: Dataset, memory: int, classes: int | None = None) -> Callable[[str], AnyMethod]:
+        matrix, cap = Matrix(self.kernel), 0 if classes is None else capacity(facts_of(dataset, memory), classes)
+        return lambda name: self.method(name) if name in ON_ALL else KernelWorkingSet(matrix, cap)
+
+    def candidates(self, method: str | None, dataset: Dataset, memory: int, threads: int, classes: int) -> tuple[str, ...]:
+        return tuple(KERNEL_METHODS) if method is None else (self.choose(method, dataset, memory, threads)[0],)
+
+    def prepare(self, engine: Engine, load: Load, scratch: Path | None) -> None:
+        engine.keep_pairs(self._tile_bytes(load), scratch)
+
+    def needs(self, load: Load, margin: float, kept: int) -> Needs:
+        own, worker = self._own_bytes(load)
+        products = any(not self.method(name).traits.columns for name in load.methods)
+        thread, tiles = scan_bytes(load, self._methods(load)), self._tile_bytes(load)
+        return Needs(own, worker, thread=thread, tiles=tiles, reads=reads(load.dataset) if products else 1)
+
+    def forecasts(self, methods: Sequence[str], load: Load, margin: float, pass_seconds: tuple[float, float]) -> Forecasts:
+        (first, later), facts, found = pass_seconds, facts_of(load.dataset, load.memory), {}
+        computed, multiplied = (seconds / load.threads for seconds in value_seconds(load.dataset, self.kernel))
+        for name in methods:
+            method, together = self.method(name), self.abreast(name, load.classes, load.dataset, load.memory)
+            rounds, columns = ceil(load.classes / together), method.traits.columns
+            most = rounds * method.bound(facts, margin)
+            products = rounds * self._usual(method, facts, margin)
+            reading = first + (products - 1) * later if columns else products * reads(load.dataset) * later
+            thinking = load.classes * solver_seconds(facts) if columns else 0.0
+            share = 0.0
+            if method.traits.weighs_all:
+                tiles = self._tile_bytes(replace(load, methods=(name,), classes=together))
+                share = tiles / all_tile_bytes(load.dataset, self.kernel)
+            again = multiplied * share + computed * (1 - share)
+            seconds = reading + values(method, facts) * (computed + (products - 1) * again) + thinking
+            remark = "; ".join(
+                text for text in (in_turns(together, load.classes), _remark(method, facts, load.threads)) if text
+            )
+            found[name] = Forecast(products, most, seconds, remark, together)
+        return Forecasts(found, {"kernel": str(self.kernel), "value_seconds": computed})
+
+    def method(self, name: str) -> AnyMethod:
+        """One by itself."""
+        return InKernel(ON_ALL[name], self.kernel) if name in ON_ALL else KernelWorkingSet.of(self.kernel)
+
+    def _methods(self, load: Load) -> list[AnyMethod]:
+        return [self.method(name) for name in load.methods]
+
+    def _usual(self, method: AnyMethod, facts: Facts, margin: float) -> float:
+        """Products, or passes of a working set, that are usual."""
+        if method.traits.columns:
+            return min(method.bound(facts, margin), FULL_PASSES)
+        return method.passes(facts, margin, method.traits.kernel or 1.0)
+
+    def _own_bytes(self, load: Load) -> tuple[int, int]:
+        """What methods and their questions take: where they live, and in each worker, which has questions and answers only."""
+        memory, total = load.memory // len(load.methods), load.threads * max(1, load.workers)
+        facts = facts_of(load.dataset, memory)
+        share = facts_of(load.dataset, memory // load.classes)  # of each class, where methods keep n-vectors
+        own = columns = 0
+        for method in self._methods(load):
+            if method.traits.columns:
+                own += points_bytes(facts, load.classes)
+            else:
+                own += load.classes * vector_bytes(method, share, total)
+                columns += load.classes * method.product_columns(share)
+        return own, min(own, 8 * load.dataset.n * columns * 4)
+
+    def _tile_bytes(self, load: Load) -> int:
+        """What the budget of a process that reads leaves for tiles, from one product to the next; at most all of them."""
+        dataset, methods = load.dataset, self._methods(load)
+        if not any(method.traits.weighs_all for method in methods):
+            return 0
+        own = self._own_bytes(load)[load.workers > 0]
+        scanning = load.threads * (thread_bytes(dataset) + scan_bytes(load, methods))
+        left = load.memory - own - scanning - cache_bytes(dataset, load.memory, load.threads, worker=load.workers > 0)
+        return max(0, min(left, all_tile_bytes(dataset, self.kernel)))
+
+
+def all_tile_bytes(dataset: Dataset, kernel: Kernel) -> int:
+    """Of the upper half of the Gram matrix, if products in float32 are safe wherever they may be."""
+    single = working(dataset.dtype) == np.float32 and kernel.of_products and kernel.name != "exponential"
+    return (4 if single else 8) * dataset.n * (dataset.n + TILE_ROWS) // 2
+
+
+def scan_bytes(load: Load, methods: Sequence[AnyMethod]) -> int:
+    """What a thread holds beside blocks: two prepared runs; or kernel values of some points with those of an expansion."""
+    dataset = load.dataset
+    longest = max(len(run) for run in runs_of(dataset))
+    entries = dataset.entries
+    width = dataset.m if entries is None else min(dataset.m, 2 * entries.count // dataset.n + 2)
+    pairs = 2 * longest * width * PREPARED
+    scores = 2 * TILE_BYTES + PREPARED * width * dataset.block_rows
+    return max(scores if method.traits.columns else pairs for method in methods)
+
+
+def expansion(facts: Facts) -> float:
+    """Points of the expansion of a working set, as a rule: what memory holds, where that is less."""
+    return min(float(capacity(facts)), EXPANSION * sqrt(facts.n))
+
+
+def values(method: AnyMethod, facts: Facts) -> float:
+    """Values of the kernel that a product, or a pass of a working set, evaluates as a rule."""
+    n = float(facts.n)
+    if method.traits.columns:
+        return n * expansion(facts)
+    return n * n / 2 if method.traits.weighs_all else min(n * n / 2, n * method.product_columns(facts))
+
+
+def _remark(method: AnyMethod, facts: Facts, threads: int) -> str:
+    if method.traits.columns:
+        return f"an expansion of at most {capacity(facts)} points" if capacity(facts) < facts.n else ""
+    need = missing(method, facts, threads)
+    return f"does not fit: --memory {ceil(need / 1e6)}MB is needed" if need else ""
+
+
+def solver_seconds(facts: Facts) -> float:
+    """Seconds of the solver in memory, from the speed of a product."""
+    trial = np.ones((TILE_ROWS, TILE_ROWS))
+    return SOLVES * least_seconds(lambda: trial @ trial) / 6 * (expansion(facts) / TILE_ROWS) ** 3
+
+
+def value_seconds(dataset: Dataset, kernel: Kernel) -> tuple[float, float]:
+    """Seconds of a thread for one value of the kernel and its products with one column, from the first points; and for the
+    products alone.
+    """
+    block = next(iter(dataset.read_blocks(range(1), Cost())))
+    points = seen(block.points[:TILE_ROWS]).copy()
+    count = points.shape[0]
+    run = Run(kernel, 0, points, block.label[:TILE_ROWS].astype(np.float64))
+    with one_thread():
+        ((left, right),) = run.tiles(run.safe)
+        kept = kernel.tile(left, right)
+        column = np.ones((count, 1), kept.dtype)
+        computing = least_seconds(lambda: _multiplied(kernel.tile(left, right), column))
+        multiplying = least_seconds(lambda: _multiplied(kept, column))
+    return computing / count**2, multiplying / count**2
+
+
+def _multiplied(tile: Array, column: Array) -> tuple[Array, Array]:
+    return tile @ column, tile.T @ column
+
+
+def missing(method: AnyMethod, facts: Facts, threads: int) -> int:
+    """Bytes that a method with n-vectors needs, where it does not fit; 0 where it does. More memory may mean more threads."""
+    if method.traits.columns or vector_bytes(method, facts, threads) <= 4 * facts.memory:
+        return 0
+    return vector_bytes(method, facts, max(threads, processors()))
+
+
+def vector_bytes(method: AnyMethod, facts: Facts, threads: int) -> int:
+    """Bytes of a method that keeps n-vectors, with so many threads that compute products."""
+    ranges = 4 * threads if threads > 1 else 1
+    copies = min(COPIES + NODES * ranges, MOST_COPIES)
+    return int(facts.n * (STATE + 8 * copies * method.product_columns(facts)))
+
+
+def points_bytes(facts: Facts, classes: int = 1) -> int:
+    """Bytes of the working sets of some classes that fill the memory they may have, or hold all points."""
+    cap = min(facts.n, max(capacity(facts, classes), 2 * FIRST))
+    return cap * (8 * MATRICES * cap + 2 * classes * point_bytes(facts))

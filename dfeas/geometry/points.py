@@ -1,0 +1,136 @@
+"""Points as they are: a column for each, y an m-vector."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import ClassVar
+
+from dfeas.data.dataset import Dataset
+from dfeas.errors import UsageError
+from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, facts_of, in_turns
+from dfeas.geometry.timing import solver_seconds
+from dfeas.methods import working_set
+from dfeas.methods.protocol import AnyMethod, Facts
+from dfeas.methods.registry import METHODS
+from dfeas.passes.vectors import POINT_BYTES
+
+HOLD_BYTES = 6 * (32 << 20)
+"""What a worker reads ahead for a fold: held, on its way, and being folded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Points(Geometry):
+    """No parameters."""
+
+    exact: ClassVar[bool] = True
+
+    def known(self, method: str, more: tuple[str, ...] = ()) -> str:
+        if not isinstance(method, str) or method not in (*more, *METHODS):
+            raise UsageError(f"unknown method {method}; expected {', '.join((*more, *METHODS))}")
+        return method
+
+    def require_shared(self, method: str) -> None:
+        if method in METHODS and METHODS[method].traits.exclusive:
+            raise UsageError(
+                f"{method} reads the data in a way of its own, and classes share their reads; choose another method"
+            )
+
+    def choose(self, method: str, dataset: Dataset, memory: int, threads: int = 1) -> tuple[str, str]:
+        return choose(self.known(method, ("auto",)), facts_of(dataset, memory))
+
+    def candidates(self, method: str | None, dataset: Dataset, memory: int, threads: int, classes: int) -> tuple[str, ...]:
+        """The one that is asked for even if it does not fit: then the plan says what is needed."""
+        if method is not None:
+            return (self.known(method),)
+        return tuple(name for name, each in METHODS.items() if not (classes > 1 and each.traits.exclusive))
+
+    def limit_passes(
+        self, methods: Sequence[str], dataset: Dataset, memory: int, eps: float, max_passes: int | None
+    ) -> tuple[int | None, str]:
+        return limit_passes(methods, facts_of(dataset, memory), eps, max_passes)
+
+    def abreast(self, method: str, classes: int, dataset: Dataset, memory: int) -> int:
+        """All, or as many as leave each a working set that drops no columns: what keeps no columns keeps little. A working set
+        that would not fit for one class is left to ``choose``.
+        """
+        if method != "auto" and not METHODS[method].traits.columns:
+            return classes
+        counts = list(dict.fromkeys(-(-classes // turns) for turns in range(1, classes + 1)))
+        for enough in (working_set.holds, working_set.fits):
+            for count in counts:
+                if enough(facts_of(dataset, memory // count)):
+                    return count
+        return classes
+
+    def maker(self, dataset: Dataset, memory: int, classes: int | None = None) -> Callable[[str], AnyMethod]:
+        return METHODS.__getitem__
+
+    def needs(self, load: Load, margin: float, kept: int) -> Needs:
+        names, n = load.methods * load.classes, load.dataset.n
+        methods, facts = [METHODS[name] for name in names], facts_of(load.dataset, load.memory // len(names))
+        own = sum(each.kept_bytes(facts, min(load.max_passes, _usual(each, facts, margin))) for each in methods)
+        weights = POINT_BYTES * n if any(each.traits.weighs_all for each in methods) else 0
+        if any(each.traits.ordered for each in methods):  # the carry is where the points are, and gets the memory of the cache
+            return Needs(own, min(HOLD_BYTES, kept // 2 or HOLD_BYTES), weights, own)
+        return Needs(own, min(load.memory // 4, own), weights, weights)
+
+    def forecasts(self, methods: Sequence[str], load: Load, margin: float, pass_seconds: tuple[float, float]) -> Forecasts:
+        first, later = pass_seconds
+        found = {}
+        for name in methods:
+            method, together = METHODS[name], self.abreast(name, load.classes, load.dataset, load.memory)
+            rounds, facts = ceil(load.classes / together), facts_of(load.dataset, load.memory // together)
+            passes = rounds * _usual(method, facts, margin)
+            thinking = solver_seconds(working_set.held_columns(facts), facts) if method.traits.columns else 0.0
+            seconds = first + (passes - 1) * later + load.classes * thinking
+            remark = "; ".join(text for text in (in_turns(together, load.classes), method.remark(facts)) if text)
+            found[name] = Forecast(passes, rounds * method.bound(facts, margin), seconds, remark, together)
+        return Forecasts(found)
+
+
+def _usual(method: AnyMethod, facts: Facts, margin: float) -> float:
+    return method.passes(facts, margin, method.traits.points or 1.0)
+
+
+def choose(method: str, facts: Facts) -> tuple[str, str]:
+    """The method, and why. Raises UsageError when it cannot work within the memory."""
+    columns = f"{4 * working_set.least_bytes(facts) / 1e6:.0f} MB of memory"
+    weights = f"{POINT_BYTES * facts.n / 1e6:.0f} MB of memory"
+    if method == "auto":
+        if working_set.fits(facts):
+            return "working-set", "chosen because its columns fit in memory: a few reads, where other methods need hundreds"
+        if POINT_BYTES * facts.n > 4 * facts.memory:
+            raise UsageError(f"this data needs {columns} for a working set, or {weights} for weights of all points")
+        return "mirror-prox-one-pass", f"chosen because a working set would need {columns}"
+    if METHODS[method].least_memory(facts) <= 4 * facts.memory:
+        return method, "asked for"
+    if METHODS[method].traits.columns:
+        raise UsageError(f"{method} needs {columns} for this data, or use mirror-prox-one-pass, which keeps no columns")
+    raise UsageError(f"{method} needs {weights} for weights of all points, or use working-set, which weighs a few")
+
+
+def limit_passes(methods: Sequence[str], facts: Facts, eps: float, max_passes: int | None) -> tuple[int | None, str]:
+    """A limit of passes where methods remember them: so many as half of the memory holds; and what is to be said of it.
+
+    Raises UsageError when more passes were asked for, and would usually be made.
+    """
+    limit, said = max_passes, ""
+    for method in methods:
+        each = METHODS[method].pass_bytes(facts)
+        if not each or (limit or math.inf) * each <= 2 * facts.memory:
+            continue
+        fit, passes = max(1, 2 * facts.memory // each), _usual(METHODS[method], facts, eps)
+        if limit is not None:
+            needed = min(passes, limit)
+            if needed > fit:
+                raise UsageError(
+                    f"{method} keeps {each} bytes of each pass, {needed * each / 1e9:.2g} GB of {needed:.2g}, and half of "
+                    f"--memory is for that: choose --max-passes {fit}, a larger --eps, or another method"
+                )
+            continue
+        limit = fit
+        said = f"; at most {fit} passes, {each} bytes of each are kept" if passes > fit else ""
+    return limit, said

@@ -1,0 +1,158 @@
+"""What a run asks of a geometry: the only place that knows points, kernels and cones apart."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from dfeas.data.dataset import Dataset
+from dfeas.engine.protocol import Engine
+from dfeas.linalg.points import working
+from dfeas.methods.protocol import AnyMethod, Facts
+
+
+@dataclass(frozen=True)
+class Load:
+    """Methods side by side on a dataset, each for some classes, within a budget of each process."""
+
+    dataset: Dataset
+    methods: tuple[str, ...]
+    memory: int  # bytes
+    workers: int = 0  # processes of a cluster that read
+    threads: int = 1  # of each process that reads
+    classes: int = 1
+    max_passes: float = math.inf  # of each
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """Bytes that a run takes beside processes, blocks and what is kept of these."""
+
+    own: float  # where the methods live
+    worker: float  # in each worker, which has questions and answers only
+    late: float = 0  # once all is read, in the place of what is kept of the blocks, wherever points are read
+    late_worker: float = 0  # the same in a worker
+    thread: int = 0  # of each thread that reads
+    tiles: int = 0  # from one pass to the next
+    reads: float = 1  # of the data by a later pass
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a method will take on the reads of some classes."""
+
+    passes: float  # that are usual
+    most: float  # by its theorem
+    seconds: float  # usual
+    remark: str
+    classes: int = 1  # side by side
+
+
+@dataclass(frozen=True)
+class Forecasts:
+    """Those of some methods, and fields of a plan that only one geometry has."""
+
+    methods: dict[str, Forecast]
+    more: dict[str, Any] = field(default_factory=dict)
+
+
+class Geometry(ABC):
+    """Points, cones, or points in the space of a kernel; what is not said otherwise holds for points. Frozen."""
+
+    exact: ClassVar[bool] = False  # whether a verdict may be settled by exact arithmetic on the points themselves
+    names_points: ClassVar[bool] = True  # whether a small Ax accuses points
+
+    @property
+    def text(self) -> str:
+        """The kernel, as certificates and checkpoints keep it; empty where there is none."""
+        return ""
+
+    @property
+    def zero_is_origin(self) -> bool:
+        """Whether a zero point is the origin of the space, and so by itself a certificate."""
+        return True
+
+    @abstractmethod
+    def known(self, method: str, more: tuple[str, ...] = ()) -> str:
+        """The name of a method that works here, or one ``more``. Raises UsageError for others."""
+
+    def require(self, dataset: Dataset, **asked: object) -> None:
+        """Raise UsageError when something is asked that has no meaning here."""
+        return
+
+    def require_shared(self, method: str) -> None:
+        """Raise UsageError for a method that shares no reads with others of its name."""
+        return
+
+    def describe(self, dataset: Dataset) -> str:
+        """How many of what, for people."""
+        return f"{dataset.n} points"
+
+    def survey_counts(self, zero: int, positive: int) -> tuple[int, int]:
+        """Zero points and points with label +1, from what a survey counts."""
+        return zero, positive
+
+    @abstractmethod
+    def choose(self, method: str, dataset: Dataset, memory: int, threads: int = 1) -> tuple[str, str]:
+        """The method, ``auto`` being one that fits the memory, and why; ``threads`` compute.
+
+        Raises UsageError for one that does not work here, or not within the memory, with what is needed.
+        """
+
+    @abstractmethod
+    def candidates(self, method: str | None, dataset: Dataset, memory: int, threads: int, classes: int) -> tuple[str, ...]:
+        """Methods that a plan compares, or the one that is asked for. Raises UsageError as ``choose``."""
+
+    def limit_passes(
+        self, methods: Sequence[str], dataset: Dataset, memory: int, eps: float, max_passes: int | None
+    ) -> tuple[int | None, str]:
+        """A limit of passes where methods remember them: so many as half of their memory holds; and what is to be said of it,
+        where methods usually take more until eps.
+
+        Raises UsageError when more passes were asked for, and would usually be made.
+        """
+        return max_passes, ""
+
+    def resolve(self, engine: Engine, dataset: Dataset) -> tuple[Geometry, str]:
+        """The same with parameters that a sample of the points tells, and how it told them; empty where there are none."""
+        return self, ""
+
+    def abreast(self, method: str, classes: int, dataset: Dataset, memory: int) -> int:
+        """How many classes can share the memory side by side; the same on any number of threads."""
+        return classes
+
+    @abstractmethod
+    def maker(self, dataset: Dataset, memory: int, classes: int | None = None) -> Callable[[str], AnyMethod]:
+        """Makes methods by name; for one of some classes that share the memory, where these are given."""
+
+    def wrap(self, engine: Engine) -> Engine:
+        """The engine that answers what methods ask here."""
+        return engine
+
+    def prepare(self, engine: Engine, load: Load, scratch: Path | None) -> None:
+        """Let an engine keep what is used from one pass to the next, in a ``scratch`` folder if memory has no room for it."""
+        return
+
+    @abstractmethod
+    def needs(self, load: Load, margin: float, kept: int) -> Needs:
+        """What methods take until a margin, or |Ax|, of ``margin``, where ``kept`` bytes of blocks are kept."""
+
+    @abstractmethod
+    def forecasts(self, methods: Sequence[str], load: Load, margin: float, pass_seconds: tuple[float, float]) -> Forecasts:
+        """Of each method by itself, for all classes of the load; ``pass_seconds`` are of the first and of a later pass."""
+
+
+def facts_of(dataset: Dataset, memory: int, tolerance: float | None = None, radius: float = 1.0) -> Facts:
+    """What a method may know: a quarter of the budget is for what it keeps, as much for answers, the rest for copies."""
+    size = working(dataset.dtype).itemsize
+    entries = 0.0 if dataset.entries is None else int(dataset.entries.offsets[-1]) / dataset.n + dataset.intercept
+    return Facts(dataset.dimension, dataset.rank, memory // 4, dataset.blocks, size, tolerance, radius, entries)
+
+
+def in_turns(together: int, classes: int) -> str:
+    """How classes share the memory, where they cannot all at once."""
+    return f"{together} of {classes} classes at a time" if together < classes else ""

@@ -1,0 +1,36 @@
+"""Which geometry a run has: that of its data, or of its kernel."""
+
+from __future__ import annotations
+
+from dfeas.data.dataset import Dataset
+from dfeas.errors import UsageError
+from dfeas.geometry.cones.space import CONE_METHODS, Cones
+from dfeas.geometry.kernel.kernel import Function, Kernel
+from dfeas.geometry.kernel.space import KernelOptions, KernelSpace
+from dfeas.geometry.points import Points
+from dfeas.geometry.protocol import Geometry
+from dfeas.methods.registry import METHODS
+
+
+def geometry_of(dataset: Dataset, kernel: KernelOptions | None = None) -> Geometry:
+    """That of opened data, with the options of a kernel if one is asked for. Raises UsageError for a kernel on cones."""
+    if dataset.cones is not None:
+        cones = Cones()
+        cones.require(dataset, kernel=kernel)
+        return cones
+    return Points() if kernel is None else KernelSpace.of(kernel)
+
+
+def geometry_again(dataset: Dataset, text: str, function: Function | None = None) -> Geometry:
+    """That of a run, from its ``text``. Raises BadInputError for a text that is no kernel, or needs a function not given."""
+    return KernelSpace(Kernel.from_text(text, function)) if text else geometry_of(dataset)
+
+
+def known_method(method: str, kernel: KernelOptions | None, more: tuple[str, ...] = ()) -> str:
+    """The name of a method, or one ``more``, before the data is opened. Raises UsageError when no data has such a method."""
+    if kernel is not None:
+        return KernelSpace.of(kernel).known(method, more)
+    names = (*more, *dict.fromkeys([*METHODS, *CONE_METHODS]))
+    if not isinstance(method, str) or method not in names:
+        raise UsageError(f"unknown method {method}; expected {', '.join(names)}")
+    return method

@@ -1,0 +1,95 @@
+"""The perceptron in a kernel's space, with columns gathered per product.
+
+Reference: the kernelised Algorithm 1 of Ramdas and Pena 2014, KPCT of Yu et al. 2014; bound by Novikoff 1962.
+
+    alpha <- alpha + e_j    for any j with (G alpha)_j <= 0
+
+The ``cap`` worst of the columns that are wrong are asked together; then legal corrections are made among them until none of
+them is wrong. Every correction is a mistake in Novikoff's sense, so with a positive margin
+
+    corrections <= 1 / rho^2     in total and in any order.
+
+Products: one of ``cap`` unit vectors for as many corrections as they allow; with ``cap`` and ``most`` of 1 it is the paper's.
+Evidence: both ends; x = alpha / k after k corrections, and |x|_G <= 1 / sqrt(k) at every step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dfeas.linalg.points import Floats, Indices
+from dfeas.methods.protocol import Ends, Evidence, Facts, Method, Traits
+from dfeas.methods.vector import Combination, Products
+
+CAP = 16
+"""Columns that are gathered by a product, as a rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelPerceptronState:
+    """After some corrections."""
+
+    corrections: int
+    total: Combination  # alpha: how often each point was corrected
+    cap: int  # columns of a product
+    ends: Ends
+
+    @property
+    def wrong(self) -> Indices:
+        """The worst points (c,) on the wrong side; the worst of all when there is none."""
+        worst = np.argsort(self.total.scores, kind="stable")[: self.cap]
+        wrong = worst[self.total.scores[worst] <= 0]
+        return np.sort(wrong) if wrong.size else worst[:1]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelPerceptron(Method[KernelPerceptronState]):
+    """At most ``cap`` columns are gathered by a product, and at most ``most`` corrections follow it."""
+
+    cap: int = CAP
+    most: int = 1000
+    traits: Traits = Traits("perceptron", kernel=0.2)
+
+    def init(self, facts: Facts) -> KernelPerceptronState:
+        """alpha = 0, which every column is a mistake of."""
+        assert isinstance(facts.zero, Combination), "in a kernel's space"
+        return KernelPerceptronState(0, facts.zero, self.product_columns(facts), Ends())
+
+    def product_columns(self, facts: Facts) -> int:
+        """Those that fit: each with its copies in a merge and on their way."""
+        return min(self.cap, max(1, facts.memory // (64 * facts.n)), facts.n)
+
+    def ask(self, state: KernelPerceptronState) -> Any:
+        wrong = state.wrong
+        V = np.zeros((len(state.total.alpha), len(wrong)))
+        V[wrong, np.arange(len(wrong))] = 1
+        return Products(V, state.total.floor)
+
+    def tell(self, state: KernelPerceptronState, answer: Floats) -> KernelPerceptronState:
+        """Correct among the gathered columns, the worst first."""
+        wrong, columns = state.wrong, np.ascontiguousarray(answer.T)
+        alpha, scores = state.total.alpha.copy(), state.total.scores.copy()
+        made = 0
+        while made < self.most:
+            place = int(scores[wrong].argmin())
+            if scores[wrong[place]] > 0:
+                break
+            alpha[wrong[place]] += 1
+            scores += columns[place]
+            made += 1
+        total, corrections = Combination(alpha, scores, state.total.floor), state.corrections + made
+        ends = state.ends.with_simplex(total / max(1, corrections))
+        return KernelPerceptronState(corrections, total, state.cap, ends)
+
+    def bound(self, facts: Facts, margin: float) -> float:
+        """Products: one for each of 1 / margin^2 corrections; far fewer as a rule."""
+        return 1 / margin**2
+
+    def evidence(self, state: KernelPerceptronState) -> Evidence:
+        violated = int((state.total.scores <= 0).sum()) if state.corrections else None
+        done = violated is not None and not violated
+        stalled = "no point is a mistake any more, and nothing else is corrected" if done else ""
+        return state.ends.evidence(state.corrections, violated, stalled)

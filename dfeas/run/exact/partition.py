@@ -1,0 +1,418 @@
+"""Linear programmes in float64 (HiGHS) that guess what exact arithmetic then decides. Nothing rests on them but speed.
+
+They are asked of points whose features and lengths were brought to about one by powers of two, which changes no sign.
+
+For points a_1 .. a_s of integers there is exactly one partition of them in two (Goldman and Tucker 1956): some y has y'a_j > 0
+on the one part and y'a_j = 0 on the other, and the other part has weights x > 0 with sum x_j a_j = 0. It is found by facial
+reduction; every step decides in integers, float64 only guesses:
+
+* a conflict, x >= 0 with a zero sum, puts what it spans, L, on the hyperplane of every y: go on across L, in integers;
+* a direction, y'a_j >= 0 on all points and > 0 on some, takes these out of every conflict: go on with the others;
+* where neither guess holds, the dual simplex method goes from basis to basis until it has one or the other: bases are looked at
+  exactly, and float64 guesses from the exact tableau which one is next; where it comes back to a basis, a pivot is exact.
+
+Each step lowers the rank of what is left, and the least-index rule (Terlaky 1985) ends a row of pivots that is too long. No
+answer depends on a tolerance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import numpy as np
+import scipy  # loads its parts when they are used: every command would wait for them
+from numpy.typing import NDArray
+
+from dfeas.verify.exact.dyadic import Floats, Integers
+from dfeas.verify.exact.linear import eye, independent, nullspace, primitive, product, solve
+
+NONE = -(10**6)
+"""Stands for the exponent of zero."""
+ROUNDS = 3
+"""Of evening out lengths and features in turn."""
+HEAVY = 0.5
+"""Points that are in a conflict have a weight of at least one, all others have none."""
+PIVOTS = 20
+"""In float64 for each dimension, at most, from an exact tableau."""
+ROUNDING = 1e-9
+"""Shares below this are not trusted to have a sign."""
+SPARSE = 0.3
+"""Share of entries that are not zero below which HiGHS is given a sparse matrix."""
+
+
+@dataclass(frozen=True)
+class Even:
+    """Points (s, d) that are integers, as floats of about one."""
+
+    points: Floats  # (s, d) the integers times 2**-(row + feature)
+    row: NDArray[np.int64]  # (s,)
+    feature: NDArray[np.int64]  # (d,)
+
+    @classmethod
+    def of(cls, points: Integers) -> Even:
+        """Of integers of any length."""
+        mantissa, exponent = parts(points)
+        feature = _known(exponent.max(axis=0))  # first: units of integers say nothing
+        for _ in range(ROUNDS):
+            row = _known((exponent - feature).max(axis=1))
+            feature = _known((exponent - row[:, None]).max(axis=0))
+        with np.errstate(under="ignore"):
+            return cls(np.ldexp(mantissa, np.maximum(exponent - row[:, None] - feature, NONE)), row, feature)
+
+    def direction(self, z: Floats) -> Integers:
+        """Integers (d,) whose products with the integer points have the signs of those of z (d,) with these."""
+        return whole(z, -self.feature)
+
+    def weights(self, x: Floats) -> Integers:
+        """Integers (s,) in proportion to weights of the integer points, from weights x (s,) of these."""
+        return whole(x, -self.row)
+
+
+def parts(values: Integers) -> tuple[Floats, NDArray[np.int64]]:
+    """Mantissas and exponents of two of integers of any length."""
+    try:
+        mantissa, exponent = np.frexp(values.astype(np.float64))
+        return mantissa, np.where(mantissa != 0, exponent.astype(np.int64), NONE)
+    except OverflowError:
+        flat = values.ravel().tolist()
+        more = np.array([max(0, abs(v).bit_length() - 64) for v in flat]).reshape(values.shape)
+        mantissa, exponent = np.frexp(np.asarray(values >> more.astype(object)).astype(np.float64))
+        return mantissa, np.where(mantissa != 0, exponent + more, NONE)
+
+
+def whole(values: Floats, exponent: NDArray[np.int64]) -> Integers:
+    """Integers in proportion to values 2**exponent, exactly."""
+    mantissa, more = np.frexp(values)
+    digits = np.ldexp(mantissa, 53).astype(np.int64)
+    power = exponent + more
+    used = digits != 0
+    power = np.where(used, power - power[used].min(initial=0 if not used.any() else power[used][0]), 0)
+    return np.asarray(digits.astype(object) << power.astype(object), object)
+
+
+def heavy(points: Floats) -> tuple[Floats, Floats] | None:
+    """Weights x (s,) >= 0 with a zero sum of points (s, d): at least one for as many points as can have any; and z (d,) with
+    products of at least one with all others, and of zero with these.
+
+    max sum p with sum_j (p_j + q_j) a_j = 0, 0 <= p <= 1, q >= 0; its dual is that of Konis (2007): max sum s, A'z >= s,
+    0 <= s <= 1. None when HiGHS finds no optimum.
+    """
+    s = len(points)
+    matrix = _matrix(points.T)
+    both = scipy.sparse.hstack([matrix, matrix], format="csc") if scipy.sparse.issparse(matrix) else np.hstack([matrix, matrix])
+    bounds = [(0.0, 1.0)] * s + [(0.0, np.inf)] * s
+    cost = np.concatenate([-np.ones(s), np.zeros(s)])
+    found = scipy.optimize.linprog(cost, A_eq=both, b_eq=np.zeros(points.shape[1]), bounds=bounds, method="highs-ds")
+    if found.x is None or found.status != 0:
+        return None
+    return found.x[:s] + found.x[s:], -np.asarray(found.eqlin.marginals)
+
+
+def widest(points: Floats) -> Floats | None:
+    """z (d,) in the unit box with the greatest least product with points (s, d), if it is positive in float64."""
+    s, d = points.shape
+    length = np.linalg.norm(points, axis=1)
+    matrix: Any = _matrix(np.hstack([-points / length[:, None], np.ones((s, 1))]))
+    cost: Floats = np.append(np.zeros(d), -1.0)
+    bounds = [(-1.0, 1.0)] * d + [(0.0, np.inf)]
+    found = scipy.optimize.linprog(cost, A_ub=matrix, b_ub=np.zeros(s), bounds=bounds, method="highs-ds")
+    if found.x is None or found.status != 0 or not found.x[d] > 0:
+        return None
+    return np.asarray(found.x[:d])
+
+
+def order(points: Floats, weight: Floats) -> NDArray[np.int64]:
+    """Points (s, d) in an order whose first ones are far from dependent on each other, and of great weight (s,)."""
+    length = np.linalg.norm(points, axis=1)
+    scaled = points * (weight / np.where(length > 0, length, 1))[:, None]
+    first = np.asarray(scipy.linalg.qr(scaled.T, mode="r", pivoting=True, check_finite=False)[1], np.int64)[: points.shape[1]]
+    others = np.setdiff1d(np.argsort(-weight, kind="stable"), first, assume_unique=True)
+    return np.concatenate([first, others])
+
+
+def pivoted(tableau: Integers, u: Integers, cost: Integers, basis: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The basis (r,) to which the dual simplex method in float64 leads, from exact coordinates (s, r) of points in terms of the
+    basis, from u (r,), that is to become nonnegative, and from reduced costs (s,) >= 0, each times a positive number.
+
+    It ends where u >= 0, or where a row shows a direction, as far as float64 tells.
+    """
+    even = Even.of(tableau)
+    r = len(basis)
+    T, basis, place = even.points.T.copy(), basis.copy(), np.arange(r)
+    unit = T[place, basis].copy()
+    T /= unit[:, None]
+    mantissa, exponent = parts(u)
+    exponent = exponent - even.feature  # u in terms of rows as they are evened, of points of any length
+    right = np.ldexp(mantissa, np.clip(exponent - exponent.max(), NONE, 0)) / unit
+    mantissa, exponent = parts(cost)
+    exponent = exponent - even.row
+    price = np.ldexp(mantissa, np.clip(exponent - exponent.max(), NONE, 0))
+    for _ in range(PIVOTS * r):
+        with np.errstate(all="ignore"):
+            out = int(np.argmin(right))
+            row = T[out]
+            negative = np.flatnonzero(row < -ROUNDING * np.abs(row).max())
+            if not right[out] < 0 or not len(negative):
+                break
+            new = int(negative[np.argmin(price[negative] / -row[negative])])
+            step = row[new]
+            T[out], right[out] = row / step, right[out] / step
+            column = T[:, new].copy()
+            column[out] = 0
+            T -= np.outer(column, T[out])
+            right -= column * right[out]
+            price = np.maximum(price - price[new] * T[out], 0)
+        T[:, new] = 0
+        T[out, new], price[new] = 1, 0
+        if not (np.isfinite(T).all() and np.isfinite(right).all()):
+            break
+        basis[out] = new
+    return basis
+
+
+def _known(exponent: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.where(exponent < NONE // 2, 0, exponent)
+
+
+def _matrix(dense: Floats) -> Floats | scipy.sparse.csc_array:
+    """As HiGHS takes it best."""
+    return scipy.sparse.csc_array(dense) if np.count_nonzero(dense) < SPARSE * dense.size else dense
+
+
+BITS = 20
+"""Guessed weights are rounded to so many bits: the others follow exactly."""
+OFF_CENTRE = 4.0
+"""A feature is centred when its mean is so many times its spread."""
+LONG = 100
+"""Pivots for each dimension after which the least-index rule follows, which never cycles (Terlaky 1985)."""
+LIGHT = 1e-3
+"""Weight of points without one when a basis is chosen."""
+
+Stop = Callable[[], bool]
+
+
+class StoppedError(Exception):
+    """Nothing was decided: it was asked to stop."""
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Exact for the points that were given."""
+
+    y: Integers | None  # (d,) positive on the points beyond, zero on the others; None when none is beyond
+    beyond: NDArray[np.bool_]  # (s,)
+    weights: Integers  # (s,) >= 0 with a zero sum; the points that have one span all that are not beyond
+
+
+def partition(points: Integers, stop: Stop = lambda: False, *, separable: bool = False) -> Partition:
+    """The partition of points (s, d); ``separable`` when all are expected beyond.
+
+    Raises StoppedError when ``stop`` says so before the end.
+    """
+    s, d = points.shape
+    nonzero = points.any(axis=1)
+    features = independent(points[nonzero].T) if nonzero.any() else np.zeros(0, np.int64)
+    if not len(features):
+        return Partition(None, np.zeros(s, np.bool_), np.ones(s, object))
+    seen = points[np.ix_(nonzero, features)]
+    moved, centre, constant = _centred(seen)
+    inner = _decided(moved, stop, separable)
+    beyond, weights = np.zeros(s, np.bool_), np.ones(s, object)
+    beyond[nonzero], weights[nonzero] = inner.beyond, inner.weights
+    if inner.y is None:
+        return Partition(None, beyond, weights)
+    inner_y = inner.y.copy()
+    if constant >= 0:
+        inner_y[constant] -= int(centre @ inner_y)
+    y = np.zeros(d, object)
+    y[features] = primitive(inner_y.tolist())
+    return Partition(y, beyond, weights)
+
+
+def _centred(points: Integers) -> tuple[Integers, Integers, int]:
+    """Points with multiples of the intercept taken from features far from zero; the multiples, and its place."""
+    none = np.zeros(points.shape[1], object), -1
+    size = np.abs(points)
+    constant = next((i for i in range(points.shape[1]) if size[0, i] and (size[:, i] == size[0, i]).all()), -1)
+    if constant < 0 or max(int(v) for v in size.max(axis=0)).bit_length() > 1000:
+        return points, *none
+    ratio = (points / points[:, constant, None]).astype(np.float64)
+    with np.errstate(over="ignore"):
+        far = np.abs(ratio.mean(axis=0)) > OFF_CENTRE * ratio.std(axis=0)
+    centre = np.array([round(v) for v in np.where(far, ratio.mean(axis=0), 0).tolist()], object)
+    centre[constant] = 0
+    if not centre.any():
+        return points, *none
+    return points - points[:, constant, None] * centre, centre, constant
+
+
+def _decided(points: Integers, stop: Stop, separable: bool) -> Partition:
+    """Of points, none zero, whose features are independent."""
+    if stop():
+        raise StoppedError
+    even = Even.of(points)
+    if separable:
+        found = _all_beyond(points, even)
+        if found is not None:
+            return found
+    x, guessed = np.ones(len(points)), heavy(even.points)
+    if guessed is not None:
+        x, z = guessed
+        rows = np.flatnonzero(x > HEAVY)
+        weights = _balanced(points, even, x, rows) if len(rows) else None
+        if weights is not None:
+            return _across(points, weights, stop)
+        found = _peeled(points, even.direction(z), stop) or (None if separable else _all_beyond(points, even))
+        if found is not None:
+            return found
+    return _pivoted(points, order(even.points, LIGHT + x), stop)
+
+
+def _all_beyond(points: Integers, even: Even) -> Partition | None:
+    """All points beyond a hyperplane that is a guess."""
+    z = widest(even.points)
+    if z is None:
+        return None
+    y = even.direction(z)
+    if not (points @ y > 0).all():
+        return None
+    return Partition(y, np.ones(len(points), np.bool_), np.zeros(len(points), object))
+
+
+def _balanced(points: Integers, even: Even, x: NDArray[np.float64], rows: NDArray[np.int64]) -> Integers | None:
+    """Weights (s,), positive exactly on some rows, with an exactly zero sum, near a guess x (s,); None when there are none."""
+    some = points[rows]
+    ranked = rows[order(even.points[rows], x[rows])]
+    basis = ranked[independent(points[ranked])]
+    features = independent(points[basis].T)
+    free = np.setdiff1d(rows, basis)
+    if not len(free):
+        return None
+    rounded = np.ldexp(np.round(np.ldexp(np.frexp(x)[0], BITS)), np.frexp(x)[1] - BITS)
+    given = even.weights(np.where(x > 0, rounded, 1.0))
+    right = -(given[free] @ points[free])[features]
+    follows, denominator = solve(points[np.ix_(basis, features)].T, right[:, None])
+    weights = np.zeros(len(points), object)
+    weights[free], weights[basis] = given[free] * denominator, follows[:, 0]
+    if not (weights[rows] > 0).all() or (weights[rows] @ some).any():
+        return None
+    return np.array(primitive(weights.tolist()), object)
+
+
+def _across(points: Integers, weights: Integers, stop: Stop) -> Partition:
+    """Go on across what a conflict spans."""
+    support = np.flatnonzero(weights)
+    basis = support[independent(points[support])]
+    across = nullspace(points[basis])
+    beyond = np.zeros(len(points), np.bool_)
+    if not across.shape[1]:
+        return Partition(None, beyond, weights)
+    seen = product(points, across)
+    others = np.flatnonzero(seen.any(axis=1))
+    inner = partition(seen[others], stop, separable=True)
+    beyond[others] = inner.beyond
+    if inner.weights.any():
+        more = np.zeros(len(points), object)
+        more[others] = inner.weights
+        weights = extended(points, weights, more, basis)
+    return Partition(None if inner.y is None else across @ inner.y, beyond, weights)
+
+
+def extended(points: Integers, weights: Integers, more: Integers, basis: NDArray[np.int64]) -> Integers:
+    """Weights (s,) with a zero sum, positive where either was: ``more`` sums to something in what the first ones span."""
+    features = independent(points[basis].T)
+    right = -(more @ points)[features]
+    follows, denominator = solve(points[np.ix_(basis, features)].T, right[:, None])
+    total = denominator * more
+    total[basis] += follows[:, 0]
+    short = np.flatnonzero((total <= 0) & (weights > 0))
+    times = max([1] + [-(int(total[j]) // int(weights[j])) + 1 for j in short])
+    return np.array(primitive((total + times * weights).tolist()), object)
+
+
+def _peeled(points: Integers, y: Integers, stop: Stop) -> Partition | None:
+    """Go on with what a direction leaves on its hyperplane; None when it is none."""
+    score = points @ y
+    if (score < 0).any() or not (score > 0).any():
+        return None
+    beyond = score > 0
+    weights = np.zeros(len(points), object)
+    rest = np.flatnonzero(~beyond)
+    if not len(rest):
+        return Partition(y, beyond, weights)
+    inner = partition(points[rest], stop)
+    weights[rest] = inner.weights
+    if inner.y is None:
+        return Partition(y, beyond, weights)
+    second = points @ inner.y
+    times = max([1] + [-int(b) // int(a) + 1 for a, b in zip(score[beyond], second[beyond], strict=True) if b <= 0])
+    beyond[rest] = inner.beyond
+    return Partition(times * y + inner.y, beyond, weights)
+
+
+def _pivoted(points: Integers, ranked: NDArray[np.int64], stop: Stop) -> Partition:
+    """Pivots until all points are in one conflict, or there is a direction: the dual simplex method.
+
+    Weights 1 + u, u >= 0 on a basis, with a zero sum: sum_i u_i a_i = -sum_j a_j. Where a u_i is negative, the vector y with
+    products 1 with a_i and 0 with the rest of the basis is a direction, or some a_j with y'a_j < 0 comes in for it. At each
+    basis integers decide whether it ends; the next one is a guess of float64 while these are new, and otherwise an exact pivot.
+    """
+    basis = ranked[independent(points[ranked])]
+    known: set[tuple[int, ...]] = set()
+    cost = _costs(points, basis)
+    for pivots in count():
+        if stop():
+            raise StoppedError
+        inverse, denominator = solve(points[basis], eye(len(basis)))
+        tableau = product(points, inverse)  # (s, r) coordinates in terms of the basis
+        u = -tableau.sum(axis=0)
+        negative = np.flatnonzero(u < 0)
+        if not len(negative):
+            weights = np.full(len(points), denominator, object)
+            weights[basis] += u
+            return Partition(None, np.zeros(len(points), np.bool_), np.array(primitive(weights.tolist()), object))
+        for i in negative.tolist():
+            if not (tableau[:, i] < 0).any():
+                found = _peeled(points, inverse[:, i], stop)
+                assert found is not None, "its product with one of the basis is positive"
+                return found
+        reduced = cost * denominator - tableau @ cost[basis]
+        if (reduced < 0).any():  # float64 has lost the way
+            cost = _costs(points, basis)
+            reduced = cost
+        known.add(tuple(sorted(basis.tolist())))
+        ahead = pivoted(tableau, u, reduced, basis)
+        if tuple(sorted(ahead.tolist())) in known:
+            ahead = basis.copy()
+            if pivots < LONG * len(basis):
+                out = int(negative[_least(u[negative])])
+                ahead[out] = _cheapest(reduced, tableau[:, out])
+            else:
+                out = int(negative[np.argmin(basis[negative])])
+                ahead[out] = np.flatnonzero(tableau[:, out] < 0)[0]
+        basis = ahead
+    raise AssertionError("the least-index rule ends")
+
+
+def _costs(points: Integers, basis: NDArray[np.int64]) -> Integers:
+    """Costs (s,), none on a basis: any will do, and those of chance tell all bases apart."""
+    cost = np.random.default_rng(0).integers(1 << 20, 1 << 21, len(points)).astype(object)
+    cost[basis] = 0
+    return np.asarray(cost, object)
+
+
+def _least(values: Integers) -> int:
+    mantissa, exponent = parts(values)
+    return int(np.lexsort((mantissa, -exponent))[0])
+
+
+def _cheapest(cost: Integers, row: Integers) -> int:
+    """The point with a negative coordinate for which it costs the least to become zero."""
+    best = -1
+    for j in np.flatnonzero(row < 0).tolist():
+        if best < 0 or cost[j] * row[best] > cost[best] * row[j]:
+            best = j
+    return best

@@ -1,0 +1,297 @@
+"""Which points conflict and which a hyperplane has strictly beyond it, exactly, and the verdict that follows.
+
+A working set holds some points in integers. Their partition (``dfeas.run.exact.partition``) gives weights of a conflict, which
+is one of all points, and a hyperplane; one read says, exactly, which points are not as it says; the worst of them are taken in,
+until there are none. Points are never dropped, so it ends; the read that finds nothing is the proof.
+
+As ``dfeas.exact_search``, in the dimensions of the other features only: a working set of pairs of points within levels
+(``dfeas.run.exact.levels``), its partition, and a look at all points, which tells the worst pair of each level that is not so.
+
+The solvers in memory find conflicts in float64. Features of scales that are many orders of magnitude apart, or far from the
+origin, hide from them which points these are; ``dfeas.exact_search`` finds out, and the checker proves it from a certificate.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.data.dataset import Dataset
+from dfeas.errors import DfeasError
+from dfeas.run.checkpoint.job import Request
+from dfeas.run.exact.levels import Gaps, Levels, Pairs, flat, lifted, outside
+from dfeas.run.exact.partition import Partition, StoppedError, extended, partition, parts
+from dfeas.run.recovery import CONFLICTING
+from dfeas.run.session import Checking, Session
+from dfeas.run.task import Outcome
+from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, Decision
+from dfeas.verify.certificate import Certificate
+from dfeas.verify.evidence import Check
+from dfeas.verify.exact.dyadic import Integers, common
+from dfeas.verify.exact.linear import independent, nullspace, primitive
+from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI, Wanted, dimension_of, look, rows
+
+FIRST = 6
+"""Points of the first working set for each dimension."""
+TAKEN = 4
+"""Points for each dimension that a read takes in."""
+MOST = 1500
+"""Features: of more the first working set, dense and in integers, takes gigabytes."""
+LEAST = 64
+"""Points that are worth a read."""
+
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Face:
+    """What is proved of all points."""
+
+    kind: str
+    y: Integers | None  # (d,) y'a_j >= 0 for all points, > 0 for as many as any y has beyond its hyperplane
+    on: int  # points on its hyperplane, which conflict
+    support: Indices  # (s,) points that conflict, ascending
+    weights: Integers  # (s,) positive, with a zero sum
+    rank: int  # of the support; of all points where they overlap
+    flat: Integers  # (d, k) a basis of what is orthogonal to all points, where they overlap: features that depend on each other
+    reads: int
+
+
+def search(checking: Checking, start: Indices, stop: Callable[[], bool], most_reads: float) -> Face | str:
+    """The kind of all points, with evidence; or why it was not decided.
+
+    ``start`` are points that are thought to conflict; ``stop`` is asked between steps.
+    """
+    data = checking.dataset
+    n, d = data.n, dimension_of(data)
+    if d > MOST:
+        return f"{d} features are more than the {MOST} that the exact search is for"
+    extra = np.arange(n, n + int(d != data.dimension))
+    if not len(start):
+        start = _spread(n, d)
+    chosen, reads = np.union1d(start, extra), 0
+    while True:
+        some = rows(data, chosen)
+        points, exponent = common(some if isinstance(some, np.ndarray) else some.toarray())
+        try:
+            found = partition(points, stop)
+        except StoppedError:
+            return "it was asked to stop, or time was up, between exact steps"
+        wanted = _wanted(points, exponent, found)
+        if found.y is None and wanted.across is None:
+            return _face(OVERLAP, chosen, points, found, wanted, 0, reads)
+        if reads >= most_reads:
+            return "the limit of passes was reached"
+        sides = look(checking.engine, data, data.fingerprint, wanted, take=max(LEAST, TAKEN * d))
+        reads += 1
+        if not sides.missed:
+            kind = COMPLETE if wanted.strict else OVERLAP if found.y is None else QUASI
+            return _face(kind, chosen, points, found, wanted, sides.on, reads)
+        more = [np.array([point for _, point in sides.missed])]
+        if reads == 1:
+            more.append(_spread(n, d))
+        before, chosen = len(chosen), np.union1d(chosen, np.concatenate(more))
+        if len(chosen) == before:
+            raise DfeasError("the exact search took in no new point: please report this")
+
+
+def _wanted(points: Integers, exponent: NDArray[np.int64], found: Partition) -> Wanted:
+    """Where all points should be if they are as these: on the hyperplane and in what the conflict spans, or beyond it."""
+    y = None if found.y is None else _unscaled(found.y[:, None], exponent)[:, 0]
+    if not found.weights.any():
+        return Wanted(y, strict=True)
+    support = points[np.flatnonzero(found.weights)]
+    across = nullspace(support[independent(support)])
+    return Wanted(y, _unscaled(across, exponent) if across.shape[1] else None)
+
+
+def _unscaled(vectors: Integers, exponent: NDArray[np.int64]) -> Integers:
+    """Vectors (d, k) for the stored features, the integer ones times 2**exponent; each as short as integers can be."""
+    shift = (exponent.max() - exponent).astype(object)
+    return np.array([primitive((column << shift).tolist()) for column in vectors.T], object).T
+
+
+def _face(kind: str, chosen: Indices, points: Integers, found: Partition, wanted: Wanted, on: int, reads: int) -> Face:
+    place = np.flatnonzero(found.weights)
+    d = points.shape[1]
+    none = np.zeros((d, 0), object)
+    flat = none if wanted.across is None else wanted.across
+    rank = 0 if wanted.strict else d - flat.shape[1]
+    return Face(
+        kind=kind,
+        y=wanted.y,
+        on=on if kind == QUASI else 0,
+        support=chosen[place],
+        weights=found.weights[place],
+        rank=rank,
+        flat=flat if kind == OVERLAP else none,
+        reads=reads,
+    )
+
+
+def _spread(n: int, d: int) -> Indices:
+    """Points at equal distances: all of few."""
+    count = min(n, max(LEAST, FIRST * d))
+    return np.unique(np.linspace(0, n - 1, count).astype(np.int64))
+
+
+MOST_BESIDE = 1000
+"""Features beside the levels that this is for."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The kind of all points, with evidence."""
+
+    face: Face
+    conflict: tuple[NDArray[np.int64], Integers]  # few points and their weights, where there is a conflict
+
+
+def decide(levels: Levels, stop: Callable[[], bool]) -> Found | None:
+    """What is proved of all points; None when ``stop`` said so."""
+    pairs = levels.spread(max(LEAST, FIRST * len(levels.columns)))
+    reads, strict = 0, True
+    while True:
+        points = levels.integers(pairs)
+        try:
+            found = partition(points, stop, separable=strict)
+        except StoppedError:
+            return None
+        support = points[np.flatnonzero(found.weights)]
+        across = nullspace(support[independent(support)])
+        strict = not found.weights.any()
+        gaps, reads = Gaps.of(levels, found.y), reads + 1
+        more = _missed(levels, gaps, across, strict)
+        if not len(more):
+            face = _lifted_face(levels, pairs, points, found, gaps, across, reads)
+            return Found(face, _of_points(levels, pairs, found.weights))
+        before, pairs = len(pairs), np.unique(np.vstack([pairs, more]), axis=0)
+        if len(pairs) == before:
+            raise DfeasError("the exact search took in no new pair: please report this")
+
+
+def _missed(levels: Levels, gaps: Gaps, across: Integers, strict: bool) -> Pairs:
+    """Pairs that are not as they should be: the worst, or some of those on the hyperplane that should not be there."""
+    take = max(LEAST, TAKEN * len(levels.columns))
+    wrong = np.flatnonzero(gaps.sign < 0)
+    found: Pairs
+    if len(wrong):
+        found = gaps.least[wrong[np.argsort(gaps.share[wrong], kind="stable")[:take]]]
+    elif strict:
+        found = gaps.least[gaps.sign == 0]
+    else:
+        found = outside(levels, gaps, across)
+    return found[np.unique(np.linspace(0, len(found) - 1, min(len(found), take)).astype(np.int64))]
+
+
+def _lifted_face(
+    levels: Levels, pairs: Pairs, points: Integers, found: Partition, gaps: Gaps, across: Integers, reads: int
+) -> Face:
+    """What is proved, for all features."""
+    on = int((gaps.on < len(levels.row)).sum())
+    if found.y is None and not levels.one_sided.any():
+        basis = _shortened(flat(levels, across))
+        pairs, weights = _on_all_levels(levels, pairs, points, found.weights)
+        return Face(OVERLAP, None, 0, *_of_points(levels, pairs, weights), levels.d - basis.shape[1], basis, reads)
+    (y,) = _shortened(lifted(levels, found.y)[:, None]).T
+    kept = found.weights > 0
+    level = np.unique(levels.level[levels.side[pairs[kept, 0]]])
+    rank = int((level >= 0).sum()) + len(levels.columns) - across.shape[1] if kept.any() else 0
+    none = np.zeros((levels.d, 0), object)
+    return Face(QUASI if on else COMPLETE, y, on, *_of_points(levels, pairs, found.weights), rank, none, reads)
+
+
+def _shortened(vectors: Integers) -> Integers:
+    """Vectors (d, k), each without what its entries have in common."""
+    return np.array([primitive(column) for column in vectors.T.tolist()], object).reshape(-1, len(vectors)).T
+
+
+def _on_all_levels(levels: Levels, pairs: Pairs, points: Integers, weights: Integers) -> tuple[Pairs, Integers]:
+    """Pairs of a conflict and positive weights, with one of each level: their sum is in what the others span."""
+    support = np.flatnonzero(weights)
+    there = np.isin(levels.joint[:, 0], levels.side[pairs[support]]) | (levels.level[levels.joint[:, 0]] < 0)
+    more = levels.first[levels.joint[~there]]
+    total = levels.sum(more)
+    times = 1
+    if total.any():
+        basis = support[independent(points[support])]
+        last = np.append(np.zeros(len(points), object), 1)
+        every = extended(np.vstack([points, total]), np.append(weights, 0), last, basis)
+        weights, times = every[:-1], int(every[-1])
+    return np.vstack([pairs, more]), np.append(weights, np.full(len(more), times, object))
+
+
+def _of_points(levels: Levels, pairs: Pairs, weights: Integers) -> tuple[NDArray[np.int64], Integers]:
+    """Points of the data, ascending, and their weights, from weights of pairs."""
+    total = np.zeros(len(levels.row) + 1, object)
+    for side in pairs.T:
+        np.add.at(total, side, weights)
+    kept = np.flatnonzero(total[:-1])
+    order = np.argsort(levels.row[kept])
+    return levels.row[kept][order], total[kept][order]
+
+
+WIDE = 300
+"""Features up to which the exact search is worth its time here; ``dfeas.separation`` asks it whatever the width."""
+
+
+def exact_outcome(session: Session, asked: Request, outcome: Outcome, stop: Callable[[], bool]) -> Outcome:
+    """The outcome of a run about points as they are stored; exact where it was proved up to rounding and can be exactly."""
+    dataset = session.checking.dataset
+    if not _open(outcome) or dataset.dimension > WIDE or dataset.entries is not None:
+        return outcome
+    near = Certificate("gordan", dataset.fingerprint, view=dataset.view)
+    if outcome.certificate is not None and outcome.certificate.kind == near.kind:
+        near = outcome.certificate
+    left = math.inf if asked.max_passes is None else asked.max_passes - outcome.record.passes
+    face = search(session.checking, near.support, until(asked, stop), left)
+    if isinstance(face, str):
+        return outcome
+    better = certificate_of(dataset, face, near)
+    (proved,) = session.checking([better])
+    reads = outcome.reads + face.reads + better.checking_reads
+    if not isinstance(proved, Check) or proved.verdict == EPS_INFEASIBLE:
+        return replace(outcome, reads=reads)
+    tolerance = asked.margin_tolerance
+    enough = 0.0 if tolerance is None else (1 - tolerance) * outcome.record.margin_upper
+    wide = proved.verdict != FEASIBLE or proved.margin_lower >= enough
+    decision = Decision("verdict" if wide else "stalled", proved.verdict)
+    return replace(outcome, decision=decision, certificate=better, check=proved, reads=reads)
+
+
+def _open(outcome: Outcome) -> bool:
+    """Whether float64 went as far as it can, and left a verdict open."""
+    if outcome.check is None:
+        return outcome.decision.stopped == "stalled"
+    return outcome.check.verdict == EPS_INFEASIBLE and outcome.check.margin_upper <= CONFLICTING
+
+
+def until(asked: Request, stop: Callable[[], bool]) -> Callable[[], bool]:
+    """Whether somebody asks to stop, or time is up."""
+    limit = asked.time_limit
+    return lambda: stop() or (limit is not None and time.monotonic() - asked.began >= limit)
+
+
+def certificate_of(dataset: Dataset, face: Face, near: Certificate) -> Certificate:
+    """What was found in integers, in float64."""
+    if face.kind == COMPLETE:
+        assert face.y is not None, "it separates"
+        y = floats(face.y[: dataset.dimension])  # without what a point that is seen from another one has besides
+        return replace(near, kind="separator", y=y / np.linalg.norm(y), support=near.support[:0], weights=near.weights[:0])
+    stored = face.support < dataset.n
+    support, weights = face.support[stored], floats(face.weights[stored])
+    points = rows(dataset, support)
+    weights *= np.sqrt(np.asarray((points * points).sum(axis=1))).ravel()
+    kept = weights > 0
+    return replace(near, support=support[kept], weights=weights[kept] / weights.sum())
+
+
+def floats(values: Integers) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Integers in proportion, the largest about 1."""
+    mantissa, exponent = parts(values)
+    return np.asarray(np.ldexp(mantissa, np.maximum(exponent - exponent.max(), -2000)))

@@ -1,0 +1,172 @@
+"""Runs that look for a verdict: their tasks, what they will take, and what is returned of how a task ended."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dfeas.errors import CheckFailedError
+from dfeas.geometry.protocol import Geometry, Load, facts_of
+from dfeas.methods.protocol import Sparse
+from dfeas.run.checkpoint.job import RunSpec
+from dfeas.run.cost.projection import PROBED_SHARE, Projection, probe, probed, project
+from dfeas.run.exact.search import exact_outcome
+from dfeas.run.progress import RunOptions
+from dfeas.run.recovery import CONFLICTING, conflicts
+from dfeas.run.results import Result, versions
+from dfeas.run.session import Session, Surveyed
+from dfeas.run.task import Outcome, VerdictTask, without_a_pass
+from dfeas.run.termination import FEASIBLE, UNDECIDED, Goal, Proof, Record, Stop, Verdict, ending
+from dfeas.run.trace import Sink
+from dfeas.verify.certificate import Certificate
+from dfeas.verify.evidence import Check
+from dfeas.verify.separation import SEPARATED
+
+
+@dataclass(frozen=True)
+class VerdictTarget:
+    """A verdict for each task."""
+
+    session: Session
+    job: RunSpec
+
+    @property
+    def geometry(self) -> Geometry:
+        return self.session.geometry(self.job.kernel)
+
+    @property
+    def abreast(self) -> int:
+        """Only classes wait for memory."""
+        job = self.job
+        if not job.classes:
+            return len(job.lanes)
+        return self.geometry.abreast(job.methods[0], len(job.classes), self.session.dataset, job.asked.memory)
+
+    def projected(self) -> Projection:
+        """The speed is measured on large data, whose first pass is long."""
+        session, dataset, asked = self.session, self.session.dataset, self.job.asked
+        sizes = {"workers": session.workers, "threads": session.threads, "classes": self.abreast if self.job.classes else 1}
+        methods, most = self.job.methods, asked.max_passes
+        projection = project(self.geometry, dataset, methods, asked.memory, asked.eps, **sizes, max_passes=most)
+        blocks = probed(dataset, session.engine.parallel)
+        if self.job.kernel or dataset.header is None or len(blocks) > PROBED_SHARE * dataset.blocks:
+            return projection
+        return replace(projection, seconds=probe(session.engine, dataset, blocks))
+
+    def settled(self, surveyed: Surveyed) -> dict[str, Outcome] | None:
+        """A zero point is a Gordan certificate by itself, for any labels. Raises CheckFailedError if the checker sees none."""
+        session, job = self.session, self.job
+        if surveyed.zero is None or session.dataset.intercept or not self.geometry.zero_is_origin:
+            return None
+        certificates = []
+        for name in job.lanes:
+            seen = session.dataset.against_rest(name) if job.classes else session.dataset
+            weights = {"support": np.array([surveyed.zero]), "weights": np.ones(1)}
+            certificates.append(Certificate("gordan", seen.fingerprint, **weights, kernel=job.kernel, view=seen.view))
+        outcomes = {}
+        for name, certificate, check in zip(job.lanes, certificates, session.checking(certificates), strict=True):
+            if isinstance(check, CheckFailedError):
+                raise check
+            outcomes[name] = without_a_pass(job.methods[0] if job.classes else name, certificate, check)
+        return outcomes
+
+    def tasks(self, surveyed: Surveyed, sinks: dict[str, list[Sink]]) -> list[VerdictTask]:
+        """One for each method of the job, or for each class."""
+        session, job, dataset, asked = self.session, self.job, self.session.dataset, self.job.asked
+        geometry, count = self.geometry, self.abreast
+        make = geometry.maker(dataset, asked.memory, count if job.classes else None)
+        load = Load(dataset, job.methods, asked.memory, session.workers, session.threads, count if job.classes else 1)
+        geometry.prepare(session.engine, load, session.tiles)
+        facts = facts_of(dataset, asked.memory // count, asked.margin_tolerance, surveyed.radius)
+        tasks = []
+        for name in job.lanes:
+            method = make(job.methods[0] if job.classes else name)
+            task = VerdictTask(method, method.init(facts), Goal(asked.eps, asked.margin_tolerance), sinks[name], job.kernel)
+            if job.classes:
+                seen = dataset.against_rest(name)
+                task.code, task.view, task.fingerprint = dataset.codes[dataset.classes.index(name)], seen.view, seen.fingerprint
+            else:
+                task.view = dataset.view
+            tasks.append(task)
+        return tasks
+
+    def result(self, name: str, outcome: Outcome, surveyed: Surveyed, how: RunOptions) -> Result:
+        """What is returned of a task that was alone goes through the exact search where float64 leaves the verdict open."""
+        session, job = self.session, self.job
+        why = job.whys[0 if job.classes else job.methods.index(name)]
+        if job.classes:
+            source = None if session.source is None else replace(session.source, positive=name)
+            session = replace(session, dataset=session.dataset.against_rest(name), source=source)
+        dataset = session.dataset
+        alone = not (job.race or job.classes)
+        if alone and self.geometry.exact and not (dataset.transform or job.then == SEPARATED):
+            outcome = exact_outcome(session, job.asked, outcome, how.stop)
+        return result_of(session, job, outcome, why, surveyed.reads + outcome.reads)
+
+
+def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads: float) -> Result:
+    """What is returned of an outcome; ``reads`` in all."""
+    dataset, record, proved = session.dataset, outcome.record, outcome.check
+    asked = job.asked
+    lower, upper = bracket(record, proved)
+    named = []
+    if (
+        proved is not None
+        and proved.verdict != FEASIBLE
+        and proved.margin_upper <= CONFLICTING
+        and session.geometry(job.kernel).names_points
+        and outcome.certificate is not None
+    ):
+        named = conflicts(dataset, outcome.certificate, outcome.evidence)
+    return Result(
+        verdict=UNDECIDED if proved is None else Verdict(proved.verdict),
+        stopped=Stop(outcome.decision.stopped),
+        proof=Proof.NONE if proved is None else Proof(proved.proof),
+        method=record.method,
+        why=why,
+        m=dataset.m,
+        n=dataset.n,
+        intercept=dataset.intercept,
+        margin_lower=lower,
+        margin_upper=upper,
+        eps=asked.eps,
+        margin_tolerance=asked.margin_tolerance,
+        passes=record.passes,
+        reads=reads,
+        iterations=record.iterations,
+        bytes_read=round(reads * dataset.stored_bytes),
+        seconds=time.monotonic() - asked.began if outcome.ended is None else outcome.ended,
+        certificate=None,
+        fingerprint=dataset.fingerprint,
+        versions=versions(),
+        data=session.place,
+        conflicts=named,
+        detail=ending(outcome.decision, record) if proved is None else proved.message,
+        kernel=json.loads(job.kernel) if job.kernel else None,
+        evidence=outcome.certificate,
+        weighed=_weighed(outcome) if proved is not None and proved.verdict == FEASIBLE else None,
+    )
+
+
+def bracket(record: Record, proved: Check | None) -> tuple[float, float]:
+    """Both ends as they are reported. What is not proved is as good as the arithmetic of the method: it may be on the wrong
+    side of what is proved by rounding, and tells nothing where it is not finite.
+    """
+    lower = record.margin_lower if math.isfinite(record.margin_lower) else -1.0
+    upper = record.margin_upper if math.isfinite(record.margin_upper) else 1.0
+    if proved is None:
+        return min(lower, upper), max(lower, upper)
+    if proved.verdict == FEASIBLE:
+        return proved.margin_lower, max(proved.margin_lower, min(upper, proved.margin_upper))
+    return max(proved.margin_lower, min(lower, proved.margin_upper)), proved.margin_upper
+
+
+def _weighed(outcome: Outcome) -> Sparse | None:
+    """Weights of points with |Ax| = margin_upper, if the method has few of them."""
+    build = outcome.evidence.gordan
+    found = None if build is None else build()
+    return found if isinstance(found, Sparse) else None

@@ -1,0 +1,164 @@
+"""Runs that the cluster drives itself: submitted, watched, fetched; the driver's worker may die."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import dfeas
+from dfeas.cli.main import commands
+from dfeas.cli.remote import Submitted, fetch, run_status, status, submit
+from dfeas.engine.clusters import local_cluster
+from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from tests.run.test_resume import after, digest, finished
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """A cluster of its own: its workers are killed."""
+    with local_cluster(2) as client:
+        yield client
+
+
+def awaited(client: Any, run: str, good: Callable[[Submitted], bool]) -> Submitted:
+    """Poll until the run is as wanted."""
+    deadline = time.monotonic() + 90
+    while time.monotonic() < deadline:
+        found = status(client, run)[0]
+        if good(found):
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"it never came: {found}")
+
+
+def test_a_submitted_run_goes_on_when_its_driver_is_killed_and_is_fetched_from_elsewhere(
+    cluster: Any, dataset: Callable[..., Any], tmp_path: Path
+) -> None:
+    path, _ = dataset("halfspace", 60, 40_000)
+    np.save(tmp_path / "mask.npy", np.arange(40_000) % 2 == 0)
+    seen: dict[str, Any] = {"mask": tmp_path / "mask.npy", "scale": "std", "center": True}
+    options: dict[str, Any] = {"method": "mirror-prox-fixed", "max_passes": 90, **seen}
+    dfeas.solve(str(path), out=tmp_path / "whole", **options)
+    run = submit(cluster, path, out=tmp_path / "run", checkpoint_every=0, **options)
+    found = awaited(cluster, run, lambda s: s.status is not None and (s.status.passes or 0) >= 5)
+    assert found.task == "processing"
+    assert found.status is not None
+    assert found.status.state == "running"
+    driving = [worker for worker, tasks in cluster.processing().items() if f"dfeas-run-{run}" in tasks]
+    with pytest.raises(BadInputError, match="no result yet"):
+        fetch(cluster, run, tmp_path / "early")
+    assert not (tmp_path / "early").exists()
+    os.kill(cluster.run(os.getpid)[driving[0]], signal.SIGKILL)
+    found = awaited(cluster, run, lambda s: s.task in ("memory", "erred"))
+    assert found.error == ""
+    assert found.status is not None
+    assert (found.status.stopped, found.status.passes) == ("pass_limit", 90)
+    assert fetch(cluster, run, tmp_path / "got") == tmp_path / "got"
+    assert sorted(p.name for p in (tmp_path / "got").iterdir()) == ["certificate.npz", "result.json", "trace.jsonl"]
+    assert digest(tmp_path / "got") == digest(tmp_path / "whole")
+    assert json.loads((tmp_path / "got" / "result.json").read_text())["n"] == 20_000
+    with pytest.raises(UsageError, match="exists already"):
+        fetch(cluster, run, tmp_path / "got")
+
+
+def test_a_submitted_run_that_fails_says_why(cluster: Any, dataset: Callable[..., Any], tmp_path: Path) -> None:
+    path, _ = dataset("planted", 5, 1000)
+    next((path / "X").glob("c.*")).unlink()
+    run = submit(cluster, path, out=tmp_path / "run")
+    found = awaited(cluster, run, lambda s: s.task == "erred")
+    assert "missing" in found.error
+    with pytest.raises(BadInputError, match="it failed"):
+        fetch(cluster, run, tmp_path / "got")
+    with pytest.raises(BadInputError, match="not known to this cluster"):
+        status(cluster, "0123")
+    with pytest.raises(UsageError, match="eps"):
+        submit(cluster, path, out=tmp_path / "other", eps=7)
+    with pytest.raises(UsageError, match="winnow does not work with a kernel"):
+        submit(cluster, path, out=tmp_path / "other", kernel="rbf", method="winnow")
+    with pytest.raises(UsageError, match="loss log"):
+        submit(cluster, path, out=tmp_path / "other", C=1, loss="log")
+
+
+def test_the_command_line_submits_watches_and_fetches(cluster: Any, dataset: Callable[..., Any], tmp_path: Path) -> None:
+    path, _ = dataset("planted", 10, 5000, margin=0.1)
+    there = ["--scheduler", cluster.scheduler.address]
+    code, out, err = finished("submit", path, "--out", "run", "--kernel", "rbf", *there, cwd=tmp_path)
+    assert code == 0, err
+    run = out.strip()
+    assert f"dfeas fetch {run}" in err
+    awaited(cluster, run, lambda s: s.task == "memory")
+    code, out, err = finished("status", run, *there)
+    assert (code, "feasible" in out) == (0, True), err
+    code, out, err = finished("status", "--json", *there)
+    assert run in [entry["id"] for entry in json.loads(out)]
+    code, out, err = finished("fetch", run, *there, cwd=tmp_path)
+    assert (code, out.strip()) == (0, run), err
+    assert finished("verify", tmp_path / run)[0] == 0
+    assert json.loads((tmp_path / run / "result.json").read_text())["kernel"]["name"] == "rbf"
+    code, out, err = finished("status", run)
+    assert (code, "--scheduler" in err) == (2, True)
+    soft = ("submit", path, "--out", "soft", "--C", "0.1,1", "--folds", "2", *there)
+    for more, said in (("--eps", "0.1"), "--eps is for a solve"), (("--kernel", "rbf"), "--kernel is for a solve"):
+        refused = CliRunner().invoke(commands, [str(word) for word in (*soft, *more)])
+        assert (refused.exit_code, said in refused.stderr) == (2, True)
+    refused = CliRunner().invoke(commands, [str(word) for word in ("submit", path, "--out", "soft", "--folds", "2", *there)])
+    assert (refused.exit_code, "--folds is for svm, this is a solve: give --C, too" in refused.stderr) == (2, True)
+    run = submit(cluster, path, out=tmp_path / "soft", C=[0.1, 1], folds=2)
+    awaited(cluster, run, lambda s: s.task == "memory")
+    fetch(cluster, run, tmp_path / "fetched")
+    result = json.loads((tmp_path / "fetched" / "result.json").read_text())
+    alone = dfeas.soft_margin(path, C=[0.1, 1], folds=2)
+    assert [fit["objective"] for fit in result["fits"]] == [fit.objective for fit in alone.fits]
+
+
+def test_a_folder_says_how_far_its_run_is(arrays: Callable[..., Any], tmp_path: Path) -> None:
+    X, labels = arrays("halfspace", 8, 500)
+    dfeas.solve(X, labels, method="mirror-prox-fixed", out=tmp_path / "run", stop=after(4))
+    found = run_status(tmp_path / "run")
+    assert (found.state, found.passes, found.verdict, found.stopped) == ("resumable", 4, "undecided", "interrupted")
+    assert found.checkpoint_age is not None
+    assert found.checkpoint_age < 60
+    dfeas.resume(tmp_path / "run", X, labels)
+    found = run_status(tmp_path / "run")
+    assert (found.state, found.verdict, found.checkpoint_age) == ("finished", "feasible", None)
+    with pytest.raises(BadInputError, match="no such run"):
+        run_status(tmp_path)
+    for file, damaged in (
+        ("trace.jsonl", '{"event": "pass", "passes": 3}\n'),
+        ("trace.jsonl", '{"event": "pass", \n'),
+        ("result.json", "["),
+    ):
+        (tmp_path / "run" / file).write_text(damaged)
+        with pytest.raises(CorruptDataError, match=f"{file}: .*(damaged|not a readable)"):
+            run_status(tmp_path / "run")
+        (tmp_path / "run" / "trace.jsonl").unlink(missing_ok=True)
+
+
+def test_a_cluster_is_told_of_each_pass(cluster: Any, dataset: Callable[..., Any], tmp_path: Path) -> None:
+    path, _ = dataset("halfspace", 10, 5000)
+    found = dfeas.solve(str(path), method="mirror-prox-fixed", max_passes=7, client=cluster, out=tmp_path / "named")
+    events = [event for _, event in cluster.get_events("dfeas") if event["run"] == "named"]
+    told = [event for event in events if event["event"] == "pass"]
+    assert [event["passes"] for event in told] == list(range(1, 8))
+    assert told[-1]["margin_upper"] == found.margin_upper
+    assert events[-1]["stopped"] == "pass_limit"
+    lines = [line for _, line in cluster.get_scheduler_logs(n=50)]
+    assert sum("dfeas named: mirror-prox-fixed: pass" in line for line in lines) == 7
+
+
+def test_a_performance_report_is_a_page_of_dask(dataset: Callable[..., Any], tmp_path: Path) -> None:
+    path, _ = dataset("planted", 10, 5000, margin=0.1)
+    report = tmp_path / "report.html"
+    code, _, err = finished("solve", path, "--out", tmp_path / "run", "--local", "1", "--performance-report", report)
+    assert code == 0, err
+    assert "dashboard: http://127.0.0.1" in err
+    assert "bokeh" in report.read_text()
+    code, _, err = finished("solve", path, "--out", tmp_path / "other", "--performance-report", report)
+    assert (code, "--performance-report is for a cluster" in err) == (2, True)

@@ -1,0 +1,234 @@
+"""Every reader of points keeps the laws of the protocol."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import h5py
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import zarr
+
+import dfeas
+from dfeas.data.arrays import from_arrays
+from dfeas.data.dataset import Dataset
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.data.storage.remote.path import ObjectPath
+from dfeas.data.transform import Transform
+from dfeas.data.views import transformed
+from tests.conformance.readers import ReaderTests, Rows
+from tests.data.s3 import serving
+
+Damage = Callable[[Path], None]
+
+
+def dense(n: int = 700, m: int = 7, dtype: Any = np.float32) -> np.ndarray:
+    X = np.random.default_rng(0).standard_normal((n, m)).astype(dtype)
+    X[::9, 0] = -0.0
+    return X
+
+
+def sparse(n: int = 300, m: int = 50) -> sp.csr_array:
+    """With empty rows, and a feature that no point has."""
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((n, m)) < 0.08, rng.standard_normal((n, m)), 0).astype(np.float32)
+    X[:, 7] = 0
+    X[::50] = 0
+    return sp.csr_array(X)
+
+
+def stored(folder: Path | str, X: Rows, scratch: Path) -> str:
+    """The place of a dataset of X in blocks of 64 rows, made at the first call."""
+    where = f"{folder}/data"
+    if not (scratch / "made").exists():
+        dfeas.ingest(X, where, labels=np.resize([0, 1, 1], X.shape[0]), block_rows=64)
+        (scratch / "made").touch()
+    return where
+
+
+def flipped(name: str, byte: int = 40) -> Damage:
+    """A bit of a file is another one."""
+
+    def damage(folder: Path) -> None:
+        file = folder / "data" / name
+        content = bytearray(file.read_bytes())
+        content[byte] ^= 1
+        file.write_bytes(content)
+
+    return damage
+
+
+def cut(name: str) -> Damage:
+    def damage(folder: Path) -> None:
+        file = folder / "data" / name
+        file.write_bytes(file.read_bytes()[:-5])
+
+    return damage
+
+
+def gone(name: str) -> Damage:
+    return lambda folder: (folder / "data" / name).unlink()
+
+
+class TestChunksThatArePlainFiles(ReaderTests):
+    damages: ClassVar[Mapping[str, Damage]] = {
+        "a bit": flipped("X/c.3.0"),
+        "a bit of the last": flipped("X/c.10.0"),
+        "too short": cut("X/c.3.0"),
+        "gone": gone("X/c.3.0"),
+        "of the labels": flipped("label/c.2", 5),
+    }
+    direct = True
+
+    def opened(self, folder: Path) -> tuple[Dataset, Rows]:
+        return open_source(Source(stored(folder, dense(), folder), direct=self.direct)), dense()
+
+
+class TestChunksThroughZarr(TestChunksThatArePlainFiles):
+    direct = False
+
+
+class TestSparseChunks(ReaderTests):
+    damages: ClassVar[Mapping[str, Damage]] = {
+        "an entry": flipped("X/data/c.0"),
+        "an index": flipped("X/indices/c.0"),
+        "an offset": flipped("X/indptr/c.1", 8),
+        "too short": cut("X/data/c.0"),
+        "gone": gone("X/indices/c.0"),
+    }
+    direct = True
+
+    def opened(self, folder: Path) -> tuple[Dataset, Rows]:
+        return open_source(Source(stored(folder, sparse(), folder), direct=self.direct)), sparse()
+
+
+class TestSparseChunksThroughZarr(TestSparseChunks):
+    direct = False
+
+
+class TestArrayInMemory(ReaderTests):
+    def opened(self, folder: Path) -> tuple[Dataset, Rows]:
+        X = dense(6000, 200, np.float64)
+        return from_arrays(X), X
+
+
+class TestMatrixInMemory(ReaderTests):
+    least_blocks = 1
+
+    def opened(self, folder: Path) -> tuple[Dataset, Rows]:
+        return from_arrays(sparse()), sparse()
+
+
+class TestArrayOfZarr(ReaderTests):
+    """Of a user: compressed, in chunks that cut rows, big-endian."""
+
+    damages: ClassVar[Mapping[str, Damage]] = {
+        "a chunk that cannot be decoded": lambda folder: (folder / "x" / "c" / "2" / "0").write_bytes(b"no chunk"),
+        "gone": lambda folder: (folder / "x" / "c" / "2" / "0").unlink(),
+    }
+
+    def opened(self, folder: Path) -> tuple[Dataset, Rows]:
+        X = dense(6000, 200, np.float64)
+        if not (folder / "x").exists():
+            zarr.create_array(folder / "x", shape=X.shape, chunks=(1000, 150), dtype=">f8")[:] = X
+        return open_source(Source(str(folder / "x"))), X
+
+
+class TestArrayOfHdf5(ReaderTests):
+    def opened(self, folder: Path) -> tuple[Dataset, Rows]:
+        X = dense(6000, 200, np.float64)
+        with h5py.File(folder / "x.h5", "w") as file:
+            file.create_dataset("X", data=X, chunks=(1000, 200))
+        return from_arrays(h5py.File(folder / "x.h5")["X"]), X
+
+
+class TestSubsetOfTwoStores(ReaderTests):
+    def opened(self, folder: Path) -> tuple[Dataset, Rows]:
+        X, mask = dense(), np.random.default_rng(1).random(700) < 0.5
+        for name, rows, size in (("a", slice(0, 450), 64), ("b", slice(450, 700), 50)):
+            if not (folder / name).exists():
+                dfeas.ingest(X[rows], folder / name, labels=np.resize([0, 1], len(X[rows])), block_rows=size)
+        np.save(folder / "mask.npy", mask)
+        return open_source(Source(str(folder / "a"), also=(str(folder / "b"),), mask=str(folder / "mask.npy"))), X[mask]
+
+
+class TestSparseSubset(ReaderTests):
+    def opened(self, folder: Path) -> tuple[Dataset, Rows]:
+        mask = np.random.default_rng(1).random(300) < 0.7
+        np.save(folder / "mask.npy", mask)
+        source = Source(stored(folder, sparse(), folder), mask=str(folder / "mask.npy"))
+        return open_source(source), sparse()[np.flatnonzero(mask)]
+
+
+class TestPointsSeenFromAPoint(ReaderTests):
+    def opened(self, folder: Path) -> tuple[Dataset, Rows]:
+        point = tuple(np.linspace(-1, 1, 7).tolist())
+        dataset = open_source(Source(stored(folder, dense(), folder), point=point))
+        return dataset, dense().astype(np.float64) - np.array(point)
+
+
+class TestCentredAndScaledPoints(ReaderTests):
+    def opened(self, folder: Path) -> tuple[Dataset, Rows]:
+        shift, factor = tuple(np.linspace(-1, 1, 7).tolist()), tuple(np.linspace(0.5, 3, 7).tolist())
+        seen_as = Transform("std", center=True, points=700, shift=shift, factor=factor)
+        dataset = transformed(open_source(Source(stored(folder, dense(), folder))), seen_as)
+        return dataset, (dense().astype(np.float64) - np.array(shift)) * np.array(factor)
+
+
+class TestScaledSparsePoints(ReaderTests):
+    def opened(self, folder: Path) -> tuple[Dataset, Rows]:
+        factor = tuple(np.linspace(0.5, 3, 50).tolist())
+        dataset = transformed(
+            open_source(Source(stored(folder, sparse(), folder))), Transform("maxabs", points=300, factor=factor)
+        )
+        X = sparse().astype(np.float64)
+        return dataset, sp.csr_array((X.data * np.array(factor)[X.indices], X.indices, X.indptr), shape=X.shape)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Any]:
+    with serving() as found:
+        yield found
+
+
+def removed(name: str) -> Damage:
+    return lambda folder: ObjectPath.of(f"{url(folder)}/data/{name}").unlink()
+
+
+def changed(name: str) -> Damage:
+    def damage(folder: Path) -> None:
+        file = ObjectPath.of(f"{url(folder)}/data/{name}")
+        content = file.read_bytes()
+        file.write_bytes(content[:40] + bytes([content[40] ^ 1]) + content[41:])
+
+    return damage
+
+
+def url(folder: Path) -> str:
+    return f"s3://bucket/{folder.name}"
+
+
+@pytest.mark.usefixtures("server")
+class TestObjects(ReaderTests):
+    damages: ClassVar[Mapping[str, Damage]] = {"a bit": changed("X/c.3.0"), "gone": removed("X/c.3.0")}
+
+    def opened(self, folder: Path) -> tuple[Dataset, Rows]:
+        return open_source(Source(stored(url(folder), dense(), folder))), dense()
+
+
+class TestObjectsKeptOnThisMachine(TestObjects):
+    def opened(self, folder: Path) -> tuple[Dataset, Rows]:
+        dataset, written = super().opened(folder)
+        source = replace(Source(dataset.where), cache_dir=str(folder / "cache"))
+        return open_source(source), written
+
+
+@pytest.mark.usefixtures("server")
+class TestSparseObjects(ReaderTests):
+    damages: ClassVar[Mapping[str, Damage]] = {"an entry": changed("X/data/c.0"), "gone": removed("X/indices/c.0")}
+
+    def opened(self, folder: Path) -> tuple[Dataset, Rows]:
+        return open_source(Source(stored(url(folder), sparse(), folder))), sparse()

@@ -1,0 +1,87 @@
+"""Both engines, however they are set up, keep the laws of the protocol."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, ClassVar
+from uuid import uuid4
+
+import pytest
+
+from dfeas.data.open import open_cached, open_source
+from dfeas.data.source import Source
+from dfeas.data.storage.scratch import Scratch
+from dfeas.engine.clusters import local_cluster
+from dfeas.engine.distributed import DaskEngine
+from dfeas.engine.local import LocalEngine
+from tests.conformance.engines import BYTES, EngineTests, source
+
+__all__ = ["source"]  # a fixture of the tests below
+
+
+class LocalEngineTests(EngineTests):
+    threads = 1
+    direct = True
+    budget = 0  # bytes of blocks that are kept
+
+    def make(self, source: Source, scratch: Scratch | None) -> LocalEngine:
+        here = replace(source, direct=self.direct, cache_bytes=self.budget, run=uuid4().hex)
+        return LocalEngine(open_cached(here), self.threads, scratch)
+
+
+class TestOneThread(LocalEngineTests):
+    methods = ()  # it is what the others are compared with
+
+
+class TestFiveThreads(LocalEngineTests):
+    threads = 5
+
+
+class TestThroughZarr(LocalEngineTests):
+    threads, direct = 2, False
+
+
+class TestAllBlocksKept(LocalEngineTests):
+    budget, keeps_blocks = 1 << 30, True
+
+
+class TestSomeBlocksKept(LocalEngineTests):
+    threads, budget, keeps_blocks = 4, BYTES // 3, True
+
+
+class DaskEngineTests(EngineTests):
+    options: ClassVar[dict[str, Any]] = {}
+    cache_bytes = 0
+
+    @pytest.fixture(autouse=True)
+    def connected(self, client: Any) -> None:
+        self.client = client
+
+    def make(self, source: Source, scratch: Scratch | None) -> DaskEngine:
+        there = replace(source, cache_bytes=self.cache_bytes)
+        return DaskEngine(self.client, there, open_source(source), scratch, **self.options)
+
+
+class TestTwoWorkers(DaskEngineTests):
+    pass
+
+
+class TestFoldsInSmallPieces(DaskEngineTests):
+    options: ClassVar[dict[str, Any]] = {"fold_bytes": 1, "hold_seconds": 0.0}
+    methods = ("online-perceptron",)
+
+
+class TestBlocksKeptOnWorkers(DaskEngineTests):
+    cache_bytes, keeps_blocks = BYTES // 5, True
+
+
+@pytest.fixture(scope="module")
+def alone() -> Iterator[Any]:
+    """A client of a cluster of one worker process."""
+    with local_cluster(1) as client:
+        yield client
+
+
+class TestOneWorker(DaskEngineTests):
+    @pytest.fixture(autouse=True)
+    def connected(self, alone: Any) -> None:
+        self.client = alone

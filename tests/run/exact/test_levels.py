@@ -1,0 +1,153 @@
+"""Levels eliminated: against the partition of the dense points, and with evidence that the checker proves."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import dfeas
+from dfeas.analysis import presolve
+from dfeas.analysis.verify import verify_separation
+from dfeas.errors import UsageError
+from dfeas.run.exact import search
+from dfeas.run.exact.levels import Levels
+from dfeas.run.exact.partition import partition
+from dfeas.run.exact.search import decide
+from dfeas.verify.exact.dyadic import common
+from dfeas.verify.exact.linear import Entries, exponents, independent, rank, units
+from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI
+
+
+def table(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """One to three groups of levels, in full or without the first, and regressors; outcomes by chance or by a threshold."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(4, 60))
+    parts = []
+    for _ in range(int(rng.integers(1, 4))):
+        levels = int(rng.integers(2, 12))
+        parts.append((rng.integers(0, levels, n)[:, None] == np.arange(int(rng.integers(0, 2)), levels)).astype(float))
+    regressors = rng.integers(-3, 4, (n, int(rng.integers(0, 4)))).astype(float)
+    if seed % 3 == 1:
+        regressors *= 2.0 ** rng.integers(-40, 40, regressors.shape[1])
+    if seed % 3 == 2:
+        regressors += rng.standard_normal(regressors.shape).round(2)
+    X = np.hstack([*parts, regressors, np.zeros((n, seed % 2)), np.ones((n, int(rng.integers(0, 2))))])
+    X[rng.random(n) < 0.1] *= -1
+    y = rng.integers(0, 2, n) * 2 - 1
+    if rng.random() < 0.5:
+        score = X @ rng.normal(size=X.shape[1])
+        y = np.where(score > np.median(score), 1, -1)
+        y[rng.integers(n)] *= int(rng.integers(0, 2)) * 2 - 1
+    return X, y
+
+
+@given(st.integers(0, 100_000))
+@example(1)
+@settings(max_examples=50)
+def test_levels_are_decided_as_the_dense_points_are(seed: int) -> None:
+    X, y = table(seed)
+    signed = X * y[:, None]
+    levels = Levels.of(sp.csr_array(signed))
+    assert levels is not None
+    found = decide(levels, lambda: False)
+    assert found is not None
+    face = found.face
+    whole, exponent = common(signed)
+    beyond = partition(whole).beyond
+    assert face.kind == (COMPLETE if beyond.all() else QUASI if beyond.any() else OVERLAP)
+    if face.y is not None:
+        score = whole @ (face.y << (exponent - exponent.min()).astype(object))
+        assert ((score > 0) == beyond).all()
+        assert not score[~beyond].any()
+        assert face.on == (~beyond).sum()
+    if face.kind != COMPLETE:
+        assert (face.weights > 0).all()
+        assert not (face.weights @ whole[face.support]).any()
+        assert len(independent(whole[face.support])) == face.rank
+    if face.kind == OVERLAP:
+        assert face.rank == len(independent(whole))
+        assert len(independent(face.flat.T)) == X.shape[1] - face.rank
+        assert not (whole @ (face.flat << (exponent - exponent.min()).astype(object)[:, None])).any()
+
+
+@given(st.integers(0, 100_000))
+@settings(max_examples=50)
+def test_sparse_integers_are_those_of_dense_points(seed: int) -> None:
+    X, y = table(seed)
+    points, whole = sp.csr_array(X * y[:, None]), common(X * y[:, None])[0]
+    entries = Entries.of(points, exponents(points))
+    assert (entries.dense(np.arange(len(X))) == whole).all()
+    assert (entries.sum(y.astype(object)) == y.astype(object) @ whole).all()
+    weights = np.arange(X.shape[1]).astype(object) ** 30
+    assert (entries.times(weights) == whole @ weights).all()
+    assert rank(points) == len(independent(whole))
+    chosen = X[:, units(points)]
+    assert set(np.unique(chosen)) <= {-1.0, 0.0, 1.0}
+    assert (np.count_nonzero(chosen, axis=1) <= 1).all()
+
+
+def panel(kind: str, rows: int, firms: int, seed: int = 0) -> tuple[sp.csr_array, np.ndarray]:
+    """Firms and years in full, age and a measurement, in CSR."""
+    rng = np.random.default_rng(seed)
+    firm, year = rng.permutation(np.arange(rows) % firms), rng.integers(0, 10, rows)
+    regressors = np.column_stack([rng.integers(18, 80, rows), rng.standard_normal(rows).round(2)])
+    effect = rng.normal(0, 1, firms)[firm] + regressors @ [0.02, 0.5]
+    y = rng.random(rows) < 0.5
+    order = np.argsort(firm, kind="stable")
+    first = np.flatnonzero(np.diff(firm[order], prepend=-1))
+    y[order[first]], y[order[first + 1]] = True, False
+    if kind == QUASI:
+        y = np.where(firm % 3 == 0, firm % 2 == 0, y)
+    if kind == COMPLETE:
+        y = effect > np.median(effect)
+    dummies = [sp.csr_array((np.ones(rows), (np.arange(rows), code)), shape=(rows, code.max() + 1)) for code in (firm, year)]
+    return sp.hstack([*dummies, sp.csr_array(regressors)], format="csr"), y.astype(int)
+
+
+@pytest.mark.parametrize("kind", [OVERLAP, QUASI, COMPLETE])
+def test_a_table_of_many_levels_takes_no_solve(kind: str) -> None:
+    X, y = panel(kind, 20_000, 2_000)
+    found = dfeas.separation(X, y, intercept=True)
+    assert (found.kind, found.proof, found.result.method) == (kind, "exact", presolve.NAME)
+    assert found.result.verdict == ("feasible" if kind == COMPLETE else found.result.verdict)
+    assert found.on == (sum(np.diff(X[:, :2000].tocsc().indptr)[np.arange(2000) % 3 != 0]) if kind == QUASI else 0)
+    if kind == OVERLAP:
+        assert (found.rank, len(found.flat)) == (2011, 2)
+
+
+@pytest.mark.parametrize("kind", [OVERLAP, QUASI, COMPLETE])
+def test_its_folder_is_proved_again(kind: str, tmp_path: Path) -> None:
+    X, y = panel(kind, 2_000, 300)
+    dfeas.ingest(X, tmp_path / "data", labels=y)
+    found = dfeas.separation(tmp_path / "data", intercept=True, out=tmp_path / "run")
+    assert found.result.method == presolve.NAME
+    proved = verify_separation(tmp_path / "run", dfeas.verify_run(tmp_path / "run"))
+    assert proved is not None
+    assert (proved.kind, proved.proof) == (kind, "exact")
+    with pytest.raises(UsageError, match="exists already"):
+        dfeas.separation(tmp_path / "data", intercept=True, out=tmp_path / "run")
+
+
+@pytest.mark.parametrize("options", [{"time_limit": 1e-3}, {"stop": lambda: True}])
+def test_a_limit_leaves_it_open(options: dict[str, Any]) -> None:
+    X, y = panel(OVERLAP, 2_000, 300)
+    found = dfeas.separation(X, y, intercept=True, method="perceptron", max_passes=1, **options)
+    assert (found.kind, found.result.method) == (None, "perceptron")
+
+
+def test_guesses_of_the_first_pairs_need_not_be_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "LEAST", 1)
+    monkeypatch.setattr(search, "FIRST", 0)
+    monkeypatch.setattr(search, "TAKEN", 1)
+    for kind in (OVERLAP, QUASI, COMPLETE):
+        X, y = panel(kind, 500, 60)
+        levels = Levels.of(sp.csr_array(X * np.where(y, 1.0, -1.0)[:, None]))
+        assert levels is not None
+        found = decide(levels, lambda: False)
+        assert found is not None
+        assert found.face.kind == kind
+        assert found.face.reads > 2

@@ -1,0 +1,132 @@
+"""Partitions of points in two, in integers: against their definition, and against linear programming in rational arithmetic."""
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dfeas.run.exact.partition import Even, Partition, StoppedError, partition
+from dfeas.verify.exact import linear
+from dfeas.verify.exact.linear import independent, nullspace, solve
+from dfeas.verify.exact.products import signs, vanishing
+from tests.exact import conflicts, small_instance
+
+
+def integers(values: Any) -> np.ndarray:
+    return np.array([[int(v) for v in row] for row in values], object).reshape(np.shape(values))
+
+
+def hostile(seed: int) -> np.ndarray:
+    """Points (s, d) of small integers; of powers of ten in each feature; beside a plane by one part in 10**30."""
+    rng = np.random.default_rng(seed)
+    points = integers(small_instance(seed).T)
+    if seed % 3 == 1:
+        points = points * np.array([10 ** int(v) for v in rng.integers(0, 200, points.shape[1])], object)
+    if seed % 3 == 2:
+        points = points * 10**30 + integers(rng.integers(-2, 3, points.shape))
+    return points
+
+
+def require_partition(points: np.ndarray, found: Partition) -> None:
+    score = np.zeros(len(points), object) if found.y is None else points @ found.y
+    assert (score[found.beyond] > 0).all()
+    assert not score[~found.beyond].any()
+    assert (found.weights >= 0).all()
+    assert not (found.weights @ points).any()
+    assert not found.weights[found.beyond].any()
+    # what has no weight of its own is on the hyperplane because it is in what the weighed points span
+    assert len(independent(points[~found.beyond])) == len(independent(points[np.flatnonzero(found.weights)]))
+
+
+@given(st.integers(0, 100_000))
+def test_a_partition_is_what_goldman_and_tucker_say(seed: int) -> None:
+    points = hostile(seed)
+    found = partition(points)
+    require_partition(points, found)
+    assert found.weights.any() == conflicts(points.T)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_partition_does_not_need_good_guesses(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    points = hostile(seed)
+    expected = partition(points).beyond
+    module = partition.__globals__
+    monkeypatch.setitem(module, "heavy", lambda points: None)
+    monkeypatch.setitem(module, "widest", lambda points: None)
+    monkeypatch.setitem(module, "pivoted", lambda tableau, u, cost, basis: basis)
+    monkeypatch.setitem(module, "LONG", seed % 2)  # the least-index rule at once, too
+    found = partition(points)
+    require_partition(points, found)
+    assert (found.beyond == expected).all()
+
+
+def test_a_conflict_of_more_dimensions_than_128() -> None:
+    rng = np.random.default_rng(0)
+    points = rng.integers(0, 2, (300, 150))
+    points[:, 0] = 1
+    found = partition(integers(np.vstack([points, -points[:200]])))
+    require_partition(integers(np.vstack([points, -points[:200]])), found)
+
+
+def test_it_can_be_stopped() -> None:
+    with pytest.raises(StoppedError):
+        partition(hostile(0), lambda: True)
+
+
+@pytest.mark.parametrize("by_flint", [True, False])
+@given(seed=st.integers(0, 10_000))
+def test_linear_algebra_is_exact_with_and_without_flint(by_flint: bool, seed: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        if not by_flint:
+            patch.setattr(linear, "flint", None)
+        rng = np.random.default_rng(seed)
+        s, d, r = (int(v) for v in rng.integers(1, 8, 3))
+        low, right = rng.integers(-3, 4, (s, r)), rng.integers(-3, 4, (r, d))
+        matrix = integers(low @ right)
+        rank = np.linalg.matrix_rank(matrix.astype(float))
+        rows = independent(matrix)
+        assert len(rows) == rank
+        if rank:
+            assert np.linalg.matrix_rank(matrix[rows].astype(float)) == rank
+            columns = independent(matrix[rows].T)
+            square = matrix[np.ix_(rows, columns)]
+            wanted = integers(rng.integers(-9, 10, (rank, 2)))
+            x, denominator = solve(square, wanted)
+            assert denominator > 0
+            assert not (square @ x - denominator * wanted).any()
+        across = nullspace(matrix)
+        assert across.shape == (d, d - rank)
+        assert not (matrix @ across).any()
+
+
+@given(st.integers(0, 100_000))
+def test_signs_under_long_integers_are_those_of_integers(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    r, d = (int(v) for v in rng.integers(1, 8, 2))
+    points = rng.integers(-4, 5, (r, d)) * 2.0 ** rng.integers(-300, 300, (r, d) if seed % 2 else d)
+    y = np.array([int(v) * 10 ** int(p) for v, p in zip(rng.integers(-3, 4, d), rng.integers(0, 40, d), strict=True)], object)
+    if seed % 3 == 0:
+        y = integers(rng.integers(-2, 3, (1, d)))[0]
+    if not y.any():
+        y[0] = 1
+    expected = [sum(Fraction(v) * w for v, w in zip(row, y.tolist(), strict=True)) for row in points.tolist()]
+    sign = [(v > 0) - (v < 0) for v in expected]
+    assert signs(points, y)[0].tolist() == sign
+    assert vanishing(points, y[:, None]).tolist() == [v == 0 for v in sign]
+
+
+def test_units_of_features_do_not_matter_to_guesses() -> None:
+    rng = np.random.default_rng(0)
+    points = integers(rng.integers(1, 9, (50, 3)) * (rng.random((50, 3)) < 0.7)) * np.array([1, 2**30, 2**60], object)
+    even = Even.of(points[points.any(axis=1)])
+    share = np.abs(even.points)
+    assert share[share > 0].min() > 2.0**-8
+
+
+def test_a_rank_of_wide_flat_matrices_takes_no_time() -> None:
+    rng = np.random.default_rng(0)
+    low = integers(rng.integers(-9, 10, (40, 3000)))
+    assert len(independent(np.vstack([low, low[:1] + low[1:2]]))) == 40
