@@ -18,7 +18,7 @@ ALLOWED = {
     "data": {"errors", "linalg", "passes"},
     "problem": {"data", "errors"},
     "engine": {"data", "errors", "linalg", "passes"},
-    "geometry": {"data", "engine", "errors", "linalg", "methods", "passes"},
+    "geometry": {"data", "engine", "errors", "linalg", "methods", "passes", "problem"},
     "verify": {"data", "errors"},
     "run": {"data", "engine", "errors", "geometry", "linalg", "methods", "passes", "problem", "verify"},
     "report": {"data", "engine", "errors", "linalg", "passes", "problem", "run"},

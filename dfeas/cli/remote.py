@@ -19,7 +19,7 @@ from dfeas.data.storage.scratch import being_written
 from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError
 from dfeas.geometry.kernel.space import kernel_options
 from dfeas.geometry.registry import known_method
-from dfeas.problem import DEFAULT_MEMORY, Goal, Limits, Objective, View, check, parse_bytes
+from dfeas.problem import DEFAULT_MEMORY, Goal, Kernel, Limits, Objective, View, check, parse_bytes
 from dfeas.run.checkpoint.folder import finished, resumable
 from dfeas.run.result_sets import OneVsRest, Race
 from dfeas.run.results import CERTIFICATE, CHECKPOINT, RACE, RESULT, TRACE, Result
@@ -78,7 +78,8 @@ def submit(client: Client, X: str | Path, *, out: str | Path, **options: Any) ->
 def _require_solvable(options: dict[str, Any]) -> None:
     """Raise UsageError for options of a solve that make no sense."""
     method, kernel = options.get("method", "auto"), options.get("kernel")
-    space = kernel_options(kernel, *(options.get(name) for name in ("gamma", "degree", "coef0", "scratch")))
+    asked = Kernel(kernel=kernel, **{name: options.get(name) for name in ("gamma", "degree", "coef0")})
+    space = kernel_options(asked, options.get("scratch"))
     known_method(method, space, ("auto",))
 
 

@@ -6,10 +6,11 @@ from dfeas.data.dataset import Dataset
 from dfeas.errors import UsageError
 from dfeas.geometry.cones.space import CONE_METHODS, Cones
 from dfeas.geometry.kernel.kernel import Function, Kernel
-from dfeas.geometry.kernel.space import KernelOptions, KernelSpace
+from dfeas.geometry.kernel.space import KernelSpace
 from dfeas.geometry.points import Points
 from dfeas.geometry.protocol import Geometry
 from dfeas.methods.registry import METHODS
+from dfeas.problem import Kernel as KernelOptions
 
 
 def geometry_of(dataset: Dataset, kernel: KernelOptions | None = None) -> Geometry:

@@ -9,10 +9,11 @@ from typing import Any
 
 from dfeas.data.storage.places import local
 from dfeas.errors import UsageError
-from dfeas.geometry.kernel.space import KernelOptions, kernel_options
+from dfeas.geometry.kernel.space import kernel_options
 from dfeas.geometry.protocol import Geometry
 from dfeas.geometry.registry import geometry_of, known_method
 from dfeas.problem import Goal, Limits, Output, Problem, Resources
+from dfeas.problem import Kernel as KernelOptions
 from dfeas.run.checkpoint.folder import require_free, run_folder
 from dfeas.run.checkpoint.job import Request, RunSpec, request, where
 from dfeas.run.execute import execute
@@ -37,8 +38,8 @@ def decide(
 
     ``then`` is what the result is for: a run that goes on later goes on to that.
     """
-    view, kernel = problem.view, problem.kernel
-    space = kernel_options(kernel.kernel, kernel.gamma, kernel.degree, kernel.coef0, resources.scratch)
+    view = problem.view
+    space = kernel_options(problem.kernel, resources.scratch)
     _require_known(methods, space, race)
     asked = request(goal, limits, resources)
     last = RACE if race else RESULT

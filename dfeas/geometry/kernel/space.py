@@ -21,7 +21,7 @@ from dfeas.engine.protocol import Engine
 from dfeas.engine.scan import reads, runs_of
 from dfeas.errors import UsageError
 from dfeas.geometry.kernel.distances import Array
-from dfeas.geometry.kernel.kernel import Function, Kernel, kernel_of, seen, usual_gamma
+from dfeas.geometry.kernel.kernel import Kernel, kernel_of, seen, usual_gamma
 from dfeas.geometry.kernel.methods import InKernel
 from dfeas.geometry.kernel.nearest import Matrix
 from dfeas.geometry.kernel.select import TILE_BYTES
@@ -35,6 +35,7 @@ from dfeas.methods.protocol import AnyMethod, Facts, Traits
 from dfeas.methods.registry import ALL
 from dfeas.passes.block import Columns
 from dfeas.passes.select import sample
+from dfeas.problem import Kernel as KernelOptions
 
 ON_ALL = {method.name: method for method in ALL if method.traits.kernel is not None}
 """Methods that keep n-vectors."""
@@ -69,37 +70,14 @@ BLOCKS = 8
 """Blocks that they are drawn from, at least, where there are so many."""
 
 
-@dataclass(frozen=True)
-class KernelOptions:
-    """Options of a kernel; None for one that was not given."""
-
-    name: str | Function
-    gamma: float | None = None
-    degree: int | None = None
-    coef0: float | None = None
-
-    @property
-    def function(self) -> Function | None:
-        """Of Python, that is the kernel."""
-        return None if isinstance(self.name, str) else self.name
-
-
-def kernel_options(
-    kernel: str | Function | None,
-    gamma: float | None,
-    degree: int | None,
-    coef0: float | None,
-    scratch: str | Path | None = None,
-) -> KernelOptions | None:
+def kernel_options(asked: KernelOptions, scratch: str | Path | None = None) -> KernelOptions | None:
     """The options, if there is a kernel. Raises UsageError for options that make no sense without data."""
-    if kernel is None:
+    if asked.kernel is None:
         if scratch is not None:
             raise UsageError("a scratch folder is for tiles of a kernel, and none is given")
-        if (gamma, degree, coef0) != (None, None, None):
-            raise UsageError("gamma, degree and coef0 are those of a kernel, and none is given")
         return None
-    kernel_of(kernel, gamma, degree, coef0)
-    return KernelOptions(kernel, gamma, degree, coef0)
+    kernel_of(asked.kernel, asked.gamma, asked.degree, asked.coef0)
+    return asked
 
 
 @dataclass(frozen=True)
@@ -112,7 +90,8 @@ class KernelSpace(Geometry):
     @classmethod
     def of(cls, options: KernelOptions) -> KernelSpace:
         """Raises UsageError for options that make no sense."""
-        return cls(*kernel_of(options.name, options.gamma, options.degree, options.coef0))
+        assert options.kernel is not None, "of a kernel that is asked for"
+        return cls(*kernel_of(options.kernel, options.gamma, options.degree, options.coef0))
 
     @property
     def text(self) -> str:

@@ -87,8 +87,8 @@ def plan(
     ``margin`` is the margin, or the |Ax|, for which the theorems bound the passes. With a kernel a sample of the points is read
     that says what gamma is, if nobody does. Raises what ``dfeas.solve`` does.
     """
-    view, asked, budget = problem.view, problem.kernel, resources.memory_bytes
-    space = kernel_options(asked.kernel, asked.gamma, asked.degree, asked.coef0)
+    view, budget = problem.view, resources.memory_bytes
+    space = kernel_options(problem.kernel)
     if method is not None and space is None:
         known_method(method, None)
     if not LEAST_EPS <= margin < 1:
