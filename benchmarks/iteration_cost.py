@@ -26,9 +26,9 @@ from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.local import LocalEngine
 from dfeas.geometry.protocol import facts_of
 from dfeas.methods.registry import METHODS
-from dfeas.problem import DEFAULT_MEMORY, LEAST_EPS, parse_bytes
+from dfeas.problem import DEFAULT_MEMORY, LEAST_EPS, Limits, parse_bytes
 from dfeas.run.task import VerdictTask
-from dfeas.run.termination import Goal, Limits
+from dfeas.run.termination import Goal
 
 OTHERS = ("working-set", "working-set-plain", "ispvn")
 """For information: a read of a sample, and what is done beside the reads, belong to their design."""

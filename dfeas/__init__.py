@@ -60,12 +60,12 @@ if TYPE_CHECKING:
     from dfeas.problem import View as View
     from dfeas.report.compare import compare as compare
     from dfeas.report.page import report as report
-    from dfeas.run.cost.plan import Plan as Plan
-    from dfeas.run.cost.plan import plan as plan
-    from dfeas.run.result_sets import OneVsRest as OneVsRest
-    from dfeas.run.result_sets import Race as Race
+    from dfeas.run.cost import Plan as Plan
+    from dfeas.run.cost import plan as plan
     from dfeas.run.results import Result as Result
     from dfeas.run.soft_margin.result import SoftMarginResult as SoftMarginResult
+    from dfeas.run.verdict import OneVsRest as OneVsRest
+    from dfeas.run.verdict import Race as Race
     from dfeas.verify.certificate import Certificate as Certificate
     from dfeas.verify.evidence import Check as Check
 
@@ -93,8 +93,8 @@ _PUBLIC = {
     "problem": "Goal Kernel Limits Objective Output Problem Resources View",
     "report.compare": "compare",
     "report.page": "report",
-    "run.cost.plan": "Plan plan",
-    "run.result_sets": "OneVsRest Race",
+    "run.cost": "Plan plan",
+    "run.verdict": "OneVsRest Race",
     "run.results": "Result",
     "run.soft_margin.result": "SoftMarginResult",
     "verify.certificate": "Certificate",

@@ -11,12 +11,10 @@ from typing import Any, TypeVar
 from dfeas.analysis.hard_margin import HARD_MARGIN, HardMargin, widest
 from dfeas.analysis.separation import Separation, separated
 from dfeas.problem import Goal, Kernel, Limits, Objective, Output, Problem, Resources, View, takes
-from dfeas.run.result_sets import OneVsRest, Race, SoftMarginClasses
 from dfeas.run.results import Result
-from dfeas.run.resume import go_on
-from dfeas.run.soft_margin.result import SoftMarginResult
-from dfeas.run.soft_margin.soft_margin import minimise
-from dfeas.run.solve import decide
+from dfeas.run.soft_margin.result import SoftMarginClasses, SoftMarginResult
+from dfeas.run.solve import decide, go_on, minimise
+from dfeas.run.verdict import OneVsRest, Race
 from dfeas.verify.separation import SEPARATED
 
 A = TypeVar("A")

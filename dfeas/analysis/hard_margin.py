@@ -21,7 +21,7 @@ from dfeas.geometry.cones.space import require_points
 from dfeas.methods.protocol import Sparse
 from dfeas.passes.select import Select
 from dfeas.problem import Goal, Kernel, Limits, Output, Problem, Resources, View, takes
-from dfeas.run.checkpoint.job import discard_checkpoints
+from dfeas.run.checkpoint.folder import discard_checkpoints
 from dfeas.run.results import Result, Saved
 from dfeas.run.session import open_session, survey
 from dfeas.run.solve import decide

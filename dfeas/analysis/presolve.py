@@ -18,12 +18,12 @@ from dfeas.errors import CheckFailedError, DfeasError
 from dfeas.methods.protocol import Bracket, Evidence
 from dfeas.problem import Goal, Limits, Output, Problem, Resources
 from dfeas.run.checkpoint.folder import require_free, run_folder
-from dfeas.run.checkpoint.job import Request, RunSpec, request, where
 from dfeas.run.exact.levels import Levels
 from dfeas.run.exact.search import MOST_BESIDE, Face, Found, certificate_of, decide
 from dfeas.run.progress import report_start, run_options, run_sinks
 from dfeas.run.results import Result
 from dfeas.run.session import Session, open_data, open_session, survey
+from dfeas.run.spec import Request, RunSpec, request, where
 from dfeas.run.task import Outcome, blank
 from dfeas.run.termination import EPS_INFEASIBLE, Decision
 from dfeas.run.verdict import result_of

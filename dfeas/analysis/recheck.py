@@ -31,10 +31,10 @@ from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
 from dfeas.linalg.blas import processors
 from dfeas.problem import DEFAULT_MEMORY, parse_bytes
 from dfeas.run.checkpoint.folder import run_folder
-from dfeas.run.result_sets import OneVsRest
 from dfeas.run.results import CERTIFICATE, TRACE, Result, classes_of, load_values, versions
 from dfeas.run.termination import FEASIBLE, UNDECIDED
 from dfeas.run.trace import TraceFile
+from dfeas.run.verdict import OneVsRest
 from dfeas.verify.certificate import Certificate, load
 from dfeas.verify.core import checker_of
 from dfeas.verify.evidence import Found, Looked, Node, nodes_of, whole

@@ -31,7 +31,7 @@ from dfeas.data.storage import files
 from dfeas.errors import UsageError
 from dfeas.geometry.cones.space import require_points
 from dfeas.problem import Goal, Kernel, Limits, Output, Problem, Resources, View, takes
-from dfeas.run.checkpoint.job import discard_checkpoints
+from dfeas.run.checkpoint.folder import discard_checkpoints
 from dfeas.run.exact.search import Face, search
 from dfeas.run.results import Result, Saved
 from dfeas.run.session import open_session

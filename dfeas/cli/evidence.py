@@ -19,7 +19,7 @@ from dfeas.problem import DEFAULT_MEMORY, Kernel, Objective, Resources, View
 from dfeas.report.compare import compare as compare_runs
 from dfeas.report.compare import table, warning
 from dfeas.report.page import report as write_report
-from dfeas.run.cost.plan import plan as make_plan
+from dfeas.run.cost import plan as make_plan
 from dfeas.run.results import classes_of
 
 

@@ -22,7 +22,7 @@ from dfeas.geometry.kernel.kernel import NAMES
 from dfeas.geometry.kernel.space import KERNEL_METHODS
 from dfeas.methods.registry import METHODS
 from dfeas.problem import Goal, Kernel, Limits, Objective, Resources, View
-from dfeas.run.soft_margin.fit import METHODS as SOFT_METHODS
+from dfeas.run.spec import SOFT_METHODS
 
 if TYPE_CHECKING:
     from distributed import Client

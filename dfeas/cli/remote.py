@@ -21,10 +21,10 @@ from dfeas.geometry.kernel.space import kernel_options
 from dfeas.geometry.registry import known_method
 from dfeas.problem import DEFAULT_MEMORY, Goal, Kernel, Limits, Objective, View, check, parse_bytes
 from dfeas.run.checkpoint.folder import finished, resumable
-from dfeas.run.result_sets import OneVsRest, Race
 from dfeas.run.results import CERTIFICATE, CHECKPOINT, RACE, RESULT, TRACE, Result
 from dfeas.run.soft_margin.result import SoftMarginResult
 from dfeas.run.trace import last_pass
+from dfeas.run.verdict import OneVsRest, Race
 
 if TYPE_CHECKING:
     from distributed import Client

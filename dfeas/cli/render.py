@@ -22,11 +22,11 @@ from dfeas.data.storage.layout import ConeTable
 from dfeas.errors import visible
 from dfeas.linalg.points import working
 from dfeas.report.compare import VERDICTS, table
-from dfeas.run.cost.plan import Plan
+from dfeas.run.cost import Plan
 from dfeas.run.progress import aligned
-from dfeas.run.result_sets import OneVsRest, Race
 from dfeas.run.results import Result
 from dfeas.run.soft_margin.result import SoftMarginResult
+from dfeas.run.verdict import OneVsRest, Race
 from dfeas.verify.evidence import Check
 from dfeas.verify.separation import Kind
 

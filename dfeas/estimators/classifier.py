@@ -21,9 +21,9 @@ from dfeas.api import solve
 from dfeas.errors import DfeasError
 from dfeas.linalg.points import Floats, Points
 from dfeas.problem import DEFAULT_MEMORY
-from dfeas.run.result_sets import OneVsRest
 from dfeas.run.results import Result
 from dfeas.run.termination import Verdict
+from dfeas.run.verdict import OneVsRest
 
 
 def is_dask(X: Any) -> bool:

@@ -16,8 +16,7 @@ from sklearn.utils.validation import _check_sample_weight
 from dfeas.api import soft_margin
 from dfeas.estimators.classifier import LinearClassifier, value_errors, values_of
 from dfeas.linalg.points import Floats
-from dfeas.run.result_sets import SoftMarginClasses
-from dfeas.run.soft_margin.result import SoftMarginResult
+from dfeas.run.soft_margin.result import SoftMarginClasses, SoftMarginResult
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

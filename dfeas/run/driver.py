@@ -12,10 +12,10 @@ from typing import Any, Protocol
 
 from dfeas.engine.protocol import Engine
 from dfeas.errors import ClusterLostError
-from dfeas.passes.classes import of_class, together
+from dfeas.passes.classes import together
 from dfeas.passes.protocol import AnyPass, Batchable, Exclusive, Partial, Question
+from dfeas.problem import Limits
 from dfeas.run.task import BetweenReads, E, Task, Verify
-from dfeas.run.termination import Limits
 from dfeas.verify.certificate import Certificate
 
 CHECKED_ENTRIES = 40_000_000
@@ -27,20 +27,20 @@ Claim = tuple[Task[Any], str]
 
 @dataclass(frozen=True)
 class RunState:
-    """All lanes between two reads."""
+    """All tasks between two reads."""
 
     lanes: tuple[BetweenReads, ...]
-    shared: float  # reads that were counted by more than one lane
+    shared: float  # reads that were counted by more than one task
 
 
 class Keep(Protocol):
-    """Takes moments to go on from, should the run not end."""
+    """Takes states to go on from, should the run not end."""
 
-    def __call__(self, moment: RunState, last: bool) -> None:
+    def __call__(self, state: RunState, last: bool) -> None:
         """After each read; ``last`` when the run ends before all have a checked verdict."""
 
 
-def no_keep(moment: RunState, last: bool) -> None:
+def no_keep(state: RunState, last: bool) -> None:
     """Nothing is kept."""
 
 
@@ -49,150 +49,152 @@ def never() -> bool:
     return False
 
 
-def run(
-    engine: Engine,
-    lanes: Sequence[Task[E]],
-    limits: Limits,
-    *,
-    fingerprint: str,
-    verify: Verify,
-    to_the_end: bool = False,
-    abreast: int | None = None,
-    shared: float = 0,
-    keep: Keep = no_keep,
-    stop: Callable[[], bool] = never,
-    began: float | None = None,
-    clock: Callable[[], float] = time.monotonic,
-) -> tuple[list[E], float]:
+@dataclass(frozen=True)
+class Course:
+    """How tasks run side by side, and when they give up."""
+
+    limits: Limits  # passes of each task, seconds of all
+    to_the_end: bool = False  # of all tasks; otherwise until the first has a verdict
+    abreast: int | None = None  # so many tasks are asked at a time, the others wait
+    shared: float = 0  # reads so far that were counted by more than one task
+    keep: Keep = no_keep
+    stop: Callable[[], bool] = never  # asked between reads
+    clock: Callable[[], float] = time.monotonic
+    began: float | None = None  # on the clock; None: now
+
+
+def run(engine: Engine, tasks: Sequence[Task[E]], verify: Verify, course: Course) -> tuple[list[E], float]:
     """Run several methods on the same reads until the first has a verdict, or each has ended; and the reads in all.
 
-    Limits of passes hold for each method; seconds count from ``began`` on the clock. Questions that read in a way of their own
-    are asked on reads of their own. At most ``abreast`` lanes are asked at a time, the others wait. Evidence that the checker
-    refuses does not end a lane: the bar rises and it goes on.
-    ``stop`` is asked between reads, ``KeyboardInterrupt`` ends the run at once; both with the best evidence so far.
+    Questions that read in a way of their own are asked on reads of their own. Evidence that the checker refuses does not end a
+    task: the bar rises and it goes on. ``KeyboardInterrupt`` ends the run at once, as ``stop`` does between reads; both with
+    the best evidence so far.
     """
-    start = clock() if began is None else began
-    loop = _Loop(engine, limits, fingerprint, verify, stop, lambda: clock() - start, shared)
-    for lane in lanes:
-        if not lane.over:
-            lane.begin(limits)
-    moment = _moment(lanes, loop.shared)
+    start = course.clock() if course.began is None else course.began
+    loop = _Loop(engine, verify, course, lambda: course.clock() - start, course.shared)
+    for task in tasks:
+        if not task.over:
+            task.decide(course.limits)
+    state = _state(tasks, loop.shared)
     try:
-        loop.settle(lanes)
-        while going := [lane for lane in lanes if not lane.over]:
-            if stop():
-                loop.give_up(lanes, "interrupted", "asked to stop")
+        loop.settle(tasks)
+        while going := [task for task in tasks if not task.over]:
+            if course.stop():
+                loop.give_up(tasks, "interrupted", "asked to stop")
                 break
-            asked = going[:abreast]
-            whole = loop.wave(asked, to_the_end)
-            if not to_the_end and any(lane.proved for lane in asked):
-                loop.give_up(lanes, "outrun")
+            wave = going[: course.abreast]
+            whole = loop.wave(wave)
+            if loop.won(wave):
+                loop.give_up(tasks, "outrun")
                 break
             if loop.late:
-                loop.expire(asked)
-                loop.give_up(going[len(asked) :], "time_limit")
+                loop.expire(wave)
+                loop.give_up(going[len(wave) :], "time_limit")
             elif not whole:
-                loop.give_up(lanes, "interrupted", "asked to stop")
+                loop.give_up(tasks, "interrupted", "asked to stop")
                 break
-            if whole:  # lanes that are out of step would ask in another batch, and get other bits
-                moment = _moment(lanes, loop.shared)
-                keep(moment, False)
+            if whole:  # tasks that are out of step would ask in another batch, and get other bits
+                state = _state(tasks, loop.shared)
+                course.keep(state, False)
     except (KeyboardInterrupt, ClusterLostError) as error:
-        loop.give_up(lanes, "interrupted", str(error) or "interrupted")
-    if not all(lane.proved for lane in lanes):
-        keep(moment, True)
-    outcomes = [lane.outcome(fingerprint) for lane in lanes]
+        loop.give_up(tasks, "interrupted", str(error) or "interrupted")
+    if not all(task.proved for task in tasks):
+        course.keep(state, True)
+    outcomes = [task.outcome() for task in tasks]
     return outcomes, sum(outcome.reads for outcome in outcomes) - loop.shared
 
 
 @dataclass
 class _Loop:
-    """What lanes are asked, told and checked with, and the reads that they shared."""
+    """What tasks are asked, told and checked with, and the reads that they shared."""
 
     engine: Engine
-    limits: Limits
-    fingerprint: str
     verify: Verify
-    stop: Callable[[], bool]
+    course: Course
     now: Callable[[], float]  # seconds since the start
     shared: float
 
     @property
     def late(self) -> bool:
-        return self.limits.seconds is not None and self.now() >= self.limits.seconds
+        limit = self.course.limits.time_limit
+        return limit is not None and self.now() >= limit
 
-    def wave(self, lanes: Sequence[Task[Any]], to_the_end: bool) -> bool:
-        """Ask lanes and tell them their answers, group by group; whether all were told. It ends when time is up, somebody asks
+    def won(self, tasks: Sequence[Task[Any]]) -> bool:
+        """Whether one of them ends the run for all."""
+        return not self.course.to_the_end and any(task.proved for task in tasks)
+
+    def wave(self, tasks: Sequence[Task[Any]]) -> bool:
+        """Ask tasks and tell them their answers, group by group; whether all were told. It ends when time is up, somebody asks
         to stop, or one has won.
         """
-        for group, question in _groups(lanes):
+        for group, question in _groups(tasks):
             answer = self.engine.run(question)
-            told = self._tell(group, answer if len(group) > 1 else (answer,))
-            self.shared += (told - 1) * self.engine.cost.points / self.engine.shape[1]
-            self.settle(group[:told])
-            for lane in group[:told]:
-                lane.ended = self.now() if lane.over else None
-            if told < len(group) or (not to_the_end and any(lane.proved for lane in group)):
+            count = self._tell(group, answer if len(group) > 1 else (answer,))
+            self.shared += (count - 1) * self.engine.cost.points / self.engine.shape[1]
+            self.settle(group[:count])
+            for task in group[:count]:
+                task.ended = self.now() if task.over else None
+            if count < len(group) or self.won(group):
                 return False
         return True
 
-    def _tell(self, lanes: Sequence[Task[Any]], answers: Sequence[Any]) -> int:
-        """Tell lanes their answers, one at least; how many were told."""
-        for place, (lane, answer) in enumerate(zip(lanes, answers, strict=True)):
-            if place and (self.stop() or self.late):
+    def _tell(self, tasks: Sequence[Task[Any]], answers: Sequence[Any]) -> int:
+        """Tell tasks their answers, one at least; how many were told."""
+        for place, (task, answer) in enumerate(zip(tasks, answers, strict=True)):
+            if place and (self.course.stop() or self.late):
                 return place
-            lane.tell(answer, self.engine, self.limits, self.now)
-        return len(lanes)
+            task.tell(answer, self.engine, self.course.limits, self.now)
+        return len(tasks)
 
-    def expire(self, lanes: Sequence[Task[Any]]) -> None:
-        """Time is up for lanes that are not over."""
-        late = [lane for lane in lanes if not lane.over]
-        for lane in late:
-            lane.expire(self.limits, self.now())
+    def expire(self, tasks: Sequence[Task[Any]]) -> None:
+        """Time is up for tasks that are not over."""
+        late = [task for task in tasks if not task.over]
+        for task in late:
+            task.expire(self.course.limits, self.now())
         self.settle(late)
-        for lane in late:
-            lane.ended = self.now()
+        for task in late:
+            task.ended = self.now()
 
-    def give_up(self, lanes: Sequence[Task[Any]], stopped: str, why: str = "") -> None:
-        """End all lanes that are not over."""
-        for lane in lanes:
-            if not lane.over:
+    def give_up(self, tasks: Sequence[Task[Any]], stopped: str, why: str = "") -> None:
+        """End all tasks that are not over."""
+        for task in tasks:
+            if not task.over:
                 if why:
-                    lane.note(stopped, why)
-                lane.give_up(stopped)
-                lane.ended = self.now()
+                    task.note(stopped, why)
+                task.give_up(stopped)
+                task.ended = self.now()
 
-    def settle(self, lanes: Sequence[Task[Any]]) -> None:
+    def settle(self, tasks: Sequence[Task[Any]]) -> None:
         """Check the evidence of all decisions until each stands or is gone. Evidence of another kind, after a refusal, is
         checked as long as no limit is reached.
         """
-        claims = _claims(lanes)
+        claims = _claims(tasks)
         while claims:
             self._check(claims)
-            claims = _claims(lanes)
-            ended = "time_limit" if self.late else "interrupted" if claims and self.stop() else ""
+            claims = _claims(tasks)
+            ended = "time_limit" if self.late else "interrupted" if claims and self.course.stop() else ""
             if claims and ended:
-                self.give_up([lane for lane, _ in claims], ended)
+                self.give_up([task for task, _ in claims], ended)
                 break
-        for lane in lanes:
-            lane.over = lane.decision is not None
+        for task in tasks:
+            task.over = task.decision is not None
 
     def _check(self, claims: Sequence[Claim]) -> None:
         """Have the evidence of all claims checked, as many as memory allows for in one read."""
         batch: list[tuple[Task[Any], Certificate]] = []
-        for lane, verdict in claims:
-            certificate = lane.evidence(verdict, self.engine, self.fingerprint)
+        for task, verdict in claims:
+            certificate = task.evidence(verdict, self.engine)
             if batch and sum(self._entries(each) for _, each in batch) + self._entries(certificate) > CHECKED_ENTRIES:
                 self._judge(batch)
                 batch = []
-            batch.append((lane, certificate))
+            batch.append((task, certificate))
         self._judge(batch)
 
     def _judge(self, batch: Sequence[tuple[Task[Any], Certificate]]) -> None:
         """Have some certificates checked in one read."""
         certificates = [certificate for _, certificate in batch]
-        for (lane, certificate), check in zip(batch, self.verify(certificates), strict=True):
-            lane.judge(certificate, check, self.limits, self.now())
+        for (task, certificate), check in zip(batch, self.verify(certificates), strict=True):
+            task.judge(certificate, check, self.course.limits, self.now())
         reads = [certificate.checking_reads for certificate in certificates]
         self.shared += sum(reads) - max(reads)
 
@@ -201,39 +203,36 @@ class _Loop:
         return len(certificate.support) * self.engine.shape[0]
 
 
-def _claims(lanes: Sequence[Task[Any]]) -> list[Claim]:
-    return [(lane, verdict) for lane in lanes if (verdict := lane.claim) is not None]
+def _claims(tasks: Sequence[Task[Any]]) -> list[Claim]:
+    return [(task, verdict) for task in tasks if (verdict := task.claim) is not None]
 
 
-def _moment(lanes: Sequence[Task[Any]], shared: float) -> RunState:
-    return RunState(tuple(lane.kept() for lane in lanes), shared)
+def _state(tasks: Sequence[Task[Any]], shared: float) -> RunState:
+    return RunState(tuple(task.kept() for task in tasks), shared)
 
 
-def _groups(lanes: Sequence[Task[E]]) -> list[tuple[list[Task[E]], Question]]:
+def _groups(tasks: Sequence[Task[E]]) -> list[tuple[list[Task[E]], Question]]:
     """Who reads together, and what: all plain passes, those on the same blocks, each batch, and each question that reads in
     another way.
     """
     groups: list[tuple[list[Task[E]], Question]] = []
     riders: dict[tuple[int, ...] | None, list[tuple[Task[E], AnyPass]]] = {}
     batches: dict[Hashable, list[tuple[Task[E], Any]]] = {}
-    for lane in lanes:
-        question = lane.method.ask(lane.state)
-        if lane.code is not None:
-            question = of_class(question, lane.code)
+    for task in tasks:
+        question = task.question()
         if isinstance(question, Partial):
-            riders.setdefault(question.blocks, []).append((lane, question.pass_))
+            riders.setdefault(question.blocks, []).append((task, question.pass_))
         elif isinstance(question, Batchable):
-            batches.setdefault(question.batch_key, []).append((lane, question))
+            batches.setdefault(question.batch_key, []).append((task, question))
         elif isinstance(question, Exclusive):
-            groups.append(([lane], question))
+            groups.append(([task], question))
         else:
-            riders.setdefault(None, []).append((lane, question))
+            riders.setdefault(None, []).append((task, question))
     for batch in batches.values():
-        first, asked = batch[0][1], [question for _, question in batch]
-        groups.append(([lane for lane, _ in batch], first if len(asked) == 1 else first.joined(asked)))
+        questions = [question for _, question in batch]
+        groups.append(([task for task, _ in batch], questions[0] if len(batch) == 1 else questions[0].joined(questions)))
     for blocks in sorted(riders, key=lambda blocks: blocks is None):
-        some = [lane for lane, _ in riders[blocks]]
         passes = [pass_ for _, pass_ in riders[blocks]]
         pass_ = passes[0] if len(passes) == 1 else together(passes)
-        groups.append((some, pass_ if blocks is None else Partial(pass_, blocks)))
+        groups.append(([task for task, _ in riders[blocks]], pass_ if blocks is None else Partial(pass_, blocks)))
     return groups

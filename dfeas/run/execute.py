@@ -5,24 +5,25 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
 from dfeas.errors import CorruptDataError
-from dfeas.run.checkpoint.job import Checkpoint, Checkpointer, RunSpec, checkpointing
-from dfeas.run.cost.projection import Projection
-from dfeas.run.driver import run
+from dfeas.run.checkpoint.folder import Checkpoint, Checkpointer, checkpointing
+from dfeas.run.cost import Projection
+from dfeas.run.driver import Course, run
 from dfeas.run.progress import RunOptions, Scoreboard, lane_sinks, report_cost, report_start, run_sinks, terminal
-from dfeas.run.result_sets import OneVsRest, Race, SoftMarginClasses, folder_of
 from dfeas.run.results import Result
 from dfeas.run.session import Session, Surveyed, survey
 from dfeas.run.soft_margin.fit import SoftMarginTarget
-from dfeas.run.soft_margin.result import SoftMarginResult
+from dfeas.run.soft_margin.result import SoftMarginClasses, SoftMarginResult
+from dfeas.run.spec import RunSpec
 from dfeas.run.task import Task
-from dfeas.run.termination import RESUMABLE, Limits
+from dfeas.run.termination import RESUMABLE
 from dfeas.run.trace import Sink
-from dfeas.run.verdict import VerdictTarget
+from dfeas.run.verdict import OneVsRest, Race, VerdictTarget, folder_of
 
 Answer = Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses
 
@@ -32,7 +33,7 @@ class Target(Protocol):
 
     @property
     def abreast(self) -> int:
-        """RunOptions many tasks share the memory side by side; others wait."""
+        """How many tasks share the memory side by side; others wait."""
 
     def projected(self) -> Projection:
         """What the run will take."""
@@ -54,139 +55,134 @@ def execute(
 
     Raises CorruptDataError when the data is not what it was at the earlier moment.
     """
-    target: Target = VerdictTarget(session, job) if job.soft is None else SoftMarginTarget(session, job)
-    folders = _folders(job, folder)
-    with ExitStack() as stack:
-        board = Scoreboard(sys.stderr, "class" if job.classes else "method") if _tabled(job, how) else None
-        sinks = _sinks(stack, session, job, folders, how, earlier, board)
-        keeper = stack.enter_context(checkpointing(session, job, sinks, folder, how.checkpoint_every, earlier))
-        _start(session, job, sinks, earlier, target, board)
-        surveyed = _surveyed(session, keeper, earlier)
-        outcomes, reads = target.settled(surveyed), 1.0
-        if outcomes is None:
-            outcomes, reads = _run(session, job, target.tasks(surveyed, sinks), target.abreast, keeper, earlier, how)
-        results = {}
-        for name, outcome in outcomes.items():
-            result, place = target.result(name, outcome, surveyed, how), folders[name]
-            results[name] = result if place is None else result.save(place)
-        keeper.finished = not ({result.stopped for result in results.values()} & set(RESUMABLE) or job.then)
-        return _answer(session, job, results, surveyed.reads + reads, folder)
+    return _Execution(session, job, how, folder, earlier).answer()
 
 
-def _folders(job: RunSpec, folder: Path | None) -> dict[str, Path | None]:
-    """Of each task: that of the run where it is one, or one below it."""
-    if folder is None or not (job.race or job.classes):
-        return dict.fromkeys(job.lanes, folder)
-    return {name: folder / (folder_of(name, place) if job.classes else name) for place, name in enumerate(job.lanes)}
+@dataclass(frozen=True)
+class _Execution:
+    """A run that is carried out."""
 
+    session: Session
+    job: RunSpec
+    how: RunOptions
+    folder: Path | None
+    earlier: Checkpoint | None
 
-def _tabled(job: RunSpec, how: RunOptions) -> bool:
-    """Whether progress is a table: of several tasks with margins."""
-    return how.progress and sys.stderr is not None and (job.race or bool(job.classes)) and job.soft is None
+    def answer(self) -> Answer:
+        """All of it; files and sinks are closed."""
+        job, target = self.job, self.target
+        with ExitStack() as stack:
+            board = Scoreboard(sys.stderr, "class" if job.classes else "method") if self._tabled else None
+            sinks = self._sinks(stack, board)
+            saving = checkpointing(self.session, job, sinks, self.folder, self.how.checkpoint_every, self.earlier)
+            checkpointer = stack.enter_context(saving)
+            self._report_start(sinks, board)
+            surveyed = self._survey(checkpointer)
+            outcomes, reads = target.settled(surveyed), 1.0
+            if outcomes is None:
+                outcomes, reads = self._run(target.tasks(surveyed, sinks), checkpointer)
+            results = {}
+            for name, outcome in outcomes.items():
+                result, place = target.result(name, outcome, surveyed, self.how), self.folders[name]
+                results[name] = result if place is None else result.save(place)
+            checkpointer.finished = not ({result.stopped for result in results.values()} & set(RESUMABLE) or job.then)
+            return self._together(results, surveyed.reads + reads)
 
+    @cached_property
+    def target(self) -> Target:
+        return VerdictTarget(self.session, self.job) if self.job.soft is None else SoftMarginTarget(self.session, self.job)
 
-def _sinks(
-    stack: ExitStack,
-    session: Session,
-    job: RunSpec,
-    folders: dict[str, Path | None],
-    how: RunOptions,
-    earlier: Checkpoint | None,
-    board: Scoreboard | None,
-) -> dict[str, list[Sink]]:
-    """Of each task; the stack closes them."""
-    if not (job.race or job.classes):
-        (name,) = job.lanes
-        return {name: run_sinks(stack, session, job, folders[name], how, earlier)}
-    shown = terminal(how.progress, job.asked.eps) if board is None else None
-    if shown is not None:
-        stack.callback(shown.close)
-    return lane_sinks(stack, session, folders, board, earlier, (*([shown] if shown is not None else []), *how.more))
+    @property
+    def several(self) -> bool:
+        """Whether each task has a name, and a folder, of its own."""
+        return self.job.race or bool(self.job.classes)
 
+    @cached_property
+    def folders(self) -> dict[str, Path | None]:
+        """Of each task: that of the run where it is one, or one below it."""
+        job, folder = self.job, self.folder
+        if folder is None or not self.several:
+            return dict.fromkeys(job.lanes, folder)
+        return {name: folder / (folder_of(name, place) if job.classes else name) for place, name in enumerate(job.lanes)}
 
-def _start(
-    session: Session,
-    job: RunSpec,
-    sinks: dict[str, list[Sink]],
-    earlier: Checkpoint | None,
-    target: Target,
-    board: Scoreboard | None,
-) -> None:
-    """Say what begins, or goes on, and what it will take."""
-    dataset, whys = session.dataset, dict(zip(job.methods, job.whys, strict=True))
-    for name, own in sinks.items():
-        if job.classes:
-            ((method, why),) = whys.items()
-            report_start(own, dataset, method, f"{name} against the rest: {why}", earlier, name)
+    @property
+    def _tabled(self) -> bool:
+        """Whether progress is a table: of several tasks with margins."""
+        return self.how.progress and sys.stderr is not None and self.several and self.job.soft is None
+
+    def _sinks(self, stack: ExitStack, board: Scoreboard | None) -> dict[str, list[Sink]]:
+        """Of each task; the stack closes them."""
+        how, job = self.how, self.job
+        if not self.several:
+            (name,) = job.lanes
+            return {name: run_sinks(stack, self.session, job, self.folders[name], how, self.earlier)}
+        line = terminal(how.progress, job.asked.eps) if board is None else None
+        if line is not None:
+            stack.callback(line.close)
+        shared = (*([line] if line is not None else []), *how.more)
+        return lane_sinks(stack, self.session, self.folders, board, self.earlier, shared)
+
+    def _report_start(self, sinks: dict[str, list[Sink]], board: Scoreboard | None) -> None:
+        """Say what begins, or goes on, and what it will take."""
+        job, dataset, whys = self.job, self.session.dataset, dict(zip(self.job.methods, self.job.whys, strict=True))
+        for name, own in sinks.items():
+            if job.classes:
+                ((method, why),) = whys.items()
+                report_start(own, dataset, method, f"{name} against the rest: {why}", self.earlier, name)
+            else:
+                report_start(own, dataset, name, whys[name], self.earlier)
+        expected = self.target.projected()
+        if board is not None:
+            classes = f"{dataset.where}: {len(job.classes)} classes, {job.methods[0]}\n" if job.classes else ""
+            board.say(f"{classes}{expected}")
+        for own in sinks.values():
+            report_cost(own, expected)
+
+    def _survey(self, checkpointer: Checkpointer) -> Surveyed:
+        """One look at the data. Raises CorruptDataError when it is not what it was at an earlier moment."""
+        dataset, earlier = self.session.dataset, self.earlier
+        surveyed = survey(self.session)
+        if earlier is not None and earlier.fingerprint not in ("", dataset.fingerprint):
+            raise CorruptDataError(
+                f"{dataset.where}: not the data that this run began with (fingerprint {dataset.fingerprint[:12]}, "
+                f"expected {earlier.fingerprint[:12]}); restore it, or begin another run"
+            )
+        if earlier is not None and earlier.survey is not None:
+            surveyed = replace(surveyed, reads=surveyed.reads + earlier.survey.reads)
+        checkpointer.fingerprint, checkpointer.survey = dataset.fingerprint, surveyed
+        return surveyed
+
+    def _run(self, tasks: Sequence[Task[Any]], checkpointer: Checkpointer) -> tuple[dict[str, Any], float]:
+        """How the tasks ended, from an earlier moment if there is one, and all reads."""
+        asked, moment = self.job.asked, None if self.earlier is None else self.earlier.moment
+        if moment is not None:
+            for task, kept in zip(tasks, moment.lanes, strict=True):
+                task.restore(kept)
+        course = Course(
+            asked.limits,
+            to_the_end=self.job.to_the_end,
+            abreast=self.target.abreast,
+            shared=0 if moment is None else moment.shared,
+            keep=checkpointer,
+            stop=self.how.stop,
+            began=asked.began,
+        )
+        outcomes, reads = run(self.session.engine, tasks, self.session.checking, course)
+        return dict(zip(self.job.lanes, outcomes, strict=True)), reads
+
+    def _together(self, results: dict[str, Any], reads: float) -> Answer:
+        """The result of a single task, or those of several, which are written."""
+        if not self.several:
+            (result,) = results.values()
+            answer: Answer = result
+            return answer
+        if self.job.soft is not None:
+            return SoftMarginClasses(results, reads)
+        if self.job.race:
+            several: Race | OneVsRest = Race(results, reads)
         else:
-            report_start(own, dataset, name, whys[name], earlier)
-    expected = target.projected()
-    if board is not None:
-        board.say(
-            f"{dataset.where}: {len(job.classes)} classes, {job.methods[0]}\n{expected}" if job.classes else str(expected)
-        )
-    for own in sinks.values():
-        report_cost(own, expected)
-
-
-def _surveyed(session: Session, keeper: Checkpointer, earlier: Checkpoint | None) -> Surveyed:
-    """One look at the data. Raises CorruptDataError when it is not what it was at an earlier moment."""
-    dataset = session.dataset
-    seen = survey(session)
-    if earlier is not None and earlier.fingerprint not in ("", dataset.fingerprint):
-        raise CorruptDataError(
-            f"{dataset.where}: not the data that this run began with (fingerprint {dataset.fingerprint[:12]}, "
-            f"expected {earlier.fingerprint[:12]}); restore it, or begin another run"
-        )
-    if earlier is not None and earlier.survey is not None:
-        seen = replace(seen, reads=seen.reads + earlier.survey.reads)
-    keeper.fingerprint, keeper.survey = dataset.fingerprint, seen
-    return seen
-
-
-def _run(
-    session: Session,
-    job: RunSpec,
-    tasks: Sequence[Task[Any]],
-    abreast: int,
-    keeper: Checkpointer,
-    earlier: Checkpoint | None,
-    how: RunOptions,
-) -> tuple[dict[str, Any], float]:
-    """RunOptions the tasks of a job ended, from an earlier moment if there is one, and all reads."""
-    asked, moment = job.asked, None if earlier is None else earlier.moment
-    if moment is not None:
-        for task, kept in zip(tasks, moment.lanes, strict=True):
-            task.restore(kept)
-    ended, reads = run(
-        session.engine,
-        tasks,
-        Limits(asked.max_passes, asked.time_limit),
-        fingerprint=session.dataset.fingerprint,
-        verify=session.checking,
-        to_the_end=job.to_the_end,
-        abreast=abreast,
-        shared=0 if moment is None else moment.shared,
-        keep=keeper,
-        stop=how.stop,
-        began=asked.began,
-    )
-    return dict(zip(job.lanes, ended, strict=True)), reads
-
-
-def _answer(session: Session, job: RunSpec, results: dict[str, Any], reads: float, folder: Path | None) -> Answer:
-    """The result of a single task, or those of several, which are written."""
-    if not (job.race or job.classes):
-        (result,) = results.values()
-        answer: Answer = result
-        return answer
-    if job.soft is not None:
-        return SoftMarginClasses(results, reads)
-    if job.race:
-        several: Race | OneVsRest = Race(results, reads)
-    else:
-        seconds = max(result.seconds for result in results.values())
-        several = OneVsRest(results, reads, seconds, session.dataset.fingerprint)
-    if folder is not None:
-        several.save(folder)
-    return several
+            seconds = max(result.seconds for result in results.values())
+            several = OneVsRest(results, reads, seconds, self.session.dataset.fingerprint)
+        if self.folder is not None:
+            several.save(self.folder)
+        return several

@@ -20,9 +20,10 @@ from dfeas.run.trace import Sink, TraceFile
 if TYPE_CHECKING:
     from dfeas.data.dataset import Dataset
     from dfeas.problem import Output
-    from dfeas.run.checkpoint.job import Checkpoint, RunSpec
-    from dfeas.run.cost.projection import Projection
+    from dfeas.run.checkpoint.folder import Checkpoint
+    from dfeas.run.cost import Projection
     from dfeas.run.session import Session
+    from dfeas.run.spec import RunSpec
 
 FORESEEABLE = 100 * 86400.0
 """Seconds; a longer guess of the time left says nothing."""

@@ -1,25 +1,31 @@
-"""From a question about separation to its answer: open the data, choose methods, carry out the run."""
+"""From a question to its answer: open the data, choose methods, carry out the run; or go on with an earlier one."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from dfeas.data.storage.places import local
-from dfeas.errors import UsageError
+from dfeas.data.storage.places import local, require_apart
+from dfeas.data.storage.scratch import Scratch
+from dfeas.data.transform import Transform
+from dfeas.errors import BadInputError, CorruptDataError, UsageError, visible
 from dfeas.geometry.kernel.space import kernel_options
 from dfeas.geometry.protocol import Geometry
 from dfeas.geometry.registry import geometry_of, known_method
-from dfeas.problem import Goal, Limits, Output, Problem, Resources
-from dfeas.problem import Kernel as KernelOptions
-from dfeas.run.checkpoint.folder import require_free, run_folder
-from dfeas.run.checkpoint.job import Request, RunSpec, request, where
+from dfeas.problem import Goal, Kernel, Limits, Objective, Output, Problem, Resources, View
+from dfeas.run.checkpoint.folder import Checkpoint, Checkpoints, finished, require_free, run_folder, run_folder_again
 from dfeas.run.execute import execute
 from dfeas.run.progress import run_options
-from dfeas.run.results import RACE, RESULT
+from dfeas.run.results import CHECKPOINT, RACE, RESULT, versions
 from dfeas.run.session import Session, classes_to_share, open_session
+from dfeas.run.soft_margin.result import dual_place
+from dfeas.run.spec import Request, RunSpec, method_for, options_of, request, require_memory, where
+
+logger = logging.getLogger("dfeas")
 
 
 def decide(
@@ -72,7 +78,7 @@ def decide(
         return execute(session, job, run_options(resources.checkpoint_every, output), folder)
 
 
-def _require_known(methods: Sequence[str], space: KernelOptions | None, race: bool) -> None:
+def _require_known(methods: Sequence[str], space: Kernel | None, race: bool) -> None:
     """Raise UsageError for names of methods that there are not, before anything is opened."""
     for method in methods:
         if race or space is None:
@@ -98,3 +104,108 @@ def _chosen(
     geometry, resolved = geometry.resolve(session.engine, dataset)
     tail = f"{several}{limited}{resolved}" if race else f"{limited}{resolved}{several}"
     return geometry, names, tuple(f"{why}{tail}" for _, why in chosen), replace(asked, max_passes=limit)
+
+
+def minimise(problem: Problem, objective: Objective, method: str, limits: Limits, resources: Resources, output: Output) -> Any:
+    """A SoftMarginResult, or SoftMarginClasses where each class is set against the rest."""
+    asked = replace(request(Goal(), limits, resources), eps=float(objective.gap))
+    dual = None if objective.dual is None else dual_place(objective.dual, output.out)
+    if dual is not None:
+        require_apart(dual, problem.X)
+    with ExitStack() as stack:
+        session = stack.enter_context(open_session(problem, resources, output.out, progress=output.progress))
+        dataset, classes = session.dataset, tuple[str, ...]()
+        if problem.view.one_vs_rest:
+            classes = classes_to_share(dataset)
+            if objective.weights_of_classes is None:
+                raise UsageError("balanced weights are of two classes: give weights of points")
+        elif len(dataset.classes) > 2:
+            raise UsageError(f"{dataset.where} has {len(dataset.classes)} classes: set one against the rest with positive")
+        options = options_of(dataset, objective, dual, len(classes))
+        name, why = method_for(method, options)
+        require_memory(dataset, options, asked.memory)
+        folder = None if output.out is None else stack.enter_context(run_folder(local(output.out, "--out")))
+        job = RunSpec(
+            asked,
+            (name,),
+            (why,),
+            race=False,
+            to_the_end=True,
+            positive=problem.view.positive,
+            intercept=dataset.intercept,
+            soft=options,
+            classes=classes,
+            **where(session),
+        )
+        return execute(session, job, run_options(resources.checkpoint_every, output), folder)
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """A run that went on, and what it was asked, for what follows from its answer."""
+
+    answer: Any
+    job: RunSpec
+    problem: Problem
+    limits: Limits
+    resources: Resources
+
+
+def go_on(run: Path, problem: Problem, limits: Limits, resources: Resources, output: Output) -> Resumed:
+    """The data of ``problem`` is that of the checkpoint where X is None; its view is that of the run, but for a mask.
+
+    Limits that are None, and the memory, are those of the run.
+    """
+    if not run.is_dir():
+        raise BadInputError(f"{run}: no such run")
+    if finished(run):
+        raise BadInputError(f"{run}: the run is finished, nothing to resume")
+    with ExitStack() as stack:
+        folder = stack.enter_context(run_folder_again(run))
+        earlier = Checkpoints(folder / CHECKPOINT).load(Scratch(folder / "scratch"))
+        if not isinstance(earlier, Checkpoint):
+            raise CorruptDataError(f"{folder / CHECKPOINT}: not a checkpoint of a run")
+        _warn_of_versions(run, earlier)
+        job = earlier.job
+        problem = _as_asked(run, job, problem)
+        asked = job.asked
+        limits = Limits(
+            max_passes=asked.max_passes if limits.max_passes is None else limits.max_passes,
+            time_limit=asked.time_limit if limits.time_limit is None else limits.time_limit,
+        )
+        resources = replace(resources, memory=asked.memory)
+        renewed = request(Goal(eps=asked.eps, margin_tolerance=asked.margin_tolerance), limits, resources)
+        opened = open_session(
+            problem, resources, folder, cones=True, progress=output.progress, transform=job.transform or Transform()
+        )
+        session = stack.enter_context(opened)
+        if job.classes and session.dataset.classes != job.classes:
+            raise CorruptDataError(f"{session.dataset.where}: its classes are not those that this run began with")
+        job = replace(job, asked=replace(renewed, began=renewed.began - earlier.seconds), **where(session))
+        answer = execute(session, job, run_options(resources.checkpoint_every, output), folder, earlier)
+    return Resumed(answer, job, problem, limits, resources)
+
+
+def _warn_of_versions(run: Path, earlier: Checkpoint) -> None:
+    here = versions()
+    other = [f"{name} {was}, now {here.get(name)}" for name, was in earlier.versions.items() if here.get(name) != was]
+    if other:
+        logger.warning("%s: begun with %s: the bits may differ", run, visible("; ".join(other)))
+
+
+def _as_asked(run: Path, job: RunSpec, given: Problem) -> Problem:
+    """The problem of a job, with data that is given anew, if it is."""
+    X, labels = given.X, given.labels
+    if X is None:
+        if job.path is None:
+            raise UsageError(f"{run}: the data of this run was in memory; call dfeas.resume(run, X, labels)")
+        X, labels = job.path, job.labels
+    view = View(
+        intercept=job.intercept,
+        positive=job.positive,
+        one_vs_rest=bool(job.classes),
+        also=job.also,
+        mask=job.mask if given.view.mask is None else given.view.mask,
+        point=job.point,
+    )
+    return Problem(X, labels, view, Kernel(kernel=given.kernel.kernel))

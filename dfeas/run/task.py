@@ -1,29 +1,31 @@
-"""What the loop knows of a method on its way, whatever it looks for: a margin bracket, or a soft margin."""
+"""A method on its way, whatever it looks for, and one that looks for a verdict: both ends of a bracket, and their evidence."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from dfeas.engine.protocol import Engine
 from dfeas.errors import CheckFailedError
-from dfeas.methods.protocol import AnyMethod, Bracket, Evidence
+from dfeas.methods.protocol import Bracket, Evidence
 from dfeas.passes.classes import of_class
 from dfeas.passes.protocol import Question
+from dfeas.problem import Limits
 from dfeas.run.recovery import recover, separator
-from dfeas.run.termination import FEASIBLE, UNDECIDED, Decision, Goal, Limits, ProgressRecord, Record, decide, ending
+from dfeas.run.termination import FEASIBLE, UNDECIDED, Decision, Goal, ProgressRecord, Record, decide, ending
 from dfeas.run.trace import Sink, resident_bytes
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.evidence import Check
 
-E = TypeVar("E", bound="Ended")
-E_co = TypeVar("E_co", bound="Ended", covariant=True)
+Verify = Callable[[Sequence[Certificate]], list[Check | CheckFailedError]]
+"""Checks certificates in one read: what is proved of each, or why it is refused."""
 
 
 class Ended(Protocol):
-    """How a lane ended."""
+    """How a task ended."""
 
     @property
     def reads(self) -> float:
@@ -31,78 +33,123 @@ class Ended(Protocol):
 
 
 class BetweenReads(Protocol):
-    """A lane between two reads: a frozen dataclass."""
+    """A task between two reads: a frozen dataclass."""
 
     @property
     def passes(self) -> float:
         """So far."""
 
-    @property
-    def record(self) -> ProgressRecord:
-        """Of the last pass."""
+
+E = TypeVar("E", bound=Ended)
 
 
-class Task(Protocol[E_co]):
-    """A method on its way, as the loop knows it: a lane of ``dfeas.run.task``, or one of a soft margin."""
+@dataclass
+class Task(ABC, Generic[E]):
+    """A method on its way to a goal. One that claims verdicts says what their evidence is, and takes what the checker says."""
 
-    ended: float | None
-    over: bool  # it has ended
+    KEPT: ClassVar[type[Any]]
+    """What there is of it between two reads: a dataclass whose fields are attributes."""
+
+    method: Any
     state: Any
-    decision: Decision | None
-    code: int | None  # of the class that is set against the rest; None for labels as they are
+    goal: Any
+    sinks: Sequence[Sink] = ()
+    code: int | None = field(default=None, kw_only=True)  # of the class against the rest; None for labels as they are
+    passes: float = field(default=0, kw_only=True)
+    reads: float = field(default=0, kw_only=True)
+    decision: Decision | None = field(default=None, init=False)
+    ended: float | None = field(default=None, init=False)  # when it was over, in seconds since the start
+    over: bool = field(default=False, init=False)  # the decision stands: its evidence was checked, if it is a verdict
+    record: Any = field(init=False)  # of the last pass
 
     @property
-    def method(self) -> Asking:
-        """What asks."""
-
-    @property
+    @abstractmethod
     def proved(self) -> bool:
         """Whether it ended with what it was asked for."""
 
-    def begin(self, limits: Limits) -> None:
-        """Decide before the first read."""
+    @abstractmethod
+    def decide(self, limits: Limits) -> None:
+        """Whether it ends here, as its record is."""
 
-    def expire(self, limits: Limits, seconds: float) -> None:
-        """Decide without an answer, as time has passed."""
+    @abstractmethod
+    def measured(self, engine: Engine, cost: Mapping[str, Any]) -> ProgressRecord:
+        """What is known after a pass of an engine; ``cost`` are the fields of all records, which say what it took."""
 
-    def tell(self, answer: Any, engine: Engine, limits: Limits, now: Callable[[], float]) -> None:
-        """Take an answer, and decide."""
+    @abstractmethod
+    def outcome(self) -> E:
+        """How it ended."""
 
     @property
     def claim(self) -> str | None:
-        """A verdict whose evidence must be checked; None for none."""
+        """A verdict whose evidence must be checked before the decision stands; None for none."""
+        return None
 
-    def evidence(self, verdict: str, engine: Engine, fingerprint: str) -> Certificate:
-        """The certificate of a verdict."""
+    def evidence(self, verdict: str, engine: Engine) -> Certificate:
+        """The evidence for a verdict, rebuilt."""
+        raise AssertionError(f"nothing claims to be {verdict}")
 
     def judge(self, certificate: Certificate, check: Check | CheckFailedError, limits: Limits, seconds: float) -> None:
         """Take what the checker says of it, so many seconds after the start. What it refuses is not claimed again."""
+        raise AssertionError(f"nothing has a {certificate.kind}")
+
+    def question(self) -> Question:
+        """Of the next pass."""
+        question: Question = self.method.ask(self.state)
+        return question if self.code is None else of_class(question, self.code)
+
+    def tell(self, answer: Any, engine: Engine, limits: Limits, now: Callable[[], float]) -> None:
+        """Take an answer, and decide; ``engine.cost`` is what it took, ``now`` seconds since the start."""
+        cost, n = engine.cost, engine.shape[1]
+        share = 1 if cost.points == n else cost.points / n
+        # where all points meet all points they are read several times in one pass
+        self.passes, self.reads = self.passes + min(1, share), self.reads + share
+        began = now()
+        self.state = self.method.tell(self.state, answer)
+        seconds = now()
+        self.record = self.measured(engine, self._cost(engine, seconds, seconds - began))
+        for sink in self.sinks:
+            sink.record(self.record)
+        self.decide(limits)
+
+    def _cost(self, engine: Engine, seconds: float, method_seconds: float) -> dict[str, Any]:
+        return {
+            "method": self.method.name,
+            "passes": self.passes,
+            "seconds": seconds,
+            "pass_seconds": engine.cost.wall_seconds,
+            "read_seconds": engine.cost.read_seconds,
+            "scan_seconds": engine.cost.scan_seconds,
+            "bytes_read": engine.cost.bytes_read,
+            "cached_bytes": engine.cost.cached_bytes,
+            "memory_bytes": resident_bytes(),
+            "method_seconds": method_seconds,
+        }
+
+    def expire(self, limits: Limits, seconds: float) -> None:
+        """Decide without an answer, as time has passed."""
+        self.record = replace(self.record, seconds=seconds)
+        self.decide(limits)
 
     def give_up(self, stopped: str) -> None:
         """End without a verdict."""
+        self.decision, self.over = Decision(stopped), True
 
     def note(self, event: str, text: str, **values: Any) -> None:
         """Tell the sinks."""
+        for sink in self.sinks:
+            sink.note(event, text, **values)
 
-    def kept(self) -> BetweenReads:
-        """What there is now."""
+    def kept(self) -> Any:
+        """What there is now; states are frozen, so nothing is copied."""
+        return self.KEPT(**{entry.name: getattr(self, entry.name) for entry in fields(self.KEPT)})
 
     def restore(self, kept: Any) -> None:
-        """Go on from there."""
-
-    def outcome(self, fingerprint: str) -> E_co:
-        """How it ended."""
-
-
-class Asking(Protocol):
-    """What asks."""
-
-    def ask(self, state: Any) -> Question:
-        """The question of the next pass."""
-
-
-Verify = Callable[[Sequence[Certificate]], list[Check | CheckFailedError]]
-"""Checks certificates in one read: what is proved of each, or why it is refused."""
+        """Go on from there. A limit that ended it is looked at again, what was proved stands."""
+        for entry in fields(self.KEPT):
+            setattr(self, entry.name, getattr(kept, entry.name))
+        self.over = self.proved
+        if not self.over:
+            self.decision, self.ended = None, None
 
 
 @dataclass(frozen=True)
@@ -120,7 +167,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class TaskState:
-    """A lane between two reads: what it needs to go on later, elsewhere."""
+    """A task between two reads: what it needs to go on later, elsewhere."""
 
     state: Any  # of the method
     goal: Goal
@@ -135,66 +182,47 @@ class TaskState:
 
 
 @dataclass
-class VerdictTask:
-    """A method and how far it is."""
+class VerdictTask(Task[Outcome]):
+    """One that looks for a verdict."""
 
-    method: AnyMethod
-    state: Any
-    goal: Goal
-    sinks: Sequence[Sink] = ()
-    kernel: str = ""  # as certificates keep it
-    code: int | None = None  # of the class that it is about, where it is one against the rest
-    view: str = ""  # as certificates keep it
-    fingerprint: str = ""  # of the data as it is seen, if other than that of the run
-    passes: float = 0
-    reads: float = 0
-    certificate: Certificate | None = None
-    check: Check | None = None
-    decision: Decision | None = None
-    ended: float | None = None  # when it was over, in seconds since the start
-    over: bool = False  # the decision stands: its evidence was checked, if it is a verdict
-    record: Record = field(init=False)
+    KEPT = TaskState
+
+    kernel: str = field(default="", kw_only=True)  # as certificates keep it
+    view: str = field(default="", kw_only=True)  # as certificates keep it
+    fingerprint: str = field(default="", kw_only=True)  # of the data as it is seen
+    certificate: Certificate | None = field(default=None, init=False)
+    check: Check | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.record = blank(self.method.name, 1.0)
 
-    def kept(self) -> TaskState:
-        """What there is now; states are frozen, so nothing is copied."""
-        return TaskState(**{entry.name: getattr(self, entry.name) for entry in fields(TaskState)})
-
     def restore(self, kept: TaskState) -> None:
-        """Go on from there. A limit that ended it is looked at again, a checked verdict stands."""
-        for entry in fields(TaskState):
-            setattr(self, entry.name, getattr(kept, entry.name))
-        if not self.proved:
-            self.decision, self.certificate, self.check, self.ended, self.over = None, None, None, None, False
+        super().restore(kept)
+        if not self.over:
+            self.certificate, self.check = None, None
 
     @property
     def proved(self) -> bool:
         """Whether it ended with what it was asked for, checked; a separator that is not as wide as asked is not."""
         return self.over and self.check is not None and self.decision is not None and self.decision.stopped == "verdict"
 
-    def begin(self, limits: Limits) -> None:
-        """Decide before the first read."""
+    def decide(self, limits: Limits) -> None:
         self.decision = decide(self.record, self.goal, limits)
 
-    def expire(self, limits: Limits, seconds: float) -> None:
-        """Decide without an answer, as time has passed."""
-        self.record = replace(self.record, seconds=seconds)
-        self.begin(limits)
-
-    def tell(self, answer: Any, engine: Engine, limits: Limits, now: Callable[[], float]) -> None:
-        """Take the answer to what the method asked; ``engine.cost`` is what it took, ``now`` seconds since the start."""
-        share = 1 if engine.cost.points == engine.shape[1] else engine.cost.points / engine.shape[1]
-        # where all points meet all points they are read several times in one pass
-        self.passes, self.reads = self.passes + min(1, share), self.reads + share
-        told = now()
-        self.state = self.method.tell(self.state, answer)
-        seconds = now()
-        self.record = _record(self.method.name, self.method.evidence(self.state), engine, self.passes, seconds, seconds - told)
-        for sink in self.sinks:
-            sink.record(self.record)
-        self.decision = decide(self.record, self.goal, limits)
+    def measured(self, engine: Engine, cost: Mapping[str, Any]) -> Record:
+        evidence, took = self.method.evidence(self.state), engine.cost
+        busy = (took.read_seconds + took.scan_seconds) / max(1, engine.parallel)
+        return Record(
+            iterations=evidence.iterations,
+            margin_lower=evidence.bracket.lower,
+            margin_upper=evidence.bracket.upper,
+            violated=evidence.violated,
+            engine_seconds=max(0.0, took.wall_seconds - busy),
+            stalled=evidence.stalled,
+            hopeful=evidence.hopeful,
+            refining=evidence.refining,
+            **cost,
+        )
 
     @property
     def claim(self) -> str | None:
@@ -206,16 +234,16 @@ class VerdictTask:
         # not as wide as asked, but a separator
         return FEASIBLE if self.goal.feasible_above < self.record.margin_lower < math.inf else None
 
-    def evidence(self, verdict: str, engine: Engine, fingerprint: str) -> Certificate:
+    def evidence(self, verdict: str, engine: Engine) -> Certificate:
         """The evidence for a verdict, rebuilt; the read of the checker that follows is counted."""
-        seen = engine if self.code is None else ClassEngine(engine, self.code)
-        found = self.method.evidence(self.state)
-        certificate, more = recover(seen, found, verdict, self.goal.eps, self.fingerprint or fingerprint, self.kernel)
+        reading = engine if self.code is None else ClassEngine(engine, self.code)
+        evidence = self.method.evidence(self.state)
+        certificate, more = recover(reading, evidence, verdict, self.goal.eps, self.fingerprint, self.kernel)
         self.reads += more + 1
         return replace(certificate, view=self.view)
 
     def judge(self, certificate: Certificate, check: Check | CheckFailedError, limits: Limits, seconds: float) -> None:
-        """Take what the checker says. Evidence that it refuses does not end the lane: the bar rises and it goes on."""
+        """Take what the checker says. Evidence that it refuses does not end the task: the bar rises and it goes on."""
         assert self.decision is not None, "evidence is checked for a decision"
         refused = str(check) if isinstance(check, CheckFailedError) else ""
         if (
@@ -234,29 +262,22 @@ class VerdictTask:
         if self.decision.verdict == UNDECIDED:
             self.over = True
             return
-        self.goal, self.record = _raised(self.goal, self.record, self.decision), replace(self.record, seconds=seconds)
-        self.decision = decide(self.record, self.goal, limits)
+        self.goal = _raised(self.goal, self.record, self.decision)
+        self.expire(limits, seconds)
         if self.decision == Decision("stalled") and not self.record.stalled:
             upper = check.margin_upper if isinstance(check, Check) else self.record.margin_upper
             self.record = replace(self.record, margin_upper=upper, stalled=f"the evidence is refused, {refused}")
 
-    def give_up(self, stopped: str) -> None:
-        self.decision, self.certificate, self.check, self.over = Decision(stopped), None, None, True
-
-    def outcome(self, fingerprint: str) -> Outcome:
+    def outcome(self) -> Outcome:
         """How it ended; without a certificate, the best separator so far stands for one, unchecked."""
         assert self.decision is not None
         evidence, certificate = self.method.evidence(self.state), self.certificate
         if certificate is None and evidence.bracket.y is not None:
-            certificate = separator(evidence.bracket.y, self.fingerprint or fingerprint, self.kernel)
+            certificate = separator(evidence.bracket.y, self.fingerprint, self.kernel)
             certificate = replace(certificate, view=self.view)
         text = ending(self.decision, self.record)
         self.note("stopped", text, stopped=self.decision.stopped, verdict=self.decision.verdict)
         return Outcome(self.decision, self.record, evidence, certificate, self.check, self.reads, self.ended)
-
-    def note(self, event: str, text: str, **values: Any) -> None:
-        for sink in self.sinks:
-            sink.note(event, text, **values)
 
 
 @dataclass(frozen=True)
@@ -285,31 +306,6 @@ def without_a_pass(method: str, certificate: Certificate, check: Check) -> Outco
 def blank(method: str, upper: float) -> Record:
     """The record before any pass."""
     return Record(method, 0, 0, -1.0, upper, None, 0.0, 0.0, 0.0, 0.0, 0.0, 0, resident_bytes())
-
-
-def _record(method: str, evidence: Evidence, engine: Engine, passes: float, seconds: float, method_seconds: float) -> Record:
-    cost = engine.cost
-    busy = (cost.read_seconds + cost.scan_seconds) / max(1, engine.parallel)
-    return Record(
-        method=method,
-        passes=passes,
-        iterations=evidence.iterations,
-        margin_lower=evidence.bracket.lower,
-        margin_upper=evidence.bracket.upper,
-        violated=evidence.violated,
-        seconds=seconds,
-        pass_seconds=cost.wall_seconds,
-        read_seconds=cost.read_seconds,
-        scan_seconds=cost.scan_seconds,
-        engine_seconds=max(0.0, cost.wall_seconds - busy),
-        bytes_read=cost.bytes_read,
-        memory_bytes=resident_bytes(),
-        method_seconds=method_seconds,
-        stalled=evidence.stalled,
-        hopeful=evidence.hopeful,
-        refining=evidence.refining,
-        cached_bytes=cost.cached_bytes,
-    )
 
 
 def _raised(goal: Goal, record: Record, decision: Decision) -> Goal:

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Protocol, Self
 
+from dfeas.problem import Limits
+
 
 class Word(StrEnum):
     """A word of results, for programs, with its sentence for people."""
@@ -148,14 +150,6 @@ class Goal:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """When to give up."""
-
-    passes: int | None = None
-    seconds: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Decision:
     """Why the run ends, a ``Stop``; with a verdict that remains to be checked, if it is one."""
 
@@ -173,7 +167,8 @@ def decide(record: Record, goal: Goal, limits: Limits) -> Decision | None:
         return Decision(Stop.NUMERICAL_ERROR)
     separated = record.margin_lower > goal.feasible_above
     gap = record.margin_upper - record.margin_lower
-    ended = _ended(record, goal, limits)
+    beyond = goal.feasible_above >= record.margin_upper or goal.infeasible_below < RESOLUTION
+    ended = Stop.STALLED if record.stalled or beyond else limit_reached(record, limits)
     wide = (bool(ended) or not record.refining) if goal.tolerance is None else gap <= goal.tolerance * record.margin_upper
     if separated and wide:
         return Decision(Stop.VERDICT, FEASIBLE)
@@ -189,14 +184,11 @@ def ending(decision: Decision, record: Record) -> str:
     return Stop(decision.stopped).sentence + more
 
 
-def _ended(record: Record, goal: Goal, limits: Limits) -> Stop | None:
-    """Why no further pass is made; None to go on."""
-    beyond = goal.feasible_above >= record.margin_upper or goal.infeasible_below < RESOLUTION
-    if record.stalled or beyond:
-        return Stop.STALLED
-    if limits.passes is not None and record.passes >= limits.passes:
+def limit_reached(record: ProgressRecord, limits: Limits) -> Stop | None:
+    """The limit that ends a run here; None to go on."""
+    if limits.max_passes is not None and record.passes >= limits.max_passes:
         return Stop.PASS_LIMIT
-    if limits.seconds is not None and record.seconds >= limits.seconds:
+    if limits.time_limit is not None and record.seconds >= limits.time_limit:
         return Stop.TIME_LIMIT
     return None
 

@@ -1,4 +1,4 @@
-"""Runs that look for a verdict: their tasks, what they will take, and what is returned of how a task ended."""
+"""Runs that look for a verdict: their tasks, what they will take, and what is returned of one task, or of several together."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ import json
 import math
 import time
 from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+from urllib.parse import quote
 
 import numpy as np
 
+from dfeas.data.storage import files
 from dfeas.errors import CheckFailedError
 from dfeas.geometry.protocol import Geometry, Load, facts_of
 from dfeas.methods.protocol import Sparse
-from dfeas.run.checkpoint.job import RunSpec
-from dfeas.run.cost.projection import PROBED_SHARE, Projection, probe, probed, project
+from dfeas.run.cost import PROBED_SHARE, Projection, probe, probed, project
 from dfeas.run.exact.search import exact_outcome
 from dfeas.run.progress import RunOptions
 from dfeas.run.recovery import CONFLICTING, conflicts
-from dfeas.run.results import Result, versions
+from dfeas.run.results import CLASSES, RACE, Result, Saved, versions
 from dfeas.run.session import Session, Surveyed
+from dfeas.run.spec import RunSpec
 from dfeas.run.task import Outcome, VerdictTask, without_a_pass
 from dfeas.run.termination import FEASIBLE, UNDECIDED, Goal, Proof, Record, Stop, Verdict, ending
 from dfeas.run.trace import Sink
@@ -85,12 +88,11 @@ class VerdictTarget:
         tasks = []
         for name in job.lanes:
             method = make(job.methods[0] if job.classes else name)
-            task = VerdictTask(method, method.init(facts), Goal(asked.eps, asked.margin_tolerance), sinks[name], job.kernel)
+            seen, code = dataset, None
             if job.classes:
-                seen = dataset.against_rest(name)
-                task.code, task.view, task.fingerprint = dataset.codes[dataset.classes.index(name)], seen.view, seen.fingerprint
-            else:
-                task.view = dataset.view
+                seen, code = dataset.against_rest(name), dataset.codes[dataset.classes.index(name)]
+            task = VerdictTask(method, method.init(facts), Goal(asked.eps, asked.margin_tolerance), sinks[name], code=code)
+            task.kernel, task.view, task.fingerprint = job.kernel, seen.view, seen.fingerprint
             tasks.append(task)
         return tasks
 
@@ -170,3 +172,77 @@ def _weighed(outcome: Outcome) -> Sparse | None:
     build = outcome.evidence.gordan
     found = None if build is None else build()
     return found if isinstance(found, Sparse) else None
+
+
+@dataclass(frozen=True)
+class Race(Saved):
+    """How each method ended, and what was read for all of them together."""
+
+    FILE: ClassVar = RACE
+    FORMAT: ClassVar = files.RACE
+
+    results: dict[str, Result]  # in the order of the methods
+    reads: float  # of the data: what several methods asked at once counts once
+
+    @property
+    def first(self) -> Result | None:
+        """The result that reached what was asked for in the fewest seconds; None when there is none."""
+        reached = [result for result in self.results.values() if result.stopped == "verdict"]
+        return min(reached, key=lambda result: result.seconds, default=None)
+
+    def to_json(self) -> dict[str, Any]:
+        first = self.first
+        results = {name: result.to_json() for name, result in self.results.items()}
+        return {"first": None if first is None else first.method, "reads": self.reads, "results": results}
+
+
+@dataclass(frozen=True)
+class OneVsRest(Saved):
+    """How each class ended, and what was read for all of them together."""
+
+    results: dict[str, Result]  # in the order of the classes
+    reads: float  # of the data: what several classes asked at once counts once
+    seconds: float
+    fingerprint: str  # of the data with all its classes
+
+    @property
+    def success(self) -> bool:
+        """Whether every class has a verdict that was verified."""
+        return all(result.success for result in self.results.values())
+
+    @property
+    def stopped(self) -> Stop:
+        """Why the run ended: ``Stop.VERDICT``, or the reason of the first class that has none."""
+        return next((result.stopped for result in self.results.values() if result.stopped != Stop.VERDICT), Stop.VERDICT)
+
+    def to_json(self) -> dict[str, Any]:
+        first = next(iter(self.results.values()))
+        shared = ("m", "n", "intercept", "eps", "margin_tolerance", "method", "why")
+        decided = sum(result.verdict != UNDECIDED for result in self.results.values())
+        place = None if first.data is None else {**first.data, "positive": None, "many": True}
+        return {
+            "verdict": f"{decided} of {len(self.results)} classes decided",
+            "stopped": self.stopped,
+            "message": self.stopped.sentence,
+            **{name: getattr(first, name) for name in shared},
+            "reads": self.reads,
+            "bytes_read": round(self.reads * first.bytes_read / first.reads) if first.reads else 0,
+            "seconds": self.seconds,
+            "fingerprint": self.fingerprint,
+            "versions": versions(),
+            "data": place,
+            CLASSES: {
+                name: {"folder": folder_of(name, place), **result.to_json()}
+                for place, (name, result) in enumerate(self.results.items())
+            },
+        }
+
+
+NAME_LENGTH = 80
+"""Of a class in the name of its folder."""
+
+
+def folder_of(name: str, place: int) -> str:
+    """The name of the folder of a class: its own name, with what a file system may not like written as %XX."""
+    text = quote(name, safe=" +,=@")
+    return f"class-{text}" if len(text) <= NAME_LENGTH and not text.endswith((" ", ".")) else f"class-{place}"

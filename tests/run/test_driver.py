@@ -25,12 +25,12 @@ from dfeas.methods.perceptron import Novikoff
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Mixture, Sparse
 from dfeas.methods.registry import METHODS
 from dfeas.passes.protocol import OnVectors
-from dfeas.problem import parse_bytes
-from dfeas.run.driver import run
+from dfeas.problem import Limits, parse_bytes
+from dfeas.run.driver import Course, run
 from dfeas.run.progress import Terminal
 from dfeas.run.recovery import shorten
 from dfeas.run.task import VerdictTask
-from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, Decision, Goal, Limits, Record, decide, remaining_passes
+from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, Decision, Goal, Record, decide, remaining_passes
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.evidence import Check
 from tests.checkers import each
@@ -57,7 +57,7 @@ RECORD = Record("m", 5, 5, -1.0, 1.0, None, 10.0, 2.0, 1.0, 1.0, 0.0, 100, 1000)
     ],
 )
 def test_decide_is_a_function_of_records(change: dict[str, Any], stopped: str | None, verdict: str | None) -> None:
-    decision = decide(replace(RECORD, **change), Goal(1e-3), Limits(7, 20.0))
+    decision = decide(replace(RECORD, **change), Goal(1e-3), Limits(max_passes=7, time_limit=20.0))
     assert (None if decision is None else decision.stopped) == stopped
     assert (None if decision is None else decision.verdict) == verdict
 
@@ -86,7 +86,7 @@ def test_decide_is_a_function_of_records(change: dict[str, Any], stopped: str | 
 def test_a_separator_in_sight_and_a_maximum_margin_make_a_run_go_on(
     change: dict[str, Any], goal: Goal, expected: Decision | None
 ) -> None:
-    assert decide(replace(RECORD, **change), goal, Limits(7, 20.0)) == expected
+    assert decide(replace(RECORD, **change), goal, Limits(max_passes=7, time_limit=20.0)) == expected
 
 
 def test_auto_takes_the_working_set_where_it_fits_and_says_why(arrays: Callable[..., Any]) -> None:
@@ -274,7 +274,7 @@ def test_evidence_that_the_checker_refuses_does_not_end_the_run(arrays: Callable
 
     method = METHODS["mirror-prox"]
     lane = VerdictTask(method, method.init(Facts(5, 400)), Goal(1e-6))
-    outcome = run(LocalEngine(dataset, 1), [lane], Limits(500), fingerprint="", verify=each(grudging))[0][0]
+    outcome = run(LocalEngine(dataset, 1), [lane], each(grudging), Course(Limits(max_passes=500)))[0][0]
     assert outcome.decision.verdict == FEASIBLE
     assert len(asked) == 3
     assert asked[1] > 1.9 * asked[0]
@@ -299,7 +299,7 @@ def test_no_verdict_leaves_unchecked_when_one_kind_of_evidence_is_refused_after_
 
     method, engine = Both(Novikoff(), METHODS["perceptron"].traits), LocalEngine(dataset, 1)
     lane = VerdictTask(method, method.init(Facts(2, 2)), Goal())
-    outcome = run(engine, [lane], Limits(1), fingerprint="", verify=each(refuse))[0][0]
+    outcome = run(engine, [lane], each(refuse), Course(Limits(max_passes=1)))[0][0]
     assert seen == ["separator", "gordan"]
     assert (outcome.decision, outcome.check) == (Decision("stalled"), None)
 
@@ -319,7 +319,7 @@ def test_an_interrupt_ends_the_run_with_the_best_evidence(arrays: Callable[..., 
 
     method = METHODS["mirror-prox"]
     lane = VerdictTask(method, method.init(Facts(20, 2000)), Goal())
-    outcome = run(Impatient(dataset, 1), [lane], Limits(), fingerprint="", verify=each(lambda c: None))[0][0]
+    outcome = run(Impatient(dataset, 1), [lane], each(lambda c: None), Course(Limits()))[0][0]
     assert (outcome.decision.stopped, outcome.record.passes) == ("interrupted", 5)
     assert outcome.certificate is not None
     assert outcome.check is None

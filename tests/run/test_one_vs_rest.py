@@ -27,9 +27,10 @@ from dfeas.passes.block import Block
 from dfeas.passes.classes import of_class, together
 from dfeas.passes.select import Sample, Select
 from dfeas.passes.softmin import Softmin
-from dfeas.run.driver import run
+from dfeas.problem import Limits
+from dfeas.run.driver import Course, run
 from dfeas.run.task import VerdictTask
-from dfeas.run.termination import Goal, Limits
+from dfeas.run.termination import Goal
 from dfeas.verify.certificate import load
 from dfeas.verify.core import check_each
 from tests.run.test_resume import after
@@ -278,19 +279,17 @@ def test_time_is_looked_at_between_the_classes_of_a_wave(data: Path) -> None:
             found.append(lane)
         return found
 
-    def carried_out(some: list[VerdictTask], abreast: int = 4, **options: Any) -> tuple[list[Any], float]:
+    def carried_out(some: list[VerdictTask], limits: Limits, abreast: int = 4, **options: Any) -> tuple[list[Any], float]:
         checks = partial(check_each, engine, dataset)
-        return run(engine, some, fingerprint=dataset.fingerprint, verify=checks, to_the_end=True, abreast=abreast, **options)
+        return run(engine, some, checks, Course(limits, to_the_end=True, abreast=abreast, **options))
 
-    waited, reads = carried_out(lanes(), 2, limits=Limits(seconds=4), clock=count().__next__)
+    waited, reads = carried_out(lanes(), Limits(time_limit=4), 2, clock=count().__next__)
     assert [outcome.decision.stopped for outcome in waited] == ["time_limit"] * 4
     assert [outcome.record.passes for outcome in waited][2:] == [0, 0]  # those that waited are not asked when time is up
     assert reads == 1
 
     cut, kept = lanes(), []
-    told, reads = carried_out(
-        cut, limits=Limits(seconds=30), clock=count().__next__, keep=lambda moment, last: kept.append(moment)
-    )
+    told, reads = carried_out(cut, Limits(time_limit=30), clock=count().__next__, keep=lambda moment, last: kept.append(moment))
     passes = [outcome.record.passes for outcome in told]
     assert [outcome.decision.stopped for outcome in told] == ["time_limit"] * 4
     assert passes[0] == passes[-1] + 1  # the first ones were told one answer more, and then time was up for all
@@ -298,13 +297,13 @@ def test_time_is_looked_at_between_the_classes_of_a_wave(data: Path) -> None:
     again = lanes()
     for lane, before in zip(again, kept[-1].lanes, strict=True):
         lane.restore(before)
-    gone_on, _ = carried_out(again, limits=Limits(passes=5))
-    whole, _ = carried_out(lanes(), limits=Limits(passes=5))
+    gone_on, _ = carried_out(again, Limits(max_passes=5))
+    whole, _ = carried_out(lanes(), Limits(max_passes=5))
     for one, other in zip(gone_on, whole, strict=True):
         assert (one.decision, one.record.passes) == (other.decision, other.record.passes)
         assert (one.certificate.y == other.certificate.y).all()
     asked = [False] * 6 + [True] * 9
-    stopped, _ = carried_out(lanes(), limits=Limits(), stop=lambda: asked.pop(0))
+    stopped, _ = carried_out(lanes(), Limits(), stop=lambda: asked.pop(0))
     passes = [outcome.record.passes for outcome in stopped]
     assert [outcome.decision.stopped for outcome in stopped] == ["interrupted"] * 4
     assert passes == sorted(passes, reverse=True)

@@ -22,7 +22,7 @@ from dfeas.errors import UsageError
 from dfeas.geometry.points import Points, choose, limit_passes
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
-from dfeas.run.cost.projection import project
+from dfeas.run.cost import project
 from dfeas.run.session import open_data
 
 POINTS = Points()
@@ -124,7 +124,7 @@ def test_a_run_says_what_it_will_take_before_it_begins(dataset: Callable[..., An
 def test_the_speed_of_large_data_is_measured_before_it_begins(
     large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dfeas.run.cost.projection.PROBE_BYTES", 1)
+    monkeypatch.setattr("dfeas.run.cost.PROBE_BYTES", 1)
     monkeypatch.setattr("dfeas.run.verdict.PROBED_SHARE", 0.1)
     began = time.perf_counter()
     result = dfeas.solve(large, method="perceptron", max_passes=1, out=tmp_path / "run")

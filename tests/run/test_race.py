@@ -15,10 +15,11 @@ from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError, ClusterLostError, UsageError
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
-from dfeas.run.driver import run
+from dfeas.problem import Limits
+from dfeas.run.driver import Course, run
 from dfeas.run.progress import Scoreboard
 from dfeas.run.task import VerdictTask
-from dfeas.run.termination import Goal, Limits, Record
+from dfeas.run.termination import Goal, Record
 from dfeas.verify.evidence import Check
 from tests.checkers import each
 
@@ -59,9 +60,8 @@ def test_what_several_ask_is_read_once(arrays: Callable[..., Any]) -> None:
     X, labels = arrays("halfspace", 20, 2000)
     engine = Counting(from_arrays(X, labels), 1)
     names = ["mirror-prox", "smooth-perceptron", "perceptron", "online-perceptron"]
-    outcomes, reads = run(
-        engine, lanes(names, 20, 2000), Limits(5), fingerprint="", verify=each(lambda c: None), to_the_end=True
-    )
+    course = Course(Limits(max_passes=5), to_the_end=True)
+    outcomes, reads = run(engine, lanes(names, 20, 2000), each(lambda c: None), course)
     assert [outcome.record.passes for outcome in outcomes] == [5] * 4
     assert [outcome.reads for outcome in outcomes] == [5] * 4
     assert engine.runs == reads == 10  # five for three together, five in order
@@ -115,7 +115,8 @@ def test_evidence_that_is_refused_does_not_end_a_race(arrays: Callable[..., Any]
         return Check("feasible", "rigorous", 0.01, 1.0, 400, 0, "fine")
 
     engine = LocalEngine(from_arrays(X, labels), 1)
-    outcomes, _ = run(engine, lanes(["mirror-prox", "perceptron"], 5, 400), Limits(300), fingerprint="", verify=each(grudging))
+    course = Course(Limits(max_passes=300))
+    outcomes, _ = run(engine, lanes(["mirror-prox", "perceptron"], 5, 400), each(grudging), course)
     assert refusals == ["separator", "separator"]
     assert sum(outcome.check is not None for outcome in outcomes) == 1
 
@@ -130,9 +131,8 @@ def test_an_interrupt_ends_all_with_their_best(arrays: Callable[..., Any], reaso
 
     X, labels = arrays("halfspace", 20, 2000)
     engine = Impatient(from_arrays(X, labels), 1)
-    outcomes, reads = run(
-        engine, lanes(["mirror-prox", "smooth-perceptron"], 20, 2000), Limits(), fingerprint="", verify=each(lambda c: None)
-    )
+    both = lanes(["mirror-prox", "smooth-perceptron"], 20, 2000)
+    outcomes, reads = run(engine, both, each(lambda c: None), Course(Limits()))
     assert [outcome.decision.stopped for outcome in outcomes] == ["interrupted"] * 2
     assert [outcome.record.passes for outcome in outcomes] == [6, 6]
     assert all(outcome.certificate is not None for outcome in outcomes)

@@ -16,9 +16,10 @@ from dfeas.engine.local import LocalEngine
 from dfeas.errors import CheckFailedError
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Sparse
 from dfeas.passes.survey import Survey
-from dfeas.run.driver import run
+from dfeas.problem import Limits
+from dfeas.run.driver import Course, run
 from dfeas.run.task import VerdictTask
-from dfeas.run.termination import RESUMABLE, UNDECIDED, Decision, Goal, Limits, Record
+from dfeas.run.termination import RESUMABLE, UNDECIDED, Decision, Goal, Record
 from dfeas.run.verdict import bracket
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.evidence import Check
@@ -87,7 +88,7 @@ LANE = st.tuples(st.lists(st.tuples(END, END), min_size=1, max_size=6), st.boole
     st.lists(st.none() | BOUND, min_size=1, max_size=6),
     st.sampled_from([1e-17, 1e-3, 1.0]),
     st.none() | st.just(0.5),
-    st.none() | st.integers(0, 12),
+    st.none() | st.just(1e-9) | st.integers(1, 12),
     st.none() | st.integers(0, 12),
     st.booleans(),
 )
@@ -96,7 +97,7 @@ def test_every_loop_reads_or_ends_whatever_is_shown_and_refused(
     answers: list[float | None],
     eps: float,
     tolerance: float | None,
-    late: int | None,
+    late: float | None,
     stopped: int | None,
     to_the_end: bool,
 ) -> None:
@@ -107,12 +108,13 @@ def test_every_loop_reads_or_ends_whatever_is_shown_and_refused(
     outcomes, reads = run(
         engine,
         lanes,
-        Limits(PASSES, late),
-        fingerprint="",
-        verify=verify,
-        to_the_end=to_the_end,
-        stop=lambda: stopped is not None and next(asks) >= stopped,
-        clock=lambda: float(next(ticks)),
+        verify,
+        Course(
+            Limits(max_passes=PASSES, time_limit=late),
+            to_the_end=to_the_end,
+            stop=lambda: stopped is not None and next(asks) >= stopped,
+            clock=lambda: float(next(ticks)),
+        ),
     )
     assert reads <= len(lanes) * PASSES + len(verify.seen)
     for lane, outcome in zip(lanes, outcomes, strict=True):
@@ -128,15 +130,8 @@ def test_no_second_kind_of_evidence_is_checked_when_time_is_up(seconds: int | No
     engine, method = LocalEngine(from_arrays(np.eye(2)), 1), Told([(-1.0, 1.0), (1e-9, 1e-9)], False, False)
     ticks, asked = iter(range(100)), iter([False, *[stops] * 9])
     lane, verify = VerdictTask(method, 0, Goal()), Checker([None], 2)
-    outcomes, _ = run(
-        engine,
-        [lane],
-        Limits(seconds=seconds),
-        fingerprint="",
-        verify=verify,
-        stop=lambda: next(asked),
-        clock=lambda: float(next(ticks)),
-    )
+    course = Course(Limits(time_limit=seconds), stop=lambda: next(asked), clock=lambda: float(next(ticks)))
+    outcomes, _ = run(engine, [lane], verify, course)
     assert outcomes[0].decision == Decision(expected)
     assert expected in RESUMABLE
     assert verify.seen == ["separator"]

@@ -14,7 +14,6 @@ origin, hide from them which points these are; ``dfeas.exact_search`` finds out,
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -23,11 +22,12 @@ from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
 from dfeas.errors import DfeasError
-from dfeas.run.checkpoint.job import Request
+from dfeas.run.exact.guesses import parts
 from dfeas.run.exact.levels import Gaps, Levels, Pairs, flat, lifted, outside
-from dfeas.run.exact.partition import Partition, StoppedError, extended, partition, parts
+from dfeas.run.exact.partition import Partition, StoppedError, extended, partition
 from dfeas.run.recovery import CONFLICTING
 from dfeas.run.session import Checking, Session
+from dfeas.run.spec import Request
 from dfeas.run.task import Outcome
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, Decision
 from dfeas.verify.certificate import Certificate
@@ -249,7 +249,7 @@ def exact_outcome(session: Session, asked: Request, outcome: Outcome, stop: Call
     if outcome.certificate is not None and outcome.certificate.kind == near.kind:
         near = outcome.certificate
     left = math.inf if asked.max_passes is None else asked.max_passes - outcome.record.passes
-    face = search(session.checking, near.support, until(asked, stop), left)
+    face = search(session.checking, near.support, asked.limits.until(stop, asked.began), left)
     if isinstance(face, str):
         return outcome
     better = certificate_of(dataset, face, near)
@@ -269,12 +269,6 @@ def _open(outcome: Outcome) -> bool:
     if outcome.check is None:
         return outcome.decision.stopped == "stalled"
     return outcome.check.verdict == EPS_INFEASIBLE and outcome.check.margin_upper <= CONFLICTING
-
-
-def until(asked: Request, stop: Callable[[], bool]) -> Callable[[], bool]:
-    """Whether somebody asks to stop, or time is up."""
-    limit = asked.time_limit
-    return lambda: stop() or (limit is not None and time.monotonic() - asked.began >= limit)
 
 
 def certificate_of(dataset: Dataset, face: Face, near: Certificate) -> Certificate:

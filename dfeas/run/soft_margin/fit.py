@@ -1,111 +1,156 @@
-"""Runs of soft margins: their options for known data, their tasks, what they will take, and what is returned."""
+"""A soft margin on its way: both ends after every read, when that is enough, what a run will take, and what it returns."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dfeas.data.dataset import Dataset
-from dfeas.data.storage.npy import load_npy
-from dfeas.errors import BadInputError, ClusterLostError, UsageError
+from dfeas.engine.protocol import Engine
+from dfeas.errors import ClusterLostError
 from dfeas.geometry.protocol import facts_of
-from dfeas.linalg.points import Floats
-from dfeas.methods.soft_margin.memory import fits, least_memory
-from dfeas.methods.soft_margin.problem import STEEP, SoftMargin, counted
+from dfeas.methods.soft_margin.memory import fits
+from dfeas.methods.soft_margin.problem import STEEP, Progress, SoftMargin
 from dfeas.methods.soft_margin.registry import SOFT_MARGINS
 from dfeas.passes.slacks import SampleCosts
-from dfeas.problem import Objective
-from dfeas.run.checkpoint.job import RunSpec, SoftMarginOptions
-from dfeas.run.cost.projection import Projection, project_soft
-from dfeas.run.margin_task import SoftMarginOutcome, SoftMarginTask, ending
+from dfeas.problem import Limits
+from dfeas.run.cost import Projection, project_soft
 from dfeas.run.progress import RunOptions
 from dfeas.run.results import versions
 from dfeas.run.session import Session, Surveyed
 from dfeas.run.soft_margin.result import Fit, SoftMarginResult, Validation, write_dual_variables
-from dfeas.run.termination import Stop
+from dfeas.run.spec import RunSpec, SoftMarginOptions, margin_method
+from dfeas.run.task import Task
+from dfeas.run.termination import Decision, Stop, limit_reached
 from dfeas.run.trace import Sink
 
-METHODS = ("auto", "sgd")
+
+@dataclass(frozen=True, slots=True)
+class SoftMarginRecord:
+    """What is known after a read; of several problems, of the one with the widest gap."""
+
+    method: str
+    passes: float  # a partial read counts as its share
+    iterations: int
+    objective: float  # |w|^2/2 + sum c_j loss_j at the best w
+    lower: float  # of its minimum
+    gap: float  # (objective - lower) / objective
+    done: int  # problems whose gap is small enough
+    kept: int  # points in memory
+    seconds: float  # since the start of the run
+    pass_seconds: float
+    read_seconds: float  # all threads or workers together
+    scan_seconds: float
+    bytes_read: int  # by this pass, from storage
+    cached_bytes: int  # of this pass, from memory
+    memory_bytes: int  # resident memory of the driver's process
+    method_seconds: float = 0.0  # of the method, between the passes
+    stalled: str = ""
+
+    @property
+    def ends(self) -> str:
+        if math.isinf(self.objective):
+            return "objective not known yet"
+        return f"objective {self.objective:.6g}, minimum at least {self.lower:.6g}, gap {self.gap:.2e}"
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields; what is not known yet is null."""
+        return {name: None if value == math.inf else value for name, value in asdict(self).items()}
 
 
-def options_of(dataset: Dataset, objective: Objective, dual: Path | None = None, classes: int = 0) -> SoftMarginOptions:
-    """Those of ``dfeas.soft_margin`` for this data, or of many ``classes``. Raises UsageError and BadInputError."""
-    if objective.folds > dataset.n:
-        raise UsageError(f"folds {objective.folds}: expected 0 for none, or 2 to the number of points, {dataset.n}")
-    return SoftMarginOptions(
-        objective.prices,
-        objective.loss,
-        objective.folds,
-        objective.weights_of_classes,
-        _point_weights(objective.weights, dataset.n),
-        objective.seed,
-        _start_of(objective.start, (classes, dataset.dimension) if classes else (dataset.dimension,)),
-        None if dual is None else str(dual),
-    )
+@dataclass(frozen=True)
+class SoftMarginOutcome:
+    """How it ended."""
+
+    stopped: str  # "verdict" when all gaps are small enough
+    record: SoftMarginRecord
+    progress: Progress
+    reads: float
+    ended: float | None  # seconds since the start
 
 
-def require(dataset: Dataset, options: SoftMarginOptions, memory: int) -> None:
-    """Raise UsageError when the budget is too small, with what is needed."""
-    if 8 * dataset.n > memory // 4 and options.weight is not None:
-        raise UsageError(f"weights of {dataset.n} points need {32 * dataset.n / 1e6:.0f} MB of memory: raise --memory")
-    count = len(options.C) * (1 + options.folds)
-    need = least_memory(facts_of(dataset, memory), count)
-    if need > memory // 4:
-        raise UsageError(
-            f"memory {memory / 1e6:.0f} MB is too little for {dataset.m} features and {count} values of C and folds: "
-            f"at least {4 * need / 1e6:.0f} MB are needed"
+@dataclass(frozen=True)
+class SoftMarginState:
+    """Between two reads: what is needed to go on."""
+
+    state: Any
+    passes: float
+    record: SoftMarginRecord
+    decision: Decision | None
+    ended: float | None
+
+
+@dataclass
+class SoftMarginTask(Task[SoftMarginOutcome]):
+    """A soft margin and how far it is; its goal is a gap. Both ends are computed in float64 from one read: nothing is claimed
+    that would have to be checked.
+    """
+
+    KEPT = SoftMarginState
+
+    passes: float = field(default=0.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        self.record = self._record({"method": self.method.name, **dict.fromkeys(NO_COST, 0)})
+
+    @property
+    def proved(self) -> bool:
+        """Whether it ended with gaps that are small enough."""
+        return self.decision is not None and self.decision.stopped == "verdict"
+
+    def decide(self, limits: Limits) -> None:
+        self.decision = decide(self.record, self.goal, limits)
+
+    def measured(self, engine: Engine, cost: Mapping[str, Any]) -> SoftMarginRecord:
+        return self._record(cost)
+
+    def _record(self, cost: Mapping[str, Any]) -> SoftMarginRecord:
+        progress = self.method.evidence(self.state)
+        best = progress.best
+        widest = int(np.argmax(best.gap))
+        return SoftMarginRecord(
+            iterations=progress.steps,
+            objective=float(best.objective[widest]),
+            lower=float(best.lower[widest]),
+            gap=float(best.gap[widest]),
+            done=int((best.gap <= self.goal).sum()),
+            kept=progress.kept,
+            stalled=progress.stalled,
+            **cost,
         )
 
-
-def method_for(method: str, options: SoftMarginOptions) -> tuple[str, str]:
-    """The method, and why. Raises UsageError when it cannot do what is asked."""
-    if method not in METHODS:
-        raise UsageError(f"method {method}: expected {' or '.join(METHODS)}")
-    if method == "sgd":
-        if options.loss != "hinge" or options.folds or len(options.C) > 1:
-            raise UsageError("method sgd is for the hinge loss, one C and no folds")
-        if options.dual is not None:
-            raise UsageError("method sgd keeps nothing from which dual variables follow; leave out dual, or take method auto")
-        return "sgd", "a soft margin by stochastic steps, asked for"
-    if options.loss == "hinge":
-        return "hinge", "a soft margin, whose nearest points are kept in memory"
-    return "squared-hinge", "a soft margin by Newton steps"
+    def outcome(self) -> SoftMarginOutcome:
+        assert self.decision is not None
+        stopped = self.decision.stopped
+        self.note("stopped", ending(stopped, self.record), stopped=stopped)
+        return SoftMarginOutcome(stopped, self.record, self.method.evidence(self.state), self.passes, self.ended)
 
 
-def _point_weights(weights: Any, n: int) -> Floats | None:
-    if weights is None:
-        return None
-    name = "weights"
-    if isinstance(weights, str | Path):
-        name = str(weights)
-        if not Path(name).is_file():
-            raise BadInputError(f"{name}: no such file of weights")
-        weights = load_npy(Path(name))
-    found = np.asarray(weights)
-    if found.shape != (n,) or found.dtype.kind not in "biuf":
-        raise BadInputError(f"{name}: expected {n} numbers, one for each point, got {found.dtype} of shape {found.shape}")
-    found = found.astype(np.float64)
-    bad = ~(np.isfinite(found) & (found >= 0))
-    if bad.any():
-        point = int(bad.argmax())
-        raise BadInputError(f"{name}: point {point} has the weight {found[point]}; expected numbers of at least 0")
-    return found
+NO_COST = ("passes", "seconds", "pass_seconds", "read_seconds", "scan_seconds", "bytes_read", "cached_bytes", "memory_bytes")
+"""Of a record before the first read."""
 
 
-def _start_of(start: Any, shape: tuple[int, ...]) -> Floats | None:
-    if start is None:
-        return None
-    found = np.asarray(start)
-    if found.shape != shape or found.dtype.kind not in "biuf" or not np.isfinite(found).all():
-        raise UsageError(
-            f"start: expected {' x '.join(map(str, shape))} finite numbers, got {found.dtype} of shape {found.shape}"
-        )
-    return found.astype(np.float64)
+def decide(record: SoftMarginRecord, gap: float, limits: Limits) -> Decision | None:
+    """Whether the run ends here; None to go on."""
+    if not math.isfinite(record.gap) or math.isnan(record.objective):
+        return Decision(Stop.NUMERICAL_ERROR)
+    if record.gap <= gap:
+        return Decision(Stop.VERDICT)
+    ended = Stop.STALLED if record.stalled else limit_reached(record, limits)
+    return Decision(ended) if ended else None
+
+
+def ending(stopped: str, record: SoftMarginRecord) -> str:
+    """Why a run ended, in a sentence."""
+    if stopped == "verdict":
+        return f"the relative gap is {record.gap:.2g}: both ends were computed in float64 from the stored points"
+    more = f": {record.stalled}" if stopped == "stalled" else ""
+    return f"{Stop(stopped).sentence}{more}; the relative gap is {record.gap:.2g}"
 
 
 @dataclass(frozen=True)
@@ -145,9 +190,8 @@ class SoftMarginTarget:
         facts, tasks = facts_of(dataset, job.asked.memory // self.abreast, None, surveyed.radius), []
         for place, name in enumerate(job.lanes):
             method = self._method(surveyed, place)
-            tasks.append(SoftMarginTask(method, method.init(facts), job.asked.eps, sinks[name]))
-            if job.classes:
-                tasks[-1].code = dataset.codes[dataset.classes.index(name)]
+            code = dataset.codes[dataset.classes.index(name)] if job.classes else None
+            tasks.append(SoftMarginTask(method, method.init(facts), job.asked.eps, sinks[name], code=code))
         return tasks
 
     def _method(self, surveyed: Surveyed, place: int) -> SoftMargin:
@@ -199,15 +243,6 @@ def with_dual_variables(
     fits = [replace(fit, lower=dual.value, gap=gap) if i == problem else fit for i, fit in enumerate(result.fits)]
     text = f"{Stop.STALLED.sentence}: the dual variables prove a relative gap of {gap:.2g} only, {STEEP}"
     return replace(result, stopped=Stop.STALLED, message=text, lower=dual.value, gap=gap, fits=fits)
-
-
-def margin_method(
-    name: str, options: SoftMarginOptions, classes: tuple[float, float], gap: float, start: Floats | None
-) -> SoftMargin:
-    """A method of this name, with weights of the classes -1 and +1, that begins at ``start`` (m,) if there is one."""
-    costs = counted(options.C, options.folds, classes, options.weight, options.seed)
-    begin = None if start is None else np.repeat(start[:, None], len(costs.C), axis=1)
-    return SOFT_MARGINS[name].of(costs, gap, begin)
 
 
 def result_of(session: Session, job: RunSpec, outcome: SoftMarginOutcome, reads: float) -> SoftMarginResult:

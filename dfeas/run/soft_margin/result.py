@@ -116,6 +116,14 @@ class SoftMarginResult(Saved):
         return Certificate(HYPERPLANE, self.fingerprint, y=self.y)
 
 
+@dataclass(frozen=True)
+class SoftMarginClasses:
+    """One soft margin for each class, and what was read for all of them together."""
+
+    results: dict[str, SoftMarginResult]  # in the order of the classes
+    reads: float  # of the data: what several classes asked at once counts once
+
+
 GROUP_BYTES = 32 << 20
 """Dual variables that are asked for at a time."""
 

@@ -10,9 +10,10 @@ from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError
 from dfeas.geometry.kernel.methods import InKernel
 from dfeas.geometry.kernel.space import ON_ALL
+from dfeas.problem import Limits
 from dfeas.run import driver
 from dfeas.run.task import VerdictTask
-from dfeas.run.termination import Goal, Limits
+from dfeas.run.termination import Goal
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.evidence import Check
 from tests.checkers import each
@@ -54,7 +55,7 @@ def test_a_verdict_of_each_method(name: str, family: str, verdict: str, monkeypa
             assert event != "refused"
 
     lane = VerdictTask(method, method.init(found.facts), Goal(eps=0.05), (Sink(),), kernel=found.kernel.to_text())
-    (outcome,), reads = driver.run(engine, [lane], Limits(passes=20_000), fingerprint="", verify=each(checked_by(found)))
+    (outcome,), reads = driver.run(engine, [lane], each(checked_by(found)), driver.Course(Limits(max_passes=20_000)))
     engine.close()
     assert outcome.decision.verdict == verdict
     assert outcome.decision.stopped == "verdict"

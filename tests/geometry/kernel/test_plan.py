@@ -25,7 +25,7 @@ from dfeas.geometry.kernel.kernel import kernel_of
 from dfeas.geometry.kernel.methods import InKernel
 from dfeas.geometry.kernel.space import ON_ALL, KernelSpace, vector_bytes
 from dfeas.methods.protocol import Facts
-from dfeas.run.cost.projection import project
+from dfeas.run.cost import project
 from tests.geometry.kernel.dense import in_blocks
 
 RBF = kernel_of("rbf", 0.5)[0]

@@ -13,9 +13,10 @@ from dfeas.geometry.kernel.gram import GramProduct
 from dfeas.geometry.kernel.kernel import kernel_of
 from dfeas.geometry.kernel.methods import InKernel
 from dfeas.geometry.kernel.space import ON_ALL
-from dfeas.run.driver import run
+from dfeas.problem import Limits
+from dfeas.run.driver import Course, run
 from dfeas.run.task import VerdictTask
-from dfeas.run.termination import Goal, Limits
+from dfeas.run.termination import Goal
 from tests.geometry.kernel.dense import dense, in_blocks
 from tests.geometry.kernel.running import problem
 from tests.geometry.kernel.test_driving import checked_by
@@ -36,7 +37,7 @@ def test_one_product_a_round_answers_all_methods() -> None:
     goal = Goal(eps=1e-9, tolerance=1e-9)
     lanes = [VerdictTask(method, method.init(found.facts), goal, kernel=found.kernel.to_text()) for method in methods]
     engine = Recording(in_blocks(found.X, found.labels, 8), 2)
-    outcomes, reads = run(engine, lanes, Limits(4), fingerprint="", verify=checked_by(found), to_the_end=True)
+    outcomes, reads = run(engine, lanes, checked_by(found), Course(Limits(max_passes=4), to_the_end=True))
     engine.close()
     assert len(engine.asked) == 4
     assert all(isinstance(question, GramProduct) for question in engine.asked)

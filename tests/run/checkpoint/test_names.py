@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 import dfeas
 from dfeas.run.checkpoint.codec import dump
-from dfeas.run.checkpoint.folder import Sealed
-from dfeas.run.checkpoint.job import Checkpoint
+from dfeas.run.checkpoint.folder import Checkpoint, Sealed
 from dfeas.run.checkpoint.names import FORMER, GONE, PLACES, class_of, former_name, name_of
-from dfeas.run.margin_task import SoftMarginState
+from dfeas.run.soft_margin.fit import SoftMarginState
 from dfeas.run.task import TaskState
 from dfeas.verify.evidence import Found
 

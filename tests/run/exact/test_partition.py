@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dfeas.run.exact.partition import Even, Partition, StoppedError, partition
+from dfeas.run.exact.guesses import Even
+from dfeas.run.exact.partition import Partition, StoppedError, partition
 from dfeas.verify.exact import linear
 from dfeas.verify.exact.linear import independent, nullspace, solve
 from dfeas.verify.exact.products import signs, vanishing

@@ -1,0 +1,165 @@
+"""Linear programmes in float64 (HiGHS) that guess what exact arithmetic then decides. Nothing rests on them but speed.
+
+They are asked of points whose features and lengths were brought to about one by powers of two, which changes no sign.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy  # loads its parts when they are used: every command would wait for them
+from numpy.typing import NDArray
+
+from dfeas.verify.exact.dyadic import Floats, Integers
+
+NONE = -(10**6)
+"""Stands for the exponent of zero."""
+ROUNDS = 3
+"""Of evening out lengths and features in turn."""
+PIVOTS = 20
+"""In float64 for each dimension, at most, from an exact tableau."""
+ROUNDING = 1e-9
+"""Shares below this are not trusted to have a sign."""
+SPARSE = 0.3
+"""Share of entries that are not zero below which HiGHS is given a sparse matrix."""
+
+
+@dataclass(frozen=True)
+class Even:
+    """Points (s, d) that are integers, as floats of about one."""
+
+    points: Floats  # (s, d) the integers times 2**-(row + feature)
+    row: NDArray[np.int64]  # (s,)
+    feature: NDArray[np.int64]  # (d,)
+
+    @classmethod
+    def of(cls, points: Integers) -> Even:
+        """Of integers of any length."""
+        mantissa, exponent = parts(points)
+        feature = _known(exponent.max(axis=0))  # first: units of integers say nothing
+        for _ in range(ROUNDS):
+            row = _known((exponent - feature).max(axis=1))
+            feature = _known((exponent - row[:, None]).max(axis=0))
+        with np.errstate(under="ignore"):
+            return cls(np.ldexp(mantissa, np.maximum(exponent - row[:, None] - feature, NONE)), row, feature)
+
+    def direction(self, z: Floats) -> Integers:
+        """Integers (d,) whose products with the integer points have the signs of those of z (d,) with these."""
+        return whole(z, -self.feature)
+
+    def weights(self, x: Floats) -> Integers:
+        """Integers (s,) in proportion to weights of the integer points, from weights x (s,) of these."""
+        return whole(x, -self.row)
+
+
+def parts(values: Integers) -> tuple[Floats, NDArray[np.int64]]:
+    """Mantissas and exponents of two of integers of any length."""
+    try:
+        mantissa, exponent = np.frexp(values.astype(np.float64))
+        return mantissa, np.where(mantissa != 0, exponent.astype(np.int64), NONE)
+    except OverflowError:
+        flat = values.ravel().tolist()
+        more = np.array([max(0, abs(v).bit_length() - 64) for v in flat]).reshape(values.shape)
+        mantissa, exponent = np.frexp(np.asarray(values >> more.astype(object)).astype(np.float64))
+        return mantissa, np.where(mantissa != 0, exponent + more, NONE)
+
+
+def whole(values: Floats, exponent: NDArray[np.int64]) -> Integers:
+    """Integers in proportion to values 2**exponent, exactly."""
+    mantissa, more = np.frexp(values)
+    digits = np.ldexp(mantissa, 53).astype(np.int64)
+    power = exponent + more
+    used = digits != 0
+    power = np.where(used, power - power[used].min(initial=0 if not used.any() else power[used][0]), 0)
+    return np.asarray(digits.astype(object) << power.astype(object), object)
+
+
+def heavy(points: Floats) -> tuple[Floats, Floats] | None:
+    """Weights x (s,) >= 0 with a zero sum of points (s, d): at least one for as many points as can have any; and z (d,) with
+    products of at least one with all others, and of zero with these.
+
+    max sum p with sum_j (p_j + q_j) a_j = 0, 0 <= p <= 1, q >= 0; its dual is that of Konis (2007): max sum s, A'z >= s,
+    0 <= s <= 1. None when HiGHS finds no optimum.
+    """
+    s = len(points)
+    matrix = _matrix(points.T)
+    both = scipy.sparse.hstack([matrix, matrix], format="csc") if scipy.sparse.issparse(matrix) else np.hstack([matrix, matrix])
+    bounds = [(0.0, 1.0)] * s + [(0.0, np.inf)] * s
+    cost = np.concatenate([-np.ones(s), np.zeros(s)])
+    found = scipy.optimize.linprog(cost, A_eq=both, b_eq=np.zeros(points.shape[1]), bounds=bounds, method="highs-ds")
+    if found.x is None or found.status != 0:
+        return None
+    return found.x[:s] + found.x[s:], -np.asarray(found.eqlin.marginals)
+
+
+def widest(points: Floats) -> Floats | None:
+    """z (d,) in the unit box with the greatest least product with points (s, d), if it is positive in float64."""
+    s, d = points.shape
+    length = np.linalg.norm(points, axis=1)
+    matrix: Any = _matrix(np.hstack([-points / length[:, None], np.ones((s, 1))]))
+    cost: Floats = np.append(np.zeros(d), -1.0)
+    bounds = [(-1.0, 1.0)] * d + [(0.0, np.inf)]
+    found = scipy.optimize.linprog(cost, A_ub=matrix, b_ub=np.zeros(s), bounds=bounds, method="highs-ds")
+    if found.x is None or found.status != 0 or not found.x[d] > 0:
+        return None
+    return np.asarray(found.x[:d])
+
+
+def order(points: Floats, weight: Floats) -> NDArray[np.int64]:
+    """Points (s, d) in an order whose first ones are far from dependent on each other, and of great weight (s,)."""
+    length = np.linalg.norm(points, axis=1)
+    scaled = points * (weight / np.where(length > 0, length, 1))[:, None]
+    first = np.asarray(scipy.linalg.qr(scaled.T, mode="r", pivoting=True, check_finite=False)[1], np.int64)[: points.shape[1]]
+    others = np.setdiff1d(np.argsort(-weight, kind="stable"), first, assume_unique=True)
+    return np.concatenate([first, others])
+
+
+def pivoted(tableau: Integers, u: Integers, cost: Integers, basis: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The basis (r,) to which the dual simplex method in float64 leads, from exact coordinates (s, r) of points in terms of the
+    basis, from u (r,), that is to become nonnegative, and from reduced costs (s,) >= 0, each times a positive number.
+
+    It ends where u >= 0, or where a row shows a direction, as far as float64 tells.
+    """
+    even = Even.of(tableau)
+    r = len(basis)
+    T, basis, place = even.points.T.copy(), basis.copy(), np.arange(r)
+    unit = T[place, basis].copy()
+    T /= unit[:, None]
+    mantissa, exponent = parts(u)
+    exponent = exponent - even.feature  # u in terms of rows as they are evened, of points of any length
+    right = np.ldexp(mantissa, np.clip(exponent - exponent.max(), NONE, 0)) / unit
+    mantissa, exponent = parts(cost)
+    exponent = exponent - even.row
+    price = np.ldexp(mantissa, np.clip(exponent - exponent.max(), NONE, 0))
+    for _ in range(PIVOTS * r):
+        with np.errstate(all="ignore"):
+            out = int(np.argmin(right))
+            row = T[out]
+            negative = np.flatnonzero(row < -ROUNDING * np.abs(row).max())
+            if not right[out] < 0 or not len(negative):
+                break
+            new = int(negative[np.argmin(price[negative] / -row[negative])])
+            step = row[new]
+            T[out], right[out] = row / step, right[out] / step
+            column = T[:, new].copy()
+            column[out] = 0
+            T -= np.outer(column, T[out])
+            right -= column * right[out]
+            price = np.maximum(price - price[new] * T[out], 0)
+        T[:, new] = 0
+        T[out, new], price[new] = 1, 0
+        if not (np.isfinite(T).all() and np.isfinite(right).all()):
+            break
+        basis[out] = new
+    return basis
+
+
+def _known(exponent: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.where(exponent < NONE // 2, 0, exponent)
+
+
+def _matrix(dense: Floats) -> Floats | scipy.sparse.csc_array:
+    """As HiGHS takes it best."""
+    return scipy.sparse.csc_array(dense) if np.count_nonzero(dense) < SPARSE * dense.size else dense

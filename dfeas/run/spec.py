@@ -1,0 +1,183 @@
+"""What a run is asked, as a checkpoint keeps it: options that were checked against the data, methods, and where the data is."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dfeas.data.dataset import Dataset
+from dfeas.data.storage.npy import load_npy
+from dfeas.data.transform import Transform
+from dfeas.errors import BadInputError, UsageError
+from dfeas.geometry.protocol import facts_of
+from dfeas.linalg.points import Floats
+from dfeas.methods.soft_margin.memory import least_memory
+from dfeas.methods.soft_margin.problem import SoftMargin, counted
+from dfeas.methods.soft_margin.registry import SOFT_MARGINS
+from dfeas.problem import Goal, Limits, Objective, Resources
+from dfeas.run.session import Session
+
+
+@dataclass(frozen=True)
+class Request:
+    """Options of a solve, as they will be used."""
+
+    eps: float
+    margin_tolerance: float | None
+    max_passes: int | None
+    time_limit: float | None  # seconds
+    memory: int  # bytes
+    began: float  # monotonic seconds
+
+    @property
+    def limits(self) -> Limits:
+        """When to give up."""
+        return Limits(max_passes=self.max_passes, time_limit=self.time_limit)
+
+
+def request(goal: Goal, limits: Limits, resources: Resources) -> Request:
+    """The options, begun now."""
+    ends = limits.max_passes, limits.time_limit
+    return Request(goal.eps, goal.margin_tolerance, *ends, resources.memory_bytes, time.monotonic())
+
+
+@dataclass(frozen=True, slots=True)
+class SoftMarginOptions:
+    """Options of a soft margin, as they will be used."""
+
+    C: tuple[float, ...]  # ascending
+    loss: str  # "hinge" | "squared_hinge"
+    folds: int  # 0: no cross-validation
+    classes: tuple[float, float] | None  # weights of the classes -1 and +1; None: n / (2 n_class)
+    weight: Floats | None  # (n,) of points
+    seed: int
+    start: Floats | None = None  # (m,) where to begin, instead of at the minimum of a sample; (classes, m) of several
+    dual: str | None = None  # a .npy file for the dual variables
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """What a run is: the same from its beginning to its end, however often it is interrupted."""
+
+    asked: Request
+    methods: tuple[str, ...]
+    whys: tuple[str, ...]  # why each of them
+    race: bool
+    to_the_end: bool  # of a race
+    path: str | None  # of the data; None for arrays in memory
+    labels: str | None
+    positive: str | None
+    intercept: bool
+    point: tuple[float, ...] | None = None  # from which the points are seen
+    kernel: str = ""  # as certificates keep it
+    soft: SoftMarginOptions | None = None  # of a soft margin
+    also: tuple[str, ...] = ()
+    mask: str | None = None
+    transform: Transform | None = None  # of the points, with its numbers
+    classes: tuple[str, ...] = ()  # each against the rest, with one method; none: the labels as they are
+    then: str = ""  # what is asked of the result of a solve: "hard-margin" | "separation"
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        """What runs side by side: methods, or classes."""
+        return self.classes or self.methods
+
+
+def where(session: Session) -> dict[str, Any]:
+    """Fields of a job that say where its data is."""
+    source, transform = session.source, session.dataset.transform
+    if source is None:
+        return {"path": None, "labels": None, "transform": transform}
+    return {"transform": transform, **{name: getattr(source, name) for name in ("path", "labels", "also", "mask")}}
+
+
+SOFT_METHODS = ("auto", "sgd")
+"""Of a soft margin."""
+
+
+def options_of(dataset: Dataset, objective: Objective, dual: Path | None = None, classes: int = 0) -> SoftMarginOptions:
+    """Those of ``dfeas.soft_margin`` for this data, or of many ``classes``. Raises UsageError and BadInputError."""
+    if objective.folds > dataset.n:
+        raise UsageError(f"folds {objective.folds}: expected 0 for none, or 2 to the number of points, {dataset.n}")
+    return SoftMarginOptions(
+        objective.prices,
+        objective.loss,
+        objective.folds,
+        objective.weights_of_classes,
+        _point_weights(objective.weights, dataset.n),
+        objective.seed,
+        _start_of(objective.start, (classes, dataset.dimension) if classes else (dataset.dimension,)),
+        None if dual is None else str(dual),
+    )
+
+
+def require_memory(dataset: Dataset, options: SoftMarginOptions, memory: int) -> None:
+    """Raise UsageError when the budget is too small, with what is needed."""
+    if 8 * dataset.n > memory // 4 and options.weight is not None:
+        raise UsageError(f"weights of {dataset.n} points need {32 * dataset.n / 1e6:.0f} MB of memory: raise --memory")
+    count = len(options.C) * (1 + options.folds)
+    need = least_memory(facts_of(dataset, memory), count)
+    if need > memory // 4:
+        raise UsageError(
+            f"memory {memory / 1e6:.0f} MB is too little for {dataset.m} features and {count} values of C and folds: "
+            f"at least {4 * need / 1e6:.0f} MB are needed"
+        )
+
+
+def method_for(method: str, options: SoftMarginOptions) -> tuple[str, str]:
+    """The method, and why. Raises UsageError when it cannot do what is asked."""
+    if method not in SOFT_METHODS:
+        raise UsageError(f"method {method}: expected {' or '.join(SOFT_METHODS)}")
+    if method == "sgd":
+        if options.loss != "hinge" or options.folds or len(options.C) > 1:
+            raise UsageError("method sgd is for the hinge loss, one C and no folds")
+        if options.dual is not None:
+            raise UsageError("method sgd keeps nothing from which dual variables follow; leave out dual, or take method auto")
+        return "sgd", "a soft margin by stochastic steps, asked for"
+    if options.loss == "hinge":
+        return "hinge", "a soft margin, whose nearest points are kept in memory"
+    return "squared-hinge", "a soft margin by Newton steps"
+
+
+def _point_weights(weights: Any, n: int) -> Floats | None:
+    if weights is None:
+        return None
+    name = "weights"
+    if isinstance(weights, str | Path):
+        name = str(weights)
+        if not Path(name).is_file():
+            raise BadInputError(f"{name}: no such file of weights")
+        weights = load_npy(Path(name))
+    found = np.asarray(weights)
+    if found.shape != (n,) or found.dtype.kind not in "biuf":
+        raise BadInputError(f"{name}: expected {n} numbers, one for each point, got {found.dtype} of shape {found.shape}")
+    found = found.astype(np.float64)
+    bad = ~(np.isfinite(found) & (found >= 0))
+    if bad.any():
+        point = int(bad.argmax())
+        raise BadInputError(f"{name}: point {point} has the weight {found[point]}; expected numbers of at least 0")
+    return found
+
+
+def _start_of(start: Any, shape: tuple[int, ...]) -> Floats | None:
+    if start is None:
+        return None
+    found = np.asarray(start)
+    if found.shape != shape or found.dtype.kind not in "biuf" or not np.isfinite(found).all():
+        raise UsageError(
+            f"start: expected {' x '.join(map(str, shape))} finite numbers, got {found.dtype} of shape {found.shape}"
+        )
+    return found.astype(np.float64)
+
+
+def margin_method(
+    name: str, options: SoftMarginOptions, classes: tuple[float, float], gap: float, start: Floats | None
+) -> SoftMargin:
+    """A method of this name, with weights of the classes -1 and +1, that begins at ``start`` (m,) if there is one."""
+    costs = counted(options.C, options.folds, classes, options.weight, options.seed)
+    begin = None if start is None else np.repeat(start[:, None], len(costs.C), axis=1)
+    return SOFT_MARGINS[name].of(costs, gap, begin)
