@@ -23,7 +23,7 @@ from dfeas.run.exact.search import MOST_BESIDE, Face, Found, certificate_of, dec
 from dfeas.run.progress import report_start, run_options, run_sinks
 from dfeas.run.results import Result
 from dfeas.run.session import Session, open_data, open_session, survey
-from dfeas.run.spec import Request, RunSpec, request, where
+from dfeas.run.spec import Request, RunSpec, where
 from dfeas.run.task import Outcome, blank
 from dfeas.run.termination import EPS_INFEASIBLE, Decision
 from dfeas.run.verdict import result_of
@@ -44,7 +44,7 @@ def presolved(problem: Problem, goal: Goal, limits: Limits, resources: Resources
     """The kind with its evidence, and a result that says no more than the checker proves; None where this is not for the data,
     or a limit was reached. With ``out`` its folder is written.
     """
-    asked = request(goal, limits, resources)
+    asked = Request.begun(goal, limits, resources)
     if resources.client is not None:
         return None
     if not _fits(open_data(problem.X, problem.labels, problem.view, cache_dir=resources.cache_dir)[1], asked.memory):

@@ -252,15 +252,15 @@ def _plan(
     share = budget // geometry.abreast("auto", load.classes, dataset, budget)
     auto = geometry.choose("auto", dataset, share, threads)[0]
     names = geometry.candidates(method, dataset, budget, threads, load.classes)
-    found = geometry.forecasts(names, load, margin, speed)
+    forecasts = geometry.forecasts(names, load, margin, speed)
     estimates = []
-    for name, forecast in found.methods.items():
+    for name, forecast in forecasts.methods.items():
         memory = project(geometry, dataset, [name], budget, margin, threads=threads, classes=forecast.classes).memory_bytes
         seconds, remark = forecast.seconds, forecast.remark
         estimates.append(Estimate(name, name == auto, memory, forecast.passes, forecast.most, seconds, remark))
     later = project(geometry, dataset, [auto], budget, margin, threads=threads).later_bytes
     rows = dataset.n, dataset.m, dataset.stored_bytes
-    return Plan(*rows, later, threads, *speed, margin, tuple(estimates), load.classes, **found.more)
+    return Plan(*rows, later, threads, *speed, margin, tuple(estimates), load.classes, **forecasts.more)
 
 
 def read_seconds(dataset: Dataset, threads: int, question: AnyPass | None = None) -> tuple[float, float]:

@@ -154,18 +154,18 @@ class _Execution:
 
     def _run(self, tasks: Sequence[Task[Any]], checkpointer: Checkpointer) -> tuple[dict[str, Any], float]:
         """How the tasks ended, from an earlier moment if there is one, and all reads."""
-        asked, moment = self.job.asked, None if self.earlier is None else self.earlier.moment
+        request, moment = self.job.asked, None if self.earlier is None else self.earlier.moment
         if moment is not None:
             for task, kept in zip(tasks, moment.lanes, strict=True):
                 task.restore(kept)
         course = Course(
-            asked.limits,
+            request.limits,
             to_the_end=self.job.to_the_end,
             abreast=self.target.abreast,
             shared=0 if moment is None else moment.shared,
             keep=checkpointer,
             stop=self.how.stop,
-            began=asked.began,
+            began=request.began,
         )
         outcomes, reads = run(self.session.engine, tasks, self.session.checking, course)
         return dict(zip(self.job.lanes, outcomes, strict=True)), reads

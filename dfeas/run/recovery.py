@@ -5,8 +5,9 @@ They conflict when Ax is zero up to rounding; a larger |Ax| tells of a thin marg
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,54 +20,42 @@ from dfeas.methods.protocol import Evidence, Mixture, Sparse, Stored
 from dfeas.methods.vector import Expansion
 from dfeas.passes.protocol import OnVectors, Question
 from dfeas.passes.vectors import Positive, SparseWeights
-from dfeas.run.termination import FEASIBLE, SLACK
+from dfeas.run.termination import FEASIBLE
 from dfeas.verify.certificate import Certificate
 
 
-class Runs(Protocol):
-    """What recovery needs of an engine."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(m, n) of A."""
-
-    def run(self, question: Question) -> Any:
-        """One read of the data."""
-
-
 def recover(
-    engine: Runs, evidence: Evidence, verdict: str, eps: float, fingerprint: str, kernel: str = ""
+    ask: Callable[[Question], Any], evidence: Evidence, verdict: str, slack: float, fingerprint: str, kernel: str = ""
 ) -> tuple[Certificate, int]:
-    """The certificate for a verdict, and the number of reads that it takes beside one of the checker (0 or 1)."""
+    """The certificate for a verdict, and the number of reads that it takes beside one of the checker (0 or 1).
+
+    ``ask`` reads the data for a question. Each weight that is not above ``slack`` may be left out.
+    """
     if verdict == FEASIBLE:
         assert evidence.bracket.y is not None
-        found = separator(evidence.bracket.y, fingerprint, kernel)
-        return found, found.checking_reads - 1
+        certificate = separator(evidence.bracket.y, fingerprint, kernel)
+        return certificate, certificate.checking_reads - 1
     assert evidence.gordan is not None
     gordan = evidence.gordan()
-    n = engine.shape[1]
     if isinstance(gordan, Stored):
         stored = OnVectors(Positive(floor=0.0), (gordan.name,), (), points=False, keeps=None)
-        return _certificate(engine.run(stored), fingerprint), 0
+        return _certificate(ask(stored), fingerprint), 0
     if isinstance(gordan, Sparse):
         return Certificate("gordan", fingerprint, support=gordan.index, weights=gordan.weight, kernel=kernel), 0
-    short = shorten(gordan)
-    # what is left out weighs at most SLACK eps / 2 in all, so |Ax| grows by no more than that
-    weights = engine.run(short.question(SLACK * eps / 2 / n))
-    return _certificate(weights, fingerprint), 1
+    return _certificate(ask(shorten(gordan).question(slack)), fingerprint), 1
 
 
 def separator(y: Floats | Expansion, fingerprint: str, kernel: str = "") -> Certificate:
-    """A direction as evidence."""
+    """A direction as evidence, with a kernel the weights of its points."""
     if isinstance(y, Expansion):
         return Certificate("separator", fingerprint, support=y.index, weights=y.amount, kernel=kernel)
     return Certificate("separator", fingerprint, y=y)
 
 
-def _certificate(found: SparseWeights, fingerprint: str) -> Certificate:
-    weight = found.weight()
-    weight /= found.total()
-    return Certificate("gordan", fingerprint, support=found.index(), weights=weight)
+def _certificate(answer: SparseWeights, fingerprint: str) -> Certificate:
+    weight = answer.weight()
+    weight /= answer.total()
+    return Certificate("gordan", fingerprint, support=answer.index(), weights=weight)
 
 
 def shorten(mixture: Mixture) -> Mixture:
@@ -97,10 +86,10 @@ def conflicts(dataset: Dataset, certificate: Certificate, evidence: Evidence) ->
     ``score`` is a_j'y under the direction that most points agree with: a mislabelled point has the lowest, and comes first.
     Where the method knows no such direction it is None, and the heaviest points come first.
     """
-    found = evidence.gordan() if evidence.gordan is not None else None
+    gordan = evidence.gordan() if evidence.gordan is not None else None
     score: NDArray[np.float64] | None = None
-    if isinstance(found, Sparse) and np.array_equal(found.index, certificate.support):
-        score = found.score
+    if isinstance(gordan, Sparse) and np.array_equal(gordan.index, certificate.support):
+        score = gordan.score
     order = np.argsort(-certificate.weights if score is None else score, kind="stable")[:MOST]
     label = labels_of(dataset, certificate.support[order])
     return [

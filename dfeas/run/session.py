@@ -202,8 +202,8 @@ def assemble_session(
         from dfeas.engine.distributed import DaskEngine
         from dfeas.run.cluster_log import ClusterLog
 
-        found = client.nthreads()
-        threads, workers = max(found.values(), default=1), max(1, len(found))
+        processes = client.nthreads()
+        threads, workers = max(processes.values(), default=1), max(1, len(processes))
         require(other, memory, threads)
         kept = replace(source, cache_bytes=cache_bytes(dataset, memory, threads, worker=True))
         engine, second = DaskEngine(client, kept, dataset, scratch), DaskEngine(client, plain, other)
@@ -233,16 +233,17 @@ def survey(session: Session) -> Surveyed:
     header = dataset.header
     if header is not None:
         return Surveyed(header.first_zero[0] if header.zero else None, _radius(dataset, header.norm_max), 0, header.positive)
-    found, reads = dataset.surveyed or (session.engine.run(Survey()), 1)
-    zero, positive = geometry_of(dataset).survey_counts(found.zero, found.positive)
-    found = replace(found, zero=zero, positive=positive)
-    refuse_unusable(found, dataset.where)
-    checksums = checksums_of(found)
+    summary, reads = dataset.surveyed or (session.engine.run(Survey()), 1)
+    zero, positive = geometry_of(dataset).survey_counts(summary.zero, summary.positive)
+    summary = replace(summary, zero=zero, positive=positive)
+    refuse_unusable(summary, dataset.where)
+    checksums = checksums_of(summary)
     if dataset.stored is None:  # otherwise what is stored has them, and compares
         dataset.fingerprint = seen_fingerprint(mark_of(dataset, checksums), dataset.view)
         dataset.expected = checksums  # what is read from now on is compared with what was surveyed
     session.checking.dataset.fingerprint = dataset.fingerprint
-    return Surveyed(found.first_zero[0] if found.zero else None, _radius(dataset, found.norm_max), reads, found.positive)
+    first_zero = summary.first_zero[0] if summary.zero else None
+    return Surveyed(first_zero, _radius(dataset, summary.norm_max), reads, summary.positive)
 
 
 def _radius(dataset: Dataset, norm_max: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from dfeas.run.progress import run_options
 from dfeas.run.results import CHECKPOINT, RACE, RESULT, versions
 from dfeas.run.session import Session, classes_to_share, open_session
 from dfeas.run.soft_margin.result import dual_place
-from dfeas.run.spec import Request, RunSpec, method_for, options_of, request, require_memory, where
+from dfeas.run.spec import Request, RunSpec, method_for, options_of, require_memory, where
 
 logger = logging.getLogger("dfeas")
 
@@ -47,7 +48,7 @@ def decide(
     view = problem.view
     space = kernel_options(problem.kernel, resources.scratch)
     _require_known(methods, space, race)
-    asked = request(goal, limits, resources)
+    request = Request.begun(goal, limits, resources)
     last = RACE if race else RESULT
     if view.transform and output.out is not None:  # its numbers take reads
         require_free(local(output.out, "--out"), last)
@@ -59,10 +60,10 @@ def decide(
         if view.one_vs_rest:
             geometry.require_shared(methods[0])
             classes = classes_to_share(session.dataset)
-        geometry, names, whys, asked = _chosen(session, geometry, methods, asked, classes, race)
+        geometry, names, whys, request = _chosen(session, geometry, methods, request, classes, race)
         folder = None if output.out is None else stack.enter_context(run_folder(local(output.out, "--out"), last))
         job = RunSpec(
-            asked,
+            request,
             names,
             whys,
             race,
@@ -88,27 +89,27 @@ def _require_known(methods: Sequence[str], space: Kernel | None, race: bool) -> 
 
 
 def _chosen(
-    session: Session, geometry: Geometry, methods: Sequence[str], asked: Request, classes: tuple[str, ...], race: bool
+    session: Session, geometry: Geometry, methods: Sequence[str], request: Request, classes: tuple[str, ...], race: bool
 ) -> tuple[Geometry, tuple[str, ...], tuple[str, ...], Request]:
     """The geometry with all its parameters, methods, why each of them, and fewer passes where memory asks for that."""
     dataset = session.dataset
     count, several = len(methods), f", in a race of {len(methods)}" if race else ""
     if classes:
-        count = geometry.abreast(methods[0], len(classes), dataset, asked.memory)
+        count = geometry.abreast(methods[0], len(classes), dataset, request.memory)
         waiting = f", {count} at a time for want of memory" if count < len(classes) else ""
         several = f", {len(classes)} classes on the same reads{waiting}"
-    share, threads = asked.memory // count, session.threads * max(1, session.workers)
+    share, threads = request.memory // count, session.threads * max(1, session.workers)
     chosen = [geometry.choose(method, dataset, share, threads) for method in methods]
     names = tuple(name for name, _ in chosen)
-    limit, limited = geometry.limit_passes(names, dataset, share, asked.eps, asked.max_passes)
+    limit, limited = geometry.limit_passes(names, dataset, share, request.eps, request.max_passes)
     geometry, resolved = geometry.resolve(session.engine, dataset)
     tail = f"{several}{limited}{resolved}" if race else f"{limited}{resolved}{several}"
-    return geometry, names, tuple(f"{why}{tail}" for _, why in chosen), replace(asked, max_passes=limit)
+    return geometry, names, tuple(f"{why}{tail}" for _, why in chosen), replace(request, max_passes=limit)
 
 
 def minimise(problem: Problem, objective: Objective, method: str, limits: Limits, resources: Resources, output: Output) -> Any:
     """A SoftMarginResult, or SoftMarginClasses where each class is set against the rest."""
-    asked = replace(request(Goal(), limits, resources), eps=float(objective.gap))
+    request = replace(Request.begun(Goal(), limits, resources), eps=float(objective.gap))
     dual = None if objective.dual is None else dual_place(objective.dual, output.out)
     if dual is not None:
         require_apart(dual, problem.X)
@@ -123,10 +124,10 @@ def minimise(problem: Problem, objective: Objective, method: str, limits: Limits
             raise UsageError(f"{dataset.where} has {len(dataset.classes)} classes: set one against the rest with positive")
         options = options_of(dataset, objective, dual, len(classes))
         name, why = method_for(method, options)
-        require_memory(dataset, options, asked.memory)
+        require_memory(dataset, options, request.memory)
         folder = None if output.out is None else stack.enter_context(run_folder(local(output.out, "--out")))
         job = RunSpec(
-            asked,
+            request,
             (name,),
             (why,),
             race=False,
@@ -168,20 +169,20 @@ def go_on(run: Path, problem: Problem, limits: Limits, resources: Resources, out
         _warn_of_versions(run, earlier)
         job = earlier.job
         problem = _as_asked(run, job, problem)
-        asked = job.asked
         limits = Limits(
-            max_passes=asked.max_passes if limits.max_passes is None else limits.max_passes,
-            time_limit=asked.time_limit if limits.time_limit is None else limits.time_limit,
+            max_passes=job.asked.max_passes if limits.max_passes is None else limits.max_passes,
+            time_limit=job.asked.time_limit if limits.time_limit is None else limits.time_limit,
         )
-        resources = replace(resources, memory=asked.memory)
-        renewed = request(Goal(eps=asked.eps, margin_tolerance=asked.margin_tolerance), limits, resources)
+        resources = replace(resources, memory=job.asked.memory)
+        began = time.monotonic() - earlier.seconds
         opened = open_session(
             problem, resources, folder, cones=True, progress=output.progress, transform=job.transform or Transform()
         )
         session = stack.enter_context(opened)
         if job.classes and session.dataset.classes != job.classes:
             raise CorruptDataError(f"{session.dataset.where}: its classes are not those that this run began with")
-        job = replace(job, asked=replace(renewed, began=renewed.began - earlier.seconds), **where(session))
+        request = replace(job.asked, max_passes=limits.max_passes, time_limit=limits.time_limit, began=began)
+        job = replace(job, asked=request, **where(session))
         answer = execute(session, job, run_options(resources.checkpoint_every, output), folder, earlier)
     return Resumed(answer, job, problem, limits, resources)
 

@@ -33,16 +33,15 @@ class Request:
     memory: int  # bytes
     began: float  # monotonic seconds
 
+    @classmethod
+    def begun(cls, goal: Goal, limits: Limits, resources: Resources) -> Request:
+        """From now on."""
+        ends = limits.max_passes, limits.time_limit
+        return cls(goal.eps, goal.margin_tolerance, *ends, resources.memory_bytes, time.monotonic())
+
     @property
     def limits(self) -> Limits:
-        """When to give up."""
         return Limits(max_passes=self.max_passes, time_limit=self.time_limit)
-
-
-def request(goal: Goal, limits: Limits, resources: Resources) -> Request:
-    """The options, begun now."""
-    ends = limits.max_passes, limits.time_limit
-    return Request(goal.eps, goal.margin_tolerance, *ends, resources.memory_bytes, time.monotonic())
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,26 +151,26 @@ def _point_weights(weights: Any, n: int) -> Floats | None:
         if not Path(name).is_file():
             raise BadInputError(f"{name}: no such file of weights")
         weights = load_npy(Path(name))
-    found = np.asarray(weights)
-    if found.shape != (n,) or found.dtype.kind not in "biuf":
-        raise BadInputError(f"{name}: expected {n} numbers, one for each point, got {found.dtype} of shape {found.shape}")
-    found = found.astype(np.float64)
-    bad = ~(np.isfinite(found) & (found >= 0))
+    array = np.asarray(weights)
+    if array.shape != (n,) or array.dtype.kind not in "biuf":
+        raise BadInputError(f"{name}: expected {n} numbers, one for each point, got {array.dtype} of shape {array.shape}")
+    array = array.astype(np.float64)
+    bad = ~(np.isfinite(array) & (array >= 0))
     if bad.any():
         point = int(bad.argmax())
-        raise BadInputError(f"{name}: point {point} has the weight {found[point]}; expected numbers of at least 0")
-    return found
+        raise BadInputError(f"{name}: point {point} has the weight {array[point]}; expected numbers of at least 0")
+    return array
 
 
 def _start_of(start: Any, shape: tuple[int, ...]) -> Floats | None:
     if start is None:
         return None
-    found = np.asarray(start)
-    if found.shape != shape or found.dtype.kind not in "biuf" or not np.isfinite(found).all():
+    array = np.asarray(start)
+    if array.shape != shape or array.dtype.kind not in "biuf" or not np.isfinite(array).all():
         raise UsageError(
-            f"start: expected {' x '.join(map(str, shape))} finite numbers, got {found.dtype} of shape {found.shape}"
+            f"start: expected {' x '.join(map(str, shape))} finite numbers, got {array.dtype} of shape {array.shape}"
         )
-    return found.astype(np.float64)
+    return array.astype(np.float64)
 
 
 def margin_method(

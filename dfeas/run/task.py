@@ -15,7 +15,7 @@ from dfeas.passes.classes import of_class
 from dfeas.passes.protocol import Question
 from dfeas.problem import Limits
 from dfeas.run.recovery import recover, separator
-from dfeas.run.termination import FEASIBLE, UNDECIDED, Decision, Goal, ProgressRecord, Record, decide, ending
+from dfeas.run.termination import FEASIBLE, SLACK, UNDECIDED, Decision, Goal, ProgressRecord, Record, decide, ending
 from dfeas.run.trace import Sink, resident_bytes
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.evidence import Check
@@ -93,8 +93,10 @@ class Task(ABC, Generic[E]):
         raise AssertionError(f"nothing has a {certificate.kind}")
 
     def question(self) -> Question:
-        """Of the next pass."""
-        question: Question = self.method.ask(self.state)
+        """What the method asks the data now, of the labels that it is about."""
+        return self._of_labels(self.method.ask(self.state))
+
+    def _of_labels(self, question: Question) -> Question:
         return question if self.code is None else of_class(question, self.code)
 
     def tell(self, answer: Any, engine: Engine, limits: Limits, now: Callable[[], float]) -> None:
@@ -236,9 +238,12 @@ class VerdictTask(Task[Outcome]):
 
     def evidence(self, verdict: str, engine: Engine) -> Certificate:
         """The evidence for a verdict, rebuilt; the read of the checker that follows is counted."""
-        reading = engine if self.code is None else ClassEngine(engine, self.code)
         evidence = self.method.evidence(self.state)
-        certificate, more = recover(reading, evidence, verdict, self.goal.eps, self.fingerprint, self.kernel)
+        # what is left out weighs at most SLACK eps / 2 in all, so |Ax| grows by no more than that
+        slack = SLACK * self.goal.eps / 2 / engine.shape[1]
+        certificate, more = recover(
+            lambda question: engine.run(self._of_labels(question)), evidence, verdict, slack, self.fingerprint, self.kernel
+        )
         self.reads += more + 1
         return replace(certificate, view=self.view)
 
@@ -278,22 +283,6 @@ class VerdictTask(Task[Outcome]):
         text = ending(self.decision, self.record)
         self.note("stopped", text, stopped=self.decision.stopped, verdict=self.decision.verdict)
         return Outcome(self.decision, self.record, evidence, certificate, self.check, self.reads, self.ended)
-
-
-@dataclass(frozen=True)
-class ClassEngine:
-    """Asks what it is asked of one class against the rest."""
-
-    engine: Engine
-    code: int
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.engine.shape
-
-    def run(self, question: Question) -> Any:
-        """One read of the data."""
-        return self.engine.run(of_class(question, self.code))
 
 
 def without_a_pass(method: str, certificate: Certificate, check: Check) -> Outcome:

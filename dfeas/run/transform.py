@@ -37,58 +37,58 @@ if TYPE_CHECKING:
 Data = tuple[Source | None, Dataset]
 
 
-def with_transform(data: Data, asked: Transform, memory: int, client: Client | None = None, progress: bool = False) -> Data:
+def with_transform(data: Data, transform: Transform, memory: int, client: Client | None = None, progress: bool = False) -> Data:
     """Opened data as it is asked for; with ``points`` in ``asked`` its numbers are known already, and are used.
     Reads are said on stderr where ``progress`` is shown.
 
     Raises UsageError for sparse points that are to be centred, and what the survey of points raises.
     """
     source, dataset = data
-    if not asked:
+    if not transform:
         return data
-    _refuse_sparse(dataset, asked)
-    reads, known = 0, asked.points > 0
+    _refuse_sparse(dataset, transform)
+    reads, known = 0, transform.points > 0
     summary: Summary | None = None
-    if (asked.features or not known) if dataset.header is None else (asked.features and not known):
-        summary, moments = _look(data, memory, client, progress, moments=asked.features and not known)
+    if (transform.features or not known) if dataset.header is None else (transform.features and not known):
+        summary, moments = _look(data, memory, client, progress, moments=transform.features and not known)
         reads += 1
         if moments is not None:
-            asked = _numbers(asked, moments)
+            transform = _numbers(transform, moments)
     if summary is not None:
         checksums = checksums_of(summary)
         dataset = replace(dataset.uncached(), mark=mark_of(dataset, checksums), expected=checksums)
     if known:
-        return _seen((source, dataset), asked)
-    asked = replace(asked, points=dataset.n)
-    surveyed = (summary, reads) if summary is not None and not asked.features else None
-    if asked.features:
-        seen = _seen((source, dataset), replace(asked, length=None, normalize=True))
-        summary, reads = _look(seen, memory, client, progress, moments=False)[0], reads + 1
+        return _seen((source, dataset), transform)
+    transform = replace(transform, points=dataset.n)
+    surveyed = (summary, reads) if summary is not None and not transform.features else None
+    if transform.features:
+        unit = _seen((source, dataset), replace(transform, length=None, normalize=True))
+        summary, reads = _look(unit, memory, client, progress, moments=False)[0], reads + 1
         assert summary is not None, "a survey was asked for"
         surveyed = (summary, reads)
-    if not asked.normalize:
+    if not transform.normalize:
         assert dataset.header is not None or summary is not None, "surveyed, if it is no dataset"
         norm = summary.norm_max if summary is not None else dataset.header.norm_max if dataset.header is not None else 0.0
         longest = hypot(norm, 1.0) if dataset.intercept else norm
-        asked = replace(asked, length=longest or 1.0)
-    source, dataset = _seen((source, dataset), asked)
+        transform = replace(transform, length=longest or 1.0)
+    source, dataset = _seen((source, dataset), transform)
     dataset.surveyed = surveyed
     return source, dataset
 
 
-def as_planned(dataset: Dataset, asked: Transform) -> Dataset:
+def as_planned(dataset: Dataset, transform: Transform) -> Dataset:
     """Data as it will be seen, as far as what it costs goes: with any numbers. Raises UsageError as ``with_transform``."""
-    if not asked:
+    if not transform:
         return dataset
-    _refuse_sparse(dataset, asked)
-    shift = (0.0,) * dataset.m if asked.center else ()
-    factor = (1.0,) * dataset.m if asked.scale is not None else ()
-    length = None if asked.normalize else 1.0
-    return transformed(dataset, replace(asked, points=dataset.n, shift=shift, factor=factor, length=length))
+    _refuse_sparse(dataset, transform)
+    shift = (0.0,) * dataset.m if transform.center else ()
+    factor = (1.0,) * dataset.m if transform.scale is not None else ()
+    length = None if transform.normalize else 1.0
+    return transformed(dataset, replace(transform, points=dataset.n, shift=shift, factor=factor, length=length))
 
 
-def _refuse_sparse(dataset: Dataset, asked: Transform) -> None:
-    if asked.center and dataset.entries is not None:
+def _refuse_sparse(dataset: Dataset, transform: Transform) -> None:
+    if transform.center and dataset.entries is not None:
         raise UsageError(f"{dataset.where}: sparse points would fill up when they are centred; scale them without centring")
 
 
@@ -106,14 +106,14 @@ def _look(
     """
     dataset = data[1]
     summary: Summary | None = None
-    found: MomentsAnswer | None = None
+    moments_answer: MomentsAnswer | None = None
     what = "means and spreads of features" if moments else "lengths of points"
     print_status(progress, f"{dataset.where}: one read for {what}")
     with closing(_engine(data, memory, client)) as engine:
         if dataset.header is not None:
-            found = engine.run(Moments())
+            moments_answer = engine.run(Moments())
         elif moments:
-            summary, found = engine.run(Together((Survey(), Moments())))
+            summary, moments_answer = engine.run(Together((Survey(), Moments())))
         else:
             summary = engine.run(Survey())
         cost = engine.cost
@@ -122,7 +122,7 @@ def _look(
     )
     if summary is not None:
         refuse_unusable(summary, dataset.where)
-    return summary, found
+    return summary, moments_answer
 
 
 def _engine(data: Data, memory: int, client: Client | None) -> Engine:
@@ -136,22 +136,23 @@ def _engine(data: Data, memory: int, client: Client | None) -> Engine:
     return DaskEngine(client, source, dataset)
 
 
-def _numbers(asked: Transform, found: MomentsAnswer) -> Transform:
-    same = found.least == found.greatest
-    shift = np.where(same, found.least, np.clip(found.mean, found.least, found.greatest)) if asked.center else np.empty(0)
+def _numbers(transform: Transform, moments: MomentsAnswer) -> Transform:
+    least, greatest = moments.least, moments.greatest
+    same = least == greatest
+    shift = np.where(same, least, np.clip(moments.mean, least, greatest)) if transform.center else np.empty(0)
     factor = np.empty(0)
-    if asked.scale is not None:
-        middle = shift if asked.center else 0.0
-        spread = found.std if asked.scale == "std" else np.maximum(found.greatest - middle, middle - found.least)
-        plain = same if asked.scale == "std" or asked.center else spread == 0
+    if transform.scale is not None:
+        middle = shift if transform.center else 0.0
+        spread = moments.std if transform.scale == "std" else np.maximum(greatest - middle, middle - least)
+        plain = same if transform.scale == "std" or transform.center else spread == 0
         with np.errstate(divide="ignore", over="ignore"):
             factor = np.where(plain, 1.0, np.clip(1 / spread, *FACTORS))
-    return replace(asked, shift=tuple(shift.tolist()), factor=tuple(factor.tolist()))
+    return replace(transform, shift=tuple(shift.tolist()), factor=tuple(factor.tolist()))
 
 
-def checksums_of(found: Summary) -> NDArray[np.uint32]:
+def checksums_of(summary: Summary) -> NDArray[np.uint32]:
     """Checksums (blocks, 2) of points and labels."""
-    return np.array([c[1:] for c in found.checksums], np.uint32)
+    return np.array([c[1:] for c in summary.checksums], np.uint32)
 
 
 def mark_of(dataset: Dataset, checksums: NDArray[np.uint32]) -> str:

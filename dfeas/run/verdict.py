@@ -51,10 +51,10 @@ class VerdictTarget:
 
     def projected(self) -> Projection:
         """The speed is measured on large data, whose first pass is long."""
-        session, dataset, asked = self.session, self.session.dataset, self.job.asked
+        session, dataset, request = self.session, self.session.dataset, self.job.asked
         sizes = {"workers": session.workers, "threads": session.threads, "classes": self.abreast if self.job.classes else 1}
-        methods, most = self.job.methods, asked.max_passes
-        projection = project(self.geometry, dataset, methods, asked.memory, asked.eps, **sizes, max_passes=most)
+        methods, most = self.job.methods, request.max_passes
+        projection = project(self.geometry, dataset, methods, request.memory, request.eps, **sizes, max_passes=most)
         blocks = probed(dataset, session.engine.parallel)
         if self.job.kernel or dataset.header is None or len(blocks) > PROBED_SHARE * dataset.blocks:
             return projection
@@ -67,9 +67,9 @@ class VerdictTarget:
             return None
         certificates = []
         for name in job.lanes:
-            seen = session.dataset.against_rest(name) if job.classes else session.dataset
+            labelled = session.dataset.against_rest(name) if job.classes else session.dataset
             weights = {"support": np.array([surveyed.zero]), "weights": np.ones(1)}
-            certificates.append(Certificate("gordan", seen.fingerprint, **weights, kernel=job.kernel, view=seen.view))
+            certificates.append(Certificate("gordan", labelled.fingerprint, **weights, kernel=job.kernel, view=labelled.view))
         outcomes = {}
         for name, certificate, check in zip(job.lanes, certificates, session.checking(certificates), strict=True):
             if isinstance(check, CheckFailedError):
@@ -79,20 +79,20 @@ class VerdictTarget:
 
     def tasks(self, surveyed: Surveyed, sinks: dict[str, list[Sink]]) -> list[VerdictTask]:
         """One for each method of the job, or for each class."""
-        session, job, dataset, asked = self.session, self.job, self.session.dataset, self.job.asked
+        session, job, dataset, request = self.session, self.job, self.session.dataset, self.job.asked
         geometry, count = self.geometry, self.abreast
-        make = geometry.maker(dataset, asked.memory, count if job.classes else None)
-        load = Load(dataset, job.methods, asked.memory, session.workers, session.threads, count if job.classes else 1)
+        make = geometry.maker(dataset, request.memory, count if job.classes else None)
+        load = Load(dataset, job.methods, request.memory, session.workers, session.threads, count if job.classes else 1)
         geometry.prepare(session.engine, load, session.tiles)
-        facts = facts_of(dataset, asked.memory // count, asked.margin_tolerance, surveyed.radius)
+        facts = facts_of(dataset, request.memory // count, request.margin_tolerance, surveyed.radius)
         tasks = []
         for name in job.lanes:
             method = make(job.methods[0] if job.classes else name)
-            seen, code = dataset, None
+            labelled, code = dataset, None
             if job.classes:
-                seen, code = dataset.against_rest(name), dataset.codes[dataset.classes.index(name)]
-            task = VerdictTask(method, method.init(facts), Goal(asked.eps, asked.margin_tolerance), sinks[name], code=code)
-            task.kernel, task.view, task.fingerprint = job.kernel, seen.view, seen.fingerprint
+                labelled, code = dataset.against_rest(name), dataset.codes[dataset.classes.index(name)]
+            task = VerdictTask(method, method.init(facts), Goal(request.eps, request.margin_tolerance), sinks[name], code=code)
+            task.kernel, task.view, task.fingerprint = job.kernel, labelled.view, labelled.fingerprint
             tasks.append(task)
         return tasks
 
@@ -113,7 +113,7 @@ class VerdictTarget:
 def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads: float) -> Result:
     """What is returned of an outcome; ``reads`` in all."""
     dataset, record, proved = session.dataset, outcome.record, outcome.check
-    asked = job.asked
+    request = job.asked
     lower, upper = bracket(record, proved)
     named = []
     if (
@@ -135,13 +135,13 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
         intercept=dataset.intercept,
         margin_lower=lower,
         margin_upper=upper,
-        eps=asked.eps,
-        margin_tolerance=asked.margin_tolerance,
+        eps=request.eps,
+        margin_tolerance=request.margin_tolerance,
         passes=record.passes,
         reads=reads,
         iterations=record.iterations,
         bytes_read=round(reads * dataset.stored_bytes),
-        seconds=time.monotonic() - asked.began if outcome.ended is None else outcome.ended,
+        seconds=time.monotonic() - request.began if outcome.ended is None else outcome.ended,
         certificate=None,
         fingerprint=dataset.fingerprint,
         versions=versions(),
@@ -170,8 +170,8 @@ def bracket(record: Record, proved: Check | None) -> tuple[float, float]:
 def _weighed(outcome: Outcome) -> Sparse | None:
     """Weights of points with |Ax| = margin_upper, if the method has few of them."""
     build = outcome.evidence.gordan
-    found = None if build is None else build()
-    return found if isinstance(found, Sparse) else None
+    gordan = None if build is None else build()
+    return gordan if isinstance(gordan, Sparse) else None
 
 
 @dataclass(frozen=True)

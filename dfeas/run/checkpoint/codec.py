@@ -25,7 +25,7 @@ from dfeas.data.storage import files
 from dfeas.data.storage.files import DAMAGE
 from dfeas.errors import CorruptDataError
 from dfeas.linalg.csr import checked, csr, is_csr
-from dfeas.run.checkpoint.names import class_of, former_name, name_of
+from dfeas.run.checkpoint.names import GONE, class_of, former_name, name_of
 
 _NUMBERS: dict[Any, tuple[type, ...]] = {
     bool: (bool, np.bool_),
@@ -239,7 +239,9 @@ def _decoded(tree: Any, arrays: list[NDArray[Any]]) -> Any:
     if kind != "object":
         raise ValueError(f"a value of kind {kind!r}")
     *place, values = content
-    cls = class_of(former_name(*place) if len(place) > 1 else place[0])
-    found = {key: _decoded(entry, arrays) for key, entry in values.items()}
-    require_annotated(cls, found)
-    return cls(**found)
+    name = former_name(*place) if len(place) > 1 else place[0]
+    cls = class_of(name)
+    decoded = {key: _decoded(entry, arrays) for key, entry in values.items()}
+    require_annotated(cls, decoded)
+    value = cls(**decoded)
+    return value.now() if name in GONE else value

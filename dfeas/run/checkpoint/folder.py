@@ -99,8 +99,8 @@ class Checkpoints:
         for number in reversed(numbers):
             try:
                 with self._file(number).open("rb") as file:
-                    found = load(file, str(self._file(number)))
-                sealed = found if isinstance(found, Sealed) else Sealed(found, {})  # format 0 began without seals
+                    value = load(file, str(self._file(number)))
+                sealed = value if isinstance(value, Sealed) else Sealed(value, {})  # format 0 began without seals
                 self._require_whole(number, sealed.vectors)
             except NewerFormatError:
                 raise
@@ -121,8 +121,8 @@ class Checkpoints:
         """Raise CorruptDataError when a vector of a checkpoint is missing or damaged."""
         vectors = self._vectors(number)
         for name, seal in seals.items():
-            found = vectors.seal(name)
-            if (found.size, found.crc) != (seal.size, seal.crc):
+            actual = vectors.seal(name)
+            if (actual.size, actual.crc) != (seal.size, seal.crc):
                 raise CorruptDataError(f"{vectors.folder}: the vector {name} is damaged, its checksum is another")
 
     def remove(self) -> None:

@@ -1,6 +1,6 @@
 """States of kernel methods as they were before methods were written over vectors: read into the states that they are now.
 
-Each function takes the fields of one and returns what goes on from there.
+Each class has the fields that one had; ``now`` returns what goes on from there.
 """
 
 from __future__ import annotations
@@ -28,9 +28,13 @@ class KernelEnds:
     best: Floats | None  # (n,)
     floor: float
 
+    def now(self) -> KernelEnds:
+        """The other states are told what they need of it."""
+        return self
+
     @property
     def x(self) -> Floats | None:
-        """On the simplex."""
+        """The x of the upper end, on the simplex."""
         return None if self.best is None else self.best / self.best.sum()
 
     @property
@@ -43,66 +47,120 @@ class KernelEnds:
 
 
 def tally(amount: Floats) -> Tally:
-    """Of all points (n,)."""
+    """Counts of all points (n,), as those of a few."""
     index = np.flatnonzero(amount)
     return Tally(index, amount[index])
 
 
-def mirror_prox(
-    n: int,
-    gamma: float,
-    log_n: float,
-    x: Combination | None,
-    v: Combination,
-    steps: int,
-    weight: float,
-    x_sum: Combination,
-    y_sum: Combination,
-    ends: KernelEnds,
-) -> MirrorProxState:
-    """v_x is x, and the sums are those of w."""
-    g, Av = log_n * ends.vector(y_sum), None if x is None else ends.vector(x)
-    averages, lse = (steps, weight, ends.vector(x_sum)), lse_of(-g.scores)
-    return MirrorProxState(gamma, log_n, g, ends.vector(v), Av, lse, None, *averages, (), 0, ends.bracket, ends.x)
+@dataclass(frozen=True, slots=True)
+class MirrorProx:
+    """v_x was x, and the sums were those of w."""
+
+    n: int
+    gamma: float
+    log_n: float
+    x: Combination | None
+    v: Combination
+    steps: int
+    weight: float
+    x_sum: Combination
+    y_sum: Combination
+    ends: KernelEnds
+
+    def now(self) -> MirrorProxState:
+        vector, bracket = self.ends.vector, self.ends.bracket
+        g, Av = self.log_n * vector(self.y_sum), None if self.x is None else vector(self.x)
+        averages, lse = (self.steps, self.weight, vector(self.x_sum)), lse_of(-g.scores)
+        return MirrorProxState(self.gamma, self.log_n, g, vector(self.v), Av, lse, None, *averages, (), 0, bracket, self.ends.x)
 
 
-def smooth_perceptron(
-    step: int, n: int, y: Combination | None, mu: float, p: Combination | None, soft: Combination | None, ends: KernelEnds
-) -> SmoothPerceptronState:
-    """x is told by p."""
-    zero = Combination.zero(n, ends.floor)
-    if y is None:
-        return SmoothPerceptronState(-1, zero, 1.0, zero, zero, 0.0, (), 0, ends.bracket)
-    Ax, mean = (zero if each is None else ends.vector(each) for each in (p, soft))
-    return SmoothPerceptronState(
-        max(0, step), ends.vector(y), mu, Ax, mean, 0.0, (), 0, ends.bracket, ends.x, 0 if p is None else step + 1
-    )
+@dataclass(frozen=True, slots=True)
+class SmoothPerceptron:
+    """x was told by p."""
+
+    step: int
+    n: int
+    y: Combination | None
+    mu: float
+    p: Combination | None
+    soft: Combination | None
+    ends: KernelEnds
+
+    def now(self) -> SmoothPerceptronState:
+        ends, zero = self.ends, Combination.zero(self.n, self.ends.floor)
+        if self.y is None:
+            return SmoothPerceptronState(-1, zero, 1.0, zero, zero, 0.0, (), 0, ends.bracket)
+        Ax, mean = (zero if each is None else ends.vector(each) for each in (self.p, self.soft))
+        count = 0 if self.p is None else self.step + 1
+        y = ends.vector(self.y)
+        return SmoothPerceptronState(max(0, self.step), y, self.mu, Ax, mean, 0.0, (), 0, ends.bracket, ends.x, count)
 
 
-def normalized_perceptron(k: int, w: Combination, ends: KernelEnds) -> NormalizedPerceptronState:
-    """Counts are k times the average."""
-    best = None if ends.best is None else tally(ends.best)
-    return NormalizedPerceptronState(k, ends.vector(w), tally(k * w.alpha), ends.bracket, best)
+@dataclass(frozen=True, slots=True)
+class NormalizedPerceptron:
+    """Counts were k times the average."""
+
+    k: int
+    w: Combination
+    ends: KernelEnds
+
+    def now(self) -> NormalizedPerceptronState:
+        best = None if self.ends.best is None else tally(self.ends.best)
+        counts = tally(self.k * self.w.alpha)
+        return NormalizedPerceptronState(self.k, self.ends.vector(self.w), counts, self.ends.bracket, best)
 
 
-def perceptron(corrections: int, total: Combination, cap: int, ends: KernelEnds) -> KernelPerceptronState:
-    """As it was."""
-    return KernelPerceptronState(corrections, ends.vector(total), cap, ends.ends)
+@dataclass(frozen=True, slots=True)
+class Perceptron:
+    """The same, but for the ends."""
+
+    corrections: int
+    total: Combination
+    cap: int
+    ends: KernelEnds
+
+    def now(self) -> KernelPerceptronState:
+        return KernelPerceptronState(self.corrections, self.ends.vector(self.total), self.cap, self.ends.ends)
 
 
-def von_neumann(steps: int, x: Combination, ends: KernelEnds) -> VonNeumannState:
-    """Weights are the coefficients."""
-    return VonNeumannState(steps, ends.vector(x), tally(x.alpha), np.empty((0, 0)), 0, ends.bracket, False)
+@dataclass(frozen=True, slots=True)
+class VonNeumann:
+    """Weights were the coefficients of x."""
+
+    steps: int
+    x: Combination
+    ends: KernelEnds
+
+    def now(self) -> VonNeumannState:
+        x, ends = self.x, self.ends
+        return VonNeumannState(self.steps, ends.vector(x), tally(x.alpha), np.empty((0, 0)), 0, ends.bracket, False)
 
 
-def snkpvn(n: int, lambda_: float, rounds: int, steps: int, loop: Loop | None, reached: float, ends: KernelEnds) -> SnkpvnState:
+@dataclass(frozen=True, slots=True)
+class SnkpvnLoop:
     """One loop, to the usual accuracy."""
-    if loop is not None:
-        loop = replace(loop, y=ends.vector(loop.y), p=None if loop.p is None else ends.vector(loop.p))
-    zero = Combination.zero(n, ends.floor)
-    return SnkpvnState(zero, lambda_, rounds, steps, loop, reached, Snkpvn().delta, ends.ends)
+
+    n: int
+    lambda_: float
+    rounds: int
+    steps: int
+    loop: Loop | None
+    reached: float
+    ends: KernelEnds
+
+    def now(self) -> SnkpvnState:
+        ends, loop, zero = self.ends, self.loop, Combination.zero(self.n, self.ends.floor)
+        if loop is not None:
+            loop = replace(loop, y=ends.vector(loop.y), p=None if loop.p is None else ends.vector(loop.p))
+        return SnkpvnState(zero, self.lambda_, self.rounds, self.steps, loop, self.reached, Snkpvn().delta, ends.ends)
 
 
-def ispvn(inner: SnkpvnState, delta: float) -> SnkpvnState:
+@dataclass(frozen=True, slots=True)
+class Ispvn:
     """Loops, each to its own accuracy."""
-    return replace(inner, delta=delta)
+
+    inner: SnkpvnState
+    delta: float
+
+    def now(self) -> SnkpvnState:
+        return replace(self.inner, delta=self.delta)

@@ -67,15 +67,15 @@ PLACES = {
 
 GONE = {
     "kernel.Ends": "dfeas.run.checkpoint.former:KernelEnds",
-    "kernel.ispvn.State": "dfeas.run.checkpoint.former:ispvn",
-    "kernel.mirror_prox.State": "dfeas.run.checkpoint.former:mirror_prox",
-    "kernel.normalized_perceptron.State": "dfeas.run.checkpoint.former:normalized_perceptron",
-    "kernel.perceptron.State": "dfeas.run.checkpoint.former:perceptron",
-    "kernel.smooth_perceptron.State": "dfeas.run.checkpoint.former:smooth_perceptron",
-    "kernel.snkpvn.State": "dfeas.run.checkpoint.former:snkpvn",
-    "kernel.von_neumann.State": "dfeas.run.checkpoint.former:von_neumann",
+    "kernel.ispvn.State": "dfeas.run.checkpoint.former:Ispvn",
+    "kernel.mirror_prox.State": "dfeas.run.checkpoint.former:MirrorProx",
+    "kernel.normalized_perceptron.State": "dfeas.run.checkpoint.former:NormalizedPerceptron",
+    "kernel.perceptron.State": "dfeas.run.checkpoint.former:Perceptron",
+    "kernel.smooth_perceptron.State": "dfeas.run.checkpoint.former:SmoothPerceptron",
+    "kernel.snkpvn.State": "dfeas.run.checkpoint.former:SnkpvnLoop",
+    "kernel.von_neumann.State": "dfeas.run.checkpoint.former:VonNeumann",
 }
-"""Name of a class that is gone -> module:function of its fields that returns what stands in its place."""
+"""Name of a class that is gone -> module:class with its fields, whose ``now`` returns what stands in its place."""
 
 FORMER = {
     "checkpoint.folder:Sealed": "checkpoint.Sealed",
@@ -149,13 +149,14 @@ def name_of(cls: type) -> str:
     return _NAMES[place]
 
 
-def class_of(name: str) -> Any:
-    """The class of a name, or what makes one of the fields of one that is gone. Raises ValueError where there is none."""
+def class_of(name: str) -> type[Any]:
+    """The class of a name. Raises ValueError where there is none."""
     places = PLACES | GONE
     if name not in places:
         raise ValueError(f"no class is called {name}")
     module, _, cls = places[name].partition(":")
-    return getattr(importlib.import_module(module), cls)
+    value: type[Any] = getattr(importlib.import_module(module), cls)
+    return value
 
 
 def former_name(module: str, cls: str) -> str:

@@ -88,10 +88,10 @@ def heavy(points: Floats) -> tuple[Floats, Floats] | None:
     both = scipy.sparse.hstack([matrix, matrix], format="csc") if scipy.sparse.issparse(matrix) else np.hstack([matrix, matrix])
     bounds = [(0.0, 1.0)] * s + [(0.0, np.inf)] * s
     cost = np.concatenate([-np.ones(s), np.zeros(s)])
-    found = scipy.optimize.linprog(cost, A_eq=both, b_eq=np.zeros(points.shape[1]), bounds=bounds, method="highs-ds")
-    if found.x is None or found.status != 0:
+    optimum = scipy.optimize.linprog(cost, A_eq=both, b_eq=np.zeros(points.shape[1]), bounds=bounds, method="highs-ds")
+    if optimum.x is None or optimum.status != 0:
         return None
-    return found.x[:s] + found.x[s:], -np.asarray(found.eqlin.marginals)
+    return optimum.x[:s] + optimum.x[s:], -np.asarray(optimum.eqlin.marginals)
 
 
 def widest(points: Floats) -> Floats | None:
@@ -101,10 +101,10 @@ def widest(points: Floats) -> Floats | None:
     matrix: Any = _matrix(np.hstack([-points / length[:, None], np.ones((s, 1))]))
     cost: Floats = np.append(np.zeros(d), -1.0)
     bounds = [(-1.0, 1.0)] * d + [(0.0, np.inf)]
-    found = scipy.optimize.linprog(cost, A_ub=matrix, b_ub=np.zeros(s), bounds=bounds, method="highs-ds")
-    if found.x is None or found.status != 0 or not found.x[d] > 0:
+    optimum = scipy.optimize.linprog(cost, A_ub=matrix, b_ub=np.zeros(s), bounds=bounds, method="highs-ds")
+    if optimum.x is None or optimum.status != 0 or not optimum.x[d] > 0:
         return None
-    return np.asarray(found.x[:d])
+    return np.asarray(optimum.x[:d])
 
 
 def order(points: Floats, weight: Floats) -> NDArray[np.int64]:

@@ -102,8 +102,8 @@ class Levels:
 
     def products(self, rows: Indices, b: Integers) -> Integers:
         """b'z (r,) of some rows, in integers."""
-        found = [self._entries(rows[i : i + PIECE]).times(b) for i in range(0, len(rows), PIECE)]
-        return np.concatenate([np.zeros(0, object), *found])
+        products = [self._entries(rows[i : i + PIECE]).times(b) for i in range(0, len(rows), PIECE)]
+        return np.concatenate([np.zeros(0, object), *products])
 
     def spread(self, count: int, seed: int = 0) -> Pairs:
         """Pairs of sides at equal distances, of rows by chance."""
@@ -155,9 +155,9 @@ class Gaps:
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.nan_to_num((gap_under + gap_over) / (gap_over - gap_under + rounding))
         open_ = np.flatnonzero(sign == 0)
-        asked = np.zeros(len(levels.first), np.bool_)
-        asked[joint[open_]] = True
-        rows = np.flatnonzero((low <= over[levels.side]) & asked[levels.side])
+        doubtful = np.zeros(len(levels.first), np.bool_)
+        doubtful[joint[open_]] = True
+        rows = np.flatnonzero((low <= over[levels.side]) & doubtful[levels.side])
         value = levels.products(rows, b)
         least = _least(levels, rows, value)
         exact = least[joint[open_, 0]] + least[joint[open_, 1]]
@@ -183,12 +183,12 @@ def _near(levels: Levels, b: Integers) -> tuple[Floats, Floats]:
 
 def _least(levels: Levels, rows: Indices, value: Integers) -> Integers:
     """The least value (s,) of the rows of each side, which ascend; 0 where a side has none."""
-    found = np.zeros(len(levels.first), object)
+    least = np.zeros(len(levels.first), object)
     side = levels.side[rows]
     begin = np.flatnonzero(np.diff(side, prepend=-1))
     if len(rows):
-        found[side[begin]] = np.minimum.reduceat(value, begin)
-    return found
+        least[side[begin]] = np.minimum.reduceat(value, begin)
+    return least
 
 
 def outside(levels: Levels, gaps: Gaps, across: Integers) -> Pairs:
@@ -200,14 +200,14 @@ def outside(levels: Levels, gaps: Gaps, across: Integers) -> Pairs:
     partner = np.full(len(levels.first), -1)
     here = np.flatnonzero(gaps.sign == 0)
     partner[levels.joint[here]] = gaps.least[here][:, ::-1]
-    found = []
+    inside = []
     rows = gaps.on[gaps.on < len(levels.row)]
     for piece in range(0, len(rows), PIECE):
         some = rows[piece : piece + PIECE]
         pairs = np.column_stack([some, partner[levels.side[some]]])
         wide = scipy.sparse.hstack([levels.rest[pairs[:, 0]], levels.rest[pairs[:, 1]]], format="csr")
-        found.append(pairs[~vanishing(wide, both)])
-    return np.concatenate([np.zeros((0, 2), np.int64), *found])
+        inside.append(pairs[~vanishing(wide, both)])
+    return np.concatenate([np.zeros((0, 2), np.int64), *inside])
 
 
 def lifted(levels: Levels, b: Integers | None) -> Integers:
@@ -238,11 +238,11 @@ def flat(levels: Levels, across: Integers) -> Integers:
     of features that no point has come last.
     """
     count = across.shape[1]
-    found = np.zeros((levels.d, count + len(levels.empty)), object)
-    found[levels.empty, count + np.arange(len(levels.empty))] = 1
+    vectors = np.zeros((levels.d, count + len(levels.empty)), object)
+    vectors[levels.empty, count + np.arange(len(levels.empty))] = 1
     sides = np.flatnonzero(levels.level >= 0)
     for place, column in enumerate(across.T):
-        found[levels.columns, place] = levels.stored(column)
+        vectors[levels.columns, place] = levels.stored(column)
         alpha = -levels.products(levels.first[sides], column) * levels.value[sides]
-        found[levels.level[sides], place] = alpha << levels.top
-    return found
+        vectors[levels.level[sides], place] = alpha << levels.top
+    return vectors

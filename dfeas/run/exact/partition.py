@@ -63,8 +63,8 @@ def partition(points: Integers, stop: Stop = lambda: False, *, separable: bool =
     features = independent(points[nonzero].T) if nonzero.any() else np.zeros(0, np.int64)
     if not len(features):
         return Partition(None, np.zeros(s, np.bool_), np.ones(s, object))
-    seen = points[np.ix_(nonzero, features)]
-    moved, centre, constant = _centred(seen)
+    reduced = points[np.ix_(nonzero, features)]
+    moved, centre, constant = _centred(reduced)
     inner = _decided(moved, stop, separable)
     beyond, weights = np.zeros(s, np.bool_), np.ones(s, object)
     beyond[nonzero], weights[nonzero] = inner.beyond, inner.weights
@@ -101,9 +101,9 @@ def _decided(points: Integers, stop: Stop, separable: bool) -> Partition:
         raise StoppedError
     even = Even.of(points)
     if separable:
-        found = _all_beyond(points, even)
-        if found is not None:
-            return found
+        split = _all_beyond(points, even)
+        if split is not None:
+            return split
     x, guessed = np.ones(len(points)), heavy(even.points)
     if guessed is not None:
         x, z = guessed
@@ -111,9 +111,9 @@ def _decided(points: Integers, stop: Stop, separable: bool) -> Partition:
         weights = _balanced(points, even, x, rows) if len(rows) else None
         if weights is not None:
             return _across(points, weights, stop)
-        found = _peeled(points, even.direction(z), stop) or (None if separable else _all_beyond(points, even))
-        if found is not None:
-            return found
+        split = _peeled(points, even.direction(z), stop) or (None if separable else _all_beyond(points, even))
+        if split is not None:
+            return split
     return _pivoted(points, order(even.points, LIGHT + x), stop)
 
 
@@ -156,9 +156,9 @@ def _across(points: Integers, weights: Integers, stop: Stop) -> Partition:
     beyond = np.zeros(len(points), np.bool_)
     if not across.shape[1]:
         return Partition(None, beyond, weights)
-    seen = product(points, across)
-    others = np.flatnonzero(seen.any(axis=1))
-    inner = partition(seen[others], stop, separable=True)
+    projected = product(points, across)
+    others = np.flatnonzero(projected.any(axis=1))
+    inner = partition(projected[others], stop, separable=True)
     beyond[others] = inner.beyond
     if inner.weights.any():
         more = np.zeros(len(points), object)
@@ -222,9 +222,9 @@ def _pivoted(points: Integers, ranked: NDArray[np.int64], stop: Stop) -> Partiti
             return Partition(None, np.zeros(len(points), np.bool_), np.array(primitive(weights.tolist()), object))
         for i in negative.tolist():
             if not (tableau[:, i] < 0).any():
-                found = _peeled(points, inverse[:, i], stop)
-                assert found is not None, "its product with one of the basis is positive"
-                return found
+                split = _peeled(points, inverse[:, i], stop)
+                assert split is not None, "its product with one of the basis is positive"
+                return split
         reduced = cost * denominator - tableau @ cost[basis]
         if (reduced < 0).any():  # float64 has lost the way
             cost = _costs(points, basis)

@@ -79,19 +79,19 @@ def search(checking: Checking, start: Indices, stop: Callable[[], bool], most_re
         some = rows(data, chosen)
         points, exponent = common(some if isinstance(some, np.ndarray) else some.toarray())
         try:
-            found = partition(points, stop)
+            split = partition(points, stop)
         except StoppedError:
             return "it was asked to stop, or time was up, between exact steps"
-        wanted = _wanted(points, exponent, found)
-        if found.y is None and wanted.across is None:
-            return _face(OVERLAP, chosen, points, found, wanted, 0, reads)
+        wanted = _wanted(points, exponent, split)
+        if split.y is None and wanted.across is None:
+            return _face(OVERLAP, chosen, points, split, wanted, 0, reads)
         if reads >= most_reads:
             return "the limit of passes was reached"
         sides = look(checking.engine, data, data.fingerprint, wanted, take=max(LEAST, TAKEN * d))
         reads += 1
         if not sides.missed:
-            kind = COMPLETE if wanted.strict else OVERLAP if found.y is None else QUASI
-            return _face(kind, chosen, points, found, wanted, sides.on, reads)
+            kind = COMPLETE if wanted.strict else OVERLAP if split.y is None else QUASI
+            return _face(kind, chosen, points, split, wanted, sides.on, reads)
         more = [np.array([point for _, point in sides.missed])]
         if reads == 1:
             more.append(_spread(n, d))
@@ -100,12 +100,12 @@ def search(checking: Checking, start: Indices, stop: Callable[[], bool], most_re
             raise DfeasError("the exact search took in no new point: please report this")
 
 
-def _wanted(points: Integers, exponent: NDArray[np.int64], found: Partition) -> Wanted:
+def _wanted(points: Integers, exponent: NDArray[np.int64], split: Partition) -> Wanted:
     """Where all points should be if they are as these: on the hyperplane and in what the conflict spans, or beyond it."""
-    y = None if found.y is None else _unscaled(found.y[:, None], exponent)[:, 0]
-    if not found.weights.any():
+    y = None if split.y is None else _unscaled(split.y[:, None], exponent)[:, 0]
+    if not split.weights.any():
         return Wanted(y, strict=True)
-    support = points[np.flatnonzero(found.weights)]
+    support = points[np.flatnonzero(split.weights)]
     across = nullspace(support[independent(support)])
     return Wanted(y, _unscaled(across, exponent) if across.shape[1] else None)
 
@@ -116,8 +116,8 @@ def _unscaled(vectors: Integers, exponent: NDArray[np.int64]) -> Integers:
     return np.array([primitive((column << shift).tolist()) for column in vectors.T], object).T
 
 
-def _face(kind: str, chosen: Indices, points: Integers, found: Partition, wanted: Wanted, on: int, reads: int) -> Face:
-    place = np.flatnonzero(found.weights)
+def _face(kind: str, chosen: Indices, points: Integers, split: Partition, wanted: Wanted, on: int, reads: int) -> Face:
+    place = np.flatnonzero(split.weights)
     d = points.shape[1]
     none = np.zeros((d, 0), object)
     flat = none if wanted.across is None else wanted.across
@@ -127,7 +127,7 @@ def _face(kind: str, chosen: Indices, points: Integers, found: Partition, wanted
         y=wanted.y,
         on=on if kind == QUASI else 0,
         support=chosen[place],
-        weights=found.weights[place],
+        weights=split.weights[place],
         rank=rank,
         flat=flat if kind == OVERLAP else none,
         reads=reads,
@@ -159,17 +159,17 @@ def decide(levels: Levels, stop: Callable[[], bool]) -> Found | None:
     while True:
         points = levels.integers(pairs)
         try:
-            found = partition(points, stop, separable=strict)
+            split = partition(points, stop, separable=strict)
         except StoppedError:
             return None
-        support = points[np.flatnonzero(found.weights)]
+        support = points[np.flatnonzero(split.weights)]
         across = nullspace(support[independent(support)])
-        strict = not found.weights.any()
-        gaps, reads = Gaps.of(levels, found.y), reads + 1
+        strict = not split.weights.any()
+        gaps, reads = Gaps.of(levels, split.y), reads + 1
         more = _missed(levels, gaps, across, strict)
         if not len(more):
-            face = _lifted_face(levels, pairs, points, found, gaps, across, reads)
-            return Found(face, _of_points(levels, pairs, found.weights))
+            face = _lifted_face(levels, pairs, points, split, gaps, across, reads)
+            return Found(face, _of_points(levels, pairs, split.weights))
         before, pairs = len(pairs), np.unique(np.vstack([pairs, more]), axis=0)
         if len(pairs) == before:
             raise DfeasError("the exact search took in no new pair: please report this")
@@ -179,31 +179,31 @@ def _missed(levels: Levels, gaps: Gaps, across: Integers, strict: bool) -> Pairs
     """Pairs that are not as they should be: the worst, or some of those on the hyperplane that should not be there."""
     take = max(LEAST, TAKEN * len(levels.columns))
     wrong = np.flatnonzero(gaps.sign < 0)
-    found: Pairs
+    missed: Pairs
     if len(wrong):
-        found = gaps.least[wrong[np.argsort(gaps.share[wrong], kind="stable")[:take]]]
+        missed = gaps.least[wrong[np.argsort(gaps.share[wrong], kind="stable")[:take]]]
     elif strict:
-        found = gaps.least[gaps.sign == 0]
+        missed = gaps.least[gaps.sign == 0]
     else:
-        found = outside(levels, gaps, across)
-    return found[np.unique(np.linspace(0, len(found) - 1, min(len(found), take)).astype(np.int64))]
+        missed = outside(levels, gaps, across)
+    return missed[np.unique(np.linspace(0, len(missed) - 1, min(len(missed), take)).astype(np.int64))]
 
 
 def _lifted_face(
-    levels: Levels, pairs: Pairs, points: Integers, found: Partition, gaps: Gaps, across: Integers, reads: int
+    levels: Levels, pairs: Pairs, points: Integers, split: Partition, gaps: Gaps, across: Integers, reads: int
 ) -> Face:
     """What is proved, for all features."""
     on = int((gaps.on < len(levels.row)).sum())
-    if found.y is None and not levels.one_sided.any():
+    if split.y is None and not levels.one_sided.any():
         basis = _shortened(flat(levels, across))
-        pairs, weights = _on_all_levels(levels, pairs, points, found.weights)
+        pairs, weights = _on_all_levels(levels, pairs, points, split.weights)
         return Face(OVERLAP, None, 0, *_of_points(levels, pairs, weights), levels.d - basis.shape[1], basis, reads)
-    (y,) = _shortened(lifted(levels, found.y)[:, None]).T
-    kept = found.weights > 0
+    (y,) = _shortened(lifted(levels, split.y)[:, None]).T
+    kept = split.weights > 0
     level = np.unique(levels.level[levels.side[pairs[kept, 0]]])
     rank = int((level >= 0).sum()) + len(levels.columns) - across.shape[1] if kept.any() else 0
     none = np.zeros((levels.d, 0), object)
-    return Face(QUASI if on else COMPLETE, y, on, *_of_points(levels, pairs, found.weights), rank, none, reads)
+    return Face(QUASI if on else COMPLETE, y, on, *_of_points(levels, pairs, split.weights), rank, none, reads)
 
 
 def _shortened(vectors: Integers) -> Integers:
@@ -240,7 +240,7 @@ WIDE = 300
 """Features up to which the exact search is worth its time here; ``dfeas.separation`` asks it whatever the width."""
 
 
-def exact_outcome(session: Session, asked: Request, outcome: Outcome, stop: Callable[[], bool]) -> Outcome:
+def exact_outcome(session: Session, request: Request, outcome: Outcome, stop: Callable[[], bool]) -> Outcome:
     """The outcome of a run about points as they are stored; exact where it was proved up to rounding and can be exactly."""
     dataset = session.checking.dataset
     if not _open(outcome) or dataset.dimension > WIDE or dataset.entries is not None:
@@ -248,8 +248,8 @@ def exact_outcome(session: Session, asked: Request, outcome: Outcome, stop: Call
     near = Certificate("gordan", dataset.fingerprint, view=dataset.view)
     if outcome.certificate is not None and outcome.certificate.kind == near.kind:
         near = outcome.certificate
-    left = math.inf if asked.max_passes is None else asked.max_passes - outcome.record.passes
-    face = search(session.checking, near.support, asked.limits.until(stop, asked.began), left)
+    left = math.inf if request.max_passes is None else request.max_passes - outcome.record.passes
+    face = search(session.checking, near.support, request.limits.until(stop, request.began), left)
     if isinstance(face, str):
         return outcome
     better = certificate_of(dataset, face, near)
@@ -257,7 +257,7 @@ def exact_outcome(session: Session, asked: Request, outcome: Outcome, stop: Call
     reads = outcome.reads + face.reads + better.checking_reads
     if not isinstance(proved, Check) or proved.verdict == EPS_INFEASIBLE:
         return replace(outcome, reads=reads)
-    tolerance = asked.margin_tolerance
+    tolerance = request.margin_tolerance
     enough = 0.0 if tolerance is None else (1 - tolerance) * outcome.record.margin_upper
     wide = proved.verdict != FEASIBLE or proved.margin_lower >= enough
     decision = Decision("verdict" if wide else "stalled", proved.verdict)

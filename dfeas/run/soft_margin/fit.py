@@ -42,13 +42,13 @@ class SoftMarginRecord:
     gap: float  # (objective - lower) / objective
     done: int  # problems whose gap is small enough
     kept: int  # points in memory
-    seconds: float  # since the start of the run
-    pass_seconds: float
-    read_seconds: float  # all threads or workers together
-    scan_seconds: float
-    bytes_read: int  # by this pass, from storage
-    cached_bytes: int  # of this pass, from memory
-    memory_bytes: int  # resident memory of the driver's process
+    seconds: float = 0.0  # since the start of the run
+    pass_seconds: float = 0.0
+    read_seconds: float = 0.0  # all threads or workers together
+    scan_seconds: float = 0.0
+    bytes_read: int = 0  # by this pass, from storage
+    cached_bytes: int = 0  # of this pass, from memory
+    memory_bytes: int = 0  # resident memory of the driver's process
     method_seconds: float = 0.0  # of the method, between the passes
     stalled: str = ""
 
@@ -96,7 +96,7 @@ class SoftMarginTask(Task[SoftMarginOutcome]):
     passes: float = field(default=0.0, kw_only=True)
 
     def __post_init__(self) -> None:
-        self.record = self._record({"method": self.method.name, **dict.fromkeys(NO_COST, 0)})
+        self.record = self._record({"method": self.method.name, "passes": 0})
 
     @property
     def proved(self) -> bool:
@@ -129,10 +129,6 @@ class SoftMarginTask(Task[SoftMarginOutcome]):
         stopped = self.decision.stopped
         self.note("stopped", ending(stopped, self.record), stopped=stopped)
         return SoftMarginOutcome(stopped, self.record, self.method.evidence(self.state), self.passes, self.ended)
-
-
-NO_COST = ("passes", "seconds", "pass_seconds", "read_seconds", "scan_seconds", "bytes_read", "cached_bytes", "memory_bytes")
-"""Of a record before the first read."""
 
 
 def decide(record: SoftMarginRecord, gap: float, limits: Limits) -> Decision | None:

@@ -157,11 +157,11 @@ def write_dual_variables(
     total, pull, support, full = 0.0, np.zeros(dataset.dimension), 0, 0
     with placed(out) as file:
         npy.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": (dataset.n,)})
-        for found in groups(engine, dataset, question):
-            for _, alpha in found.pieces:
+        for answer in groups(engine, dataset, question):
+            for _, alpha in answer.pieces:
                 file.write(alpha.data)
-            total, pull = total + found.total, pull + found.pull
-            support, full = support + found.support, full + found.full
+            total, pull = total + answer.total, pull + answer.pull
+            support, full = support + answer.support, full + answer.full
             if stop():
                 raise KeyboardInterrupt("asked to stop")
     value = total - float(pull @ pull) / 2
