@@ -37,12 +37,6 @@ PROCESS_BYTES = 130_000_000
 CLIENT_BYTES = 20_000_000
 """What a client of a cluster, with the scheduler of a local one, takes beside that."""
 
-PROBE_BYTES = 256 << 20
-"""How much is read to measure the speed."""
-
-PROBED_SHARE = 0.02
-"""A solve measures the speed when that takes no more than this of a pass; otherwise the first pass soon tells."""
-
 
 @dataclass(frozen=True, slots=True)
 class Projection:
@@ -117,19 +111,32 @@ def read_bytes(dataset: Dataset, kept: int, workers: int) -> tuple[int, int]:
     return first, max(0, first - blocks * dataset.block_bytes * first // dataset.bytes)
 
 
-def probed(dataset: Dataset, parallel: int) -> tuple[int, ...]:
-    """The blocks from which the speed is measured: some consecutive ones."""
-    count = max(1, min(dataset.blocks, max(2 * parallel, PROBE_BYTES // dataset.block_bytes)))
-    first = (dataset.blocks - count) // 2
-    return tuple(range(first, first + count))
+@dataclass(frozen=True)
+class Probe:
+    """Measures the speed of a pass from some consecutive blocks."""
+
+    bytes: int = 256 << 20  # that are read
+    share: float = 0.02  # a solve measures when that takes no more than this of a pass; otherwise the first pass soon tells
+
+    def blocks(self, dataset: Dataset, parallel: int) -> tuple[int, ...]:
+        """Those that are read by so many threads."""
+        count = max(1, min(dataset.blocks, max(2 * parallel, self.bytes // dataset.block_bytes)))
+        first = (dataset.blocks - count) // 2
+        return tuple(range(first, first + count))
+
+    def worth(self, engine: Engine, dataset: Dataset) -> bool:
+        """Whether it takes little beside a pass."""
+        return len(self.blocks(dataset, engine.parallel)) <= self.share * dataset.blocks
+
+    def seconds(self, engine: Engine, dataset: Dataset, question: AnyPass | None = None) -> float:
+        """Of a pass with a question, or the central one."""
+        central = Softmin(np.full((dataset.dimension, 1), dataset.dimension**-0.5), np.ones(1))
+        blocks = self.blocks(dataset, engine.parallel)
+        engine.run(Partial(central if question is None else question, blocks))
+        return engine.cost.wall_seconds * dataset.n / engine.cost.points
 
 
-def probe(engine: Engine, dataset: Dataset, blocks: tuple[int, ...], question: AnyPass | None = None) -> float:
-    """Seconds of a pass with a question, or the central one, from some blocks."""
-    central = Softmin(np.full((dataset.dimension, 1), dataset.dimension**-0.5), np.ones(1))
-    engine.run(Partial(central if question is None else question, blocks))
-    return engine.cost.wall_seconds * dataset.n / engine.cost.points
-
+PROBE = Probe()
 
 SOFT_COPIES = 1.5
 """Of what a method keeps, at the peak, where a new answer comes while the last one is still there."""
@@ -176,7 +183,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Estimates for a dataset."""
+    """Estimates for a dataset, of each method that can."""
 
     n: int
     m: int
@@ -270,19 +277,15 @@ def read_seconds(dataset: Dataset, threads: int, question: AnyPass | None = None
 
     A later one is as slow as the first when the data does not fit in the memory that is free.
     """
-    engine: Engine = LocalEngine(dataset, threads)
-    engine = geometry_of(dataset).wrap(engine)
-    blocks = probed(dataset, engine.parallel)
-    try:
+    engine, probe = geometry_of(dataset).wrap(LocalEngine(dataset, threads)), PROBE
+    with closing(engine):
         if dataset.header is None:
             # as a solve does it; what cannot be solved cannot be planned
-            refuse_unusable(engine.run(Partial(Survey(), blocks)), dataset.where)
+            refuse_unusable(engine.run(Partial(Survey(), probe.blocks(dataset, engine.parallel))), dataset.where)
             first = engine.cost.wall_seconds * dataset.n / engine.cost.points
         else:
-            first = probe(engine, dataset, blocks, question)
-        later = probe(engine, dataset, blocks, question)
-    finally:
-        engine.close()
+            first = probe.seconds(engine, dataset, question)
+        later = probe.seconds(engine, dataset, question)
     return first, later if dataset.bytes < psutil.virtual_memory().available / 2 else max(first, later)
 
 

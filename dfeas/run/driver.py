@@ -41,11 +41,11 @@ class Keep(Protocol):
 
 
 def no_keep(state: RunState, last: bool) -> None:
-    """Nothing is kept."""
+    """Keep nothing: the run cannot go on later."""
 
 
 def never() -> bool:
-    """Nobody asks to stop."""
+    """Whether somebody asks to stop: nobody does."""
     return False
 
 

@@ -42,7 +42,7 @@ class Target(Protocol):
         """Outcomes by name that follow from the survey alone, if they do."""
 
     def tasks(self, surveyed: Surveyed, sinks: dict[str, list[Sink]]) -> Sequence[Task[Any]]:
-        """Before the first read."""
+        """The tasks as they are before the first read, one for each name of the job."""
 
     def result(self, name: str, outcome: Any, surveyed: Surveyed, how: RunOptions) -> Any:
         """What is returned of the outcome of a task, not written yet."""

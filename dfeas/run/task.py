@@ -25,11 +25,11 @@ Verify = Callable[[Sequence[Certificate]], list[Check | CheckFailedError]]
 
 
 class Ended(Protocol):
-    """How a task ended."""
+    """How a task ended, whatever it looked for."""
 
     @property
     def reads(self) -> float:
-        """Of the data."""
+        """Of the data, by all that was done for the task."""
 
 
 class BetweenReads(Protocol):
@@ -37,7 +37,7 @@ class BetweenReads(Protocol):
 
     @property
     def passes(self) -> float:
-        """So far."""
+        """That the method asked for, so far."""
 
 
 E = TypeVar("E", bound=Ended)
@@ -77,7 +77,7 @@ class Task(ABC, Generic[E]):
 
     @abstractmethod
     def outcome(self) -> E:
-        """How it ended."""
+        """How it ended; the sinks are told."""
 
     @property
     def claim(self) -> str | None:
@@ -133,11 +133,11 @@ class Task(ABC, Generic[E]):
         self.decide(limits)
 
     def give_up(self, stopped: str) -> None:
-        """End without a verdict."""
+        """End without a verdict, for a reason of ``Stop``."""
         self.decision, self.over = Decision(stopped), True
 
     def note(self, event: str, text: str, **values: Any) -> None:
-        """Tell the sinks."""
+        """Tell the sinks what happens between passes."""
         for sink in self.sinks:
             sink.note(event, text, **values)
 

@@ -80,7 +80,7 @@ class ProgressRecord(Protocol):
 
     @property
     def passes(self) -> float:
-        """So far."""
+        """Of the method so far; a partial read counts as its share."""
 
     @property
     def seconds(self) -> float:
@@ -88,7 +88,7 @@ class ProgressRecord(Protocol):
 
     @property
     def pass_seconds(self) -> float:
-        """Of this pass."""
+        """Of this pass, as who asked for it saw them."""
 
     @property
     def bytes_read(self) -> int:

@@ -30,13 +30,13 @@ class Sink:
     """Takes the events of a run; this one does nothing with them."""
 
     def record(self, record: ProgressRecord) -> None:
-        """After each pass."""
+        """Take what is known after each pass."""
 
     def note(self, event: str, text: str, **values: Any) -> None:
         """Between passes: start, recovery, check, verdict."""
 
     def close(self) -> None:
-        """No event will come."""
+        """Be told that no further event will come."""
 
 
 class TraceFile(Sink):
@@ -150,7 +150,7 @@ def _format(first: bytes) -> Any:
 
 
 def resident_bytes() -> int:
-    """Memory of this process."""
+    """Memory that this process has at the moment."""
     return int(_process(os.getpid()).memory_info().rss)
 
 

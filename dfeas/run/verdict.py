@@ -15,7 +15,7 @@ from dfeas.data.storage import files
 from dfeas.errors import CheckFailedError
 from dfeas.geometry.protocol import Geometry, Load, facts_of
 from dfeas.methods.protocol import Sparse
-from dfeas.run.cost import PROBED_SHARE, Projection, probe, probed, project
+from dfeas.run.cost import PROBE, Probe, Projection, project
 from dfeas.run.exact.search import exact_outcome
 from dfeas.run.progress import RunOptions
 from dfeas.run.recovery import CONFLICTING, conflicts
@@ -36,6 +36,7 @@ class VerdictTarget:
 
     session: Session
     job: RunSpec
+    probe: Probe = PROBE
 
     @property
     def geometry(self) -> Geometry:
@@ -55,10 +56,9 @@ class VerdictTarget:
         sizes = {"workers": session.workers, "threads": session.threads, "classes": self.abreast if self.job.classes else 1}
         methods, most = self.job.methods, request.max_passes
         projection = project(self.geometry, dataset, methods, request.memory, request.eps, **sizes, max_passes=most)
-        blocks = probed(dataset, session.engine.parallel)
-        if self.job.kernel or dataset.header is None or len(blocks) > PROBED_SHARE * dataset.blocks:
+        if self.job.kernel or dataset.header is None or not self.probe.worth(session.engine, dataset):
             return projection
-        return replace(projection, seconds=probe(session.engine, dataset, blocks))
+        return replace(projection, seconds=self.probe.seconds(session.engine, dataset))
 
     def settled(self, surveyed: Surveyed) -> dict[str, Outcome] | None:
         """A zero point is a Gordan certificate by itself, for any labels. Raises CheckFailedError if the checker sees none."""

@@ -25,10 +25,13 @@ from dfeas.methods.perceptron import Novikoff
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Mixture, Sparse
 from dfeas.methods.registry import METHODS
 from dfeas.passes.protocol import OnVectors
-from dfeas.problem import Limits, parse_bytes
+from dfeas.problem import Limits, Output, Problem, Resources, parse_bytes
 from dfeas.run.driver import Course, run
-from dfeas.run.progress import Terminal
+from dfeas.run.execute import execute
+from dfeas.run.progress import Terminal, run_options
 from dfeas.run.recovery import shorten
+from dfeas.run.session import open_session
+from dfeas.run.spec import Request, RunSpec
 from dfeas.run.task import VerdictTask
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, Decision, Goal, Record, decide, remaining_passes
 from dfeas.verify.certificate import Certificate
@@ -189,20 +192,16 @@ class Counting(LocalEngine):
 
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("kind", ["planted", "gaussian"])
-def test_a_solve_reads_exactly_what_it_says(
-    monkeypatch: pytest.MonkeyPatch, arrays: Callable[..., Any], name: str, kind: str
-) -> None:
-    engines: list[Counting] = []
-
-    def make(dataset: Any, threads: Any = None, scratch: Any = None) -> Counting:
-        engines.append(Counting(dataset, 1, scratch))
-        return engines[-1]
-
-    monkeypatch.setattr("dfeas.run.session.LocalEngine", make)
-    result = dfeas.solve(*arrays(kind, 5, 400, margin=0.1), method=name, eps=0.02)
+def test_a_solve_reads_exactly_what_it_says(arrays: Callable[..., Any], name: str, kind: str) -> None:
+    request = Request.begun(dfeas.Goal(eps=0.02), Limits(), Resources())
+    job = RunSpec(request, (name,), ("asked for",), False, False, None, None, None, intercept=False)
+    with open_session(Problem(*arrays(kind, 5, 400, margin=0.1)), Resources()) as session:
+        passes = Counting(session.dataset, 1, session.scratch)
+        checks = Counting(session.checking.dataset, 1)
+        counted = replace(session, engine=passes, checking=replace(session.checking, engine=checks))
+        result = execute(counted, job, run_options(0.0, Output()))
     infeasible = "infeasible" if name.startswith("working-set") else "eps-infeasible"
     assert result.verdict == ("feasible" if kind == "planted" else infeasible)
-    passes, checks = engines
     recovery = int(kind == "gaussian" and (name.startswith("mirror-prox") or name == "smooth-perceptron"))
     assert passes.passes == 1 + result.passes + recovery  # survey, passes, recovery
     assert checks.maps == 1

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,8 +21,12 @@ from dfeas.errors import UsageError
 from dfeas.geometry.points import Points, choose, limit_passes
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
-from dfeas.run.cost import project
-from dfeas.run.session import open_data
+from dfeas.passes.survey import Survey
+from dfeas.problem import Goal, Limits, Problem, Resources
+from dfeas.run.cost import Probe, project
+from dfeas.run.session import open_data, open_session
+from dfeas.run.spec import Request, RunSpec
+from dfeas.run.verdict import VerdictTarget
 
 POINTS = Points()
 BUDGET, SLACK = 100_000_000, 200_000_000
@@ -121,19 +124,16 @@ def test_a_run_says_what_it_will_take_before_it_begins(dataset: Callable[..., An
         assert "a pass reads 0.06 GB, a later one 0.0" in found["text"]
 
 
-def test_the_speed_of_large_data_is_measured_before_it_begins(
-    large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("dfeas.run.cost.PROBE_BYTES", 1)
-    monkeypatch.setattr("dfeas.run.verdict.PROBED_SHARE", 0.1)
-    began = time.perf_counter()
-    result = dfeas.solve(large, method="perceptron", max_passes=1, out=tmp_path / "run")
-    taken = time.perf_counter() - began
-    events = [json.loads(line) for line in (tmp_path / "run" / "trace.jsonl").read_text().splitlines()]
-    (found,) = (event for event in events if event["event"] == "projection")
-    assert 0 < found["seconds"] < 20 * taken
-    assert f"a pass reads 0.48 GB in about {found['seconds']:.2g} s" in found["text"]
-    assert result.passes == 1
+def test_the_speed_of_large_data_is_measured_before_it_begins(large: Path) -> None:
+    request = Request.begun(Goal(), Limits(), Resources())
+    job = RunSpec(request, ("perceptron",), ("asked for",), False, False, str(large), None, None, intercept=False)
+    with open_session(Problem(large), Resources()) as session:
+        expected = VerdictTarget(session, job, Probe(bytes=1, share=0.1)).projected()
+        session.engine.run(Survey())
+        assert expected.seconds is not None
+        assert 0 < expected.seconds < 20 * session.engine.cost.wall_seconds
+        assert VerdictTarget(session, job, Probe(bytes=1, share=1e-9)).projected().seconds is None
+    assert f"a pass reads 0.48 GB in about {expected.seconds:.2g} s" in str(expected)
 
 
 @pytest.mark.parametrize("method", ["mirror-prox", "smooth-perceptron", "ispvn", "online-perceptron"])

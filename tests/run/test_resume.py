@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,13 @@ import dfeas
 from dfeas.data.storage.scratch import Scratch
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.methods.registry import METHODS
-from dfeas.run.checkpoint.folder import Checkpoints
+from dfeas.problem import Goal, Limits, Output, Problem, Resources
+from dfeas.run.checkpoint.folder import Checkpoints, run_folder
+from dfeas.run.execute import execute
+from dfeas.run.progress import run_options
 from dfeas.run.results import Result
+from dfeas.run.session import Checking, open_session
+from dfeas.run.spec import Request, RunSpec
 from dfeas.run.trace import TraceFile
 from dfeas.verify.certificate import load
 from tests.typed import DFEAS
@@ -120,18 +126,25 @@ def test_a_race_goes_on_and_what_has_ended_stays(arrays: Callable[..., Any], tmp
     assert not (tmp_path / "run" / "checkpoint").exists()
 
 
-def test_a_run_that_was_interrupted_in_its_check_has_no_pass_twice_in_its_trace(
-    arrays: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    X, labels = arrays("planted", 10, 800, margin=0.02)
+class Interrupted(Checking):
+    """Somebody presses Ctrl-C while it works."""
 
-    def interrupted(*args: Any) -> Any:
+    def __call__(self, certificates: Any) -> Any:
         raise KeyboardInterrupt
 
+
+def test_a_run_that_was_interrupted_in_its_check_has_no_pass_twice_in_its_trace(
+    arrays: Callable[..., Any], tmp_path: Path
+) -> None:
+    X, labels = arrays("planted", 10, 800, margin=0.02)
     dfeas.solve(X, labels, out=tmp_path / "whole")
-    with monkeypatch.context() as patched:
-        patched.setattr("dfeas.run.session.check_each", interrupted)
-        assert dfeas.solve(X, labels, out=tmp_path / "run").stopped == "interrupted"
+    request = Request.begun(Goal(), Limits(), Resources())
+    job = RunSpec(request, ("working-set",), ("it fits",), False, False, None, None, None, intercept=False)
+    opened = open_session(Problem(X, labels), Resources(), tmp_path / "run")
+    with opened as session, run_folder(tmp_path / "run") as folder:
+        checking = Interrupted(session.checking.engine, session.checking.dataset)
+        result = execute(replace(session, checking=checking), job, run_options(30.0, Output()), folder)
+        assert result.stopped == "interrupted"
     assert isinstance(found := dfeas.resume(tmp_path / "run", X, labels), Result)
     assert found.verdict == "feasible"
     assert digest(tmp_path / "run") == digest(tmp_path / "whole")

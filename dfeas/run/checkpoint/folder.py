@@ -37,7 +37,7 @@ logger = logging.getLogger("dfeas")
 
 @dataclass(frozen=True)
 class Sealed:
-    """What a file holds."""
+    """What the file of a checkpoint holds."""
 
     value: Any
     vectors: dict[str, Seal]  # those that it needs

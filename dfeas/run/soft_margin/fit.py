@@ -65,7 +65,7 @@ class SoftMarginRecord:
 
 @dataclass(frozen=True)
 class SoftMarginOutcome:
-    """How it ended."""
+    """How a soft margin ended, with all that its method can show."""
 
     stopped: str  # "verdict" when all gaps are small enough
     record: SoftMarginRecord
@@ -173,7 +173,6 @@ class SoftMarginTarget:
         return 1
 
     def projected(self) -> Projection:
-        """Of one task."""
         sizes = {"workers": self.session.workers, "threads": self.session.threads}
         return project_soft(self.session.dataset, self.job.methods[0], self.options, self.job.asked.memory, **sizes)
 

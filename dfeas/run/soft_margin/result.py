@@ -39,7 +39,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class Validation:
-    """One C, by cross-validation."""
+    """What cross-validation says of one C."""
 
     C: float
     error: float  # mean over the folds
