@@ -35,7 +35,7 @@ class Request:
 
     @classmethod
     def begun(cls, goal: Goal, limits: Limits, resources: Resources) -> Request:
-        """From now on."""
+        """What is asked, from now on."""
         ends = limits.max_passes, limits.time_limit
         return cls(goal.eps, goal.margin_tolerance, *ends, resources.memory_bytes, time.monotonic())
 

@@ -38,7 +38,7 @@ Data = tuple[Source | None, Dataset]
 
 
 def with_transform(data: Data, transform: Transform, memory: int, client: Client | None = None, progress: bool = False) -> Data:
-    """Opened data as it is asked for; with ``points`` in ``asked`` its numbers are known already, and are used.
+    """Opened data as it is to be seen; with ``points`` in the transform its numbers are known already, and are used.
     Reads are said on stderr where ``progress`` is shown.
 
     Raises UsageError for sparse points that are to be centred, and what the survey of points raises.
