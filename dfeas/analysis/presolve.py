@@ -19,7 +19,7 @@ from dfeas.methods.protocol import Bracket, Evidence
 from dfeas.problem import Goal, Limits, Output, Problem, Resources
 from dfeas.run.checkpoint.folder import require_free, run_folder
 from dfeas.run.exact.levels import Levels
-from dfeas.run.exact.search import MOST_BESIDE, Face, Found, certificate_of, decide
+from dfeas.run.exact.search import MOST_BESIDE, Elimination, Face, certificate_of, decide
 from dfeas.run.progress import report_start, run_options, run_sinks
 from dfeas.run.results import Result
 from dfeas.run.session import Session, open_data, open_session, survey
@@ -89,14 +89,14 @@ def _written(
     stack: ExitStack,
     session: Session,
     asked: Request,
-    found: Found,
+    decided: Elimination,
     reads: int,
     folder: Path | None,
     problem: Problem,
     output: Output,
 ) -> Result:
     """The result of a run without a solve, from the certificate that follows from the evidence."""
-    dataset, face = session.dataset, found.face
+    dataset, face = session.dataset, decided.face
     why = f"{dataset.dimension} features, most of them levels of one effect, which are eliminated"
     job = RunSpec(
         asked,
@@ -111,7 +111,7 @@ def _written(
     how = run_options(0.0, Output(progress=output.progress))
     report_start(run_sinks(stack, session, job, folder, how, None), dataset, NAME, why, None)
     empty = Certificate("gordan", dataset.fingerprint, view=dataset.view)
-    support, weights = found.conflict
+    support, weights = decided.conflict
     certificate = certificate_of(session.checking.dataset, replace(face, support=support, weights=weights), empty)
     (proved,) = session.checking([certificate])
     check = proved if isinstance(proved, Check) else None

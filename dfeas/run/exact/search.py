@@ -4,11 +4,12 @@ A working set holds some points in integers. Their partition (``dfeas.run.exact.
 is one of all points, and a hyperplane; one read says, exactly, which points are not as it says; the worst of them are taken in,
 until there are none. Points are never dropped, so it ends; the read that finds nothing is the proof.
 
-As ``dfeas.exact_search``, in the dimensions of the other features only: a working set of pairs of points within levels
-(``dfeas.run.exact.levels``), its partition, and a look at all points, which tells the worst pair of each level that is not so.
+Where most features are levels of one effect (``dfeas.run.exact.levels``), the same is done in the dimensions of the others
+only: a working set of pairs of points within levels, its partition, and a look at all points, which tells the worst pair of
+each level that is not so.
 
 The solvers in memory find conflicts in float64. Features of scales that are many orders of magnitude apart, or far from the
-origin, hide from them which points these are; ``dfeas.exact_search`` finds out, and the checker proves it from a certificate.
+origin, hide from them which points these are; this search finds out, and the checker proves it from a certificate.
 """
 
 from __future__ import annotations
@@ -145,14 +146,14 @@ MOST_BESIDE = 1000
 
 
 @dataclass(frozen=True)
-class Found:
-    """The kind of all points, with evidence."""
+class Elimination:
+    """What is proved of all points without their levels, with evidence."""
 
     face: Face
     conflict: tuple[NDArray[np.int64], Integers]  # few points and their weights, where there is a conflict
 
 
-def decide(levels: Levels, stop: Callable[[], bool]) -> Found | None:
+def decide(levels: Levels, stop: Callable[[], bool]) -> Elimination | None:
     """What is proved of all points; None when ``stop`` said so."""
     pairs = levels.spread(max(LEAST, FIRST * len(levels.columns)))
     reads, strict = 0, True
@@ -169,7 +170,7 @@ def decide(levels: Levels, stop: Callable[[], bool]) -> Found | None:
         more = _missed(levels, gaps, across, strict)
         if not len(more):
             face = _lifted_face(levels, pairs, points, split, gaps, across, reads)
-            return Found(face, _of_points(levels, pairs, split.weights))
+            return Elimination(face, _of_points(levels, pairs, split.weights))
         before, pairs = len(pairs), np.unique(np.vstack([pairs, more]), axis=0)
         if len(pairs) == before:
             raise DfeasError("the exact search took in no new pair: please report this")
