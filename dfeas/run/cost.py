@@ -151,17 +151,16 @@ def project_soft(
     options: SoftMarginOptions,
     memory: int,
     *,
-    lanes: int = 1,
     workers: int = 0,
     threads: int | None = None,
 ) -> Projection:
-    """Project a soft margin with a budget for each process; ``lanes`` share it side by side.
+    """Project a soft margin with a budget for each process.
 
     ``threads`` are those of each process that reads; by default as many as fit in this one. ``workers`` are worker processes.
     Raises UsageError when the budget is too small for a block.
     """
-    facts, k = facts_of(dataset, memory // lanes), len(options.C) * (1 + options.folds)
-    own = SOFT_COPIES * lanes * SOFT_MARGINS[method].own_bytes(facts, k)
+    facts, k = facts_of(dataset, memory), len(options.C) * (1 + options.folds)
+    own = SOFT_COPIES * SOFT_MARGINS[method].own_bytes(facts, k)
     weights = 0 if options.weight is None else WEIGHT_BYTES * dataset.n
     threads = threads or threads_that_fit(dataset, memory, processors())
     load = Load(dataset, (method,), memory, workers, threads)

@@ -102,8 +102,8 @@ class _Execution:
         """Of each task: that of the run where it is one, or one below it."""
         job, folder = self.job, self.folder
         if folder is None or not self.several:
-            return dict.fromkeys(job.lanes, folder)
-        return {name: folder / (folder_of(name, place) if job.classes else name) for place, name in enumerate(job.lanes)}
+            return dict.fromkeys(job.names, folder)
+        return {name: folder / (folder_of(name, place) if job.classes else name) for place, name in enumerate(job.names)}
 
     @property
     def _tabled(self) -> bool:
@@ -114,7 +114,7 @@ class _Execution:
         """Of each task; the stack closes them."""
         how, job = self.how, self.job
         if not self.several:
-            (name,) = job.lanes
+            (name,) = job.names
             return {name: run_sinks(stack, self.session, job, self.folders[name], how, self.earlier)}
         line = terminal(how.progress, job.asked.eps) if board is None else None
         if line is not None:
@@ -168,7 +168,7 @@ class _Execution:
             began=request.began,
         )
         outcomes, reads = run(self.session.engine, tasks, self.session.checking, course)
-        return dict(zip(self.job.lanes, outcomes, strict=True)), reads
+        return dict(zip(self.job.names, outcomes, strict=True)), reads
 
     def _together(self, results: dict[str, Any], reads: float) -> Answer:
         """The result of a single task, or those of several, which are written."""

@@ -81,7 +81,7 @@ class RunSpec:
     then: str = ""  # what is asked of the result of a solve: "hard-margin" | "separation"
 
     @property
-    def lanes(self) -> tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:
         """What runs side by side: methods, or classes."""
         return self.classes or self.methods
 

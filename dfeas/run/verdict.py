@@ -47,7 +47,7 @@ class VerdictTarget:
         """Only classes wait for memory."""
         job = self.job
         if not job.classes:
-            return len(job.lanes)
+            return len(job.names)
         return self.geometry.abreast(job.methods[0], len(job.classes), self.session.dataset, job.asked.memory)
 
     def projected(self) -> Projection:
@@ -66,12 +66,12 @@ class VerdictTarget:
         if surveyed.zero is None or session.dataset.intercept or not self.geometry.zero_is_origin:
             return None
         certificates = []
-        for name in job.lanes:
+        for name in job.names:
             labelled = session.dataset.against_rest(name) if job.classes else session.dataset
             weights = {"support": np.array([surveyed.zero]), "weights": np.ones(1)}
             certificates.append(Certificate("gordan", labelled.fingerprint, **weights, kernel=job.kernel, view=labelled.view))
         outcomes = {}
-        for name, certificate, check in zip(job.lanes, certificates, session.checking(certificates), strict=True):
+        for name, certificate, check in zip(job.names, certificates, session.checking(certificates), strict=True):
             if isinstance(check, CheckFailedError):
                 raise check
             outcomes[name] = without_a_pass(job.methods[0] if job.classes else name, certificate, check)
@@ -86,7 +86,7 @@ class VerdictTarget:
         geometry.prepare(session.engine, load, session.tiles)
         facts = facts_of(dataset, request.memory // count, request.margin_tolerance, surveyed.radius)
         tasks = []
-        for name in job.lanes:
+        for name in job.names:
             method = make(job.methods[0] if job.classes else name)
             labelled, code = dataset, None
             if job.classes:

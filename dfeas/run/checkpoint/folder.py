@@ -202,8 +202,8 @@ class Checkpoint:
 
     def passes(self, name: str) -> float:
         """Of one method, or class, so far."""
-        lanes = () if self.moment is None else self.moment.lanes
-        return sum(lane.passes for each, lane in zip(self.job.lanes, lanes, strict=False) if each == name)
+        tasks = () if self.moment is None else self.moment.lanes
+        return sum(task.passes for each, task in zip(self.job.names, tasks, strict=False) if each == name)
 
 
 @dataclass
@@ -281,22 +281,22 @@ def discard_checkpoints(folder: str | Path | None, stopped: str) -> None:
 def checkpointing(
     session: Session, job: RunSpec, sinks: Sinks, folder: Path | None, every: float, earlier: Checkpoint | None
 ) -> Iterator[Checkpointer]:
-    """A keeper for the length of a run. Nothing is left to resume when it is finished, or could not even begin."""
+    """A checkpointer for the length of a run. Nothing is left to resume when it is finished, or could not even begin."""
     checkpoints = None if folder is None else Checkpoints(folder / CHECKPOINT)
-    keeper = Checkpointer(checkpoints, session.scratch, every, job, sinks, session.dataset.fingerprint)
-    keeper.first(earlier)
+    checkpointer = Checkpointer(checkpoints, session.scratch, every, job, sinks, session.dataset.fingerprint)
+    checkpointer.first(earlier)
     try:
-        yield keeper
+        yield checkpointer
     except OSError as error:
         if checkpoints is None or not checkpoints.numbers:
             raise
         where = error.filename or folder
         raise CorruptDataError(f"{where}: {error.strerror or error}; mend that, then go on: dfeas resume {folder}") from None
     except DfeasError as error:
-        if earlier is None and keeper.survey is None and not isinstance(error, ClusterLostError):
-            keeper.finished = True
+        if earlier is None and checkpointer.survey is None and not isinstance(error, ClusterLostError):
+            checkpointer.finished = True
         raise
     finally:
-        if checkpoints is not None and keeper.finished:
+        if checkpoints is not None and checkpointer.finished:
             checkpoints.remove()
         session.scratch.remove()  # a checkpoint has its vectors under names of its own

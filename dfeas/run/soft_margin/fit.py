@@ -164,7 +164,7 @@ class SoftMarginTarget:
     @property
     def abreast(self) -> int:
         """As many classes as leave each what it wants, or needs."""
-        tasks, k = len(self.job.lanes), len(self.options.C) * (1 + self.options.folds)
+        tasks, k = len(self.job.names), len(self.options.C) * (1 + self.options.folds)
         counts = list(dict.fromkeys(-(-tasks // turns) for turns in range(1, tasks + 1)))
         for enough in (SOFT_MARGINS[self.job.methods[0]].enough, fits):
             for count in counts:
@@ -183,7 +183,7 @@ class SoftMarginTarget:
         """One for each class, or one."""
         job, dataset = self.job, self.session.dataset
         facts, tasks = facts_of(dataset, job.asked.memory // self.abreast, None, surveyed.radius), []
-        for place, name in enumerate(job.lanes):
+        for place, name in enumerate(job.names):
             method = self._method(surveyed, place)
             code = dataset.codes[dataset.classes.index(name)] if job.classes else None
             tasks.append(SoftMarginTask(method, method.init(facts), job.asked.eps, sinks[name], code=code))
