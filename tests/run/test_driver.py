@@ -107,16 +107,16 @@ def test_auto_takes_the_working_set_where_it_fits_and_says_why(arrays: Callable[
 
 def test_a_plan_says_what_a_run_will_cost(arrays: Callable[..., Any]) -> None:
     X, labels = arrays("halfspace", 50, 60_000)
-    found = dfeas.plan(X, labels, margin=0.01)
-    assert [e.method for e in found.estimates] == list(METHODS)
-    assert [e.method for e in found.estimates if e.auto] == ["working-set"]
-    assert found.bytes == X.nbytes
-    assert found.later_seconds > 0
-    for e in found.estimates:
+    plan = dfeas.plan(X, labels, margin=0.01)
+    assert [e.method for e in plan.estimates] == list(METHODS)
+    assert [e.method for e in plan.estimates if e.auto] == ["working-set"]
+    assert plan.bytes == X.nbytes
+    assert plan.later_seconds > 0
+    for e in plan.estimates:
         assert 0 < e.passes <= e.most_passes
         assert 0 < e.seconds < 1e6
         assert 0 < e.memory_bytes < 1e10
-    predicted = found.estimates[0].passes
+    predicted = plan.estimates[0].passes
     assert dfeas.solve(X, labels).passes <= predicted + 1
     tight = dfeas.plan(X, labels, method="working-set", memory="40MB")
     assert tight.estimates[0].remark == ""
@@ -133,10 +133,10 @@ def test_a_plan_says_what_a_run_will_cost(arrays: Callable[..., Any]) -> None:
 def test_a_plan_of_wide_data_takes_no_memory_for_it(arrays: Callable[..., Any]) -> None:
     wide = np.random.default_rng(0).standard_normal((60, 20_000))
     tracemalloc.start()
-    found = dfeas.plan(wide, np.arange(60) % 2)
+    plan = dfeas.plan(wide, np.arange(60) % 2)
     assert tracemalloc.get_traced_memory()[1] < 200e6
     tracemalloc.stop()
-    assert found.estimates[0].seconds < 60
+    assert plan.estimates[0].seconds < 60
 
 
 def test_a_bar_that_no_margin_can_reach_ends_the_run() -> None:
@@ -172,8 +172,8 @@ def test_the_time_left_follows_the_bracket() -> None:
 
 
 def test_the_upper_end_of_a_bracket_is_not_below_what_is_proved() -> None:
-    found = dfeas.solve(np.array([[1, 2]], np.float32), method="mirror-prox")  # in float32 |Ax| is below 1, which it is
-    assert 1 - 1e-7 < found.margin_lower <= found.margin_upper
+    result = dfeas.solve(np.array([[1, 2]], np.float32), method="mirror-prox")  # in float32 |Ax| is below 1, which it is
+    assert 1 - 1e-7 < result.margin_lower <= result.margin_upper
 
 
 class Counting(LocalEngine):
@@ -262,28 +262,28 @@ def test_limits_end_a_run_with_the_best_evidence(arrays: Callable[..., Any]) -> 
 
 def test_evidence_that_the_checker_refuses_does_not_end_the_run(arrays: Callable[..., Any]) -> None:
     dataset = from_arrays(*arrays("planted", 5, 400, margin=0.1))
-    asked: list[float] = []
+    margins: list[float] = []
 
     def grudging(certificate: Certificate) -> Check:
         A = dataset.points.array.astype(float) * dataset.labels.array[:, None]
-        asked.append(float((A @ certificate.y).min()))
-        if len(asked) < 3:
+        margins.append(float((A @ certificate.y).min()))
+        if len(margins) < 3:
             raise CheckFailedError("not yet")
-        return Check("feasible", "rigorous", asked[-1], 1.0, 400, 0, "fine")
+        return Check("feasible", "rigorous", margins[-1], 1.0, 400, 0, "fine")
 
     method = METHODS["mirror-prox"]
     lane = VerdictTask(method, method.init(Facts(5, 400)), Goal(1e-6))
     outcome = run(LocalEngine(dataset, 1), [lane], each(grudging), Course(Limits(max_passes=500)))[0][0]
     assert outcome.decision.verdict == FEASIBLE
-    assert len(asked) == 3
-    assert asked[1] > 1.9 * asked[0]
-    assert asked[2] > 1.9 * asked[1]
+    assert len(margins) == 3
+    assert margins[1] > 1.9 * margins[0]
+    assert margins[2] > 1.9 * margins[1]
     assert outcome.reads == outcome.record.passes + 3
 
 
 def test_no_verdict_leaves_unchecked_when_one_kind_of_evidence_is_refused_after_the_other() -> None:
     dataset = from_arrays(np.eye(2))
-    seen: list[str] = []
+    kinds: list[str] = []
 
     class Both(Mistakes):
         """Claims a separator, and weights with a small |Ax|, and that no further pass can help."""
@@ -293,13 +293,13 @@ def test_no_verdict_leaves_unchecked_when_one_kind_of_evidence_is_refused_after_
             return Evidence(bracket, lambda: Sparse(np.array([0]), np.ones(1)), 1, stalled="made up")
 
     def refuse(certificate: Certificate) -> Check:
-        seen.append(certificate.kind)
+        kinds.append(certificate.kind)
         raise CheckFailedError("never")
 
     method, engine = Both(Novikoff(), METHODS["perceptron"].traits), LocalEngine(dataset, 1)
     lane = VerdictTask(method, method.init(Facts(2, 2)), Goal())
     outcome = run(engine, [lane], each(refuse), Course(Limits(max_passes=1)))[0][0]
-    assert seen == ["separator", "gordan"]
+    assert kinds == ["separator", "gordan"]
     assert (outcome.decision, outcome.check) == (Decision("stalled"), None)
 
 
@@ -344,10 +344,10 @@ def test_the_intercept_separates_what_the_origin_cannot() -> None:
     for method in METHODS:
         without = dfeas.solve(X, labels, method=method, eps=0.01)
         assert without.verdict in ("infeasible", "eps-infeasible")
-        found = dfeas.solve(X, labels, method=method, intercept=True, eps=1e-4)
-        assert found.verdict == "feasible", method
-        assert found.y is not None
-        assert -4 < found.y[1] / found.y[0] < -2
+        result = dfeas.solve(X, labels, method=method, intercept=True, eps=1e-4)
+        assert result.verdict == "feasible", method
+        assert result.y is not None
+        assert -4 < result.y[1] / result.y[0] < -2
 
 
 def test_margins_near_rounding_are_decided_by_the_checker() -> None:

@@ -78,15 +78,15 @@ def test_ingest_keeps_many_classes_and_two_as_ever(tmp_path: Path) -> None:
 
 
 def test_classes_on_one_read_answer_as_they_do_alone(data: Path, tmp_path: Path) -> None:
-    found = dfeas.solve(data, one_vs_rest=True, out=tmp_path / "run", intercept=True)
-    assert [result.verdict for result in found.results.values()] == ["infeasible", "infeasible", "feasible", "feasible"]
+    every = dfeas.solve(data, one_vs_rest=True, out=tmp_path / "run", intercept=True)
+    assert [result.verdict for result in every.results.values()] == ["infeasible", "infeasible", "feasible", "feasible"]
     alone = {name: dfeas.solve(data, positive=name, intercept=True) for name in NAMES}
     for name, one in alone.items():
-        mine = found.results[name]
+        mine = every.results[name]
         assert (mine.verdict, mine.proof, mine.fingerprint) == (one.verdict, one.proof, one.fingerprint)
         assert (mine.passes, mine.reads) == (one.passes, one.reads)
-    assert len({one.fingerprint for one in alone.values()} | {found.fingerprint}) == 5
-    assert found.reads == 4  # the sample, the check of its two conflicts, the pass of the others, and their check
+    assert len({one.fingerprint for one in alone.values()} | {every.fingerprint}) == 5
+    assert every.reads == 4  # the sample, the check of its two conflicts, the pass of the others, and their check
     assert sum(one.reads for one in alone.values()) == 10
     listed = json.loads((tmp_path / "run" / "result.json").read_text())
     assert listed["classes"]["a/b"]["folder"] == "class-a%2Fb"
@@ -105,8 +105,8 @@ def test_an_interrupted_run_goes_on_with_the_same_bits(data: Path, tmp_path: Pat
     dfeas.solve(data, out=tmp_path / "whole", **options)
     begun = dfeas.solve(data, out=tmp_path / "run", stop=after(1), **options)
     assert begun.stopped == "interrupted"
-    found = dfeas.resume(tmp_path / "run")
-    assert isinstance(found, dfeas.OneVsRest)
+    resumed = dfeas.resume(tmp_path / "run")
+    assert isinstance(resumed, dfeas.OneVsRest)
     for name in ("class-a%2Fb", "class-cat", "class-dog", "class-eel"):
         ours, theirs = load(tmp_path / "run" / name / "certificate.npz"), load(tmp_path / "whole" / name / "certificate.npz")
         assert (ours.y.tobytes(), ours.weights.tobytes()) == (theirs.y.tobytes(), theirs.weights.tobytes())
@@ -128,15 +128,15 @@ def test_passes_of_classes_answer_as_each_alone(intercept: bool, dtype: type) ->
     rng = np.random.default_rng(1)
     X, code = rng.standard_normal((500, 6)).astype(dtype), rng.integers(0, 3, 500).astype(np.int16)
     X[7] = 0
-    d, asked = 6 + intercept, []
+    d, questions = 6 + intercept, []
     for k in range(3):
         y = rng.standard_normal(d)
-        asked += [(k, Select(y, 0.2, 50, 30)), (k, together([Select(-y, 0.0, 500, 500), Softmin(y[:, None], np.ones(1))]))]
-    asked.append((0, Sample(d, 5, 0)))
-    both = together([of_class(question, k) for k, question in asked])
+        questions += [(k, Select(y, 0.2, 50, 30)), (k, together([Select(-y, 0.0, 500, 500), Softmin(y[:, None], np.ones(1))]))]
+    questions.append((0, Sample(d, 5, 0)))
+    both = together([of_class(question, k) for k, question in questions])
     block = Block.of(0, X, code, norms(X), intercept)
     answers = both.finish(both.merge(both.scan(block), both.scan(Block.of(500, X, code, norms(X), intercept))))
-    for (k, question), answer in zip(asked, answers, strict=True):
+    for (k, question), answer in zip(questions, answers, strict=True):
         sign = np.where(code == k, 1, -1)
         parts = [question.scan(Block.of(first, X, sign, norms(X), intercept)) for first in (0, 500)]
         expected = question.finish(question.merge(*parts))
@@ -152,8 +152,8 @@ def test_passes_of_classes_answer_as_each_alone(intercept: bool, dtype: type) ->
 def test_two_classes_and_one_point_of_a_class(tmp_path: Path) -> None:
     X, label = clusters(400)
     yes = label == "dog"
-    found = dfeas.solve(X, np.where(yes, "yes", "no"), one_vs_rest=True, intercept=True)
-    assert [(name, result.verdict) for name, result in found.results.items()] == [("no", "feasible"), ("yes", "feasible")]
+    every = dfeas.solve(X, np.where(yes, "yes", "no"), one_vs_rest=True, intercept=True)
+    assert [(name, result.verdict) for name, result in every.results.items()] == [("no", "feasible"), ("yes", "feasible")]
     label[:] = "many"
     label[17], label[18] = "one", "other"
     X[17], X[18] = 50 * X[17], -50 * X[17]
@@ -169,9 +169,9 @@ def test_more_classes_than_memory_holds_take_turns(tmp_path: Path) -> None:
     dataset = from_arrays(X, code, many=True)
     count = Points().abreast("auto", 30, dataset, 30_000_000)
     assert 1 < count < 30
-    found = dfeas.solve(X, code, one_vs_rest=True, memory="30MB", intercept=True, out=tmp_path / "run")
-    assert found.success
-    assert f"{count} at a time" in found.results["0"].why
+    every = dfeas.solve(X, code, one_vs_rest=True, memory="30MB", intercept=True, out=tmp_path / "run")
+    assert every.success
+    assert f"{count} at a time" in every.results["0"].why
     plans = {memory: dfeas.plan(X, code, one_vs_rest=True, memory=memory, intercept=True) for memory in ("30MB", "2GB")}
     (ours,), (roomy,) = ([each for each in some.estimates if each.auto] for some in plans.values())
     assert (plans["30MB"].classes, ours.remark) == (30, f"{count} of 30 classes at a time")
@@ -179,8 +179,8 @@ def test_more_classes_than_memory_holds_take_turns(tmp_path: Path) -> None:
     assert ours.passes == -(-30 // count) * roomy.passes
     assert ours.memory_bytes < roomy.memory_bytes
     alone = dfeas.solve(X, code, positive="29", intercept=True)
-    assert found.results["29"].verdict == alone.verdict
-    assert found.reads < 30 * alone.reads / 2
+    assert every.results["29"].verdict == alone.verdict
+    assert every.reads < 30 * alone.reads / 2
     timed = dfeas.solve(X, code, one_vs_rest=True, memory="30MB", time_limit=1e-9)
     assert {result.stopped for result in timed.results.values()} <= {"time_limit", "verdict"}
 
@@ -192,13 +192,15 @@ def test_predict_gives_the_class_with_the_largest_score(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", X=X, y=label)
     dfeas.ingest(tmp_path / "a.npz", tmp_path / "data", block_rows=200)
     assert dfeas.solve(tmp_path / "data", one_vs_rest=True, out=tmp_path / "run", intercept=True).success
-    found = dfeas.predict(tmp_path / "run", tmp_path / "data", out=tmp_path / "out.npy")
+    prediction = dfeas.predict(tmp_path / "run", tmp_path / "data", out=tmp_path / "out.npy")
     Y = np.array([load(tmp_path / "run" / f"class-{n.replace('/', '%2F')}" / "certificate.npz").y for n in NAMES])
     scores = X.astype(float) @ Y[:, :-1].T + Y[:, -1]
     assert np.array_equal(np.load(tmp_path / "out.npy"), scores.argmax(axis=1))
     truth = np.array([NAMES.index(name) for name in label])
-    assert found.accuracy == pytest.approx((scores.argmax(axis=1) == truth).mean())
-    assert found.confusion == [[int(((truth == i) & (found.predicted == j)).sum()) for j in range(4)] for i in range(4)]
+    assert prediction.accuracy == pytest.approx((scores.argmax(axis=1) == truth).mean())
+    assert prediction.confusion == [
+        [int(((truth == i) & (prediction.predicted == j)).sum()) for j in range(4)] for i in range(4)
+    ]
     some = dfeas.predict(tmp_path / "run", X[:50], label[:50])
     assert some.labels == tuple(sorted(set(label[:50])))
     with pytest.raises(BadInputError, match="points of 2 features, the run"):
@@ -271,13 +273,13 @@ def test_time_is_looked_at_between_the_classes_of_a_wave(data: Path) -> None:
 
     def lanes() -> list[VerdictTask]:
         method = METHODS["mirror-prox-one-pass"]
-        found = []
+        tasks = []
         for name, code in zip(NAMES, dataset.codes, strict=True):
-            seen = dataset.against_rest(name)
+            labelled = dataset.against_rest(name)
             lane = VerdictTask(method, method.init(facts_of(dataset, 10**8)), Goal(1e-2), code=code)
-            lane.view, lane.fingerprint = seen.view, seen.fingerprint
-            found.append(lane)
-        return found
+            lane.view, lane.fingerprint = labelled.view, labelled.fingerprint
+            tasks.append(lane)
+        return tasks
 
     def carried_out(some: list[VerdictTask], limits: Limits, abreast: int = 4, **options: Any) -> tuple[list[Any], float]:
         checks = partial(check_each, engine, dataset)
@@ -289,9 +291,11 @@ def test_time_is_looked_at_between_the_classes_of_a_wave(data: Path) -> None:
     assert reads == 1
 
     cut, kept = lanes(), []
-    told, reads = carried_out(cut, Limits(time_limit=30), clock=count().__next__, keep=lambda moment, last: kept.append(moment))
-    passes = [outcome.record.passes for outcome in told]
-    assert [outcome.decision.stopped for outcome in told] == ["time_limit"] * 4
+    cut_off, reads = carried_out(
+        cut, Limits(time_limit=30), clock=count().__next__, keep=lambda moment, last: kept.append(moment)
+    )
+    passes = [outcome.record.passes for outcome in cut_off]
+    assert [outcome.decision.stopped for outcome in cut_off] == ["time_limit"] * 4
     assert passes[0] == passes[-1] + 1  # the first ones were told one answer more, and then time was up for all
     assert reads == passes[0]
     again = lanes()
@@ -302,8 +306,8 @@ def test_time_is_looked_at_between_the_classes_of_a_wave(data: Path) -> None:
     for one, other in zip(gone_on, whole, strict=True):
         assert (one.decision, one.record.passes) == (other.decision, other.record.passes)
         assert (one.certificate.y == other.certificate.y).all()
-    asked = [False] * 6 + [True] * 9
-    stopped, _ = carried_out(lanes(), Limits(), stop=lambda: asked.pop(0))
+    answers = [False] * 6 + [True] * 9
+    stopped, _ = carried_out(lanes(), Limits(), stop=lambda: answers.pop(0))
     passes = [outcome.record.passes for outcome in stopped]
     assert [outcome.decision.stopped for outcome in stopped] == ["interrupted"] * 4
     assert passes == sorted(passes, reverse=True)

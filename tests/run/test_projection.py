@@ -66,8 +66,8 @@ def test_peaks_are_as_projected_and_within_the_budget(large: Path, tmp_path: Pat
     here, worker = json.loads(done.stdout)
     assert max(here, worker) <= 1.1 * BUDGET + SLACK
     threads = 1 if workers else None
-    found = project(POINTS, open_source(Source(str(large))), [method], BUDGET, 1e-3, workers=workers, threads=threads)
-    for projected, peak in ((found.memory_bytes, here), (found.worker_bytes, worker)):
+    projection = project(POINTS, open_source(Source(str(large))), [method], BUDGET, 1e-3, workers=workers, threads=threads)
+    for projected, peak in ((projection.memory_bytes, here), (projection.worker_bytes, worker)):
         assert peak <= 1.1 * projected
         assert projected <= 2.5 * peak
 
@@ -76,30 +76,30 @@ def test_peaks_are_as_projected_and_within_the_budget(large: Path, tmp_path: Pat
 def test_bytes_of_a_pass_are_as_projected(dataset: Callable[..., Any], memory: int) -> None:
     path, _ = dataset("gaussian", 100, 150_000)
     opened = open_source(Source(str(path)))
-    found = project(POINTS, opened, ["mirror-prox"], memory, 1e-3, threads=1)
+    projection = project(POINTS, opened, ["mirror-prox"], memory, 1e-3, threads=1)
     opened.enable_cache(cache_bytes(opened, memory, 1, worker=False))
-    for expected in (found.first_bytes, found.later_bytes, found.later_bytes):
+    for expected in (projection.first_bytes, projection.later_bytes, projection.later_bytes):
         cost = Cost()
         assert sum(block.size for block in opened.read_blocks(range(opened.blocks), cost, keep=True)) == 150_000
         # the last block is short, and is kept where a whole one does not fit
         assert abs(cost.bytes_read - expected) < opened.block_bytes
-    assert (found.later_bytes == 0) == (memory >= 200_000_000)
+    assert (projection.later_bytes == 0) == (memory >= 200_000_000)
 
 
 def test_more_workers_keep_more_and_read_less(dataset: Callable[..., Any]) -> None:
     path, _ = dataset("gaussian", 100, 150_000)
     opened = open_source(Source(str(path)))
-    found = [project(POINTS, opened, ["mirror-prox"], 60_000_000, 1e-3, workers=w, threads=1) for w in (1, 2, 8)]
-    assert found[0].later_bytes > found[1].later_bytes > found[2].later_bytes == 0
-    assert len({f.worker_bytes for f in found}) == 1
+    projections = [project(POINTS, opened, ["mirror-prox"], 60_000_000, 1e-3, workers=w, threads=1) for w in (1, 2, 8)]
+    assert projections[0].later_bytes > projections[1].later_bytes > projections[2].later_bytes == 0
+    assert len({f.worker_bytes for f in projections}) == 1
 
 
 def test_every_method_has_a_projection_within_its_budget_for_large_data(large: Path) -> None:
     opened = open_source(Source(str(large)))
     for method in METHODS:
-        found = project(POINTS, opened, [method], BUDGET, 1e-3)
-        assert found.memory_bytes <= 1.1 * BUDGET + SLACK, method
-        assert found.first_bytes == opened.bytes
+        projection = project(POINTS, opened, [method], BUDGET, 1e-3)
+        assert projection.memory_bytes <= 1.1 * BUDGET + SLACK, method
+        assert projection.first_bytes == opened.bytes
 
 
 def test_arrays_in_memory_are_not_kept_twice() -> None:
@@ -117,11 +117,11 @@ def test_a_run_says_what_it_will_take_before_it_begins(dataset: Callable[..., An
         events = [json.loads(line) for line in (tmp_path / folder / "trace.jsonl").read_text().splitlines()]
         kinds = [event["event"] for event in events]
         assert kinds.index("projection") < kinds.index("pass")
-        (found,) = (event for event in events if event["event"] == "projection")
+        (said,) = (event for event in events if event["event"] == "projection")
         limit = 1 if "race" in folder else None
         expected = project(POINTS, opened, names, 60_000_000, 1e-3, max_passes=limit).to_json()
-        assert {key: found[key] for key in expected} == expected
-        assert "a pass reads 0.06 GB, a later one 0.0" in found["text"]
+        assert {key: said[key] for key in expected} == expected
+        assert "a pass reads 0.06 GB, a later one 0.0" in said["text"]
 
 
 def test_the_speed_of_large_data_is_measured_before_it_begins(large: Path) -> None:
@@ -167,8 +167,8 @@ def test_a_run_that_would_remember_too_much_is_refused_or_ends_in_time(dataset: 
     with pytest.raises(UsageError, match="mirror-prox keeps 160 bytes"):
         dfeas.race(path, methods=("mirror-prox", "perceptron"), **more)
     assert not (tmp_path / "run").exists()
-    found = dfeas.solve(path, method="mirror-prox", eps=1e-12, memory=60_000_000, stop=lambda: True, out=tmp_path / "run")
-    assert found.why == "asked for; at most 187500 passes, 160 bytes of each are kept"
+    result = dfeas.solve(path, method="mirror-prox", eps=1e-12, memory=60_000_000, stop=lambda: True, out=tmp_path / "run")
+    assert result.why == "asked for; at most 187500 passes, 160 bytes of each are kept"
     events = [json.loads(line) for line in (tmp_path / "run" / "trace.jsonl").read_text().splitlines()]
     (said,) = (event for event in events if event["event"] == "projection")
     assert said["memory_bytes"] < 3e8

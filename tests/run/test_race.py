@@ -27,23 +27,23 @@ ALL = [name for name in METHODS if name != "working-set-plain"]
 
 
 def lanes(names: list[str], m: int, n: int, **goal: Any) -> list[VerdictTask]:
-    made = [METHODS[name] for name in names]
-    return [VerdictTask(method, method.init(Facts(m, n)), Goal(**goal)) for method in made]
+    methods = [METHODS[name] for name in names]
+    return [VerdictTask(method, method.init(Facts(m, n)), Goal(**goal)) for method in methods]
 
 
 @pytest.mark.parametrize("kind", ["planted", "one-flip"])
 def test_each_method_answers_in_a_race_as_it_does_alone(arrays: Callable[..., Any], kind: str) -> None:
     X, labels = arrays(kind, 6, 500, margin=0.1)
-    found = dfeas.race(X, labels, methods=ALL, to_the_end=True, eps=0.02, memory="4GB")
-    assert list(found.results) == ALL
-    for name, result in found.results.items():
+    race = dfeas.race(X, labels, methods=ALL, to_the_end=True, eps=0.02, memory="4GB")
+    assert list(race.results) == ALL
+    for name, result in race.results.items():
         alone = dfeas.solve(X, labels, method=name, eps=0.02, memory=4_000_000_000 // len(ALL))
         assert (result.verdict, result.passes, result.iterations) == (alone.verdict, alone.passes, alone.iterations), name
         assert (result.margin_lower, result.margin_upper) == (alone.margin_lower, alone.margin_upper), name
         assert result.success
         assert result.reads == alone.reads
-    assert found.reads < sum(result.reads for result in found.results.values())
-    assert found.first is not None
+    assert race.reads < sum(result.reads for result in race.results.values())
+    assert race.first is not None
 
 
 class Counting(LocalEngine):
@@ -69,12 +69,12 @@ def test_what_several_ask_is_read_once(arrays: Callable[..., Any]) -> None:
 
 def test_the_first_verdict_ends_a_race_and_the_others_say_so(arrays: Callable[..., Any], tmp_path: Path) -> None:
     X, labels = arrays("halfspace", 10, 2000)
-    found = dfeas.race(X, labels, methods=["smooth-perceptron", "working-set", "von-neumann"], out=tmp_path / "race")
-    assert found.first is not None
-    assert found.first.method == "working-set"
-    stopped = {name: result.stopped for name, result in found.results.items()}
+    race = dfeas.race(X, labels, methods=["smooth-perceptron", "working-set", "von-neumann"], out=tmp_path / "race")
+    assert race.first is not None
+    assert race.first.method == "working-set"
+    stopped = {name: result.stopped for name, result in race.results.items()}
     assert stopped == {"smooth-perceptron": "outrun", "working-set": "verdict", "von-neumann": "outrun"}
-    for name, result in found.results.items():
+    for name, result in race.results.items():
         folder = tmp_path / "race" / name
         events = [json.loads(line) for line in (folder / "trace.jsonl").read_text().splitlines()]
         assert sum(event["event"] == "pass" for event in events) >= result.passes
@@ -85,9 +85,9 @@ def test_the_first_verdict_ends_a_race_and_the_others_say_so(arrays: Callable[..
         assert values["certificate"] == str(folder / "certificate.npz")
     summary = json.loads((tmp_path / "race" / "race.json").read_text())
     assert summary["first"] == "working-set"
-    assert summary["reads"] == found.reads
-    assert {p.name for p in (tmp_path / "race").iterdir()} == {"race.json", *found.results}
-    assert [row["method"] for row in dfeas.compare([tmp_path / "race"])] == sorted(found.results)
+    assert summary["reads"] == race.reads
+    assert {p.name for p in (tmp_path / "race").iterdir()} == {"race.json", *race.results}
+    assert [row["method"] for row in dfeas.compare([tmp_path / "race"])] == sorted(race.results)
     with pytest.raises(BadInputError, match="a race; name the folder of one of its methods"):
         dfeas.verify_run(tmp_path / "race")
     with pytest.raises(UsageError, match="exists already"):
@@ -96,11 +96,11 @@ def test_the_first_verdict_ends_a_race_and_the_others_say_so(arrays: Callable[..
 
 def test_a_separator_that_is_not_as_wide_as_asked_wins_no_race(arrays: Callable[..., Any]) -> None:
     X, labels = arrays("planted", 10, 5000, margin=0.05)
-    found = dfeas.race(X, labels, methods=["perceptron", "mirror-prox-one-pass"], margin_tolerance=0.05)
-    assert found.first is not None
-    assert found.first.method == "mirror-prox-one-pass"
-    assert found.first.margin_lower >= 0.95 * found.first.margin_upper
-    other = found.results["perceptron"]
+    race = dfeas.race(X, labels, methods=["perceptron", "mirror-prox-one-pass"], margin_tolerance=0.05)
+    assert race.first is not None
+    assert race.first.method == "mirror-prox-one-pass"
+    assert race.first.margin_lower >= 0.95 * race.first.margin_upper
+    other = race.results["perceptron"]
     assert (other.verdict, other.stopped) == ("feasible", "stalled")
 
 
@@ -155,8 +155,8 @@ def test_methods_that_make_no_race_are_refused(methods: list[str], said: str) ->
 def test_a_zero_point_ends_a_race_before_it_begins(arrays: Callable[..., Any]) -> None:
     X, labels = arrays("planted", 4, 100, margin=0.1)
     X[37] = 0
-    found = dfeas.race(X, labels, methods=["perceptron", "working-set"])
-    assert [(r.verdict, r.proof, r.passes) for r in found.results.values()] == [("infeasible", "exact", 0)] * 2
+    race = dfeas.race(X, labels, methods=["perceptron", "working-set"])
+    assert [(r.verdict, r.proof, r.passes) for r in race.results.values()] == [("infeasible", "exact", 0)] * 2
 
 
 RECORD = Record("m", 5, 5, -1.0, 1.0, None, 10.0, 2.0, 1.0, 1.0, 0.0, 100, 1000)

@@ -66,18 +66,18 @@ class Checker:
     seen: list[str] = field(default_factory=list)
 
     def __call__(self, certificates: Sequence[Certificate]) -> list[Check | CheckFailedError]:
-        found: list[Check | CheckFailedError] = []
+        answers: list[Check | CheckFailedError] = []
         for certificate in certificates:
             upper = self.answers[len(self.seen) % len(self.answers)]
             self.seen.append(certificate.kind)
             assert len(self.seen) <= self.most, "evidence is checked again and again"
             if upper is None:
-                found.append(CheckFailedError("refused"))
+                answers.append(CheckFailedError("refused"))
             elif certificate.kind == "separator":
-                found.append(Check("feasible", "rigorous", 1e-3, 1.0, 2, 0, "fine"))
+                answers.append(Check("feasible", "rigorous", 1e-3, 1.0, 2, 0, "fine"))
             else:
-                found.append(Check("eps-infeasible", "rigorous", -1.0, upper, 2, 0, "fine"))
-        return found
+                answers.append(Check("eps-infeasible", "rigorous", -1.0, upper, 2, 0, "fine"))
+        return answers
 
 
 LANE = st.tuples(st.lists(st.tuples(END, END), min_size=1, max_size=6), st.booleans(), st.booleans())
@@ -101,8 +101,8 @@ def test_every_loop_reads_or_ends_whatever_is_shown_and_refused(
     stopped: int | None,
     to_the_end: bool,
 ) -> None:
-    engine, told = LocalEngine(from_arrays(np.eye(2)), 1), [Told(*each) for each in shown]
-    lanes = [VerdictTask(method, 0, Goal(eps, tolerance)) for method in told]
+    engine, methods = LocalEngine(from_arrays(np.eye(2)), 1), [Told(*each) for each in shown]
+    lanes = [VerdictTask(method, 0, Goal(eps, tolerance)) for method in methods]
     ticks, asks = iter(range(10_000)), iter(range(10_000))
     verify = Checker(answers, 2 * len(lanes) * (PASSES + 1))
     outcomes, reads = run(
@@ -128,9 +128,9 @@ def test_every_loop_reads_or_ends_whatever_is_shown_and_refused(
 @pytest.mark.parametrize(("seconds", "stops", "expected"), [(3, False, "time_limit"), (None, True, "interrupted")])
 def test_no_second_kind_of_evidence_is_checked_when_time_is_up(seconds: int | None, stops: bool, expected: str) -> None:
     engine, method = LocalEngine(from_arrays(np.eye(2)), 1), Told([(-1.0, 1.0), (1e-9, 1e-9)], False, False)
-    ticks, asked = iter(range(100)), iter([False, *[stops] * 9])
+    ticks, stop = iter(range(100)), iter([False, *[stops] * 9])
     lane, verify = VerdictTask(method, 0, Goal()), Checker([None], 2)
-    course = Course(Limits(time_limit=seconds), stop=lambda: next(asked), clock=lambda: float(next(ticks)))
+    course = Course(Limits(time_limit=seconds), stop=lambda: next(stop), clock=lambda: float(next(ticks)))
     outcomes, _ = run(engine, [lane], verify, course)
     assert outcomes[0].decision == Decision(expected)
     assert expected in RESUMABLE
@@ -140,11 +140,11 @@ def test_no_second_kind_of_evidence_is_checked_when_time_is_up(seconds: int | No
 @pytest.mark.parametrize("options", [{"kernel": "linear"}, {"kernel": "cosine"}, {"kernel": "rbf", "gamma": 1e20, "eps": 1e-3}])
 def test_a_sum_that_the_checker_cannot_bound_by_eps_ends_undecided(options: dict[str, Any]) -> None:
     X = np.array([[2.0], [1.0]]) if options["kernel"] != "rbf" else np.array([[-0.35, 0.5], [2.2, 0.5], [0.3, 0.5]])
-    found = dfeas.solve(X, np.array([1, -1, 1])[: len(X)], **{"eps": 1e-9, **options})
-    assert found.margin_lower <= found.margin_upper
-    if found.verdict == UNDECIDED:  # what is told of the sum is what is proved of it
-        assert (found.stopped, found.margin_upper > found.eps) == ("stalled", True)
-        assert "the evidence is refused" in found.message
+    result = dfeas.solve(X, np.array([1, -1, 1])[: len(X)], **{"eps": 1e-9, **options})
+    assert result.margin_lower <= result.margin_upper
+    if result.verdict == UNDECIDED:  # what is told of the sum is what is proved of it
+        assert (result.stopped, result.margin_upper > result.eps) == ("stalled", True)
+        assert "the evidence is refused" in result.message
 
 
 def test_what_is_reported_of_a_bracket_is_in_order_and_finite() -> None:

@@ -54,7 +54,7 @@ CLOCKED = {
 }
 
 
-def told(run: Path) -> list[dict[str, Any]]:
+def passes_of(run: Path) -> list[dict[str, Any]]:
     """What the trace says of each pass, but for clocks, memory, and what came from storage."""
     events = [json.loads(line) for line in (run / "trace.jsonl").read_text().splitlines()]
     return [{k: v for k, v in e.items() if k not in CLOCKED} for e in events if e["event"] == "pass"]
@@ -62,11 +62,11 @@ def told(run: Path) -> list[dict[str, Any]]:
 
 def digest(run: Path) -> str:
     """sha256 over the certificate and what the trace says."""
-    found = hashlib.sha256(json.dumps(told(run)).encode())
+    sha = hashlib.sha256(json.dumps(passes_of(run)).encode())
     certificate = load(run / "certificate.npz")
     for array in (certificate.y, certificate.support, certificate.weights):
-        found.update(array.tobytes())
-    return found.hexdigest()
+        sha.update(array.tobytes())
+    return sha.hexdigest()
 
 
 @pytest.mark.parametrize(
@@ -83,11 +83,11 @@ def test_every_method_goes_on_with_the_same_bits_wherever_it_was_stopped(
         run = tmp_path / f"after{passes}"
         begun = dfeas.solve(X, labels, method=name, out=run, stop=after(passes), **limits)
         assert begun.stopped == "interrupted"
-        found = dfeas.resume(run, X, labels)
-        assert isinstance(found, Result)
+        resumed = dfeas.resume(run, X, labels)
+        assert isinstance(resumed, Result)
         for key in ("verdict", "stopped", "margin_lower", "margin_upper", "passes", "iterations"):
-            assert getattr(found, key) == getattr(whole, key), key
-        assert found.reads == whole.reads + 1  # the survey of an array is made again
+            assert getattr(resumed, key) == getattr(whole, key), key
+        assert resumed.reads == whole.reads + 1  # the survey of an array is made again
         assert digest(run) == digest(tmp_path / "whole")
         assert (run / "checkpoint").exists() == (whole.stopped == "pass_limit")
         assert not (run / "scratch").exists()
@@ -97,13 +97,13 @@ def test_a_run_goes_on_after_every_pass_again_and_again(arrays: Callable[..., An
     X, labels = arrays("halfspace", 8, 500)
     options: dict[str, Any] = {"method": "ispvn", "max_passes": 12}
     dfeas.solve(X, labels, out=tmp_path / "whole", **options)
-    found: Any = dfeas.solve(X, labels, out=tmp_path / "run", stop=after(1), **options)
+    result: Any = dfeas.solve(X, labels, out=tmp_path / "run", stop=after(1), **options)
     turns = 0
-    while found.stopped == "interrupted":
-        found = dfeas.resume(tmp_path / "run", X, labels, stop=after(1))
+    while result.stopped == "interrupted":
+        result = dfeas.resume(tmp_path / "run", X, labels, stop=after(1))
         turns += 1
     assert turns > 12
-    assert (found.stopped, found.passes) == ("pass_limit", 12)
+    assert (result.stopped, result.passes) == ("pass_limit", 12)
     assert digest(tmp_path / "run") == digest(tmp_path / "whole")
     assert len(list((tmp_path / "run" / "checkpoint").glob("*.zip"))) == 2
     assert len(list((tmp_path / "run" / "checkpoint").glob("*.vectors"))) <= 2
@@ -117,12 +117,12 @@ def test_a_race_goes_on_and_what_has_ended_stays(arrays: Callable[..., Any], tmp
     begun = dfeas.race(X, labels, out=tmp_path / "run", stop=after(7), **options)
     assert begun.results["working-set"].stopped == "verdict"
     assert begun.results["smooth-perceptron"].stopped == "interrupted"
-    found = dfeas.resume(tmp_path / "run", X, labels)
-    assert isinstance(found, dfeas.Race)
+    resumed = dfeas.resume(tmp_path / "run", X, labels)
+    assert isinstance(resumed, dfeas.Race)
     for name in names:
-        assert found.results[name].passes == whole.results[name].passes
+        assert resumed.results[name].passes == whole.results[name].passes
         assert digest(tmp_path / "run" / name) == digest(tmp_path / "whole" / name)
-    assert found.reads == whole.reads + 1
+    assert resumed.reads == whole.reads + 1
     assert not (tmp_path / "run" / "checkpoint").exists()
 
 
@@ -145,8 +145,8 @@ def test_a_run_that_was_interrupted_in_its_check_has_no_pass_twice_in_its_trace(
         checking = Interrupted(session.checking.engine, session.checking.dataset)
         result = execute(replace(session, checking=checking), job, run_options(30.0, Output()), folder)
         assert result.stopped == "interrupted"
-    assert isinstance(found := dfeas.resume(tmp_path / "run", X, labels), Result)
-    assert found.verdict == "feasible"
+    assert isinstance(resumed := dfeas.resume(tmp_path / "run", X, labels), Result)
+    assert resumed.verdict == "feasible"
     assert digest(tmp_path / "run") == digest(tmp_path / "whole")
 
 
@@ -173,9 +173,9 @@ def test_a_separator_that_is_not_wide_enough_does_not_end_a_resumed_run(arrays: 
     whole = dfeas.solve(X, labels, **options)
     cut = dfeas.solve(X, labels, max_passes=10, out=tmp_path / "run", **options)
     assert (cut.verdict, cut.stopped) == ("feasible", "pass_limit")
-    found = dfeas.resume(tmp_path / "run", X, labels, max_passes=100_000)
-    assert isinstance(found, Result)
-    assert (found.stopped, found.passes, found.margin_lower) == ("verdict", whole.passes, whole.margin_lower)
+    resumed = dfeas.resume(tmp_path / "run", X, labels, max_passes=100_000)
+    assert isinstance(resumed, Result)
+    assert (resumed.stopped, resumed.passes, resumed.margin_lower) == ("verdict", whole.passes, whole.margin_lower)
 
 
 def test_the_newest_checkpoint_that_can_be_read_is_taken(
@@ -187,10 +187,10 @@ def test_the_newest_checkpoint_that_can_be_read_is_taken(
     dfeas.solve(X, labels, method="mirror-prox-fixed", max_passes=9, out=run, checkpoint_every=0, stop=after(5))
     older, newest = sorted((run / "checkpoint").glob("*.zip"))
     newest.write_bytes(newest.read_bytes()[:-40])
-    found = dfeas.resume(run, X, labels)
+    resumed = dfeas.resume(run, X, labels)
     assert "going on from the one before" in caplog.text
-    assert isinstance(found, Result)
-    assert (found.passes, found.margin_lower) == (whole.passes, whole.margin_lower)
+    assert isinstance(resumed, Result)
+    assert (resumed.passes, resumed.margin_lower) == (whole.passes, whole.margin_lower)
     shutil.rmtree(run)
     dfeas.solve(X, labels, method="mirror-prox-fixed", max_passes=9, out=run, checkpoint_every=0, stop=after(5))
     for path in (run / "checkpoint").glob("*.zip"):
@@ -232,8 +232,8 @@ def test_a_checkpoint_that_cannot_be_written_does_not_end_a_run(
         save(self, value, scratch)
 
     monkeypatch.setattr(Checkpoints, "save", full)
-    found = dfeas.solve(X, labels, method="mirror-prox-fixed", out=tmp_path / "run", checkpoint_every=0, max_passes=5)
-    assert found.passes == 5
+    result = dfeas.solve(X, labels, method="mirror-prox-fixed", out=tmp_path / "run", checkpoint_every=0, max_passes=5)
+    assert result.passes == 5
     assert len(calls) > 3
     assert "no checkpoint could be written" in (tmp_path / "run" / "trace.jsonl").read_text()
 
@@ -256,10 +256,10 @@ def test_a_damaged_vector_of_a_checkpoint_means_the_one_before(
     *older, newest = sorted((run / "checkpoint").glob("*.vectors"))
     shared = {path.name for folder in older for path in folder.iterdir()}
     damage(next(path for path in newest.iterdir() if path.name not in shared))
-    found = dfeas.resume(run, X, labels)
-    assert isinstance(found, Result)
+    resumed = dfeas.resume(run, X, labels)
+    assert isinstance(resumed, Result)
     assert "going on from the one before" in caplog.text
-    assert (found.passes, found.margin_upper) == (whole.passes, whole.margin_upper)
+    assert (resumed.passes, resumed.margin_upper) == (whole.passes, whole.margin_upper)
 
 
 @contextmanager
@@ -295,9 +295,9 @@ def test_a_result_that_cannot_be_written_says_how_to_go_on(arrays: Callable[...,
         full = [files_up_to(0)]
         with pytest.raises(CorruptDataError, match=rf"run/certificate.npz: File too large; .* dfeas resume {run}"):
             dfeas.solve(X, labels, **words, out=run, callback=lambda record: full and stack.enter_context(full.pop()) and None)
-    found = dfeas.resume(run, X, labels)
-    assert isinstance(found, Result)
-    assert (found.passes, found.margin_lower) == (whole.passes, whole.margin_lower)
+    resumed = dfeas.resume(run, X, labels)
+    assert isinstance(resumed, Result)
+    assert (resumed.passes, resumed.margin_lower) == (whole.passes, whole.margin_lower)
 
 
 @pytest.mark.parametrize("question", [dfeas.hard_margin, dfeas.separation])
@@ -316,8 +316,8 @@ def test_what_a_solve_was_for_is_written_when_it_goes_on(
             question(X, labels, method="working-set", out=run)
         monkeypatch.undo()
     assert not (run / name).exists()
-    found = dfeas.resume(run, X, labels)
-    assert type(found) is type(whole)
+    resumed = dfeas.resume(run, X, labels)
+    assert type(resumed) is type(whole)
     assert (run / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     assert not (run / "checkpoint").exists()
 
@@ -364,7 +364,7 @@ def finished(*words: str | Path, cwd: Path | None = None) -> tuple[int, str, str
     return done.returncode, done.stdout, done.stderr
 
 
-def seen(run: Path, passes: int, process: subprocess.Popen[str]) -> None:
+def await_passes(run: Path, passes: int, process: subprocess.Popen[str]) -> None:
     """Wait until the trace holds so many passes."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
@@ -392,7 +392,7 @@ def test_a_signal_ends_a_run_with_75_and_it_goes_on_elsewhere(
     data, whole = long_run
     words = ["--method", "mirror-prox-fixed", "--max-passes", "40"]
     with running("solve", os.path.relpath(data, tmp_path), "--out", "run", *words, cwd=tmp_path) as process:
-        seen(tmp_path / "run", 3, process)
+        await_passes(tmp_path / "run", 3, process)
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 75, err
@@ -411,7 +411,7 @@ def test_a_driver_that_was_killed_goes_on(long_run: tuple[Path, Path], tmp_path:
     data, whole = long_run
     words = ["--method", "mirror-prox-fixed", "--max-passes", "40", "--checkpoint-every", "0"]
     with running("solve", data, "--out", tmp_path / "run", "--local", "2", *words) as process:
-        seen(tmp_path / "run", 10, process)
+        await_passes(tmp_path / "run", 10, process)
         process.kill()
         process.communicate(timeout=60)
     code, _, err = finished("solve", data, "--out", tmp_path / "run", *words)
@@ -433,7 +433,7 @@ def test_a_driver_that_was_killed_goes_on(long_run: tuple[Path, Path], tmp_path:
 def test_two_processes_do_not_work_on_one_run(long_run: tuple[Path, Path], tmp_path: Path) -> None:
     data, _ = long_run
     with running("solve", data, "--out", tmp_path / "run", "--method", "mirror-prox-fixed") as process:
-        seen(tmp_path / "run", 2, process)
+        await_passes(tmp_path / "run", 2, process)
         code, _, err = finished("resume", tmp_path / "run")
         assert code == 2
         assert "another process" in err
@@ -468,6 +468,10 @@ def test_a_zarr_array_of_others_is_surveyed_again(arrays: Callable[..., Any], tm
     with pytest.raises(CorruptDataError, match="not the data"):
         dfeas.resume(tmp_path / "run")
     zarr.open_array(tmp_path / "X", mode="r+")[7, 3] = X[7, 3]
-    found = dfeas.resume(tmp_path / "run")
-    assert isinstance(found, Result)
-    assert (found.margin_lower, found.margin_upper, found.reads) == (whole.margin_lower, whole.margin_upper, whole.reads + 1)
+    resumed = dfeas.resume(tmp_path / "run")
+    assert isinstance(resumed, Result)
+    assert (resumed.margin_lower, resumed.margin_upper, resumed.reads) == (
+        whole.margin_lower,
+        whole.margin_upper,
+        whole.reads + 1,
+    )

@@ -37,10 +37,10 @@ def test_verdicts_are_those_of_an_array(method: str, intercept: bool) -> None:
     separable, labels = X[far], score[far] > 0
     for some, signs in ((separable, labels), (X, np.resize([0, 1, 1], 400))):
         options: dict[str, Any] = {"method": method, "intercept": intercept, "eps": 0.05}
-        found, dense = dfeas.solve(some, signs, **options), dfeas.solve(some.toarray(), signs, **options)
-        assert (found.verdict, found.proof, found.passes) == (dense.verdict, dense.proof, dense.passes)
-        assert found.margin_lower == pytest.approx(dense.margin_lower, rel=1e-6)
-        assert found.margin_upper == pytest.approx(dense.margin_upper, rel=1e-6, abs=1e-12)
+        result, dense = dfeas.solve(some, signs, **options), dfeas.solve(some.toarray(), signs, **options)
+        assert (result.verdict, result.proof, result.passes) == (dense.verdict, dense.proof, dense.passes)
+        assert result.margin_lower == pytest.approx(dense.margin_lower, rel=1e-6)
+        assert result.margin_upper == pytest.approx(dense.margin_upper, rel=1e-6, abs=1e-12)
 
 
 def test_the_checker_proves_what_it_proves_of_an_array(tmp_path: Path) -> None:
@@ -68,8 +68,8 @@ def test_the_checker_proves_what_it_proves_of_an_array(tmp_path: Path) -> None:
         for dataset in opened.values():
             engine = LocalEngine(dataset, 1)
             try:
-                found = check(engine, dataset, replace(certificate, fingerprint=dataset.fingerprint))
-                outcomes.append((found.verdict, found.proof, found.margin_lower, found.margin_upper))
+                proved = check(engine, dataset, replace(certificate, fingerprint=dataset.fingerprint))
+                outcomes.append((proved.verdict, proved.proof, proved.margin_lower, proved.margin_upper))
             except CheckFailedError as error:
                 outcomes.append(("refused", str(error), 0.0, 0.0))
             engine.close()
@@ -86,9 +86,9 @@ def test_scores_that_float64_cannot_tell_are_decided(tmp_path: Path) -> None:
     dataset = open_source(Source(str(tmp_path / "data")))
     engine = LocalEngine(dataset, 1)
     y = np.array([1.0, 1.0, 1.0, 1.0])
-    found = check(engine, dataset, Certificate("separator", dataset.fingerprint, y=y))
-    assert (found.verdict, found.exact_points) == ("feasible", 1)
-    assert 0 < found.margin_lower <= 2.0**-53
+    proved = check(engine, dataset, Certificate("separator", dataset.fingerprint, y=y))
+    assert (proved.verdict, proved.exact_points) == ("feasible", 1)
+    assert 0 < proved.margin_lower <= 2.0**-53
     with pytest.raises(CheckFailedError, match="point 0 is not on the positive side"):
         check(engine, dataset, Certificate("separator", dataset.fingerprint, y=y + np.array([0, 2 * 2.0**-52, 0, tiny])))
     engine.close()
@@ -98,10 +98,10 @@ def test_a_conflict_among_many_features_is_proved(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(sparse_columns, "DIRECT", 150)  # conjugate gradients, and conflicts without absent features
     texts = SparseInstance("one-flip", 200, 600, 0.05, margin=0.005, block_rows=100)
     generate(texts, tmp_path / "data")
-    found = dfeas.solve(tmp_path / "data", out=tmp_path / "run")
-    assert (found.verdict, found.proof, len(found.support)) == ("infeasible", "exact", 2)
+    result = dfeas.solve(tmp_path / "data", out=tmp_path / "run")
+    assert (result.verdict, result.proof, len(result.support)) == ("infeasible", "exact", 2)
     assert dfeas.verify_run(tmp_path / "run").proof == "exact"
-    assert texts.flipped in found.support
+    assert texts.flipped in result.support
 
 
 def test_a_run_goes_on_from_its_checkpoint_with_the_same_bits(tmp_path: Path) -> None:
@@ -110,8 +110,8 @@ def test_a_run_goes_on_from_its_checkpoint_with_the_same_bits(tmp_path: Path) ->
     whole = dfeas.solve(tmp_path / "data", out=tmp_path / "whole", **options)
     part = dfeas.solve(tmp_path / "data", out=tmp_path / "part", max_passes=1, **options)
     assert (whole.verdict, part.verdict) == ("feasible", "undecided")
-    found = dfeas.resume(tmp_path / "part", max_passes=100)
-    assert found.verdict == "feasible"
+    resumed = dfeas.resume(tmp_path / "part", max_passes=100)
+    assert resumed.verdict == "feasible"
     assert np.array_equal(load(tmp_path / "part" / "certificate.npz").y, load(tmp_path / "whole" / "certificate.npz").y)
 
 

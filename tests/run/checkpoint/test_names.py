@@ -40,11 +40,11 @@ def states() -> Iterator[type]:
     """What ``init`` of the methods returns, of all classes that are told answers."""
     for module in modules():
         for cls in vars(module).values():
-            told = isinstance(cls, type) and all(hasattr(cls, name) for name in ("init", "ask", "tell"))
-            if told and cls.__module__ == module.__name__ and not getattr(cls, "_is_protocol", False):
-                found = get_type_hints(cls.init)["return"]
-                if found is not Any:  # a method that wraps another one
-                    yield get_origin(found) or found
+            method = isinstance(cls, type) and all(hasattr(cls, name) for name in ("init", "ask", "tell"))
+            if method and cls.__module__ == module.__name__ and not getattr(cls, "_is_protocol", False):
+                hint = get_type_hints(cls.init)["return"]
+                if hint is not Any:  # a method that wraps another one
+                    yield get_origin(hint) or hint
 
 
 def parts(hint: Any) -> Iterator[Any]:
@@ -57,12 +57,12 @@ def parts(hint: Any) -> Iterator[Any]:
 
 def closure(roots: set[type]) -> tuple[set[type], set[str]]:
     """Dataclasses that these hold, all the way down, and fields that may hold anything."""
-    seen, unread, loose = set[type](), list(roots), set[str]()
+    classes, unread, loose = set[type](), list(roots), set[str]()
     while unread:
         cls = unread.pop()
-        if cls in seen:
+        if cls in classes:
             continue
-        seen.add(cls)
+        classes.add(cls)
         hints = get_type_hints(cls, localns={"csr_array": NDArray})
         for field in fields(cls):
             for part in parts(hints[field.name]):
@@ -70,13 +70,13 @@ def closure(roots: set[type]) -> tuple[set[type], set[str]]:
                     loose.add(f"{cls.__name__}.{field.name}")
                 elif is_dataclass(part) and isinstance(part, type):
                     unread.append(part)
-    return seen, loose
+    return classes, loose
 
 
 def test_whatever_stands_in_a_checkpoint_has_a_name() -> None:
-    found, loose = closure({Sealed, Checkpoint, TaskState, SoftMarginState, *states()})
+    classes, loose = closure({Sealed, Checkpoint, TaskState, SoftMarginState, *states()})
     assert loose == OF_ANY_CLASS
-    assert {name_of(cls) for cls in found} == set(PLACES)
+    assert {name_of(cls) for cls in classes} == set(PLACES)
 
 
 def test_each_name_is_that_of_one_dataclass_and_each_former_place_has_one() -> None:

@@ -53,9 +53,9 @@ def test_levels_are_decided_as_the_dense_points_are(seed: int) -> None:
     signed = X * y[:, None]
     levels = Levels.of(sp.csr_array(signed))
     assert levels is not None
-    found = decide(levels, lambda: False)
-    assert found is not None
-    face = found.face
+    decided = decide(levels, lambda: False)
+    assert decided is not None
+    face = decided.face
     whole, exponent = common(signed)
     beyond = partition(whole).beyond
     assert face.kind == (COMPLETE if beyond.all() else QUASI if beyond.any() else OVERLAP)
@@ -111,20 +111,20 @@ def panel(kind: str, rows: int, firms: int, seed: int = 0) -> tuple[sp.csr_array
 @pytest.mark.parametrize("kind", [OVERLAP, QUASI, COMPLETE])
 def test_a_table_of_many_levels_takes_no_solve(kind: str) -> None:
     X, y = panel(kind, 20_000, 2_000)
-    found = dfeas.separation(X, y, intercept=True)
-    assert (found.kind, found.proof, found.result.method) == (kind, "exact", presolve.NAME)
-    assert found.result.verdict == ("feasible" if kind == COMPLETE else found.result.verdict)
-    assert found.on == (sum(np.diff(X[:, :2000].tocsc().indptr)[np.arange(2000) % 3 != 0]) if kind == QUASI else 0)
+    separated = dfeas.separation(X, y, intercept=True)
+    assert (separated.kind, separated.proof, separated.result.method) == (kind, "exact", presolve.NAME)
+    assert separated.result.verdict == ("feasible" if kind == COMPLETE else separated.result.verdict)
+    assert separated.on == (sum(np.diff(X[:, :2000].tocsc().indptr)[np.arange(2000) % 3 != 0]) if kind == QUASI else 0)
     if kind == OVERLAP:
-        assert (found.rank, len(found.flat)) == (2011, 2)
+        assert (separated.rank, len(separated.flat)) == (2011, 2)
 
 
 @pytest.mark.parametrize("kind", [OVERLAP, QUASI, COMPLETE])
 def test_its_folder_is_proved_again(kind: str, tmp_path: Path) -> None:
     X, y = panel(kind, 2_000, 300)
     dfeas.ingest(X, tmp_path / "data", labels=y)
-    found = dfeas.separation(tmp_path / "data", intercept=True, out=tmp_path / "run")
-    assert found.result.method == presolve.NAME
+    separated = dfeas.separation(tmp_path / "data", intercept=True, out=tmp_path / "run")
+    assert separated.result.method == presolve.NAME
     proved = verify_separation(tmp_path / "run", dfeas.verify_run(tmp_path / "run"))
     assert proved is not None
     assert (proved.kind, proved.proof) == (kind, "exact")
@@ -135,8 +135,8 @@ def test_its_folder_is_proved_again(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("options", [{"time_limit": 1e-3}, {"stop": lambda: True}])
 def test_a_limit_leaves_it_open(options: dict[str, Any]) -> None:
     X, y = panel(OVERLAP, 2_000, 300)
-    found = dfeas.separation(X, y, intercept=True, method="perceptron", max_passes=1, **options)
-    assert (found.kind, found.result.method) == (None, "perceptron")
+    undecided = dfeas.separation(X, y, intercept=True, method="perceptron", max_passes=1, **options)
+    assert (undecided.kind, undecided.result.method) == (None, "perceptron")
 
 
 def test_guesses_of_the_first_pairs_need_not_be_good(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +147,7 @@ def test_guesses_of_the_first_pairs_need_not_be_good(monkeypatch: pytest.MonkeyP
         X, y = panel(kind, 500, 60)
         levels = Levels.of(sp.csr_array(X * np.where(y, 1.0, -1.0)[:, None]))
         assert levels is not None
-        found = decide(levels, lambda: False)
-        assert found is not None
-        assert found.face.kind == kind
-        assert found.face.reads > 2
+        decided = decide(levels, lambda: False)
+        assert decided is not None
+        assert decided.face.kind == kind
+        assert decided.face.reads > 2

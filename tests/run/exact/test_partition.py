@@ -31,23 +31,23 @@ def hostile(seed: int) -> np.ndarray:
     return points
 
 
-def require_partition(points: np.ndarray, found: Partition) -> None:
-    score = np.zeros(len(points), object) if found.y is None else points @ found.y
-    assert (score[found.beyond] > 0).all()
-    assert not score[~found.beyond].any()
-    assert (found.weights >= 0).all()
-    assert not (found.weights @ points).any()
-    assert not found.weights[found.beyond].any()
+def require_partition(points: np.ndarray, split: Partition) -> None:
+    score = np.zeros(len(points), object) if split.y is None else points @ split.y
+    assert (score[split.beyond] > 0).all()
+    assert not score[~split.beyond].any()
+    assert (split.weights >= 0).all()
+    assert not (split.weights @ points).any()
+    assert not split.weights[split.beyond].any()
     # what has no weight of its own is on the hyperplane because it is in what the weighed points span
-    assert len(independent(points[~found.beyond])) == len(independent(points[np.flatnonzero(found.weights)]))
+    assert len(independent(points[~split.beyond])) == len(independent(points[np.flatnonzero(split.weights)]))
 
 
 @given(st.integers(0, 100_000))
 def test_a_partition_is_what_goldman_and_tucker_say(seed: int) -> None:
     points = hostile(seed)
-    found = partition(points)
-    require_partition(points, found)
-    assert found.weights.any() == conflicts(points.T)
+    split = partition(points)
+    require_partition(points, split)
+    assert split.weights.any() == conflicts(points.T)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -59,17 +59,17 @@ def test_a_partition_does_not_need_good_guesses(seed: int, monkeypatch: pytest.M
     monkeypatch.setitem(module, "widest", lambda points: None)
     monkeypatch.setitem(module, "pivoted", lambda tableau, u, cost, basis: basis)
     monkeypatch.setitem(module, "LONG", seed % 2)  # the least-index rule at once, too
-    found = partition(points)
-    require_partition(points, found)
-    assert (found.beyond == expected).all()
+    split = partition(points)
+    require_partition(points, split)
+    assert (split.beyond == expected).all()
 
 
 def test_a_conflict_of_more_dimensions_than_128() -> None:
     rng = np.random.default_rng(0)
     points = rng.integers(0, 2, (300, 150))
     points[:, 0] = 1
-    found = partition(integers(np.vstack([points, -points[:200]])))
-    require_partition(integers(np.vstack([points, -points[:200]])), found)
+    split = partition(integers(np.vstack([points, -points[:200]])))
+    require_partition(integers(np.vstack([points, -points[:200]])), split)
 
 
 def test_it_can_be_stopped() -> None:
