@@ -16,7 +16,7 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.labels import too_many
 from dfeas.data.open import open_source
 from dfeas.data.source import Source, for_checker
-from dfeas.data.storage.layout import seen_fingerprint
+from dfeas.data.storage.layout import Header, seen_fingerprint
 from dfeas.data.storage.places import absolute, local, require_apart
 from dfeas.data.storage.scratch import Scratch
 from dfeas.data.transform import Transform
@@ -232,7 +232,8 @@ def survey(session: Session) -> Surveyed:
     dataset = session.dataset
     header = dataset.header
     if header is not None:
-        return Surveyed(header.first_zero[0] if header.zero else None, _radius(dataset, header.norm_max), 0, header.positive)
+        zero = header.first_zero[0] if header.zero else None
+        return Surveyed(zero, _radius(dataset, header.norm_max), 0, _positives(dataset, header))
     found, reads = dataset.surveyed or (session.engine.run(Survey()), 1)
     zero, positive = geometry_of(dataset).survey_counts(found.zero, found.positive)
     found = replace(found, zero=zero, positive=positive)
@@ -243,6 +244,15 @@ def survey(session: Session) -> Surveyed:
         dataset.expected = checksums  # what is read from now on is compared with what was surveyed
     session.checking.dataset.fingerprint = dataset.fingerprint
     return Surveyed(found.first_zero[0] if found.zero else None, _radius(dataset, found.norm_max), reads, found.positive)
+
+
+def _positives(dataset: Dataset, header: Header) -> int:
+    """Points that count as +1, as the data is seen: of two classes, or of one against the rest."""
+    if dataset.positive is None:
+        return header.positive
+    if header.counts:
+        return header.counts[dataset.positive]
+    return header.positive if dataset.positive > 0 else header.n - header.positive
 
 
 def _radius(dataset: Dataset, norm_max: float) -> float:
