@@ -31,7 +31,7 @@ from dfeas.geometry.protocol import Geometry
 from dfeas.geometry.registry import geometry_again, geometry_of
 from dfeas.linalg.blas import processors
 from dfeas.passes.survey import Survey
-from dfeas.problem import Problem, Resources, View
+from dfeas.problem import ALL_POSITIVE, Problem, Resources, View
 from dfeas.run.trace import Sink
 from dfeas.run.transform import Data, checksums_of, mark_of, with_transform
 from dfeas.verify.certificate import Certificate
@@ -159,7 +159,7 @@ def open_session(
     Raises what opening does, and UsageError for an ``out`` in the data or around it.
     """
     view, kernel, memory = problem.view, problem.kernel, resources.memory_bytes
-    data = open_data(problem.X, problem.labels, view, cache_dir=resources.cache_dir, cones=cones)
+    data = open_data(problem.X, problem.given_labels, view, cache_dir=resources.cache_dir, cones=cones)
     geometry_of(data[1]).require(data[1], kernel=kernel.kernel, transform=view.transform)
     data = with_transform(data, view.transform if transform is None else transform, memory, resources.client, progress)
     with ExitStack() as stack:
@@ -257,6 +257,18 @@ def _positives(dataset: Dataset, header: Header) -> int:
 
 def _radius(dataset: Dataset, norm_max: float) -> float:
     return hypot(norm_max, 1.0) if dataset.intercept else norm_max
+
+
+def require_labels(problem: Problem, dataset: Dataset) -> None:
+    """Raise UsageError where nobody said what the labels are: without them another question would be answered."""
+    if problem.all_positive:
+        if dataset.classes:
+            raise UsageError(f"{dataset.where}: it has labels, and all-positive asks about points without: leave labels out")
+    elif not dataset.classes and problem.view.point is None and geometry_of(dataset).labelled:
+        raise UsageError(
+            f"{dataset.where}: no labels; give labels, or ask about points without by labels={ALL_POSITIVE!r} "
+            "(in commands --labels FILE, or --unlabelled)"
+        )
 
 
 def classes_to_share(dataset: Dataset) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from dfeas.run.checkpoint.job import Request, RunSpec, request, where
 from dfeas.run.execute import execute
 from dfeas.run.progress import run_options
 from dfeas.run.results import RACE, RESULT
-from dfeas.run.session import Session, classes_to_share, open_session
+from dfeas.run.session import Session, classes_to_share, open_session, require_labels
 
 
 def decide(
@@ -48,6 +48,7 @@ def decide(
     with ExitStack() as stack:
         opened = open_session(problem, resources, output.out, cones=not view.one_vs_rest, progress=output.progress)
         session = stack.enter_context(opened)
+        require_labels(problem, session.dataset)
         geometry = geometry_of(session.dataset, space)
         classes: tuple[str, ...] = ()
         if view.one_vs_rest:

@@ -13,7 +13,7 @@ from dfeas.run.checkpoint.folder import run_folder
 from dfeas.run.checkpoint.job import RunSpec, request, where
 from dfeas.run.execute import execute
 from dfeas.run.progress import run_options
-from dfeas.run.session import classes_to_share, open_session
+from dfeas.run.session import classes_to_share, open_session, require_labels
 from dfeas.run.soft_margin.fit import method_for, options_of, require
 from dfeas.run.soft_margin.result import dual_place
 
@@ -27,6 +27,7 @@ def minimise(problem: Problem, objective: Objective, method: str, limits: Limits
     with ExitStack() as stack:
         session = stack.enter_context(open_session(problem, resources, output.out, progress=output.progress))
         dataset, classes = session.dataset, tuple[str, ...]()
+        require_labels(problem, dataset)
         if problem.view.one_vs_rest:
             classes = classes_to_share(dataset)
             if objective.weights_of_classes is None:
