@@ -176,8 +176,8 @@ GO_ON = [*fields_of(Resources, "cache_dir", "checkpoint_every"), *CLUSTER, PERFO
 POINTS = fields_of(View, "also", "mask", "scale", "center", "normalize")
 RUN = [*PLACE, LABELS, UNLABELLED, *fields_of(View, "positive", "intercept"), *fields_of(Goal), *fields_of(Limits)]
 RUN = [*RUN, *fields_of(Resources, "memory"), *GO_ON]
-SOFT = [*PLACE, LABELS, UNLABELLED, *fields_of(View, "positive", "intercept", "also", "mask"), *fields_of(Objective), SOFT_METHOD]
-SOFT = [*SOFT, *fields_of(Limits), *fields_of(Resources, "memory"), *GO_ON]
+SOFT = [*PLACE, LABELS, UNLABELLED, *fields_of(View, "positive", "intercept", "also", "mask"), *fields_of(Objective)]
+SOFT = [*SOFT, SOFT_METHOD, *fields_of(Limits), *fields_of(Resources, "memory"), *GO_ON]
 KERNEL = [*fields_of(Kernel), *fields_of(Resources, "scratch")]
 
 

@@ -122,6 +122,7 @@ class Provenance:
     expected: NDArray[np.uint32] | None = None  # (blocks, 3) checksums of X, label, norm; of a survey (blocks, 2), without norm
     mark: str = ""  # fingerprint of what is stored, where it is seen in another way
     fingerprint: str = ""
+    features: tuple[str, ...] = ()  # names of the features; empty where there are none
     surveyed: tuple[Summary, int] | None = None  # a survey that was made already, and the reads that it took
 
 
