@@ -186,6 +186,12 @@ class Dataset(Storage, View, Provenance):
         rest = self.classes[1] if len(self.classes) == 2 else "rest"
         return self.seen_with(positive=self.codes[place], classes=(rest, self.classes[place]))
 
+    def sides(self, positive: int) -> dict[str, tuple[str | None, int]]:
+        """Class and points of the labels -1 and +1, of which so many are ``positive``; without labels of +1 alone."""
+        if len(self.classes) != 2:
+            return {"+1": (None, self.n)}
+        return {"-1": (self.classes[0], self.n - positive), "+1": (self.classes[1], positive)}
+
     def seen_with(self, **changes: Any) -> Dataset:
         """The same points seen in another way, with nothing kept; the fingerprint is that of both."""
         mark = self.mark or self.fingerprint
