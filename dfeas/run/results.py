@@ -153,7 +153,11 @@ class Result(Saved):
     def from_json(cls, values: Mapping[str, Any], **changes: Any) -> Result:
         """A result from the keys of its file, some of them changed; ``evidence`` is in a file of its own."""
         known = {entry.name: values[entry.name] for entry in fields(cls) if entry.name in values} | changes
-        words = {"verdict": Verdict(known["verdict"]), "stopped": Stop(known["stopped"]), "proof": Proof(known["proof"])}
+        words: dict[str, Any] = {
+            "verdict": Verdict(known["verdict"]),
+            "stopped": Stop(known["stopped"]),
+            "proof": Proof(known["proof"]),
+        }
         if known.get("sides") is not None:
             words["sides"] = {label: Side(**side) for label, side in known["sides"].items()}
         return cls(**{**known, **words})
