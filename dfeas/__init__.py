@@ -8,68 +8,9 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 __version__ = "0.1.0"
-
-if TYPE_CHECKING:
-    from dfeas.analysis.check_separation import Separated as Separated
-    from dfeas.analysis.check_separation import check_separation as check_separation
-    from dfeas.analysis.hard_margin import HardMargin as HardMargin
-    from dfeas.analysis.hard_margin import hard_margin as hard_margin
-    from dfeas.analysis.hull import Hull as Hull
-    from dfeas.analysis.hull import in_hull as in_hull
-    from dfeas.analysis.ingest import ingest as ingest
-    from dfeas.analysis.predict import ClassPrediction as ClassPrediction
-    from dfeas.analysis.predict import ConePrediction as ConePrediction
-    from dfeas.analysis.predict import Prediction as Prediction
-    from dfeas.analysis.predict import predict as predict
-    from dfeas.analysis.recheck import Recheck as Recheck
-    from dfeas.analysis.recheck import recheck as recheck
-    from dfeas.analysis.separation import Separation as Separation
-    from dfeas.analysis.separation import separation as separation
-    from dfeas.analysis.verify import verify_certificate as verify_certificate
-    from dfeas.analysis.verify import verify_classes as verify_classes
-    from dfeas.analysis.verify import verify_run as verify_run
-    from dfeas.api import race as race
-    from dfeas.api import resume as resume
-    from dfeas.api import soft_margin as soft_margin
-    from dfeas.api import solve as solve
-    from dfeas.data.cones.groups import svec as svec
-    from dfeas.data.cones.writer import from_scs as from_scs
-    from dfeas.data.cones.writer import ingest_scs as ingest_scs
-    from dfeas.data.generate.points import Instance as Instance
-    from dfeas.data.generate.points import generate as generate
-    from dfeas.data.writers.append import append as append
-    from dfeas.errors import BadInputError as BadInputError
-    from dfeas.errors import CheckFailedError as CheckFailedError
-    from dfeas.errors import CorruptDataError as CorruptDataError
-    from dfeas.errors import DfeasError as DfeasError
-    from dfeas.errors import UndecidedError as UndecidedError
-    from dfeas.errors import UsageError as UsageError
-    from dfeas.geometry.cones.space import CONE_METHODS as CONE_METHODS
-    from dfeas.geometry.kernel.space import KERNEL_METHODS as KERNEL_METHODS
-    from dfeas.methods.registry import METHODS as METHODS
-    from dfeas.problem import Goal as Goal
-    from dfeas.problem import Kernel as Kernel
-    from dfeas.problem import Limits as Limits
-    from dfeas.problem import Objective as Objective
-    from dfeas.problem import Output as Output
-    from dfeas.problem import Problem as Problem
-    from dfeas.problem import Resources as Resources
-    from dfeas.problem import View as View
-    from dfeas.report.compare import compare as compare
-    from dfeas.report.page import report as report
-    from dfeas.run.cost import Plan as Plan
-    from dfeas.run.cost import plan as plan
-    from dfeas.run.results import Result as Result
-    from dfeas.run.soft_margin.result import SoftMarginResult as SoftMarginResult
-    from dfeas.run.verdict import OneVsRest as OneVsRest
-    from dfeas.run.verdict import Race as Race
-    from dfeas.verify.certificate import Certificate as Certificate
-    from dfeas.verify.evidence import Check as Check
-
-    KERNELS: tuple[str, ...]
 
 _PUBLIC = {
     "analysis.check_separation": "Separated check_separation",
@@ -96,7 +37,7 @@ _PUBLIC = {
     "run.cost": "Plan plan",
     "run.verdict": "OneVsRest Race",
     "run.results": "Result",
-    "run.soft_margin.result": "SoftMarginResult",
+    "run.soft_margin.result": "SoftMarginClasses SoftMarginResult",
     "verify.certificate": "Certificate",
     "verify.evidence": "Check",
 }

@@ -49,6 +49,9 @@ def parse_bytes(text: str | int) -> int:
     return int(size)
 
 
+ALL_POSITIVE = "all-positive"
+"""Labels that ask the homogeneous question by name: A'y > 0 for all points as they are."""
+
 UNSEEN = "scale, center and normalize are for the points themselves: leave them out with a kernel or a point"
 
 
@@ -144,13 +147,24 @@ class Problem:
     ----------
     X : path of a dfeas dataset or of a zarr array, or an array (n, m) of NumPy, zarr, HDF5 or Dask; row j is point j. Or cones:
         what ``dfeas.from_scs`` returns, or a dataset that ``dfeas.ingest_scs`` wrote, without labels.
-    labels : (n,) array of two values, or the path of one; None when the dataset has them, or when all are +1.
+    labels : (n,) array of two values, or the path of one; of a frame also the name of a column. None when the dataset has
+        them, and for cones. ``"all-positive"`` asks about points without labels: A'y > 0 for all of them as they are.
     """
 
     X: Any
     labels: Any = None
     view: View = View()
     kernel: Kernel = Kernel()
+
+    @property
+    def all_positive(self) -> bool:
+        """Whether the question is asked without labels, by name."""
+        return isinstance(self.labels, str) and self.labels == ALL_POSITIVE
+
+    @property
+    def given_labels(self) -> Any:
+        """Labels beside X; None where the dataset has them, or none are asked for."""
+        return None if self.all_positive else self.labels
 
     def __post_init__(self) -> None:
         if self.view.transform and self.kernel.kernel is not None:
@@ -346,7 +360,7 @@ def takes(*groups: type, without: Sequence[str] = ()) -> Callable[[Callable[...,
         @wraps(function)
         def verb(*arguments: Any, **options: Any) -> R:
             values = {_word(group): _value(function.__name__, group, names, options) for group, names in kept.items()}
-            for name in options.keys() - own.keys() - {"X", "labels"}:
+            for name in options.keys() - own.keys() - ({"X", "labels", "y"} if View in kept else {"X", "labels"}):
                 near = get_close_matches(name, [*own, *(each.name for names in kept.values() for each in names)], 1)
                 hint = f"; did you mean {near[0]}?" if near else ""
                 raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}{hint}")
@@ -382,6 +396,10 @@ def _problem(verb: str, given: Sequence[Any], options: dict[str, Any], view: Vie
         raise TypeError(f"{verb}() takes X and labels by place, and all others by name")
     named: dict[str, Any] = dict(zip(("X", "labels"), given, strict=False))
     named |= {name: options.pop(name) for name in ("X", "labels") if name in options}
+    if "y" in options:
+        if named.get("labels") is not None:
+            raise TypeError(f"{verb}() got labels, and y, which is another word for them")
+        named["labels"] = options.pop("y")
     if "X" not in named:
         raise TypeError(f"{verb}() missing its points: X")
     if not isinstance(named["X"], Problem):
@@ -397,6 +415,7 @@ def _parameters(own: list[inspect.Parameter], kept: dict[type, list[Field[Any]]]
     if View in kept:
         yield inspect.Parameter("X", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Any)
         yield inspect.Parameter("labels", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=Any)
+        yield inspect.Parameter("y", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Any)
         own = own[1:]
     yield from (each for each in own if each.name not in words)
     for names in kept.values():

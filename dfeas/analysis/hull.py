@@ -29,7 +29,7 @@ from dfeas.run.exact.search import floats
 from dfeas.run.results import Result
 from dfeas.run.session import open_data
 from dfeas.run.solve import decide
-from dfeas.run.termination import FEASIBLE, INFEASIBLE, RESUMABLE
+from dfeas.run.termination import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED
 from dfeas.verify.separation import COMPLETE
 
 EPS = 1e-9
@@ -76,7 +76,7 @@ def _in_hull(
     inside = {FEASIBLE: False, INFEASIBLE: True}.get(result.verdict)
     if inside is None and eps <= EPS and result.stopped not in RESUMABLE:
         return _exactly(problem, result, limits, resources, output)
-    if result.support is None or result.weights is None or not result.success:
+    if result.support is None or result.weights is None or result.verdict == UNDECIDED:
         return Hull(inside, result.proof, None, None, None, result.y if result.verdict == FEASIBLE else None, result)
     seen = signed_rows(open_data(problem.X, None, problem.view)[1], result.support)
     length = np.linalg.norm(seen, axis=1)

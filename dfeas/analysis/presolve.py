@@ -22,7 +22,7 @@ from dfeas.run.exact.levels import Levels
 from dfeas.run.exact.search import MOST_BESIDE, Elimination, Face, certificate_of, decide
 from dfeas.run.progress import report_start, run_options, run_sinks
 from dfeas.run.results import Result
-from dfeas.run.session import Session, open_data, open_session, survey
+from dfeas.run.session import Session, open_data, open_session, require_labels, survey
 from dfeas.run.spec import Request, RunSpec, where
 from dfeas.run.task import Outcome, blank
 from dfeas.run.termination import EPS_INFEASIBLE, Decision
@@ -47,13 +47,14 @@ def presolved(problem: Problem, goal: Goal, limits: Limits, resources: Resources
     asked = Request.begun(goal, limits, resources)
     if resources.client is not None:
         return None
-    if not _fits(open_data(problem.X, problem.labels, problem.view, cache_dir=resources.cache_dir)[1], asked.memory):
+    if not _fits(open_data(problem.X, problem.given_labels, problem.view, cache_dir=resources.cache_dir)[1], asked.memory):
         return None
     if output.out is not None:
         require_free(local(output.out, "--out"))
     until = limits.until(output.stop, asked.began)
     with ExitStack() as stack:
         session = stack.enter_context(open_session(problem, resources))
+        require_labels(problem, session.dataset)
         surveyed = survey(session)
         checked = session.checking.dataset
         levels = Levels.of(rows(checked, np.arange(checked.n)))

@@ -13,7 +13,7 @@ from dfeas.analysis.predict import predict as run_predict
 from dfeas.analysis.recheck import recheck as run_recheck
 from dfeas.analysis.verify import verify_certificate, verify_classes, verify_run, verify_separation
 from dfeas.cli.command import LIMIT_REACHED, Command
-from dfeas.cli.options import ALL_METHODS, DATA, JSON, LABELS, LOCAL, POINTS, asks, fields_of, numbers
+from dfeas.cli.options import ALL_METHODS, DATA, JSON, LABELS, LOCAL, POINTS, UNLABELLED, asks, fields_of, numbers
 from dfeas.cli.render import say, show_check, show_checks, show_plan, show_prediction, show_recheck
 from dfeas.problem import DEFAULT_MEMORY, Kernel, Objective, Resources, View
 from dfeas.report.compare import compare as compare_runs
@@ -25,9 +25,8 @@ from dfeas.run.results import classes_of
 
 @click.command(cls=Command)
 @click.argument("data", type=DATA)
-@LABELS
 @click.option("--method", default=None, type=click.Choice(ALL_METHODS), metavar="NAME", help="Only this one.  [default: all]")
-@asks(fields_of(Kernel), fields_of(View))
+@asks(LABELS, UNLABELLED, fields_of(Kernel), fields_of(View))
 @click.option("--margin", default=1e-3, show_default=True, help="Margin, or eps, for which theorems bound the passes.")
 @click.option("--C", "C", default=None, metavar="C,..", help="Of a soft margin: plan svm with these prices of losses.")
 @asks(fields_of(Objective, "loss", "folds"), fields_of(Resources, "memory"), JSON)

@@ -21,7 +21,7 @@ from dfeas.geometry.cones.space import CONE_METHODS
 from dfeas.geometry.kernel.kernel import NAMES
 from dfeas.geometry.kernel.space import KERNEL_METHODS
 from dfeas.methods.registry import METHODS
-from dfeas.problem import Goal, Kernel, Limits, Objective, Resources, View
+from dfeas.problem import ALL_POSITIVE, Goal, Kernel, Limits, Objective, Resources, View
 from dfeas.run.spec import SOFT_METHODS
 
 if TYPE_CHECKING:
@@ -167,14 +167,17 @@ PLACE = [
 LABELS = click.option(
     "--labels", default=None, help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA."
 )
+UNLABELLED = click.option(
+    "--unlabelled", is_flag=True, help="DATA has no labels: ask whether A'y > 0 for all points as they are."
+)
 METHOD = click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", *ALL_METHODS]), metavar="NAME")
 SOFT_METHOD = click.option("--method", default="auto", show_default=True, type=click.Choice(SOFT_METHODS))
 GO_ON = [*fields_of(Resources, "cache_dir", "checkpoint_every"), *CLUSTER, PERFORMANCE, JSON]
 POINTS = fields_of(View, "also", "mask", "scale", "center", "normalize")
-RUN = [*PLACE, LABELS, *fields_of(View, "positive", "intercept"), *fields_of(Goal), *fields_of(Limits)]
+RUN = [*PLACE, LABELS, UNLABELLED, *fields_of(View, "positive", "intercept"), *fields_of(Goal), *fields_of(Limits)]
 RUN = [*RUN, *fields_of(Resources, "memory"), *GO_ON]
-SOFT = [*PLACE, LABELS, *fields_of(View, "positive", "intercept", "also", "mask"), *fields_of(Objective), SOFT_METHOD]
-SOFT = [*SOFT, *fields_of(Limits), *fields_of(Resources, "memory"), *GO_ON]
+SOFT = [*PLACE, LABELS, UNLABELLED, *fields_of(View, "positive", "intercept", "also", "mask"), *fields_of(Objective)]
+SOFT = [*SOFT, SOFT_METHOD, *fields_of(Limits), *fields_of(Resources, "memory"), *GO_ON]
 KERNEL = [*fields_of(Kernel), *fields_of(Resources, "scratch")]
 
 
@@ -190,6 +193,10 @@ def asks(*options: Option | Sequence[Option]) -> Callable[[Command], Command]:
                 if sum(choice is not None for choice in named.values()) > 1:
                     raise click.UsageError("choose one of --scheduler, --scheduler-file and --local")
                 values["cluster"] = Cluster(**named, performance_report=values.pop("performance_report", None))
+            if values.pop("unlabelled", False):
+                if values["labels"] is not None:
+                    raise click.UsageError("choose one of --labels and --unlabelled")
+                values["labels"] = ALL_POSITIVE
             command(**values)
 
         for option in reversed(flat):

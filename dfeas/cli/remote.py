@@ -19,7 +19,7 @@ from dfeas.data.storage.scratch import being_written
 from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError
 from dfeas.geometry.kernel.space import kernel_options
 from dfeas.geometry.registry import known_method
-from dfeas.problem import DEFAULT_MEMORY, Goal, Kernel, Limits, Objective, View, check, parse_bytes
+from dfeas.problem import ALL_POSITIVE, DEFAULT_MEMORY, Goal, Kernel, Limits, Objective, View, check, parse_bytes
 from dfeas.run.checkpoint.folder import finished, resumable
 from dfeas.run.results import CERTIFICATE, CHECKPOINT, RACE, RESULT, TRACE, Result
 from dfeas.run.soft_margin.result import SoftMarginResult
@@ -86,7 +86,7 @@ def _require_solvable(options: dict[str, Any]) -> None:
 def _absolute_paths(options: dict[str, Any]) -> dict[str, Any]:
     """Paths among the options, as workers in other folders find them."""
     paths: dict[str, Any] = {}
-    if options.get("labels") is not None:
+    if options.get("labels") not in (None, ALL_POSITIVE):
         paths["labels"] = absolute(options["labels"])
     if options.get("also"):
         paths["also"] = tuple(absolute(each) for each in options["also"])

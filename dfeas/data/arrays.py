@@ -15,6 +15,7 @@ import zarr.storage
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset, array_reader
+from dfeas.data.frames import Table, split
 from dfeas.data.labels import encode_array
 from dfeas.data.source import Source
 from dfeas.data.storage.layout import default_block_rows, sparse_block_rows
@@ -24,29 +25,6 @@ from dfeas.data.storage.sparse_readers import CsrRows, Entries, index_size
 from dfeas.data.storage.zarr_arrays import check_codecs, check_shape, files_of, open_labels, rows_of_whole_chunks
 from dfeas.errors import BadInputError
 from dfeas.linalg.points import LOW, working
-
-
-def is_lazy(frame: Any) -> bool:
-    """Whether it is a Dask data frame: in partitions that are computed when they are asked for."""
-    return hasattr(frame, "columns") and hasattr(frame, "partitions") and hasattr(frame, "to_dask_array")
-
-
-def without_labels(X: Any, labels: Any) -> tuple[Any, Any]:
-    """Points and labels, of a frame of which ``labels`` may name a column; of a Dask frame a Dask array, in whose chunks
-    points are computed when they are read.
-
-    Raises BadInputError for columns that are no numbers.
-    """
-    if not hasattr(X, "columns") or not hasattr(X, "drop"):
-        return X, labels
-    if isinstance(labels, str) and labels in list(X.columns):
-        column = X[labels]
-        X, labels = X.drop(columns=[labels]), np.asarray(column.compute() if is_lazy(column) or is_lazy(X) else column)
-    other = [str(name) for name, kind in zip(X.columns, X.dtypes, strict=True) if getattr(kind, "kind", "O") not in "biuf"]
-    if other:
-        raise BadInputError(f"columns {', '.join(other[:5])} are no numbers; drop them, or name the one of labels")
-    return (X.to_dask_array(lengths=True) if is_lazy(X) else X), labels
-
 
 _EXACT = {"b1": "uint8", **dict.fromkeys(("i4", "u4", "i8", "u8", "f8"), "float64"), "f4": "float32"}
 _EXACT |= {f"{np.dtype(name).kind}{np.dtype(name).itemsize}": name for name in LOW}
@@ -81,28 +59,32 @@ def joint_dtype(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
 def from_arrays(
     X: Any, labels: Any = None, *, positive: str | None = None, intercept: bool = False, many: bool = False
 ) -> Dataset:
-    """A dataset from an array (n, m) that has shape, dtype and row slices (NumPy, zarr, HDF5, Dask), or a SciPy
-    sparse matrix, and labels (n,).
+    """A dataset from an array (n, m) that has shape, dtype and row slices (NumPy, zarr, HDF5, Dask), a SciPy sparse matrix, or
+    a data frame, and labels (n,), of which a frame may have them in a column.
 
-    Points are not copied. Labels of ``many`` classes become codes. Raises BadInputError for a wrong shape, type or labels.
+    Points are not copied where NumPy has them. Labels of ``many`` classes become codes. Raises BadInputError for a wrong shape,
+    type or labels.
     """
-    X, labels = without_labels(X, labels)
-    if hasattr(X, "tocsr"):
-        if labels is not None:
-            labels = open_labels(place(labels)) if isinstance(labels, str | Path) else _as_array(labels, "labels")
-        return _from_sparse(X, labels, Source("", None, positive, intercept, many))
-    X = _as_array(X, "X")
-    n, m = check_shape(X.shape, "X")
-    dtype = stored_dtype(np.dtype(X.dtype), "X")
+    table = split(X, labels)
+    return replace(_from_table(table, Source("", None, positive, intercept, many)), features=table.features)
+
+
+def _from_table(table: Table, source: Source) -> Dataset:
+    labels = table.labels
     if labels is not None:
         labels = open_labels(place(labels)) if isinstance(labels, str | Path) else _as_array(labels, "labels")
+    if hasattr(table.X, "tocsr"):
+        return _from_sparse(table.X, labels, source)
+    X = _as_array(table.X, "X")
+    n, m = check_shape(X.shape, "X")
+    dtype = stored_dtype(np.dtype(X.dtype), "X")
     in_memory = isinstance(X, np.ndarray)
     chunks = getattr(X, "chunks", None)
     regular = chunks is not None and all(isinstance(c, int) for c in chunks)
     block_rows = rows_of_whole_chunks(X, dtype.itemsize) if regular else default_block_rows(m, dtype.itemsize, n)
     files = files_of(X, block_rows)
     points = SliceReader("X", X, n, block_rows, dtype, convert=cast, overlaps=in_memory, files=files)
-    return assemble("X", points, n, m, dtype, block_rows, labels, Source("", None, positive, intercept, many))
+    return assemble("X", points, n, m, dtype, block_rows, labels, source)
 
 
 def _from_sparse(X: Any, labels: Any, source: Source) -> Dataset:
@@ -126,8 +108,6 @@ def _from_sparse(X: Any, labels: Any, source: Source) -> Dataset:
 
 def _as_array(values: Any, where: str) -> Any:
     """Something with shape, dtype and row slices; raises BadInputError when there is no such thing in it."""
-    if hasattr(values, "to_numpy"):
-        values = values.to_numpy()
     if not hasattr(values, "dtype"):
         try:
             values = np.asarray(values)

@@ -122,6 +122,7 @@ class Provenance:
     expected: NDArray[np.uint32] | None = None  # (blocks, 3) checksums of X, label, norm; of a survey (blocks, 2), without norm
     mark: str = ""  # fingerprint of what is stored, where it is seen in another way
     fingerprint: str = ""
+    features: tuple[str, ...] = ()  # names of the features; empty where there are none
     surveyed: tuple[Summary, int] | None = None  # a survey that was made already, and the reads that it took
 
 
@@ -184,6 +185,12 @@ class Dataset(Storage, View, Provenance):
             return self
         rest = self.classes[1] if len(self.classes) == 2 else "rest"
         return self.seen_with(positive=self.codes[place], classes=(rest, self.classes[place]))
+
+    def sides(self, positive: int) -> dict[str, tuple[str | None, int]]:
+        """Class and points of the labels -1 and +1, of which so many are ``positive``; without labels of +1 alone."""
+        if len(self.classes) != 2:
+            return {"+1": (None, self.n)}
+        return {"-1": (self.classes[0], self.n - positive), "+1": (self.classes[1], positive)}
 
     def seen_with(self, **changes: Any) -> Dataset:
         """The same points seen in another way, with nothing kept; the fingerprint is that of both."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dfeas.data.storage.files import COUNT, Number, conform, parsed
 from dfeas.errors import CorruptDataError
 
-SCALES = ("maxabs", "std")
+SCALES: tuple[str, ...] = ("maxabs", "std")
 FACTORS = (1e-130, 1e130)
 """What a feature is multiplied by is within; beyond it a feature is as good as zero, or as infinite."""
 LENGTHS = (1e-140, 1e140)

@@ -64,6 +64,7 @@ class Geometry(ABC):
     """Points, cones, or points in the space of a kernel; what is not said otherwise holds for points. Frozen."""
 
     exact: ClassVar[bool] = False  # whether a verdict may be settled by exact arithmetic on the points themselves
+    labelled: ClassVar[bool] = True  # whether points have labels
     names_points: ClassVar[bool] = True  # whether a small Ax accuses points
 
     @property

@@ -27,7 +27,7 @@ from dfeas.passes.protocol import AnyPass, Exclusive, Partial
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.survey import Survey
 from dfeas.problem import LEAST_EPS, Kernel, Objective, Problem, Resources, View, takes
-from dfeas.run.session import classes_to_share, open_data
+from dfeas.run.session import classes_to_share, open_data, require_labels
 from dfeas.run.spec import SoftMarginOptions, margin_method, method_for, options_of, require_memory
 from dfeas.run.transform import as_planned
 
@@ -232,7 +232,8 @@ def plan(
         raise UsageError("loss and folds are of a soft margin: give C, too")
     if C is not None and (view.one_vs_rest or method is not None or space is not None or view.transform):
         raise UsageError("C asks for a soft margin of the points as they are: leave out method, kernel, scale and the like")
-    opened = open_data(problem.X, problem.labels, view, cones=True)[1]
+    opened = open_data(problem.X, problem.given_labels, view, cones=True)[1]
+    require_labels(problem, opened)
     geometry = geometry_of(opened, space)
     geometry.require(opened, transform=view.transform, C=C is not None)
     if method is not None and view.one_vs_rest:

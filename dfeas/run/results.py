@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, Number, conform, read_json, write_json
+from dfeas.data.transform import seen_as
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Sparse
 from dfeas.run.termination import Proof, Record, Stop, Verdict
 from dfeas.run.trace import read_trace
@@ -90,8 +92,30 @@ def plain(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
+class Side:
+    """Points of one label."""
+
+    name: str | None  # of the class in the data; None: it has no labels
+    points: int
+
+
+Sides = dict[str, Side]
+"""By the label, ``-1`` and ``+1``; ``+1`` alone where points have no labels."""
+
+
+def plane_of(y: Floats, m: int, view: str = "") -> tuple[Floats, float]:
+    """(w, bias) in the units of the stored points, from y (m,) or (m+1,) of points as a certificate's ``view`` sees them."""
+    transform = seen_as(view)[1]
+    return (y[:m], float(y[m:].sum())) if transform is None else transform.folded(y, m)
+
+
+@dataclass(frozen=True)
 class Result(Saved):
-    """A verdict with its evidence. Shaped like SciPy's ``OptimizeResult``: success, status, message, nit."""
+    """A verdict with its evidence. Shaped like SciPy's ``OptimizeResult``: success, status, message, nit.
+
+    ``coef`` and ``bias`` are in the units of X, whatever scaling was asked for: X @ coef + bias is above 0 where a point is
+    predicted to be of the class ``classes[1]``. ``y`` is what the certificate holds, of points as they were seen.
+    """
 
     HIDDEN: ClassVar = ("evidence", "weighed")
     DERIVED: ClassVar = ("success", "status", "message")
@@ -120,6 +144,8 @@ class Result(Saved):
     conflicts: list[dict[str, Any]]  # point, label, weight, score of an infeasible verdict, the most suspect first
     detail: str  # what the checker proved, in words
     kernel: dict[str, Any] | None = None  # name and parameters
+    sides: Sides | None = None  # which class is -1 and which is +1, and how many points each has; None: of cones, or not known
+    features: list[str] | None = None  # names of the features; None where the data has none
     evidence: Certificate | None = field(default=None, repr=False, compare=False)
     weighed: Sparse | None = field(default=None, repr=False, compare=False)  # of a separator: what margin_upper comes from
 
@@ -127,13 +153,19 @@ class Result(Saved):
     def from_json(cls, values: Mapping[str, Any], **changes: Any) -> Result:
         """A result from the keys of its file, some of them changed; ``evidence`` is in a file of its own."""
         known = {entry.name: values[entry.name] for entry in fields(cls) if entry.name in values} | changes
-        words = {"verdict": Verdict(known["verdict"]), "stopped": Stop(known["stopped"]), "proof": Proof(known["proof"])}
+        words: dict[str, Any] = {
+            "verdict": Verdict(known["verdict"]),
+            "stopped": Stop(known["stopped"]),
+            "proof": Proof(known["proof"]),
+        }
+        if known.get("sides") is not None:
+            words["sides"] = {label: Side(**side) for label, side in known["sides"].items()}
         return cls(**{**known, **words})
 
     @property
     def success(self) -> bool:
-        """Whether a verdict was reached and verified."""
-        return self.verdict != Verdict.UNDECIDED
+        """Whether what was asked for was reached and verified: a verdict, and with a ``margin_tolerance`` the margin."""
+        return self.stopped == Stop.VERDICT
 
     @property
     def status(self) -> int:
@@ -156,6 +188,22 @@ class Result(Saved):
         """
         separates = self.evidence is not None and self.evidence.kind == "separator" and not self.evidence.kernel
         return self.evidence.y if self.evidence is not None and separates else None
+
+    @property
+    def classes(self) -> tuple[str, str] | None:
+        """Names of the classes -1 and +1; None for points without labels."""
+        names = [] if self.sides is None else [side.name for side in self.sides.values()]
+        return (names[0], names[1]) if len(names) == 2 and names[0] is not None and names[1] is not None else None
+
+    @property
+    def coef(self) -> Floats | None:
+        """(m,) of the hyperplane, in the units of X; None with a kernel, and where no direction is left."""
+        return None if self.y is None or self.evidence is None else plane_of(self.y, self.m, self.evidence.view)[0]
+
+    @property
+    def bias(self) -> float | None:
+        """What X @ coef is added to; 0 without an intercept, unless points were centred."""
+        return None if self.y is None or self.evidence is None else plane_of(self.y, self.m, self.evidence.view)[1]
 
     @property
     def support(self) -> NDArray[np.int64] | None:
@@ -200,6 +248,8 @@ _SHAPE = {
     "versions?": {str: str},
     "classes?": {str: dict},
     "kernel?": dict | None,
+    "sides?": dict | None,
+    "features?": list | None,
 }
 """What every result says."""
 _VERDICT = {"verdict": str, "eps": Number(0, 1), "margin_tolerance?": Number(0, 1, none=True)}
@@ -228,6 +278,8 @@ def load_result(run: Path, soft: bool = False) -> dict[str, Any]:
         if values["data"] is not None:
             conform(values["data"], _PLACE, "data")
             conform(values["data"].get("point") or [], [Number()], "data.point")
+        conform(values.get("sides") or {}, {str: {"name": _TEXT_OR_NONE, "points": COUNT}}, "sides")
+        conform(values.get("features") or [], [str], "features")
         if values.get("kind") != SOFT_MARGIN:
             conform(values, _VERDICT)
             values.setdefault("margin_tolerance", None)

@@ -16,7 +16,7 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.labels import too_many
 from dfeas.data.open import open_source
 from dfeas.data.source import Source, for_checker
-from dfeas.data.storage.layout import seen_fingerprint
+from dfeas.data.storage.layout import Header, seen_fingerprint
 from dfeas.data.storage.places import absolute, local, require_apart
 from dfeas.data.storage.scratch import Scratch
 from dfeas.data.transform import Transform
@@ -31,7 +31,7 @@ from dfeas.geometry.protocol import Geometry
 from dfeas.geometry.registry import geometry_again, geometry_of
 from dfeas.linalg.blas import processors
 from dfeas.passes.survey import Survey
-from dfeas.problem import Problem, Resources, View
+from dfeas.problem import ALL_POSITIVE, Problem, Resources, View
 from dfeas.run.trace import Sink
 from dfeas.run.transform import Data, checksums_of, mark_of, with_transform
 from dfeas.verify.certificate import Certificate
@@ -159,7 +159,7 @@ def open_session(
     Raises what opening does, and UsageError for an ``out`` in the data or around it.
     """
     view, kernel, memory = problem.view, problem.kernel, resources.memory_bytes
-    data = open_data(problem.X, problem.labels, view, cache_dir=resources.cache_dir, cones=cones)
+    data = open_data(problem.X, problem.given_labels, view, cache_dir=resources.cache_dir, cones=cones)
     geometry_of(data[1]).require(data[1], kernel=kernel.kernel, transform=view.transform)
     data = with_transform(data, view.transform if transform is None else transform, memory, resources.client, progress)
     with ExitStack() as stack:
@@ -232,7 +232,8 @@ def survey(session: Session) -> Surveyed:
     dataset = session.dataset
     header = dataset.header
     if header is not None:
-        return Surveyed(header.first_zero[0] if header.zero else None, _radius(dataset, header.norm_max), 0, header.positive)
+        zero = header.first_zero[0] if header.zero else None
+        return Surveyed(zero, _radius(dataset, header.norm_max), 0, _positives(dataset, header))
     summary, reads = dataset.surveyed or (session.engine.run(Survey()), 1)
     zero, positive = geometry_of(dataset).survey_counts(summary.zero, summary.positive)
     summary = replace(summary, zero=zero, positive=positive)
@@ -246,8 +247,29 @@ def survey(session: Session) -> Surveyed:
     return Surveyed(first_zero, _radius(dataset, summary.norm_max), reads, summary.positive)
 
 
+def _positives(dataset: Dataset, header: Header) -> int:
+    """Points that count as +1, as the data is seen: of two classes, or of one against the rest."""
+    if dataset.positive is None:
+        return header.positive
+    if header.counts:
+        return header.counts[dataset.positive]
+    return header.positive if dataset.positive > 0 else header.n - header.positive
+
+
 def _radius(dataset: Dataset, norm_max: float) -> float:
     return hypot(norm_max, 1.0) if dataset.intercept else norm_max
+
+
+def require_labels(problem: Problem, dataset: Dataset) -> None:
+    """Raise UsageError where nobody said what the labels are: without them another question would be answered."""
+    if problem.all_positive:
+        if dataset.classes:
+            raise UsageError(f"{dataset.where}: it has labels, and all-positive asks about points without: leave labels out")
+    elif not dataset.classes and problem.view.point is None and geometry_of(dataset).labelled:
+        raise UsageError(
+            f"{dataset.where}: no labels; give labels, or ask about points without by labels={ALL_POSITIVE!r} "
+            "(in commands --labels FILE, or --unlabelled)"
+        )
 
 
 def classes_to_share(dataset: Dataset) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from dfeas.run.checkpoint.folder import Checkpoint, Checkpoints, finished, requi
 from dfeas.run.execute import execute
 from dfeas.run.progress import run_options
 from dfeas.run.results import CHECKPOINT, RACE, RESULT, versions
-from dfeas.run.session import Session, classes_to_share, open_session
+from dfeas.run.session import Session, classes_to_share, open_session, require_labels
 from dfeas.run.soft_margin.result import dual_place
 from dfeas.run.spec import Request, RunSpec, method_for, options_of, require_memory, where
 
@@ -55,6 +55,7 @@ def decide(
     with ExitStack() as stack:
         opened = open_session(problem, resources, output.out, cones=not view.one_vs_rest, progress=output.progress)
         session = stack.enter_context(opened)
+        require_labels(problem, session.dataset)
         geometry = geometry_of(session.dataset, space)
         classes: tuple[str, ...] = ()
         if view.one_vs_rest:
@@ -116,6 +117,7 @@ def minimise(problem: Problem, objective: Objective, method: str, limits: Limits
     with ExitStack() as stack:
         session = stack.enter_context(open_session(problem, resources, output.out, progress=output.progress))
         dataset, classes = session.dataset, tuple[str, ...]()
+        require_labels(problem, dataset)
         if problem.view.one_vs_rest:
             classes = classes_to_share(dataset)
             if objective.weights_of_classes is None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.arrays import is_lazy
+from dfeas.data.frames import is_lazy
 from dfeas.data.ingest.array_files import ArraySource, is_array, labels_beside, open_rows
 from dfeas.data.ingest.partitions import MANY, Ingest, PointSource
 from dfeas.data.ingest.sparse_files import CscRows

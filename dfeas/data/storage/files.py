@@ -144,7 +144,7 @@ class Number:
         return f"a {'whole ' if self.whole else ''}number from {self.low:g} to {self.high:g}{' or null' if self.none else ''}"
 
 
-COUNT = Number(0, whole=True)
+COUNT: Number = Number(0, whole=True)
 
 
 def write_json(path: Path, values: dict[str, Any], number: int) -> None:

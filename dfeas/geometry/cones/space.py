@@ -54,6 +54,7 @@ CONE_METHODS: dict[str, AnyMethod] = {
 class Cones(Geometry):
     """No parameters."""
 
+    labelled: ClassVar[bool] = False
     names_points: ClassVar[bool] = False
 
     def known(self, method: str, more: tuple[str, ...] = ()) -> str:

@@ -164,6 +164,20 @@ def test_weights_are_copies_of_points_and_classes_are_weights() -> None:
     assert dfeas.soft_margin(X, y, class_weight="balanced").objective == dfeas.soft_margin(X, y, class_weight=both).objective
 
 
+@pytest.mark.parametrize("classes", ["ab", "abc"])
+def test_balanced_weights_are_of_the_class_that_is_asked_about(classes: str, tmp_path: Path) -> None:
+    X, _ = overlapping(300, 4)
+    labels = np.array(list(classes))[np.arange(300) % 7 % len(classes)]
+    dfeas.ingest(X, tmp_path / "data", labels=labels)
+    for name in classes:
+        positive = (labels == name).sum()
+        both = (300 / (2 * (300 - positive)), 300 / (2 * positive))
+        expected = dfeas.soft_margin(X, np.where(labels == name, 1, -1), class_weight=both).objective
+        for data, given in ((X, labels), (tmp_path / "data", None)):
+            found = dfeas.soft_margin(data, given, positive=name, class_weight="balanced")
+            assert found.objective == pytest.approx(expected, rel=1e-3)
+
+
 def test_both_engines_and_a_resumed_run_have_the_same_bits(client: Any, tmp_path: Path) -> None:
     X, y = overlapping(3000, 6, dtype="float32")
     np.savez(tmp_path / "a.npz", X=X, y=y)

@@ -1,0 +1,398 @@
+"""Written by scripts/signatures: change dfeas/problem.py or the call itself, and run that again."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal, overload
+
+from distributed import Client
+
+from dfeas.analysis.check_separation import Separated as Separated
+from dfeas.analysis.check_separation import check_separation as check_separation
+from dfeas.analysis.hard_margin import HardMargin as HardMargin
+from dfeas.analysis.hull import Hull as Hull
+from dfeas.analysis.hull import in_hull as in_hull
+from dfeas.analysis.ingest import ingest as ingest
+from dfeas.analysis.predict import ClassPrediction as ClassPrediction
+from dfeas.analysis.predict import ConePrediction as ConePrediction
+from dfeas.analysis.predict import Prediction as Prediction
+from dfeas.analysis.predict import predict as predict
+from dfeas.analysis.recheck import Recheck as Recheck
+from dfeas.analysis.recheck import recheck as recheck
+from dfeas.analysis.separation import Separation as Separation
+from dfeas.analysis.verify import verify_certificate as verify_certificate
+from dfeas.analysis.verify import verify_classes as verify_classes
+from dfeas.analysis.verify import verify_run as verify_run
+from dfeas.data.cones.groups import svec as svec
+from dfeas.data.cones.writer import from_scs as from_scs
+from dfeas.data.cones.writer import ingest_scs as ingest_scs
+from dfeas.data.generate.points import Instance as Instance
+from dfeas.data.generate.points import generate as generate
+from dfeas.data.writers.append import append as append
+from dfeas.errors import BadInputError as BadInputError
+from dfeas.errors import CheckFailedError as CheckFailedError
+from dfeas.errors import CorruptDataError as CorruptDataError
+from dfeas.errors import DfeasError as DfeasError
+from dfeas.errors import UndecidedError as UndecidedError
+from dfeas.errors import UsageError as UsageError
+from dfeas.geometry.cones.space import CONE_METHODS as CONE_METHODS
+from dfeas.geometry.kernel.space import KERNEL_METHODS as KERNEL_METHODS
+from dfeas.methods.registry import METHODS as METHODS
+from dfeas.problem import Goal as Goal
+from dfeas.problem import Kernel as Kernel
+from dfeas.problem import Limits as Limits
+from dfeas.problem import Objective as Objective
+from dfeas.problem import Output as Output
+from dfeas.problem import Problem as Problem
+from dfeas.problem import Resources as Resources
+from dfeas.problem import View as View
+from dfeas.report.compare import compare as compare
+from dfeas.report.page import report as report
+from dfeas.run.cost import Plan as Plan
+from dfeas.run.results import Result as Result
+from dfeas.run.soft_margin.result import SoftMarginClasses as SoftMarginClasses
+from dfeas.run.soft_margin.result import SoftMarginResult as SoftMarginResult
+from dfeas.run.verdict import OneVsRest as OneVsRest
+from dfeas.run.verdict import Race as Race
+from dfeas.verify.certificate import Certificate as Certificate
+from dfeas.verify.evidence import Check as Check
+
+__version__: str
+__all__: list[str]
+KERNELS: tuple[str, ...]
+def hard_margin(
+    X: Any,
+    labels: Any = ...,
+    *,
+    y: Any = ...,
+    tolerance: float = ...,
+    method: str = ...,
+    intercept: bool = ...,
+    positive: str | None = ...,
+    one_vs_rest: bool = ...,
+    also: Sequence[str | Path] = ...,
+    mask: Any = ...,
+    scale: Literal['maxabs', 'std'] | None = ...,
+    center: bool = ...,
+    normalize: bool = ...,
+    point: Sequence[float] | None = ...,
+    kernel: str | Callable[..., Any] | None = ...,
+    gamma: float | None = ...,
+    degree: int | None = ...,
+    coef0: float | None = ...,
+    eps: float = ...,
+    margin_tolerance: float | None = ...,
+    max_passes: int | None = ...,
+    time_limit: float | None = ...,
+    memory: str | int = ...,
+    cache_dir: str | Path | None = ...,
+    scratch: str | Path | None = ...,
+    checkpoint_every: float = ...,
+    client: Client | None = ...,
+    out: str | Path | None = ...,
+    progress: bool = ...,
+    callback: Callable[[Any], object] | None = ...,
+    stop: Callable[[], bool] = ...,
+) -> HardMargin: ...
+def separation(
+    X: Any,
+    labels: Any = ...,
+    *,
+    y: Any = ...,
+    method: str = ...,
+    intercept: bool = ...,
+    positive: str | None = ...,
+    one_vs_rest: bool = ...,
+    also: Sequence[str | Path] = ...,
+    mask: Any = ...,
+    scale: Literal['maxabs', 'std'] | None = ...,
+    center: bool = ...,
+    normalize: bool = ...,
+    kernel: str | Callable[..., Any] | None = ...,
+    gamma: float | None = ...,
+    degree: int | None = ...,
+    coef0: float | None = ...,
+    eps: float = ...,
+    margin_tolerance: float | None = ...,
+    max_passes: int | None = ...,
+    time_limit: float | None = ...,
+    memory: str | int = ...,
+    cache_dir: str | Path | None = ...,
+    scratch: str | Path | None = ...,
+    checkpoint_every: float = ...,
+    client: Client | None = ...,
+    out: str | Path | None = ...,
+    progress: bool = ...,
+    callback: Callable[[Any], object] | None = ...,
+    stop: Callable[[], bool] = ...,
+) -> Separation: ...
+def race(
+    X: Any,
+    labels: Any = ...,
+    *,
+    y: Any = ...,
+    methods: Sequence[str],
+    to_the_end: bool = ...,
+    intercept: bool = ...,
+    positive: str | None = ...,
+    also: Sequence[str | Path] = ...,
+    mask: Any = ...,
+    scale: Literal['maxabs', 'std'] | None = ...,
+    center: bool = ...,
+    normalize: bool = ...,
+    kernel: str | Callable[..., Any] | None = ...,
+    gamma: float | None = ...,
+    degree: int | None = ...,
+    coef0: float | None = ...,
+    eps: float = ...,
+    margin_tolerance: float | None = ...,
+    max_passes: int | None = ...,
+    time_limit: float | None = ...,
+    memory: str | int = ...,
+    cache_dir: str | Path | None = ...,
+    scratch: str | Path | None = ...,
+    checkpoint_every: float = ...,
+    client: Client | None = ...,
+    out: str | Path | None = ...,
+    progress: bool = ...,
+    callback: Callable[[Any], object] | None = ...,
+    stop: Callable[[], bool] = ...,
+) -> Race: ...
+def resume(
+    run: str | Path,
+    X: Any = ...,
+    labels: Any = ...,
+    *,
+    mask: Any = ...,
+    kernel: Any = ...,
+    max_passes: int | None = ...,
+    time_limit: float | None = ...,
+    cache_dir: str | Path | None = ...,
+    scratch: str | Path | None = ...,
+    checkpoint_every: float = ...,
+    client: Client | None = ...,
+    progress: bool = ...,
+    callback: Callable[[Any], object] | None = ...,
+    stop: Callable[[], bool] = ...,
+) -> Result | Race | OneVsRest | SoftMarginResult | HardMargin | Separation: ...
+@overload
+def soft_margin(
+    X: Any,
+    labels: Any = ...,
+    *,
+    y: Any = ...,
+    method: str = ...,
+    intercept: bool = ...,
+    positive: str | None = ...,
+    one_vs_rest: Literal[False] = ...,
+    also: Sequence[str | Path] = ...,
+    mask: Any = ...,
+    C: float | Sequence[float] = ...,
+    loss: Literal['hinge', 'squared_hinge'] = ...,
+    gap: float = ...,
+    folds: int = ...,
+    class_weight: str | Sequence[float] | None = ...,
+    weights: Any = ...,
+    seed: int = ...,
+    dual: str | Path | None = ...,
+    start: Any = ...,
+    max_passes: int | None = ...,
+    time_limit: float | None = ...,
+    memory: str | int = ...,
+    cache_dir: str | Path | None = ...,
+    checkpoint_every: float = ...,
+    client: Client | None = ...,
+    out: str | Path | None = ...,
+    progress: bool = ...,
+    callback: Callable[[Any], object] | None = ...,
+    stop: Callable[[], bool] = ...,
+) -> SoftMarginResult: ...
+@overload
+def soft_margin(
+    X: Any,
+    labels: Any = ...,
+    *,
+    y: Any = ...,
+    method: str = ...,
+    intercept: bool = ...,
+    positive: str | None = ...,
+    one_vs_rest: Literal[True],
+    also: Sequence[str | Path] = ...,
+    mask: Any = ...,
+    C: float | Sequence[float] = ...,
+    loss: Literal['hinge', 'squared_hinge'] = ...,
+    gap: float = ...,
+    folds: int = ...,
+    class_weight: str | Sequence[float] | None = ...,
+    weights: Any = ...,
+    seed: int = ...,
+    dual: str | Path | None = ...,
+    start: Any = ...,
+    max_passes: int | None = ...,
+    time_limit: float | None = ...,
+    memory: str | int = ...,
+    cache_dir: str | Path | None = ...,
+    checkpoint_every: float = ...,
+    client: Client | None = ...,
+    out: str | Path | None = ...,
+    progress: bool = ...,
+    callback: Callable[[Any], object] | None = ...,
+    stop: Callable[[], bool] = ...,
+) -> SoftMarginClasses: ...
+@overload
+def soft_margin(
+    X: Any,
+    labels: Any = ...,
+    *,
+    y: Any = ...,
+    method: str = ...,
+    intercept: bool = ...,
+    positive: str | None = ...,
+    one_vs_rest: bool,
+    also: Sequence[str | Path] = ...,
+    mask: Any = ...,
+    C: float | Sequence[float] = ...,
+    loss: Literal['hinge', 'squared_hinge'] = ...,
+    gap: float = ...,
+    folds: int = ...,
+    class_weight: str | Sequence[float] | None = ...,
+    weights: Any = ...,
+    seed: int = ...,
+    dual: str | Path | None = ...,
+    start: Any = ...,
+    max_passes: int | None = ...,
+    time_limit: float | None = ...,
+    memory: str | int = ...,
+    cache_dir: str | Path | None = ...,
+    checkpoint_every: float = ...,
+    client: Client | None = ...,
+    out: str | Path | None = ...,
+    progress: bool = ...,
+    callback: Callable[[Any], object] | None = ...,
+    stop: Callable[[], bool] = ...,
+) -> SoftMarginResult | SoftMarginClasses: ...
+@overload
+def solve(
+    X: Any,
+    labels: Any = ...,
+    *,
+    y: Any = ...,
+    method: str = ...,
+    intercept: bool = ...,
+    positive: str | None = ...,
+    one_vs_rest: Literal[False] = ...,
+    also: Sequence[str | Path] = ...,
+    mask: Any = ...,
+    scale: Literal['maxabs', 'std'] | None = ...,
+    center: bool = ...,
+    normalize: bool = ...,
+    point: Sequence[float] | None = ...,
+    kernel: str | Callable[..., Any] | None = ...,
+    gamma: float | None = ...,
+    degree: int | None = ...,
+    coef0: float | None = ...,
+    eps: float = ...,
+    margin_tolerance: float | None = ...,
+    max_passes: int | None = ...,
+    time_limit: float | None = ...,
+    memory: str | int = ...,
+    cache_dir: str | Path | None = ...,
+    scratch: str | Path | None = ...,
+    checkpoint_every: float = ...,
+    client: Client | None = ...,
+    out: str | Path | None = ...,
+    progress: bool = ...,
+    callback: Callable[[Any], object] | None = ...,
+    stop: Callable[[], bool] = ...,
+) -> Result: ...
+@overload
+def solve(
+    X: Any,
+    labels: Any = ...,
+    *,
+    y: Any = ...,
+    method: str = ...,
+    intercept: bool = ...,
+    positive: str | None = ...,
+    one_vs_rest: Literal[True],
+    also: Sequence[str | Path] = ...,
+    mask: Any = ...,
+    scale: Literal['maxabs', 'std'] | None = ...,
+    center: bool = ...,
+    normalize: bool = ...,
+    point: Sequence[float] | None = ...,
+    kernel: str | Callable[..., Any] | None = ...,
+    gamma: float | None = ...,
+    degree: int | None = ...,
+    coef0: float | None = ...,
+    eps: float = ...,
+    margin_tolerance: float | None = ...,
+    max_passes: int | None = ...,
+    time_limit: float | None = ...,
+    memory: str | int = ...,
+    cache_dir: str | Path | None = ...,
+    scratch: str | Path | None = ...,
+    checkpoint_every: float = ...,
+    client: Client | None = ...,
+    out: str | Path | None = ...,
+    progress: bool = ...,
+    callback: Callable[[Any], object] | None = ...,
+    stop: Callable[[], bool] = ...,
+) -> OneVsRest: ...
+@overload
+def solve(
+    X: Any,
+    labels: Any = ...,
+    *,
+    y: Any = ...,
+    method: str = ...,
+    intercept: bool = ...,
+    positive: str | None = ...,
+    one_vs_rest: bool,
+    also: Sequence[str | Path] = ...,
+    mask: Any = ...,
+    scale: Literal['maxabs', 'std'] | None = ...,
+    center: bool = ...,
+    normalize: bool = ...,
+    point: Sequence[float] | None = ...,
+    kernel: str | Callable[..., Any] | None = ...,
+    gamma: float | None = ...,
+    degree: int | None = ...,
+    coef0: float | None = ...,
+    eps: float = ...,
+    margin_tolerance: float | None = ...,
+    max_passes: int | None = ...,
+    time_limit: float | None = ...,
+    memory: str | int = ...,
+    cache_dir: str | Path | None = ...,
+    scratch: str | Path | None = ...,
+    checkpoint_every: float = ...,
+    client: Client | None = ...,
+    out: str | Path | None = ...,
+    progress: bool = ...,
+    callback: Callable[[Any], object] | None = ...,
+    stop: Callable[[], bool] = ...,
+) -> Result | OneVsRest: ...
+def plan(
+    X: Any,
+    labels: Any = ...,
+    *,
+    y: Any = ...,
+    method: str | None = ...,
+    margin: float = ...,
+    C: float | Sequence[float] | None = ...,
+    loss: Literal['hinge', 'squared_hinge'] = ...,
+    folds: int = ...,
+    intercept: bool = ...,
+    positive: str | None = ...,
+    one_vs_rest: bool = ...,
+    also: Sequence[str | Path] = ...,
+    mask: Any = ...,
+    scale: Literal['maxabs', 'std'] | None = ...,
+    center: bool = ...,
+    normalize: bool = ...,
+    kernel: str | Callable[..., Any] | None = ...,
+    gamma: float | None = ...,
+    degree: int | None = ...,
+    coef0: float | None = ...,
+    memory: str | int = ...,
+) -> Plan: ...

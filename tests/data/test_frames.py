@@ -1,0 +1,96 @@
+"""Data frames as people have them: of every library one answer, with names, and refusals that name the column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import dask.dataframe
+import numpy as np
+import pandas
+import polars
+import pyarrow
+import pytest
+
+import dfeas
+from dfeas.data.arrays import from_arrays
+
+COUNT = 200
+
+
+def people() -> pandas.DataFrame:
+    """Ages, incomes, ids of ten digits, a dummy, and a label of text."""
+    rng = np.random.default_rng(0)
+    age = rng.integers(18, 90, COUNT)
+    columns = {
+        "age": age,
+        "income": rng.lognormal(10, 1, COUNT),
+        "id": rng.integers(10**9, 10**10, COUNT),
+        "owner": rng.random(COUNT) < 0.5,
+    }
+    return pandas.DataFrame({**columns, "kind": np.where(age + rng.normal(size=COUNT) > 50, "good", "bad")})
+
+
+FRAMES: dict[str, Callable[[pandas.DataFrame], Any]] = {
+    "pandas": lambda frame: frame,
+    "nullable": lambda frame: frame.convert_dtypes(),
+    "arrow types": lambda frame: frame.convert_dtypes(dtype_backend="pyarrow"),
+    "categories": lambda frame: frame.astype({"kind": "category"}),
+    "polars": polars.from_pandas,
+    "polars categories": lambda frame: polars.from_pandas(frame).with_columns(polars.col("kind").cast(polars.Categorical)),
+    "arrow": pyarrow.Table.from_pandas,
+    "dask": lambda frame: dask.dataframe.from_pandas(frame, npartitions=3),
+}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_a_frame_of_every_library_is_the_same_data(kind: str) -> None:
+    frame = people()
+    expected = np.column_stack([frame[name].to_numpy(np.float64) for name in ("age", "income", "id", "owner")])
+    result = dfeas.solve(FRAMES[kind](frame), "kind", intercept=True)
+    assert result.fingerprint == dfeas.solve(expected, frame.kind.to_numpy(str), intercept=True).fingerprint
+    assert from_arrays(FRAMES[kind](frame), "kind").features == ("age", "income", "id", "owner")
+
+
+def test_frames_without_labels_are_refused_unless_that_is_asked_by_name() -> None:
+    frame = people().drop(columns="kind")
+    for verb in (dfeas.solve, dfeas.soft_margin, dfeas.plan, dfeas.separation, dfeas.hard_margin):
+        with pytest.raises(dfeas.UsageError, match="no labels; give labels"):
+            verb(frame)
+    with pytest.raises(dfeas.UsageError, match="no labels"):
+        dfeas.race(frame, methods=["perceptron", "working-set"])
+    assert dfeas.solve(frame, "all-positive").verdict == "feasible"  # ages are positive
+
+
+def test_y_is_another_word_for_labels() -> None:
+    frame = people()
+    points = frame.drop(columns="kind")
+    assert dfeas.solve(points, y=frame.kind).fingerprint == dfeas.solve(points, frame.kind).fingerprint
+    with pytest.raises(TypeError, match="another word"):
+        dfeas.solve(points, frame.kind, y=frame.kind)
+
+
+@pytest.mark.parametrize(
+    ("change", "labels", "message"),
+    [
+        (lambda f: f, "knd", "no column knd; did you mean kind"),
+        (lambda f: f.assign(when=pandas.Timestamp("2020-01-01")), "kind", r"no numbers in when \(Datetime"),
+        (lambda f: f.assign(ward="north"), "kind", r"no numbers in ward \("),
+        (lambda f: f.convert_dtypes().assign(age=lambda g: g.age.mask(g.age > 80)), "kind", "column age has .* missing values"),
+        (lambda f: polars.from_pandas(f.assign(age=f.age.where(f.age < 80))), "kind", "column age has .* missing values"),
+        (lambda f: f.assign(id=f.id + 2**60), "kind", "column id: an integer beyond 2\\*\\*53"),
+        (lambda f: f.assign(kind=f.kind.where(f.age < 80)), "kind", "label of point [0-9]+ is missing"),
+        (lambda f: f.drop(columns="kind"), people().kind.sample(frac=1.0, random_state=1), "another order"),
+        (lambda f: pandas.concat([f, f[["age"]]], axis=1), "kind", "unique column names"),
+    ],
+)
+def test_what_cannot_be_used_is_named(change: Callable[[pandas.DataFrame], Any], labels: Any, message: str) -> None:
+    with pytest.raises(dfeas.BadInputError, match=message):
+        dfeas.solve(change(people()), labels)
+
+
+def test_dummies_in_sparse_columns_stay_sparse() -> None:
+    dummies = pandas.get_dummies(people().age, sparse=True)
+    dataset = from_arrays(dummies, people().kind)
+    assert dataset.entries is not None
+    assert dataset.entries.count == COUNT
