@@ -136,7 +136,7 @@ class Probe:
         return engine.cost.wall_seconds * dataset.n / engine.cost.points
 
 
-PROBE = Probe()
+PROBE: Probe = Probe()
 
 SOFT_COPIES = 1.5
 """Of what a method keeps, at the peak, where a new answer comes while the last one is still there."""

@@ -25,7 +25,10 @@ from dfeas.run.trace import read_trace
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.certificate import load as load_certificate
 
-RESULT, CERTIFICATE, TRACE, RACE = "result.json", "certificate.npz", "trace.jsonl", "race.json"
+RESULT: str = "result.json"
+CERTIFICATE: str = "certificate.npz"
+TRACE: str = "trace.jsonl"
+RACE: str = "race.json"
 SOFT_MARGIN = "soft_margin"
 """``kind`` in the result of a soft margin, whose hyperplane is in ``certificate.npz`` but proves nothing."""
 CHECKPOINT = "checkpoint"
