@@ -59,11 +59,9 @@ class Points(Geometry):
         if method != "auto" and not METHODS[method].traits.columns:
             return classes
         counts = list(dict.fromkeys(-(-classes // turns) for turns in range(1, classes + 1)))
-        for enough in (working_set.holds, working_set.fits):
-            for count in counts:
-                if enough(facts_of(dataset, memory // count)):
-                    return count
-        return classes
+        each = {count: facts_of(dataset, memory // count) for count in counts}
+        fitting = [count for count, facts in each.items() if working_set.fits(facts)]
+        return next((count for count in fitting if not working_set.drops(each[count])), (fitting or [classes])[0])
 
     def maker(self, dataset: Dataset, memory: int, classes: int | None = None) -> Callable[[str], AnyMethod]:
         return METHODS.__getitem__

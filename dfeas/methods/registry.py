@@ -13,13 +13,13 @@ from dfeas.methods.smooth_perceptron import SmoothPerceptron
 from dfeas.methods.snkpvn import ITERATED, Snkpvn
 from dfeas.methods.von_neumann import AWAY, VonNeumann
 from dfeas.methods.winnow import winnow
-from dfeas.methods.working_set import WorkingSet
+from dfeas.methods.working_set import PointWorkingSet
 
 RIDDEN = Traits("working-set", "a few reads; columns in memory; names conflicts", points=1.0, columns=True)
 
 ALL: tuple[AnyMethod, ...] = (
-    RideAlong(WorkingSet(), SmoothPerceptron(), RIDDEN),
-    WorkingSet(),
+    RideAlong(PointWorkingSet(), SmoothPerceptron(), RIDDEN),
+    PointWorkingSet(),
     MirrorProx(),
     IN_KERNEL,
     OnePassMirrorProx(),

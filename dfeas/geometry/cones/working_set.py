@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from dfeas.geometry.cones.barrier import SETTLED, widest
-from dfeas.geometry.cones.select import Kept, SelectCones, none
+from dfeas.geometry.cones.select import Kept, SelectCones, Selected
 from dfeas.linalg.points import Floats
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Sparse, Traits
+from dfeas.methods.protocol import Bracket, Facts, Sparse, Traits
+from dfeas.methods.working_set import WorkingSet, WorkingSetState
 from dfeas.passes.classes import together
 from dfeas.passes.protocol import Partial, Question
 from dfeas.passes.softmin import Softmin
@@ -81,95 +82,76 @@ SHARE = 0.5
 """Of the best margin on W that y must have."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConeWorkingSetState:
-    """Between passes."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConeWorkingSetState(WorkingSetState):
+    """With the y that is the widest on W; ``cap`` counts rows."""
 
-    m: int
-    blocks: int
-    memory: int  # bytes for rows
-    share: float  # of the best margin on W that y must have
-    sampled: bool
-    kept: Kept
+    columns: Kept | None = None
     y: Floats  # (m,) to ask
-    low: float  # its least eigenvalue on W
-    hopeful: bool  # W has a separator
-    bracket: Bracket
-    best: Sparse | None  # x with |Ax| = bracket.upper
-    violated: int | None
-    stalled: str
-    rounds: int
+    low: float = -1.0  # its least eigenvalue on W
+    separated: bool = True  # W has a separator, and lacks cones
+
+    @property
+    def share(self) -> float:
+        """Of the best margin on W that y must have."""
+        return SHARE if self.facts.tolerance is None else 1 - self.facts.tolerance / 2
 
 
 @dataclass(frozen=True, slots=True)
-class ConeWorkingSet(Method[ConeWorkingSetState]):
+class ConeWorkingSet(WorkingSet[ConeWorkingSetState]):
     """No parameters."""
 
     traits: Traits = Traits("working-set", cones=1.0, columns=True)
 
     def init(self, facts: Facts) -> ConeWorkingSetState:
-        share = SHARE if facts.tolerance is None else 1 - facts.tolerance / 2
-        zero = np.zeros(facts.m)
-        return ConeWorkingSetState(
-            facts.m, facts.blocks, facts.memory, share, False, none(facts.m), zero, -1.0, True, Bracket(), None, None, "", 0
-        )
+        return ConeWorkingSetState(facts=facts, cap=Rows(facts.m, facts.memory).most, y=np.zeros(facts.m))
 
     def ask(self, state: ConeWorkingSetState) -> Question:
         """A sample, or what W lacks."""
-        rows = Rows(state.m, state.memory)
-        if not state.sampled:
-            count = min(state.blocks, SAMPLE_BLOCKS)
-            blocks = tuple(sorted({state.blocks * i // count for i in range(count)}))
-            cap = min(max(1, rows.most // 2), SAMPLED * state.m)
-            return Partial(SelectCones(state.y, np.inf, cap, max(1, -(-cap // count))), blocks)
-        cap = max(1, min(rows.most - len(state.kept.index), rows.answered))
-        bar = state.low * (SHARE if state.share == SHARE else state.share)
-        return together([Softmin(state.y[:, None], np.zeros(1)), SelectCones(state.y, bar, cap, cap)])
+        m, blocks, kept = state.facts.m, state.facts.blocks, state.columns
+        if kept is None:
+            count = min(blocks, SAMPLE_BLOCKS)
+            cap = min(max(1, state.cap // 2), SAMPLED * m)
+            select = SelectCones(state.y, np.inf, cap, max(1, -(-cap // count)))
+            return Partial(select, tuple(sorted({blocks * i // count for i in range(count)})))
+        cap = max(1, min(state.cap - len(kept.index), Rows(m, state.facts.memory).answered))
+        return together([Softmin(state.y[:, None], np.zeros(1)), SelectCones(state.y, state.low * state.share, cap, cap)])
 
-    def tell(self, state: ConeWorkingSetState, answer: Any) -> ConeWorkingSetState:
-        """W grows, and is solved."""
-        if not state.sampled:
-            return _solved(replace(state, sampled=True, kept=answer.cones))
+    def sampled(self, state: ConeWorkingSetState, answer: Selected) -> Kept:
+        return answer.cones
+
+    def scored(self, state: ConeWorkingSetState, answer: Any) -> tuple[Bracket, int]:
         softmin, selected = answer
-        bracket = state.bracket.with_separator(state.y, float(softmin.low[0]))
-        state = replace(state, bracket=bracket, violated=selected.violated)
-        more = selected.cones.without(state.kept)
+        return state.bracket.with_separator(state.y, float(softmin.low[0])), selected.violated
+
+    def grown(self, state: ConeWorkingSetState, answer: Any, before: Bracket) -> ConeWorkingSetState:
+        """With the cones that were taken, as many as memory holds."""
+        kept: Any = state.columns
+        more = answer[1].cones.without(kept)
         if not len(more.index):
-            return replace(state, stalled="no cone that memory lacks is lower", hopeful=False)
-        if len(state.kept.index) + len(more.index) > Rows(state.m, state.memory).most:
-            return replace(state, stalled="memory holds no more cones; raise --memory, or use mirror-prox", hopeful=False)
-        return _solved(replace(state, kept=state.kept.joined(more)))
+            return replace(state, stalled="no cone that memory lacks is lower", separated=False)
+        if len(kept.index) + len(more.index) > state.cap:
+            return replace(state, stalled="memory holds no more cones; raise --memory, or use mirror-prox", separated=False)
+        return self.solved(replace(state, columns=kept.joined(more)))
+
+    def solved(self, state: ConeWorkingSetState) -> ConeWorkingSetState:
+        kept: Any = state.columns
+        solution = widest(kept, state.share)
+        if solution.upper < state.bracket.upper:
+            best = Sparse(kept.index, solution.x)
+            state = replace(state, best=best, bracket=state.bracket.with_upper(solution.upper))
+        return replace(
+            state,
+            y=solution.y,
+            low=solution.low,
+            separated=solution.low > 0 and solution.upper > SETTLED,
+            stalled="" if solution.low > 0 else f"the cones in memory have no separator, |Ax| = {solution.upper:.3g}",
+            steps=state.steps + 1,
+        )
+
+    def hopeful(self, state: ConeWorkingSetState) -> bool:
+        return state.separated
 
     def bound(self, facts: Facts, margin: float) -> float:
         """One for each growth: all rows, by so many at a time, at most."""
         return 2 + facts.n / (GATHERED * facts.m)
-
-    def evidence(self, state: ConeWorkingSetState) -> Evidence:
-        best = state.best
-        return Evidence(
-            state.bracket,
-            None if best is None else lambda: best,
-            state.rounds,
-            state.violated,
-            state.stalled,
-            hopeful=state.hopeful,
-        )
-
-
-def _solved(state: ConeWorkingSetState) -> ConeWorkingSetState:
-    found = widest(state.kept, state.share)
-    bracket, best = state.bracket, state.best
-    if found.upper < bracket.upper:
-        bracket, best = bracket.with_upper(found.upper), Sparse(state.kept.index, found.x)
-    hopeful = found.low > 0
-    stalled = "" if hopeful else f"the cones in memory have no separator, |Ax| = {found.upper:.3g}"
-    return replace(
-        state,
-        y=found.y,
-        low=found.low,
-        hopeful=hopeful and found.upper > SETTLED,
-        bracket=bracket,
-        best=best,
-        stalled=stalled,
-        rounds=state.rounds + 1,
-    )

@@ -11,6 +11,7 @@ from typing import Any
 
 from dfeas.geometry.kernel.gram import GramProduct
 from dfeas.geometry.kernel.kernel import Kernel
+from dfeas.geometry.kernel.nearest import Matrix
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import AnyMethod, Evidence, Facts, Wrapping
 from dfeas.methods.vector import FLOORS, Combination, Scored
@@ -42,6 +43,11 @@ class InKernel(Wrapping):
 
     method: AnyMethod
     kernel: Kernel
+
+    @classmethod
+    def of(cls, method: AnyMethod, matrix: Matrix, cap: int) -> InKernel:
+        """It keeps no points."""
+        return cls(method, matrix.kernel)
 
     def init(self, facts: Facts) -> Any:
         return self.method.init(KernelFacts.of(facts, self.kernel))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil, sqrt
 from pathlib import Path
 
@@ -31,20 +32,17 @@ from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, 
 from dfeas.geometry.timing import least_seconds
 from dfeas.linalg.blas import one_thread, processors
 from dfeas.linalg.points import working
-from dfeas.methods.protocol import AnyMethod, Facts, Traits
+from dfeas.methods.protocol import AnyMethod, Facts
 from dfeas.methods.registry import ALL
 from dfeas.passes.block import Columns
 from dfeas.passes.select import sample
 from dfeas.problem import Kernel as KernelOptions
 
-ON_ALL = {method.name: method for method in ALL if method.traits.kernel is not None}
-"""Methods that keep n-vectors."""
-
-KERNEL_METHODS: dict[str, Traits] = {
-    "working-set": KernelWorkingSet.traits,
-    **{name: method.traits for name, method in ON_ALL.items()},
+KERNEL_METHODS: dict[str, Callable[[Matrix, int], AnyMethod]] = {
+    "working-set": KernelWorkingSet,
+    **{method.name: partial(InKernel.of, method) for method in ALL if method.traits.kernel is not None},
 }
-"""Methods that work with a kernel."""
+"""Methods that work with a kernel: of its Gram matrix of points in memory, at most so many (0: what memory allows)."""
 
 SAMPLE = 1000
 """Points from which gamma is found."""
@@ -138,17 +136,17 @@ class KernelSpace(Geometry):
         """Working sets keep the points of each class, and the Gram matrix of one at a time."""
         whole = facts_of(dataset, memory)
         for count in dict.fromkeys(-(-classes // turns) for turns in range(1, classes + 1)):
-            if method in ON_ALL:
-                fits = not missing(self.method(method), facts_of(dataset, memory // count), MOST_THREADS)
-            else:
+            if method == "auto" or self.method(method).traits.columns:
                 fits = 2 * capacity(whole, count) >= capacity(whole)
+            else:
+                fits = not missing(self.method(method), facts_of(dataset, memory // count), MOST_THREADS)
             if fits:
                 return count
         return 1
 
     def maker(self, dataset: Dataset, memory: int, classes: int | None = None) -> Callable[[str], AnyMethod]:
         matrix, cap = Matrix(self.kernel), 0 if classes is None else capacity(facts_of(dataset, memory), classes)
-        return lambda name: self.method(name) if name in ON_ALL else KernelWorkingSet(matrix, cap)
+        return lambda name: KERNEL_METHODS[name](matrix, cap)
 
     def candidates(self, method: str | None, dataset: Dataset, memory: int, threads: int, classes: int) -> tuple[str, ...]:
         return tuple(KERNEL_METHODS) if method is None else (self.choose(method, dataset, memory, threads)[0],)
@@ -186,7 +184,7 @@ class KernelSpace(Geometry):
 
     def method(self, name: str) -> AnyMethod:
         """One by itself."""
-        return InKernel(ON_ALL[name], self.kernel) if name in ON_ALL else KernelWorkingSet.of(self.kernel)
+        return KERNEL_METHODS[name](Matrix(self.kernel), 0)
 
     def _methods(self, load: Load) -> list[AnyMethod]:
         return [self.method(name) for name in load.methods]

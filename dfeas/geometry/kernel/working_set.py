@@ -19,7 +19,7 @@ Evidence: both ends of the bracket over all points: low of every pass, and |Ax| 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import isqrt
 
 import numpy as np
@@ -32,8 +32,9 @@ from dfeas.geometry.kernel.select import KernelSelect
 from dfeas.linalg.columns import ColumnMatrix
 from dfeas.linalg.points import Indices
 from dfeas.linalg.separate import SEPARATED, solve
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Sparse, Traits
+from dfeas.methods.protocol import Bracket, Facts, Sparse, Traits
 from dfeas.methods.vector import Expansion
+from dfeas.methods.working_set import WorkingSet, WorkingSetState
 from dfeas.passes.block import Columns
 from dfeas.passes.protocol import Partial
 from dfeas.passes.select import Selection, sample
@@ -56,25 +57,17 @@ BLOCKS = 16
 """Blocks of the sample, at least, where there are many: neighbours are often alike."""
 
 
-@dataclass(frozen=True, slots=True)
-class KernelWorkingSetState:
-    """Between passes."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelWorkingSetState(WorkingSetState):
+    """With the y that separates W."""
 
-    facts: Facts
-    cap: int  # points that W may hold
-    points: Columns | None  # W, with labels for factors; None before the sample
-    amount: Floats  # (w,) of y, |y| = 1, on signed unit vectors
-    margin: float  # of y on W
-    full: int  # passes over all data
-    best: Sparse | None  # x with |Ax| = bracket.upper
-    bracket: Bracket
-    violated: int | None
-    steps: int
-    stalled: str
+    columns: Columns | None = None  # with labels for factors
+    amount: Floats = field(default_factory=lambda: np.empty(0))  # (w,) of y, |y| = 1, on signed unit vectors
+    margin: float = 0.0  # of y on W
 
 
 @dataclass(frozen=True)
-class KernelWorkingSet(Method[KernelWorkingSetState]):
+class KernelWorkingSet(WorkingSet[KernelWorkingSetState]):
     """``cap`` limits W below what memory allows; ``seed`` draws the sample; several may have one ``matrix``, in one thread."""
 
     matrix: Matrix
@@ -82,108 +75,83 @@ class KernelWorkingSet(Method[KernelWorkingSetState]):
     seed: int = 0
     traits: Traits = Traits("working-set", kernel=1.0, columns=True)
 
-    @classmethod
-    def of(cls, kernel: Kernel) -> KernelWorkingSet:
-        """With a matrix of its own."""
-        return cls(Matrix(kernel))
-
     @property
     def kernel(self) -> Kernel:
         return self.matrix.kernel
 
     def init(self, facts: Facts) -> KernelWorkingSetState:
-        cap = min(facts.n, self.cap or capacity(facts))
-        return KernelWorkingSetState(
-            facts=facts,
-            cap=cap,
-            points=None,
-            amount=np.empty(0),
-            margin=0.0,
-            full=0,
-            best=None,
-            bracket=Bracket(),
-            violated=None,
-            steps=0,
-            stalled="",
-        )
+        return KernelWorkingSetState(facts=facts, cap=min(facts.n, self.cap or capacity(facts)))
 
     def ask(self, state: KernelWorkingSetState) -> Partial | KernelSelect:
         """A sample, or the points that W misses."""
-        facts, points = state.facts, state.points
-        if points is None:
+        facts, columns = state.facts, state.columns
+        if columns is None:
             count = min(FIRST, max(1, state.cap // 2)) if facts.n > state.cap else min(facts.n, 2 * FIRST)
             least = min(BLOCKS, -(-facts.blocks // 8))
             return sample(facts.m, count, facts.n, facts.blocks, least, self.seed, unit=False)
         used = np.flatnonzero(state.amount)
-        chosen = points.take(used)
-        cap = max(1, min(len(points), state.cap - len(used)))
+        chosen = columns.take(used)
+        cap = max(1, min(len(columns), state.cap - len(used)))
         share = 2.0 if state.bracket.lower > 0 else 0.5
         threshold = max(0.0, share * state.margin)
         quota = -(-4 * cap // facts.blocks)
         amount = state.amount[used] * chosen.scale
         return KernelSelect(self.kernel, chosen.index, seen(chosen.points), amount, threshold, cap, quota)
 
-    def tell(self, state: KernelWorkingSetState, answer: Columns | Selection) -> KernelWorkingSetState:
-        """Add the points, and separate W again unless y has separated all."""
-        if isinstance(answer, Columns):
-            return self._solved(replace(state, points=answer))
-        points, known = state.points, state.bracket.lower > 0
-        assert points is not None
+    def scored(self, state: KernelWorkingSetState, answer: Selection) -> tuple[Bracket, int]:
         bracket, low = state.bracket, _sure(answer.low, state.amount)
         if low > bracket.lower:
+            assert state.columns is not None
             used = np.flatnonzero(state.amount)
-            order = used[np.argsort(points.index[used])]
-            bracket = replace(bracket, lower=low, y=Expansion(points.index[order], state.amount[order]))
-        state = replace(state, full=state.full + 1, bracket=bracket, violated=answer.violated)
-        if state.facts.tolerance is None and bracket.lower > 0 and not known:
+            order = used[np.argsort(state.columns.index[used])]
+            bracket = replace(bracket, lower=low, y=Expansion(state.columns.index[order], state.amount[order]))
+        return bracket, answer.violated
+
+    def grown(self, state: KernelWorkingSetState, answer: Selection, before: Bracket) -> KernelWorkingSetState:
+        """With the points that were taken, unless y has separated all."""
+        columns = state.columns
+        assert columns is not None
+        if state.facts.tolerance is None and state.bracket.lower > 0 >= before.lower:
             return state
-        fresh = answer.columns.take(~np.isin(answer.index, points.index))
+        fresh = answer.columns.take(~np.isin(answer.index, columns.index))
         if not len(fresh):
             return replace(state, stalled="all points that matter are in memory, and float64 tells their margin no better")
-        if len(points) + len(fresh) > state.cap and int((state.amount != 0).sum()) >= state.cap:
+        if len(columns) + len(fresh) > state.cap and int((state.amount != 0).sum()) >= state.cap:
             return replace(
                 state, stalled=f"a separator needs more than the {state.cap} points that memory holds; raise --memory"
             )
-        return self._solved(_grown(state, fresh))
+        return self.solved(_with(state, columns, fresh))
 
-    def _solved(self, state: KernelWorkingSetState) -> KernelWorkingSetState:
-        points = state.points
-        assert points is not None
-        gram = self.matrix.signed(seen(points.points), points.scale)
+    def solved(self, state: KernelWorkingSetState) -> KernelWorkingSetState:
+        """The widest separator of W; or the conflict of a zero point or of two equal ones."""
+        columns, tolerance = state.columns, state.facts.tolerance
+        assert columns is not None
+        gram = self.matrix.signed(seen(columns.points), columns.scale)
         if not (np.diagonal(gram) > 0).all():
-            return _conflict(state, points.index[[int(np.diagonal(gram).argmin())]])
-        pair = opposite(seen(points.points), points.scale)
+            return _conflict(state, columns.index[[int(np.diagonal(gram).argmin())]])
+        pair = opposite(seen(columns.points), columns.scale)
         if pair is not None:
-            return _conflict(state, np.sort(points.index[list(pair)]))
+            return _conflict(state, np.sort(columns.index[list(pair)]))
         start = state.amount / state.margin if state.margin > 0 else None
-        found = nearest(gram, start, CLOSE if state.facts.tolerance is None else min(CLOSE, state.facts.tolerance / 4))
-        if found.low < HALF * found.upper:
-            found = by_rows(gram, found, state.facts.tolerance)
-        if state.best is None or found.upper < state.bracket.upper:
-            rows = np.flatnonzero(found.weight)
-            rows = rows[np.argsort(points.index[rows])]
-            best = Sparse(points.index[rows], found.weight[rows])
-            state = replace(state, best=best, bracket=state.bracket.with_upper(found.upper))
-        if not found.separated and found.upper > NEARLY:
+        solution = nearest(gram, start, CLOSE if tolerance is None else min(CLOSE, tolerance / 4))
+        if solution.low < HALF * solution.upper:
+            solution = by_rows(gram, solution, tolerance)
+        if state.best is None or solution.upper < state.bracket.upper:
+            rows = np.flatnonzero(solution.weight)
+            rows = rows[np.argsort(columns.index[rows])]
+            best = Sparse(columns.index[rows], solution.weight[rows])
+            state = replace(state, best=best, bracket=state.bracket.with_upper(solution.upper))
+        if not solution.separated and solution.upper > NEARLY:
             state = replace(state, stalled="the points in memory have a margin below the rounding of float64, if any")
-        length = length_of(gram, found.x)
-        amount = found.x / length if length > 0 else np.zeros(len(points))
-        return replace(state, amount=amount, margin=found.low, steps=state.steps + found.steps)
+        length = length_of(gram, solution.x)
+        amount = solution.x / length if length > 0 else np.zeros(len(columns))
+        return replace(state, amount=amount, margin=solution.low, steps=state.steps + solution.steps)
+
+    def hopeful(self, state: KernelWorkingSetState) -> bool:
+        return state.margin > 0
 
     def bound(self, facts: Facts, margin: float) -> float:
         return facts.n + 1.0
-
-    def evidence(self, state: KernelWorkingSetState) -> Evidence:
-        """Both ends of the bracket; weights on points of W."""
-        best = state.best
-        return Evidence(
-            state.bracket,
-            None if best is None else lambda: best,
-            state.steps,
-            state.violated,
-            state.stalled,
-            hopeful=state.margin > 0,
-        )
 
 
 def _sure(low: float, amount: Floats) -> float:
@@ -199,8 +167,8 @@ def capacity(facts: Facts, classes: int = 1) -> int:
     """Points that W may hold: four matrices of kernel values, of one class at a time, and the points of each class."""
     of_points = point_bytes(facts) * classes
     # 32 c^2 + of_points c = memory
-    found = (isqrt(of_points**2 + 128 * facts.memory) - of_points) // 64
-    return max(2, min(facts.n, MOST, found))
+    count = (isqrt(of_points**2 + 128 * facts.memory) - of_points) // 64
+    return max(2, min(facts.n, MOST, count))
 
 
 def point_bytes(facts: Facts) -> int:
@@ -232,20 +200,17 @@ def by_rows(gram: Floats, known: Nearest, tolerance: float | None) -> Nearest:
     return Nearest(*best, *nearer, known.steps + solution.steps)
 
 
-def _grown(state: KernelWorkingSetState, fresh: Columns) -> KernelWorkingSetState:
+def _with(state: KernelWorkingSetState, columns: Columns, fresh: Columns) -> KernelWorkingSetState:
     """W with fresh points; without some of those that y does not use, if memory is full."""
-    points = state.points
-    assert points is not None
-    room = state.cap - len(fresh)
-    if len(points) > room:
-        order = np.argsort(state.amount == 0, kind="stable")  # what y uses first
+    amount, room = state.amount, state.cap - len(fresh)
+    if len(columns) > room:
+        order = np.argsort(amount == 0, kind="stable")  # what y uses first
         kept = np.sort(order[: max(0, room)])
-        points, state = points.take(kept), replace(state, amount=state.amount[kept])
-    amount = np.append(state.amount, np.zeros(len(fresh)))
-    return replace(state, points=Columns.joined([points, fresh]), amount=amount)
+        columns, amount = columns.take(kept), amount[kept]
+    return replace(state, columns=Columns.joined([columns, fresh]), amount=np.append(amount, np.zeros(len(fresh))))
 
 
 def _conflict(state: KernelWorkingSetState, index: Indices) -> KernelWorkingSetState:
     """A point whose K(x, x) is 0, or two equal ones with opposite labels: their unit vectors sum to zero."""
-    best, nothing = Sparse(index, np.full(len(index), 1 / len(index))), np.zeros(len(state.points or ()))
+    best, nothing = Sparse(index, np.full(len(index), 1 / len(index))), np.zeros(len(state.columns or ()))
     return replace(state, best=best, bracket=state.bracket.with_upper(0.0), amount=nothing, margin=0.0)

@@ -1,4 +1,4 @@
-"""States of kernel methods as they were before methods were written over vectors: read into the states that they are now.
+"""States of methods in the space of a kernel and on cones as they were, read into the states that they are now.
 
 Each function takes the fields of one and returns what goes on from there.
 """
@@ -9,15 +9,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dfeas.geometry.cones.select import Kept
+from dfeas.geometry.cones.working_set import SHARE, ConeWorkingSetState, Rows
+from dfeas.geometry.kernel.working_set import KernelWorkingSetState
 from dfeas.linalg.points import Floats
 from dfeas.methods.kernel_perceptron import KernelPerceptronState
 from dfeas.methods.mirror_prox import MirrorProxState
 from dfeas.methods.normalized_perceptron import NormalizedPerceptronState
-from dfeas.methods.protocol import Bracket, Ends, Tally
+from dfeas.methods.protocol import Bracket, Ends, Facts, Sparse, Tally
 from dfeas.methods.smooth_perceptron import SmoothPerceptronState
 from dfeas.methods.snkpvn import Loop, Snkpvn, SnkpvnState
 from dfeas.methods.vector import Combination, lse_of
 from dfeas.methods.von_neumann import VonNeumannState
+from dfeas.passes.block import Columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,3 +110,44 @@ def snkpvn(n: int, lambda_: float, rounds: int, steps: int, loop: Loop | None, r
 def ispvn(inner: SnkpvnState, delta: float) -> SnkpvnState:
     """Loops, each to its own accuracy."""
     return replace(inner, delta=delta)
+
+
+def kernel_working_set(
+    facts: Facts,
+    cap: int,
+    points: Columns | None,
+    amount: Floats,
+    margin: float,
+    full: int,
+    best: Sparse | None,
+    bracket: Bracket,
+    violated: int | None,
+    steps: int,
+    stalled: str,
+) -> KernelWorkingSetState:
+    """Points are columns."""
+    state = KernelWorkingSetState(facts=facts, cap=cap, columns=points, amount=amount, margin=margin, full=full, best=best)
+    return replace(state, bracket=bracket, violated=violated, steps=steps, stalled=stalled)
+
+
+def cone_working_set(
+    m: int,
+    blocks: int,
+    memory: int,
+    share: float,
+    sampled: bool,
+    kept: Kept,
+    y: Floats,
+    low: float,
+    hopeful: bool,
+    bracket: Bracket,
+    best: Sparse | None,
+    violated: int | None,
+    stalled: str,
+    rounds: int,
+) -> ConeWorkingSetState:
+    """Facts are those that it goes on with; the passes over all data are as many as the solver's answers but the first."""
+    facts = Facts(m, len(kept.index), memory, blocks, tolerance=None if share == SHARE else 2 * (1 - share))
+    columns, full, cap = kept if sampled else None, max(0, rounds - 1), Rows(m, memory).most
+    state = ConeWorkingSetState(facts=facts, cap=cap, columns=columns, full=full, best=best, y=y, low=low, separated=hopeful)
+    return replace(state, bracket=bracket, violated=violated, steps=rounds, stalled=stalled)

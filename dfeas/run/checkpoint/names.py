@@ -44,16 +44,16 @@ PLACES = {
     "ride_along.State": "dfeas.methods.protocol:RideAlongState",
     "smooth_perceptron.State": "dfeas.methods.smooth_perceptron:SmoothPerceptronState",
     "von_neumann.State": "dfeas.methods.von_neumann:VonNeumannState",
-    "working_set.State": "dfeas.methods.working_set:WorkingSetState",
+    "working_set.State": "dfeas.methods.working_set:PointWorkingSetState",
     "working_set.Solution": "dfeas.linalg.separate:Solution",
     "kernel.Combination": "dfeas.methods.vector:Combination",
     "Ends": "dfeas.methods.protocol:Ends",
     "kernel.perceptron.State.2": "dfeas.methods.kernel_perceptron:KernelPerceptronState",
     "kernel.snkpvn.State.2": "dfeas.methods.snkpvn:SnkpvnState",
     "kernel.snkpvn.Loop": "dfeas.methods.snkpvn:Loop",
-    "kernel.working_set.State": "dfeas.geometry.kernel.working_set:KernelWorkingSetState",
+    "kernel.working_set.State.2": "dfeas.geometry.kernel.working_set:KernelWorkingSetState",
     "cones.Recalled": "dfeas.geometry.cones.methods:RecalledState",
-    "cones.working_set.State": "dfeas.geometry.cones.working_set:ConeWorkingSetState",
+    "cones.working_set.State.2": "dfeas.geometry.cones.working_set:ConeWorkingSetState",
     "cones.working_set.Kept": "dfeas.geometry.cones.select:Kept",
     "soft_margin.Best": "dfeas.methods.soft_margin.problem:Best",
     "soft_margin.Dual": "dfeas.methods.soft_margin.problem:Dual",
@@ -66,6 +66,7 @@ PLACES = {
 """Name -> module:class."""
 
 GONE = {
+    "cones.working_set.State": "dfeas.run.checkpoint.former:cone_working_set",
     "kernel.Ends": "dfeas.run.checkpoint.former:KernelEnds",
     "kernel.ispvn.State": "dfeas.run.checkpoint.former:ispvn",
     "kernel.mirror_prox.State": "dfeas.run.checkpoint.former:mirror_prox",
@@ -74,6 +75,7 @@ GONE = {
     "kernel.smooth_perceptron.State": "dfeas.run.checkpoint.former:smooth_perceptron",
     "kernel.snkpvn.State": "dfeas.run.checkpoint.former:snkpvn",
     "kernel.von_neumann.State": "dfeas.run.checkpoint.former:von_neumann",
+    "kernel.working_set.State": "dfeas.run.checkpoint.former:kernel_working_set",
 }
 """Name of a class that is gone -> module:function of its fields that returns what stands in its place."""
 
