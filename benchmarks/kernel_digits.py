@@ -30,8 +30,8 @@ from dfeas.engine.local import LocalEngine
 from dfeas.engine.tile_cache import TileCache
 from dfeas.geometry.kernel.kernel import Kernel, kernel_of, usual_gamma
 from dfeas.geometry.kernel.methods import InKernel
-from dfeas.methods.kernel_perceptron import KernelPerceptron
 from dfeas.methods.mirror_prox import IN_KERNEL
+from dfeas.methods.perceptron import KernelPerceptron
 from dfeas.methods.protocol import AnyMethod, Facts
 from dfeas.methods.smooth_perceptron import SmoothPerceptron
 from dfeas.methods.snkpvn import ITERATED

@@ -21,8 +21,7 @@ from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import threads_that_fit
 from dfeas.errors import BadInputError
 from dfeas.geometry.cones.softmin import exact_scores, factors
-from dfeas.geometry.kernel.kernel import Function, Kernel, seen
-from dfeas.geometry.kernel.select import scores
+from dfeas.geometry.kernel.kernel import Function, Kernel, scores, seen
 from dfeas.linalg.blas import processors
 from dfeas.linalg.points import Floats, Points, dense, in_type, is_dense, row_slice
 from dfeas.passes.block import Block, against

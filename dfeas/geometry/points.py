@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from math import ceil
 from typing import ClassVar
 
+import numpy as np
+
 from dfeas.data.dataset import Dataset
 from dfeas.errors import UsageError
-from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, facts_of, in_turns
-from dfeas.geometry.timing import solver_seconds
+from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, facts_of, in_turns, least_seconds
+from dfeas.linalg.csr import csr
 from dfeas.methods import working_set
 from dfeas.methods.protocol import AnyMethod, Facts
 from dfeas.methods.registry import METHODS
@@ -19,6 +21,13 @@ from dfeas.passes.vectors import POINT_BYTES
 
 HOLD_BYTES = 6 * (32 << 20)
 """What a worker reads ahead for a fold: held, on its way, and being folded."""
+
+PROBED_FEATURES = 1000
+"""Products are timed with at most so many features."""
+SQUARES, PRODUCTS = 8, 60
+"""Gram matrices and products of the whole working set that its solver usually computes."""
+SPARSE_PRODUCTS = 1000
+"""Products of all sparse columns that conjugate gradients usually take: text 47,000 x 700,000."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,3 +141,19 @@ def limit_passes(methods: Sequence[str], facts: Facts, eps: float, max_passes: i
         limit = fit
         said = f"; at most {fit} passes, {each} bytes of each are kept" if passes > fit else ""
     return limit, said
+
+
+def solver_seconds(columns: int, facts: Facts) -> float:
+    """Time of the solver in memory of points, from the speed of products of a part of the columns."""
+    if facts.entries:
+        probe_entries = 1_000_000
+        indices = np.random.default_rng(0).integers(0, facts.m, probe_entries).astype(np.int32)
+        many = csr(np.ones(probe_entries), indices, np.arange(0, probe_entries + 1, 100, dtype=np.int32), facts.m)
+        once = least_seconds(lambda: many @ np.ones(facts.m), 1)
+        return columns * facts.entries / probe_entries * SPARSE_PRODUCTS * once
+    d = min(facts.m, PROBED_FEATURES)
+    rows = max(16, min(columns, 1_000_000 // d))
+    trial = np.ones((rows, d))
+    square, product = least_seconds(lambda: trial.T @ trial), least_seconds(lambda: trial @ trial[0])
+    wider = facts.m / d
+    return columns / rows * wider * (SQUARES * square * min(wider, columns / d) + PRODUCTS * product)

@@ -33,7 +33,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dfeas.linalg.points import Floats
-from dfeas.methods.ladder import AdaptiveSteps, Ladder, Steps, averaged, project, raised, safe_step, size_of
+from dfeas.methods.mirror_prox import AdaptiveSteps, Ladder, Steps, averaged, project, raised, safe_step, size_of
 from dfeas.methods.protocol import Bracket, Facts, Traits
 from dfeas.methods.vector import Vector, column, softmin
 

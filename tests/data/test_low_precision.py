@@ -13,8 +13,7 @@ from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.readers import Buffers, Cost
 from dfeas.errors import UsageError
-from dfeas.geometry.kernel.kernel import Kernel, seen
-from dfeas.geometry.kernel.select import scores
+from dfeas.geometry.kernel.kernel import Kernel, scores, seen
 
 LOW = ("int8", "uint8", "int16", "uint16", "float16")
 

@@ -6,7 +6,7 @@ T is Taylor's polynomial, in powers up to the fourth (Paterson and Stockmeyer 19
 h squares (Higham, Functions of Matrices, 2008, chapter 10). Their errors grow with |S| / mu as those of an eigenvalue do.
 
 Of semidefinite cones few are decomposed. Whether least eigenvalues are above a level is seen from factorisations L D L' of all
-S - level I at once, and weights are polynomials (``dfeas.cones.exponentials``).
+S - level I at once, and weights are polynomials (``exponentials``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The working set of cones: whole cones in memory, and a pass only to find what they lack.
 
     W <- cones of some blocks
-    repeat   y, x <- the widest y and its x on W (``dfeas.cones.barrier``)
+    repeat   y, x <- the widest y and its x on W (``barrier.widest``)
              one pass with y: the cones whose least eigenvalue is below half of the least one on W join it, the lowest first
 
 There are finitely many cones, and each pass that does not separate adds some, so it ends. Evidence: y with its least eigenvalue
@@ -14,12 +14,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dfeas.geometry.cones.barrier import SETTLED, widest
-from dfeas.geometry.cones.select import Kept, SelectCones, Selected
-from dfeas.linalg.points import Floats
+from dfeas.data.cones.groups import groups_of
+from dfeas.geometry.cones.barrier import SETTLED, Kept, none, widest
+from dfeas.geometry.cones.batch import Batch
+from dfeas.geometry.cones.softmin import factors, fast_scores
+from dfeas.linalg.points import Floats, Indices, dense
 from dfeas.methods.protocol import Bracket, Facts, Sparse, Traits
 from dfeas.methods.working_set import WorkingSet, WorkingSetState
+from dfeas.passes.block import Block
 from dfeas.passes.classes import together
 from dfeas.passes.protocol import Partial, Question
 from dfeas.passes.softmin import Softmin
@@ -74,6 +78,91 @@ class Rows:
     def usual_bytes(self) -> int:
         """Bytes that these take, with answers."""
         return 8 * self.m * (COPIES * self.usual + ANSWERED * self.answered)
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """Cones at or below the threshold (partial and answer alike)."""
+
+    violated: int  # cones with a least eigenvalue of at most 0, kept or not
+    least: Floats  # (c,) least eigenvalues of those that are kept
+    cones: Kept
+
+
+@dataclass(frozen=True, slots=True)
+class SelectCones:
+    """Of each block the lowest cones of at most ``quota`` rows, of all blocks those of at most ``cap`` rows.
+
+    With y = 0 they are spread evenly over the block. At least one cone is kept, whatever its size.
+    """
+
+    y: Floats  # (m,)
+    threshold: float  # may be inf
+    cap: int
+    quota: int
+
+    def scan(self, block: Block) -> Selected:
+        """Select from one block, by products in float64."""
+        factor = factors(block)
+        (scores,) = fast_scores(block, self.y[:, None], factor, False)
+        starts, values, sizes = [], [], []
+        for group in groups_of(block.label):
+            some, value = np.arange(len(group.starts)), np.zeros(len(group.starts))
+            if self.y.any():
+                batch = Batch.of(group, scores)
+                some = batch.up_to(some, self.threshold)
+                value = batch.least(some)
+            kept = value <= self.threshold
+            starts.append(group.starts[some[kept]])
+            values.append(value[kept])
+            sizes.append(np.full(int(kept.sum()), group.dimension))
+        if not starts:
+            return Selected(0, np.empty(0), none(block.dimension))
+        start, value, size = np.concatenate(starts), np.concatenate(values), np.concatenate(sizes)
+        quota = min(self.quota, self.cap)
+        order = np.lexsort((start, value)) if self.y.any() else _spread(start, size, quota)
+        chosen = order[_within(size[order], quota)]
+        chosen = chosen[np.argsort(start[chosen])]
+        rows = np.concatenate(
+            [np.arange(a, a + d) for a, d in zip(start[chosen], size[chosen], strict=True)] or [np.empty(0, np.int64)]
+        )
+        cones = Kept(block.start + rows, block.label[rows].astype(np.int32), dense(block.points[rows]) * factor[rows, None])
+        return Selected(int((value <= 0).sum()), value[chosen], cones)
+
+    def merge(self, first: Selected, second: Selected) -> Selected:
+        if len(first.least) and len(second.least) and first.cones.index[0] > second.cones.index[0]:
+            first, second = second, first
+        cones, value = first.cones.joined(second.cones), np.concatenate([first.least, second.least])
+        violated = first.violated + second.violated
+        if len(cones.index) <= self.cap:
+            return Selected(violated, value, cones)
+        size = np.bincount(cones.cones())
+        order = np.lexsort((np.flatnonzero(cones.label > 0), value)) if self.y.any() else np.argsort(_shuffled(len(value)))
+        kept = np.zeros(len(value), bool)
+        kept[order[_within(size[order], self.cap)]] = True
+        return Selected(violated, value[kept], cones.take(kept))
+
+    def finish(self, partial: Selected) -> Selected:
+        return partial
+
+
+def _within(size: Indices, most: int) -> NDArray[np.bool_]:
+    """Which of some sizes, one after the other, stay within ``most`` rows; the first one always does."""
+    found = np.cumsum(size) <= most
+    found[:1] = True
+    return np.asarray(found)
+
+
+def _spread(start: Indices, size: Indices, quota: int) -> Indices:
+    """Positions of about ``quota`` rows of cones, spread evenly over a block, and then the others."""
+    place = np.argsort(start)
+    step = max(1, int(-(-size.sum() // quota)))
+    return np.concatenate([place[first::step] for first in range(step)])
+
+
+def _shuffled(count: int) -> Floats:
+    """Numbers that spread over 0 .. 1, the same each time."""
+    return np.asarray((np.arange(count) * 0.6180339887498949) % 1.0)
 
 
 SAMPLE_BLOCKS = 8

@@ -1,7 +1,7 @@
 """Kernels, normalised: K(x, z) / sqrt(K(x, x) K(z, z)) is the inner product of two unit vectors of the feature space.
 
 A tile of it, all x of one block against all z of another one, is one matrix product of prepared points and one function of the
-result in place (for exponents see ``dfeas.kernels.distances``). A polynomial is a power of the cosine of x and z with one more
+result in place (for exponents see ``distances``). A polynomial is a power of the cosine of x and z with one more
 feature: gamma and coef0 count beside each other only, and no power of a length is taken, which float64 might not hold.
 
 Reference: Schoelkopf and Smola 2002; Ramdas and Pena 2014, section 3.
@@ -43,6 +43,10 @@ MOST_DEGREE = 1_000_000
 """Of a polynomial: powers of numbers up to 1 lose as many units in the last place."""
 DIAGONAL_ROWS = 64
 """Points at a time whose K(x, x) is asked of a function."""
+
+
+TILE_BYTES = 4 << 20
+"""Kernel values of some points with all of an expansion, at a time."""
 
 
 @dataclass(frozen=True)
@@ -287,3 +291,18 @@ def _keys(points: Points) -> Iterator[bytes]:
     tidy = csr.tidied(points)
     edges = pairwise(tidy.indptr.tolist())
     return (tidy.indices[a:b].astype(np.int64).tobytes() + tidy.data[a:b].tobytes() for a, b in edges)
+
+
+def scores(kernel: Kernel, points: Points, amounts: Floats, others: Points, single: bool) -> Floats:
+    """Scores (r,) or (r, k) of other points (r, m) under the sums of the unit vectors of points (s, m) times amounts (s,) or
+    (s, k).
+    """
+    middle = kernel.middle(points)
+    _, right = kernel.prepared(points, single, middle)
+    weights: Array = amounts.astype(np.float32) if single else amounts
+    found = np.empty((others.shape[0], *amounts.shape[1:]))
+    size = max(1, TILE_BYTES // (weights.dtype.itemsize * max(1, len(amounts))))
+    for first in range(0, len(found), size):
+        left, _ = kernel.prepared(row_slice(others, slice(first, first + size)), single, middle)
+        found[first : first + size] = kernel.tile(left, right) @ weights
+    return found

@@ -22,14 +22,12 @@ from dfeas.engine.protocol import Engine
 from dfeas.engine.scan import reads, runs_of
 from dfeas.errors import UsageError
 from dfeas.geometry.kernel.distances import Array
-from dfeas.geometry.kernel.kernel import Kernel, kernel_of, seen, usual_gamma
+from dfeas.geometry.kernel.gram import TILE_ROWS, Run
+from dfeas.geometry.kernel.kernel import TILE_BYTES, Kernel, kernel_of, seen, usual_gamma
 from dfeas.geometry.kernel.methods import InKernel
 from dfeas.geometry.kernel.nearest import Matrix
-from dfeas.geometry.kernel.select import TILE_BYTES
-from dfeas.geometry.kernel.tiles import TILE_ROWS, Run
 from dfeas.geometry.kernel.working_set import FIRST, KernelWorkingSet, capacity, point_bytes
-from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, facts_of, in_turns
-from dfeas.geometry.timing import least_seconds
+from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, facts_of, in_turns, least_seconds
 from dfeas.linalg.blas import one_thread, processors
 from dfeas.linalg.points import working
 from dfeas.methods.protocol import AnyMethod, Facts

@@ -19,25 +19,22 @@ Evidence: both ends of the bracket over all points: low of every pass, and |Ax| 
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from math import isqrt
 
 import numpy as np
-import scipy  # loads its parts when they are used: every command would wait for them
 
-from dfeas.geometry.kernel.distances import Floats
-from dfeas.geometry.kernel.kernel import Kernel, opposite, seen
-from dfeas.geometry.kernel.nearest import Matrix, Nearest, least_score, length_of, nearest
-from dfeas.geometry.kernel.select import KernelSelect
-from dfeas.linalg.columns import ColumnMatrix
-from dfeas.linalg.points import Indices
-from dfeas.linalg.separate import SEPARATED, solve
+from dfeas.geometry.kernel.distances import Floats, squares
+from dfeas.geometry.kernel.kernel import Kernel, opposite, scores, seen
+from dfeas.geometry.kernel.nearest import Matrix, by_rows, length_of, nearest
+from dfeas.linalg.points import Indices, Points, longest, stacked, working
 from dfeas.methods.protocol import Bracket, Facts, Sparse, Traits
 from dfeas.methods.vector import Expansion
 from dfeas.methods.working_set import WorkingSet, WorkingSetState
-from dfeas.passes.block import Columns
-from dfeas.passes.protocol import Partial
-from dfeas.passes.select import Selection, sample
+from dfeas.passes.block import Block, Columns
+from dfeas.passes.protocol import Batchable, Partial
+from dfeas.passes.select import Selection, SelectPartial, finished, merged, sample
 
 FIRST = 1000
 """Points of the sample, at least."""
@@ -47,14 +44,128 @@ CLOSE = 0.05
 """How near to the widest margin of W its separator is."""
 HALF = 0.5
 """A separator of a smaller share of the upper end is looked for in coordinates, which have all digits."""
-RESIDUAL = 1e-13
-"""Cholesky stops where what is left of every K(x, x) = 1 is below this."""
 NEARLY = 1e-3
 """|Ax| above which points that are not separated are no conflict."""
 ROUNDING = 2.0**-50
 """A sum of unit vectors, and a product with it, are off by this share of the amounts."""
 BLOCKS = 16
 """Blocks of the sample, at least, where there are many: neighbours are often alike."""
+MOST_SLACK = 0.1
+"""Scores that float32 may move farther are computed in float64 at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSelect(Batchable):
+    """Points with a_j'y <= threshold, y = sum_i amount_i a_i: of each block the ``quota`` lowest, of all the ``cap`` lowest."""
+
+    kernel: Kernel
+    index: Indices  # (s,) of the points of the expansion, ascending
+    points: Points  # (s, m) as stored
+    amount: Floats  # (s,) times the labels: of unit vectors without signs
+    threshold: float
+    cap: int
+    quota: int
+    code: int | None = None  # of the class that is +1; None: labels are signs
+
+    @property
+    def batch_key(self) -> Hashable:
+        """Selections with one kernel share its values."""
+        return "select", self.kernel
+
+    def joined(self, questions: Sequence[KernelSelect]) -> KernelSelects:
+        """All of them; points that several expansions have are taken once."""
+        index, first = np.unique(np.concatenate([each.index for each in questions]), return_index=True)
+        amounts = np.zeros((len(index), len(questions)))
+        for column, each in enumerate(questions):
+            amounts[np.searchsorted(index, each.index), column] = each.amount
+        return KernelSelects(tuple(questions), stacked([each.points for each in questions])[first], amounts)
+
+    def of_class(self, code: int) -> KernelSelect:
+        """With the signs of one class against the rest."""
+        return replace(self, code=code)
+
+    def scan(self, block: Block) -> SelectPartial:
+        """Select from one block: fast scores choose, scores in float64 decide."""
+        if not block.size:
+            return SelectPartial(0, np.inf, -1, ())
+        slack = self.slack(block)
+        return self.chosen(block, scores(self.kernel, self.points, self.amount, seen(block.points), slack > 0), slack)
+
+    def chosen(self, block: Block, fast: Floats, slack: float) -> SelectPartial:
+        """The same from scores (b,) of the points without signs that are right up to ``slack``; none is left at 0."""
+        block = block if self.code is None else block.against(self.code)
+        score = fast * block.label
+        unsure = np.flatnonzero((np.abs(score) <= slack) | (score <= score.min() + 2 * slack))
+        if slack:
+            score[unsure] = self._exactly(block, unsure)
+        best = int(unsure[score[unsure].argmin()])
+        rows = np.flatnonzero(score <= self.threshold + slack)
+        if len(rows) > self.quota:
+            rows = np.sort(rows[np.argpartition(score[rows], self.quota - 1)[: self.quota]])
+        if slack:
+            score[rows] = self._exactly(block, rows)
+        rows = rows[score[rows] <= self.threshold]
+        kept = ((score[rows], Columns.of(block, rows, unit=False)),) if len(rows) else ()
+        return SelectPartial(int((score <= 0).sum()), float(score[best]), block.start + best, kept)
+
+    def slack(self, block: Block) -> float:
+        """How far float32 may move a score of the block; 0 where it must not be used: the checker knows the rounding of
+        float64.
+        """
+        if working(block.points.dtype) != np.float32 or not self.kernel.of_products or self.points.dtype != np.float32:
+            return 0.0
+        slack = float(np.abs(self.amount).sum()) * self._rounding(block)
+        return slack if slack <= MOST_SLACK else 0.0
+
+    def _rounding(self, block: Block) -> float:
+        """How far a kernel value in float32 is off: rounding errors of a product add up like a random walk, nearly always."""
+        unit = 8 * np.sqrt(longest(block.points) + 8.0) * 2.0**-24
+        if self.kernel.name not in ("rbf", "exponential"):
+            return float(unit * max(1, self.kernel.degree))
+        reach = float(block.norm.max()) + float(np.sqrt(squares(self.points).max()))
+        if self.kernel.name == "exponential":
+            return float(np.sqrt(unit) * self.kernel.gamma * reach)
+        return float(unit * (self.kernel.gamma * reach * reach + 1))
+
+    def _exactly(self, block: Block, rows: Indices) -> Floats:
+        """Scores (r,) a_j'y of some rows, in float64."""
+        found = scores(self.kernel, self.points, self.amount, seen(block.points[rows]), False)
+        return np.asarray(found * block.label[rows], np.float64)
+
+    def merge(self, first: SelectPartial, second: SelectPartial) -> SelectPartial:
+        """Keep the ``cap`` lowest of both."""
+        return merged(first, second, self.cap)
+
+    def finish(self, partial: SelectPartial) -> Selection:
+        """The selection of all points."""
+        return finished(partial, self.cap, self.points.shape[1])
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSelects:
+    """Several selections from one evaluation of the kernel; the answer is a tuple in their order."""
+
+    questions: tuple[KernelSelect, ...]
+    points: Points  # (s, m) of all expansions
+    amounts: Floats  # (s, k)
+
+    def scan(self, block: Block) -> tuple[SelectPartial, ...]:
+        """Select for each of them. In float32 only where that will do for all."""
+        if not block.size:
+            return tuple(each.scan(block) for each in self.questions)
+        slacks = [each.slack(block) for each in self.questions]
+        single = min(slacks) > 0
+        found = scores(self.questions[0].kernel, self.points, self.amounts, seen(block.points), single)
+        return tuple(
+            each.chosen(block, found[:, column], slacks[column] if single else 0.0)
+            for column, each in enumerate(self.questions)
+        )
+
+    def merge(self, first: tuple[SelectPartial, ...], second: tuple[SelectPartial, ...]) -> tuple[SelectPartial, ...]:
+        return tuple(each.merge(a, b) for each, a, b in zip(self.questions, first, second, strict=True))
+
+    def finish(self, partial: tuple[SelectPartial, ...]) -> tuple[Selection, ...]:
+        return tuple(each.finish(part) for each, part in zip(self.questions, partial, strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,30 +285,6 @@ def capacity(facts: Facts, classes: int = 1) -> int:
 def point_bytes(facts: Facts) -> int:
     """Bytes of a point in memory, as it is stored or in float64."""
     return int(20 * facts.entries) + 8 if facts.entries else 8 * facts.m
-
-
-def by_rows(gram: Floats, known: Nearest, tolerance: float | None) -> Nearest:
-    """What the linear solver says of the points in coordinates of their span, where it is better.
-
-    G = F F' by Cholesky with pivots (LAPACK's dpstrf), which stops at rounding: row j of F (s, r) is point j, and r of the rows
-    are a triangle, so that any y in the span is an expansion over these.
-    """
-    lower, pivots, rank, _ = scipy.linalg.lapack.dpstrf(gram, tol=RESIDUAL, lower=1)
-    order, r = np.asarray(pivots, np.int64) - 1, int(rank)
-    factor = np.zeros((len(gram), r))
-    factor[order] = np.tril(lower)[:, :r]
-    matrix = ColumnMatrix.of(factor, np.ones(len(factor)))
-    solution = solve(matrix)
-    if tolerance is not None and solution.outcome == SEPARATED:
-        solution = solve(matrix, solution, tolerance / 4).with_upper(solution)
-    weight = np.zeros(len(gram))
-    weight[solution.rows] = solution.weight
-    x = np.zeros(len(gram))
-    x[order[:r]] = scipy.linalg.solve_triangular(factor[order[:r]], solution.y, trans=1, lower=True, check_finite=False)
-    low, upper = least_score(gram, x), length_of(gram, weight)
-    best = (x, low) if low > known.low else (known.x, known.low)
-    nearer = (weight, upper) if upper < known.upper else (known.weight, known.upper)
-    return Nearest(*best, *nearer, known.steps + solution.steps)
 
 
 def _with(state: KernelWorkingSetState, columns: Columns, fresh: Columns) -> KernelWorkingSetState:

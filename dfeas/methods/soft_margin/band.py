@@ -26,13 +26,7 @@ import scipy  # loads its parts when they are used: every command would wait for
 
 from dfeas.linalg.blas import one_thread
 from dfeas.linalg.columns import Floats, Indices
-from dfeas.methods.soft_margin.rows import Rows
-
-DIRECT = 4000
-"""Largest system that is factorised; beyond it conjugate gradients, by products with the points only."""
-
-DIRECT_SPARSE = 500
-"""The same where points are sparse, and products cost little beside a factorisation."""
+from dfeas.methods.soft_margin.rows import DIRECT, DIRECT_SPARSE, Rows
 
 COLD, WARM = 0.5, 0.05
 """The first 1/tau is four times this quantile of |1 - b_j'w|: about as many points are not clipped. Fewer with multipliers."""

@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from dfeas.linalg.points import Floats, Indices
 from dfeas.methods.protocol import Facts
 from dfeas.methods.soft_margin.band import Band, BandSolution, minimise_alike
-from dfeas.methods.soft_margin.memory import capacity
 from dfeas.methods.soft_margin.problem import (
     STILL,
     TRIALS,
@@ -41,7 +40,7 @@ from dfeas.methods.soft_margin.problem import (
     sample_of,
     told_no_better,
 )
-from dfeas.methods.soft_margin.rows import Rows
+from dfeas.methods.soft_margin.rows import Rows, capacity
 from dfeas.passes.block import Columns
 from dfeas.passes.hinge import Hinge, HingeAnswer
 from dfeas.passes.protocol import Partial

@@ -24,7 +24,7 @@ import numpy as np
 
 from dfeas.linalg.points import Floats, Indices
 from dfeas.methods.protocol import Facts
-from dfeas.methods.soft_margin.memory import kept_bytes
+from dfeas.methods.soft_margin.rows import kept_bytes
 from dfeas.passes.block import Columns
 from dfeas.passes.protocol import Partial, Question
 from dfeas.passes.select import sample

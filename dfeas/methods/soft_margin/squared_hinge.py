@@ -22,7 +22,6 @@ import numpy as np
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Facts
 from dfeas.methods.soft_margin.band import positive_solve
-from dfeas.methods.soft_margin.memory import capacity, kept_bytes
 from dfeas.methods.soft_margin.problem import (
     STILL,
     TRIALS,
@@ -36,7 +35,7 @@ from dfeas.methods.soft_margin.problem import (
     sample_of,
     told_no_better,
 )
-from dfeas.methods.soft_margin.rows import Rows
+from dfeas.methods.soft_margin.rows import Rows, capacity, kept_bytes
 from dfeas.passes.block import Columns
 from dfeas.passes.hinge import SquaredHinge, SquaredHingeAnswer
 from dfeas.passes.protocol import Partial

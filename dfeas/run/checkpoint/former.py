@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dfeas.geometry.cones.select import Kept
+from dfeas.geometry.cones.barrier import Kept
 from dfeas.geometry.cones.working_set import SHARE, ConeWorkingSetState, Rows
 from dfeas.geometry.kernel.working_set import KernelWorkingSetState
 from dfeas.linalg.points import Floats
-from dfeas.methods.kernel_perceptron import KernelPerceptronState
 from dfeas.methods.mirror_prox import MirrorProxState
 from dfeas.methods.normalized_perceptron import NormalizedPerceptronState
+from dfeas.methods.perceptron import KernelPerceptronState
 from dfeas.methods.protocol import Bracket, Ends, Facts, Sparse, Tally
 from dfeas.methods.smooth_perceptron import SmoothPerceptronState
 from dfeas.methods.snkpvn import Loop, Snkpvn, SnkpvnState

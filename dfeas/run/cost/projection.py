@@ -14,7 +14,7 @@ from dfeas.engine.memory import cache_bytes, thread_bytes, threads_that_fit
 from dfeas.engine.protocol import Engine
 from dfeas.geometry.protocol import Geometry, Load, Needs, facts_of
 from dfeas.linalg.blas import processors
-from dfeas.methods.soft_margin.registry import SOFT_MARGINS
+from dfeas.methods.registry import SOFT_MARGINS
 from dfeas.passes.protocol import AnyPass, Partial
 from dfeas.passes.softmin import Softmin
 from dfeas.run.checkpoint.job import SoftMarginOptions

@@ -15,9 +15,9 @@ from dfeas.data.storage.npy import load_npy
 from dfeas.errors import BadInputError, ClusterLostError, UsageError
 from dfeas.geometry.protocol import facts_of
 from dfeas.linalg.points import Floats
-from dfeas.methods.soft_margin.memory import fits, least_memory
+from dfeas.methods.registry import SOFT_MARGINS
 from dfeas.methods.soft_margin.problem import STEEP, SoftMargin, counted
-from dfeas.methods.soft_margin.registry import SOFT_MARGINS
+from dfeas.methods.soft_margin.rows import fits, least_memory
 from dfeas.passes.slacks import SampleCosts
 from dfeas.problem import Objective
 from dfeas.run.checkpoint.job import RunSpec, SoftMarginOptions

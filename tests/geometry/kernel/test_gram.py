@@ -46,7 +46,7 @@ def short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several runs of some 40 rows, each of several tiles."""
     monkeypatch.setattr(scan, "LEAST_ROWS", 40)
     monkeypatch.setattr(scan, "MOST_RUNS", 10**6)
-    monkeypatch.setattr("dfeas.geometry.kernel.tiles.TILE_ROWS", 16)
+    monkeypatch.setattr("dfeas.geometry.kernel.gram.TILE_ROWS", 16)
 
 
 @pytest.mark.usefixtures("short_runs")
@@ -198,7 +198,7 @@ def test_the_same_bits_from_threads_and_workers(
         engine.close()
         return found
 
-    monkeypatch.setattr("dfeas.geometry.kernel.tiles.TILE_ROWS", 512)
+    monkeypatch.setattr("dfeas.geometry.kernel.gram.TILE_ROWS", 512)
     found = {bits(LocalEngine(open_source(source), threads)) for threads in (1, 2, 5)}
     found.add(bits(DaskEngine(client, source, open_source(source))))
     kept = open_source(source)

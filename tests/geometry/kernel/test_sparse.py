@@ -32,7 +32,7 @@ def texts(n: int, m: int = 40, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("name", KERNELS)
 def test_products_are_those_of_arrays(monkeypatch: pytest.MonkeyPatch, name: str, dtype: type) -> None:
     monkeypatch.setattr(scan, "LEAST_ROWS", 40)
-    monkeypatch.setattr("dfeas.geometry.kernel.tiles.TILE_ROWS", 16)
+    monkeypatch.setattr("dfeas.geometry.kernel.gram.TILE_ROWS", 16)
     monkeypatch.setattr("dfeas.linalg.csr.DENSE_WORK", 0 if dtype is np.float64 else 10**9)
     X, labels = texts(150)
     X[7, 3] = 1

@@ -16,7 +16,7 @@ from dfeas.geometry.kernel.kernel import kernel_of
 from dfeas.geometry.kernel.methods import InKernel
 from dfeas.geometry.kernel.space import ON_ALL
 from dfeas.methods.ispvn import Ispvn
-from dfeas.methods.kernel_perceptron import KernelPerceptron
+from dfeas.methods.perceptron import KernelPerceptron
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
 from dfeas.methods.snkpvn import Snkpvn, projected
