@@ -42,6 +42,11 @@ class Rows:
         return int(self.values.shape[0])
 
     @property
+    def features(self) -> int:
+        """m, as many as the points have."""
+        return int(self.values.shape[1])
+
+    @property
     def sparse(self) -> bool:
         """Whether only entries that are not zero are stored."""
         return not is_dense(self.values)
