@@ -29,7 +29,7 @@ from dfeas.data.arrays import from_arrays
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.tile_cache import TileCache
 from dfeas.geometry.kernel.kernel import Kernel, kernel_of, usual_gamma
-from dfeas.geometry.kernel.methods import InKernel
+from dfeas.geometry.kernel.space import InKernel
 from dfeas.methods.mirror_prox import IN_KERNEL
 from dfeas.methods.perceptron import KernelPerceptron
 from dfeas.methods.protocol import AnyMethod, Facts

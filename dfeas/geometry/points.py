@@ -32,7 +32,7 @@ SPARSE_PRODUCTS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Points(Geometry):
-    """No parameters."""
+    """Points as they are stored, each with its label for a sign."""
 
     exact: ClassVar[bool] = True
 
@@ -86,7 +86,7 @@ class Points(Geometry):
 
     def forecasts(self, methods: Sequence[str], load: Load, margin: float, pass_seconds: tuple[float, float]) -> Forecasts:
         first, later = pass_seconds
-        found = {}
+        forecasts = {}
         for name in methods:
             method, together = METHODS[name], self.abreast(name, load.classes, load.dataset, load.memory)
             rounds, facts = ceil(load.classes / together), facts_of(load.dataset, load.memory // together)
@@ -94,8 +94,8 @@ class Points(Geometry):
             thinking = solver_seconds(working_set.held_columns(facts), facts) if method.traits.columns else 0.0
             seconds = first + (passes - 1) * later + load.classes * thinking
             remark = "; ".join(text for text in (in_turns(together, load.classes), method.remark(facts)) if text)
-            found[name] = Forecast(passes, rounds * method.bound(facts, margin), seconds, remark, together)
-        return Forecasts(found)
+            forecasts[name] = Forecast(passes, rounds * method.bound(facts, margin), seconds, remark, together)
+        return Forecasts(forecasts)
 
 
 def _usual(method: AnyMethod, facts: Facts, margin: float) -> float:

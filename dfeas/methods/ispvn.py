@@ -102,7 +102,7 @@ class IspvnState:
 
 @dataclass(frozen=True, slots=True)
 class Ispvn(Method[IspvnState]):
-    """No parameters."""
+    """Its lambda and the accuracy of its loops follow from the data."""
 
     traits: Traits = Traits(
         "ispvn", "two reads a step, and n-vectors on scratch storage", points=4e-4, weighs_all=True, stored=True

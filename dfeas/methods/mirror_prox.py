@@ -86,7 +86,7 @@ class Ladder(Method[S], Protocol[S]):
         """Which lengths, and when one stands."""
 
     def gammas(self, state: Any) -> list[float]:
-        """The lengths."""
+        """The lengths that are tried next, ascending."""
         return [min(state.gamma * factor, LONGEST) for factor in self.rule.factors]
 
     def standing(self, state: Any, excess: Callable[[int, float], float]) -> int | None:
@@ -128,22 +128,22 @@ def raised(bracket: Bracket, y: Sequence[Vector], answer: SoftminAnswer | Scored
 def averaged(state: Any, point: Vector, lse: float, gamma: float, Ax: Vector) -> dict[str, Any]:
     """What is known of the averages after one more step."""
     weight, Ax_sum = state.weight + gamma, state.Ax_sum + gamma * Ax
-    asked = recorded(state.asked, (point, lse, gamma, Ax))
+    entries = recorded(state.asked, (point, lse, gamma, Ax))
     upper = upper_end(Ax_sum, weight)
-    best, x = (len(asked), weights_of(Ax_sum)) if upper < state.bracket.upper else (state.best, state.x)
-    found = {"steps": state.steps + 1, "weight": weight, "Ax_sum": Ax_sum, "asked": asked, "best": best, "x": x}
-    return {**found, "gamma": gamma, "bracket": state.bracket.with_upper(upper)}
+    best, x = (len(entries), weights_of(Ax_sum)) if upper < state.bracket.upper else (state.best, state.x)
+    averages = {"steps": state.steps + 1, "weight": weight, "Ax_sum": Ax_sum, "asked": entries, "best": best, "x": x}
+    return {**averages, "gamma": gamma, "bracket": state.bracket.with_upper(upper)}
 
 
-def average(asked: Asked) -> Mixture:
-    """The average of softmaxes."""
-    point, lse, gamma, mean = zip(*asked, strict=True)
+def average(entries: Asked) -> Mixture:
+    """The average of softmaxes, each weighted by its step."""
+    point, lse, gamma, mean = zip(*entries, strict=True)
     share = np.array(gamma) / sum(gamma)
-    return Mixture(np.column_stack(point), np.ones(len(asked)), np.array(lse), share, np.column_stack(mean))
+    return Mixture(np.column_stack(point), np.ones(len(entries)), np.array(lse), share, np.column_stack(mean))
 
 
 def safe_step(log_n: float) -> float:
-    """1/L."""
+    """1/L, which the theorem always allows."""
     return sqrt(2 / log_n)
 
 
@@ -193,9 +193,9 @@ class MirrorProx(Ladder[MirrorProxState]):
 
     def ask(self, state: MirrorProxState) -> Any:
         """Soft questions, one for each point and gamma that is tried, and hard ones for candidates that ride along."""
-        return softmin(*self._asked(state))
+        return softmin(*self._questions(state))
 
-    def _asked(self, state: MirrorProxState) -> tuple[list[Vector], list[Vector]]:
+    def _questions(self, state: MirrorProxState) -> tuple[list[Vector], list[Vector]]:
         if state.Av is None:
             return [state.g], []
         gammas = self.gammas(state)
@@ -208,7 +208,7 @@ class MirrorProx(Ladder[MirrorProxState]):
     def tell(self, state: MirrorProxState, answer: Any) -> MirrorProxState:
         if state.Av is None:
             return replace(state, Av=column(answer, 0), lse=float(answer.lse[0]))
-        tried, (soft, hard) = len(self.rule.factors), self._asked(state)
+        tried, (soft, hard) = len(self.rule.factors), self._questions(state)
         state = replace(state, bracket=raised(state.bracket, [*soft, *hard], answer))
         if self.reads == 1:
             columns = [column(answer, i) for i in range(2 * tried)]

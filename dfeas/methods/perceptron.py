@@ -55,7 +55,7 @@ CAP = 16
 
 @dataclass(frozen=True, slots=True)
 class KernelPerceptronState:
-    """After some corrections."""
+    """After some corrections, all of them known by their products."""
 
     corrections: int
     total: Combination  # alpha: how often each point was corrected
@@ -97,15 +97,15 @@ class KernelPerceptron(Method[KernelPerceptronState]):
         """Correct among the gathered columns, the worst first."""
         wrong, columns = state.wrong, np.ascontiguousarray(answer.T)
         alpha, scores = state.total.alpha.copy(), state.total.scores.copy()
-        made = 0
-        while made < self.most:
+        fresh = 0
+        while fresh < self.most:
             place = int(scores[wrong].argmin())
             if scores[wrong[place]] > 0:
                 break
             alpha[wrong[place]] += 1
             scores += columns[place]
-            made += 1
-        total, corrections = Combination(alpha, scores, state.total.floor), state.corrections + made
+            fresh += 1
+        total, corrections = Combination(alpha, scores, state.total.floor), state.corrections + fresh
         ends = state.ends.with_simplex(total / max(1, corrections))
         return KernelPerceptronState(corrections, total, state.cap, ends)
 

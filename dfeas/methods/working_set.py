@@ -78,7 +78,7 @@ def least_bytes(facts: Facts) -> int:
 
 
 def fits(facts: Facts) -> bool:
-    """Whether they are there."""
+    """Whether memory has the least bytes."""
     return facts.memory >= least_bytes(facts)
 
 
@@ -126,7 +126,7 @@ CAPPED_TOLERANCE = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkingSetState:
-    """Between passes."""
+    """W, and what passes with its y have told."""
 
     facts: Facts
     cap: int  # columns that W may hold

@@ -9,9 +9,8 @@ from typing import Any
 
 from dfeas.data.storage.places import local
 from dfeas.errors import UsageError
-from dfeas.geometry.kernel.space import kernel_options
 from dfeas.geometry.protocol import Geometry
-from dfeas.geometry.registry import geometry_of, known_method
+from dfeas.geometry.registry import geometry_of, kernel_options, known_method
 from dfeas.problem import Goal, Limits, Output, Problem, Resources
 from dfeas.problem import Kernel as KernelOptions
 from dfeas.run.checkpoint.folder import require_free, run_folder

@@ -68,7 +68,7 @@ class Kept:
 
 
 def none(m: int) -> Kept:
-    """No cones."""
+    """No cones, of columns with m entries."""
     return Kept(np.empty(0, np.int64), np.empty(0, np.int32), np.empty((0, m)))
 
 
@@ -113,9 +113,9 @@ class _Part:
             return 1 / s
         if self.group.kind == "q":
             radius = length(s[:, 1:])
-            found = -s
-            found[:, 0] = s[:, 0]
-            return np.asarray(2 * found / ((s[:, 0] - radius) * (s[:, 0] + radius))[:, None])
+            mirrored = -s
+            mirrored[:, 0] = s[:, 0]
+            return np.asarray(2 * mirrored / ((s[:, 0] - radius) * (s[:, 0] + radius))[:, None])
         return elements(np.asarray(np.linalg.inv(matrices(s, self.group.size))))
 
     def turned(self, s: Floats, u: Floats) -> Floats:
@@ -124,10 +124,10 @@ class _Part:
             return u / s**2
         if self.group.kind == "q":
             inverse, radius = self.inverse(s), length(s[:, 1:])
-            found = u.copy()
-            found[:, 0] *= -1
-            found *= (2 / ((s[:, 0] - radius) * (s[:, 0] + radius)))[:, None]
-            return np.asarray(found + inverse * (inverse * u).sum(axis=1)[:, None])
+            image = u.copy()
+            image[:, 0] *= -1
+            image *= (2 / ((s[:, 0] - radius) * (s[:, 0] + radius)))[:, None]
+            return np.asarray(image + inverse * (inverse * u).sum(axis=1)[:, None])
         k = self.group.size
         square = np.linalg.inv(matrices(s, k))
         return elements(np.asarray(square @ matrices(u, k) @ square))

@@ -106,7 +106,7 @@ class Lowest:
 
     def exact(self, block: Block, factor: Floats) -> tuple[float, int, Floats]:
         """The least eigenvalue, the first row of its cone, and its extreme point; ``factor`` (b,) scales rows."""
-        found: list[tuple[float, int, Floats]] = []
+        candidates: list[tuple[float, int, Floats]] = []
         for group, starts, value, slack in self._near:
             near = starts[value <= self.best + 2 * slack]
             if len(near):
@@ -114,8 +114,8 @@ class Lowest:
                 exact = Spectrum.of(group.kind, group.size, exact_scores(block, rows, self.y, factor))
                 first = int(exact.least.argmin())
                 point = exact.take(np.array([first])).extreme()[0]
-                found.append((float(exact.least[first]), int(near[first]), point))
-        return min(found, key=lambda each: each[:2])
+                candidates.append((float(exact.least[first]), int(near[first]), point))
+        return min(candidates, key=lambda each: each[:2])
 
 
 FEW = 8

@@ -100,15 +100,15 @@ class Recalled(Wrapping):
     def tell(self, state: RecalledState, answer: SpectralAnswer) -> RecalledState:
         """The answer, with the number of the extreme point."""
         named = (*state.named, (int(answer.arg[0]), answer.extreme[0]))
-        told = replace(answer, arg=np.array([len(state.named)]))
-        return RecalledState(self.method.tell(state.inner, told), named)
+        numbered = replace(answer, arg=np.array([len(state.named)]))
+        return RecalledState(self.method.tell(state.inner, numbered), named)
 
     def evidence(self, state: RecalledState) -> Evidence:
         """That of the method, with x in the rows of the cones."""
-        found = self.method.evidence(state.inner)
-        build = found.gordan
+        evidence = self.method.evidence(state.inner)
+        build = evidence.gordan
         if build is None:
-            return found
+            return evidence
 
         def gordan() -> Sparse:
             numbers = build()
@@ -119,7 +119,7 @@ class Recalled(Wrapping):
             index, place = np.unique(rows, return_inverse=True)
             return Sparse(np.asarray(index, np.int64), np.asarray(np.bincount(place, entries), np.float64))
 
-        return replace(found, gordan=gordan)
+        return replace(evidence, gordan=gordan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,16 +134,16 @@ class OnBall(Wrapping):
 
     def evidence(self, state: Any) -> Evidence:
         """As mirror prox, with an x of the ball."""
-        found = self.method.evidence(state)
-        build = found.gordan
+        evidence = self.method.evidence(state)
+        build = evidence.gordan
         if build is None:
-            return found
+            return evidence
 
         def gordan() -> EuclideanMixture:
             mixture = build()
             return EuclideanMixture(*(getattr(mixture, each.name) for each in fields(Mixture)))
 
-        return replace(found, gordan=gordan)
+        return replace(evidence, gordan=gordan)
 
 
 def _over_cones(method: AnyMethod) -> AnyMethod:
@@ -162,7 +162,7 @@ CONE_METHODS: dict[str, AnyMethod] = {
 
 @dataclass(frozen=True, slots=True)
 class Cones(Geometry):
-    """No parameters."""
+    """A product of cones, as the dataset describes it; methods ask about eigenvalues."""
 
     names_points: ClassVar[bool] = False
 
@@ -223,15 +223,15 @@ class Cones(Geometry):
         return Needs(own, min(load.memory // 4, own), weights, weights)
 
     def forecasts(self, methods: Sequence[str], load: Load, margin: float, pass_seconds: tuple[float, float]) -> Forecasts:
-        (first, later), facts, found = pass_seconds, facts_of(load.dataset, load.memory), {}
+        (first, later), facts, each = pass_seconds, facts_of(load.dataset, load.memory), {}
         for name in methods:
             passes = _usual(CONE_METHODS[name], facts, margin)
             thinking = _solver_seconds(load.dataset, facts) if CONE_METHODS[name].traits.columns else 0.0
             need = missing_for_cones(name, load.dataset, load.memory)
             remark = f"does not fit: --memory {_mb(need)} is needed" if need else ""
             most = CONE_METHODS[name].bound(facts, margin)
-            found[name] = Forecast(passes, most, first + (passes - 1) * later + thinking, remark)
-        return Forecasts(found, {"cones": str(load.dataset.cones)})
+            each[name] = Forecast(passes, most, first + (passes - 1) * later + thinking, remark)
+        return Forecasts(each, {"cones": str(load.dataset.cones)})
 
 
 def _usual(method: AnyMethod, facts: Facts, margin: float) -> float:

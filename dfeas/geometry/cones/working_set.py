@@ -148,9 +148,9 @@ class SelectCones:
 
 def _within(size: Indices, most: int) -> NDArray[np.bool_]:
     """Which of some sizes, one after the other, stay within ``most`` rows; the first one always does."""
-    found = np.cumsum(size) <= most
-    found[:1] = True
-    return np.asarray(found)
+    within = np.cumsum(size) <= most
+    within[:1] = True
+    return np.asarray(within)
 
 
 def _spread(start: Indices, size: Indices, quota: int) -> Indices:
@@ -188,7 +188,7 @@ class ConeWorkingSetState(WorkingSetState):
 
 @dataclass(frozen=True, slots=True)
 class ConeWorkingSet(WorkingSet[ConeWorkingSetState]):
-    """No parameters."""
+    """Whole cones in memory; how many rows of them is a matter of the facts."""
 
     traits: Traits = Traits("working-set", cones=1.0, columns=True)
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from dfeas.geometry.kernel.distances import Array, Floats, Prepared, squares
-from dfeas.geometry.kernel.kernel import Kernel, seen
+from dfeas.geometry.kernel.kernel import Kernel, floating
 from dfeas.linalg.points import Indices, Points, row_slice, with_ones
 from dfeas.passes.block import Block, against
 from dfeas.passes.protocol import Keeps, OnPairs, Spills
@@ -45,7 +45,7 @@ class Run:
     @classmethod
     def of(cls, kernel: Kernel, block: Block) -> Run:
         """Views of a block, but for the intercept."""
-        points = seen(block.points)
+        points = floating(block.points)
         if block.intercept:
             points = with_ones(points)
         return cls(kernel, block.start, points, block.label.astype(np.float64))
@@ -140,17 +140,17 @@ class Tiles:
             return open_tiles
         key = left.kernel, left.start, right.start
         if tile_cache.take(open_tiles.bytes):
-            found = replace(open_tiles, runs=None, kept={(i, j): open_tiles.tile(i, j) for i, j, _, _ in open_tiles.places})
+            settled = replace(open_tiles, runs=None, kept={(i, j): open_tiles.tile(i, j) for i, j, _, _ in open_tiles.places})
         elif tile_cache.spill is not None:
             name = f"{left.start}-{right.start}"
             tiles = (np.asarray(open_tiles.tile(i, j), open_tiles.dtype) for i, j, _, _ in open_tiles.places)
             if not tile_cache.spill.write(name, tiles, open_tiles.bytes):
                 return open_tiles
-            found = replace(open_tiles, runs=None, spilled=Spilled.of(tile_cache.spill, name, open_tiles))
+            settled = replace(open_tiles, runs=None, spilled=Spilled.of(tile_cache.spill, name, open_tiles))
         else:
             return open_tiles
-        tile_cache.put(key, found)
-        return found
+        tile_cache.put(key, settled)
+        return settled
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -307,10 +307,10 @@ class GramProduct(OnPairs):
 
     def merge(self, first: Partial, second: Partial) -> Partial:
         """Rows of the same run are added."""
-        found = dict(first)
+        rows = dict(first)
         for start, values in second:
-            found[start] = found[start] + values if start in found else values
-        return tuple(sorted(found.items()))
+            rows[start] = rows[start] + values if start in rows else values
+        return tuple(sorted(rows.items()))
 
     def finish(self, partial: Partial) -> Floats | tuple[Floats, ...]:
         """All rows; those that met nothing are zero. For several questions the columns of each."""

@@ -48,7 +48,7 @@ LOOKS = 2
 
 @dataclass(frozen=True)
 class Ascended:
-    """Where it ended."""
+    """Where coordinate ascent has ended."""
 
     alpha: Floats  # (s,) >= 0, none of them more than sqrt(s) / delta
     near: bool  # the least score of alpha is within the tolerance of the widest margin
@@ -129,27 +129,27 @@ def nearest(gram: Floats, start: Floats | None = None, tolerance: float = 0.05) 
     active, steps = begun.alpha > 0, 1
     if not active.any():
         active[:] = True
-    found = _better(None, gram, begun.alpha / begun.alpha.sum(), steps) if begun.near else None
-    if found is not None and found.low >= (1 - tolerance) * found.upper:
-        return found
+    best = _better(None, gram, begun.alpha / begun.alpha.sum(), steps) if begun.near else None
+    if best is not None and best.low >= (1 - tolerance) * best.upper:
+        return best
     with one_thread(of_scipy=True):
         for delta in RIDGES:
             alpha, active, taken = _pivoted(gram, delta, active)
             steps += taken
-            found = _better(found, gram, alpha / alpha.sum(), steps)
-            if taken == STEPS or found.low >= (1 - tolerance) * found.upper:
+            best = _better(best, gram, alpha / alpha.sum(), steps)
+            if taken == STEPS or best.low >= (1 - tolerance) * best.upper:
                 break
-    assert found is not None
-    return found
+    assert best is not None
+    return best
 
 
-def _better(found: Nearest | None, gram: Floats, x: Floats, steps: int) -> Nearest:
+def _better(known: Nearest | None, gram: Floats, x: Floats, steps: int) -> Nearest:
     """With new weights, where they are better at either end."""
     low, length = least_score(gram, x), length_of(gram, x)
-    if found is None:
+    if known is None:
         return Nearest(x, low, x, length, steps)
-    best = (x, low) if low > found.low else (found.x, found.low)
-    nearer = (x, length) if length < found.upper else (found.weight, found.upper)
+    best = (x, low) if low > known.low else (known.x, known.low)
+    nearer = (x, length) if length < known.upper else (known.weight, known.upper)
     return Nearest(*best, *nearer, steps)
 
 
@@ -264,9 +264,9 @@ class Matrix:
         if self._values is None or self._points is None or not _equal(self._points, points):
             self._values = None  # before there is another one
             self._points, self._values = points, gram(self.kernel, points)
-        found = self._values * labels[:, None]
-        found *= labels
-        return np.asarray(found)
+        signed = self._values * labels[:, None]
+        signed *= labels
+        return np.asarray(signed)
 
 
 def _equal(points: Points, others: Points) -> bool:
@@ -283,7 +283,7 @@ def _equal(points: Points, others: Points) -> bool:
 def gram(kernel: Kernel, points: Points) -> Floats:
     """K (s, s) of points (s, m), normalised. Raises BadInputError when a function is not symmetric or not positive definite."""
     count = points.shape[0]
-    found = np.empty((count, count))
+    values = np.empty((count, count))
     parts = cuts(count)
     middle = kernel.middle(points)
     prepared = [kernel.prepared(row_slice(points, part), False, middle) for part in parts]
@@ -296,12 +296,12 @@ def gram(kernel: Kernel, points: Points) -> Floats:
                 tile = (tile + other) / 2
             elif i == j:
                 tile = (tile + tile.T) / 2
-            found[here, there], found[there, here] = tile, tile.T
+            values[here, there], values[there, here] = tile, tile.T
     if kernel.name == "callable":
-        require_definite(found)
+        require_definite(values)
     else:
-        np.fill_diagonal(found, kernel.nonzero(points))
-    return found
+        np.fill_diagonal(values, kernel.nonzero(points))
+    return values
 
 
 def _compare(one: NDArray[np.floating], other: NDArray[np.floating]) -> None:

@@ -26,7 +26,7 @@ from math import isqrt
 import numpy as np
 
 from dfeas.geometry.kernel.distances import Floats, squares
-from dfeas.geometry.kernel.kernel import Kernel, opposite, scores, seen
+from dfeas.geometry.kernel.kernel import Kernel, floating, opposite, scores
 from dfeas.geometry.kernel.nearest import Matrix, by_rows, length_of, nearest
 from dfeas.linalg.points import Indices, Points, longest, stacked, working
 from dfeas.methods.protocol import Bracket, Facts, Sparse, Traits
@@ -89,7 +89,7 @@ class KernelSelect(Batchable):
         if not block.size:
             return SelectPartial(0, np.inf, -1, ())
         slack = self.slack(block)
-        return self.chosen(block, scores(self.kernel, self.points, self.amount, seen(block.points), slack > 0), slack)
+        return self.chosen(block, scores(self.kernel, self.points, self.amount, floating(block.points), slack > 0), slack)
 
     def chosen(self, block: Block, fast: Floats, slack: float) -> SelectPartial:
         """The same from scores (b,) of the points without signs that are right up to ``slack``; none is left at 0."""
@@ -129,8 +129,8 @@ class KernelSelect(Batchable):
 
     def _exactly(self, block: Block, rows: Indices) -> Floats:
         """Scores (r,) a_j'y of some rows, in float64."""
-        found = scores(self.kernel, self.points, self.amount, seen(block.points[rows]), False)
-        return np.asarray(found * block.label[rows], np.float64)
+        score = scores(self.kernel, self.points, self.amount, floating(block.points[rows]), False)
+        return np.asarray(score * block.label[rows], np.float64)
 
     def merge(self, first: SelectPartial, second: SelectPartial) -> SelectPartial:
         """Keep the ``cap`` lowest of both."""
@@ -155,9 +155,9 @@ class KernelSelects:
             return tuple(each.scan(block) for each in self.questions)
         slacks = [each.slack(block) for each in self.questions]
         single = min(slacks) > 0
-        found = scores(self.questions[0].kernel, self.points, self.amounts, seen(block.points), single)
+        score = scores(self.questions[0].kernel, self.points, self.amounts, floating(block.points), single)
         return tuple(
-            each.chosen(block, found[:, column], slacks[column] if single else 0.0)
+            each.chosen(block, score[:, column], slacks[column] if single else 0.0)
             for column, each in enumerate(self.questions)
         )
 
@@ -207,7 +207,7 @@ class KernelWorkingSet(WorkingSet[KernelWorkingSetState]):
         threshold = max(0.0, share * state.margin)
         quota = -(-4 * cap // facts.blocks)
         amount = state.amount[used] * chosen.scale
-        return KernelSelect(self.kernel, chosen.index, seen(chosen.points), amount, threshold, cap, quota)
+        return KernelSelect(self.kernel, chosen.index, floating(chosen.points), amount, threshold, cap, quota)
 
     def scored(self, state: KernelWorkingSetState, answer: Selection) -> tuple[Bracket, int]:
         bracket, low = state.bracket, _sure(answer.low, state.amount)
@@ -237,10 +237,10 @@ class KernelWorkingSet(WorkingSet[KernelWorkingSetState]):
         """The widest separator of W; or the conflict of a zero point or of two equal ones."""
         columns, tolerance = state.columns, state.facts.tolerance
         assert columns is not None
-        gram = self.matrix.signed(seen(columns.points), columns.scale)
+        gram = self.matrix.signed(floating(columns.points), columns.scale)
         if not (np.diagonal(gram) > 0).all():
             return _conflict(state, columns.index[[int(np.diagonal(gram).argmin())]])
-        pair = opposite(seen(columns.points), columns.scale)
+        pair = opposite(floating(columns.points), columns.scale)
         if pair is not None:
             return _conflict(state, np.sort(columns.index[list(pair)]))
         start = state.amount / state.margin if state.margin > 0 else None

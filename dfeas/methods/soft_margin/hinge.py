@@ -48,7 +48,7 @@ SHARE = 0.3
 
 @dataclass(frozen=True, slots=True)
 class HingeState:
-    """Between passes."""
+    """Between passes: both ends, and what the last model kept."""
 
     facts: Facts
     cap: int  # points that are kept
@@ -108,20 +108,20 @@ class HingeMargin(SampledMargin):
 
     def ask(self, state: HingeState) -> Partial | Hinge:
         """A sample; or f, and the points near the margin."""
-        facts, asked = state.facts, state.asked
-        if asked is None:
+        facts, target = state.facts, state.asked
+        if target is None:
             return sample_of(facts, state.cap if state.cap == facts.n else max(1, state.cap // 2), self.seed)
-        places = looks(asked, state.best, state.reach)
+        places = looks(target, state.best, state.reach)
         quota = -(-2 * state.cap // facts.blocks)
-        return Hinge(places.Y, self.counted.take(places.problem), asked.shape[1], state.cap, quota)
+        return Hinge(places.Y, self.counted.take(places.problem), target.shape[1], state.cap, quota)
 
     def tell(self, state: HingeState, answer: Columns | HingeAnswer) -> HingeState:
         """Minimise the models of all problems that are not done."""
         if isinstance(answer, Columns):
             return self.from_sample(state, answer)
-        asked, before = state.asked, state.best
-        assert asked is not None
-        places = looks(asked, before, state.reach)
+        target, before = state.asked, state.best
+        assert target is not None
+        places = looks(target, before, state.reach)
         best, objective = before.after(places.problem, places.Y, answer)
         following, lower, reach, steps = best.Y.copy(), best.lower.copy(), state.reach.copy(), state.steps
         multiplier, duals = self._known(state, answer.columns.index)[0], list(state.duals)
@@ -129,9 +129,9 @@ class HingeMargin(SampledMargin):
             multiplier[:, i], steps = model.multiplier, steps + model.steps
             dual = model.lower + float(answer.total[i])
             if dual > lower[i]:
-                lower[i], duals[i] = dual, Dual.of_model(asked[:, i], answer.columns.index, model.multiplier)
-            if (asked[:, i] == best.Y[:, i]).all():
-                following[:, i] += reach[i] * (model.w - asked[:, i])
+                lower[i], duals[i] = dual, Dual.of_model(target[:, i], answer.columns.index, model.multiplier)
+            if (target[:, i] == best.Y[:, i]).all():
+                following[:, i] += reach[i] * (model.w - target[:, i])
                 reach[i] = min(1.0, LONGER * reach[i])
             else:
                 # away from the best w a model is only a bound: the next one is made there, or nearer to it
@@ -141,7 +141,7 @@ class HingeMargin(SampledMargin):
                 else:
                     shorter = TRIALS[1] if reach[i] == 1 else TRIALS[-1]
                     reach[i] *= shorter
-                    following[:, i] += shorter * (asked[:, i] - best.Y[:, i])
+                    following[:, i] += shorter * (target[:, i] - best.Y[:, i])
         best = best.raised(lower)
         return replace(
             state,

@@ -157,10 +157,10 @@ class SoftMargin(Protocol):
         """The question of the next pass."""
 
     def tell(self, state: Any, answer: Any) -> Any:
-        """State after the answer."""
+        """The state after the answer to what it has asked."""
 
     def evidence(self, state: Any) -> Progress:
-        """What is known."""
+        """What is known in this state."""
 
     @classmethod
     def of(cls, costs: SampleCosts, gap: float, start: Floats | None) -> SoftMargin:
@@ -214,12 +214,12 @@ class SampledMargin(SoftMargin):
         counted, before = self.counted, cast(Any, state)
         weight = before.facts.n / max(1, len(columns))  # the sample stands for all points
         costs, rows = counted.matrix(columns.index, columns.scale) * weight, Rows.of(columns)
-        asked, steps, sampled = np.zeros((before.facts.m, len(counted.C))), 0, None
+        minima, steps, sampled = np.zeros((before.facts.m, len(counted.C))), 0, None
         for C in np.unique(counted.C):
             same = np.flatnonzero(counted.C == C)
             sampled = self.sample_minimum(rows, costs[:, same[0]], sampled)
-            asked[:, same], steps = sampled.w[:, None], steps + sampled.steps
-        return cast(S, replace(before, asked=asked, steps=steps))
+            minima[:, same], steps = sampled.w[:, None], steps + sampled.steps
+        return cast(S, replace(before, asked=minima, steps=steps))
 
     def evidence(self, state: Any) -> Progress:
         steep = float(self.counted.C.max()) * state.facts.radius**2 * max(self.counted.negative, self.counted.positive)
@@ -236,13 +236,13 @@ class Looks:
     part: Floats  # (q,) of the way from the best w to what is asked
 
 
-def looks(asked: Floats, best: Best, reach: Floats) -> Looks:
+def looks(targets: Floats, best: Best, reach: Floats) -> Looks:
     """What is asked of each problem (m, k); where ``reach`` (k,) is below 1, also parts of the way to it from the best."""
-    moves = np.flatnonzero((reach < 1) & (asked != best.Y).any(axis=0))
-    between = [best.Y[:, moves] + t * (asked - best.Y)[:, moves] for t in TRIALS]
-    k = asked.shape[1]
+    moves = np.flatnonzero((reach < 1) & (targets != best.Y).any(axis=0))
+    between = [best.Y[:, moves] + t * (targets - best.Y)[:, moves] for t in TRIALS]
+    k = targets.shape[1]
     part = np.repeat([1.0, *TRIALS], [k, *[len(moves) for _ in TRIALS]])
-    return Looks(np.hstack([asked, *between]), np.concatenate([np.arange(k), *[moves for _ in TRIALS]]), part)
+    return Looks(np.hstack([targets, *between]), np.concatenate([np.arange(k), *[moves for _ in TRIALS]]), part)
 
 
 def sample_of(facts: Facts, count: int, seed: int) -> Partial:

@@ -12,8 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from dfeas.linalg.blas import side_by_side
-from dfeas.linalg.columns import Floats, Indices
-from dfeas.linalg.points import Tile, combined, is_dense, moments, norms, products, tile, times_rows
+from dfeas.linalg.points import Floats, Indices, Tile, combined, is_dense, moments, norms, products, tile, times_rows
 from dfeas.methods.protocol import Facts
 from dfeas.passes.block import Columns
 
@@ -60,14 +59,14 @@ class Rows:
 
     def scores(self, w: Floats) -> Floats:
         """(r,) b_j'w, or (r, k) of w (m, k)."""
-        found, pieces = np.empty((len(self), *w.shape[1:])), self._pieces()
+        score, pieces = np.empty((len(self), *w.shape[1:])), self._pieces()
 
         def multiply(i: int) -> None:
             cut, part = pieces[i]
-            found[cut] = part @ w
+            score[cut] = part @ w
 
         side_by_side(multiply, len(pieces))
-        return found
+        return score
 
     def combine(self, x: Floats) -> Floats:
         """(m,) sum_j x_j b_j, or (k, m) of x (r, k)."""

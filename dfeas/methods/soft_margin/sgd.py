@@ -28,7 +28,7 @@ from dfeas.passes.slacks import SampleCosts
 
 @dataclass(frozen=True, slots=True)
 class StochasticState:
-    """Between reads."""
+    """Between reads, of which every second one tells f."""
 
     facts: Facts
     carry: StochasticCarry

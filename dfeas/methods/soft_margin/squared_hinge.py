@@ -78,7 +78,7 @@ class Conjugate:
 
 @dataclass(frozen=True, slots=True)
 class SquaredHingeState:
-    """Between passes."""
+    """Between passes: both ends, and the step that is being found."""
 
     facts: Facts
     asked: Floats | None  # (m, k) where the next pass looks; None before the sample
@@ -147,22 +147,22 @@ class SquaredHingeMargin(SampledMargin):
                 return replace(state, conjugate=conjugate)
             return replace(state, conjugate=None, asked=state.best.Y + conjugate.step, steps=state.steps + 1)
         assert state.asked is not None
-        places, asked, before, k = looks(state.asked, state.best, state.short), state.asked, state.best, len(self.counted.C)
+        places, target, before, k = looks(state.asked, state.best, state.short), state.asked, state.best, len(self.counted.C)
         best, objective = before.after(places.problem, places.Y, answer)
-        gradient = asked - 2 * answer.pull.T
+        gradient = target - 2 * answer.pull.T
         # sum c (2 z - z^2) - |2 pull|^2 / 2, which is f - |grad|^2 / 2
         lower = 2 * answer.total - answer.loss[:k] - 2 * (answer.pull**2).sum(axis=1)
         higher = lower > best.lower
-        duals = tuple(Dual.of_scores(asked[:, i]) if higher[i] else state.duals[i] for i in range(k))
+        duals = tuple(Dual.of_scores(target[:, i]) if higher[i] else state.duals[i] for i in range(k))
         best = best.raised(lower)
         following, short = best.Y.copy(), np.ones(k)
         along: Conjugate | None = None
-        there = (asked == best.Y).all(axis=0)
+        there = (target == best.Y).all(axis=0)
         going = best.gap > self.gap
         for i in np.flatnonzero(going & ~there):
             if not (objective[places.problem == i] <= best.objective[i]).any():
                 short[i] = TRIALS[1]
-                following[:, i] += short[i] * (asked[:, i] - best.Y[:, i])
+                following[:, i] += short[i] * (target[:, i] - best.Y[:, i])
         if self._matrix(state.facts):
             for i in np.flatnonzero(going & there):
                 system = 2 * answer.curvature[i]

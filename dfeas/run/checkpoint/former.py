@@ -14,9 +14,10 @@ from dfeas.geometry.cones.working_set import SHARE, ConeWorkingSetState, Rows
 from dfeas.geometry.kernel.working_set import KernelWorkingSetState
 from dfeas.linalg.points import Floats
 from dfeas.methods.mirror_prox import MirrorProxState
+from dfeas.methods.mistakes import Tally
 from dfeas.methods.normalized_perceptron import NormalizedPerceptronState
 from dfeas.methods.perceptron import KernelPerceptronState
-from dfeas.methods.protocol import Bracket, Ends, Facts, Sparse, Tally
+from dfeas.methods.protocol import Bracket, Ends, Facts, Sparse
 from dfeas.methods.smooth_perceptron import SmoothPerceptronState
 from dfeas.methods.snkpvn import Loop, Snkpvn, SnkpvnState
 from dfeas.methods.vector import Combination, lse_of

@@ -38,7 +38,7 @@ PLACES = {
     "mirror_prox.State": "dfeas.methods.mirror_prox:MirrorProxState",
     "mirror_prox_one_pass.State": "dfeas.methods.mirror_prox_one_pass:OnePassState",
     "mistakes.State": "dfeas.methods.mistakes:MistakesState",
-    "mistakes.Tally": "dfeas.methods.protocol:Tally",
+    "mistakes.Tally": "dfeas.methods.mistakes:Tally",
     "normalized_perceptron.State": "dfeas.methods.normalized_perceptron:NormalizedPerceptronState",
     "online_perceptron.State": "dfeas.methods.online_perceptron:OnlinePerceptronState",
     "ride_along.State": "dfeas.methods.protocol:RideAlongState",

@@ -16,10 +16,9 @@ from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import threads_that_fit
 from dfeas.engine.protocol import Engine
 from dfeas.errors import UsageError
-from dfeas.geometry.kernel.space import kernel_options
 from dfeas.geometry.points import solver_seconds
 from dfeas.geometry.protocol import Geometry, Load, facts_of
-from dfeas.geometry.registry import geometry_of, known_method
+from dfeas.geometry.registry import geometry_of, kernel_options, known_method
 from dfeas.linalg.blas import processors
 from dfeas.methods.registry import SOFT_MARGINS
 from dfeas.passes.protocol import AnyPass, Exclusive, Partial

@@ -8,8 +8,7 @@ import pytest
 
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError
-from dfeas.geometry.kernel.methods import InKernel
-from dfeas.geometry.kernel.space import ON_ALL
+from dfeas.geometry.kernel.space import ON_ALL, InKernel
 from dfeas.run import driver
 from dfeas.run.task import VerdictTask
 from dfeas.run.termination import Goal, Limits

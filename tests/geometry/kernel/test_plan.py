@@ -22,8 +22,7 @@ from dfeas.engine.local import LocalEngine
 from dfeas.errors import UsageError
 from dfeas.geometry.kernel.gram import GramProduct
 from dfeas.geometry.kernel.kernel import kernel_of
-from dfeas.geometry.kernel.methods import InKernel
-from dfeas.geometry.kernel.space import ON_ALL, KernelSpace, vector_bytes
+from dfeas.geometry.kernel.space import ON_ALL, InKernel, KernelSpace, vector_bytes
 from dfeas.methods.protocol import Facts
 from dfeas.run.cost.projection import project
 from tests.geometry.kernel.dense import in_blocks

@@ -11,8 +11,7 @@ from dfeas.engine.local import LocalEngine
 from dfeas.errors import UsageError
 from dfeas.geometry.kernel.gram import GramProduct
 from dfeas.geometry.kernel.kernel import kernel_of
-from dfeas.geometry.kernel.methods import InKernel
-from dfeas.geometry.kernel.space import ON_ALL
+from dfeas.geometry.kernel.space import ON_ALL, InKernel
 from dfeas.run.driver import run
 from dfeas.run.task import VerdictTask
 from dfeas.run.termination import Goal, Limits

@@ -13,8 +13,7 @@ from dfeas.data.source import Source
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
 from dfeas.geometry.kernel.kernel import kernel_of
-from dfeas.geometry.kernel.methods import InKernel
-from dfeas.geometry.kernel.space import ON_ALL
+from dfeas.geometry.kernel.space import ON_ALL, InKernel
 from dfeas.methods.ispvn import Ispvn
 from dfeas.methods.perceptron import KernelPerceptron
 from dfeas.methods.protocol import Facts
