@@ -51,6 +51,7 @@ class ColumnMatrix:
     scale: Floats  # (c,)
     feature: Floats  # (d,) D, factors of features, > 0
     exact: bool = False  # all products in float64
+    direct: int = DIRECT  # largest system that is factorised
 
     @classmethod
     def of(cls, points: Any, scale: Floats) -> ColumnMatrix:
@@ -58,11 +59,6 @@ class ColumnMatrix:
         if not isinstance(points, np.ndarray):
             return SparseMatrix(points, scale, np.ones(points.shape[1]))
         return cls(np.ascontiguousarray(points), scale, np.ones(points.shape[1]))
-
-    @property
-    def direct(self) -> int:
-        """Largest system that is factorised."""
-        return DIRECT
 
     @property
     def wide(self) -> bool:
@@ -101,7 +97,7 @@ class ColumnMatrix:
 
     def part(self, rows: Indices) -> ColumnMatrix:
         """Some columns, in float64 products."""
-        return ColumnMatrix(self.points[rows], self.scale[rows], self.feature, exact=True)
+        return replace(self, points=self.points[rows], scale=self.scale[rows], exact=True)
 
     def taken(self, rows: Indices) -> Any:
         """Columns D a_j (r, d) of some rows in float64, as products take them."""
@@ -237,10 +233,7 @@ class SparseMatrix(ColumnMatrix):
     """c columns of dimension d, one a row of a CSR matrix."""
 
     points: csr_array  # (c, d)
-
-    @property
-    def direct(self) -> int:
-        return DIRECT_SPARSE
+    direct: int = DIRECT_SPARSE
 
     @property
     def wide(self) -> bool:
@@ -259,9 +252,6 @@ class SparseMatrix(ColumnMatrix):
     def squares(self) -> Floats:
         entries = self._entries(self.points, self.scale)
         return np.asarray(np.bincount(entries.indices, entries.data**2, self.shape[1]), np.float64)
-
-    def part(self, rows: Indices) -> SparseMatrix:
-        return SparseMatrix(self.points[rows], self.scale[rows], self.feature, exact=True)
 
     def taken(self, rows: Indices) -> Any:
         """Columns D a_j of some rows, sparse."""

@@ -105,7 +105,7 @@ def products(points: csr_array, others: csr_array) -> NDArray[Any]:
     return np.asarray((points @ others.T).toarray())
 
 
-def cityblock(points: csr_array, others: csr_array) -> Floats:
+def cityblock(points: csr_array, others: csr_array, pairs: int = PAIRS) -> Floats:
     """sum_k |x_k - z_k| (b, c) of all rows of both, indices ascending: |x| + |z|, and what that is too much where both have an
     entry. It may be off by rounding errors of |x| + |z|, whatever is left of them.
     """
@@ -115,7 +115,7 @@ def cityblock(points: csr_array, others: csr_array) -> Floats:
     met = np.append(0, np.cumsum(partners))[ours.indptr]
     first = 0
     while first < len(distance):  # whole rows, so that the order of a sum is the same in any company
-        stop = max(first + 1, int(np.searchsorted(met, met[first] + PAIRS, side="right")) - 1)
+        stop = max(first + 1, int(np.searchsorted(met, met[first] + pairs, side="right")) - 1)
         entries = slice(ours.indptr[first], ours.indptr[stop])
         count = partners[entries]
         ends = np.cumsum(count)

@@ -40,15 +40,16 @@ class Run:
     start: int
     points: Points  # (b, m), or (b, m + 1) with the intercept
     label: Floats  # (b,) -1 or +1, or codes of classes
+    tile_rows: int = TILE_ROWS  # of each tile, at most
     partner: Run | None = None  # the run on the left of tiles, if it is another one
 
     @classmethod
-    def of(cls, kernel: Kernel, block: Block) -> Run:
+    def of(cls, kernel: Kernel, block: Block, tile_rows: int = TILE_ROWS) -> Run:
         """Views of a block, but for the intercept."""
         points = floating(block.points)
         if block.intercept:
             points = with_ones(points)
-        return cls(kernel, block.start, points, block.label.astype(np.float64))
+        return cls(kernel, block.start, points, block.label.astype(np.float64), tile_rows)
 
     def beside(self, other: Run) -> Run:
         """The same points, for the right of tiles with those of another run."""
@@ -66,7 +67,7 @@ class Run:
     @cached_property
     def cuts(self) -> list[slice]:
         """Rows of each tile, of about equal length."""
-        return cuts(self.points.shape[0])
+        return cuts(self.points.shape[0], self.tile_rows)
 
     @cached_property
     def safe(self) -> bool:
@@ -90,9 +91,9 @@ class Run:
         return self.narrow if single else self.wide
 
 
-def cuts(rows: int) -> list[slice]:
-    """Rows of tiles of about equal length, at most ``TILE_ROWS``."""
-    count = -(-rows // TILE_ROWS)
+def cuts(rows: int, most: int = TILE_ROWS) -> list[slice]:
+    """Rows of tiles of about equal length, at most so many."""
+    count = -(-rows // most)
     return [slice(rows * i // count, rows * (i + 1) // count) for i in range(count)]
 
 
@@ -218,18 +219,21 @@ class GramProduct(OnPairs):
     signed: bool | tuple[bool, ...] = True  # of all columns, or of each
     widths: tuple[int, ...] = ()  # columns of each question, where it answers several
     codes: tuple[int | None, ...] = (None,)  # of the class that is +1, of each question; None: labels are signs
+    tile_rows: int = TILE_ROWS  # of each tile, at most
 
     @property
-    def batch_key(self) -> Kernel:
+    def batch_key(self) -> tuple[Kernel, int]:
         """Products of one kernel share its tiles."""
-        return self.kernel
+        return self.kernel, self.tile_rows
 
     def joined(self, questions: Sequence[GramProduct]) -> GramProduct:
         """All their columns in one product: a tile is computed once for all of them."""
         widths = tuple(question.V.shape[1] for question in questions)
         signed = [part for question in questions for part in np.broadcast_to(question.signed, question.V.shape[1]).tolist()]
         codes = tuple(question.codes[0] for question in questions)
-        return GramProduct(self.kernel, np.hstack([question.V for question in questions]), tuple(signed), widths, codes)
+        return GramProduct(
+            self.kernel, np.hstack([question.V for question in questions]), tuple(signed), widths, codes, self.tile_rows
+        )
 
     def of_class(self, code: int) -> GramProduct:
         """The same with the signs of one class against the rest; the tiles are those of all classes."""
@@ -241,7 +245,7 @@ class GramProduct(OnPairs):
 
     def prepare(self, block: Block) -> Run:
         """Points, for tiles on either side."""
-        return Run.of(self.kernel, block)
+        return Run.of(self.kernel, block, self.tile_rows)
 
     def scan(self, left: Run, right: Run, tile_cache: Keeps | None = None) -> Partial:
         """Tiles of both, or those of the columns that count where they are fewer."""
@@ -297,7 +301,7 @@ class GramProduct(OnPairs):
     def _of_support(self, run: Run, other: Run, theirs: Coefficients, single: bool) -> Floats:
         """Rows of one run, columns of another that count."""
         answer = np.zeros((run.points.shape[0], self.V.shape[1]))
-        for some in cuts(len(theirs.support)):
+        for some in cuts(len(theirs.support), self.tile_rows):
             chosen = theirs.support[some]
             _, columns = self.kernel.prepared(other.points[chosen], single, run.middle)
             values = theirs.values[chosen]

@@ -184,7 +184,7 @@ class KernelSpace(Geometry):
         """Working sets keep the points of each class, and the Gram matrix of one at a time."""
         whole = facts_of(dataset, memory)
         for count in dict.fromkeys(-(-classes // turns) for turns in range(1, classes + 1)):
-            if method == "auto" or self.method(method).traits.columns:
+            if self.known(method, ("auto",)) == "auto" or self.method(method).traits.columns:
                 fits = 2 * capacity(whole, count) >= capacity(whole)
             else:
                 fits = not missing(self.method(method), facts_of(dataset, memory // count), MOST_THREADS)
