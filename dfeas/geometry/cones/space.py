@@ -223,15 +223,15 @@ class Cones(Geometry):
         return Needs(own, min(load.memory // 4, own), weights, weights)
 
     def forecasts(self, methods: Sequence[str], load: Load, margin: float, pass_seconds: tuple[float, float]) -> Forecasts:
-        (first, later), facts, each = pass_seconds, facts_of(load.dataset, load.memory), {}
+        (first, later), facts, forecasts = pass_seconds, facts_of(load.dataset, load.memory), {}
         for name in methods:
             passes = _usual(CONE_METHODS[name], facts, margin)
             thinking = _solver_seconds(load.dataset, facts) if CONE_METHODS[name].traits.columns else 0.0
             need = missing_for_cones(name, load.dataset, load.memory)
             remark = f"does not fit: --memory {_mb(need)} is needed" if need else ""
             most = CONE_METHODS[name].bound(facts, margin)
-            each[name] = Forecast(passes, most, first + (passes - 1) * later + thinking, remark)
-        return Forecasts(each, {"cones": str(load.dataset.cones)})
+            forecasts[name] = Forecast(passes, most, first + (passes - 1) * later + thinking, remark)
+        return Forecasts(forecasts, {"cones": str(load.dataset.cones)})
 
 
 def _usual(method: AnyMethod, facts: Facts, margin: float) -> float:

@@ -178,7 +178,7 @@ class ConeWorkingSetState(WorkingSetState):
     columns: Kept | None = None
     y: Floats  # (m,) to ask
     low: float = -1.0  # its least eigenvalue on W
-    separated: bool = True  # W has a separator, and lacks cones
+    separated: bool = True  # W has a separator, and a further pass may help
 
     @property
     def share(self) -> float:
@@ -215,7 +215,8 @@ class ConeWorkingSet(WorkingSet[ConeWorkingSetState]):
 
     def grown(self, state: ConeWorkingSetState, answer: Any, before: Bracket) -> ConeWorkingSetState:
         """With the cones that were taken, as many as memory holds."""
-        kept: Any = state.columns
+        kept = state.columns
+        assert kept is not None
         more = answer[1].cones.without(kept)
         if not len(more.index):
             return replace(state, stalled="no cone that memory lacks is lower", separated=False)
@@ -224,7 +225,8 @@ class ConeWorkingSet(WorkingSet[ConeWorkingSetState]):
         return self.solved(replace(state, columns=kept.joined(more)))
 
     def solved(self, state: ConeWorkingSetState) -> ConeWorkingSetState:
-        kept: Any = state.columns
+        kept = state.columns
+        assert kept is not None
         solution = widest(kept, state.share)
         if solution.upper < state.bracket.upper:
             best = Sparse(kept.index, solution.x)

@@ -209,7 +209,7 @@ class KernelSpace(Geometry):
         return Needs(own, worker, thread=thread, tiles=tiles, reads=reads(load.dataset) if products else 1)
 
     def forecasts(self, methods: Sequence[str], load: Load, margin: float, pass_seconds: tuple[float, float]) -> Forecasts:
-        (first, later), facts, each = pass_seconds, facts_of(load.dataset, load.memory), {}
+        (first, later), facts, forecasts = pass_seconds, facts_of(load.dataset, load.memory), {}
         computed, multiplied = (seconds / load.threads for seconds in value_seconds(load.dataset, self.kernel))
         for name in methods:
             method, together = self.method(name), self.abreast(name, load.classes, load.dataset, load.memory)
@@ -227,8 +227,8 @@ class KernelSpace(Geometry):
             remark = "; ".join(
                 text for text in (in_turns(together, load.classes), _remark(method, facts, load.threads)) if text
             )
-            each[name] = Forecast(products, most, seconds, remark, together)
-        return Forecasts(each, {"kernel": str(self.kernel), "value_seconds": computed})
+            forecasts[name] = Forecast(products, most, seconds, remark, together)
+        return Forecasts(forecasts, {"kernel": str(self.kernel), "value_seconds": computed})
 
     def method(self, name: str) -> AnyMethod:
         """One by itself, with a Gram matrix of its own."""

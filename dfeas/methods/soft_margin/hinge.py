@@ -118,7 +118,8 @@ class HingeMargin(SampledMargin):
     def tell(self, state: HingeState, answer: Columns | HingeAnswer) -> HingeState:
         """Minimise the models of all problems that are not done."""
         if isinstance(answer, Columns):
-            return self.from_sample(state, answer)
+            minima, steps = self.sample_minima(state.facts, answer)
+            return replace(state, asked=minima, steps=steps)
         target, before = state.asked, state.best
         assert target is not None
         places = looks(target, before, state.reach)

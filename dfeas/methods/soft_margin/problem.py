@@ -18,12 +18,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, Protocol, Self, cast
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from dfeas.linalg.points import Floats, Indices
-from dfeas.methods.protocol import Facts, S
+from dfeas.methods.protocol import Facts
 from dfeas.methods.soft_margin.rows import Rows, kept_bytes
 from dfeas.passes.block import Columns
 from dfeas.passes.hinge import HingeAnswer, SquaredHingeAnswer
@@ -207,19 +207,19 @@ class SampledMargin(SoftMargin):
     def sample_minimum(self, rows: Rows, cost: Floats, before: Any) -> Any:
         """``w`` (m,) and ``steps`` of one problem, from those of one with lower costs, if there is one."""
 
-    def from_sample(self, state: S, columns: Columns) -> S:
-        """The first pass looks at the minima for the sample, one for each C: what a fold changes is less than what the sample
-        does not know.
+    def sample_minima(self, facts: Facts, columns: Columns) -> tuple[Floats, int]:
+        """The minima (m, k) for the sample, one for each C, and the steps to them: what a fold changes is less than what the
+        sample does not know.
         """
-        counted, before = self.counted, cast(Any, state)
-        weight = before.facts.n / max(1, len(columns))  # the sample stands for all points
+        counted = self.counted
+        weight = facts.n / max(1, len(columns))  # the sample stands for all points
         costs, rows = counted.matrix(columns.index, columns.scale) * weight, Rows.of(columns)
-        minima, steps, sampled = np.zeros((before.facts.m, len(counted.C))), 0, None
+        minima, steps, sampled = np.zeros((facts.m, len(counted.C))), 0, None
         for C in np.unique(counted.C):
             same = np.flatnonzero(counted.C == C)
             sampled = self.sample_minimum(rows, costs[:, same[0]], sampled)
             minima[:, same], steps = sampled.w[:, None], steps + sampled.steps
-        return cast(S, replace(before, asked=minima, steps=steps))
+        return minima, steps
 
     def evidence(self, state: Any) -> Progress:
         steep = float(self.counted.C.max()) * state.facts.radius**2 * max(self.counted.negative, self.counted.positive)

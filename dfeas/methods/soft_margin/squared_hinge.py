@@ -140,7 +140,8 @@ class SquaredHingeMargin(SampledMargin):
     def tell(self, state: SquaredHingeState, answer: Columns | SquaredHingeAnswer) -> SquaredHingeState:
         """The next step of all problems that are not done."""
         if isinstance(answer, Columns):
-            return self.from_sample(state, answer)
+            minima, steps = self.sample_minima(state.facts, answer)
+            return replace(state, asked=minima, steps=steps)
         if state.conjugate is not None:
             conjugate = state.conjugate.after(state.conjugate.along + 2 * answer.curvature.T)
             if not conjugate.over:
