@@ -27,9 +27,8 @@ from dfeas.engine.local import LocalEngine
 from dfeas.engine.scan import runs
 from dfeas.engine.tile_cache import TileCache
 from dfeas.geometry.kernel.distances import Prepared
-from dfeas.geometry.kernel.gram import GramProduct
+from dfeas.geometry.kernel.gram import GramProduct, Run
 from dfeas.geometry.kernel.kernel import kernel_of, usual_gamma
-from dfeas.geometry.kernel.tiles import Run
 from dfeas.linalg.points import norms
 from dfeas.passes.block import Block
 

@@ -29,18 +29,21 @@ from dfeas.data.arrays import from_arrays
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.tile_cache import TileCache
 from dfeas.geometry.kernel.kernel import Kernel, kernel_of, usual_gamma
-from dfeas.geometry.kernel.methods import InKernel
-from dfeas.geometry.kernel.space import ON_ALL
-from dfeas.methods.kernel_perceptron import KernelPerceptron
+from dfeas.geometry.kernel.space import InKernel
+from dfeas.methods.mirror_prox import IN_KERNEL
+from dfeas.methods.perceptron import KernelPerceptron
 from dfeas.methods.protocol import AnyMethod, Facts
+from dfeas.methods.smooth_perceptron import SmoothPerceptron
+from dfeas.methods.snkpvn import ITERATED
 from dfeas.methods.vector import Combination, length
+from dfeas.methods.von_neumann import VonNeumann
 
 METHODS: dict[str, tuple[AnyMethod, Callable[[Any], Combination]]] = {
-    "mirror-prox": (ON_ALL["mirror-prox"], lambda state: state.g),
-    "ispvn": (ON_ALL["ispvn"], lambda state: state.loop.y),
+    "mirror-prox": (IN_KERNEL, lambda state: state.g),
+    "ispvn": (ITERATED, lambda state: state.loop.y),
     "perceptron": (KernelPerceptron(cap=1, most=1), lambda state: state.total),
-    "von-neumann": (ON_ALL["von-neumann"], lambda state: state.w),
-    "smooth-perceptron": (ON_ALL["smooth-perceptron"], lambda state: state.y),
+    "von-neumann": (VonNeumann(), lambda state: state.w),
+    "smooth-perceptron": (SmoothPerceptron(), lambda state: state.y),
 }
 """The method, one correction a product for the perceptron, and the y of its paper."""
 

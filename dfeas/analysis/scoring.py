@@ -21,8 +21,7 @@ from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import threads_that_fit
 from dfeas.errors import BadInputError
 from dfeas.geometry.cones.softmin import exact_scores, factors
-from dfeas.geometry.kernel.kernel import Function, Kernel, seen
-from dfeas.geometry.kernel.select import scores
+from dfeas.geometry.kernel.kernel import Function, Kernel, floating, scores
 from dfeas.linalg.blas import processors
 from dfeas.linalg.points import Floats, Points, dense, in_type, is_dense, row_slice
 from dfeas.passes.block import Block, against
@@ -59,11 +58,11 @@ class Expansions:
             rows = np.searchsorted(index, certificate.support)
             signs = trained.signs(labels) if code is None else against(labels, code)
             amounts[rows, column] = certificate.weights * signs[rows]
-        return cls(Kernel.from_text(certificates[0].kernel, function), seen(points), amounts)
+        return cls(Kernel.from_text(certificates[0].kernel, function), floating(points), amounts)
 
     def scores(self, points: Points) -> Floats:
         """Scores (b, k) of points (b, m), which may be sparse or not, whatever those of the expansion are."""
-        others = seen(points)
+        others = floating(points)
         if is_dense(others) != is_dense(self.points):
             others = scipy.sparse.csr_array(others) if is_dense(others) else dense(others)
         return scores(self.kernel, in_type(self.points, np.float64), self.amounts, others, False)

@@ -17,8 +17,7 @@ from dfeas.data.storage.files import placed, read_json
 from dfeas.data.storage.places import absolute, local, require_apart
 from dfeas.data.storage.scratch import being_written
 from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError
-from dfeas.geometry.kernel.space import kernel_options
-from dfeas.geometry.registry import known_method
+from dfeas.geometry.registry import kernel_options, known_method
 from dfeas.problem import ALL_POSITIVE, DEFAULT_MEMORY, Goal, Kernel, Limits, Objective, View, check, parse_bytes
 from dfeas.run.checkpoint.folder import finished, resumable
 from dfeas.run.results import CERTIFICATE, CHECKPOINT, RACE, RESULT, TRACE, Result

@@ -162,7 +162,7 @@ class KernelSeparator(Classifier):
         gram = Matrix(self._kernel).signed(rows_of(points, support), labels[support].astype(np.float64))
         gram[np.diag_indices_from(gram)] += RIDGE
         rows, cost = Rows(np.asarray(np.linalg.cholesky(gram), np.float64)), np.ones(len(support))
-        w = newton(rows, cost, np.zeros(len(support)))[0]
+        w = newton(rows, cost, np.zeros(len(support))).w
         weights = 2 * np.maximum(0.0, 1 - rows.scores(w))
         return support[weights > 0], weights[weights > 0]
 

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from math import ceil
 from typing import ClassVar
 
+import numpy as np
+
 from dfeas.data.dataset import Dataset
 from dfeas.errors import UsageError
-from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, facts_of, in_turns
-from dfeas.geometry.timing import solver_seconds
+from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, facts_of, in_turns, least_seconds
+from dfeas.linalg.csr import csr
 from dfeas.methods import working_set
 from dfeas.methods.protocol import AnyMethod, Facts
 from dfeas.methods.registry import METHODS
@@ -20,10 +22,17 @@ from dfeas.passes.vectors import POINT_BYTES
 HOLD_BYTES = 6 * (32 << 20)
 """What a worker reads ahead for a fold: held, on its way, and being folded."""
 
+PROBED_FEATURES = 1000
+"""Products are timed with at most so many features."""
+SQUARES, PRODUCTS = 8, 60
+"""Gram matrices and products of the whole working set that its solver usually computes."""
+SPARSE_PRODUCTS = 1000
+"""Products of all sparse columns that conjugate gradients usually take: text 47,000 x 700,000."""
+
 
 @dataclass(frozen=True, slots=True)
 class Points(Geometry):
-    """No parameters."""
+    """Points as they are stored, each with its label for a sign."""
 
     exact: ClassVar[bool] = True
 
@@ -59,11 +68,9 @@ class Points(Geometry):
         if method != "auto" and not METHODS[method].traits.columns:
             return classes
         counts = list(dict.fromkeys(-(-classes // turns) for turns in range(1, classes + 1)))
-        for enough in (working_set.holds, working_set.fits):
-            for count in counts:
-                if enough(facts_of(dataset, memory // count)):
-                    return count
-        return classes
+        each = {count: facts_of(dataset, memory // count) for count in counts}
+        fitting = [count for count, facts in each.items() if working_set.fits(facts)]
+        return next((count for count in fitting if not working_set.drops(each[count])), (fitting or [classes])[0])
 
     def maker(self, dataset: Dataset, memory: int, classes: int | None = None) -> Callable[[str], AnyMethod]:
         return METHODS.__getitem__
@@ -79,7 +86,7 @@ class Points(Geometry):
 
     def forecasts(self, methods: Sequence[str], load: Load, margin: float, pass_seconds: tuple[float, float]) -> Forecasts:
         first, later = pass_seconds
-        found = {}
+        forecasts = {}
         for name in methods:
             method, together = METHODS[name], self.abreast(name, load.classes, load.dataset, load.memory)
             rounds, facts = ceil(load.classes / together), facts_of(load.dataset, load.memory // together)
@@ -87,8 +94,8 @@ class Points(Geometry):
             thinking = solver_seconds(working_set.held_columns(facts), facts) if method.traits.columns else 0.0
             seconds = first + (passes - 1) * later + load.classes * thinking
             remark = "; ".join(text for text in (in_turns(together, load.classes), method.remark(facts)) if text)
-            found[name] = Forecast(passes, rounds * method.bound(facts, margin), seconds, remark, together)
-        return Forecasts(found)
+            forecasts[name] = Forecast(passes, rounds * method.bound(facts, margin), seconds, remark, together)
+        return Forecasts(forecasts)
 
 
 def _usual(method: AnyMethod, facts: Facts, margin: float) -> float:
@@ -134,3 +141,19 @@ def limit_passes(methods: Sequence[str], facts: Facts, eps: float, max_passes: i
         limit = fit
         said = f"; at most {fit} passes, {each} bytes of each are kept" if passes > fit else ""
     return limit, said
+
+
+def solver_seconds(columns: int, facts: Facts) -> float:
+    """Time of the solver in memory of points, from the speed of products of a part of the columns."""
+    if facts.entries:
+        probe_entries = 1_000_000
+        indices = np.random.default_rng(0).integers(0, facts.m, probe_entries).astype(np.int32)
+        many = csr(np.ones(probe_entries), indices, np.arange(0, probe_entries + 1, 100, dtype=np.int32), facts.m)
+        once = least_seconds(lambda: many @ np.ones(facts.m), 1)
+        return columns * facts.entries / probe_entries * SPARSE_PRODUCTS * once
+    d = min(facts.m, PROBED_FEATURES)
+    rows = max(16, min(columns, 1_000_000 // d))
+    trial = np.ones((rows, d))
+    square, product = least_seconds(lambda: trial.T @ trial), least_seconds(lambda: trial @ trial[0])
+    wider = facts.m / d
+    return columns / rows * wider * (SQUARES * square * min(wider, columns / d) + PRODUCTS * product)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from dfeas.data.dataset import Dataset
 from dfeas.errors import UsageError
 from dfeas.geometry.cones.space import CONE_METHODS, Cones
-from dfeas.geometry.kernel.kernel import Function, Kernel
+from dfeas.geometry.kernel.kernel import Function, Kernel, kernel_of
 from dfeas.geometry.kernel.space import KernelSpace
 from dfeas.geometry.points import Points
 from dfeas.geometry.protocol import Geometry
@@ -35,3 +37,13 @@ def known_method(method: str, kernel: KernelOptions | None, more: tuple[str, ...
     if not isinstance(method, str) or method not in names:
         raise UsageError(f"unknown method {method}; expected {', '.join(names)}")
     return method
+
+
+def kernel_options(options: KernelOptions, scratch: str | Path | None = None) -> KernelOptions | None:
+    """The options, if there is a kernel. Raises UsageError for options that make no sense without data."""
+    if options.kernel is None:
+        if scratch is not None:
+            raise UsageError("a scratch folder is for tiles of a kernel, and none is given")
+        return None
+    kernel_of(options.kernel, options.gamma, options.degree, options.coef0)
+    return options

@@ -9,7 +9,8 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 
 from dfeas.linalg.blas import one_thread
-from dfeas.linalg.columns import ColumnMatrix, Floats, Indices
+from dfeas.linalg.columns import ColumnMatrix
+from dfeas.linalg.points import Floats, Indices
 
 DEPENDENT = 1e-10
 """What is below this share of the largest is zero, in a triangular factor and among singular values."""
@@ -121,12 +122,12 @@ def conflict(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | None:
     kept, weight = basic(unit, matrix.shape[1], weight / weight.sum())
     for share in NEGLIGIBLE:
         heavy = weight > share * weight.max()
-        found = _refined(unit(kept[heavy]), weight[heavy])
-        if found is not None:
-            large = kept[heavy][found > 0]
-            some, found = _irreducible(unit(large), found[found > 0])
-            found /= length[large[some]]
-            return rows[large[some]], found / found.sum()
+        refined = _refined(unit(kept[heavy]), weight[heavy])
+        if refined is not None:
+            large = kept[heavy][refined > 0]
+            some, refined = _irreducible(unit(large), refined[refined > 0])
+            refined /= length[large[some]]
+            return rows[large[some]], refined / refined.sum()
     return None
 
 
@@ -136,19 +137,19 @@ def _among_few(matrix: ColumnMatrix, x: Floats) -> tuple[Indices, Floats] | None
         rows = np.flatnonzero(x > share * x.max())
         if len(rows) > matrix.direct:
             break
-        found = conflict(matrix.within(rows), x[rows])
-        if found is not None:
-            return rows[found[0]], found[1]
+        basis = conflict(matrix.within(rows), x[rows])
+        if basis is not None:
+            return rows[basis[0]], basis[1]
     return None
 
 
 def _irreducible(columns: Floats, x: Floats) -> tuple[Indices, Floats]:
     """Some of the columns, independent ones: then there is one x for them, and none for a part of them."""
     some, fewer = independent(columns, x)
-    found = _refined(columns[some], fewer) if len(some) < len(x) else None
-    if found is None:
+    refined = _refined(columns[some], fewer) if len(some) < len(x) else None
+    if refined is None:
         return np.arange(len(x)), x
-    return some[found > 0], found[found > 0]
+    return some[refined > 0], refined[refined > 0]
 
 
 def _refined(columns: Floats, x: Floats) -> Floats | None:

@@ -22,32 +22,23 @@ from numpy.typing import NDArray
 
 from dfeas.linalg import csr
 from dfeas.linalg.blas import side_by_side
+from dfeas.linalg.points import Floats, Indices
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-Floats = NDArray[np.float64]
-Array = NDArray[np.float32] | NDArray[np.float64]
-Indices = NDArray[np.int64]
-
 DIRECT = 4000
 """Largest system that is factorised."""
-
 TILE_BYTES = 4 << 20
 """float64 copies of rows are made in tiles of this size."""
-
 GROUPS = 4
 """Pieces of work that may be done side by side."""
-
 GRAM_BYTES = 128 << 20
 """Gram matrices of all pieces together."""
-
 WORTH = 1 << 19
 """Entries below which one thread is as fast as several."""
-
 _UNEVEN = 30.0
 """Features whose sizes differ by more than this factor are brought to one size."""
-
 _NOISE = 2.0**-48
 """Features smaller than this beside the largest may be rounding of it, and then a separator along them is as thin."""
 
@@ -60,6 +51,7 @@ class ColumnMatrix:
     scale: Floats  # (c,)
     feature: Floats  # (d,) D, factors of features, > 0
     exact: bool = False  # all products in float64
+    direct: int = DIRECT  # largest system that is factorised
 
     @classmethod
     def of(cls, points: Any, scale: Floats) -> ColumnMatrix:
@@ -67,11 +59,6 @@ class ColumnMatrix:
         if not isinstance(points, np.ndarray):
             return SparseMatrix(points, scale, np.ones(points.shape[1]))
         return cls(np.ascontiguousarray(points), scale, np.ones(points.shape[1]))
-
-    @property
-    def direct(self) -> int:
-        """Largest system that is factorised."""
-        return DIRECT
 
     @property
     def wide(self) -> bool:
@@ -110,7 +97,7 @@ class ColumnMatrix:
 
     def part(self, rows: Indices) -> ColumnMatrix:
         """Some columns, in float64 products."""
-        return ColumnMatrix(self.points[rows], self.scale[rows], self.feature, exact=True)
+        return replace(self, points=self.points[rows], scale=self.scale[rows], exact=True)
 
     def taken(self, rows: Indices) -> Any:
         """Columns D a_j (r, d) of some rows in float64, as products take them."""
@@ -195,10 +182,10 @@ class ColumnMatrix:
 
     def lengths(self, rows: Indices) -> Floats:
         """Lengths (r,) of some columns D a_j."""
-        found = np.empty(len(rows))
+        length = np.empty(len(rows))
         for here, tile in self._tiles(rows):
-            found[here] = np.sqrt(np.einsum("ij,ij->i", tile, tile))
-        return found
+            length[here] = np.sqrt(np.einsum("ij,ij->i", tile, tile))
+        return length
 
     @property
     def close(self) -> float:
@@ -246,11 +233,7 @@ class SparseMatrix(ColumnMatrix):
     """c columns of dimension d, one a row of a CSR matrix."""
 
     points: csr_array  # (c, d)
-
-    @property
-    def direct(self) -> int:
-        """Largest system that is factorised."""
-        return DIRECT_SPARSE
+    direct: int = DIRECT_SPARSE
 
     @property
     def wide(self) -> bool:
@@ -267,13 +250,8 @@ class SparseMatrix(ColumnMatrix):
         return csr.with_data(rows, data * self.feature[rows.indices])
 
     def squares(self) -> Floats:
-        """Sums (d,) of the squares of each feature."""
         entries = self._entries(self.points, self.scale)
         return np.asarray(np.bincount(entries.indices, entries.data**2, self.shape[1]), np.float64)
-
-    def part(self, rows: Indices) -> SparseMatrix:
-        """Some columns, in float64 products."""
-        return SparseMatrix(self.points[rows], self.scale[rows], self.feature, exact=True)
 
     def taken(self, rows: Indices) -> Any:
         """Columns D a_j of some rows, sparse."""
@@ -293,15 +271,15 @@ class SparseMatrix(ColumnMatrix):
 
     def _multiplied(self, rows: csr_array, vector: NDArray[Any]) -> Floats:
         """Products (r,) of some rows."""
-        found = np.empty(rows.shape[0])
+        product = np.empty(rows.shape[0])
         groups = _groups(rows)
 
         def multiply(g: int) -> None:
             here = slice(*groups[g])
-            found[here] = csr.rows_of(rows, here) @ vector
+            product[here] = csr.rows_of(rows, here) @ vector
 
         side_by_side(multiply, len(groups))
-        return found
+        return product
 
     def _summed(self, rows: csr_array, weights: NDArray[Any]) -> Floats:
         """Sum (d,) of some rows with weights (r,)."""
@@ -314,7 +292,6 @@ class SparseMatrix(ColumnMatrix):
         return np.asarray(np.sum(side_by_side(add, len(groups)), axis=0))
 
     def scores(self, v: Floats, level: float = 1.0) -> Floats:
-        """Scores (c,) (D a_j)'v; in float64 at least where they are not clearly above ``level``."""
         if not self.single:
             return self._wide(v)
         fast = self._multiplied(self.points, (self.feature * v).astype(np.float32)) * self.scale
@@ -328,14 +305,12 @@ class SparseMatrix(ColumnMatrix):
         return self._multiplied(self._wide_rows, self.feature * v) * self.scale
 
     def combine(self, x: Floats) -> Floats:
-        """sum_j x_j D a_j (d,) over the entries that are not zero, in float64."""
         rows = np.flatnonzero(x)
         if 4 * len(rows) < len(x):
             return np.asarray(csr.transposed(self.taken(rows)) @ x[rows])
         return self.feature * self._summed(self._wide_rows, x * self.scale)
 
     def lengths(self, rows: Indices) -> Floats:
-        """Lengths (r,) of some columns D a_j."""
         taken = self.taken(rows)
         return np.sqrt(csr.row_sums(taken, taken.data**2))
 
@@ -354,7 +329,6 @@ class SparseMatrix(ColumnMatrix):
         return product
 
     def gram(self, rows: Indices) -> tuple[Floats, Floats]:
-        """sum_j D a_j (D a_j)' (d, d) and sum_j D a_j (d,) over some rows, in float64."""
         taken = self.taken(rows)
         total = np.asarray(csr.transposed(taken) @ np.ones(len(rows)))
         return np.asarray((csr.transposed(taken) @ taken).toarray()), total

@@ -32,32 +32,32 @@ FEW = 16
 
 def csr(data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], features: int) -> csr_array:
     """A matrix of these arrays, without a copy or a check; ``indices`` and ``indptr`` have one type."""
-    found = copy(_empty_csr(len(indptr) - 1, features))
-    found.data, found.indices, found.indptr = data, indices, indptr
-    return found
+    matrix = copy(_empty_csr(len(indptr) - 1, features))
+    matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
+    return matrix
 
 
 def transposed(points: csr_array) -> csc_array:
     """The same arrays, seen as columns."""
-    found = copy(_empty_csc(*points.shape))
-    found.data, found.indices, found.indptr = points.data, points.indices, points.indptr
-    return found
+    matrix = copy(_empty_csc(*points.shape))
+    matrix.data, matrix.indices, matrix.indptr = points.data, points.indices, points.indptr
+    return matrix
 
 
 @lru_cache(maxsize=64)
 def _empty_csr(size: int, features: int) -> csr_array:
     """A matrix to copy, whose arrays are replaced: SciPy takes several times as long to make one."""
-    found = scipy.sparse.csr_array((size, features))
-    found.indptr = found.indptr[:0].copy()
-    return found
+    matrix = scipy.sparse.csr_array((size, features))
+    matrix.indptr = matrix.indptr[:0].copy()
+    return matrix
 
 
 @lru_cache(maxsize=64)
 def _empty_csc(size: int, features: int) -> csc_array:
     """The same of columns; ``size`` of them."""
-    found = scipy.sparse.csc_array((features, size))
-    found.indptr = found.indptr[:0].copy()
-    return found
+    matrix = scipy.sparse.csc_array((features, size))
+    matrix.indptr = matrix.indptr[:0].copy()
+    return matrix
 
 
 def with_data(points: csr_array, data: NDArray[Any]) -> csr_array:
@@ -66,7 +66,7 @@ def with_data(points: csr_array, data: NDArray[Any]) -> csr_array:
 
 
 def rows_of(points: csr_array, rows: slice) -> csr_array:
-    """Consecutive rows, as views."""
+    """Consecutive rows (b, m), as views."""
     first, stop, _ = rows.indices(points.shape[0])
     if stop - first == points.shape[0]:
         return points
@@ -105,32 +105,32 @@ def products(points: csr_array, others: csr_array) -> NDArray[Any]:
     return np.asarray((points @ others.T).toarray())
 
 
-def cityblock(points: csr_array, others: csr_array) -> Floats:
+def cityblock(points: csr_array, others: csr_array, pairs: int = PAIRS) -> Floats:
     """sum_k |x_k - z_k| (b, c) of all rows of both, indices ascending: |x| + |z|, and what that is too much where both have an
     entry. It may be off by rounding errors of |x| + |z|, whatever is left of them.
     """
     ours, theirs = astype(points, np.float64), astype(others, np.float64).tocsc()
-    found = magnitudes(ours)[:, None] + magnitudes(theirs.tocsr())
+    distance = magnitudes(ours)[:, None] + magnitudes(theirs.tocsr())
     partners = np.diff(theirs.indptr).astype(np.int64)[ours.indices]  # of each entry
     met = np.append(0, np.cumsum(partners))[ours.indptr]
     first = 0
-    while first < len(found):  # whole rows, so that the order of a sum is the same in any company
-        stop = max(first + 1, int(np.searchsorted(met, met[first] + PAIRS, side="right")) - 1)
+    while first < len(distance):  # whole rows, so that the order of a sum is the same in any company
+        stop = max(first + 1, int(np.searchsorted(met, met[first] + pairs, side="right")) - 1)
         entries = slice(ours.indptr[first], ours.indptr[stop])
         count = partners[entries]
         ends = np.cumsum(count)
         places = np.arange(met[stop] - met[first]) + np.repeat(theirs.indptr[ours.indices[entries]] - (ends - count), count)
         x, z = np.repeat(ours.data[entries], count), theirs.data[places]
         rows = np.repeat(np.repeat(np.arange(stop - first), np.diff(ours.indptr[first : stop + 1])), count)
-        pair = rows * found.shape[1] + theirs.indices[places]
-        excess = np.bincount(pair, np.abs(x - z) - np.abs(x) - np.abs(z), minlength=found[first:stop].size)
-        found[first:stop] += excess.reshape(stop - first, -1)
+        pair = rows * distance.shape[1] + theirs.indices[places]
+        excess = np.bincount(pair, np.abs(x - z) - np.abs(x) - np.abs(z), minlength=distance[first:stop].size)
+        distance[first:stop] += excess.reshape(stop - first, -1)
         first = stop
-    return np.asarray(np.maximum(found, 0, out=found))
+    return np.asarray(np.maximum(distance, 0, out=distance))
 
 
 def magnitudes(points: csr_array) -> Floats:
-    """sum_k |x_k| (b,)."""
+    """sum_k |x_k| (b,) of each row."""
     return row_sums(points, np.abs(points.data))
 
 
@@ -170,7 +170,7 @@ def with_ones(points: csr_array) -> csr_array:
 
 
 def stacked(parts: list[csr_array]) -> csr_array:
-    """Below each other."""
+    """The rows of all parts, below each other."""
     return scipy.sparse.csr_array(scipy.sparse.vstack(parts, format="csr"))
 
 
@@ -195,10 +195,10 @@ def tidied(points: csr_array) -> csr_array:
     """Without stored zeros, indices ascending, entries of the same place added; not copied when it is so already."""
     if points.has_canonical_format and (points.data != 0).all():
         return points
-    found = points.copy()
-    found.sum_duplicates()
-    found.eliminate_zeros()
-    return found
+    tidy = points.copy()
+    tidy.sum_duplicates()
+    tidy.eliminate_zeros()
+    return tidy
 
 
 def is_csr(value: Any) -> bool:

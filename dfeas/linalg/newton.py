@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 
-from dfeas.linalg.columns import ColumnMatrix, Floats, Indices
+from dfeas.linalg.columns import ColumnMatrix
+from dfeas.linalg.points import Floats, Indices
 
 RESOLVED = 1e-13
 """A Cholesky factor is used while (1/C) / trace is above this."""
@@ -28,7 +29,7 @@ LEAST_SQUARES_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """An iterate."""
+    """An iterate and its scores, which go together."""
 
     v: Floats  # (d,) in the matrix's own scale of features
     score: Floats  # (c,)
@@ -100,15 +101,15 @@ class Newton:
                 columns = self.matrix.taken(rows)
                 system = _dense(columns @ columns.T)
                 system[np.diag_indices(k)] += 1 / C
-                found = np.asarray(columns.T @ _positive_solve(system, np.ones(k)))
+                target = np.asarray(columns.T @ _positive_solve(system, np.ones(k)))
             else:
                 self._update(active, rows)
                 system = self._gram.copy()
                 system[np.diag_indices(d)] += 1 / C
-                found = _positive_solve(system, self._sum)
+                target = _positive_solve(system, self._sum)
         except np.linalg.LinAlgError:
             return self._least_squares(rows, C) if small else self._conjugate_gradients(active, C)
-        return found if np.isfinite(found).all() else None
+        return target if np.isfinite(target).all() else None
 
     def _update(self, active: np.ndarray[tuple[int], np.dtype[np.bool_]], rows: Indices) -> None:
         """Bring the Gram matrix to the active columns: add and remove what changed, or begin again when that is less."""
@@ -134,8 +135,8 @@ class Newton:
         if k >= d:
             return _damped(columns, C)
         basis, factor = np.linalg.qr(columns.T)
-        found = _damped(np.ascontiguousarray(factor.T), C)
-        return None if found is None else np.asarray(basis @ found)
+        u = _damped(np.ascontiguousarray(factor.T), C)
+        return None if u is None else np.asarray(basis @ u)
 
     def _conjugate_gradients(self, active: np.ndarray[tuple[int], np.dtype[np.bool_]], C: float) -> Floats | None:
         """The same system by products with all columns; never exact, and the line search makes a descent of it."""
@@ -148,8 +149,8 @@ class Newton:
         system = scipy.sparse.linalg.LinearOperator((d, d), matvec=product, dtype=np.float64)
         wanted = matrix.combine(active.astype(np.float64))
         rtol, most = (1e-4, 200) if matrix.single else (matrix.close, 1000)
-        found, _ = scipy.sparse.linalg.cg(system, wanted, x0=self.point.v, rtol=rtol, maxiter=most)
-        return np.asarray(found) if np.isfinite(found).all() else None
+        target, _ = scipy.sparse.linalg.cg(system, wanted, x0=self.point.v, rtol=rtol, maxiter=most)
+        return np.asarray(target) if np.isfinite(target).all() else None
 
 
 def _dense(product: Any) -> Floats:
@@ -170,10 +171,10 @@ def _damped(matrix: Floats, C: float) -> Floats | None:
     system[k + np.arange(p), np.arange(p)] = 1 / np.sqrt(C)
     factor = np.asarray(np.linalg.qr(system, mode="r"))
     try:
-        found = np.asarray(scipy.linalg.solve_triangular(factor[:p, :p], factor[:p, p], check_finite=False))
+        u = np.asarray(scipy.linalg.solve_triangular(factor[:p, :p], factor[:p, p], check_finite=False))
     except np.linalg.LinAlgError:
         return None
-    return found if np.isfinite(found).all() else None
+    return u if np.isfinite(u).all() else None
 
 
 def line_search(score: Floats, slope: Floats, along: float, square: float, C: float) -> float:

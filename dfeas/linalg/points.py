@@ -72,14 +72,14 @@ def norms(points: Points) -> Floats:
         if points.dtype == np.float64:
             return np.asarray(np.sqrt(np.einsum("ij,ij->i", points, points)))
         rows = max(1, min(len(points), SQUARED // points.shape[1]))
-        found, held = np.empty(len(points)), np.empty((rows, points.shape[1]))  # fresh memory for each tile takes a third more
+        norm, held = np.empty(len(points)), np.empty((rows, points.shape[1]))  # fresh memory for each tile takes a third more
         for first in range(0, len(points), rows):
             tile = points[first : first + rows]
             some = held[: len(tile)]
             np.copyto(some, tile)
-            np.einsum("ij,ij->i", some, some, out=found[first : first + rows])
-        np.sqrt(found, out=found)
-        return found
+            np.einsum("ij,ij->i", some, some, out=norm[first : first + rows])
+        np.sqrt(norm, out=norm)
+        return norm
 
 
 def tile(points: Points, rows: slice, single: bool) -> Tile:
@@ -98,9 +98,9 @@ def _converted_to(stored: NDArray[Any], dtype: np.dtype[Any]) -> Array:
     held = getattr(_converted, "buffer", None)
     if held is None or held.size < size:
         held = _converted.buffer = np.empty(size, np.uint8)
-    found: Array = held[:size].view(dtype).reshape(stored.shape)
-    np.copyto(found, stored)
-    return found
+    converted: Array = held[:size].view(dtype).reshape(stored.shape)
+    np.copyto(converted, stored)
+    return converted
 
 
 def times(points: Tile, questions: Array) -> Array:
@@ -109,14 +109,14 @@ def times(points: Tile, questions: Array) -> Array:
     if k == 1:
         with np.errstate(invalid="ignore"):  # OpenBLAS computes on lanes that it then throws away
             return np.asarray((points @ questions[:, 0])[None, :])
-    found: Array = np.empty((k, points.shape[0]), points.dtype)
+    product: Array = np.empty((k, points.shape[0]), points.dtype)
     if not is_dense(points):
         for i in range(k):
-            found[i] = points @ np.ascontiguousarray(questions[:, i])
-        return found
+            product[i] = points @ np.ascontiguousarray(questions[:, i])
+        return product
     for rows in _product_rows(points, k):
-        found[:, rows] = (points[rows] @ questions).T
-    return found
+        product[:, rows] = (points[rows] @ questions).T
+    return product
 
 
 def add_combinations(total: Floats, weights: Array, points: Tile) -> None:
@@ -140,7 +140,7 @@ def _product_rows(points: Array, k: int) -> list[slice]:
 
 
 def row_slice(points: Points, rows: slice) -> Points:
-    """Consecutive rows, as views."""
+    """Consecutive points (b, m), as views."""
     return points[rows] if is_dense(points) else csr.rows_of(points, rows)
 
 
@@ -154,12 +154,12 @@ def dots(points: Points, y: Floats) -> Floats:
     if not is_dense(points):
         return np.asarray(csr.astype(points, np.float64) @ y)
     rows = max(1, SQUARED // points.shape[1])
-    found, held = np.empty(len(points)), np.empty((min(rows, len(points)), points.shape[1]))
+    dot, held = np.empty(len(points)), np.empty((min(rows, len(points)), points.shape[1]))
     for first in range(0, len(points), rows):
         some = points[first : first + rows]
         products = np.multiply(some, y, out=held[: len(some)], dtype=np.float64)
-        products.sum(axis=1, out=found[first : first + rows])
-    return found
+        products.sum(axis=1, out=dot[first : first + rows])
+    return dot
 
 
 def combined(weights: Floats, points: Points) -> Floats:
@@ -248,9 +248,9 @@ def largest(points: Tile) -> Floats:
     """The greatest magnitude (b,) of each point."""
     if isinstance(points, np.ndarray):
         return np.asarray(np.abs(points).max(axis=1), np.float64)
-    found = np.zeros(points.shape[0])
-    np.maximum.at(found, csr.row_numbers(points), np.abs(points.data))
-    return found
+    greatest = np.zeros(points.shape[0])
+    np.maximum.at(greatest, csr.row_numbers(points), np.abs(points.data))
+    return greatest
 
 
 def row_dot(points: Tile, row: int | np.signedinteger[Any], y: Floats) -> float:

@@ -16,8 +16,9 @@ import scipy  # loads its parts when they are used
 
 from dfeas.linalg.basic import basic, conflict, independent
 from dfeas.linalg.blas import one_thread
-from dfeas.linalg.columns import ColumnMatrix, Floats, Indices
+from dfeas.linalg.columns import ColumnMatrix
 from dfeas.linalg.newton import Newton
+from dfeas.linalg.points import Floats, Indices
 
 SEPARATED, CONFLICT, UNRESOLVED = "separated", "conflict", "unresolved"
 
@@ -80,9 +81,9 @@ def _solve(matrix: ColumnMatrix, start: Solution | None, tolerance: float | None
     C = FIRST_C if start is None or tolerance is not None else max(FIRST_C, start.C / FACTOR)
     for even in evened:
         newton = Newton(even, w / even.feature)
-        found = None if tolerance is not None else _fast(matrix, newton, C)
-        if found is not None:
-            return found
+        fast = None if tolerance is not None else _fast(matrix, newton, C)
+        if fast is not None:
+            return fast
     return _grow(matrix, even, newton, tolerance)
 
 
@@ -91,10 +92,10 @@ def _fast(matrix: ColumnMatrix, newton: Newton, C: float) -> Solution | None:
     best: Solution | None = None
     while True:
         newton.minimise(C, ENOUGH, ROUGH)
-        best = found = _described(matrix, newton, C).with_upper(best)
+        best = solution = _described(matrix, newton, C).with_upper(best)
         if newton.point.low > ENOUGH:
-            return found
-        if C >= FAST_C or found.upper < SMALL:
+            return solution
+        if C >= FAST_C or solution.upper < SMALL:
             return None
         C *= FACTOR
 
@@ -109,21 +110,21 @@ def _grow(matrix: ColumnMatrix, even: ColumnMatrix, newton: Newton, tolerance: f
         # columns on one side of a soft separator never conflict: take some of all that weigh
         weighing = np.flatnonzero(score < 1)
         chosen[weighing[:: max(1, len(weighing) // max(200, 3 * d))]] = True
-    found: Solution | None = None
+    solution: Solution | None = None
     while True:
         rows = np.flatnonzero(chosen)
         solved, v = _in_float64(matrix, even, rows, v, tolerance)
         steps += solved.steps
         # weights on a part are weights on all
-        found = replace(solved.with_upper(found), steps=steps)
-        if found.outcome != SEPARATED or len(rows) == c:
-            return found
+        solution = replace(solved.with_upper(solution), steps=steps)
+        if solution.outcome != SEPARATED or len(rows) == c:
+            return solution
         score = whole.scores(v, np.inf)
-        margin = float(score.min()) / float(np.linalg.norm(found.w))
+        margin = float(score.min()) / float(np.linalg.norm(solution.w))
         bar = 0.5 if tolerance is None else 1 - tolerance / 4
-        missing = ~chosen & (score < bar * found.margin * float(np.linalg.norm(found.w)))
+        missing = ~chosen & (score < bar * solution.margin * float(np.linalg.norm(solution.w)))
         if not missing.any():
-            return replace(found, margin=min(margin, found.margin))
+            return replace(solution, margin=min(margin, solution.margin))
         place = np.flatnonzero(missing)
         chosen[place[_lowest(score[place], max(200, 2 * d, len(rows)))]] = True
 
@@ -141,31 +142,31 @@ def _in_float64(
             newton.minimise(C, ENOUGH, ROUGH)
         else:
             newton.minimise(C, np.inf, 0.0)
-        found = _described(plain, newton, C)
+        solution = _described(plain, newton, C)
         if tolerance is not None:
-            found = _polished(plain, found, newton.point.score)
-        best = found = found.with_upper(best)
-        if found.outcome == SEPARATED and (
-            newton.point.low > ENOUGH if tolerance is None else found.margin >= (1 - tolerance / 2) * found.upper
+            solution = _polished(plain, solution, newton.point.score)
+        best = solution = solution.with_upper(best)
+        if solution.outcome == SEPARATED and (
+            newton.point.low > ENOUGH if tolerance is None else solution.margin >= (1 - tolerance / 2) * solution.upper
         ):
             break
-        if found.upper < min(SMALL, tried / FACTOR) or C >= LAST_C:
-            tried = found.upper
+        if solution.upper < min(SMALL, tried / FACTOR) or C >= LAST_C:
+            tried = solution.upper
             slack = newton.point.slack()
             basis = conflict(part, slack / slack.sum()) if slack.any() else None
             if basis is not None:
                 weight = np.zeros(len(rows))
                 weight[basis[0]] = basis[1]
                 upper = float(np.linalg.norm(plain.combine(weight)))
-                found = replace(found, outcome=CONFLICT, rows=rows[basis[0]], weight=basis[1], upper=upper)
-                return found, newton.point.v
+                solution = replace(solution, outcome=CONFLICT, rows=rows[basis[0]], weight=basis[1], upper=upper)
+                return solution, newton.point.v
         if C >= LAST_C:
             break
         C *= FACTOR
-    return replace(found, rows=rows[found.rows]), found.w / part.feature
+    return replace(solution, rows=rows[solution.rows]), solution.w / part.feature
 
 
-def _polished(plain: ColumnMatrix, found: Solution, score: Floats) -> Solution:
+def _polished(plain: ColumnMatrix, solution: Solution, score: Floats) -> Solution:
     """The widest margin if the columns that now touch the margin are those that do in the end; otherwise what was found.
 
     With B independent columns on the margin, w = B alpha and B'w = 1: alpha >= 0 makes both ends of their bracket 1 / |w|.
@@ -173,27 +174,27 @@ def _polished(plain: ColumnMatrix, found: Solution, score: Floats) -> Solution:
     """
     slack = np.maximum(0.0, 1 - score)
     if plain.wide or not slack.any():
-        return found
+        return solution
     kept, weight = basic(plain.gather, plain.shape[1], slack / slack.sum())
     columns = plain.gather(kept)
     some, _ = independent(columns, weight)
     kept, columns = kept[some], columns[some]
     if len(kept) > plain.shape[1]:
-        return found
+        return solution
     factor = np.asarray(np.linalg.qr(columns.T, mode="r"))
     size = np.abs(np.diagonal(factor))
     if size.min() <= 1e-12 * size.max():
-        return found
+        return solution
     half = scipy.linalg.solve_triangular(factor, np.ones(len(kept)), trans=1, check_finite=False)
     alpha = np.asarray(scipy.linalg.solve_triangular(factor, half, check_finite=False))
     if not np.isfinite(alpha).all() or not (alpha > 0).all():
-        return found
+        return solution
     w = alpha @ columns
     margin = float(plain.scores(w).min()) / float(np.linalg.norm(w))
     x = np.zeros(len(score))
     x[kept] = alpha / alpha.sum()
-    closer = replace(found, rows=kept, weight=x[kept], upper=float(np.linalg.norm(plain.combine(x)))).with_upper(found)
-    return replace(closer, w=w, margin=margin, outcome=SEPARATED) if margin > max(0.0, found.margin) else closer
+    closer = replace(solution, rows=kept, weight=x[kept], upper=float(np.linalg.norm(plain.combine(x)))).with_upper(solution)
+    return replace(closer, w=w, margin=margin, outcome=SEPARATED) if margin > max(0.0, solution.margin) else closer
 
 
 def _described(plain: ColumnMatrix, newton: Newton, C: float) -> Solution:

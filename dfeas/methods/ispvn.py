@@ -102,8 +102,9 @@ class IspvnState:
 
 @dataclass(frozen=True, slots=True)
 class Ispvn(Method[IspvnState]):
-    """No parameters."""
+    """lambda follows from A A' up to so many features, and is n beyond."""
 
+    gram_features: int = GRAM_FEATURES
     traits: Traits = Traits(
         "ispvn", "two reads a step, and n-vectors on scratch storage", points=4e-4, weighs_all=True, stored=True
     )
@@ -116,7 +117,7 @@ class Ispvn(Method[IspvnState]):
         """|A|^2 and A 1/n; or scores; or a threshold; or the projection."""
         m = len(state.y)
         if state.lambda_ == 0:
-            return Gram() if m <= GRAM_FEATURES else Softmin(np.zeros((m, 1)), np.ones(1))
+            return Gram() if m <= self.gram_features else Softmin(np.zeros((m, 1)), np.ones(1))
         kept = (state.q, state.p, state.best, state.v)
         if state.search is None:
             shift = Shift(state.y, state.mu, 1 / state.n)
@@ -151,7 +152,7 @@ class Ispvn(Method[IspvnState]):
         return 0
 
     def kept_bytes(self, facts: Facts, passes: float) -> float:
-        return 8 * facts.m * min(facts.m, GRAM_FEATURES) * 4
+        return 8 * facts.m * min(facts.m, self.gram_features) * 4
 
     def remark(self, facts: Facts) -> str:
         return f"and {40 * facts.n / 1e9:.2g} GB of scratch storage; {weights_text(facts)}, if there is no separator"

@@ -33,7 +33,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dfeas.linalg.points import Floats
-from dfeas.methods.ladder import AdaptiveSteps, Ladder, Steps, averaged, project, raised, safe_step, size_of
+from dfeas.methods.mirror_prox import AdaptiveSteps, Ladder, Steps, averaged, project, raised, safe_step, size_of
 from dfeas.methods.protocol import Bracket, Facts, Traits
 from dfeas.methods.vector import Vector, column, softmin
 
@@ -43,7 +43,7 @@ FIVE = AdaptiveSteps((0.35, 0.6, 1.0, 1.7, 2.8), 0.2)
 
 @dataclass(frozen=True, slots=True)
 class OnePassState:
-    """Between passes."""
+    """Between passes: x by its g, and the averages."""
 
     gamma: float  # step that was last taken
     log_n: float
@@ -75,9 +75,9 @@ class OnePassMirrorProx(Ladder[OnePassState]):
 
     def ask(self, state: OnePassState) -> Any:
         """Soft questions, one for each gamma that is tried, and hard ones for candidates that ride along."""
-        return softmin(*self._asked(state))
+        return softmin(*self._questions(state))
 
-    def _asked(self, state: OnePassState) -> tuple[list[Vector], list[Vector]]:
+    def _questions(self, state: OnePassState) -> tuple[list[Vector], list[Vector]]:
         if state.Ax is None:
             return [state.g], []
         gammas = self.gammas(state)
@@ -88,7 +88,7 @@ class OnePassMirrorProx(Ladder[OnePassState]):
         """A step: the largest that stands, or smaller ones to try."""
         if state.Ax is None:
             return replace(state, Ax=column(answer, 0), lse=float(answer.lse[0]))
-        last, (soft, hard) = state.Ax, self._asked(state)
+        last, (soft, hard) = state.Ax, self._questions(state)
         state = replace(state, bracket=raised(state.bracket, [*soft, *hard], answer))
 
         def excess(i: int, gamma: float) -> float:

@@ -20,12 +20,45 @@ from typing import Protocol
 import numpy as np
 
 from dfeas.linalg.points import Floats, Indices, Tile, add_row, row_dot
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Sparse, Tally, Traits
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Sparse, Traits
 from dfeas.passes.block import Columns
 from dfeas.passes.select import Select, Selection
 
 LEAST_QUOTA = 16
 """A block may give so many columns, and four times its share: data in random order loses nothing by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Amounts on points; a new one for each change."""
+
+    index: Indices  # (s,) ascending
+    amount: Floats  # (s,) >= 0
+
+    @classmethod
+    def none(cls) -> Tally:
+        return cls(np.empty(0, np.int64), np.empty(0))
+
+    def plus(self, index: Indices, amount: Floats) -> Tally:
+        """With more of some points; ``index`` (c,) is ascending, each point once."""
+        place = np.searchsorted(self.index, index)
+        known = np.zeros(len(index), bool)
+        inside = place < len(self.index)
+        known[inside] = self.index[place[inside]] == index[inside]
+        total = self.amount.copy()
+        total[place[known]] += amount[known]
+        if known.all():
+            return Tally(self.index, total)
+        new = ~known
+        return Tally(np.insert(self.index, place[new], index[new]), np.insert(total, place[new], amount[new]))
+
+    def times(self, factor: float) -> Tally:
+        return Tally(self.index, self.amount * factor)
+
+    def sparse(self) -> Sparse:
+        """As a point of the simplex."""
+        some = self.amount > 0
+        return Sparse(self.index[some], self.amount[some] / self.amount.sum())
 
 
 class Rule(Protocol):
@@ -62,7 +95,7 @@ class Rule(Protocol):
         return inf
 
     def bound(self, facts: Facts, margin: float) -> float:
-        """Corrections in all."""
+        """Corrections in all rounds, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +199,13 @@ class Mistakes(Method[MistakesState]):
         """After some corrections of one round."""
         some = np.flatnonzero(count)
         tally = state.tally.plus(columns.index[some], count[some] * shares[some])
-        made = int(count.sum())
+        corrections = int(count.sum())
         state = replace(
             state,
             total=total,
             y=self.rule.direction(total, state.guess),
-            made=state.made + made,
-            corrections=state.corrections + made,
+            made=state.made + corrections,
+            corrections=state.corrections + corrections,
             tally=tally,
         )
         upper = float(np.linalg.norm(total)) / tally.amount.sum()
@@ -227,11 +260,11 @@ def correct(
     """
     total = total.copy()
     count = np.zeros(columns.shape[0], np.int64)
-    made = 0
-    while made < most:
+    corrections = 0
+    while corrections < most:
         y = direction(total)
         wrong = np.flatnonzero(columns @ y <= _height(bar, y))
-        if made == 0 and not wrong.size and worst >= 0:
+        if corrections == 0 and not wrong.size and worst >= 0:
             wrong = np.array([worst])
         if not wrong.size:
             break
@@ -241,8 +274,8 @@ def correct(
                 add_row(total, columns, j)
                 y = direction(total)
                 count[j] += 1
-                made += 1
-                if made == most:
+                corrections += 1
+                if corrections == most:
                     break
     return total, count
 

@@ -22,14 +22,15 @@ from typing import Any
 
 import numpy as np
 
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Tally, Traits
+from dfeas.methods.mistakes import Tally
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Traits
 from dfeas.methods.vector import ScoredAnswer, Vector, column, softmin, upper_end
 from dfeas.passes.softmin import SoftminAnswer
 
 
 @dataclass(frozen=True, slots=True)
 class NormalizedPerceptronState:
-    """After k steps."""
+    """The average after k steps, and what it consists of."""
 
     k: int
     w: Vector  # average of k columns
@@ -40,7 +41,7 @@ class NormalizedPerceptronState:
 
 @dataclass(frozen=True, slots=True)
 class NormalizedPerceptron(Method[NormalizedPerceptronState]):
-    """No parameters."""
+    """Its steps, 1 / (k + 1), depend on nothing."""
 
     traits: Traits = Traits(
         "normalized-perceptron", "one read a step; proves infeasibility slowly", points=0.4, kernel=0.5, cones=0.4

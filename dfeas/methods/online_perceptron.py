@@ -20,7 +20,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dfeas.linalg.points import Floats
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Tally, Traits, weights_text
+from dfeas.methods.mistakes import Tally
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Traits, weights_text
 from dfeas.passes.ordered import Online, OnlineAnswer
 from dfeas.passes.protocol import Ordered
 from dfeas.passes.vectors import POINT_BYTES
@@ -28,7 +29,7 @@ from dfeas.passes.vectors import POINT_BYTES
 
 @dataclass(frozen=True, slots=True)
 class OnlinePerceptronState:
-    """After some passes."""
+    """After some passes over all points in their order."""
 
     y: Floats  # (m,) sum of corrections
     corrections: int
@@ -40,7 +41,7 @@ class OnlinePerceptronState:
 
 @dataclass(frozen=True, slots=True)
 class OnlinePerceptron(Method[OnlinePerceptronState]):
-    """No parameters."""
+    """The order of the points is all that it depends on."""
 
     traits: Traits = Traits(
         "online-perceptron", "points in order, one core; proves infeasibility slowly", points=0.025, ordered=True
@@ -53,11 +54,11 @@ class OnlinePerceptron(Method[OnlinePerceptronState]):
         return Ordered(Online(state.y))
 
     def tell(self, state: OnlinePerceptronState, answer: OnlineAnswer) -> OnlinePerceptronState:
-        made = len(answer.corrected)
-        if made == 0:
+        mistakes = len(answer.corrected)
+        if mistakes == 0:
             return replace(state, bracket=state.bracket.with_separator(state.y, answer.low), mistakes=0)
-        count, corrections = state.count.plus(answer.corrected, np.ones(made)), state.corrections + made
-        state = replace(state, y=answer.y, corrections=corrections, count=count, mistakes=made)
+        count, corrections = state.count.plus(answer.corrected, np.ones(mistakes)), state.corrections + mistakes
+        state = replace(state, y=answer.y, corrections=corrections, count=count, mistakes=mistakes)
         upper = float(np.linalg.norm(answer.y)) / corrections
         if upper < state.bracket.upper:
             state = replace(state, bracket=state.bracket.with_upper(upper), best=count)

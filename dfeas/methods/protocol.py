@@ -65,7 +65,7 @@ class Mixture:
 
 @dataclass(frozen=True, slots=True)
 class Sparse:
-    """x with few entries."""
+    """x on the simplex with few entries."""
 
     index: Indices  # (s,) ascending
     weight: Floats  # (s,) on the simplex
@@ -73,7 +73,7 @@ class Sparse:
 
     @classmethod
     def of(cls, x: Floats) -> Sparse:
-        """Of all points (n,)."""
+        """Of weights on all points (n,)."""
         index = np.flatnonzero(x)
         return cls(index, x[index])
 
@@ -85,7 +85,7 @@ def x_of(x: Floats | None, recorded: Callable[[], Mixture] | None) -> Callable[[
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """x on scratch storage."""
+    """x on scratch storage, where it has an entry for every point."""
 
     name: str  # of an n-vector
 
@@ -172,11 +172,11 @@ class Method(Protocol[S]):
 
     @property
     def traits(self) -> Traits:
-        """What it is."""
+        """What it is, before anything is asked."""
 
     @property
     def name(self) -> str:
-        """As users call it."""
+        """The name by which users ask for it."""
         return self.traits.name
 
     def init(self, facts: Facts) -> S:
@@ -186,10 +186,10 @@ class Method(Protocol[S]):
         """The question of the next pass."""
 
     def tell(self, state: S, answer: Any) -> S:
-        """State after the answer."""
+        """The state after the answer to what it has asked."""
 
     def evidence(self, state: S) -> Evidence:
-        """What is known."""
+        """What is known in this state."""
 
     def bound(self, facts: Facts, margin: float) -> float:
         """Passes within which its theorem has a separator, if the best margin is at least this, or |Ax| at most this."""
@@ -273,7 +273,7 @@ class Wrapping(Method[Any], Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RideAlongState:
-    """States of both."""
+    """States of both methods, and where the rider begins."""
 
     first: Any
     rider: Any
@@ -320,36 +320,3 @@ class RideAlong(Wrapping):
         lower = mine.bracket if mine.bracket.lower >= others.bracket.lower else others.bracket
         bracket = Bracket(lower.lower, min(mine.bracket.upper, others.bracket.upper), lower.y)
         return replace(mine, bracket=bracket, gordan=gordan)
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """Amounts on points; a new one for each change."""
-
-    index: Indices  # (s,) ascending
-    amount: Floats  # (s,) >= 0
-
-    @classmethod
-    def none(cls) -> Tally:
-        return cls(np.empty(0, np.int64), np.empty(0))
-
-    def plus(self, index: Indices, amount: Floats) -> Tally:
-        """With more of some points; ``index`` (c,) is ascending, each point once."""
-        place = np.searchsorted(self.index, index)
-        known = np.zeros(len(index), bool)
-        inside = place < len(self.index)
-        known[inside] = self.index[place[inside]] == index[inside]
-        total = self.amount.copy()
-        total[place[known]] += amount[known]
-        if known.all():
-            return Tally(self.index, total)
-        new = ~known
-        return Tally(np.insert(self.index, place[new], index[new]), np.insert(total, place[new], amount[new]))
-
-    def times(self, factor: float) -> Tally:
-        return Tally(self.index, self.amount * factor)
-
-    def sparse(self) -> Sparse:
-        """As a point of the simplex."""
-        some = self.amount > 0
-        return Sparse(self.index[some], self.amount[some] / self.amount.sum())

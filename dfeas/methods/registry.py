@@ -1,25 +1,28 @@
 """Methods: the algorithms as ask/tell state machines, by name."""
 
 from dfeas.methods.ispvn import Ispvn
-from dfeas.methods.kernel_perceptron import KernelPerceptron
 from dfeas.methods.margin_perceptron import margin_perceptron
 from dfeas.methods.mirror_prox import BALL, FIXED, FIXED_IN_KERNEL, IN_KERNEL, MirrorProx
 from dfeas.methods.mirror_prox_one_pass import OnePassMirrorProx
 from dfeas.methods.normalized_perceptron import WORST, NormalizedPerceptron
 from dfeas.methods.online_perceptron import OnlinePerceptron
-from dfeas.methods.perceptron import perceptron
+from dfeas.methods.perceptron import KernelPerceptron, perceptron
 from dfeas.methods.protocol import AnyMethod, RideAlong, Traits
 from dfeas.methods.smooth_perceptron import SmoothPerceptron
 from dfeas.methods.snkpvn import ITERATED, Snkpvn
+from dfeas.methods.soft_margin.hinge import HingeMargin
+from dfeas.methods.soft_margin.problem import SoftMargin
+from dfeas.methods.soft_margin.sgd import StochasticMargin
+from dfeas.methods.soft_margin.squared_hinge import SquaredHingeMargin
 from dfeas.methods.von_neumann import AWAY, VonNeumann
 from dfeas.methods.winnow import winnow
-from dfeas.methods.working_set import WorkingSet
+from dfeas.methods.working_set import PointWorkingSet
 
 RIDDEN = Traits("working-set", "a few reads; columns in memory; names conflicts", points=1.0, columns=True)
 
 ALL: tuple[AnyMethod, ...] = (
-    RideAlong(WorkingSet(), SmoothPerceptron(), RIDDEN),
-    WorkingSet(),
+    RideAlong(PointWorkingSet(), SmoothPerceptron(), RIDDEN),
+    PointWorkingSet(),
     MirrorProx(),
     IN_KERNEL,
     OnePassMirrorProx(),
@@ -45,3 +48,6 @@ ALL: tuple[AnyMethod, ...] = (
 
 METHODS = {method.name: method for method in ALL if method.traits.points is not None}
 """Those for points."""
+
+SOFT_MARGINS: dict[str, type[SoftMargin]] = {each.name: each for each in (HingeMargin, SquaredHingeMargin, StochasticMargin)}
+"""Soft margins."""

@@ -47,7 +47,7 @@ class SmoothPerceptronState:
 
 @dataclass(frozen=True, slots=True)
 class SmoothPerceptron(Method[SmoothPerceptronState]):
-    """No parameters."""
+    """Its steps and temperatures depend on nothing."""
 
     traits: Traits = Traits("smooth-perceptron", "one read a step", points=0.25, kernel=0.25, cones=0.25, weighs_all=True)
 
@@ -68,12 +68,12 @@ class SmoothPerceptron(Method[SmoothPerceptronState]):
         y, mu = _next(state)
         share = theta(state.step) if _begun(state) else 1.0
         Ax = (1 - share) * state.Ax + share * mean
-        asked = recorded(state.asked, (y, mu, lse, mean))
-        upper, answers = upper_end(Ax), 0 if asked else state.answers + 1
-        best, x = (len(asked), weights_of(Ax)) if upper < state.bracket.upper else (state.best, state.x)
+        entries = recorded(state.asked, (y, mu, lse, mean))
+        upper, answers = upper_end(Ax), 0 if entries else state.answers + 1
+        best, x = (len(entries), weights_of(Ax)) if upper < state.bracket.upper else (state.best, state.x)
         bracket = state.bracket.with_separator(y, float(answer.low[0])).with_known(Ax).with_upper(upper)
-        step = len(asked) + answers - 1
-        return SmoothPerceptronState(step, y, mu, Ax, mean, lse, asked, best, bracket, x, answers)
+        step = len(entries) + answers - 1
+        return SmoothPerceptronState(step, y, mu, Ax, mean, lse, entries, best, bracket, x, answers)
 
     def bound(self, facts: Facts, margin: float) -> float:
         """Two passes, and one for each of 2 sqrt(2 log n) / margin steps."""
@@ -85,13 +85,13 @@ class SmoothPerceptron(Method[SmoothPerceptronState]):
 
 
 def _begun(state: SmoothPerceptronState) -> bool:
-    """Whether Ax_0 is known."""
+    """Whether the first answer that counts, Ax_0, is known."""
     return bool(state.asked) or state.answers > 0
 
 
-def _mixture(asked: tuple[tuple[Floats, float, float, Floats], ...]) -> Mixture:
-    y, mu, lse, mean = zip(*asked, strict=True)
-    return Mixture(np.column_stack(y), np.array(mu), np.array(lse), shares(len(asked)), np.column_stack(mean))
+def _mixture(entries: tuple[tuple[Floats, float, float, Floats], ...]) -> Mixture:
+    y, mu, lse, mean = zip(*entries, strict=True)
+    return Mixture(np.column_stack(y), np.array(mu), np.array(lse), shares(len(entries)), np.column_stack(mean))
 
 
 def theta(k: int) -> float:

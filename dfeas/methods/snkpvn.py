@@ -56,10 +56,10 @@ class Loop:
     def around(cls, q: Combination, lambda_: float) -> Loop:
         return cls(0, q.alpha, q, 2 * lambda_, None)
 
-    def asked(self) -> Floats:
+    def question(self) -> Floats:
         return projected(self.q - self.y.scores / self.mu)
 
-    def told(self, near: Combination) -> tuple[Combination, Loop]:
+    def after(self, near: Combination) -> tuple[Combination, Loop]:
         """p_k, and the loop at the next step."""
         share, step = theta(self.k - 1), theta(self.k)
         p = near if self.p is None else (1 - share) * self.p + share * near
@@ -80,12 +80,12 @@ class SnkpvnState:
     delta: float  # that the loop is to reach; 0 before it is known
     ends: Ends
 
-    def asked(self) -> Floats:
+    def question(self) -> Floats:
         """What is multiplied next (n,)."""
         n = len(self.zero.alpha)
         if self.lambda_ == 0:
             return np.ones(n)
-        return uniform(n) if self.loop is None else self.loop.asked()
+        return uniform(n) if self.loop is None else self.loop.question()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Snkpvn(Method[SnkpvnState]):
 
     def ask(self, state: SnkpvnState) -> Any:
         """The row sums of K~; or a product with G."""
-        return Products(state.asked()[:, None], state.zero.floor, signed=state.lambda_ > 0)
+        return Products(state.question()[:, None], state.zero.floor, signed=state.lambda_ > 0)
 
     def tell(self, state: SnkpvnState, answer: Floats) -> SnkpvnState:
         """One step; a new loop when this one is done."""
@@ -110,16 +110,16 @@ class Snkpvn(Method[SnkpvnState]):
             return state
         if state.lambda_ == 0:
             return replace(state, lambda_=SAFE * float(answer.max()))
-        told = Combination(state.asked(), np.ascontiguousarray(answer[:, 0]), state.zero.floor)
+        product = Combination(state.question(), np.ascontiguousarray(answer[:, 0]), state.zero.floor)
         if state.loop is None:
-            return self._around(replace(state, ends=state.ends.with_simplex(told)), told)
-        p, loop = state.loop.told(told)
+            return self._around(replace(state, ends=state.ends.with_simplex(product)), product)
+        p, loop = state.loop.after(product)
         ends = state.ends.with_simplex(p).with_simplex(loop.y)
         state = replace(state, steps=state.steps + 1, loop=loop, reached=length(p), ends=ends)
         return self._around(state, p) if not self.delta and state.reached < state.delta else state
 
     def _around(self, state: SnkpvnState, q: Combination) -> SnkpvnState:
-        """A loop around q."""
+        """The state at the beginning of a loop around q."""
         size = length(q)
         loop, delta = Loop.around(q, state.lambda_), self.delta or size / GAMMA
         return replace(state, rounds=state.rounds + 1, loop=loop, reached=size, delta=delta)
@@ -148,5 +148,5 @@ def projected(v: Floats) -> Floats:
     order = np.sort(v)[::-1]
     threshold = (np.cumsum(order) - 1) / np.arange(1, len(v) + 1)
     last = int(np.flatnonzero(order > threshold)[-1])
-    found = np.maximum(v - threshold[last], 0)
-    return np.asarray(found / found.sum())
+    nearest = np.maximum(v - threshold[last], 0)
+    return np.asarray(nearest / nearest.sum())

@@ -62,7 +62,7 @@ class Combination:
         return float(self.alpha @ other.scores)
 
     @property
-    def told(self) -> bool:
+    def resolved(self) -> bool:
         """Whether its length is more than rounding. Raises BadInputError when the square is negative by far more."""
         square, size = self @ self, float(np.abs(self.alpha).sum())
         if square < -NEGATIVE * size**2:
@@ -97,7 +97,7 @@ else:
 
 
 def length(y: Vector) -> float:
-    """|y|."""
+    """|y|, in the space of the kernel for a combination."""
     return sqrt(max(0.0, y @ y)) if isinstance(y, Combination) else float(np.linalg.norm(np.asarray(y)))
 
 
@@ -108,7 +108,7 @@ def upper_end(Ax: Vector, weight: float = 1.0) -> float:
 
 def direction(y: Vector, low: float, above: float) -> tuple[float, Floats | Expansion] | None:
     """low / |y| and y / |y|, if that is above a bar; None also of a y that is rounding."""
-    if isinstance(y, Combination) and not y.told:
+    if isinstance(y, Combination) and not y.resolved:
         return None
     size = length(y)
     if size == 0 or not low / size > above:
@@ -179,7 +179,7 @@ class Scored:
 
     @property
     def floor(self) -> float:
-        """Of the combinations."""
+        """That of the combinations, which are all of one kind."""
         return self.y[0].floor
 
     @property
@@ -208,10 +208,10 @@ def uniform(n: int) -> Floats:
 
 
 def unit(n: int, j: int) -> Floats:
-    """e_j (n,)."""
-    found = np.zeros(n)
-    found[j] = 1
-    return found
+    """e_j (n,), all weight on one point."""
+    vector = np.zeros(n)
+    vector[j] = 1
+    return vector
 
 
 def softmax(exponents: Floats) -> Floats:

@@ -25,7 +25,8 @@ import numpy as np
 
 from dfeas.linalg.basic import basic
 from dfeas.linalg.points import Floats
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Tally, Traits
+from dfeas.methods.mistakes import Tally
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Traits
 from dfeas.methods.vector import ScoredAnswer, Vector, column, resolution, softmin, upper_end
 from dfeas.passes.softmin import SoftminAnswer
 

@@ -26,39 +26,34 @@ is asked (von Neumann's bound; Ramdas and Pena 2014, Algorithm 5). It needs cap 
 Evidence: both ends of the bracket over all data: low of every pass, and |Ax| of the weights on W, which are sparse. ``hopeful``
 while W has a separator, and for ``PATIENCE`` passes once columns are dropped: a small |Ax| is then no reason to stop, for a
 separator of all may be near.
+``WorkingSet`` is what those of points, kernels and cones share: each has a solver in memory, and says what a pass looks for.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import isqrt
+from typing import Any, Protocol
 
 import numpy as np
 
 from dfeas.linalg.basic import basic
-from dfeas.linalg.columns import ColumnMatrix
+from dfeas.linalg.columns import DIRECT_SPARSE, ColumnMatrix
 from dfeas.linalg.points import Floats, Indices
 from dfeas.linalg.separate import CONFLICT, SEPARATED, Solution, solve
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Sparse, Traits
+from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, S, Sparse, Traits
 from dfeas.passes.block import Columns
 from dfeas.passes.protocol import Partial
 from dfeas.passes.select import Select, Selection, sample
 
 SAMPLE_LEAST = 20
 """Columns of the sample per feature, at least."""
-
 FILL = 5
 """The first full pass takes so many times the sample."""
-
 ROW_OVERHEAD = 100
 """Bytes of a column in memory beside its entries: index, factor, score and what the solver keeps of it."""
-
 FROM_EACH = 16
 """Blocks of the sample, at least, where there are many: neighbours are often alike."""
-
-
-DIRECT_SPARSE = 1000
-"""Largest system of sparse columns that the solver in memory factorises."""
 
 
 def column_bytes(facts: Facts) -> int:
@@ -83,13 +78,8 @@ def least_bytes(facts: Facts) -> int:
 
 
 def fits(facts: Facts) -> bool:
-    """Whether they are there."""
+    """Whether memory has the least bytes."""
     return facts.memory >= least_bytes(facts)
-
-
-def holds(facts: Facts) -> bool:
-    """Whether memory holds what it usually takes, so that few columns are dropped, if any."""
-    return fits(facts) and capacity(facts) >= usual_columns(facts) // 2
 
 
 def sample_size(facts: Facts, cap: int) -> int:
@@ -100,13 +90,7 @@ def sample_size(facts: Facts, cap: int) -> int:
 
 def first_question(facts: Facts, cap: int, seed: int) -> Partial:
     """The question for the sample."""
-    least = min(FROM_EACH, -(-facts.blocks // 8))
-    return sample(facts.m, sample_size(facts, cap), facts.n, facts.blocks, least, seed)
-
-
-def sample_share(facts: Facts) -> float:
-    """Share of the blocks that the sample reads."""
-    return len(first_question(facts, capacity(facts), 0).blocks) / facts.blocks
+    return sample(facts.m, sample_size(facts, cap), facts.n, facts.blocks, min(FROM_EACH, -(-facts.blocks // 8)), seed)
 
 
 def usual_columns(facts: Facts) -> int:
@@ -126,89 +110,121 @@ def drops(facts: Facts) -> bool:
 
 FULL_PASSES = 2
 """Passes over all data that it usually takes: benchmarks/working_set.py."""
-
 COPIES = 2.2
 """Copies of W in memory while it grows."""
-
 DROPPING_PASSES = 10
 """More passes when memory holds less than half of the columns it wants: halfspace 1000 x 500,000 with 256 MB."""
-
 CLOSEST = 1e-6
 """Nearest to the widest margin that is tried when the checker refuses separators."""
-
 DENSE_MOST = 4000
 """Features of sparse columns up to which a basis of them is held dense."""
-
 PATIENCE = 100
 """Passes with dropped columns after which a separator is expected no more."""
-
 CAPPED_TOLERANCE = 0.5
 """How near to the best margin of W its separator must be when columns have been dropped."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkingSetState:
-    """Between passes."""
+    """W, and what passes with its y have told."""
 
     facts: Facts
     cap: int  # columns that W may hold
-    columns: Columns | None  # W; None before the sample
-    solution: Solution | None  # of W
-    z: Floats | None  # (m,) what is asked instead of the separator once columns were dropped: Ax of the best x
-    full: int  # passes over all data
-    best: Sparse | None  # x with |Ax| = bracket.upper
-    bracket: Bracket
-    violated: int | None  # by the y that was last asked
-    steps: int  # of Newton
-    closeness: float | None  # how near to the widest margin of W its separator must be; None for any
-    stalled: str
+    columns: Any = None  # W; None before the sample
+    full: int = 0  # passes over all data
+    best: Sparse | None = None  # x with |Ax| = bracket.upper
+    bracket: Bracket = field(default_factory=Bracket)
+    violated: int | None = None  # by the y that was last asked
+    steps: int = 0  # of the solver in memory
+    stalled: str = ""
+
+
+class WorkingSet(Method[S], Protocol[S]):
+    """A solver in memory separates W, and a pass with its y says what W misses."""
+
+    def sampled(self, state: S, answer: Any) -> Any:
+        """W, from the answer to the first question."""
+        return answer
+
+    def solved(self, state: S) -> S:
+        """With the y of W that is asked next, and with its x where |Ax| is less than before."""
+
+    def scored(self, state: S, answer: Any) -> tuple[Bracket, int]:
+        """The bracket after a pass with y, and the points on its wrong side."""
+
+    def grown(self, state: S, answer: Any, before: Bracket) -> S:
+        """With what W missed, and solved; or stalled. ``before`` is the bracket before this pass."""
+
+    def hopeful(self, state: S) -> bool:
+        """Whether a separator is expected, however small |Ax| is."""
+
+    def tell(self, state: Any, answer: Any) -> Any:
+        """W grows by what it misses, and is solved again."""
+        if state.columns is None:
+            return self.solved(replace(state, columns=self.sampled(state, answer)))
+        bracket, violated = self.scored(state, answer)
+        after = replace(state, full=state.full + 1, bracket=bracket, violated=violated)
+        return self.grown(after, answer, state.bracket)
+
+    def evidence(self, state: Any) -> Evidence:
+        best = None if state.best is None else lambda: state.best
+        return Evidence(state.bracket, best, state.steps, state.violated, state.stalled, hopeful=self.hopeful(state))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointWorkingSetState(WorkingSetState):
+    """With what the solver says of W, and how closely it is asked."""
+
+    columns: Columns | None = None
+    solution: Solution | None = None  # of W
+    z: Floats | None = None  # (m,) what is asked instead of the separator once columns were dropped: Ax of the best x
+    closeness: float | None = None  # how near to the widest margin of W its separator must be; None for any
 
 
 @dataclass(frozen=True, slots=True)
-class WorkingSet(Method[WorkingSetState]):
+class PointWorkingSet(WorkingSet[PointWorkingSetState]):
     """``cap`` limits W below what memory allows; ``seed`` draws the sample."""
 
     cap: int = 0
     seed: int = 0
     traits: Traits = Traits("working-set-plain", "the same without a method that rides along", points=1.0, columns=True)
 
-    def init(self, facts: Facts) -> WorkingSetState:
-        cap = max(facts.m + 2, min(self.cap or facts.n, capacity(facts)))
-        return WorkingSetState(facts, cap, None, None, None, 0, None, Bracket(), None, 0, None, "")
+    def init(self, facts: Facts) -> PointWorkingSetState:
+        return PointWorkingSetState(facts=facts, cap=max(facts.m + 2, min(self.cap or facts.n, capacity(facts))))
 
-    def ask(self, state: WorkingSetState) -> Partial | Select:
+    def ask(self, state: PointWorkingSetState) -> Partial | Select:
         facts = state.facts
         if state.columns is None or state.solution is None:
             return first_question(facts, state.cap, self.seed)
         cap = max(state.cap - len(state.columns), (state.cap - facts.m) // 2)
-        quota = -(-2 * cap // facts.blocks)
-        return Select(_asked(state), self._threshold(state), cap, quota)
+        return Select(_direction(state), self._threshold(state), cap, -(-2 * cap // facts.blocks))
 
-    def _threshold(self, state: WorkingSetState) -> float:
+    def _threshold(self, state: PointWorkingSetState) -> float:
         """Columns up to this score are wanted: on the first pass, by the scores of the sample, ``FILL`` times the sample."""
         assert state.solution is not None
-        separated = state.bracket.lower > 0
-        if state.full == 0 and state.columns is not None:
-            score = ColumnMatrix.of(state.columns.points, state.columns.scale).scores(state.solution.y, np.inf)
+        columns, separated = state.columns, state.bracket.lower > 0
+        if state.full == 0 and columns is not None:
+            score = ColumnMatrix.of(columns.points, columns.scale).scores(state.solution.y, np.inf)
             share = min(1.0, FILL * len(score) / state.facts.n, (state.cap - len(score)) / state.facts.n)
             return max(0.5 * state.solution.margin, float(np.quantile(score, share)))
         if state.z is not None:
             return float(np.linalg.norm(state.z)) if separated else 0.0
         return max(0.0, (2.0 if separated else 0.5) * state.solution.margin)
 
-    def tell(self, state: WorkingSetState, answer: Columns | Selection) -> WorkingSetState:
-        """Add the columns, and separate W again unless the last y has separated all."""
-        if isinstance(answer, Columns):
-            spread = np.linspace(0, len(answer) - 1, min(len(answer), state.cap)).astype(np.int64)
-            return self._solved(replace(state, columns=answer if len(answer) <= state.cap else answer.take(spread)))
-        known_separated, known_ends = state.bracket.lower > 0, (state.bracket.lower, state.bracket.upper)
-        bracket = state.bracket.with_separator(_asked(state), answer.low)
-        state = replace(state, full=state.full + 1, bracket=bracket, violated=answer.violated)
-        columns = state.columns
+    def sampled(self, state: PointWorkingSetState, answer: Columns) -> Columns:
+        spread = np.linspace(0, len(answer) - 1, min(len(answer), state.cap)).astype(np.int64)
+        return answer if len(answer) <= state.cap else answer.take(spread)
+
+    def scored(self, state: PointWorkingSetState, answer: Selection) -> tuple[Bracket, int]:
+        return state.bracket.with_separator(_direction(state), answer.low), answer.violated
+
+    def grown(self, state: PointWorkingSetState, answer: Selection, before: Bracket) -> PointWorkingSetState:
+        """With the columns that were taken, unless the last y has separated all."""
+        columns, first = state.columns, state.bracket.lower > 0 >= before.lower
         assert columns is not None
         closeness = state.closeness or state.facts.tolerance
-        if state.facts.tolerance is None and bracket.lower > 0:
-            if not known_separated:
+        if state.facts.tolerance is None and state.bracket.lower > 0:
+            if first:
                 return state
             # the checker has refused the separator: the next one is nearer to the widest margin
             closeness = 0.1 if closeness is None else max(CLOSEST, closeness / 10)
@@ -216,29 +232,29 @@ class WorkingSet(Method[WorkingSetState]):
         fresh = len(answer.index) - int(known.sum())
         full = state.z is not None or len(columns) + fresh > state.cap
         if not (len(answer.index) if full else fresh) and (full or closeness == state.closeness):
-            if bracket.lower > 0 and not known_separated:
+            if first:
                 return state  # this pass asked for violated columns; those that bound the margin come with the next
             return replace(state, stalled="all columns that matter are in memory, and float64 tells their margin no better")
         state = replace(state, closeness=closeness)
         if full:
-            found = self._dropped(state, answer.columns.take(np.argsort(answer.score, kind="stable")))
-            moved = fresh or (found.bracket.lower, found.bracket.upper) != known_ends
-            return found if moved else replace(found, stalled="float64 tells the margin of the kept columns no better")
+            after = self._dropped(state, answer.columns.take(np.argsort(answer.score, kind="stable")))
+            moved = fresh or (after.bracket.lower, after.bracket.upper) != (before.lower, before.upper)
+            return after if moved else replace(after, stalled="float64 tells the margin of the kept columns no better")
         others = columns.take(~known) if known.any() else columns
-        return self._solved(replace(state, columns=Columns.joined([others, *answer.pieces])))
+        return self.solved(replace(state, columns=Columns.joined([others, *answer.pieces])))
 
-    def _solved(self, state: WorkingSetState) -> WorkingSetState:
+    def solved(self, state: PointWorkingSetState) -> PointWorkingSetState:
         """Separate W from where the last separator stands, and more closely where that is wanted."""
         columns = state.columns
         assert columns is not None
         matrix = ColumnMatrix.of(columns.points, columns.scale)
         solution = solve(matrix, state.solution)
-        steps = solution.steps
+        steps = state.steps + solution.steps
         if state.closeness is not None and solution.outcome == SEPARATED:
             closer = solve(matrix, solution, state.closeness)
             steps += closer.steps
             solution = closer.with_upper(solution) if closer.outcome == SEPARATED else solution.with_upper(closer)
-        state = replace(state, solution=solution, steps=state.steps + steps)
+        state = replace(state, solution=solution, steps=steps)
         if state.best is None or solution.upper < state.bracket.upper:
             score = matrix.part(solution.rows).scores(solution.y)
             index = columns.index[solution.rows]
@@ -249,7 +265,7 @@ class WorkingSet(Method[WorkingSetState]):
             state = replace(state, stalled="the columns in memory have a margin below the rounding of float64, if any")
         return state
 
-    def _dropped(self, state: WorkingSetState, taken: Columns) -> WorkingSetState:
+    def _dropped(self, state: PointWorkingSetState, taken: Columns) -> PointWorkingSetState:
         """Make room for the taken columns, the lowest first; the next x is no worse than on the segment to the first."""
         assert state.columns is not None
         assert state.best is not None
@@ -265,14 +281,14 @@ class WorkingSet(Method[WorkingSetState]):
         x = _toward(weight / weight.sum(), anchors, taken.take(np.zeros(1, np.int64)))
         others = state.columns.take(~np.isin(state.columns.index, np.concatenate([anchors.index, fresh.index])))
         room = state.cap - len(anchors) - len(fresh)
-        score = ColumnMatrix.of(others.points, others.scale).scores(_asked(state), -np.inf)
+        score = ColumnMatrix.of(others.points, others.scale).scores(_direction(state), -np.inf)
         lowest = np.argsort(score, kind="stable")[:room]
         columns = Columns.joined([anchors, fresh, others.take(lowest)])
         best = _sparse(np.append(anchors.index, taken.index[:1]), x)
         z = _combined(columns, best)
         bracket = state.bracket.with_upper(float(np.linalg.norm(z)))
-        found = self._solved(replace(state, columns=columns, best=best, z=z, bracket=bracket, closeness=closeness))
-        return replace(found, z=_combined(columns, found.best or best))
+        after = self.solved(replace(state, columns=columns, best=best, z=z, bracket=bracket, closeness=closeness))
+        return replace(after, z=_combined(columns, after.best or best))
 
     def bound(self, facts: Facts, margin: float) -> float:
         """One for each point while memory holds them all, otherwise a sample and 1 / margin^2 passes after W is full."""
@@ -280,8 +296,8 @@ class WorkingSet(Method[WorkingSetState]):
         return facts.n + 1.0 if cap >= facts.n else cap + 1 + 1 / margin**2
 
     def passes(self, facts: Facts, margin: float, share: float) -> float:
-        """Those over all data, with the share of the sample; more while columns are dropped."""
-        sample = sample_share(facts)
+        """Those over all data, with the share of the blocks that the sample reads; more while columns are dropped."""
+        sample = len(first_question(facts, capacity(facts), 0).blocks) / facts.blocks
         passes = 2.0 if sample == 1 else FULL_PASSES + sample
         return passes + DROPPING_PASSES if fits(facts) and drops(facts) else passes
 
@@ -296,22 +312,12 @@ class WorkingSet(Method[WorkingSetState]):
             return f"does not fit: --memory {4 * least_bytes(facts) / 1e6:.0f}MB is needed"
         return "fewer passes with more memory: columns will be dropped" if drops(facts) else ""
 
-    def evidence(self, state: WorkingSetState) -> Evidence:
-        """Both ends of the bracket; weights on columns of W."""
-        best = state.best
-        return Evidence(
-            state.bracket,
-            None if best is None else lambda: best,
-            state.steps,
-            state.violated,
-            state.stalled,
-            hopeful=state.solution is not None
-            and state.solution.outcome == SEPARATED
-            and (state.z is None or state.full < PATIENCE),
-        )
+    def hopeful(self, state: PointWorkingSetState) -> bool:
+        separated = state.solution is not None and state.solution.outcome == SEPARATED
+        return separated and (state.z is None or state.full < PATIENCE)
 
 
-def _asked(state: WorkingSetState) -> Floats:
+def _direction(state: PointWorkingSetState) -> Floats:
     """The y of the next pass, of length 1."""
     assert state.solution is not None
     length = 0.0 if state.z is None else float(np.linalg.norm(state.z))
@@ -341,6 +347,5 @@ def _toward(x: Floats, anchors: Columns, column: Columns) -> Floats:
 def _sparse(index: Indices, weight: Floats) -> Sparse:
     """Weights by ascending index; the weights of an index that comes twice are added."""
     support, place = np.unique(index, return_inverse=True)
-    total = np.zeros(len(support))
-    np.add.at(total, place, weight)
+    total: Floats = np.bincount(place, weight, len(support)).astype(np.float64)
     return Sparse(support[total > 0], total[total > 0])

@@ -17,12 +17,11 @@ from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import cache_bytes, thread_bytes, threads_that_fit
 from dfeas.engine.protocol import Engine
 from dfeas.errors import UsageError
-from dfeas.geometry.kernel.space import kernel_options
+from dfeas.geometry.points import solver_seconds
 from dfeas.geometry.protocol import Geometry, Load, Needs, facts_of
-from dfeas.geometry.registry import geometry_of, known_method
-from dfeas.geometry.timing import solver_seconds
+from dfeas.geometry.registry import geometry_of, kernel_options, known_method
 from dfeas.linalg.blas import processors
-from dfeas.methods.soft_margin.registry import SOFT_MARGINS
+from dfeas.methods.registry import SOFT_MARGINS
 from dfeas.passes.protocol import AnyPass, Exclusive, Partial
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.survey import Survey

@@ -14,9 +14,8 @@ from dfeas.data.storage.places import local, require_apart
 from dfeas.data.storage.scratch import Scratch
 from dfeas.data.transform import Transform
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, visible
-from dfeas.geometry.kernel.space import kernel_options
 from dfeas.geometry.protocol import Geometry
-from dfeas.geometry.registry import geometry_of, known_method
+from dfeas.geometry.registry import geometry_of, kernel_options, known_method
 from dfeas.problem import Goal, Kernel, Limits, Objective, Output, Problem, Resources, View
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpoints, finished, require_free, run_folder, run_folder_again
 from dfeas.run.execute import execute

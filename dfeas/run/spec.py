@@ -15,9 +15,9 @@ from dfeas.data.transform import Transform
 from dfeas.errors import BadInputError, UsageError
 from dfeas.geometry.protocol import facts_of
 from dfeas.linalg.points import Floats
-from dfeas.methods.soft_margin.memory import least_memory
+from dfeas.methods.registry import SOFT_MARGINS
 from dfeas.methods.soft_margin.problem import SoftMargin, counted
-from dfeas.methods.soft_margin.registry import SOFT_MARGINS
+from dfeas.methods.soft_margin.rows import least_memory
 from dfeas.problem import Goal, Limits, Objective, Resources
 from dfeas.run.session import Session
 

@@ -1,6 +1,7 @@
 """The solver in memory: against exact arithmetic, against HiGHS, against NNLS, and on the cases that break solvers."""
 
 import tracemalloc
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +14,6 @@ from scipy.optimize import linprog, nnls
 
 import dfeas
 from dfeas.data.generate.points import Instance
-from dfeas.linalg import columns as matrix_module
 from dfeas.linalg.basic import basic
 from dfeas.linalg.columns import ColumnMatrix
 from dfeas.linalg.newton import line_search
@@ -195,11 +195,10 @@ def test_systems_too_large_to_factorise_are_solved_by_conjugate_gradients(monkey
         used.append(1)
         return plain(*words, **more)
 
-    monkeypatch.setattr(matrix_module, "DIRECT", 10)
     monkeypatch.setattr(scipy.sparse.linalg, "cg", counting)
     for kind, outcome in (("halfspace", "separated"), ("gaussian", "conflict")):
         X, labels = Instance(kind, 60, 3000).block(0)
-        matrix = matrix_of((X * labels[:, None]).T, np.float32)
+        matrix = replace(matrix_of((X * labels[:, None]).T, np.float32), direct=10)
         found = solve(matrix)
         assert found.outcome == outcome
         check(matrix, found)
@@ -207,13 +206,12 @@ def test_systems_too_large_to_factorise_are_solved_by_conjugate_gradients(monkey
 
 
 @pytest.mark.parametrize("margin", [1e-4, 1e-6, 1e-7])
-def test_thin_margins_by_conjugate_gradients(monkeypatch: pytest.MonkeyPatch, margin: float) -> None:
-    monkeypatch.setattr(matrix_module, "DIRECT", 10)
+def test_thin_margins_by_conjugate_gradients(margin: float) -> None:
     rng = np.random.default_rng(0)
     A, w = rng.standard_normal((600, 60)), rng.standard_normal(60)
     w /= np.linalg.norm(w)
     A /= np.linalg.norm(A, axis=1)[:, None]
-    matrix = matrix_of((A - np.outer(A @ w, w) + margin * w).T)
+    matrix = replace(matrix_of((A - np.outer(A @ w, w) + margin * w).T), direct=10)
     found = solve(matrix)
     check(matrix, found)
     assert found.outcome == "separated"

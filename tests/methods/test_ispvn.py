@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dfeas.methods import ispvn
 from dfeas.methods.ispvn import Ispvn
 from tests.methods.running import FAMILIES, Counting, problem, states
 
@@ -30,13 +29,10 @@ def projected(v: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(("kind", "options"), FAMILIES, ids=str)
 @pytest.mark.parametrize("limit", [2048, 0], ids=["|A|^2", "n"])
-def test_the_excessive_gap_holds_at_every_step(
-    kind: str, options: dict[str, Any], limit: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ispvn, "GRAM_FEATURES", limit)
+def test_the_excessive_gap_holds_at_every_step(kind: str, options: dict[str, Any], limit: int) -> None:
     engine, A, facts = problem(kind, 6, 200, dtype="float64", block_rows=70, **options)
     n, seen = facts.n, 0
-    method = Ispvn()
+    method = Ispvn(limit)
     before = None
     for state in states(method, engine, facts, 900):
         if before is not None and state.steps == before.steps + 1:

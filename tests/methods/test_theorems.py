@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dfeas.data.arrays import from_arrays
-from dfeas.methods.ladder import AdaptiveSteps, FixedSteps
-from dfeas.methods.mirror_prox import MirrorProx
+from dfeas.methods.mirror_prox import AdaptiveSteps, FixedSteps, MirrorProx
 from dfeas.methods.mirror_prox_one_pass import FIVE, OnePassMirrorProx
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS

@@ -18,7 +18,7 @@ from dfeas.data.generate.points import Instance
 from dfeas.engine.local import LocalEngine
 from dfeas.methods.protocol import Facts, RideAlong, Sparse
 from dfeas.methods.smooth_perceptron import SmoothPerceptron
-from dfeas.methods.working_set import WorkingSet
+from dfeas.methods.working_set import PointWorkingSet
 from dfeas.passes.protocol import Partial, Together
 from dfeas.passes.select import Select
 from tests.exact import conflicts, small_instance
@@ -50,7 +50,7 @@ def states(method: Any, engine: LocalEngine, facts: Facts, most: int = 100) -> l
 @pytest.mark.parametrize("seed", range(4))
 def test_a_sample_and_two_passes_separate_a_thin_margin(arrays: Callable[..., Any], seed: int) -> None:
     engine, facts = problem(*arrays("halfspace", 20, 40_000, seed=seed), block_rows=1000)
-    method = WorkingSet()
+    method = PointWorkingSet()
     first = method.ask(method.init(facts))
     assert isinstance(first, Partial)
     assert len(first.blocks) < facts.blocks // 4
@@ -71,7 +71,7 @@ def test_what_fits_is_read_once_and_confirmed(arrays: Callable[..., Any]) -> Non
 
 def test_columns_are_never_dropped_while_memory_holds_them(arrays: Callable[..., Any]) -> None:
     engine, facts = problem(*arrays("halfspace", 30, 60_000, seed=3), block_rows=3000)
-    found = states(WorkingSet(), engine, facts)
+    found = states(PointWorkingSet(), engine, facts)
     for before, after in pairwise(found):
         assert np.isin(before.columns.index, after.columns.index).all()
         assert len(np.unique(after.columns.index)) == len(after.columns)
@@ -92,7 +92,7 @@ def test_a_tiny_budget_ends_within_the_bound_of_von_neumann(
     X, labels = Instance(kind, m, n, margin, seed, "float64").block(0)
     cap = m + 2 + more
     engine, facts = problem(X, labels, block_rows=max(8, n // 7))
-    method = WorkingSet(cap=cap)
+    method = PointWorkingSet(cap=cap)
     state, t = method.init(facts), 0
     upper = 1.0
     while t <= 1 / 0.02**2:
@@ -118,7 +118,7 @@ def test_a_tiny_budget_ends_within_the_bound_of_von_neumann(
 def test_one_wrong_label_is_named_first(arrays: Callable[..., Any]) -> None:
     instance = Instance("one-flip", 30, 50_000, 0.02, seed=5)
     engine, facts = problem(*arrays("one-flip", 30, 50_000, margin=0.02, seed=5), block_rows=2500)
-    last = states(WorkingSet(), engine, facts)[-1]
+    last = states(PointWorkingSet(), engine, facts)[-1]
     assert last.full <= 2
     sparse = last.best
     assert isinstance(sparse, Sparse)
@@ -180,7 +180,7 @@ def test_the_maximum_margin_is_reached_whatever_the_order(seed: int, tolerance: 
     if by is not None:
         A = A[np.argsort(A[:, by])]
     engine, facts = problem(A, None, block_rows=2000, tolerance=tolerance)
-    method = WorkingSet()
+    method = PointWorkingSet()
     state = method.init(facts)
     for _ in range(12):
         state = method.tell(state, engine.run(method.ask(state)))
@@ -200,7 +200,7 @@ def test_the_maximum_margin_of_small_data_and_with_a_tiny_cap(tolerance: float) 
         assert result.stopped == "verdict", seed
         assert result.margin_lower >= (1 - tolerance) * result.margin_upper
         engine, facts = problem(A, None, block_rows=7, tolerance=0.1)
-        state, method = WorkingSet(cap=7).init(facts), WorkingSet(cap=7)
+        state, method = PointWorkingSet(cap=7).init(facts), PointWorkingSet(cap=7)
         for _ in range(60):
             state = method.tell(state, engine.run(method.ask(state)))
             if state.bracket.lower >= 0.9 * state.bracket.upper:
@@ -225,7 +225,7 @@ def test_duplicated_points_do_not_blur_a_thin_maximum_margin() -> None:
 def test_a_capped_working_set_stalls_where_rounding_ends_its_progress() -> None:
     X, labels = Instance("planted", 4, 272, 2e-6, dtype="float64").block(0)
     engine, facts = problem(X, labels, block_rows=40, tolerance=1e-6)
-    method = WorkingSet(cap=6)
+    method = PointWorkingSet(cap=6)
     state = method.init(facts)
     for _ in range(150):
         state = method.tell(state, engine.run(method.ask(state)))
@@ -256,7 +256,7 @@ def test_the_order_of_points_and_rare_classes_do_not_matter(sort: str, minority:
     key = {"by class": labels, "by distance": A @ normal, "not": np.zeros(n)}[sort]
     order = np.argsort(key, kind="stable")
     engine, facts = problem((A * labels[:, None])[order], labels[order], block_rows=1500)
-    last = states(WorkingSet(), engine, facts)[-1]
+    last = states(PointWorkingSet(), engine, facts)[-1]
     assert last.bracket.lower > 0
     assert last.full <= 5
 
@@ -269,7 +269,7 @@ def test_a_first_separator_that_has_nearly_every_point_wrong() -> None:
     A = centres[which] + 0.004 * rng.standard_normal((40_000, 8))
     engine, facts = problem(A, None, block_rows=5000)
 
-    class One(WorkingSet):
+    class One(PointWorkingSet):
         def ask(self, state: Any) -> Any:
             question = super().ask(state)
             return replace(question, blocks=(0,)) if isinstance(question, Partial) else question
@@ -289,13 +289,13 @@ def test_small_instances_are_decided_as_by_exact_arithmetic_through_the_checker_
         result = dfeas.solve(A.T)
         assert result.verdict in {"conflict": ("infeasible", "eps-infeasible"), "feasible": ("feasible",)}[wanted], seed
         engine, facts = problem(A.T, None, block_rows=3)
-        bracket = states(WorkingSet(cap=m + 2), engine, facts, 400)[-1].bracket
+        bracket = states(PointWorkingSet(cap=m + 2), engine, facts, 400)[-1].bracket
         assert (bracket.lower > 0) if wanted == "feasible" else (bracket.lower <= 0 and bracket.upper < 0.06), seed
 
 
 def test_a_refused_separator_is_followed_by_wider_ones(arrays: Callable[..., Any]) -> None:
     engine, facts = problem(*arrays("planted", 6, 5000, margin=0.05), block_rows=500)
-    method = WorkingSet()
+    method = PointWorkingSet()
     state, lower = method.init(facts), []
     for _ in range(9):
         state = method.tell(state, engine.run(method.ask(state)))
@@ -306,7 +306,7 @@ def test_a_refused_separator_is_followed_by_wider_ones(arrays: Callable[..., Any
 def test_a_rider_keeps_its_own_pace(arrays: Callable[..., Any]) -> None:
     """After ``after`` passes the rider is where it would be alone, and the bracket is at least as good as either's."""
     engine, facts = problem(*arrays("halfspace", 10, 3000, dtype="float64"), block_rows=300)
-    alone, both = SmoothPerceptron(), RideAlong(WorkingSet(cap=12), SmoothPerceptron(), "both", after=1)
+    alone, both = SmoothPerceptron(), RideAlong(PointWorkingSet(cap=12), SmoothPerceptron(), "both", after=1)
     state, other = both.init(facts), alone.init(facts)
     for full in range(12):
         question = both.ask(state)

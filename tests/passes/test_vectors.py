@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dfeas.data.storage.scratch import Scratch
 from dfeas.errors import CorruptDataError
 from dfeas.linalg.points import norms
-from dfeas.methods.protocol import Tally
+from dfeas.methods.mistakes import Tally
 from dfeas.passes.block import Block
 from dfeas.passes.ordered import Online
 from dfeas.passes.select import Select

@@ -15,10 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dfeas.data.cones.groups import Group, elements, groups_of, least, length, matrices, unit
-from dfeas.geometry.cones.select import Kept
-from dfeas.linalg.points import Floats
+from dfeas.linalg.points import Floats, Indices
 
 GROWTH = 8.0
 """Of tau."""
@@ -34,6 +34,42 @@ AT_ONCE = 1 << 18
 """Entries of cones whose curvature is found at a time."""
 SETTLED = 1e-9
 """|Ax| below which the cones have no separator, as far as float64 tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Rows of whole cones in memory, scaled: X / norm."""
+
+    index: Indices  # (r,) of the stored rows, ascending
+    label: NDArray[np.int32]  # (r,) codes
+    rows: Floats  # (r, m)
+
+    def joined(self, other: Kept) -> Kept:
+        """Both, in the order of the rows."""
+        index = np.concatenate([self.index, other.index])
+        order = np.argsort(index, kind="stable")
+        return Kept(
+            index[order], np.concatenate([self.label, other.label])[order], np.concatenate([self.rows, other.rows])[order]
+        )
+
+    def cones(self) -> Indices:
+        """The cone (r,) that each row is of, counted from 0."""
+        return np.asarray(np.cumsum(self.label > 0) - 1)
+
+    def take(self, cones: NDArray[np.bool_]) -> Kept:
+        """Some of the cones (c,)."""
+        rows = cones[self.cones()]
+        return Kept(self.index[rows], self.label[rows], self.rows[rows])
+
+    def without(self, other: Kept) -> Kept:
+        """The cones that the other does not have."""
+        first = self.index[self.label > 0]
+        return self.take(~np.isin(first, other.index))
+
+
+def none(m: int) -> Kept:
+    """No cones, of columns with m entries."""
+    return Kept(np.empty(0, np.int64), np.empty(0, np.int32), np.empty((0, m)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +113,9 @@ class _Part:
             return 1 / s
         if self.group.kind == "q":
             radius = length(s[:, 1:])
-            found = -s
-            found[:, 0] = s[:, 0]
-            return np.asarray(2 * found / ((s[:, 0] - radius) * (s[:, 0] + radius))[:, None])
+            mirrored = -s
+            mirrored[:, 0] = s[:, 0]
+            return np.asarray(2 * mirrored / ((s[:, 0] - radius) * (s[:, 0] + radius))[:, None])
         return elements(np.asarray(np.linalg.inv(matrices(s, self.group.size))))
 
     def turned(self, s: Floats, u: Floats) -> Floats:
@@ -88,10 +124,10 @@ class _Part:
             return u / s**2
         if self.group.kind == "q":
             inverse, radius = self.inverse(s), length(s[:, 1:])
-            found = u.copy()
-            found[:, 0] *= -1
-            found *= (2 / ((s[:, 0] - radius) * (s[:, 0] + radius)))[:, None]
-            return np.asarray(found + inverse * (inverse * u).sum(axis=1)[:, None])
+            image = u.copy()
+            image[:, 0] *= -1
+            image *= (2 / ((s[:, 0] - radius) * (s[:, 0] + radius)))[:, None]
+            return np.asarray(image + inverse * (inverse * u).sum(axis=1)[:, None])
         k = self.group.size
         square = np.linalg.inv(matrices(s, k))
         return elements(np.asarray(square @ matrices(u, k) @ square))

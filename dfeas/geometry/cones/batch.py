@@ -6,7 +6,7 @@ T is Taylor's polynomial, in powers up to the fourth (Paterson and Stockmeyer 19
 h squares (Higham, Functions of Matrices, 2008, chapter 10). Their errors grow with |S| / mu as those of an eigenvalue do.
 
 Of semidefinite cones few are decomposed. Whether least eigenvalues are above a level is seen from factorisations L D L' of all
-S - level I at once, and weights are polynomials (``dfeas.cones.exponentials``).
+S - level I at once, and weights are polynomials (``exponentials``).
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ def exponentials(S: Array, mid: Floats, size: float, level: float, mu: float) ->
     diagonal = np.einsum("cii->ci", S)
     diagonal -= mid[:, None].astype(S.dtype)
     S *= -scale
-    found = _polynomial(S, DEGREE[S.itemsize])
-    np.multiply(found, np.exp((level - mid) * scale)[:, None, None], out=found, casting="same_kind")
+    power = _polynomial(S, DEGREE[S.itemsize])
+    np.multiply(power, np.exp((level - mid) * scale)[:, None, None], out=power, casting="same_kind")
     for _ in range(halvings):
-        found = np.matmul(found, found)
-    return found
+        power = np.matmul(power, power)
+    return power
 
 
 def _polynomial(A: Array, degree: int) -> Array:
     """sum_i A^i / i! up to a degree that is a multiple of four."""
     second = A @ A
     powers, fourth = (A, second, second @ A), second @ second
-    found: Array = fourth / factorial(degree)
+    total: Array = fourth / factorial(degree)
     for first in range(degree - 4, -1, -4):
         if first < degree - 4:
-            found = found @ fourth
+            total = total @ fourth
         for i, power in enumerate(powers, first + 1):
-            found += power * (1 / factorial(i))
-        diagonal = np.einsum("cii->ci", found)
+            total += power * (1 / factorial(i))
+        diagonal = np.einsum("cii->ci", total)
         diagonal += 1 / factorial(first)
-    return found
+    return total
 
 
 SIDE_BY_SIDE = 24
@@ -145,9 +145,9 @@ class Batch:
             return float(near.sum()), None, near[None]
         less = near * np.expm1(-2 / mu * self.radius)  # the weight of the greater eigenvalue minus that of the least
         total = 2 * near + less
-        found = self.rows * (less / np.maximum(self.radius, np.finfo(self.rows.dtype).tiny))
-        found[0] = total
-        return float(total.sum()), None, found
+        element = self.rows * (less / np.maximum(self.radius, np.finfo(self.rows.dtype).tiny))
+        element[0] = total
+        return float(total.sum()), None, element
 
     def _of_matrices(self, low: float, mu: float) -> tuple[float, Indices | None, Array]:
         k, end = self.group.size, low + NEGLIGIBLE * mu
@@ -167,15 +167,15 @@ class Batch:
         S = np.moveaxis(squares(rows, k), 2, 0).copy()
         W = exponentials(S, mid.astype(np.float64), size, low, mu)
         i, j, factor = triangle(k)
-        found: Array = W[:, i, j].T
-        np.multiply(found, factor[:, None], out=found, casting="same_kind")
-        return float(np.einsum("cii->", W)), None if whole else some, found
+        element_rows: Array = W[:, i, j].T
+        np.multiply(element_rows, factor[:, None], out=element_rows, casting="same_kind")
+        return float(np.einsum("cii->", W)), None if whole else some, element_rows
 
 
 def _lengths(rows: Array) -> Array:
     """Euclidean lengths (c,) of columns (d, c)."""
-    found: Array = np.sqrt(np.einsum("ij,ij->j", rows, rows))
-    return found
+    length: Array = np.sqrt(np.einsum("ij,ij->j", rows, rows))
+    return length
 
 
 def _definite(S: Floats, level: float) -> NDArray[np.bool_]:
@@ -184,14 +184,14 @@ def _definite(S: Floats, level: float) -> NDArray[np.bool_]:
     np.einsum("iic->ic", S)[:] -= level
     if k > SIDE_BY_SIDE:
         return np.array([_factorises(each) for each in np.moveaxis(S, 2, 0)])
-    found = np.ones(S.shape[2], bool)
+    definite = np.ones(S.shape[2], bool)
     with np.errstate(over="ignore", invalid="ignore"):
         for i in range(k):
             positive = S[i, i] > 0
-            found &= positive
+            definite &= positive
             column = S[i + 1 :, i] / np.where(positive, S[i, i], np.inf)
             S[i + 1 :, i + 1 :] -= column[:, None] * S[i + 1 :, i]
-    return found
+    return definite
 
 
 def _factorises(S: Floats) -> bool:

@@ -14,7 +14,19 @@ extreme point of the base of cone ``arg``, and it is part of the answer.
 
 A block is looked at in pieces that stay in cache: scores, least eigenvalue, weights, weighted sum; earlier sums are rescaled
 when the least eigenvalue drops. ``low``, ``arg`` and that point do not depend on how the cones are cut into blocks
-(``dfeas.cones.lowest``).
+(``Lowest``).
+
+The element of a mixture of T softmins is rebuilt block by block: ``x = sum_t share_t exp(-A*y_t / mu_t - lse_t)``, of trace 1.
+Its rows are numbers of any sign: x is in the cone, and the sum over its traces is <e, x>.
+
+Of one second-order cone there is another choice, too. Its base is {(1, u), |u| <= 1}. With half of |u|^2 in place of the
+entropy the prox of s = A*y at the temperature mu is u = -(s_1 / mu) projected onto the ball, with
+
+    lse  = max over the ball of -(s_0 + s_1'u) / mu - |u|^2 / 2      mean = A (1, u)
+
+in the place of what softmin answers: the Bregman distances that mirror prox computes of them are those of this choice. Its
+size, 1/2, is below the log 2 of the entropy of one cone, so every guarantee holds. Of one semidefinite cone the paper's choice
+is the matrix entropy, that is softmin itself.
 """
 
 from __future__ import annotations
@@ -26,8 +38,10 @@ import numpy as np
 from dfeas.data.cones.groups import Group, Spectrum, groups_of, pieces
 from dfeas.geometry.cones.batch import Batch
 from dfeas.linalg.points import Array, Floats, Indices, Tile, add_combinations, dense, dots, times
+from dfeas.methods.protocol import Mixture
 from dfeas.passes.block import Block, in_precision
 from dfeas.passes.softmin import Softmin, SoftminAnswer, SoftminPartial
+from dfeas.passes.vectors import Recover, SparseWeights
 
 
 def factors(block: Block) -> Floats:
@@ -92,7 +106,7 @@ class Lowest:
 
     def exact(self, block: Block, factor: Floats) -> tuple[float, int, Floats]:
         """The least eigenvalue, the first row of its cone, and its extreme point; ``factor`` (b,) scales rows."""
-        found: list[tuple[float, int, Floats]] = []
+        candidates: list[tuple[float, int, Floats]] = []
         for group, starts, value, slack in self._near:
             near = starts[value <= self.best + 2 * slack]
             if len(near):
@@ -100,8 +114,8 @@ class Lowest:
                 exact = Spectrum.of(group.kind, group.size, exact_scores(block, rows, self.y, factor))
                 first = int(exact.least.argmin())
                 point = exact.take(np.array([first])).extreme()[0]
-                found.append((float(exact.least[first]), int(near[first]), point))
-        return min(found, key=lambda each: each[:2])
+                candidates.append((float(exact.least[first]), int(near[first]), point))
+        return min(candidates, key=lambda each: each[:2])
 
 
 FEW = 8
@@ -212,3 +226,98 @@ class SpectralSoftmin(Softmin):
         assert isinstance(partial, SpectralPartial), "partials are of this pass"
         plain = super().finish(partial)
         return SpectralAnswer(plain.low, plain.arg, plain.lse, plain.mean, partial.extreme)
+
+
+@dataclass(frozen=True, slots=True)
+class ConeWeights(SparseWeights):
+    """Entries of x in the rows of the cones that were kept."""
+
+    trace: float = 0.0  # <e, x>
+
+    def total(self) -> float:
+        """What makes them a point of the base."""
+        return self.trace
+
+    def with_others(self, others: SparseWeights) -> ConeWeights:
+        """Both, in the order of the rows."""
+        assert isinstance(others, ConeWeights), "weights are of this pass"
+        both = super(ConeWeights, self).with_others(others)
+        return ConeWeights(both.pieces, self.trace + others.trace)
+
+
+@dataclass(frozen=True, slots=True)
+class SpectralRecover(Recover):
+    """The element of a mixture of T softmins; cones whose trace is at most ``floor`` times their rank are left out."""
+
+    def scan(self, block: Block) -> ConeWeights:
+        """Entries of one block, in float64."""
+        factor, x = factors(block), np.zeros(block.size)
+        groups = groups_of(block.label)
+        trace = [np.zeros(len(group.starts)) for group in groups]
+        scores = fast_scores(block, self.Y / self.mu, factor, False)
+        offset = np.log(self.share) - self.lse
+        for s, shift in zip(scores, offset, strict=True):
+            for group, sums in zip(groups, trace, strict=True):
+                mine = group.take(s)
+                above = np.exp(np.minimum(shift - Batch.of(group, s).below, 700.0))
+                live = np.flatnonzero(above > self.floor / len(scores) / 2)
+                total, element = Spectrum.of(group.kind, group.size, mine[live]).gibbs(shift, 1.0)
+                x[group.rows(live)] += element
+                sums[live] += total
+        kept, whole = np.zeros(block.size, bool), 0.0
+        for group, sums in zip(groups, trace, strict=True):
+            some = np.flatnonzero(sums > self.floor * group.rank / 2)
+            kept[group.rows(some)] = True
+            whole += float(sums[some].sum())
+        rows = np.flatnonzero(kept)
+        return ConeWeights(((block.start + rows, x[rows]),), whole)
+
+
+def projected(s: Floats) -> tuple[Floats, float]:
+    """(1, u) of the base (d,) for s = A*y / mu, and ``lse``."""
+    length = float(np.linalg.norm(s[1:]))
+    u = -s[1:] / max(1.0, length)
+    return np.append(1.0, u), float(-s[0] - s[1:] @ u - u @ u / 2)
+
+
+@dataclass(frozen=True)
+class EuclideanSoftmin(SpectralSoftmin):
+    """k questions to one second-order cone; those with mu = 0 are as ever."""
+
+    def scan(self, block: Block) -> SpectralPartial:
+        """Answer all questions for the block of the cone."""
+        plain = SpectralSoftmin(self.Y, np.zeros(len(self.mu))).scan(block)
+        factor = factors(block)
+        rows = np.arange(block.size)
+        for i in self._soft:
+            (s,) = fast_scores(block, self.Y[:, i : i + 1], factor, False)
+            x, lse = projected(np.asarray(s, np.float64) / self.mu[i])
+            # a softmin partial is relative to its minimum: total = exp(lse + low / mu)
+            plain.total[i] = np.exp(lse + plain.low[i] / self.mu[i])
+            plain.moment[i] = combined(block, rows, x, factor) * plain.total[i]
+        points = tuple(point if mu == 0 else np.empty(0) for point, mu in zip(plain.extreme, self.mu, strict=True))
+        return SpectralPartial(plain.low, plain.arg, plain.total, plain.moment, points)
+
+    def merge(self, first: SoftminPartial, second: SoftminPartial) -> SpectralPartial:
+        """There is one cone, in one block."""
+        assert (first.arg < 0).all() or (second.arg < 0).all(), "one cone"
+        return super().merge(first, second)
+
+
+@dataclass(frozen=True, slots=True)
+class EuclideanRecover(SpectralRecover):
+    """The element of a mixture of T such points."""
+
+    def scan(self, block: Block) -> ConeWeights:
+        scores = fast_scores(block, self.Y / self.mu, factors(block), False)
+        x = self.share @ np.array([projected(np.asarray(s, np.float64))[0] for s in scores])
+        return ConeWeights(((block.start + np.arange(block.size), x),), float(x[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class EuclideanMixture(Mixture):
+    """x = sum_t share_t (1, u_t)."""
+
+    def question(self, floor: float) -> EuclideanRecover:
+        """The pass that rebuilds x; nothing is left out."""
+        return EuclideanRecover(self.Y, self.mu, self.lse, self.share, floor)

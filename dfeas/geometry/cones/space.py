@@ -1,9 +1,14 @@
-"""A product of cones: a column for each extreme point of each cone, y an m-vector with A*y in the cones."""
+"""A product of cones: a column for each extreme point of each cone, y an m-vector with A*y in the cones.
+
+What methods ask of points is asked of eigenvalues. A point of a dataset has one column, a cone as many as its base has extreme
+points. So a column is known by the number of the pass that named it, and what it is in the rows of its cone is kept; x on these
+columns is then an element of the cones.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from math import ceil
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,14 +22,18 @@ from dfeas.data.storage.layout import looks_like_dataset
 from dfeas.data.storage.places import place
 from dfeas.engine.protocol import Engine
 from dfeas.errors import UsageError
-from dfeas.geometry.cones.methods import ConeEngine, OnBall, Recalled
-from dfeas.geometry.cones.working_set import ConeWorkingSet, Rows
-from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, facts_of
-from dfeas.geometry.timing import least_seconds
+from dfeas.geometry.cones.softmin import EuclideanMixture, EuclideanSoftmin, SpectralAnswer, SpectralRecover, SpectralSoftmin
+from dfeas.geometry.cones.working_set import ConeWorkingSet, Rows, SelectCones
+from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, facts_of, least_seconds
 from dfeas.linalg.blas import one_thread
-from dfeas.methods.protocol import AnyMethod, Facts
+from dfeas.linalg.points import Floats
+from dfeas.methods.protocol import AnyMethod, Evidence, Facts, Mixture, Sparse, Wrapping
 from dfeas.methods.registry import ALL
-from dfeas.passes.vectors import POINT_BYTES
+from dfeas.passes.classes import together
+from dfeas.passes.protocol import Exclusive, Partial, Question, Together
+from dfeas.passes.softmin import Softmin
+from dfeas.passes.survey import Survey
+from dfeas.passes.vectors import POINT_BYTES, Recover
 
 FULL_PASSES = 3.0
 """Of a working set of cones, with its sample: 2 to 6 in trials of all kinds, the hard ones too."""
@@ -34,6 +43,107 @@ STEPS = 150
 
 TRIED_ROWS = 4096
 """Products are timed with so many rows."""
+
+
+def spectral(question: Question) -> Question:
+    """The question to a dataset of cones. Raises UsageError for one that has no meaning there."""
+    if isinstance(question, Partial):
+        inner: Any = spectral(question.pass_)
+        return Partial(inner, question.blocks)
+    if isinstance(question, Together):
+        inner = [spectral(each) for each in question.passes]
+        return together(inner)
+    if isinstance(question, SpectralSoftmin | SpectralRecover | SelectCones | Survey):
+        return question
+    if isinstance(question, Softmin):
+        return SpectralSoftmin(question.Y, question.mu)
+    if isinstance(question, Recover):
+        return SpectralRecover(question.Y, question.mu, question.lse, question.share, question.floor)
+    kind = type(question.pass_ if isinstance(question, Exclusive) and hasattr(question, "pass_") else question).__name__
+    raise UsageError(f"this needs points, and the data is a product of cones ({kind})")
+
+
+@dataclass(frozen=True)
+class ConeEngine:
+    """An engine that asks another one what ``spectral`` makes of a question, and is like it in all else."""
+
+    engine: Any  # an Engine
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.engine, name)
+
+    def run(self, question: Question) -> Any:
+        """One read of the data, or of what the question asks."""
+        return self.engine.run(spectral(question))
+
+
+@dataclass(frozen=True, slots=True)
+class RecalledState:
+    """Of the method, and what the columns are that it knows by number."""
+
+    inner: Any
+    named: tuple[tuple[int, Floats], ...]  # first row of the cone, extreme point (dimension,)
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled(Wrapping):
+    """A method that asks one question with mu = 0 a pass, and is told a number as the index of the column."""
+
+    method: AnyMethod
+
+    def init(self, facts: Facts) -> RecalledState:
+        return RecalledState(self.method.init(facts), ())
+
+    def ask(self, state: RecalledState) -> Question:
+        return self.method.ask(state.inner)
+
+    def tell(self, state: RecalledState, answer: SpectralAnswer) -> RecalledState:
+        """The answer, with the number of the extreme point."""
+        named = (*state.named, (int(answer.arg[0]), answer.extreme[0]))
+        numbered = replace(answer, arg=np.array([len(state.named)]))
+        return RecalledState(self.method.tell(state.inner, numbered), named)
+
+    def evidence(self, state: RecalledState) -> Evidence:
+        """That of the method, with x in the rows of the cones."""
+        evidence = self.method.evidence(state.inner)
+        build = evidence.gordan
+        if build is None:
+            return evidence
+
+        def gordan() -> Sparse:
+            numbers = build()
+            assert isinstance(numbers, Sparse), "columns by number"
+            parts = [(state.named[i], weight) for i, weight in zip(numbers.index.tolist(), numbers.weight, strict=True)]
+            rows = np.concatenate([start + np.arange(len(point)) for (start, point), _ in parts])
+            entries = np.concatenate([weight * point for (_, point), weight in parts])
+            index, place = np.unique(rows, return_inverse=True)
+            return Sparse(np.asarray(index, np.int64), np.asarray(np.bincount(place, entries), np.float64))
+
+        return replace(evidence, gordan=gordan)
+
+
+@dataclass(frozen=True, slots=True)
+class OnBall(Wrapping):
+    """Mirror prox with this choice: its questions are asked of the ball."""
+
+    method: AnyMethod
+
+    def ask(self, state: Any) -> EuclideanSoftmin:
+        question: Any = self.method.ask(state)
+        return EuclideanSoftmin(question.Y, question.mu)
+
+    def evidence(self, state: Any) -> Evidence:
+        """As mirror prox, with an x of the ball."""
+        evidence = self.method.evidence(state)
+        build = evidence.gordan
+        if build is None:
+            return evidence
+
+        def gordan() -> EuclideanMixture:
+            mixture = build()
+            return EuclideanMixture(*(getattr(mixture, each.name) for each in fields(Mixture)))
+
+        return replace(evidence, gordan=gordan)
 
 
 def _over_cones(method: AnyMethod) -> AnyMethod:
@@ -52,7 +162,7 @@ CONE_METHODS: dict[str, AnyMethod] = {
 
 @dataclass(frozen=True, slots=True)
 class Cones(Geometry):
-    """No parameters."""
+    """A product of cones, as the dataset describes it; methods ask about eigenvalues."""
 
     labelled: ClassVar[bool] = False
     names_points: ClassVar[bool] = False
@@ -114,15 +224,15 @@ class Cones(Geometry):
         return Needs(own, min(load.memory // 4, own), weights, weights)
 
     def forecasts(self, methods: Sequence[str], load: Load, margin: float, pass_seconds: tuple[float, float]) -> Forecasts:
-        (first, later), facts, found = pass_seconds, facts_of(load.dataset, load.memory), {}
+        (first, later), facts, forecasts = pass_seconds, facts_of(load.dataset, load.memory), {}
         for name in methods:
             passes = _usual(CONE_METHODS[name], facts, margin)
             thinking = _solver_seconds(load.dataset, facts) if CONE_METHODS[name].traits.columns else 0.0
             need = missing_for_cones(name, load.dataset, load.memory)
             remark = f"does not fit: --memory {_mb(need)} is needed" if need else ""
             most = CONE_METHODS[name].bound(facts, margin)
-            found[name] = Forecast(passes, most, first + (passes - 1) * later + thinking, remark)
-        return Forecasts(found, {"cones": str(load.dataset.cones)})
+            forecasts[name] = Forecast(passes, most, first + (passes - 1) * later + thinking, remark)
+        return Forecasts(forecasts, {"cones": str(load.dataset.cones)})
 
 
 def _usual(method: AnyMethod, facts: Facts, margin: float) -> float:

@@ -1,7 +1,7 @@
 """The working set of cones: whole cones in memory, and a pass only to find what they lack.
 
     W <- cones of some blocks
-    repeat   y, x <- the widest y and its x on W (``dfeas.cones.barrier``)
+    repeat   y, x <- the widest y and its x on W (``barrier.widest``)
              one pass with y: the cones whose least eigenvalue is below half of the least one on W join it, the lowest first
 
 There are finitely many cones, and each pass that does not separate adds some, so it ends. Evidence: y with its least eigenvalue
@@ -14,11 +14,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dfeas.geometry.cones.barrier import SETTLED, widest
-from dfeas.geometry.cones.select import Kept, SelectCones, none
-from dfeas.linalg.points import Floats
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Sparse, Traits
+from dfeas.data.cones.groups import groups_of
+from dfeas.geometry.cones.barrier import SETTLED, Kept, none, widest
+from dfeas.geometry.cones.batch import Batch
+from dfeas.geometry.cones.softmin import factors, fast_scores
+from dfeas.linalg.points import Floats, Indices, dense
+from dfeas.methods.protocol import Bracket, Facts, Sparse, Traits
+from dfeas.methods.working_set import WorkingSet, WorkingSetState
+from dfeas.passes.block import Block
 from dfeas.passes.classes import together
 from dfeas.passes.protocol import Partial, Question
 from dfeas.passes.softmin import Softmin
@@ -75,101 +80,169 @@ class Rows:
         return 8 * self.m * (COPIES * self.usual + ANSWERED * self.answered)
 
 
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """Cones at or below the threshold (partial and answer alike)."""
+
+    violated: int  # cones with a least eigenvalue of at most 0, kept or not
+    least: Floats  # (c,) least eigenvalues of those that are kept
+    cones: Kept
+
+
+@dataclass(frozen=True, slots=True)
+class SelectCones:
+    """Of each block the lowest cones of at most ``quota`` rows, of all blocks those of at most ``cap`` rows.
+
+    With y = 0 they are spread evenly over the block. At least one cone is kept, whatever its size.
+    """
+
+    y: Floats  # (m,)
+    threshold: float  # may be inf
+    cap: int
+    quota: int
+
+    def scan(self, block: Block) -> Selected:
+        """Select from one block, by products in float64."""
+        factor = factors(block)
+        (scores,) = fast_scores(block, self.y[:, None], factor, False)
+        starts, values, sizes = [], [], []
+        for group in groups_of(block.label):
+            some, value = np.arange(len(group.starts)), np.zeros(len(group.starts))
+            if self.y.any():
+                batch = Batch.of(group, scores)
+                some = batch.up_to(some, self.threshold)
+                value = batch.least(some)
+            kept = value <= self.threshold
+            starts.append(group.starts[some[kept]])
+            values.append(value[kept])
+            sizes.append(np.full(int(kept.sum()), group.dimension))
+        if not starts:
+            return Selected(0, np.empty(0), none(block.dimension))
+        start, value, size = np.concatenate(starts), np.concatenate(values), np.concatenate(sizes)
+        quota = min(self.quota, self.cap)
+        order = np.lexsort((start, value)) if self.y.any() else _spread(start, size, quota)
+        chosen = order[_within(size[order], quota)]
+        chosen = chosen[np.argsort(start[chosen])]
+        rows = np.concatenate(
+            [np.arange(a, a + d) for a, d in zip(start[chosen], size[chosen], strict=True)] or [np.empty(0, np.int64)]
+        )
+        cones = Kept(block.start + rows, block.label[rows].astype(np.int32), dense(block.points[rows]) * factor[rows, None])
+        return Selected(int((value <= 0).sum()), value[chosen], cones)
+
+    def merge(self, first: Selected, second: Selected) -> Selected:
+        if len(first.least) and len(second.least) and first.cones.index[0] > second.cones.index[0]:
+            first, second = second, first
+        cones, value = first.cones.joined(second.cones), np.concatenate([first.least, second.least])
+        violated = first.violated + second.violated
+        if len(cones.index) <= self.cap:
+            return Selected(violated, value, cones)
+        size = np.bincount(cones.cones())
+        order = np.lexsort((np.flatnonzero(cones.label > 0), value)) if self.y.any() else np.argsort(_shuffled(len(value)))
+        kept = np.zeros(len(value), bool)
+        kept[order[_within(size[order], self.cap)]] = True
+        return Selected(violated, value[kept], cones.take(kept))
+
+    def finish(self, partial: Selected) -> Selected:
+        return partial
+
+
+def _within(size: Indices, most: int) -> NDArray[np.bool_]:
+    """Which of some sizes, one after the other, stay within ``most`` rows; the first one always does."""
+    within = np.cumsum(size) <= most
+    within[:1] = True
+    return np.asarray(within)
+
+
+def _spread(start: Indices, size: Indices, quota: int) -> Indices:
+    """Positions of about ``quota`` rows of cones, spread evenly over a block, and then the others."""
+    place = np.argsort(start)
+    step = max(1, int(-(-size.sum() // quota)))
+    return np.concatenate([place[first::step] for first in range(step)])
+
+
+def _shuffled(count: int) -> Floats:
+    """Numbers that spread over 0 .. 1, the same each time."""
+    return np.asarray((np.arange(count) * 0.6180339887498949) % 1.0)
+
+
 SAMPLE_BLOCKS = 8
 """Blocks that the sample is drawn from, at most."""
 SHARE = 0.5
 """Of the best margin on W that y must have."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConeWorkingSetState:
-    """Between passes."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConeWorkingSetState(WorkingSetState):
+    """With the y that is the widest on W; ``cap`` counts rows."""
 
-    m: int
-    blocks: int
-    memory: int  # bytes for rows
-    share: float  # of the best margin on W that y must have
-    sampled: bool
-    kept: Kept
+    columns: Kept | None = None
     y: Floats  # (m,) to ask
-    low: float  # its least eigenvalue on W
-    hopeful: bool  # W has a separator
-    bracket: Bracket
-    best: Sparse | None  # x with |Ax| = bracket.upper
-    violated: int | None
-    stalled: str
-    rounds: int
+    low: float = -1.0  # its least eigenvalue on W
+    separated: bool = True  # W has a separator, and a further pass may help
+
+    @property
+    def share(self) -> float:
+        """Of the best margin on W that y must have."""
+        return SHARE if self.facts.tolerance is None else 1 - self.facts.tolerance / 2
 
 
 @dataclass(frozen=True, slots=True)
-class ConeWorkingSet(Method[ConeWorkingSetState]):
-    """No parameters."""
+class ConeWorkingSet(WorkingSet[ConeWorkingSetState]):
+    """Whole cones in memory; how many rows of them is a matter of the facts."""
 
     traits: Traits = Traits("working-set", cones=1.0, columns=True)
 
     def init(self, facts: Facts) -> ConeWorkingSetState:
-        share = SHARE if facts.tolerance is None else 1 - facts.tolerance / 2
-        zero = np.zeros(facts.m)
-        return ConeWorkingSetState(
-            facts.m, facts.blocks, facts.memory, share, False, none(facts.m), zero, -1.0, True, Bracket(), None, None, "", 0
-        )
+        return ConeWorkingSetState(facts=facts, cap=Rows(facts.m, facts.memory).most, y=np.zeros(facts.m))
 
     def ask(self, state: ConeWorkingSetState) -> Question:
         """A sample, or what W lacks."""
-        rows = Rows(state.m, state.memory)
-        if not state.sampled:
-            count = min(state.blocks, SAMPLE_BLOCKS)
-            blocks = tuple(sorted({state.blocks * i // count for i in range(count)}))
-            cap = min(max(1, rows.most // 2), SAMPLED * state.m)
-            return Partial(SelectCones(state.y, np.inf, cap, max(1, -(-cap // count))), blocks)
-        cap = max(1, min(rows.most - len(state.kept.index), rows.answered))
-        bar = state.low * (SHARE if state.share == SHARE else state.share)
-        return together([Softmin(state.y[:, None], np.zeros(1)), SelectCones(state.y, bar, cap, cap)])
+        m, blocks, kept = state.facts.m, state.facts.blocks, state.columns
+        if kept is None:
+            count = min(blocks, SAMPLE_BLOCKS)
+            cap = min(max(1, state.cap // 2), SAMPLED * m)
+            select = SelectCones(state.y, np.inf, cap, max(1, -(-cap // count)))
+            return Partial(select, tuple(sorted({blocks * i // count for i in range(count)})))
+        cap = max(1, min(state.cap - len(kept.index), Rows(m, state.facts.memory).answered))
+        return together([Softmin(state.y[:, None], np.zeros(1)), SelectCones(state.y, state.low * state.share, cap, cap)])
 
-    def tell(self, state: ConeWorkingSetState, answer: Any) -> ConeWorkingSetState:
-        """W grows, and is solved."""
-        if not state.sampled:
-            return _solved(replace(state, sampled=True, kept=answer.cones))
+    def sampled(self, state: ConeWorkingSetState, answer: Selected) -> Kept:
+        return answer.cones
+
+    def scored(self, state: ConeWorkingSetState, answer: Any) -> tuple[Bracket, int]:
         softmin, selected = answer
-        bracket = state.bracket.with_separator(state.y, float(softmin.low[0]))
-        state = replace(state, bracket=bracket, violated=selected.violated)
-        more = selected.cones.without(state.kept)
+        return state.bracket.with_separator(state.y, float(softmin.low[0])), selected.violated
+
+    def grown(self, state: ConeWorkingSetState, answer: Any, before: Bracket) -> ConeWorkingSetState:
+        """With the cones that were taken, as many as memory holds."""
+        kept = state.columns
+        assert kept is not None
+        more = answer[1].cones.without(kept)
         if not len(more.index):
-            return replace(state, stalled="no cone that memory lacks is lower", hopeful=False)
-        if len(state.kept.index) + len(more.index) > Rows(state.m, state.memory).most:
-            return replace(state, stalled="memory holds no more cones; raise --memory, or use mirror-prox", hopeful=False)
-        return _solved(replace(state, kept=state.kept.joined(more)))
+            return replace(state, stalled="no cone that memory lacks is lower", separated=False)
+        if len(kept.index) + len(more.index) > state.cap:
+            return replace(state, stalled="memory holds no more cones; raise --memory, or use mirror-prox", separated=False)
+        return self.solved(replace(state, columns=kept.joined(more)))
+
+    def solved(self, state: ConeWorkingSetState) -> ConeWorkingSetState:
+        kept = state.columns
+        assert kept is not None
+        solution = widest(kept, state.share)
+        if solution.upper < state.bracket.upper:
+            best = Sparse(kept.index, solution.x)
+            state = replace(state, best=best, bracket=state.bracket.with_upper(solution.upper))
+        return replace(
+            state,
+            y=solution.y,
+            low=solution.low,
+            separated=solution.low > 0 and solution.upper > SETTLED,
+            stalled="" if solution.low > 0 else f"the cones in memory have no separator, |Ax| = {solution.upper:.3g}",
+            steps=state.steps + 1,
+        )
+
+    def hopeful(self, state: ConeWorkingSetState) -> bool:
+        return state.separated
 
     def bound(self, facts: Facts, margin: float) -> float:
         """One for each growth: all rows, by so many at a time, at most."""
         return 2 + facts.n / (GATHERED * facts.m)
-
-    def evidence(self, state: ConeWorkingSetState) -> Evidence:
-        best = state.best
-        return Evidence(
-            state.bracket,
-            None if best is None else lambda: best,
-            state.rounds,
-            state.violated,
-            state.stalled,
-            hopeful=state.hopeful,
-        )
-
-
-def _solved(state: ConeWorkingSetState) -> ConeWorkingSetState:
-    found = widest(state.kept, state.share)
-    bracket, best = state.bracket, state.best
-    if found.upper < bracket.upper:
-        bracket, best = bracket.with_upper(found.upper), Sparse(state.kept.index, found.x)
-    hopeful = found.low > 0
-    stalled = "" if hopeful else f"the cones in memory have no separator, |Ax| = {found.upper:.3g}"
-    return replace(
-        state,
-        y=found.y,
-        low=found.low,
-        hopeful=hopeful and found.upper > SETTLED,
-        bracket=bracket,
-        best=best,
-        stalled=stalled,
-        rounds=state.rounds + 1,
-    )

@@ -62,10 +62,10 @@ class Distance:
         if self.name == "laplacian" or not is_dense(points) or not len(points):
             return None
         some = np.sort(points[:: -(-len(points) // MIDDLE_OF)], axis=0)
-        found = np.asarray(some[len(some) // 2], np.float64)
+        middle = np.asarray(some[len(some) // 2], np.float64)
         with np.errstate(over="ignore"):
-            size = np.sqrt(squares(self.scale * found[None]))
-        return found if self._off(2 * size, len(found)).item() > SHOWN / 4 else None
+            size = np.sqrt(squares(self.scale * middle[None]))
+        return middle if self._off(2 * size, len(middle)).item() > SHOWN / 4 else None
 
     def prepared(self, points: Points, single: bool, middle: Floats | None) -> tuple[Prepared, Prepared]:
         """Points (b, m) for the left and for the right of ``exponents``, in float32 or float64, seen from the middle."""
@@ -90,11 +90,11 @@ class Distance:
         m = points.shape[1]
         ours, theirs = np.empty((2, len(points), m + 2), dtype)  # filled in place: copies take longer than the sums
         if middle is None:
-            theirs[:, :m] = seen = points
+            theirs[:, :m] = shifted = points
         else:
-            seen = np.subtract(points, middle, out=theirs[:, :m], dtype=np.float64)
-        square = scale * squares(seen)
-        np.multiply(seen, 2 * scale, out=ours[:, :m], dtype=np.float64, casting="same_kind")
+            shifted = np.subtract(points, middle, out=theirs[:, :m], dtype=np.float64)
+        square = scale * squares(shifted)
+        np.multiply(shifted, 2 * scale, out=ours[:, :m], dtype=np.float64, casting="same_kind")
         ours[:, m], ours[:, m + 1] = -square, 1
         theirs[:, m], theirs[:, m + 1] = 1, -square
         return ours, theirs, square
@@ -103,24 +103,24 @@ class Distance:
         """Those (b, c) of prepared points, with a minus."""
         if self.name == "laplacian":
             with np.errstate(over="ignore"):
-                found: Array = -self.gamma * cityblock(left.points, right.points)
+                exponent: Array = -self.gamma * cityblock(left.points, right.points)
             if left.sizes is not None:
-                self._mend(found, left, right, found.max(initial=-np.inf))
-            return found
+                self._mend(exponent, left, right, exponent.max(initial=-np.inf))
+            return exponent
         with np.errstate(over="ignore", invalid="ignore"):
-            found = inner(left.features, right.features)
-            nearest = found.max(initial=-np.inf)
+            exponent = inner(left.features, right.features)
+            nearest = exponent.max(initial=-np.inf)
             if not nearest <= 0:
-                nearest = np.minimum(found, 0, out=found).max()
+                nearest = np.minimum(exponent, 0, out=exponent).max()
             if self.name == "exponential":
-                np.sqrt(np.negative(found, out=found), out=found)
-                np.negative(found, out=found)
+                np.sqrt(np.negative(exponent, out=exponent), out=exponent)
+                np.negative(exponent, out=exponent)
                 nearest = -np.sqrt(-nearest)
-        if found.dtype == np.float64:
-            self._mend(found, left, right, nearest)
-        return found
+        if exponent.dtype == np.float64:
+            self._mend(exponent, left, right, nearest)
+        return exponent
 
-    def _mend(self, found: Array, left: Prepared, right: Prepared, nearest: float) -> None:
+    def _mend(self, exponent: Array, left: Prepared, right: Prepared, nearest: float) -> None:
         """Exponents, all up to ``nearest``, that rounding may have changed to any effect, by differences."""
         ours, theirs = left.sizes, right.sizes
         assert ours is not None, "exponents of sums have sizes"
@@ -130,23 +130,23 @@ class Distance:
         most = limit.max(initial=0.0)
         if most == 0 or nearest <= -most:
             return
-        i, j = np.divmod(np.flatnonzero(~(found <= -most)), found.shape[1])
-        unsure = ~(found[i, j] <= -self._limits(ours[i], theirs[j], terms))
+        i, j = np.divmod(np.flatnonzero(~(exponent <= -most)), exponent.shape[1])
+        unsure = ~(exponent[i, j] <= -self._limits(ours[i], theirs[j], terms))
         i, j = i[unsure], j[unsure]
         size = max(1, APART // max(1, longest(left.points) + longest(right.points)))
         for first in range(0, len(i), size):
             a, b = i[first : first + size], j[first : first + size]
-            found[a, b] = -self._between(picked(left.points, a), picked(right.points, b))
+            exponent[a, b] = -self._between(picked(left.points, a), picked(right.points, b))
 
     def _limits(self, ours: Floats, theirs: Floats | float, terms: int) -> Floats:
         """Exponents (r,) from which on rounding errors in sums of terms of such sizes do not show; 0 where they never do."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             off = self._off(ours + theirs, terms)
             error = np.sqrt(off) if self.name == "exponential" else off  # at most
-            found = np.where(error > SHOWN, np.log(error / SHOWN) + 2 * error, 0)
+            limit = np.where(error > SHOWN, np.log(error / SHOWN) + 2 * error, 0)
             if self.name == "exponential":
-                found = np.minimum(found, off / SHOWN)  # a root is off by off / root
-        return np.where(np.isnan(off), np.inf, found)
+                limit = np.minimum(limit, off / SHOWN)  # a root is off by off / root
+        return np.where(np.isnan(off), np.inf, limit)
 
     def _off(self, sizes: Floats, terms: int) -> Floats:
         """Rounding errors (r,) in sums of terms: those of a product add up like a random walk."""

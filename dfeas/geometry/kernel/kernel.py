@@ -1,7 +1,7 @@
 """Kernels, normalised: K(x, z) / sqrt(K(x, x) K(z, z)) is the inner product of two unit vectors of the feature space.
 
 A tile of it, all x of one block against all z of another one, is one matrix product of prepared points and one function of the
-result in place (for exponents see ``dfeas.kernels.distances``). A polynomial is a power of the cosine of x and z with one more
+result in place (for exponents see ``distances``). A polynomial is a power of the cosine of x and z with one more
 feature: gamma and coef0 count beside each other only, and no power of a length is taken, which float64 might not hold.
 
 Reference: Schoelkopf and Smola 2002; Ramdas and Pena 2014, section 3.
@@ -43,6 +43,10 @@ MOST_DEGREE = 1_000_000
 """Of a polynomial: powers of numbers up to 1 lose as many units in the last place."""
 DIAGONAL_ROWS = 64
 """Points at a time whose K(x, x) is asked of a function."""
+
+
+TILE_BYTES = 4 << 20
+"""Kernel values of some points with all of an expansion, at a time."""
 
 
 @dataclass(frozen=True)
@@ -117,32 +121,32 @@ class Kernel:
             return np.asarray(np.exp(exponents, out=exponents))
         if self.name == "callable":
             return self.called(left.points, right.points)
-        found = inner(left.features, right.features)
-        return _power(found, self.degree) if self.name == "polynomial" else found
+        product = inner(left.features, right.features)
+        return _power(product, self.degree) if self.name == "polynomial" else product
 
     def _diagonal(self, points: Points) -> Floats:
         """K(x, x) (b,) of a function. Raises BadInputError when that is anything but a number >= 0."""
-        found = np.empty(points.shape[0])
-        for first in range(0, len(found), DIAGONAL_ROWS):
+        diagonal = np.empty(points.shape[0])
+        for first in range(0, len(diagonal), DIAGONAL_ROWS):
             some = row_slice(points, slice(first, first + DIAGONAL_ROWS))
-            found[first : first + DIAGONAL_ROWS] = np.diagonal(self._values(some, some))
-        if not (found >= 0).all():
-            raise BadInputError(f"the kernel function is not positive: K(x, x) = {found.min():g} for some point x")
-        return found
+            diagonal[first : first + DIAGONAL_ROWS] = np.diagonal(self._values(some, some))
+        if not (diagonal >= 0).all():
+            raise BadInputError(f"the kernel function is not positive: K(x, x) = {diagonal.min():g} for some point x")
+        return diagonal
 
     def _values(self, left: Points, right: Points) -> Floats:
         assert self.function is not None, "a callable kernel has its function"
         answer: Any = self.function(left, right)
         expected = left.shape[0], right.shape[0]
-        found = np.asarray(answer.toarray() if hasattr(answer, "toarray") else answer, np.float64)
-        if found.shape != expected:
+        values = np.asarray(answer.toarray() if hasattr(answer, "toarray") else answer, np.float64)
+        if values.shape != expected:
             raise BadInputError(
-                f"the kernel function returned shape {found.shape} for blocks of {expected[0]} and {expected[1]} points, "
+                f"the kernel function returned shape {values.shape} for blocks of {expected[0]} and {expected[1]} points, "
                 f"expected {expected}"
             )
-        if not np.isfinite(found).all():
+        if not np.isfinite(values).all():
             raise BadInputError("the kernel function returned numbers that are not finite")
-        return found
+        return values
 
     def called(self, left: Points, right: Points) -> Floats:
         """What a function says of points (b, m) and (c, m), normalised (b, c). Raises BadInputError for what it must not."""
@@ -158,14 +162,14 @@ class Kernel:
         """From ``to_text``. Raises BadInputError when it is none, or when it needs a function that is not given."""
         try:
             values = json.loads(text)
-            found = cls(str(values["name"]), float(values["gamma"]), int(values["degree"]), float(values["coef0"]), function)
+            kernel = cls(str(values["name"]), float(values["gamma"]), int(values["degree"]), float(values["coef0"]), function)
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise BadInputError(f"the kernel {text!r} cannot be read: {error}") from None
-        if found.name == "callable" and function is None:
+        if kernel.name == "callable" and function is None:
             raise BadInputError("this was solved with a kernel function of Python, which is needed again: kernel=function")
-        if found.name != "callable":
-            _check(found)
-        return found
+        if kernel.name != "callable":
+            _check(kernel)
+        return kernel
 
     def __str__(self) -> str:
         named = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
@@ -224,17 +228,17 @@ def kernel_of(
     if degree is not None and degree != int(degree):
         raise UsageError(f"degree {degree:g}: expected a whole number")
     polynomial = name == "polynomial"
-    found = Kernel(
+    kernel = Kernel(
         name,
         (1.0 if gamma is None else float(gamma)) if "gamma" in takes else 0.0,
         (3 if degree is None else int(degree)) if polynomial else 0,
         (1.0 if coef0 is None else float(coef0)) if polynomial else 0.0,
     )
-    _check(found)
-    return found, gamma is None and "gamma" in takes
+    _check(kernel)
+    return kernel, gamma is None and "gamma" in takes
 
 
-def seen(points: Points) -> Points:
+def floating(points: Points) -> Points:
     """Points as kernels see them: integers would overflow in a function of Python."""
     return in_type(points, working(points.dtype).type)
 
@@ -272,12 +276,12 @@ def _inverse(size: float) -> float:
 def opposite(points: Points, labels: NDArray[Any]) -> tuple[int, int] | None:
     """Rows of two equal points (s, m) with opposite labels (s,), whatever the kernel; None when there are none."""
     first: dict[bytes, int] = {}
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     for row, key in enumerate(_keys(points)):
         other = first.setdefault(key, row)
         if labels[row] * labels[other] < 0:
-            found.append((row, other) if labels[row] > 0 else (other, row))
-    return min(found, key=lambda pair: (min(pair), max(pair)), default=None)
+            pairs.append((row, other) if labels[row] > 0 else (other, row))
+    return min(pairs, key=lambda pair: (min(pair), max(pair)), default=None)
 
 
 def _keys(points: Points) -> Iterator[bytes]:
@@ -287,3 +291,18 @@ def _keys(points: Points) -> Iterator[bytes]:
     tidy = csr.tidied(points)
     edges = pairwise(tidy.indptr.tolist())
     return (tidy.indices[a:b].astype(np.int64).tobytes() + tidy.data[a:b].tobytes() for a, b in edges)
+
+
+def scores(kernel: Kernel, points: Points, amounts: Floats, others: Points, single: bool) -> Floats:
+    """Scores (r,) or (r, k) of other points (r, m) under the sums of the unit vectors of points (s, m) times amounts (s,) or
+    (s, k).
+    """
+    middle = kernel.middle(points)
+    _, right = kernel.prepared(points, single, middle)
+    weights: Array = amounts.astype(np.float32) if single else amounts
+    score = np.empty((others.shape[0], *amounts.shape[1:]))
+    size = max(1, TILE_BYTES // (weights.dtype.itemsize * max(1, len(amounts))))
+    for first in range(0, len(score), size):
+        left, _ = kernel.prepared(row_slice(others, slice(first, first + size)), single, middle)
+        score[first : first + size] = kernel.tile(left, right) @ weights
+    return score

@@ -8,8 +8,6 @@ worth thousands of such steps, which are enough for a separator of nearly the wi
 Reference: Hsieh, Chang, Lin, Keerthi and Sundararajan, A dual coordinate descent method for large-scale linear SVM, ICML 2008,
 with the greedy order of Frank-Wolfe methods (Gauss-Southwell).
 
-    minimise  alpha'(G + delta I) alpha / 2 - sum(alpha)   over alpha >= 0
-
 At the optimum y = sum_j alpha_j a_j has scores 1 - delta alpha_j where alpha_j > 0, and of at least 1 elsewhere: for small
 delta y / |y| has the widest margin, 1 / |y|, and x = alpha / sum(alpha) is the point of the hull nearest to 0: both ends of the
 bracket meet. Where nothing separates, alpha grows until delta stops it, and |x|_G is about sqrt(delta) or less.
@@ -17,7 +15,7 @@ bracket meet. Where nothing separates, alpha grows until delta stops it, and |x|
 delta goes down in steps, each from where the last one ended: far from the optimum a Gram matrix without a ridge is all
 rounding. It ends where rounding makes the pivots go round in circles: products of rows have half the digits of the rows.
 
-It begins where coordinate ascent ends (``dfeas.kernels.ascent``), and often need not.
+It begins where coordinate ascent ends (``ascended``), and often need not.
 
 Reference: Judice and Pires 1994; Kim and Park, Fast nonnegative matrix factorization, SIAM J. Sci. Comput. 2011, section 4: all
 entries that are infeasible change sides at once, and one at a time when that makes no progress three times.
@@ -33,10 +31,12 @@ from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError
 from dfeas.geometry.kernel.distances import Floats
+from dfeas.geometry.kernel.gram import cuts
 from dfeas.geometry.kernel.kernel import Kernel
-from dfeas.geometry.kernel.tiles import cuts
 from dfeas.linalg.blas import one_thread
+from dfeas.linalg.columns import ColumnMatrix
 from dfeas.linalg.points import Points, is_dense, row_slice
+from dfeas.linalg.separate import SEPARATED, solve
 
 ROUNDS = 8
 """At most so many steps for each point."""
@@ -48,7 +48,7 @@ LOOKS = 2
 
 @dataclass(frozen=True)
 class Ascended:
-    """Where it ended."""
+    """Where coordinate ascent has ended."""
 
     alpha: Floats  # (s,) >= 0, none of them more than sqrt(s) / delta
     near: bool  # the least score of alpha is within the tolerance of the widest margin
@@ -100,6 +100,10 @@ ROUNDING = 1e-9
 """Entries and scores that are negative by no more are zero."""
 
 
+RESIDUAL = 1e-13
+"""Cholesky stops where what is left of every K(x, x) = 1 is below this."""
+
+
 @dataclass(frozen=True, slots=True)
 class Nearest:
     """What is known of s points."""
@@ -125,28 +129,52 @@ def nearest(gram: Floats, start: Floats | None = None, tolerance: float = 0.05) 
     active, steps = begun.alpha > 0, 1
     if not active.any():
         active[:] = True
-    found = _better(None, gram, begun.alpha / begun.alpha.sum(), steps) if begun.near else None
-    if found is not None and found.low >= (1 - tolerance) * found.upper:
-        return found
+    best = _better(None, gram, begun.alpha / begun.alpha.sum(), steps) if begun.near else None
+    if best is not None and best.low >= (1 - tolerance) * best.upper:
+        return best
     with one_thread(of_scipy=True):
         for delta in RIDGES:
             alpha, active, taken = _pivoted(gram, delta, active)
             steps += taken
-            found = _better(found, gram, alpha / alpha.sum(), steps)
-            if taken == STEPS or found.low >= (1 - tolerance) * found.upper:
+            best = _better(best, gram, alpha / alpha.sum(), steps)
+            if taken == STEPS or best.low >= (1 - tolerance) * best.upper:
                 break
-    assert found is not None
-    return found
+    assert best is not None
+    return best
 
 
-def _better(found: Nearest | None, gram: Floats, x: Floats, steps: int) -> Nearest:
+def _better(known: Nearest | None, gram: Floats, x: Floats, steps: int) -> Nearest:
     """With new weights, where they are better at either end."""
     low, length = least_score(gram, x), length_of(gram, x)
-    if found is None:
+    if known is None:
         return Nearest(x, low, x, length, steps)
-    best = (x, low) if low > found.low else (found.x, found.low)
-    nearer = (x, length) if length < found.upper else (found.weight, found.upper)
+    best = (x, low) if low > known.low else (known.x, known.low)
+    nearer = (x, length) if length < known.upper else (known.weight, known.upper)
     return Nearest(*best, *nearer, steps)
+
+
+def by_rows(gram: Floats, known: Nearest, tolerance: float | None) -> Nearest:
+    """What the linear solver says of the points in coordinates of their span, where it is better.
+
+    G = F F' by Cholesky with pivots (LAPACK's dpstrf), which stops at rounding: row j of F (s, r) is point j, and r of the rows
+    are a triangle, so that any y in the span is an expansion over these.
+    """
+    lower, pivots, rank, _ = scipy.linalg.lapack.dpstrf(gram, tol=RESIDUAL, lower=1)
+    order, r = np.asarray(pivots, np.int64) - 1, int(rank)
+    factor = np.zeros((len(gram), r))
+    factor[order] = np.tril(lower)[:, :r]
+    matrix = ColumnMatrix.of(factor, np.ones(len(factor)))
+    solution = solve(matrix)
+    if tolerance is not None and solution.outcome == SEPARATED:
+        solution = solve(matrix, solution, tolerance / 4).with_upper(solution)
+    weight = np.zeros(len(gram))
+    weight[solution.rows] = solution.weight
+    x = np.zeros(len(gram))
+    x[order[:r]] = scipy.linalg.solve_triangular(factor[order[:r]], solution.y, trans=1, lower=True, check_finite=False)
+    low, upper = least_score(gram, x), length_of(gram, weight)
+    best = (x, low) if low > known.low else (known.x, known.low)
+    nearer = (weight, upper) if upper < known.upper else (known.weight, known.upper)
+    return Nearest(*best, *nearer, known.steps + solution.steps)
 
 
 def indefinite(gram: Floats) -> BadInputError:
@@ -236,9 +264,9 @@ class Matrix:
         if self._values is None or self._points is None or not _equal(self._points, points):
             self._values = None  # before there is another one
             self._points, self._values = points, gram(self.kernel, points)
-        found = self._values * labels[:, None]
-        found *= labels
-        return np.asarray(found)
+        signed = self._values * labels[:, None]
+        signed *= labels
+        return np.asarray(signed)
 
 
 def _equal(points: Points, others: Points) -> bool:
@@ -255,7 +283,7 @@ def _equal(points: Points, others: Points) -> bool:
 def gram(kernel: Kernel, points: Points) -> Floats:
     """K (s, s) of points (s, m), normalised. Raises BadInputError when a function is not symmetric or not positive definite."""
     count = points.shape[0]
-    found = np.empty((count, count))
+    values = np.empty((count, count))
     parts = cuts(count)
     middle = kernel.middle(points)
     prepared = [kernel.prepared(row_slice(points, part), False, middle) for part in parts]
@@ -268,12 +296,12 @@ def gram(kernel: Kernel, points: Points) -> Floats:
                 tile = (tile + other) / 2
             elif i == j:
                 tile = (tile + tile.T) / 2
-            found[here, there], found[there, here] = tile, tile.T
+            values[here, there], values[there, here] = tile, tile.T
     if kernel.name == "callable":
-        require_definite(found)
+        require_definite(values)
     else:
-        np.fill_diagonal(found, kernel.nonzero(points))
-    return found
+        np.fill_diagonal(values, kernel.nonzero(points))
+    return values
 
 
 def _compare(one: NDArray[np.floating], other: NDArray[np.floating]) -> None:

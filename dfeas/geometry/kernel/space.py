@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil, sqrt
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,30 +23,19 @@ from dfeas.engine.protocol import Engine
 from dfeas.engine.scan import reads, runs_of
 from dfeas.errors import UsageError
 from dfeas.geometry.kernel.distances import Array
-from dfeas.geometry.kernel.kernel import Kernel, kernel_of, seen, usual_gamma
-from dfeas.geometry.kernel.methods import InKernel
+from dfeas.geometry.kernel.gram import TILE_ROWS, GramProduct, Run
+from dfeas.geometry.kernel.kernel import TILE_BYTES, Kernel, floating, kernel_of, usual_gamma
 from dfeas.geometry.kernel.nearest import Matrix
-from dfeas.geometry.kernel.select import TILE_BYTES
-from dfeas.geometry.kernel.tiles import TILE_ROWS, Run
 from dfeas.geometry.kernel.working_set import FIRST, KernelWorkingSet, capacity, point_bytes
-from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, facts_of, in_turns
-from dfeas.geometry.timing import least_seconds
+from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, facts_of, in_turns, least_seconds
 from dfeas.linalg.blas import one_thread, processors
-from dfeas.linalg.points import working
-from dfeas.methods.protocol import AnyMethod, Facts, Traits
+from dfeas.linalg.points import Floats, working
+from dfeas.methods.protocol import AnyMethod, Evidence, Facts, Wrapping
 from dfeas.methods.registry import ALL
+from dfeas.methods.vector import FLOORS, Combination, Scored
 from dfeas.passes.block import Columns
 from dfeas.passes.select import sample
 from dfeas.problem import Kernel as KernelOptions
-
-ON_ALL = {method.name: method for method in ALL if method.traits.kernel is not None}
-"""Methods that keep n-vectors."""
-
-KERNEL_METHODS: dict[str, Traits] = {
-    "working-set": KernelWorkingSet.traits,
-    **{name: method.traits for name, method in ON_ALL.items()},
-}
-"""Methods that work with a kernel."""
 
 SAMPLE = 1000
 """Points from which gamma is found."""
@@ -70,14 +61,69 @@ BLOCKS = 8
 """Blocks that they are drawn from, at least, where there are so many."""
 
 
-def kernel_options(asked: KernelOptions, scratch: str | Path | None = None) -> KernelOptions | None:
-    """The options, if there is a kernel. Raises UsageError for options that make no sense without data."""
-    if asked.kernel is None:
-        if scratch is not None:
-            raise UsageError("a scratch folder is for tiles of a kernel, and none is given")
-        return None
-    kernel_of(asked.kernel, asked.gamma, asked.degree, asked.coef0)
-    return asked
+@dataclass(frozen=True, slots=True)
+class KernelFacts(Facts):
+    """Facts of a problem in the space of a kernel."""
+
+    nonnegative: bool = False  # K is never negative
+
+    @classmethod
+    def of(cls, facts: Facts, kernel: Kernel) -> KernelFacts:
+        known = {name: getattr(facts, name) for name in Facts.__dataclass_fields__}
+        return cls(**known, nonnegative=kernel.of_distance)
+
+    @property
+    def row_sums(self) -> bool:
+        return self.nonnegative
+
+    @property
+    def zero(self) -> Combination:
+        return Combination.zero(self.n, FLOORS[self.itemsize])
+
+
+@dataclass(frozen=True, slots=True)
+class InKernel(Wrapping):
+    """A method that asks about combinations, with a kernel."""
+
+    method: AnyMethod
+    kernel: Kernel
+
+    @classmethod
+    def of(cls, method: AnyMethod, matrix: Matrix, cap: int) -> InKernel:
+        """Of a matrix only the kernel counts, as it keeps no points."""
+        return cls(method, matrix.kernel)
+
+    def init(self, facts: Facts) -> Any:
+        return self.method.init(KernelFacts.of(facts, self.kernel))
+
+    def ask(self, state: Any) -> GramProduct:
+        question: Any = self.method.ask(state)
+        return GramProduct(self.kernel, question.alpha, signed=question.signed)
+
+    def tell(self, state: Any, answer: Floats) -> Any:
+        question: Any = self.method.ask(state)
+        return self.method.tell(state, question.answer(answer))
+
+    def evidence(self, state: Any) -> Evidence:
+        """That of the method, with what is known of its next question."""
+        question: Any = self.method.ask(state)
+        evidence = self.method.evidence(state)
+        bracket = evidence.bracket
+        if isinstance(question, Scored):
+            for y in question.y:
+                bracket = bracket.with_known(y)
+        stalled, floor = evidence.stalled, question.floor
+        if not stalled and evidence.gordan is not None and bracket.upper <= floor**0.5:
+            more = "; points in float64 allow more" if floor == FLOORS[4] else ""
+            stalled = f"|x|_G is as small as rounding lets it be{more}"
+        return replace(evidence, bracket=bracket, stalled=stalled)
+
+
+KERNEL_METHODS: dict[str, Callable[[Matrix, int], AnyMethod]] = {
+    "working-set": KernelWorkingSet,
+    **{method.name: partial(InKernel.of, method) for method in ALL if method.traits.kernel is not None},
+}
+"""Methods that work with a kernel: of its Gram matrix of points in memory, at most so many (0: what memory allows)."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +174,7 @@ class KernelSpace(Geometry):
             return self, f"; {self.kernel}, as asked for"
         question = sample(dataset.m, SAMPLE, dataset.n, dataset.blocks, min(BLOCKS, dataset.blocks), 0, unit=False)
         columns: Columns = engine.run(question)
-        kernel = replace(self.kernel, gamma=usual_gamma(self.kernel, seen(columns.points[:SAMPLE])))
+        kernel = replace(self.kernel, gamma=usual_gamma(self.kernel, floating(columns.points[:SAMPLE])))
         what = "features' variance times their number" if kernel.name == "polynomial" else "median of the distances"
         squared = " squared" if kernel.name == "rbf" else ""
         how = f"; {kernel}, gamma one over the {what}{squared} of {min(len(columns), SAMPLE)} points"
@@ -138,17 +184,17 @@ class KernelSpace(Geometry):
         """Working sets keep the points of each class, and the Gram matrix of one at a time."""
         whole = facts_of(dataset, memory)
         for count in dict.fromkeys(-(-classes // turns) for turns in range(1, classes + 1)):
-            if method in ON_ALL:
-                fits = not missing(self.method(method), facts_of(dataset, memory // count), MOST_THREADS)
-            else:
+            if self.known(method, ("auto",)) == "auto" or self.method(method).traits.columns:
                 fits = 2 * capacity(whole, count) >= capacity(whole)
+            else:
+                fits = not missing(self.method(method), facts_of(dataset, memory // count), MOST_THREADS)
             if fits:
                 return count
         return 1
 
     def maker(self, dataset: Dataset, memory: int, classes: int | None = None) -> Callable[[str], AnyMethod]:
         matrix, cap = Matrix(self.kernel), 0 if classes is None else capacity(facts_of(dataset, memory), classes)
-        return lambda name: self.method(name) if name in ON_ALL else KernelWorkingSet(matrix, cap)
+        return lambda name: KERNEL_METHODS[name](matrix, cap)
 
     def candidates(self, method: str | None, dataset: Dataset, memory: int, threads: int, classes: int) -> tuple[str, ...]:
         return tuple(KERNEL_METHODS) if method is None else (self.choose(method, dataset, memory, threads)[0],)
@@ -159,11 +205,11 @@ class KernelSpace(Geometry):
     def needs(self, load: Load, margin: float, kept: int) -> Needs:
         own, worker = self._own_bytes(load)
         products = any(not self.method(name).traits.columns for name in load.methods)
-        thread, tiles = scan_bytes(load, self._methods(load)), self._tile_bytes(load)
+        thread, tiles = scan_bytes(load, [self.method(name) for name in load.methods]), self._tile_bytes(load)
         return Needs(own, worker, thread=thread, tiles=tiles, reads=reads(load.dataset) if products else 1)
 
     def forecasts(self, methods: Sequence[str], load: Load, margin: float, pass_seconds: tuple[float, float]) -> Forecasts:
-        (first, later), facts, found = pass_seconds, facts_of(load.dataset, load.memory), {}
+        (first, later), facts, forecasts = pass_seconds, facts_of(load.dataset, load.memory), {}
         computed, multiplied = (seconds / load.threads for seconds in value_seconds(load.dataset, self.kernel))
         for name in methods:
             method, together = self.method(name), self.abreast(name, load.classes, load.dataset, load.memory)
@@ -181,15 +227,12 @@ class KernelSpace(Geometry):
             remark = "; ".join(
                 text for text in (in_turns(together, load.classes), _remark(method, facts, load.threads)) if text
             )
-            found[name] = Forecast(products, most, seconds, remark, together)
-        return Forecasts(found, {"kernel": str(self.kernel), "value_seconds": computed})
+            forecasts[name] = Forecast(products, most, seconds, remark, together)
+        return Forecasts(forecasts, {"kernel": str(self.kernel), "value_seconds": computed})
 
     def method(self, name: str) -> AnyMethod:
-        """One by itself."""
-        return InKernel(ON_ALL[name], self.kernel) if name in ON_ALL else KernelWorkingSet.of(self.kernel)
-
-    def _methods(self, load: Load) -> list[AnyMethod]:
-        return [self.method(name) for name in load.methods]
+        """One by itself, with a Gram matrix of its own."""
+        return KERNEL_METHODS[name](Matrix(self.kernel), 0)
 
     def _usual(self, method: AnyMethod, facts: Facts, margin: float) -> float:
         """Products, or passes of a working set, that are usual."""
@@ -203,7 +246,7 @@ class KernelSpace(Geometry):
         facts = facts_of(load.dataset, memory)
         share = facts_of(load.dataset, memory // load.classes)  # of each class, where methods keep n-vectors
         own = columns = 0
-        for method in self._methods(load):
+        for method in [self.method(name) for name in load.methods]:
             if method.traits.columns:
                 own += points_bytes(facts, load.classes)
             else:
@@ -213,7 +256,7 @@ class KernelSpace(Geometry):
 
     def _tile_bytes(self, load: Load) -> int:
         """What the budget of a process that reads leaves for tiles, from one product to the next; at most all of them."""
-        dataset, methods = load.dataset, self._methods(load)
+        dataset, methods = load.dataset, [self.method(name) for name in load.methods]
         if not any(method.traits.weighs_all for method in methods):
             return 0
         own = self._own_bytes(load)[load.workers > 0]
@@ -270,7 +313,7 @@ def value_seconds(dataset: Dataset, kernel: Kernel) -> tuple[float, float]:
     products alone.
     """
     block = next(iter(dataset.read_blocks(range(1), Cost())))
-    points = seen(block.points[:TILE_ROWS]).copy()
+    points = floating(block.points[:TILE_ROWS]).copy()
     count = points.shape[0]
     run = Run(kernel, 0, points, block.label[:TILE_ROWS].astype(np.float64))
     with one_thread():

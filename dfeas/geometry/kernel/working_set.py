@@ -19,24 +19,22 @@ Evidence: both ends of the bracket over all points: low of every pass, and |Ax| 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
 from math import isqrt
 
 import numpy as np
-import scipy  # loads its parts when they are used: every command would wait for them
 
-from dfeas.geometry.kernel.distances import Floats
-from dfeas.geometry.kernel.kernel import Kernel, opposite, seen
-from dfeas.geometry.kernel.nearest import Matrix, Nearest, least_score, length_of, nearest
-from dfeas.geometry.kernel.select import KernelSelect
-from dfeas.linalg.columns import ColumnMatrix
-from dfeas.linalg.points import Indices
-from dfeas.linalg.separate import SEPARATED, solve
-from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Sparse, Traits
+from dfeas.geometry.kernel.distances import Floats, squares
+from dfeas.geometry.kernel.kernel import Kernel, floating, opposite, scores
+from dfeas.geometry.kernel.nearest import Matrix, by_rows, length_of, nearest
+from dfeas.linalg.points import Indices, Points, longest, stacked, working
+from dfeas.methods.protocol import Bracket, Facts, Sparse, Traits
 from dfeas.methods.vector import Expansion
-from dfeas.passes.block import Columns
-from dfeas.passes.protocol import Partial
-from dfeas.passes.select import Selection, sample
+from dfeas.methods.working_set import WorkingSet, WorkingSetState
+from dfeas.passes.block import Block, Columns
+from dfeas.passes.protocol import Batchable, Partial
+from dfeas.passes.select import Selection, SelectPartial, finished, merged, sample
 
 FIRST = 1000
 """Points of the sample, at least."""
@@ -46,35 +44,141 @@ CLOSE = 0.05
 """How near to the widest margin of W its separator is."""
 HALF = 0.5
 """A separator of a smaller share of the upper end is looked for in coordinates, which have all digits."""
-RESIDUAL = 1e-13
-"""Cholesky stops where what is left of every K(x, x) = 1 is below this."""
 NEARLY = 1e-3
 """|Ax| above which points that are not separated are no conflict."""
 ROUNDING = 2.0**-50
 """A sum of unit vectors, and a product with it, are off by this share of the amounts."""
 BLOCKS = 16
 """Blocks of the sample, at least, where there are many: neighbours are often alike."""
+MOST_SLACK = 0.1
+"""Scores that float32 may move farther are computed in float64 at once."""
 
 
 @dataclass(frozen=True, slots=True)
-class KernelWorkingSetState:
-    """Between passes."""
+class KernelSelect(Batchable):
+    """Points with a_j'y <= threshold, y = sum_i amount_i a_i: of each block the ``quota`` lowest, of all the ``cap`` lowest."""
 
-    facts: Facts
-    cap: int  # points that W may hold
-    points: Columns | None  # W, with labels for factors; None before the sample
-    amount: Floats  # (w,) of y, |y| = 1, on signed unit vectors
-    margin: float  # of y on W
-    full: int  # passes over all data
-    best: Sparse | None  # x with |Ax| = bracket.upper
-    bracket: Bracket
-    violated: int | None
-    steps: int
-    stalled: str
+    kernel: Kernel
+    index: Indices  # (s,) of the points of the expansion, ascending
+    points: Points  # (s, m) as stored
+    amount: Floats  # (s,) times the labels: of unit vectors without signs
+    threshold: float
+    cap: int
+    quota: int
+    code: int | None = None  # of the class that is +1; None: labels are signs
+
+    @property
+    def batch_key(self) -> Hashable:
+        """Selections with one kernel share its values."""
+        return "select", self.kernel
+
+    def joined(self, questions: Sequence[KernelSelect]) -> KernelSelects:
+        """All of them; points that several expansions have are taken once."""
+        index, first = np.unique(np.concatenate([each.index for each in questions]), return_index=True)
+        amounts = np.zeros((len(index), len(questions)))
+        for column, each in enumerate(questions):
+            amounts[np.searchsorted(index, each.index), column] = each.amount
+        return KernelSelects(tuple(questions), stacked([each.points for each in questions])[first], amounts)
+
+    def of_class(self, code: int) -> KernelSelect:
+        """With the signs of one class against the rest."""
+        return replace(self, code=code)
+
+    def scan(self, block: Block) -> SelectPartial:
+        """Select from one block: fast scores choose, scores in float64 decide."""
+        if not block.size:
+            return SelectPartial(0, np.inf, -1, ())
+        slack = self.slack(block)
+        return self.chosen(block, scores(self.kernel, self.points, self.amount, floating(block.points), slack > 0), slack)
+
+    def chosen(self, block: Block, fast: Floats, slack: float) -> SelectPartial:
+        """The same from scores (b,) of the points without signs that are right up to ``slack``; none is left at 0."""
+        block = block if self.code is None else block.against(self.code)
+        score = fast * block.label
+        unsure = np.flatnonzero((np.abs(score) <= slack) | (score <= score.min() + 2 * slack))
+        if slack:
+            score[unsure] = self._exactly(block, unsure)
+        best = int(unsure[score[unsure].argmin()])
+        rows = np.flatnonzero(score <= self.threshold + slack)
+        if len(rows) > self.quota:
+            rows = np.sort(rows[np.argpartition(score[rows], self.quota - 1)[: self.quota]])
+        if slack:
+            score[rows] = self._exactly(block, rows)
+        rows = rows[score[rows] <= self.threshold]
+        kept = ((score[rows], Columns.of(block, rows, unit=False)),) if len(rows) else ()
+        return SelectPartial(int((score <= 0).sum()), float(score[best]), block.start + best, kept)
+
+    def slack(self, block: Block) -> float:
+        """How far float32 may move a score of the block; 0 where it must not be used: the checker knows the rounding of
+        float64.
+        """
+        if working(block.points.dtype) != np.float32 or not self.kernel.of_products or self.points.dtype != np.float32:
+            return 0.0
+        slack = float(np.abs(self.amount).sum()) * self._rounding(block)
+        return slack if slack <= MOST_SLACK else 0.0
+
+    def _rounding(self, block: Block) -> float:
+        """How far a kernel value in float32 is off: rounding errors of a product add up like a random walk, nearly always."""
+        unit = 8 * np.sqrt(longest(block.points) + 8.0) * 2.0**-24
+        if self.kernel.name not in ("rbf", "exponential"):
+            return float(unit * max(1, self.kernel.degree))
+        reach = float(block.norm.max()) + float(np.sqrt(squares(self.points).max()))
+        if self.kernel.name == "exponential":
+            return float(np.sqrt(unit) * self.kernel.gamma * reach)
+        return float(unit * (self.kernel.gamma * reach * reach + 1))
+
+    def _exactly(self, block: Block, rows: Indices) -> Floats:
+        """Scores (r,) a_j'y of some rows, in float64."""
+        score = scores(self.kernel, self.points, self.amount, floating(block.points[rows]), False)
+        return np.asarray(score * block.label[rows], np.float64)
+
+    def merge(self, first: SelectPartial, second: SelectPartial) -> SelectPartial:
+        """Keep the ``cap`` lowest of both."""
+        return merged(first, second, self.cap)
+
+    def finish(self, partial: SelectPartial) -> Selection:
+        """The selection of all points."""
+        return finished(partial, self.cap, self.points.shape[1])
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSelects:
+    """Several selections from one evaluation of the kernel; the answer is a tuple in their order."""
+
+    questions: tuple[KernelSelect, ...]
+    points: Points  # (s, m) of all expansions
+    amounts: Floats  # (s, k)
+
+    def scan(self, block: Block) -> tuple[SelectPartial, ...]:
+        """Select for each of them. In float32 only where that will do for all."""
+        if not block.size:
+            return tuple(each.scan(block) for each in self.questions)
+        slacks = [each.slack(block) for each in self.questions]
+        single = min(slacks) > 0
+        score = scores(self.questions[0].kernel, self.points, self.amounts, floating(block.points), single)
+        return tuple(
+            each.chosen(block, score[:, column], slacks[column] if single else 0.0)
+            for column, each in enumerate(self.questions)
+        )
+
+    def merge(self, first: tuple[SelectPartial, ...], second: tuple[SelectPartial, ...]) -> tuple[SelectPartial, ...]:
+        return tuple(each.merge(a, b) for each, a, b in zip(self.questions, first, second, strict=True))
+
+    def finish(self, partial: tuple[SelectPartial, ...]) -> tuple[Selection, ...]:
+        return tuple(each.finish(part) for each, part in zip(self.questions, partial, strict=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelWorkingSetState(WorkingSetState):
+    """With the y that separates W."""
+
+    columns: Columns | None = None  # with labels for factors
+    amount: Floats = field(default_factory=lambda: np.empty(0))  # (w,) of y, |y| = 1, on signed unit vectors
+    margin: float = 0.0  # of y on W
 
 
 @dataclass(frozen=True)
-class KernelWorkingSet(Method[KernelWorkingSetState]):
+class KernelWorkingSet(WorkingSet[KernelWorkingSetState]):
     """``cap`` limits W below what memory allows; ``seed`` draws the sample; several may have one ``matrix``, in one thread."""
 
     matrix: Matrix
@@ -82,108 +186,83 @@ class KernelWorkingSet(Method[KernelWorkingSetState]):
     seed: int = 0
     traits: Traits = Traits("working-set", kernel=1.0, columns=True)
 
-    @classmethod
-    def of(cls, kernel: Kernel) -> KernelWorkingSet:
-        """With a matrix of its own."""
-        return cls(Matrix(kernel))
-
     @property
     def kernel(self) -> Kernel:
         return self.matrix.kernel
 
     def init(self, facts: Facts) -> KernelWorkingSetState:
-        cap = min(facts.n, self.cap or capacity(facts))
-        return KernelWorkingSetState(
-            facts=facts,
-            cap=cap,
-            points=None,
-            amount=np.empty(0),
-            margin=0.0,
-            full=0,
-            best=None,
-            bracket=Bracket(),
-            violated=None,
-            steps=0,
-            stalled="",
-        )
+        return KernelWorkingSetState(facts=facts, cap=min(facts.n, self.cap or capacity(facts)))
 
     def ask(self, state: KernelWorkingSetState) -> Partial | KernelSelect:
         """A sample, or the points that W misses."""
-        facts, points = state.facts, state.points
-        if points is None:
+        facts, columns = state.facts, state.columns
+        if columns is None:
             count = min(FIRST, max(1, state.cap // 2)) if facts.n > state.cap else min(facts.n, 2 * FIRST)
             least = min(BLOCKS, -(-facts.blocks // 8))
             return sample(facts.m, count, facts.n, facts.blocks, least, self.seed, unit=False)
         used = np.flatnonzero(state.amount)
-        chosen = points.take(used)
-        cap = max(1, min(len(points), state.cap - len(used)))
+        chosen = columns.take(used)
+        cap = max(1, min(len(columns), state.cap - len(used)))
         share = 2.0 if state.bracket.lower > 0 else 0.5
         threshold = max(0.0, share * state.margin)
         quota = -(-4 * cap // facts.blocks)
         amount = state.amount[used] * chosen.scale
-        return KernelSelect(self.kernel, chosen.index, seen(chosen.points), amount, threshold, cap, quota)
+        return KernelSelect(self.kernel, chosen.index, floating(chosen.points), amount, threshold, cap, quota)
 
-    def tell(self, state: KernelWorkingSetState, answer: Columns | Selection) -> KernelWorkingSetState:
-        """Add the points, and separate W again unless y has separated all."""
-        if isinstance(answer, Columns):
-            return self._solved(replace(state, points=answer))
-        points, known = state.points, state.bracket.lower > 0
-        assert points is not None
+    def scored(self, state: KernelWorkingSetState, answer: Selection) -> tuple[Bracket, int]:
         bracket, low = state.bracket, _sure(answer.low, state.amount)
         if low > bracket.lower:
+            assert state.columns is not None
             used = np.flatnonzero(state.amount)
-            order = used[np.argsort(points.index[used])]
-            bracket = replace(bracket, lower=low, y=Expansion(points.index[order], state.amount[order]))
-        state = replace(state, full=state.full + 1, bracket=bracket, violated=answer.violated)
-        if state.facts.tolerance is None and bracket.lower > 0 and not known:
+            order = used[np.argsort(state.columns.index[used])]
+            bracket = replace(bracket, lower=low, y=Expansion(state.columns.index[order], state.amount[order]))
+        return bracket, answer.violated
+
+    def grown(self, state: KernelWorkingSetState, answer: Selection, before: Bracket) -> KernelWorkingSetState:
+        """With the points that were taken, unless y has separated all."""
+        columns = state.columns
+        assert columns is not None
+        if state.facts.tolerance is None and state.bracket.lower > 0 >= before.lower:
             return state
-        fresh = answer.columns.take(~np.isin(answer.index, points.index))
+        fresh = answer.columns.take(~np.isin(answer.index, columns.index))
         if not len(fresh):
             return replace(state, stalled="all points that matter are in memory, and float64 tells their margin no better")
-        if len(points) + len(fresh) > state.cap and int((state.amount != 0).sum()) >= state.cap:
+        if len(columns) + len(fresh) > state.cap and int((state.amount != 0).sum()) >= state.cap:
             return replace(
                 state, stalled=f"a separator needs more than the {state.cap} points that memory holds; raise --memory"
             )
-        return self._solved(_grown(state, fresh))
+        return self.solved(_with(state, columns, fresh))
 
-    def _solved(self, state: KernelWorkingSetState) -> KernelWorkingSetState:
-        points = state.points
-        assert points is not None
-        gram = self.matrix.signed(seen(points.points), points.scale)
+    def solved(self, state: KernelWorkingSetState) -> KernelWorkingSetState:
+        """The widest separator of W; or the conflict of a zero point or of two equal ones."""
+        columns, tolerance = state.columns, state.facts.tolerance
+        assert columns is not None
+        gram = self.matrix.signed(floating(columns.points), columns.scale)
         if not (np.diagonal(gram) > 0).all():
-            return _conflict(state, points.index[[int(np.diagonal(gram).argmin())]])
-        pair = opposite(seen(points.points), points.scale)
+            return _conflict(state, columns.index[[int(np.diagonal(gram).argmin())]])
+        pair = opposite(floating(columns.points), columns.scale)
         if pair is not None:
-            return _conflict(state, np.sort(points.index[list(pair)]))
+            return _conflict(state, np.sort(columns.index[list(pair)]))
         start = state.amount / state.margin if state.margin > 0 else None
-        found = nearest(gram, start, CLOSE if state.facts.tolerance is None else min(CLOSE, state.facts.tolerance / 4))
-        if found.low < HALF * found.upper:
-            found = by_rows(gram, found, state.facts.tolerance)
-        if state.best is None or found.upper < state.bracket.upper:
-            rows = np.flatnonzero(found.weight)
-            rows = rows[np.argsort(points.index[rows])]
-            best = Sparse(points.index[rows], found.weight[rows])
-            state = replace(state, best=best, bracket=state.bracket.with_upper(found.upper))
-        if not found.separated and found.upper > NEARLY:
+        solution = nearest(gram, start, CLOSE if tolerance is None else min(CLOSE, tolerance / 4))
+        if solution.low < HALF * solution.upper:
+            solution = by_rows(gram, solution, tolerance)
+        if state.best is None or solution.upper < state.bracket.upper:
+            rows = np.flatnonzero(solution.weight)
+            rows = rows[np.argsort(columns.index[rows])]
+            best = Sparse(columns.index[rows], solution.weight[rows])
+            state = replace(state, best=best, bracket=state.bracket.with_upper(solution.upper))
+        if not solution.separated and solution.upper > NEARLY:
             state = replace(state, stalled="the points in memory have a margin below the rounding of float64, if any")
-        length = length_of(gram, found.x)
-        amount = found.x / length if length > 0 else np.zeros(len(points))
-        return replace(state, amount=amount, margin=found.low, steps=state.steps + found.steps)
+        length = length_of(gram, solution.x)
+        amount = solution.x / length if length > 0 else np.zeros(len(columns))
+        return replace(state, amount=amount, margin=solution.low, steps=state.steps + solution.steps)
+
+    def hopeful(self, state: KernelWorkingSetState) -> bool:
+        return state.margin > 0
 
     def bound(self, facts: Facts, margin: float) -> float:
         return facts.n + 1.0
-
-    def evidence(self, state: KernelWorkingSetState) -> Evidence:
-        """Both ends of the bracket; weights on points of W."""
-        best = state.best
-        return Evidence(
-            state.bracket,
-            None if best is None else lambda: best,
-            state.steps,
-            state.violated,
-            state.stalled,
-            hopeful=state.margin > 0,
-        )
 
 
 def _sure(low: float, amount: Floats) -> float:
@@ -199,8 +278,8 @@ def capacity(facts: Facts, classes: int = 1) -> int:
     """Points that W may hold: four matrices of kernel values, of one class at a time, and the points of each class."""
     of_points = point_bytes(facts) * classes
     # 32 c^2 + of_points c = memory
-    found = (isqrt(of_points**2 + 128 * facts.memory) - of_points) // 64
-    return max(2, min(facts.n, MOST, found))
+    count = (isqrt(of_points**2 + 128 * facts.memory) - of_points) // 64
+    return max(2, min(facts.n, MOST, count))
 
 
 def point_bytes(facts: Facts) -> int:
@@ -208,44 +287,17 @@ def point_bytes(facts: Facts) -> int:
     return int(20 * facts.entries) + 8 if facts.entries else 8 * facts.m
 
 
-def by_rows(gram: Floats, known: Nearest, tolerance: float | None) -> Nearest:
-    """What the linear solver says of the points in coordinates of their span, where it is better.
-
-    G = F F' by Cholesky with pivots (LAPACK's dpstrf), which stops at rounding: row j of F (s, r) is point j, and r of the rows
-    are a triangle, so that any y in the span is an expansion over these.
-    """
-    lower, pivots, rank, _ = scipy.linalg.lapack.dpstrf(gram, tol=RESIDUAL, lower=1)
-    order, r = np.asarray(pivots, np.int64) - 1, int(rank)
-    factor = np.zeros((len(gram), r))
-    factor[order] = np.tril(lower)[:, :r]
-    matrix = ColumnMatrix.of(factor, np.ones(len(factor)))
-    solution = solve(matrix)
-    if tolerance is not None and solution.outcome == SEPARATED:
-        solution = solve(matrix, solution, tolerance / 4).with_upper(solution)
-    weight = np.zeros(len(gram))
-    weight[solution.rows] = solution.weight
-    x = np.zeros(len(gram))
-    x[order[:r]] = scipy.linalg.solve_triangular(factor[order[:r]], solution.y, trans=1, lower=True, check_finite=False)
-    low, upper = least_score(gram, x), length_of(gram, weight)
-    best = (x, low) if low > known.low else (known.x, known.low)
-    nearer = (weight, upper) if upper < known.upper else (known.weight, known.upper)
-    return Nearest(*best, *nearer, known.steps + solution.steps)
-
-
-def _grown(state: KernelWorkingSetState, fresh: Columns) -> KernelWorkingSetState:
+def _with(state: KernelWorkingSetState, columns: Columns, fresh: Columns) -> KernelWorkingSetState:
     """W with fresh points; without some of those that y does not use, if memory is full."""
-    points = state.points
-    assert points is not None
-    room = state.cap - len(fresh)
-    if len(points) > room:
-        order = np.argsort(state.amount == 0, kind="stable")  # what y uses first
+    amount, room = state.amount, state.cap - len(fresh)
+    if len(columns) > room:
+        order = np.argsort(amount == 0, kind="stable")  # what y uses first
         kept = np.sort(order[: max(0, room)])
-        points, state = points.take(kept), replace(state, amount=state.amount[kept])
-    amount = np.append(state.amount, np.zeros(len(fresh)))
-    return replace(state, points=Columns.joined([points, fresh]), amount=amount)
+        columns, amount = columns.take(kept), amount[kept]
+    return replace(state, columns=Columns.joined([columns, fresh]), amount=np.append(amount, np.zeros(len(fresh))))
 
 
 def _conflict(state: KernelWorkingSetState, index: Indices) -> KernelWorkingSetState:
     """A point whose K(x, x) is 0, or two equal ones with opposite labels: their unit vectors sum to zero."""
-    best, nothing = Sparse(index, np.full(len(index), 1 / len(index))), np.zeros(len(state.points or ()))
+    best, nothing = Sparse(index, np.full(len(index), 1 / len(index))), np.zeros(len(state.columns or ()))
     return replace(state, best=best, bracket=state.bracket.with_upper(0.0), amount=nothing, margin=0.0)

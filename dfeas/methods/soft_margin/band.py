@@ -25,14 +25,8 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 
 from dfeas.linalg.blas import one_thread
-from dfeas.linalg.columns import Floats, Indices
-from dfeas.methods.soft_margin.rows import Rows
-
-DIRECT = 4000
-"""Largest system that is factorised; beyond it conjugate gradients, by products with the points only."""
-
-DIRECT_SPARSE = 500
-"""The same where points are sparse, and products cost little beside a factorisation."""
+from dfeas.linalg.points import Floats, Indices
+from dfeas.methods.soft_margin.rows import DIRECT, DIRECT_SPARSE, Rows
 
 COLD, WARM = 0.5, 0.05
 """The first 1/tau is four times this quantile of |1 - b_j'w|: about as many points are not clipped. Fewer with multipliers."""
@@ -86,11 +80,11 @@ class Band:
     def _minimised(self, w: Floats, multiplier: Floats | None, gap: float) -> BandSolution:
         most = SOFT / max(self.rows.longest() ** 2, TINY)
         if (self.cost > most).any():
-            found = self._hard(most, w, multiplier, gap)
-            if found.value - found.lower <= gap:
-                return found
+            hard = self._hard(most, w, multiplier, gap)
+            if hard.value - hard.lower <= gap:
+                return hard
             solved = self._soft(w, multiplier, gap)
-            return replace(better(found, solved), steps=found.steps + solved.steps)
+            return replace(better(hard, solved), steps=hard.steps + solved.steps)
         return self._soft(w, multiplier, gap)
 
     def _hard(self, most: float, w: Floats, multiplier: Floats | None, gap: float) -> BandSolution:
@@ -98,11 +92,11 @@ class Band:
         separated, and no multiplier need be large. What bounds the minimum with lower costs bounds it with these.
         """
         capped = replace(self, cost=np.minimum(self.cost, most))
-        found = capped._soft(w, None if multiplier is None else np.minimum(multiplier, most), gap / 2)
-        score = self.rows.scores(found.w)
+        solution = capped._soft(w, None if multiplier is None else np.minimum(multiplier, most), gap / 2)
+        score = self.rows.scores(solution.w)
         least = float(score[self.cost > 0].min())
-        longer = found.w * ((1 + BEYOND) / least) if least > 0 else found.w
-        ends = [replace(found, w=each, value=self.value(each, self.rows.scores(each))) for each in (found.w, longer)]
+        longer = solution.w * ((1 + BEYOND) / least) if least > 0 else solution.w
+        ends = [replace(solution, w=each, value=self.value(each, self.rows.scores(each))) for each in (solution.w, longer)]
         return min(ends, key=lambda end: end.value)
 
     def _soft(self, w: Floats, multiplier: Floats | None, gap: float) -> BandSolution:
@@ -140,8 +134,8 @@ class _Run:
 
     def _lower(self, alpha: Floats) -> tuple[float, Floats]:
         """The lower bound of alpha, and g + sum alpha_j b_j."""
-        made = self.band.linear + self.band.rows.combine(alpha)
-        return float(alpha.sum() - made @ made / 2), made
+        total = self.band.linear + self.band.rows.combine(alpha)
+        return float(alpha.sum() - total @ total / 2), total
 
     def inner(self, gap: float) -> None:
         """Newton steps for these multipliers, until their error is small beside the gap that they leave."""
@@ -149,10 +143,10 @@ class _Run:
         for _ in range(INNER):
             raw = self.a + self.tau * band.cost * (1 - self.score)
             self.alpha = np.clip(raw, 0.0, band.cost)
-            lower, made = self._lower(self.alpha)
+            lower, total = self._lower(self.alpha)
             value = band.value(self.w, self.score)
             self._better(value, lower)
-            residual = made - self.w
+            residual = total - self.w
             if residual @ residual / 2 <= max(1e-2 * (value - lower), 1e-16 * abs(value)) or value - lower <= gap:
                 return
             free = np.flatnonzero((raw > 0) & (raw < band.cost))
@@ -268,10 +262,10 @@ def minimise_alike(bands: Sequence[Band], first: BandSolution, gaps: Floats) -> 
         multiplier = np.minimum(first.multiplier[near], band.cost[near])
         small.append(Band(part, band.cost[near], band.linear + linear[i]).minimise(first.w, multiplier, gaps[i] / 2))
     scores = rows.scores(np.stack([each.w for each in small], axis=1))
-    found = []
+    solutions = []
     for i, (band, each) in enumerate(zip(bands, small, strict=True)):
         multiplier = lines[:, i]
         multiplier[near] = each.multiplier
         whole = BandSolution(each.w, multiplier, band.value(each.w, scores[:, i]), each.lower + constant[i], each.steps)
-        found.append(whole if whole.value - whole.lower <= gaps[i] else band.minimise(each.w, multiplier, gaps[i]))
-    return found
+        solutions.append(whole if whole.value - whole.lower <= gaps[i] else band.minimise(each.w, multiplier, gaps[i]))
+    return solutions

@@ -27,25 +27,11 @@ from numpy.typing import NDArray
 from dfeas.linalg.points import Floats, Indices
 from dfeas.methods.protocol import Facts
 from dfeas.methods.soft_margin.band import Band, BandSolution, minimise_alike
-from dfeas.methods.soft_margin.memory import capacity
-from dfeas.methods.soft_margin.problem import (
-    STILL,
-    TRIALS,
-    Best,
-    Dual,
-    Progress,
-    SoftMargin,
-    error_of,
-    looks,
-    sample_costs,
-    sample_of,
-    told_no_better,
-)
-from dfeas.methods.soft_margin.rows import Rows
+from dfeas.methods.soft_margin.problem import TRIALS, Best, Dual, Progress, SampledMargin, looks, sample_of
+from dfeas.methods.soft_margin.rows import Rows, capacity
 from dfeas.passes.block import Columns
 from dfeas.passes.hinge import Hinge, HingeAnswer
 from dfeas.passes.protocol import Partial
-from dfeas.passes.slacks import SampleCosts
 
 FEW = 20_000
 """Up to so many points the hinge keeps all."""
@@ -62,7 +48,7 @@ SHARE = 0.3
 
 @dataclass(frozen=True, slots=True)
 class HingeState:
-    """Between passes."""
+    """Between passes: both ends, and what the last model kept."""
 
     facts: Facts
     cap: int  # points that are kept
@@ -81,20 +67,22 @@ def wanted(facts: Facts) -> int:
     return max(FEW, round(2 * math.cbrt(facts.n**2 * facts.m)))
 
 
+@dataclass(frozen=True, slots=True)
+class SampleMinimum:
+    """The minimum for a sample, which multipliers of other costs begin from."""
+
+    w: Floats  # (m,)
+    steps: int
+    cost: Floats  # (r,)
+    multiplier: Floats  # (r,)
+
+
 @dataclass(frozen=True)
-class HingeMargin(SoftMargin):
-    """``cap`` limits the points in memory below what memory allows; ``gap`` is what is aimed at; ``seed`` draws the sample."""
+class HingeMargin(SampledMargin):
+    """``cap`` limits the points in memory below what memory allows."""
 
-    counted: SampleCosts
-    gap: float
     cap: int = 0
-    seed: int = 0
-    start: Floats | None = None  # (m, k) where the first pass looks, instead of a sample
     name: str = "hinge"
-
-    @classmethod
-    def of(cls, costs: SampleCosts, gap: float, start: Floats | None) -> HingeMargin:
-        return cls(costs, gap, start=start)
 
     @classmethod
     def kept_points(cls, facts: Facts, k: int) -> int:
@@ -120,44 +108,42 @@ class HingeMargin(SoftMargin):
 
     def ask(self, state: HingeState) -> Partial | Hinge:
         """A sample; or f, and the points near the margin."""
-        facts, asked = state.facts, state.asked
-        if asked is None:
+        facts, target = state.facts, state.asked
+        if target is None:
             return sample_of(facts, state.cap if state.cap == facts.n else max(1, state.cap // 2), self.seed)
-        seen = looks(asked, state.best, state.reach)
+        places = looks(target, state.best, state.reach)
         quota = -(-2 * state.cap // facts.blocks)
-        return Hinge(seen.Y, self.counted.take(seen.problem), asked.shape[1], state.cap, quota)
+        return Hinge(places.Y, self.counted.take(places.problem), target.shape[1], state.cap, quota)
 
     def tell(self, state: HingeState, answer: Columns | HingeAnswer) -> HingeState:
         """Minimise the models of all problems that are not done."""
         if isinstance(answer, Columns):
-            return self._sampled(state, answer)
-        asked, before = state.asked, state.best
-        assert asked is not None
-        seen = looks(asked, before, state.reach)
-        objective = np.einsum("ij,ij->j", seen.Y, seen.Y) / 2 + answer.loss
-        error = error_of(answer.wrong, answer.tested)
-        best = before.seen(seen.problem, seen.Y, objective, answer.support, error)
+            minima, steps = self.sample_minima(state.facts, answer)
+            return replace(state, asked=minima, steps=steps)
+        target, before = state.asked, state.best
+        assert target is not None
+        places = looks(target, before, state.reach)
+        best, objective = before.after(places.problem, places.Y, answer)
         following, lower, reach, steps = best.Y.copy(), best.lower.copy(), state.reach.copy(), state.steps
         multiplier, duals = self._known(state, answer.columns.index)[0], list(state.duals)
-        for i, found in self._models(state, answer, best).items():
-            multiplier[:, i], steps = found.multiplier, steps + found.steps
-            told = found.lower + float(answer.total[i])
-            if told > lower[i]:
-                lower[i], duals[i] = told, Dual.of_model(asked[:, i], answer.columns.index, found.multiplier)
-            if (asked[:, i] == best.Y[:, i]).all():
-                following[:, i] += reach[i] * (found.w - asked[:, i])
+        for i, model in self._models(state, answer, best).items():
+            multiplier[:, i], steps = model.multiplier, steps + model.steps
+            dual = model.lower + float(answer.total[i])
+            if dual > lower[i]:
+                lower[i], duals[i] = dual, Dual.of_model(target[:, i], answer.columns.index, model.multiplier)
+            if (target[:, i] == best.Y[:, i]).all():
+                following[:, i] += reach[i] * (model.w - target[:, i])
                 reach[i] = min(1.0, LONGER * reach[i])
             else:
                 # away from the best w a model is only a bound: the next one is made there, or nearer to it
-                better = seen.part[(seen.problem == i) & (objective <= best.objective[i])]
+                better = places.part[(places.problem == i) & (objective <= best.objective[i])]
                 if len(better):
                     reach[i] *= better.max()
                 else:
                     shorter = TRIALS[1] if reach[i] == 1 else TRIALS[-1]
                     reach[i] *= shorter
-                    following[:, i] += shorter * (asked[:, i] - best.Y[:, i])
+                    following[:, i] += shorter * (target[:, i] - best.Y[:, i])
         best = best.raised(lower)
-        narrower = (best.gap < 0.99 * before.gap).any() or (best.objective < (1 - 1e-4) * before.objective).any()
         return replace(
             state,
             asked=following,
@@ -166,14 +152,14 @@ class HingeMargin(SoftMargin):
             index=answer.columns.index,
             multiplier=multiplier,
             steps=steps,
-            still=0 if narrower else state.still + 1,
+            still=0 if best.narrower(before) else state.still + 1,
             duals=tuple(duals),
         )
 
     def _models(self, state: HingeState, answer: HingeAnswer, best: Best) -> dict[int, BandSolution]:
         """The minima of the models of all problems that are not done; each begins with the multipliers of one before."""
         assert state.asked is not None
-        columns, found = answer.columns, dict[int, BandSolution]()
+        columns, models = answer.columns, dict[int, BandSolution]()
         rows = Rows.of(columns)
         costs = self.counted.matrix(columns.index, columns.scale)[:, : len(self.counted.C)]
         known, same = self._known(state, columns.index)
@@ -185,14 +171,14 @@ class HingeMargin(SoftMargin):
                 if same.any():
                     # points that the model before did not have begin with their side
                     multiplier = np.where(same, known[:, i], cost * (rows.scores(w) < 1))
-                elif found:
-                    multiplier = self._alike(found[max(found)].multiplier, costs[:, max(found)], cost)
-                found[i] = Band(rows, cost, answer.rest[i]).minimise(w, multiplier, targets[i])
+                elif models:
+                    multiplier = self._alike(models[max(models)].multiplier, costs[:, max(models)], cost)
+                models[i] = Band(rows, cost, answer.rest[i]).minimise(w, multiplier, targets[i])
             if len(alike) > 1 and not same.any():
-                others, first = alike[1:], found[int(alike[0])]
+                others, first = alike[1:], models[int(alike[0])]
                 bands = [Band(rows, costs[:, i], answer.rest[i]) for i in others]
-                found |= dict(zip(map(int, others), minimise_alike(bands, first, targets[others]), strict=True))
-        return found
+                models |= dict(zip(map(int, others), minimise_alike(bands, first, targets[others]), strict=True))
+        return models
 
     def _alike(self, multiplier: Floats, cost: Floats, wanted: Floats) -> Floats:
         """Multipliers at the same places in boxes of other sizes; half of those that had none."""
@@ -201,27 +187,19 @@ class HingeMargin(SoftMargin):
 
     def _known(self, state: HingeState, index: Indices) -> tuple[Floats, NDArray[np.bool_]]:
         """Multipliers (r, k) of the points that the model before had, and which (r,) these are."""
-        found, same = np.zeros((len(index), state.multiplier.shape[1])), np.zeros(len(index), bool)
+        known, same = np.zeros((len(index), state.multiplier.shape[1])), np.zeros(len(index), bool)
         if len(state.index):
             place = np.minimum(np.searchsorted(state.index, index), len(state.index) - 1)
             same = state.index[place] == index
-            found[same] = state.multiplier[place[same]]
-        return found, same
+            known[same] = state.multiplier[place[same]]
+        return known, same
 
-    def _sampled(self, state: HingeState, columns: Columns) -> HingeState:
-        """The minima for the sample, one for each C: what a fold changes is less than what the sample does not know."""
-        counted, m = self.counted, state.facts.m
-        costs, rows, none = sample_costs(counted, columns, state.facts.n), Rows.of(columns), np.zeros(m)
-        asked, steps, w, last = np.zeros((m, len(counted.C))), 0, none, None
-        for C in np.unique(counted.C):
-            same = np.flatnonzero(counted.C == C)
-            cost = costs[:, same[0]]
-            multiplier = None if last is None else self._alike(last[1], last[0], cost)
-            band = Band(rows, cost, none)
-            found = band.minimise(w, multiplier, SAMPLE_GAP * band.value(w, rows.scores(w)))
-            asked[:, same], steps, w, last = found.w[:, None], steps + found.steps, found.w, (cost, found.multiplier)
-        return replace(state, asked=asked, steps=steps)
+    def sample_minimum(self, rows: Rows, cost: Floats, before: SampleMinimum | None) -> SampleMinimum:
+        w = np.zeros(rows.features) if before is None else before.w
+        multiplier = None if before is None else self._alike(before.multiplier, before.cost, cost)
+        band = Band(rows, cost, np.zeros(rows.features))
+        solution = band.minimise(w, multiplier, SAMPLE_GAP * band.value(w, rows.scores(w)))
+        return SampleMinimum(solution.w, solution.steps, cost, solution.multiplier)
 
     def evidence(self, state: HingeState) -> Progress:
-        why = told_no_better(self.counted, state.facts) if state.still >= STILL else ""
-        return Progress(state.best, state.steps, len(state.index), why, state.duals)
+        return replace(super().evidence(state), kept=len(state.index))

@@ -18,14 +18,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from dfeas.linalg.points import Floats, Indices
 from dfeas.methods.protocol import Facts
-from dfeas.methods.soft_margin.memory import kept_bytes
+from dfeas.methods.soft_margin.rows import Rows, kept_bytes
 from dfeas.passes.block import Columns
+from dfeas.passes.hinge import HingeAnswer, SquaredHingeAnswer
 from dfeas.passes.protocol import Partial, Question
 from dfeas.passes.select import sample
 from dfeas.passes.slacks import Multipliers, SampleCosts
@@ -108,21 +109,28 @@ class Best:
     def gap(self) -> Floats:
         """(k,) relative: (objective - lower) / objective; 0 where the objective is 0."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            found = (self.objective - self.lower) / self.objective
-        return np.where(self.objective == 0, 0.0, np.where(np.isfinite(self.objective), found, 1.0))
+            share = (self.objective - self.lower) / self.objective
+        return np.where(self.objective == 0, 0.0, np.where(np.isfinite(self.objective), share, 1.0))
 
-    def seen(self, problem: Indices, Y: Floats, objective: Floats, support: Indices, error: Floats) -> Best:
-        """After a read that told f at some Y (m, q) of some problems (q,)."""
-        found = Best(self.Y.copy(), self.objective.copy(), self.lower, self.support.copy(), self.error.copy())
+    def after(self, problem: Indices, Y: Floats, answer: HingeAnswer | SquaredHingeAnswer) -> tuple[Best, Floats]:
+        """After a read that told f at some Y (m, q) of some problems (q,), with f (q,)."""
+        objective = np.einsum("ij,ij->j", Y, Y) / 2 + answer.loss
+        with np.errstate(invalid="ignore", divide="ignore"):
+            error = np.where(answer.tested > 0, answer.wrong / answer.tested, np.nan)  # nan where nothing was tested
+        best = Best(self.Y.copy(), self.objective.copy(), self.lower, self.support.copy(), self.error.copy())
         for column, i in enumerate(problem):
-            if objective[column] < found.objective[i]:
-                found.Y[:, i], found.objective[i] = Y[:, column], objective[column]
-                found.support[i], found.error[i] = support[column], error[column]
-        return found
+            if objective[column] < best.objective[i]:
+                best.Y[:, i], best.objective[i] = Y[:, column], objective[column]
+                best.support[i], best.error[i] = answer.support[column], error[column]
+        return best, objective
 
     def raised(self, lower: Floats) -> Best:
         """With better lower ends; one above the objective is rounding, and is brought down to it."""
         return replace(self, lower=np.minimum(np.maximum(self.lower, lower), self.objective))
+
+    def narrower(self, before: Best) -> bool:
+        """Whether the ends of a problem are nearer than before, or f is less, by what is worth a read."""
+        return bool((self.gap < 0.99 * before.gap).any() or (self.objective < (1 - 1e-4) * before.objective).any())
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +157,10 @@ class SoftMargin(Protocol):
         """The question of the next pass."""
 
     def tell(self, state: Any, answer: Any) -> Any:
-        """State after the answer."""
+        """The state after the answer to what it has asked."""
 
     def evidence(self, state: Any) -> Progress:
-        """What is known."""
+        """What is known in this state."""
 
     @classmethod
     def of(cls, costs: SampleCosts, gap: float, start: Floats | None) -> SoftMargin:
@@ -183,6 +191,42 @@ class SoftMargin(Protocol):
         return ""
 
 
+@dataclass(frozen=True)
+class SampledMargin(SoftMargin):
+    """One that begins at the minima for a sample, and ends when reads bring the ends no nearer; ``gap`` is what is aimed at."""
+
+    counted: SampleCosts
+    gap: float
+    seed: int = 0  # of the sample
+    start: Floats | None = None  # (m, k) where the first pass looks, instead of a sample
+
+    @classmethod
+    def of(cls, costs: SampleCosts, gap: float, start: Floats | None) -> Self:
+        return cls(costs, gap, start=start)
+
+    def sample_minimum(self, rows: Rows, cost: Floats, before: Any) -> Any:
+        """``w`` (m,) and ``steps`` of one problem, from those of one with lower costs, if there is one."""
+
+    def sample_minima(self, facts: Facts, columns: Columns) -> tuple[Floats, int]:
+        """The minima (m, k) for the sample, one for each C, and the steps to them: what a fold changes is less than what the
+        sample does not know.
+        """
+        counted = self.counted
+        weight = facts.n / max(1, len(columns))  # the sample stands for all points
+        costs, rows = counted.matrix(columns.index, columns.scale) * weight, Rows.of(columns)
+        minima, steps, sampled = np.zeros((facts.m, len(counted.C))), 0, None
+        for C in np.unique(counted.C):
+            same = np.flatnonzero(counted.C == C)
+            sampled = self.sample_minimum(rows, costs[:, same[0]], sampled)
+            minima[:, same], steps = sampled.w[:, None], steps + sampled.steps
+        return minima, steps
+
+    def evidence(self, state: Any) -> Progress:
+        steep = float(self.counted.C.max()) * state.facts.radius**2 * max(self.counted.negative, self.counted.positive)
+        why = f"float64 tells the minimum no better{f', as {STEEP}' if steep > STEEPEST else ''}"
+        return Progress(state.best, state.steps, 0, why if state.still >= STILL else "", state.duals)
+
+
 @dataclass(frozen=True, slots=True)
 class Looks:
     """What a pass tells f of."""
@@ -192,33 +236,16 @@ class Looks:
     part: Floats  # (q,) of the way from the best w to what is asked
 
 
-def looks(asked: Floats, best: Best, reach: Floats) -> Looks:
+def looks(targets: Floats, best: Best, reach: Floats) -> Looks:
     """What is asked of each problem (m, k); where ``reach`` (k,) is below 1, also parts of the way to it from the best."""
-    moves = np.flatnonzero((reach < 1) & (asked != best.Y).any(axis=0))
-    between = [best.Y[:, moves] + t * (asked - best.Y)[:, moves] for t in TRIALS]
-    k = asked.shape[1]
+    moves = np.flatnonzero((reach < 1) & (targets != best.Y).any(axis=0))
+    between = [best.Y[:, moves] + t * (targets - best.Y)[:, moves] for t in TRIALS]
+    k = targets.shape[1]
     part = np.repeat([1.0, *TRIALS], [k, *[len(moves) for _ in TRIALS]])
-    return Looks(np.hstack([asked, *between]), np.concatenate([np.arange(k), *[moves for _ in TRIALS]]), part)
-
-
-def told_no_better(counted: SampleCosts, facts: Facts) -> str:
-    """Why further passes do not help."""
-    steep = float(counted.C.max()) * facts.radius**2 * max(counted.negative, counted.positive) > STEEPEST
-    return f"float64 tells the minimum no better{f', as {STEEP}' if steep else ''}"
+    return Looks(np.hstack([targets, *between]), np.concatenate([np.arange(k), *[moves for _ in TRIALS]]), part)
 
 
 def sample_of(facts: Facts, count: int, seed: int) -> Partial:
     """About ``count`` points as they are stored, from some blocks."""
     least = min(FROM_EACH, -(-facts.blocks // 4))
     return sample(facts.m, count, facts.n, facts.blocks, least, seed, unit=False)
-
-
-def sample_costs(counted: SampleCosts, columns: Columns, n: int) -> Floats:
-    """Costs (r, k) of a sample that stands for n points."""
-    return counted.matrix(columns.index, columns.scale) * (n / max(1, len(columns)))
-
-
-def error_of(wrong: Floats, tested: Floats) -> Floats:
-    """Share (k,) of the weight that is on the wrong side; nan where nothing was tested."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.where(tested > 0, wrong / tested, np.nan))

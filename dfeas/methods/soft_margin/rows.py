@@ -1,6 +1,8 @@
 """Signed points in memory, b_j = l_j x_j as rows in float64, dense or sparse, with the products that solvers need.
 
-Products are cut into pieces alike on any machine."""
+Products are cut into pieces alike on any machine.
+What they take is here, too: vectors of all problems, systems of equations, and points.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,14 @@ from itertools import pairwise
 import numpy as np
 
 from dfeas.linalg.blas import side_by_side
-from dfeas.linalg.columns import Floats, Indices
-from dfeas.linalg.points import Tile, combined, is_dense, moments, norms, products, tile, times_rows
+from dfeas.linalg.points import Floats, Indices, Tile, combined, is_dense, moments, norms, products, tile, times_rows
+from dfeas.methods.protocol import Facts
 from dfeas.passes.block import Columns
 
+DIRECT = 4000
+"""Largest system that is factorised; beyond it conjugate gradients, by products with the points only."""
+DIRECT_SPARSE = 500
+"""The same where points are sparse, and products cost little beside a factorisation."""
 PIECES = 4
 """Cuts of what is done side by side."""
 WORTH = 1 << 19
@@ -35,6 +41,11 @@ class Rows:
         return int(self.values.shape[0])
 
     @property
+    def features(self) -> int:
+        """m, as many as the points have."""
+        return int(self.values.shape[1])
+
+    @property
     def sparse(self) -> bool:
         """Whether only entries that are not zero are stored."""
         return not is_dense(self.values)
@@ -48,14 +59,14 @@ class Rows:
 
     def scores(self, w: Floats) -> Floats:
         """(r,) b_j'w, or (r, k) of w (m, k)."""
-        found, pieces = np.empty((len(self), *w.shape[1:])), self._pieces()
+        score, pieces = np.empty((len(self), *w.shape[1:])), self._pieces()
 
         def multiply(i: int) -> None:
             cut, part = pieces[i]
-            found[cut] = part @ w
+            score[cut] = part @ w
 
         side_by_side(multiply, len(pieces))
-        return found
+        return score
 
     def combine(self, x: Floats) -> Floats:
         """(m,) sum_j x_j b_j, or (k, m) of x (r, k)."""
@@ -89,3 +100,40 @@ class Rows:
             return moments(self.values[rows[cuts[i]]], cost[cuts[i]])
 
         return np.asarray(np.sum(side_by_side(multiply, len(cuts)), axis=0))
+
+
+VECTORS = 11
+"""m-vectors of each problem: in the state, in what a pass asks, and in the partials of its answer."""
+
+LEAST = 1000
+"""Points with which a soft margin can work, where m + 2 are more."""
+
+
+def capacity(facts: Facts, k: int) -> int:
+    """Points that memory holds beside k problems; at least 1."""
+    return max(1, round((facts.memory - _fixed(facts, k)) / _point_bytes(facts, k)))
+
+
+def least_memory(facts: Facts, k: int) -> int:
+    """Bytes of ``facts.memory`` without which k problems cannot work."""
+    return round(_fixed(facts, k) + min(facts.n, facts.m + 2, LEAST) * _point_bytes(facts, k))
+
+
+def fits(facts: Facts, k: int) -> bool:
+    """Whether k problems can work in this memory."""
+    return least_memory(facts, k) <= facts.memory
+
+
+def kept_bytes(facts: Facts, k: int, points: int) -> float:
+    """Bytes of vectors and systems, and of some points."""
+    return _fixed(facts, k) + points * _point_bytes(facts, k)
+
+
+def _fixed(facts: Facts, k: int) -> int:
+    return 8 * (5 * min(facts.m, DIRECT_SPARSE if facts.entries else DIRECT) ** 2 + VECTORS * k * facts.m)
+
+
+def _point_bytes(facts: Facts, k: int) -> float:
+    """Of one point: up to three copies as it is stored, in float64 with some of them twice, and what problems know of it."""
+    wide = facts.entries * (3 * facts.itemsize + 44) if facts.entries else facts.m * (3 * facts.itemsize + 12)
+    return wide + 8 * (12 + 6 * k)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dfeas.methods.protocol import Facts
-from dfeas.methods.soft_margin.problem import Best, Progress, SoftMargin, error_of
+from dfeas.methods.soft_margin.problem import Best, Progress, SoftMargin
 from dfeas.passes.hinge import Hinge, HingeAnswer
 from dfeas.passes.ordered import Stochastic, StochasticCarry
 from dfeas.passes.protocol import Ordered
@@ -28,7 +28,7 @@ from dfeas.passes.slacks import SampleCosts
 
 @dataclass(frozen=True, slots=True)
 class StochasticState:
-    """Between reads."""
+    """Between reads, of which every second one tells f."""
 
     facts: Facts
     carry: StochasticCarry
@@ -77,9 +77,7 @@ class StochasticMargin(SoftMargin):
         if isinstance(answer, StochasticCarry):
             return replace(state, carry=answer, fresh=True)
         Y, carry = self._both(state), state.carry
-        objective = np.einsum("ij,ij->j", Y, Y) / 2 + answer.loss
-        error = error_of(answer.wrong, answer.tested)
-        best = state.best.seen(np.zeros(2, np.int64), Y, objective, answer.support, error)
+        best, _ = state.best.after(np.zeros(2, np.int64), Y, answer)
         lower = carry.total * state.facts.n / carry.seen - Y[:, 0] @ Y[:, 0] / 2
         return replace(state, fresh=False, best=best.raised(np.array([lower])))
 

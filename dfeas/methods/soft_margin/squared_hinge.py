@@ -22,25 +22,11 @@ import numpy as np
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Facts
 from dfeas.methods.soft_margin.band import positive_solve
-from dfeas.methods.soft_margin.memory import capacity, kept_bytes
-from dfeas.methods.soft_margin.problem import (
-    STILL,
-    TRIALS,
-    Best,
-    Dual,
-    Progress,
-    SoftMargin,
-    error_of,
-    looks,
-    sample_costs,
-    sample_of,
-    told_no_better,
-)
-from dfeas.methods.soft_margin.rows import Rows
+from dfeas.methods.soft_margin.problem import TRIALS, Best, Dual, SampledMargin, looks, sample_of
+from dfeas.methods.soft_margin.rows import Rows, capacity, kept_bytes
 from dfeas.passes.block import Columns
 from dfeas.passes.hinge import SquaredHinge, SquaredHingeAnswer
 from dfeas.passes.protocol import Partial
-from dfeas.passes.slacks import SampleCosts
 
 DIRECT = 4000
 """Features up to which the curvature is read as a matrix, memory allowing."""
@@ -73,7 +59,7 @@ class Conjugate:
         size = np.linalg.norm(gradient, axis=0)
         return cls(np.zeros_like(gradient), -gradient, -gradient, CLOSE * size, 0)
 
-    def told(self, product: Floats) -> Conjugate:
+    def after(self, product: Floats) -> Conjugate:
         """After the product (m, k) of H with ``along``; problems that are solved stay as they are."""
         square, curved = (self.residual**2).sum(axis=0), (self.along * product).sum(axis=0)
         going = (np.sqrt(square) > self.enough) & (curved > 0)
@@ -92,7 +78,7 @@ class Conjugate:
 
 @dataclass(frozen=True, slots=True)
 class SquaredHingeState:
-    """Between passes."""
+    """Between passes: both ends, and the step that is being found."""
 
     facts: Facts
     asked: Floats | None  # (m, k) where the next pass looks; None before the sample
@@ -111,19 +97,11 @@ def matrix_bytes(facts: Facts, k: int) -> int:
 
 
 @dataclass(frozen=True)
-class SquaredHingeMargin(SoftMargin):
-    """``gap`` is what is aimed at; ``direct`` limits the features for which the curvature is a matrix."""
+class SquaredHingeMargin(SampledMargin):
+    """``direct`` limits the features for which the curvature is a matrix."""
 
-    counted: SampleCosts
-    gap: float
-    seed: int = 0
     direct: int = DIRECT
-    start: Floats | None = None  # (m, k) where the first pass looks, instead of a sample
     name: str = "squared-hinge"
-
-    @classmethod
-    def of(cls, costs: SampleCosts, gap: float, start: Floats | None) -> SquaredHingeMargin:
-        return cls(costs, gap, start=start)
 
     @classmethod
     def kept_points(cls, facts: Facts, k: int) -> int:
@@ -156,65 +134,62 @@ class SquaredHingeMargin(SoftMargin):
             return sample_of(facts, min(facts.n, SAMPLE, capacity(facts, k)), self.seed)
         if state.conjugate is not None:
             return SquaredHinge(state.best.Y, self.counted, k, along=state.conjugate.along)
-        asked = looks(state.asked, state.best, state.short)
-        return SquaredHinge(asked.Y, self.counted.take(asked.problem), k, matrix=self._matrix(facts))
+        places = looks(state.asked, state.best, state.short)
+        return SquaredHinge(places.Y, self.counted.take(places.problem), k, matrix=self._matrix(facts))
 
     def tell(self, state: SquaredHingeState, answer: Columns | SquaredHingeAnswer) -> SquaredHingeState:
         """The next step of all problems that are not done."""
         if isinstance(answer, Columns):
-            return self._sampled(state, answer)
+            minima, steps = self.sample_minima(state.facts, answer)
+            return replace(state, asked=minima, steps=steps)
         if state.conjugate is not None:
-            found = state.conjugate.told(state.conjugate.along + 2 * answer.curvature.T)
-            if not found.over:
-                return replace(state, conjugate=found)
-            return replace(state, conjugate=None, asked=state.best.Y + found.step, steps=state.steps + 1)
+            conjugate = state.conjugate.after(state.conjugate.along + 2 * answer.curvature.T)
+            if not conjugate.over:
+                return replace(state, conjugate=conjugate)
+            return replace(state, conjugate=None, asked=state.best.Y + conjugate.step, steps=state.steps + 1)
         assert state.asked is not None
-        seen, asked, before, k = looks(state.asked, state.best, state.short), state.asked, state.best, len(self.counted.C)
-        objective = np.einsum("ij,ij->j", seen.Y, seen.Y) / 2 + answer.loss
-        best = before.seen(seen.problem, seen.Y, objective, answer.support, error_of(answer.wrong, answer.tested))
-        gradient = asked - 2 * answer.pull.T
+        places, target, before, k = looks(state.asked, state.best, state.short), state.asked, state.best, len(self.counted.C)
+        best, objective = before.after(places.problem, places.Y, answer)
+        gradient = target - 2 * answer.pull.T
         # sum c (2 z - z^2) - |2 pull|^2 / 2, which is f - |grad|^2 / 2
         lower = 2 * answer.total - answer.loss[:k] - 2 * (answer.pull**2).sum(axis=1)
         higher = lower > best.lower
-        duals = tuple(Dual.of_scores(asked[:, i]) if higher[i] else state.duals[i] for i in range(k))
+        duals = tuple(Dual.of_scores(target[:, i]) if higher[i] else state.duals[i] for i in range(k))
         best = best.raised(lower)
-        following, short, conjugate = best.Y.copy(), np.ones(k), None
-        there = (asked == best.Y).all(axis=0)
+        following, short = best.Y.copy(), np.ones(k)
+        along: Conjugate | None = None
+        there = (target == best.Y).all(axis=0)
         going = best.gap > self.gap
         for i in np.flatnonzero(going & ~there):
-            if not (objective[seen.problem == i] <= best.objective[i]).any():
+            if not (objective[places.problem == i] <= best.objective[i]).any():
                 short[i] = TRIALS[1]
-                following[:, i] += short[i] * (asked[:, i] - best.Y[:, i])
+                following[:, i] += short[i] * (target[:, i] - best.Y[:, i])
         if self._matrix(state.facts):
             for i in np.flatnonzero(going & there):
                 system = 2 * answer.curvature[i]
                 system[np.diag_indices_from(system)] += 1
                 following[:, i] -= positive_solve(system, gradient[:, i])
         elif (going & there).any():
-            conjugate = Conjugate.start(np.where(going & there, gradient, 0.0))
-        narrower = (best.gap < 0.99 * before.gap).any() or (best.objective < (1 - 1e-4) * before.objective).any()
-        still = 0 if narrower else state.still + 1
-        steps = state.steps + (conjugate is None)
-        return SquaredHingeState(state.facts, following, best, short, conjugate, steps, still, duals)
+            along = Conjugate.start(np.where(going & there, gradient, 0.0))
+        still = 0 if best.narrower(before) else state.still + 1
+        steps = state.steps + (along is None)
+        return SquaredHingeState(state.facts, following, best, short, along, steps, still, duals)
 
-    def _sampled(self, state: SquaredHingeState, columns: Columns) -> SquaredHingeState:
-        """The minima for the sample, by the same steps in memory; one for each C."""
-        counted, m = self.counted, state.facts.m
-        costs, rows, w = sample_costs(counted, columns, state.facts.n), Rows.of(columns), np.zeros(m)
-        asked, steps = np.zeros((m, len(counted.C))), 0
-        for C in np.unique(counted.C):
-            same = np.flatnonzero(counted.C == C)
-            w, more = newton(rows, costs[:, same[0]], w)
-            asked[:, same], steps = w[:, None], steps + more
-        return replace(state, asked=asked, steps=steps)
-
-    def evidence(self, state: SquaredHingeState) -> Progress:
-        why = told_no_better(self.counted, state.facts) if state.still >= STILL else ""
-        return Progress(state.best, state.steps, 0, why, state.duals)
+    def sample_minimum(self, rows: Rows, cost: Floats, before: Minimum | None) -> Minimum:
+        """By the same steps in memory."""
+        return newton(rows, cost, np.zeros(rows.features) if before is None else before.w)
 
 
-def newton(rows: Rows, cost: Floats, w: Floats, most: int = 30) -> tuple[Floats, int]:
-    """The minimum for points in memory with costs (r,), roughly, and the steps to it: halved while f does not descend."""
+@dataclass(frozen=True, slots=True)
+class Minimum:
+    """Of points in memory, roughly."""
+
+    w: Floats  # (m,)
+    steps: int
+
+
+def newton(rows: Rows, cost: Floats, w: Floats, most: int = 30) -> Minimum:
+    """For points in memory with costs (r,): steps are halved while f does not descend."""
     score = rows.scores(w)
     value = _value(w, cost, score)
     for step in range(most):
@@ -222,7 +197,7 @@ def newton(rows: Rows, cost: Floats, w: Floats, most: int = 30) -> tuple[Floats,
         gradient = w - 2 * rows.combine(cost * short)
         active = np.flatnonzero(short * cost)
         if gradient @ gradient / 2 <= 1e-4 * value:
-            return w, step
+            return Minimum(w, step)
         if len(w) > DIRECT:
             curved = 2 * float(cost[active] @ rows.part(active).scores(gradient) ** 2) / float(gradient @ gradient)
             direction = -gradient / (1 + curved)
@@ -234,10 +209,10 @@ def newton(rows: Rows, cost: Floats, w: Floats, most: int = 30) -> tuple[Floats,
         while t > 1e-6 and not _value(w + t * direction, cost, score + t * slope) < value:
             t /= 2
         if t <= 1e-6:
-            return w, step
+            return Minimum(w, step)
         w, score = w + t * direction, score + t * slope
         value = _value(w, cost, score)
-    return w, most
+    return Minimum(w, most)
 
 
 def _value(w: Floats, cost: Floats, score: Floats) -> float:

@@ -1,4 +1,4 @@
-"""States of kernel methods as they were before methods were written over vectors: read into the states that they are now.
+"""States of methods in the space of a kernel and on cones as they were, read into the states that they are now.
 
 Each class has the fields that one had; ``now`` returns what goes on from there.
 """
@@ -9,15 +9,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dfeas.geometry.cones.barrier import Kept
+from dfeas.geometry.cones.working_set import SHARE, ConeWorkingSetState, Rows
+from dfeas.geometry.kernel.working_set import KernelWorkingSetState
 from dfeas.linalg.points import Floats
-from dfeas.methods.kernel_perceptron import KernelPerceptronState
 from dfeas.methods.mirror_prox import MirrorProxState
+from dfeas.methods.mistakes import Tally
 from dfeas.methods.normalized_perceptron import NormalizedPerceptronState
-from dfeas.methods.protocol import Bracket, Ends, Tally
+from dfeas.methods.perceptron import KernelPerceptronState
+from dfeas.methods.protocol import Bracket, Ends, Facts, Sparse
 from dfeas.methods.smooth_perceptron import SmoothPerceptronState
 from dfeas.methods.snkpvn import Loop, Snkpvn, SnkpvnState
 from dfeas.methods.vector import Combination, lse_of
 from dfeas.methods.von_neumann import VonNeumannState
+from dfeas.passes.block import Columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,3 +169,63 @@ class Ispvn:
 
     def now(self) -> SnkpvnState:
         return replace(self.inner, delta=self.delta)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelWorkingSet:
+    """Points were what columns are."""
+
+    facts: Facts
+    cap: int
+    points: Columns | None
+    amount: Floats
+    margin: float
+    full: int
+    best: Sparse | None
+    bracket: Bracket
+    violated: int | None
+    steps: int
+    stalled: str
+
+    def now(self) -> KernelWorkingSetState:
+        state = KernelWorkingSetState(
+            facts=self.facts, cap=self.cap, columns=self.points, amount=self.amount, margin=self.margin
+        )
+        state = replace(state, full=self.full, best=self.best, bracket=self.bracket)
+        return replace(state, violated=self.violated, steps=self.steps, stalled=self.stalled)
+
+
+@dataclass(frozen=True, slots=True)
+class ConeWorkingSet:
+    """Facts were fields, and passes over all data were counted by the solver's answers."""
+
+    m: int
+    blocks: int
+    memory: int
+    share: float
+    sampled: bool
+    kept: Kept
+    y: Floats
+    low: float
+    hopeful: bool
+    bracket: Bracket
+    best: Sparse | None
+    violated: int | None
+    stalled: str
+    rounds: int
+
+    def now(self) -> ConeWorkingSetState:
+        """Passes over all data are as many as the solver's answers but the first."""
+        tolerance = None if self.share == SHARE else 2 * (1 - self.share)
+        facts = Facts(self.m, len(self.kept.index), self.memory, self.blocks, tolerance=tolerance)
+        state = ConeWorkingSetState(
+            facts=facts,
+            cap=Rows(self.m, self.memory).most,
+            columns=self.kept if self.sampled else None,
+            full=max(0, self.rounds - 1),
+            best=self.best,
+            y=self.y,
+            low=self.low,
+            separated=self.hopeful,
+        )
+        return replace(state, bracket=self.bracket, violated=self.violated, steps=self.rounds, stalled=self.stalled)

@@ -38,23 +38,23 @@ PLACES = {
     "mirror_prox.State": "dfeas.methods.mirror_prox:MirrorProxState",
     "mirror_prox_one_pass.State": "dfeas.methods.mirror_prox_one_pass:OnePassState",
     "mistakes.State": "dfeas.methods.mistakes:MistakesState",
-    "mistakes.Tally": "dfeas.methods.protocol:Tally",
+    "mistakes.Tally": "dfeas.methods.mistakes:Tally",
     "normalized_perceptron.State": "dfeas.methods.normalized_perceptron:NormalizedPerceptronState",
     "online_perceptron.State": "dfeas.methods.online_perceptron:OnlinePerceptronState",
     "ride_along.State": "dfeas.methods.protocol:RideAlongState",
     "smooth_perceptron.State": "dfeas.methods.smooth_perceptron:SmoothPerceptronState",
     "von_neumann.State": "dfeas.methods.von_neumann:VonNeumannState",
-    "working_set.State": "dfeas.methods.working_set:WorkingSetState",
+    "working_set.State": "dfeas.methods.working_set:PointWorkingSetState",
     "working_set.Solution": "dfeas.linalg.separate:Solution",
     "kernel.Combination": "dfeas.methods.vector:Combination",
     "Ends": "dfeas.methods.protocol:Ends",
-    "kernel.perceptron.State.2": "dfeas.methods.kernel_perceptron:KernelPerceptronState",
+    "kernel.perceptron.State.2": "dfeas.methods.perceptron:KernelPerceptronState",
     "kernel.snkpvn.State.2": "dfeas.methods.snkpvn:SnkpvnState",
     "kernel.snkpvn.Loop": "dfeas.methods.snkpvn:Loop",
-    "kernel.working_set.State": "dfeas.geometry.kernel.working_set:KernelWorkingSetState",
-    "cones.Recalled": "dfeas.geometry.cones.methods:RecalledState",
-    "cones.working_set.State": "dfeas.geometry.cones.working_set:ConeWorkingSetState",
-    "cones.working_set.Kept": "dfeas.geometry.cones.select:Kept",
+    "kernel.working_set.State.2": "dfeas.geometry.kernel.working_set:KernelWorkingSetState",
+    "cones.Recalled": "dfeas.geometry.cones.space:RecalledState",
+    "cones.working_set.State.2": "dfeas.geometry.cones.working_set:ConeWorkingSetState",
+    "cones.working_set.Kept": "dfeas.geometry.cones.barrier:Kept",
     "soft_margin.Best": "dfeas.methods.soft_margin.problem:Best",
     "soft_margin.Dual": "dfeas.methods.soft_margin.problem:Dual",
     "soft_margin.hinge.State": "dfeas.methods.soft_margin.hinge:HingeState",
@@ -66,6 +66,7 @@ PLACES = {
 """Name -> module:class."""
 
 GONE = {
+    "cones.working_set.State": "dfeas.run.checkpoint.former:ConeWorkingSet",
     "kernel.Ends": "dfeas.run.checkpoint.former:KernelEnds",
     "kernel.ispvn.State": "dfeas.run.checkpoint.former:Ispvn",
     "kernel.mirror_prox.State": "dfeas.run.checkpoint.former:MirrorProx",
@@ -74,6 +75,7 @@ GONE = {
     "kernel.smooth_perceptron.State": "dfeas.run.checkpoint.former:SmoothPerceptron",
     "kernel.snkpvn.State": "dfeas.run.checkpoint.former:SnkpvnLoop",
     "kernel.von_neumann.State": "dfeas.run.checkpoint.former:VonNeumann",
+    "kernel.working_set.State": "dfeas.run.checkpoint.former:KernelWorkingSet",
 }
 """Name of a class that is gone -> module:class with its fields, whose ``now`` returns what stands in its place."""
 

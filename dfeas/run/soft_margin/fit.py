@@ -14,9 +14,9 @@ import numpy as np
 from dfeas.engine.protocol import Engine
 from dfeas.errors import ClusterLostError
 from dfeas.geometry.protocol import facts_of
-from dfeas.methods.soft_margin.memory import fits
+from dfeas.methods.registry import SOFT_MARGINS
 from dfeas.methods.soft_margin.problem import STEEP, Progress, SoftMargin
-from dfeas.methods.soft_margin.registry import SOFT_MARGINS
+from dfeas.methods.soft_margin.rows import fits
 from dfeas.passes.slacks import SampleCosts
 from dfeas.problem import Limits
 from dfeas.run.cost import Projection, project_soft

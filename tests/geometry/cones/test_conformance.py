@@ -7,7 +7,7 @@ import numpy as np
 import dfeas
 from dfeas.data.cones.writer import Placing, Product
 from dfeas.engine.local import LocalEngine
-from dfeas.geometry.cones.methods import ConeEngine
+from dfeas.geometry.cones.space import ConeEngine
 from dfeas.methods.protocol import Facts, Sparse
 from tests.conformance.methods import Instance, MethodTests
 from tests.geometry.cones.plain import all_columns, cones_of, problem, scaled, spectrum, unit

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from dfeas.data.cones.groups import cone_norms, groups_of
 from dfeas.data.cones.writer import Placing, Product
 from dfeas.engine.local import LocalEngine
-from dfeas.geometry.cones.select import SelectCones, SpectralRecover
-from dfeas.geometry.cones.softmin import SpectralAnswer, SpectralSoftmin
+from dfeas.geometry.cones.softmin import SpectralAnswer, SpectralRecover, SpectralSoftmin
+from dfeas.geometry.cones.working_set import SelectCones
 from dfeas.linalg.points import norms
 from dfeas.passes.block import Block
 from dfeas.passes.softmin import Softmin
@@ -151,7 +151,7 @@ def test_selected_cones_are_whole_and_the_lowest(block_rows: int) -> None:
 
 def test_a_store_of_small_blocks_gives_the_same_low_on_any_threads() -> None:
     from dfeas.data.cones.writer import from_scs
-    from dfeas.geometry.cones.methods import ConeEngine
+    from dfeas.geometry.cones.space import ConeEngine
 
     rng = np.random.default_rng(6)
     cone = {"q": [5] * 40_000}

@@ -23,7 +23,7 @@ from dfeas.data.source import Source
 from dfeas.data.writers.dataset import fill, output_place
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
-from dfeas.geometry.cones.methods import ConeEngine
+from dfeas.geometry.cones.space import ConeEngine
 from dfeas.methods.protocol import Facts
 from dfeas.passes.softmin import Softmin
 from dfeas.verify.core import check

@@ -8,9 +8,13 @@ import numpy as np
 
 from dfeas.geometry.kernel.gram import GramProduct
 from dfeas.geometry.kernel.kernel import Kernel, kernel_of
+from dfeas.geometry.kernel.space import KERNEL_METHODS
 from dfeas.methods.protocol import Facts
 from tests.geometry.kernel.dense import dense
 from tests.methods.running import best_margin
+
+ON_ALL = tuple(name for name in KERNEL_METHODS if name != "working-set")
+"""Methods that keep n-vectors."""
 
 
 @dataclass

@@ -15,8 +15,8 @@ from dfeas.engine.local import LocalEngine
 from dfeas.errors import CheckFailedError, UsageError
 from dfeas.geometry.kernel.gram import GramProduct
 from dfeas.geometry.kernel.kernel import Kernel, kernel_of
-from dfeas.geometry.kernel.select import KernelSelect
 from dfeas.geometry.kernel.space import KernelSpace
+from dfeas.geometry.kernel.working_set import KernelSelect
 from dfeas.verify.certificate import load
 from tests.geometry.kernel.dense import dense
 from tests.run.test_resume import after

@@ -8,8 +8,7 @@ import pytest
 
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError
-from dfeas.geometry.kernel.methods import InKernel
-from dfeas.geometry.kernel.space import ON_ALL
+from dfeas.geometry.kernel.space import KernelSpace
 from dfeas.problem import Limits
 from dfeas.run import driver
 from dfeas.run.task import VerdictTask
@@ -18,7 +17,7 @@ from dfeas.verify.certificate import Certificate
 from dfeas.verify.evidence import Check
 from tests.checkers import each
 from tests.geometry.kernel.dense import in_blocks
-from tests.geometry.kernel.running import Dense, Problem, problem, states
+from tests.geometry.kernel.running import ON_ALL, Dense, Problem, problem, states
 
 
 def checked_by(found: Problem) -> Callable[[Certificate], Check]:
@@ -43,7 +42,7 @@ def test_a_verdict_of_each_method(name: str, family: str, verdict: str, monkeypa
     monkeypatch.setattr("dfeas.engine.scan.LEAST_ROWS", 16)
     monkeypatch.setattr("dfeas.engine.scan.MOST_RUNS", 10**6)
     found = problem(family)
-    method = InKernel(ON_ALL[name], found.kernel)
+    method = KernelSpace(found.kernel).method(name)
     engine = LocalEngine(in_blocks(found.X, found.labels, 8), 2)
     records: list[Any] = []
 
@@ -70,6 +69,6 @@ def test_a_verdict_of_each_method(name: str, family: str, verdict: str, monkeypa
 def test_a_kernel_that_is_none_is_said_with_a_number(name: str) -> None:
     found = problem("blobs")
     G = -found.G + 2 * np.eye(60)  # ones on the diagonal, and symmetric
-    method, engine = InKernel(ON_ALL[name], found.kernel), Dense(G, found.labels)
+    method, engine = KernelSpace(found.kernel).method(name), Dense(G, found.labels)
     with pytest.raises(BadInputError, match=r"not positive definite: .* has a squared length of -"):
         list(states(method, engine, found.facts, 60))

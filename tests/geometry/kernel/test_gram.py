@@ -2,6 +2,7 @@
 
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -41,12 +42,14 @@ def points(n: int, m: int, seed: int = 0, dtype: str = "float64") -> tuple[np.nd
     return rng.standard_normal((n, m)).astype(dtype), np.where(rng.random(n) < 0.5, -1, 1)
 
 
+Small = partial(GramProduct, tile_rows=16)
+
+
 @pytest.fixture
 def short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several runs of some 40 rows, each of several tiles."""
+    """Several runs of some 40 rows, each of several tiles of ``Small``."""
     monkeypatch.setattr(scan, "LEAST_ROWS", 40)
     monkeypatch.setattr(scan, "MOST_RUNS", 10**6)
-    monkeypatch.setattr("dfeas.geometry.kernel.tiles.TILE_ROWS", 16)
 
 
 @pytest.mark.usefixtures("short_runs")
@@ -65,9 +68,9 @@ def test_the_answer_is_the_product_with_the_gram_matrix(name: str, block_rows: i
     near = 1e-6 if name == "exponential" else 1e-11  # the square root of a difference
     for V in (full, few, half, full * 1e200, full * [1, 1e-150, 0], np.zeros((230, 1))):
         scale = np.abs(V).sum(axis=0)
-        assert (np.abs(engine.run(GramProduct(kernel, V)) - G @ V) <= near * scale).all()
+        assert (np.abs(engine.run(Small(kernel, V)) - G @ V) <= near * scale).all()
         unsigned = labels[:, None] * (G @ (labels[:, None] * V))
-        assert (np.abs(engine.run(GramProduct(kernel, V, signed=False)) - unsigned) <= near * scale).all()
+        assert (np.abs(engine.run(Small(kernel, V, signed=False)) - unsigned) <= near * scale).all()
 
 
 @pytest.mark.usefixtures("short_runs")
@@ -77,10 +80,10 @@ def test_an_intercept_is_a_feature_and_a_function_a_kernel() -> None:
     wide = np.column_stack([X, np.ones(100)])
     kernel = kernel_of("linear")[0]
     engine = LocalEngine(in_blocks(X, labels, 30, intercept=True), 1)
-    assert np.allclose(engine.run(GramProduct(kernel, V)), dense(kernel, wide, labels) @ V)
+    assert np.allclose(engine.run(Small(kernel, V)), dense(kernel, wide, labels) @ V)
     function = kernel_of(lambda a, b: (a @ b.T + 1) ** 2)[0]
     engine = LocalEngine(in_blocks(X, labels, 30), 1)
-    assert np.allclose(engine.run(GramProduct(function, V)), dense(kernel_of("polynomial", 1.0, 2, 1.0)[0], X, labels) @ V)
+    assert np.allclose(engine.run(Small(function, V)), dense(kernel_of("polynomial", 1.0, 2, 1.0)[0], X, labels) @ V)
 
 
 @pytest.mark.usefixtures("short_runs")
@@ -91,7 +94,7 @@ def test_single_precision_where_it_is_safe(name: str) -> None:
     kernel = kernel_of(name, **KERNELS[name])[0]
     G = dense(kernel, X.astype(np.float64), labels)
     V = np.random.default_rng(1).standard_normal((200, 2)) * 1e60
-    found = LocalEngine(in_blocks(X, labels, 25), 1).run(GramProduct(kernel, V))
+    found = LocalEngine(in_blocks(X, labels, 25), 1).run(Small(kernel, V))
     assert (np.abs(found - G @ V) <= 2e-6 * np.abs(V).sum(axis=0)).all()
 
 
@@ -125,7 +128,7 @@ def test_tiles_are_computed_once_and_only_where_they_count(monkeypatch: pytest.M
 
     def computed(V: np.ndarray) -> int:
         entries.clear()
-        engine.run(GramProduct(kernel, V))
+        engine.run(Small(kernel, V))
         return sum(entries)
 
     V = np.random.default_rng(0).standard_normal((320, 1))
@@ -154,7 +157,7 @@ def test_one_block_keeps_all_threads_busy() -> None:
     X, labels = points(320, 4)
     V = np.ones((320, 1))
     engine = LocalEngine(from_arrays(X, labels), 3)
-    found = engine.run(GramProduct(kernel_of("rbf", 0.2)[0], V))
+    found = engine.run(Small(kernel_of("rbf", 0.2)[0], V))
     assert engine.cost.points == 3 * 320  # each thread read the block once
     assert np.allclose(found, dense(kernel_of("rbf", 0.2)[0], X, labels) @ V)
 
@@ -165,14 +168,14 @@ def test_reads_are_counted_as_they_are() -> None:
     kernel = kernel_of("rbf", 0.2)[0]
     V = np.ones((300, 1))
     engine = LocalEngine(in_blocks(X, labels, 20), 1)  # 7 runs of 2 blocks, and one of 1
-    engine.run(GramProduct(kernel, V))
+    engine.run(Small(kernel, V))
     # the left run stays while the right ones go by; the last one stays, too
     assert engine.cost.points == sum(300 - 40 * i for i in range(7))
     assert engine.cost.bytes_read == engine.cost.points * 16
     assert engine.cost.scan_seconds > 0
     X, labels = points(480, 4)
     engine = LocalEngine(in_blocks(X, labels, 160), 1)  # 3 blocks of 4 runs, of which two are held
-    engine.run(GramProduct(kernel, np.ones((480, 1))))
+    engine.run(Small(kernel, np.ones((480, 1))))
     assert engine.cost.points == 4 * 160
 
 
@@ -198,7 +201,6 @@ def test_the_same_bits_from_threads_and_workers(
         engine.close()
         return found
 
-    monkeypatch.setattr("dfeas.geometry.kernel.tiles.TILE_ROWS", 512)
     found = {bits(LocalEngine(open_source(source), threads)) for threads in (1, 2, 5)}
     found.add(bits(DaskEngine(client, source, open_source(source))))
     kept = open_source(source)
@@ -229,8 +231,8 @@ def test_tiles_that_are_kept_change_no_bit_and_are_not_computed_again(
     X, labels = points(200, 4, dtype=dtype)
     kernel = kernel_of("rbf", 0.2)[0]
     rng = np.random.default_rng(1)
-    full = [GramProduct(kernel, rng.standard_normal((200, k)), signed) for k, signed in ((1, True), (3, False), (2, True))]
-    few = GramProduct(kernel, np.eye(200, 2))
+    full = [Small(kernel, rng.standard_normal((200, k)), signed) for k, signed in ((1, True), (3, False), (2, True))]
+    few = Small(kernel, np.eye(200, 2))
     expected = [digest(LocalEngine(in_blocks(X, labels, 30), 2).run(question)) for question in (*full, few)]
     computed: list[int] = []
     tile = Kernel.tile

@@ -22,8 +22,7 @@ from dfeas.engine.local import LocalEngine
 from dfeas.errors import UsageError
 from dfeas.geometry.kernel.gram import GramProduct
 from dfeas.geometry.kernel.kernel import kernel_of
-from dfeas.geometry.kernel.methods import InKernel
-from dfeas.geometry.kernel.space import ON_ALL, KernelSpace, vector_bytes
+from dfeas.geometry.kernel.space import KernelSpace, vector_bytes
 from dfeas.methods.protocol import Facts
 from dfeas.run.cost import project
 from tests.geometry.kernel.dense import in_blocks
@@ -51,7 +50,7 @@ def test_a_product_reads_what_is_projected(block_rows: int, monkeypatch: pytest.
 def test_memory_of_n_vectors_is_as_projected(name: str) -> None:
     n = 8000
     facts = Facts(2, n, itemsize=4)
-    method, engine = InKernel(ON_ALL[name], RBF), LocalEngine(from_arrays(*points(n, 2)), 2)
+    method, engine = KernelSpace(RBF).method(name), LocalEngine(from_arrays(*points(n, 2)), 2)
     tracemalloc.start()
     state = method.init(facts)
     for _ in range(2):

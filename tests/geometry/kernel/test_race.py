@@ -11,14 +11,13 @@ from dfeas.engine.local import LocalEngine
 from dfeas.errors import UsageError
 from dfeas.geometry.kernel.gram import GramProduct
 from dfeas.geometry.kernel.kernel import kernel_of
-from dfeas.geometry.kernel.methods import InKernel
-from dfeas.geometry.kernel.space import ON_ALL
+from dfeas.geometry.kernel.space import KernelSpace
 from dfeas.problem import Limits
 from dfeas.run.driver import Course, run
 from dfeas.run.task import VerdictTask
 from dfeas.run.termination import Goal
 from tests.geometry.kernel.dense import dense, in_blocks
-from tests.geometry.kernel.running import problem
+from tests.geometry.kernel.running import ON_ALL, problem
 from tests.geometry.kernel.test_driving import checked_by
 
 
@@ -33,7 +32,7 @@ class Recording(LocalEngine):
 def test_one_product_a_round_answers_all_methods() -> None:
     found = problem("random labels", 100)
     names = [name for name in ON_ALL if name != "snkpvn"]
-    methods = [InKernel(ON_ALL[name], found.kernel) for name in names]
+    methods = [KernelSpace(found.kernel).method(name) for name in names]
     goal = Goal(eps=1e-9, tolerance=1e-9)
     lanes = [VerdictTask(method, method.init(found.facts), goal, kernel=found.kernel.to_text()) for method in methods]
     engine = Recording(in_blocks(found.X, found.labels, 8), 2)
@@ -46,7 +45,7 @@ def test_one_product_a_round_answers_all_methods() -> None:
     assert reads == pytest.approx(outcomes[0].reads)
     alone = found.engine()
     for name, outcome in zip(names, outcomes, strict=True):
-        method = InKernel(ON_ALL[name], found.kernel)
+        method = KernelSpace(found.kernel).method(name)
         state = method.init(found.facts)
         for _ in range(4):
             state = method.tell(state, alone.run(method.ask(state)))

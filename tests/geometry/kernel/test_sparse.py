@@ -32,7 +32,6 @@ def texts(n: int, m: int = 40, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("name", KERNELS)
 def test_products_are_those_of_arrays(monkeypatch: pytest.MonkeyPatch, name: str, dtype: type) -> None:
     monkeypatch.setattr(scan, "LEAST_ROWS", 40)
-    monkeypatch.setattr("dfeas.geometry.kernel.tiles.TILE_ROWS", 16)
     monkeypatch.setattr("dfeas.linalg.csr.DENSE_WORK", 0 if dtype is np.float64 else 10**9)
     X, labels = texts(150)
     X[7, 3] = 1
@@ -43,7 +42,7 @@ def test_products_are_those_of_arrays(monkeypatch: pytest.MonkeyPatch, name: str
     engine, rng = LocalEngine(dataset, 1), np.random.default_rng(1)
     G = dense(kernel, X.astype(np.float64), labels)
     for V in (rng.standard_normal((150, 2)), np.eye(150, 1)):
-        off = np.abs(engine.run(GramProduct(kernel, V)) - G @ V) / np.abs(V).sum()
+        off = np.abs(engine.run(GramProduct(kernel, V, tile_rows=16)) - G @ V) / np.abs(V).sum()
         assert off.max() < (1e-6 if dtype is np.float32 or name == "exponential" else 1e-11)
     engine.close()
 
@@ -107,11 +106,10 @@ def test_a_function_is_given_the_blocks_as_they_are() -> None:
         dfeas.solve(scipy.sparse.csr_array(X), labels, kernel=lambda a, b: (a @ b.T)[:1])
 
 
-def test_distances_of_sparse_points_do_not_depend_on_their_company(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dfeas.linalg.csr.PAIRS", 100)
+def test_distances_of_sparse_points_do_not_depend_on_their_company() -> None:
     X = texts(60)[0].astype(np.float64)
     sparse = scipy.sparse.csr_array(X)
-    whole = csr.cityblock(sparse, sparse)
+    whole = csr.cityblock(sparse, sparse, pairs=100)
     assert np.allclose(whole, np.abs(X[:, None] - X).sum(axis=2), rtol=1e-14, atol=1e-14)
     assert (csr.cityblock(sparse[3:9], sparse[20:21]) == whole[3:9, 20:21]).all()
     assert (csr.cityblock(sparse[:, ::-1], sparse[:, ::-1]) == 0).diagonal().all()

@@ -13,15 +13,14 @@ from dfeas.data.source import Source
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
 from dfeas.geometry.kernel.kernel import kernel_of
-from dfeas.geometry.kernel.methods import InKernel
-from dfeas.geometry.kernel.space import ON_ALL
+from dfeas.geometry.kernel.space import InKernel, KernelSpace
 from dfeas.methods.ispvn import Ispvn
-from dfeas.methods.kernel_perceptron import KernelPerceptron
+from dfeas.methods.perceptron import KernelPerceptron
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
 from dfeas.methods.snkpvn import Snkpvn, projected
 from tests.bits import digest
-from tests.geometry.kernel.running import FAMILIES, Problem, problem, states
+from tests.geometry.kernel.running import FAMILIES, ON_ALL, Problem, problem, states
 from tests.methods.running import in_memory
 from tests.methods.running import states as linear_states
 
@@ -40,7 +39,7 @@ ENDS = {"perceptron": 0.04, "normalized-perceptron": 0.04, "von-neumann": 0.04}
 @pytest.mark.parametrize("family", FAMILIES)
 def test_each_method_ends_either_way(name: str, family: str) -> None:
     found = problem(family)
-    method = InKernel(ON_ALL[name], found.kernel)
+    method = KernelSpace(found.kernel).method(name)
     for state in states(method, found.engine(), found.facts, 1000):
         bracket = method.evidence(state).bracket
         if bracket.lower > 0:
@@ -59,7 +58,7 @@ START = {"mirror-prox": 1, "mirror-prox-fixed": 1, "smooth-perceptron": 2, "snkp
 @pytest.mark.parametrize("name", [name for name in ON_ALL if name not in ("perceptron", "mirror-prox")])
 def test_one_product_a_step(name: str) -> None:
     found = problem("random labels")
-    method, engine = InKernel(ON_ALL[name], found.kernel), found.engine()
+    method, engine = KernelSpace(found.kernel).method(name), found.engine()
     for state in states(method, engine, found.facts, 60):
         steps = method.evidence(state).iterations
         assert engine.products == steps + START.get(name, 0) or not steps
@@ -70,7 +69,7 @@ def test_one_product_a_step(name: str) -> None:
 def test_one_product_for_many_corrections_and_for_many_trials() -> None:
     found = problem("duplicates")
     for name, columns in (("perceptron", 16), ("mirror-prox", 6)):
-        method, engine = InKernel(ON_ALL[name], found.kernel), found.engine()
+        method, engine = KernelSpace(found.kernel).method(name), found.engine()
         *_, state = states(method, engine, found.facts, 40)
         assert engine.products == 40
         assert max(engine.columns) == columns
@@ -80,7 +79,7 @@ def test_one_product_for_many_corrections_and_for_many_trials() -> None:
 @pytest.mark.parametrize("family", SEPARABLE)
 def test_normalized_perceptron_separates_in_time_and_goes_on_to_the_margin(family: str) -> None:
     found = problem(family)
-    method = InKernel(ON_ALL["normalized-perceptron"], found.kernel)
+    method = KernelSpace(found.kernel).method("normalized-perceptron")
     bound = 1 / found.rho**2
     separated = False
     for state in states(method, found.engine(), found.facts, 3000):
@@ -112,7 +111,7 @@ def test_corrections_of_the_perceptron_are_mistakes_and_few(family: str, cap: in
 @pytest.mark.parametrize("family", FAMILIES)
 def test_von_neumann_comes_near_like_one_over_the_root(family: str) -> None:
     found = problem(family)
-    method = InKernel(ON_ALL["von-neumann"], found.kernel)
+    method = KernelSpace(found.kernel).method("von-neumann")
     before = 1.0
     for state in states(method, found.engine(), found.facts, 500):
         x, size = state.w.alpha, length(found, state.w.alpha)
@@ -130,7 +129,7 @@ def test_von_neumann_comes_near_like_one_over_the_root(family: str) -> None:
 def test_smooth_perceptron_keeps_the_excessive_gap(family: str, seed: int) -> None:
     found = problem(family, seed=seed)
     n = len(found.X)
-    method = InKernel(ON_ALL["smooth-perceptron"], found.kernel)
+    method = KernelSpace(found.kernel).method("smooth-perceptron")
     bound = 2 * math.sqrt(2 * math.log(n))
     for state in states(method, found.engine(), found.facts, 150):
         if not state.answers:
@@ -180,7 +179,7 @@ def test_projections_are_the_nearest_points_of_the_simplex() -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_gap_of_lemmas_8_and_9_holds_at_every_step(name: str, family: str) -> None:
     found = problem(family)
-    G, method = found.G, InKernel(ON_ALL[name], found.kernel)
+    G, method = found.G, KernelSpace(found.kernel).method(name)
     before, seen = None, 0
     for state in states(method, found.engine(), found.facts, 300):
         if before is not None and before.loop is not None and state.steps == before.steps + 1:
@@ -203,7 +202,7 @@ def test_the_gap_of_lemmas_8_and_9_holds_at_every_step(name: str, family: str) -
 @pytest.mark.parametrize("family", SEPARABLE)
 def test_loops_of_theorem_4(family: str) -> None:
     found = problem(family)
-    method = InKernel(ON_ALL["ispvn"], found.kernel)
+    method = KernelSpace(found.kernel).method("ispvn")
     for state in states(method, found.engine(), found.facts, 3000):
         if state.loop is not None:
             assert state.loop.k <= 2 * math.sqrt(2 * state.lambda_) / found.rho + 1
@@ -215,7 +214,7 @@ def test_loops_of_theorem_4(family: str) -> None:
 
 def test_loops_halve_the_length_until_rounding_and_one_loop_ends_at_delta() -> None:
     found = problem("duplicates")
-    method = InKernel(ON_ALL["ispvn"], found.kernel)
+    method = KernelSpace(found.kernel).method("ispvn")
     lengths = []
     for state in states(method, found.engine(), found.facts, 4000):
         if state.delta and state.rounds > len(lengths):
@@ -236,7 +235,7 @@ def test_loops_halve_the_length_until_rounding_and_one_loop_ends_at_delta() -> N
 @pytest.mark.parametrize("seed", [0, 1])
 def test_mirror_prox_keeps_its_gap(name: str, family: str, seed: int) -> None:
     found = problem(family, seed=seed)
-    method = InKernel(ON_ALL[name], found.kernel)
+    method = KernelSpace(found.kernel).method(name)
     log_n = math.log(len(found.X))
     for state in states(method, found.engine(), found.facts, 150):
         if not state.steps:
@@ -272,7 +271,7 @@ def test_mirror_prox_is_that_of_the_paper() -> None:
         wx, wg = simplex(vx, gamma * log_n * (G @ vg)), ball(vg + gamma / 2 * vx)
         vx, vg = simplex(vx, gamma * log_n * (G @ wg)), ball(vg + gamma / 2 * wx)
         sum_x, sum_g = sum_x + gamma * wx, sum_g + gamma * wg
-    *_, state = states(InKernel(ON_ALL["mirror-prox-fixed"], found.kernel), found.engine(), found.facts, 4)
+    *_, state = states(KernelSpace(found.kernel).method("mirror-prox-fixed"), found.engine(), found.facts, 4)
     for vector, expected in ((state.Av, vx), (state.v, vg), (state.Ax_sum, sum_x), (state.g, log_n * sum_g)):
         assert np.allclose(vector.alpha, expected, atol=1e-12)
         assert np.allclose(vector.scores, G @ expected, atol=1e-11)
@@ -295,21 +294,20 @@ def test_with_the_linear_kernel_a_method_is_its_linear_twin(name: str) -> None:
     engine, facts = in_memory(columns)
     passes, products, same = LINEAR[name]
     *_, linear = linear_states(METHODS[name], engine, facts, passes)
-    *_, kernel = states(InKernel(ON_ALL[name], found.kernel), found.engine(), found.facts, products)
+    *_, kernel = states(KernelSpace(found.kernel).method(name), found.engine(), found.facts, products)
     expected, vector = same(linear, kernel)
     assert np.allclose(columns @ vector.alpha, expected, atol=1e-9)
     assert np.allclose(vector.scores, columns.T @ expected, atol=1e-9)
 
 
-def test_with_the_linear_kernel_loops_end_where_those_of_the_linear_twin_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dfeas.methods.ispvn.GRAM_FEATURES", 0)  # lambda = n, as for a linear kernel
+def test_with_the_linear_kernel_loops_end_where_those_of_the_linear_twin_do() -> None:
     found = problem("linear, no margin")
     columns = (found.X * found.labels[:, None] / np.linalg.norm(found.X, axis=1)[:, None]).T
     engine, facts = in_memory(columns)
     rounds: list[dict[int, int]] = [{}, {}]
-    for state in linear_states(Ispvn(), engine, facts, 600):
+    for state in linear_states(Ispvn(gram_features=0), engine, facts, 600):
         rounds[0][state.rounds] = state.steps
-    for state in states(InKernel(ON_ALL["ispvn"], found.kernel), found.engine(), found.facts, 200):
+    for state in states(KernelSpace(found.kernel).method("ispvn"), found.engine(), found.facts, 200):
         rounds[1][state.rounds] = state.steps
     shared = min(len(rounds[0]), len(rounds[1])) - 1
     assert shared >= 3
@@ -326,7 +324,7 @@ def test_one_point_two_equal_and_two_opposite_points(name: str) -> None:
         X, signs = np.array(points), np.array(labels)
         G = np.outer(signs, signs).astype(np.float64)
         found = Problem(kernel_of("rbf", 1.0)[0], X, signs, G, float(feasible))
-        method = InKernel(ON_ALL[name], found.kernel)
+        method = KernelSpace(found.kernel).method(name)
         *_, state = states(method, found.engine(), found.facts, 40)
         bracket = method.evidence(state).bracket
         assert bracket.lower > 0.9 if feasible else bracket.upper < 0.2
@@ -339,7 +337,7 @@ def test_the_same_bits_from_threads_and_workers(dataset: Callable[..., Any], cli
 
     def bits(engine: Any) -> str:
         found = []
-        for method in [InKernel(each, kernel) for each in ON_ALL.values()]:
+        for method in [KernelSpace(kernel).method(each) for each in ON_ALL]:
             found += list(states(method, engine, Facts(6, 5_000, itemsize=4), 4))
         engine.close()
         return digest(*found)
@@ -357,7 +355,7 @@ def test_single_precision_claims_no_more_than_it_can_tell(name: str, dataset: Ca
     path, _ = dataset("one-flip", 4, 300, dtype="float32")
     opened = open_source(Source(str(path)))
     kernel = kernel_of("linear")[0]
-    method, engine = InKernel(ON_ALL[name], kernel), LocalEngine(opened, 1)
+    method, engine = KernelSpace(kernel).method(name), LocalEngine(opened, 1)
     for state in states(method, engine, Facts(4, 300, itemsize=4), 100):
         bracket = method.evidence(state).bracket
         assert bracket.lower <= 1e-6

@@ -90,7 +90,7 @@ def test_bands_that_are_almost_alike_and_hardly_so_have_both_ends(small: tuple[A
 @pytest.mark.parametrize("cap", [40, 200, 2000])
 def test_both_ends_hold_at_every_read_however_few_points_are_kept(small: tuple[Any, ...], cap: int) -> None:
     X, y, minimum = small
-    found = run(HingeMargin(counted([1.0]), 1e-4, cap), X, y, 40, 1e-4, blocks=5)
+    found = run(HingeMargin(counted([1.0]), 1e-4, cap=cap), X, y, 40, 1e-4, blocks=5)
     assert found[-1].best.gap[0] <= 1e-4
     assert len(found) <= {40: 40, 200: 14, 2000: 3}[cap]
     for one in found:
