@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from dfeas.api import resume as resume
     from dfeas.api import soft_margin as soft_margin
     from dfeas.api import solve as solve
-    from dfeas.data.cones.groups import svec as svec
-    from dfeas.data.cones.writer import from_scs as from_scs
-    from dfeas.data.cones.writer import ingest_scs as ingest_scs
+    from dfeas.data.cones import svec as svec
     from dfeas.data.generate.points import Instance as Instance
     from dfeas.data.generate.points import generate as generate
     from dfeas.data.writers.append import append as append
+    from dfeas.data.writers.cones import from_scs as from_scs
+    from dfeas.data.writers.cones import ingest_scs as ingest_scs
     from dfeas.errors import BadInputError as BadInputError
     from dfeas.errors import CheckFailedError as CheckFailedError
     from dfeas.errors import CorruptDataError as CorruptDataError
@@ -81,8 +81,8 @@ _PUBLIC = {
     "analysis.separation": "Separation separation",
     "analysis.verify": "verify_certificate verify_classes verify_run",
     "api": "race resume soft_margin solve",
-    "data.cones.groups": "svec",
-    "data.cones.writer": "from_scs ingest_scs",
+    "data.cones": "svec",
+    "data.writers.cones": "from_scs ingest_scs",
     "data.generate.points": "Instance generate",
     "data.writers.append": "append",
     "errors": "BadInputError CheckFailedError CorruptDataError DfeasError UndecidedError UsageError",

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import AHEAD, Dataset, array_reader
-from dfeas.data.storage.npy import load_npy
+from dfeas.data.source import Transform
 from dfeas.data.storage.readers import AnyArray, Buffers, Cost
 from dfeas.data.storage.sparse_readers import Entries, index_size
-from dfeas.data.transform import Transform
+from dfeas.data.storage.zarr_arrays import load_npy
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.linalg import csr
 from dfeas.linalg.points import Points, dense, is_dense, stacked

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dfeas.data.source import Transform
 from dfeas.data.storage.scratch import Scratch
-from dfeas.data.transform import Transform
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, visible
 from dfeas.problem import Goal, Kernel, Limits, Output, Problem, Resources, View
 from dfeas.run.checkpoint.folder import Checkpoints, finished, run_folder_again

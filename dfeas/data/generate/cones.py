@@ -19,10 +19,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.cones.groups import Group, elements, groups_of, norms_of, unit
-from dfeas.data.cones.writer import ConeWriter, Placing, Product
+from dfeas.data.cones import Group, elements, groups_of, norms_of, unit
 from dfeas.data.generate.points import Generated
 from dfeas.data.storage.places import Place
+from dfeas.data.writers.cones import ConeWriter, Placing, Product
 from dfeas.data.writers.dataset import DatasetWriter
 from dfeas.errors import UsageError
 from dfeas.linalg.points import Floats

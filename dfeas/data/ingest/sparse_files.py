@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.lib import format as npy
@@ -89,13 +89,6 @@ def kind_and_shape(archive: Any) -> tuple[str, NDArray[Any]]:
     return (kind.decode() if isinstance(kind, bytes) else str(kind)), shape
 
 
-GATHERED_ENTRIES = 6_000_000
-"""Entries of the rows that are gathered at a time: with their places and their order they take half a GB."""
-
-READ_ENTRIES = 1 << 20
-"""Entries that are read at a time."""
-
-
 class CscRows:
     """Rows of a CSC matrix by slices that follow each other; how many entries each has, 8 bytes a point, is in memory.
 
@@ -103,6 +96,10 @@ class CscRows:
     """
 
     parallel = False
+    gathered_entries: ClassVar[int] = 6_000_000
+    """Entries of the rows that are gathered at a time: with their places and their order they take half a GB."""
+    read_entries: ClassVar[int] = 1 << 20
+    """Entries that are read at a time."""
 
     def __init__(self, opened: Callable[[], AbstractContextManager[dict[str, Any]]], shape: Any, where: str) -> None:
         self._opened, self._where = opened, where
@@ -138,7 +135,7 @@ class CscRows:
 
     def _end(self, first: int, size: int) -> int:
         """Behind the rows from ``first`` on that are gathered together: whole slices of ``size`` rows, one at least."""
-        most = self._counted[first] + GATHERED_ENTRIES
+        most = self._counted[first] + self.gathered_entries
         rows = int(np.searchsorted(self._counted, most, "right")) - 1 - first
         if first + rows == self.shape[0]:
             return self.shape[0]
@@ -162,8 +159,8 @@ class CscRows:
     def _chunks(self, values: bool) -> Iterator[tuple[int, NDArray[np.int64], NDArray[Any] | None]]:
         """The number of a first entry, points of entries, and what they are."""
         with self._opened() as parts:
-            for begin in range(0, self.entries, READ_ENTRIES):
-                here = slice(begin, min(self.entries, begin + READ_ENTRIES))
+            for begin in range(0, self.entries, self.read_entries):
+                here = slice(begin, min(self.entries, begin + self.read_entries))
                 indices = np.asarray(parts["indices"][here]).astype(np.int64)
                 yield begin, indices, np.asarray(parts["data"][here]) if values else None
 

@@ -304,7 +304,7 @@ def output_place(where: str | Place) -> Iterator[Place]:
     """
     path = place(where)
     if not isinstance(path, Path):
-        from dfeas.data.storage.remote.lock import claimed
+        from dfeas.data.storage.object_path import claimed
 
         with claimed(path, MARKER):
             yield path

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dfeas.data.cones.groups import Group, elements, groups_of, least, length, matrices, unit
+from dfeas.data.cones import Group, elements, groups_of, least, length, matrices, unit
 from dfeas.geometry.cones.select import Kept
 from dfeas.linalg.points import Floats
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.cones.groups import Spectrum, groups_of
+from dfeas.data.cones import Spectrum, groups_of
 from dfeas.geometry.cones.batch import Batch
 from dfeas.geometry.cones.softmin import factors, fast_scores
 from dfeas.linalg.points import Floats, Indices, dense

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dfeas.data.source import Transform
 from dfeas.data.storage.scratch import Scratch
-from dfeas.data.transform import Transform
 from dfeas.errors import ClusterLostError, CorruptDataError, DfeasError
 from dfeas.linalg.points import Floats
 from dfeas.problem import Goal, Limits, Resources

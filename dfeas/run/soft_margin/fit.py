@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dfeas.data.dataset import Dataset
-from dfeas.data.storage.npy import load_npy
+from dfeas.data.storage.zarr_arrays import load_npy
 from dfeas.errors import BadInputError, ClusterLostError, UsageError
 from dfeas.geometry.protocol import facts_of
 from dfeas.linalg.points import Floats

@@ -1,4 +1,4 @@
-"""A dataset that is written to an object store: its lock, and what becomes of it when the writer fails or dies.
+"""A place in an object store with the methods of pathlib.Path that data is opened by, and its lock while it is written.
 
 There are no locks in an object store that go with the process. So the lock is an object that was created where there was none,
 and that its writer writes again now and then; one that is old belongs to nobody.
@@ -10,16 +10,137 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import PurePosixPath
 from threading import Event, Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
+from dfeas.data.storage.bucket import Bucket, ObjectFile, parse, said
 from dfeas.data.storage.layout import LOCK
-from dfeas.data.storage.remote.bucket import said
-from dfeas.data.storage.remote.path import ObjectPath
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
+
+BUFFER = 1 << 20
+"""Bytes that small reads of a file are served from."""
+
+
+@dataclass(frozen=True)
+class Stat:
+    """What is known of an object without reading it."""
+
+    st_size: int  # bytes
+    tag: str  # changes with the contents
+
+
+@dataclass(frozen=True)
+class ObjectPath:
+    """An object, or a folder: a key before which other keys begin."""
+
+    bucket: Bucket
+    key: str
+
+    @classmethod
+    def of(cls, url: str) -> ObjectPath:
+        """From a URL; raises what ``parse`` does."""
+        return cls(*parse(url))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ObjectPath.of, (str(self),)
+
+    def __str__(self) -> str:
+        return f"{self.bucket.url}/{self.key}"
+
+    def __truediv__(self, name: str) -> ObjectPath:
+        return ObjectPath(self.bucket, f"{self.key}/{name}")
+
+    def __lt__(self, other: ObjectPath) -> bool:
+        return str(self) < str(other)
+
+    @property
+    def name(self) -> str:
+        return PurePosixPath(self.key).name
+
+    @property
+    def suffix(self) -> str:
+        """The last part from its last dot on."""
+        return PurePosixPath(self.key).suffix
+
+    def with_suffix(self, suffix: str) -> ObjectPath:
+        return ObjectPath(self.bucket, str(PurePosixPath(self.key).with_suffix(suffix)))
+
+    def absolute(self) -> ObjectPath:
+        return self
+
+    def stat(self) -> Stat:
+        """Raises FileNotFoundError when there is no such object."""
+        with said(self):
+            found = obstore.head(self.bucket.store, self.key)
+        return Stat(found["size"], found["e_tag"] or "")
+
+    def is_file(self) -> bool:
+        """Whether there is such an object."""
+        try:
+            self.stat()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def is_dir(self) -> bool:
+        """Whether there are objects below it."""
+        return next(self._listed(1), None) is not None
+
+    def exists(self) -> bool:
+        return self.is_file() or self.is_dir()
+
+    def open(self, mode: str = "rb") -> BufferedReader:
+        assert mode == "rb", "objects are written whole"
+        found = self.stat()
+        return BufferedReader(ObjectFile(self.bucket.store, self.key, str(self), found.st_size, found.tag), BUFFER)
+
+    def read_bytes(self) -> bytes:
+        """Its contents. Raises FileNotFoundError when there is no such object."""
+        with said(self):
+            return bytes(obstore.get(self.bucket.store, self.key).bytes())
+
+    def read_text(self, errors: str = "strict") -> str:
+        return self.read_bytes().decode(errors=errors)
+
+    def write_bytes(self, content: bytes) -> None:
+        try:
+            with said(self):
+                obstore.put(self.bucket.store, self.key, content)
+        except FileNotFoundError as error:
+            raise CorruptDataError(f"{self}: cannot be written: {str(error)[:200]}") from None
+
+    def unlink(self, missing_ok: bool = False) -> None:
+        try:
+            with said(self):
+                obstore.delete(self.bucket.store, self.key)
+        except FileNotFoundError:
+            if not missing_ok:
+                raise
+
+    def listed(self) -> Iterator[ObjectMeta]:
+        """What obstore says of all objects below it: ``path``, a key of the bucket, ``size``, ``e_tag``."""
+        return self._listed(1000)
+
+    def _listed(self, chunk: int) -> Iterator[ObjectMeta]:
+        with said(self):
+            for some in obstore.list(self.bucket.store, self.key, chunk_size=chunk):
+                yield from some
+
+    def rglob(self, pattern: str) -> Iterator[ObjectPath]:
+        """Objects below it whose names match."""
+        for found in self.listed():
+            if PurePosixPath(found["path"]).match(pattern):
+                yield ObjectPath(self.bucket, found["path"])
+
 
 BEAT_SECONDS = 20.0
 """How often a writer says that it lives."""

@@ -16,13 +16,13 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dfeas.data.cones.writer import ConeWriter, Placing, Product, block_of, ingest_product, read_product
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.layout import Header
-from dfeas.data.storage.npy import read_header
 from dfeas.data.storage.places import local, require_apart
+from dfeas.data.storage.zarr_arrays import read_header
 from dfeas.data.writers.append import exact, growing, open_to_append, stage, tail_of
+from dfeas.data.writers.cones import ConeWriter, Placing, Product, block_of, ingest_product, read_product
 from dfeas.data.writers.dataset import Progress, fill
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.linalg.points import is_dense
