@@ -104,7 +104,7 @@ class Kept:
         return self.bytes + sides.nbytes <= self.least + self.more
 
     def add(self, index: int, sides: Sides) -> None:
-        """Keep labels and norms."""
+        """Keep labels and norms of a block."""
         self.bytes += sides.nbytes
         self.sides[index] = sides
 

@@ -195,7 +195,7 @@ class Dataset(Storage, View, Provenance):
         cost.points += block.size
         checksums = (self.stored or self).kept.checksums.get(index)
         if checksums is not None:
-            cost.seen = (cost.seen + _digest(index, checksums)) % 2**64
+            cost.digest = (cost.digest + _digest(index, checksums)) % 2**64
         return block
 
     def _fetch(self, index: int, buffers: Buffers, unverified: int | None, keep: bool) -> Block:
@@ -241,26 +241,24 @@ class Dataset(Storage, View, Provenance):
         checksums = tuple(checksum(array) for array in arrays)
         expected = self.kept.checksums.setdefault(index, checksums) if self.expected is None else self.expected[index]
         for name, was, now in zip(("X", "label", "norm"), expected, checksums, strict=False):
-            if was != now and self.header is not None:
-                raise CorruptDataError(
-                    f"{self.where}: chunk {index} of {name} is damaged (crc32c {now:08x}, expected {was:08x}); "
-                    "restore or ingest again"
-                )
-            if was != now:
-                raise CorruptDataError(
-                    f"{self.where}: block {index} of {name} (from point {index * self.block_rows}) has changed during the run "
-                    f"(crc32c {now:08x}, was {was:08x}); restore it, or run again on the data as it is now"
-                )
+            if was == now:
+                continue
+            if self.header is not None:
+                text = f"chunk {index} of {name} is damaged (crc32c {now:08x}, expected {was:08x}); restore or ingest again"
+                raise CorruptDataError(f"{self.where}: {text}")
+            raise CorruptDataError(
+                f"{self.where}: block {index} of {name} (from point {index * self.block_rows}) has changed during the run "
+                f"(crc32c {now:08x}, was {was:08x}); restore it, or run again on the data as it is now"
+            )
 
     def read_digest(self, blocks: Sequence[int] | None) -> int | None:
-        """``Cost.seen`` of a read of some blocks, or of all, as the survey saw them; None where nothing is compared."""
+        """``Cost.digest`` of a read of some blocks, or of all, as the survey saw them; None where nothing is compared."""
         if self.stored is not None:
             return self.stored.read_digest(blocks)
         if self.header is not None or self.expected is None:
             return None
-        if blocks is None:
-            blocks = range(self.blocks)
-        return sum(_digest(i, (int(self.expected[i, 0]), int(self.expected[i, 1]))) for i in blocks) % 2**64
+        indices = range(self.blocks) if blocks is None else blocks
+        return sum(_digest(i, (int(self.expected[i, 0]), int(self.expected[i, 1]))) for i in indices) % 2**64
 
     def read_blocks(
         self, indices: Sequence[int], cost: Cost, keep: bool = False, buffers: Buffers | None = None

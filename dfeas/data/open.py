@@ -113,8 +113,8 @@ def _require_plain(source: Source) -> None:
         raise UsageError(
             f"{source.path}: a dataset of cones; solve, race, resume, plan, verify, predict and info work on it, this does not"
         )
-    asked = source.labels, source.positive, source.point, source.transform
-    if source.intercept or any(each is not None for each in asked):
+    of_points = source.labels, source.positive, source.point, source.transform
+    if source.intercept or any(each is not None for each in of_points):
         raise UsageError(f"{source.path}: cones have no labels, classes, intercept, transform or hull; leave them out")
 
 

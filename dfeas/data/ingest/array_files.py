@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dfeas.data.arrays import cast, stored_dtype
 from dfeas.data.ingest import hdf5
 from dfeas.data.ingest.partitions import PointSource
-from dfeas.data.ingest.sparse_files import PARTS, CscRows, SparseRows, in_memory, kind_and_shape, of_scipy, require_rows
+from dfeas.data.ingest.sparse_files import PARTS, CscRows, SparseRows, kind_and_shape
 from dfeas.data.labels import Categories
 from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.layout import SPARSE_BELOW, default_block_rows, sparse_block_rows
@@ -113,7 +113,7 @@ def open_rows(path: Any, name: str) -> Iterator[Any]:
     ``path`` is a place, or an array of Python; ``name`` a member of .npz, a dataset of HDF5, ignored for others.
     """
     if is_array(path):
-        yield in_memory(path) if hasattr(path, "tocsr") else _StoredRows(path, "the array")
+        yield SparseRows.of(path) if hasattr(path, "tocsr") else _StoredRows(path, "the array")
         return
     if not path.exists():
         raise BadInputError(f"{path}: no such file or folder")
@@ -125,10 +125,11 @@ def open_rows(path: Any, name: str) -> Iterator[Any]:
             file = stack.enter_context(path.open("rb"))
             kind = NpyFile if isinstance(path, Path) else NpyRows
             yield kind(file, path.stat().st_size, str(path))
-        elif path.suffix == ".npz" and name not in (members := _members(path)) and of_scipy(members):
-            yield _npz_sparse(stack, path)
         elif path.suffix == ".npz":
-            yield stack.enter_context(_npz_member(path, name))
+            with _archive(path) as archive:
+                members = _members(archive)
+            of_scipy = {"format", "shape"} <= set(members) and name not in members
+            yield _npz_sparse(stack, path) if of_scipy else stack.enter_context(_npz_member(path, name))
         elif path.suffix in _HDF5:
             node = _hdf5_node(stack, path, name)
             where = f"{path}:{name}"
@@ -140,23 +141,31 @@ def open_rows(path: Any, name: str) -> Iterator[Any]:
             )
 
 
-def _members(path: Place) -> list[str]:
-    """Names of the arrays in an .npz file."""
+@contextmanager
+def _archive(path: Place) -> Iterator[zipfile.ZipFile]:
+    """An .npz file. Raises CorruptDataError when it is none."""
     try:
-        with zipfile.ZipFile(seekable(path)) as archive:
-            return [entry.removesuffix(".npy") for entry in archive.namelist()]
+        archive = zipfile.ZipFile(seekable(path))
     except DAMAGE as error:
         raise CorruptDataError(f"{path}: not a readable .npz file: {error}") from None
+    with archive:
+        yield archive
+
+
+def _members(archive: zipfile.ZipFile) -> list[str]:
+    """Names of the arrays in an .npz file."""
+    return [entry.removesuffix(".npy") for entry in archive.namelist()]
 
 
 def _npz_sparse(stack: ExitStack, path: Place) -> SparseRows | CscRows:
-    """A sparse matrix that SciPy saved."""
-    try:
-        with zipfile.ZipFile(seekable(path)) as archive:
+    """A sparse matrix that SciPy saved. Raises BadInputError for a layout that is not read by rows."""
+    with _archive(path) as archive:
+        try:
             kind, shape = kind_and_shape(archive)
-    except DAMAGE as error:
-        raise CorruptDataError(f"{path}: not a readable sparse matrix: {error}") from None
-    require_rows(kind, str(path))
+        except DAMAGE as error:
+            raise CorruptDataError(f"{path}: not a readable sparse matrix: {error}") from None
+    if kind not in ("csr", "csc"):
+        raise BadInputError(f"{path}: a sparse matrix of kind {kind}; CSR and CSC are read: save X.tocsr()")
     if kind == "csc":
         return CscRows(lambda: _npz_parts(path), shape, str(path))
     parts = stack.enter_context(_npz_parts(path))
@@ -175,12 +184,8 @@ def _npz_parts(path: Place) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def _npz_member(path: Place, name: str) -> Iterator[NpyRows]:
-    try:
-        archive = zipfile.ZipFile(seekable(path))
-    except DAMAGE as error:
-        raise CorruptDataError(f"{path}: not a readable .npz file: {error}") from None
-    with archive:
-        members = [entry.removesuffix(".npy") for entry in archive.namelist()]
+    with _archive(path) as archive:
+        members = _members(archive)
         if name not in members:
             raise BadInputError(f"{path}: no array {name}; it has {', '.join(members[:8])} (choose with --points, --labels)")
         try:
@@ -211,7 +216,7 @@ def _hdf5_node(stack: ExitStack, path: Place, name: str) -> Any:
     return node
 
 
-def labels_beside(path: Any, given: Any, column: str | None) -> Any:
+def array_labels(path: Any, given: Any, column: str | None) -> Any:
     """The labels (n,) of the points at a place, in memory: at most some bytes a point, where points are hundreds.
 
     ``given`` is an array, or the name of a file, or of an array in the source; ``column`` is one of obs.

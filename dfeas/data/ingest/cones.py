@@ -75,11 +75,11 @@ def _first(path: Path, number: int, line: str) -> int:
 
 def _after_cost(path: Path, lines: list[tuple[int, str]], m: int) -> int:
     """The place of the first entry: the cost may take several lines."""
-    at, seen = 3, 0
-    while seen < m:
+    at, numbers = 3, 0
+    while numbers < m:
         if at == len(lines):
             raise BadInputError(f"{path}: ends before the {m} numbers of the cost")
-        seen += len(_words(lines[at][1]))
+        numbers += len(_words(lines[at][1]))
         at += 1
     return at
 
@@ -222,11 +222,11 @@ def _stage_cones(part: Path, old: Dataset, X: Any, product: Product, progress: P
         return narrow
 
     def block(index: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        made, codes = block_of(placing, index, fitting, m, old.dtype)
+        entries, codes = block_of(placing, index, fitting, m, old.dtype)
         if index == 0:
             codes = codes.copy()
-            made[: len(label)], codes[: len(label)] = points, label
-        return made, codes
+            entries[: len(label)], codes[: len(label)] = points, label
+        return entries, codes
 
     out = ConeWriter(part / "out", placing, m, old.dtype)
     fill(out, block, progress)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.arrays import is_lazy
-from dfeas.data.ingest.array_files import ArraySource, is_array, labels_beside, open_rows
+from dfeas.data.ingest.array_files import ArraySource, array_labels, is_array, open_rows
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.partitions import MANY, Ingest, PointSource
 from dfeas.data.ingest.sparse_files import CscRows
@@ -113,7 +113,7 @@ def ingest(
 def _labels_beside(src: Any, kind: str, options: IngestOptions) -> Any:
     """An array of labels beside the points; None where they come with them."""
     if kind == "arrays":
-        return labels_beside(src if is_array(src) else place(src), options.labels, options.label_column)
+        return array_labels(src if is_array(src) else place(src), options.labels, options.label_column)
     given = options.labels
     return given if given is None else np.atleast_1d(open_labels(place(given))[:] if isinstance(given, str | Path) else given)
 

@@ -283,7 +283,7 @@ class Ingest:
 
     @property
     def _step(self) -> int:
-        """Blocks of a piece."""
+        """How many blocks a piece has."""
         points = self.piece_bytes // (self.source.m * self.dtype.itemsize)
         blocks = (
             self.piece_bytes // SPARSE_BLOCK_BYTES if self.source.sparse else max(self.source.run_rows, points) // self.rows

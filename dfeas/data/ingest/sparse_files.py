@@ -42,6 +42,12 @@ class SparseRows:
         if self._indptr[0:1][0] != 0 or (self._data.shape, self._indices.shape) != ((self.entries,), (self.entries,)):
             raise self._unfit()
 
+    @classmethod
+    def of(cls, matrix: Any) -> SparseRows:
+        """Of any sparse matrix of SciPy."""
+        rows = matrix.tocsr()
+        return cls({part: getattr(rows, part) for part in PARTS}, rows.shape, "the matrix")
+
     def _unfit(self) -> CorruptDataError:
         n, m = self.shape
         return CorruptDataError(f"{self._where}: not a CSR matrix of shape {n} x {m}: indptr, indices and data do not fit")
@@ -61,23 +67,6 @@ class SparseRows:
                 f"{self._where}: point {point} has an entry in feature {indices[bad[0]]}, expected 0 .. {self.shape[1] - 1}"
             )
         return block_of(data, indices, indptr - indptr[0], self.shape[1])
-
-
-def in_memory(matrix: Any) -> SparseRows:
-    """Of any sparse matrix of SciPy."""
-    rows = matrix.tocsr()
-    return SparseRows({part: getattr(rows, part) for part in PARTS}, rows.shape, "the matrix")
-
-
-def of_scipy(members: list[str]) -> bool:
-    """Whether the members of an .npz file are those of ``scipy.sparse.save_npz``."""
-    return {"format", "shape"} <= set(members)
-
-
-def require_rows(kind: str, where: str) -> None:
-    """Raise BadInputError for a layout that is not read by rows."""
-    if kind not in ("csr", "csc"):
-        raise BadInputError(f"{where}: a sparse matrix of kind {kind}; CSR and CSC are read: save X.tocsr()")
 
 
 def kind_and_shape(archive: Any) -> tuple[str, NDArray[Any]]:

@@ -161,7 +161,7 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What some lines hold."""
+    """How much some lines hold."""
 
     points: int = 0
     entries: int = 0  # of sparse text

@@ -199,10 +199,10 @@ class ObjectFile(io.RawIOBase):
             return 0
         if not self._part_at <= self._at < self._part_at + len(self._part):
             self._fetch()
-        found = memoryview(self._part)[self._at - self._part_at :][: len(buffer)]
-        memoryview(buffer).cast("B")[: len(found)] = found
-        self._at += len(found)
-        return len(found)
+        content = memoryview(self._part)[self._at - self._part_at :][: len(buffer)]
+        memoryview(buffer).cast("B")[: len(content)] = content
+        self._at += len(content)
+        return len(content)
 
     def _fetch(self) -> None:
         """The part that begins here. Where reading goes on in order more are asked for."""
@@ -224,8 +224,8 @@ class ObjectFile(io.RawIOBase):
         try:
             with said(self._where):
                 try:
-                    asked: GetOptions = {"range": (first, stop), "if_match": self._tag}
-                    return bytes(obstore.get(self._store, self._key, options=asked).bytes())
+                    options: GetOptions = {"range": (first, stop), "if_match": self._tag}
+                    return bytes(obstore.get(self._store, self._key, options=options).bytes())
                 except PreconditionError:
                     raise FileNotFoundError from None
         except FileNotFoundError:

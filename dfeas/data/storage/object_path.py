@@ -80,8 +80,8 @@ class ObjectPath:
     def stat(self) -> Stat:
         """Raises FileNotFoundError when there is no such object."""
         with said(self):
-            found = obstore.head(self.bucket.store, self.key)
-        return Stat(found["size"], found["e_tag"] or "")
+            meta = obstore.head(self.bucket.store, self.key)
+        return Stat(meta["size"], meta["e_tag"] or "")
 
     def is_file(self) -> bool:
         """Whether there is such an object."""
@@ -100,8 +100,8 @@ class ObjectPath:
 
     def open(self, mode: str = "rb") -> BufferedReader:
         assert mode == "rb", "objects are written whole"
-        found = self.stat()
-        return BufferedReader(ObjectFile(self.bucket.store, self.key, str(self), found.st_size, found.tag), BUFFER)
+        stat = self.stat()
+        return BufferedReader(ObjectFile(self.bucket.store, self.key, str(self), stat.st_size, stat.tag), BUFFER)
 
     def read_bytes(self) -> bytes:
         """Its contents. Raises FileNotFoundError when there is no such object."""
@@ -137,9 +137,9 @@ class ObjectPath:
 
     def rglob(self, pattern: str) -> Iterator[ObjectPath]:
         """Objects below it whose names match."""
-        for found in self.listed():
-            if PurePosixPath(found["path"]).match(pattern):
-                yield ObjectPath(self.bucket, found["path"])
+        for each in self.listed():
+            if PurePosixPath(each["path"]).match(pattern):
+                yield ObjectPath(self.bucket, each["path"])
 
 
 BEAT_SECONDS = 20.0
@@ -189,16 +189,16 @@ class _Lock:
         taken = UsageError(f"{path}: exists already; choose another output or remove it")
         with said(path):
             try:
-                made = obstore.put(there.bucket.store, there.key, _who(), mode="create")
+                version = obstore.put(there.bucket.store, there.key, _who(), mode="create")
             except AlreadyExistsError:
                 if (path / marker).is_file():
                     raise taken from None
                 return cls._taken_over(path)
-        others = {ObjectPath(path.bucket, found["path"]) for found in path.listed()} - {there}
+        others = {ObjectPath(path.bucket, each["path"]) for each in path.listed()} - {there}
         if others or path.is_file():
             there.unlink()
             raise taken
-        return cls(path, made)
+        return cls(path, version)
 
     @classmethod
     def _taken_over(cls, path: ObjectPath) -> _Lock:
@@ -209,21 +209,21 @@ class _Lock:
         )
         try:
             with said(path):
-                found = obstore.head(there.bucket.store, there.key)
+                held = obstore.head(there.bucket.store, there.key)
                 probe = path / f"{LOCK}.{os.getpid()}"
                 probe.write_bytes(b"")  # the time as the store sees it
-                age = obstore.head(probe.bucket.store, probe.key)["last_modified"] - found["last_modified"]
+                age = obstore.head(probe.bucket.store, probe.key)["last_modified"] - held["last_modified"]
                 probe.unlink()
                 if age.total_seconds() < DEAD_SECONDS:
                     raise busy
                 try:
-                    made = obstore.put(there.bucket.store, there.key, _who(), mode=_version(found))
+                    version = obstore.put(there.bucket.store, there.key, _who(), mode=_version(held))
                 except PreconditionError:
                     raise busy from None
         except FileNotFoundError:  # its writer has just ended
             raise busy from None
         _clear(path, but=there)
-        return cls(path, made)
+        return cls(path, version)
 
     def beat(self, stopped: Event) -> None:
         """Say now and then that this process lives."""
@@ -253,15 +253,15 @@ def _who() -> bytes:
     return f"{socket.gethostname()} {os.getpid()} {os.urandom(8).hex()}\n".encode()
 
 
-def _version(found: Any) -> Any:
-    return {name: found[name] for name in ("e_tag", "version") if found[name] is not None}
+def _version(meta: Any) -> Any:
+    return {name: meta[name] for name in ("e_tag", "version") if meta[name] is not None}
 
 
 def _clear(path: ObjectPath, but: ObjectPath | None = None) -> None:
     """Remove all objects below a folder, the lock last."""
     lock = path / LOCK
-    for found in list(path.listed()):
-        if found["path"] != lock.key:
-            ObjectPath(path.bucket, found["path"]).unlink(missing_ok=True)
+    for each in list(path.listed()):
+        if each["path"] != lock.key:
+            ObjectPath(path.bucket, each["path"]).unlink(missing_ok=True)
     if but is None:
         lock.unlink(missing_ok=True)

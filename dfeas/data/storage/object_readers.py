@@ -56,14 +56,14 @@ class Tags:
             with self._lock:
                 if monotonic() >= self._until:
                     self._list()
-        keys, found = self._listed
+        keys, tags = self._listed
         place = _place(keys, name)
-        return 0 if place is None else int(found[place])
+        return 0 if place is None else int(tags[place])
 
     def _list(self) -> None:
         began = monotonic()
         skipped = len(self.folder.key) + 1
-        pairs = [(_number(found["path"][skipped:]), tag_of(found)) for found in self.folder.listed()]
+        pairs = [(_number(each["path"][skipped:]), tag_of(each)) for each in self.folder.listed()]
         both = np.array(pairs, np.uint64).reshape(-1, 2)
         order = np.argsort(both[:, 0])
         self._listed = both[order, 0], both[order, 1]
@@ -73,10 +73,10 @@ class Tags:
     def correct(self, name: str, tag: int) -> None:
         """What a request said of an object just now."""
         with self._lock:
-            keys, found = self._listed
+            keys, tags = self._listed
             place = _place(keys, name)
             if place is not None:
-                found[place] = tag
+                tags[place] = tag
 
 
 def _place(keys: NDArray[np.uint64], name: str) -> int | None:
@@ -85,10 +85,10 @@ def _place(keys: NDArray[np.uint64], name: str) -> int | None:
     return place if place < len(keys) and keys[place] == key else None
 
 
-def tag_of(found: Any) -> int:
+def tag_of(meta: Any) -> int:
     """A number for what obstore says of an object: listings and answers may differ in quotes, and there may be no ETag."""
-    mark = (found["e_tag"] or "").removeprefix("W/").strip('"') or int(found["last_modified"].timestamp())
-    return _number(f"{mark} {found['size']}") or 1
+    mark = (meta["e_tag"] or "").removeprefix("W/").strip('"') or int(meta["last_modified"].timestamp())
+    return _number(f"{mark} {meta['size']}") or 1
 
 
 def _number(text: str) -> int:
@@ -190,6 +190,23 @@ def _trailer(content: NDArray[np.uint8]) -> bytes:
     return int(crc32c.crc32c(content)).to_bytes(_TRAILER, "little")
 
 
+def _get(tags: Tags, name: str, what: str, options: GetOptions | None = None) -> tuple[NDArray[np.uint8], int, int]:
+    """Bytes of an object in a folder, or of a range of it; how many it has, and its tag.
+
+    Raises CorruptDataError when the object, which messages call ``what``, is missing.
+    """
+    where = f"{tags.folder}/{name}"
+    try:
+        with said(where):
+            answer = obstore.get(tags.folder.bucket.store, f"{tags.folder.key}/{name}", options=options)
+            content = np.frombuffer(memoryview(answer.bytes()), np.uint8)
+    except FileNotFoundError:
+        raise CorruptDataError(f"{where}: {what} is missing; restore or ingest again") from None
+    tag = tag_of(answer.meta)
+    tags.correct(name, tag)
+    return content, answer.meta["size"], tag
+
+
 @dataclass(frozen=True)
 class ObjectReader:
     """Chunks as ``DirectReader`` reads them, from an object store, with a cache on this machine or without one."""
@@ -217,8 +234,8 @@ class ObjectReader:
                 f"{self._where(index)}: chunk {index} of {self.name} has {content.size} bytes, expected "
                 f"{whole + self.trailer}; restore or ingest again"
             )
-        found = content[: rows * (whole // self.block_rows)].view(self.dtype).reshape(rows, *self.row)
-        return found if found.flags.aligned else found.copy()
+        entries = content[: rows * (whole // self.block_rows)].view(self.dtype).reshape(rows, *self.row)
+        return entries if entries.flags.aligned else entries.copy()
 
     def _content(self, index: int, buffers: Buffers) -> NDArray[np.uint8]:
         """All bytes of a chunk, from this machine where they are kept."""
@@ -228,14 +245,7 @@ class ObjectReader:
             held = self.kept.read(where, self.tags(name), lambda size: buffers.take(f"{self.name} kept", size))
             if held is not None:
                 return held
-        try:
-            with said(where):
-                found = obstore.get(self.tags.folder.bucket.store, f"{self.tags.folder.key}/{name}")
-                content = np.frombuffer(memoryview(found.bytes()), np.uint8)
-        except FileNotFoundError:
-            raise CorruptDataError(f"{where}: chunk {index} of {self.name} is missing; restore or ingest again") from None
-        tag = tag_of(found.meta)
-        self.tags.correct(name, tag)
+        content, _, tag = _get(self.tags, name, f"chunk {index} of {self.name}")
         if self.kept is not None:
             self.kept.write(where, tag, content)
         return content
@@ -274,21 +284,12 @@ class EntryObjects:
         return buffer.view(self.dtype)
 
     def _content(self, name: str, first: int, stop: int) -> NDArray[np.uint8]:
-        folder = self.tags.folder
-        where, expected = f"{folder}/{name}", self.chunk * self.dtype.itemsize + self.trailer
-        asked: GetOptions = {"range": (first, stop)}
-        try:
-            with said(where):
-                found = obstore.get(folder.bucket.store, f"{folder.key}/{name}", options=asked)
-                size = found.meta["size"]
-                content = np.frombuffer(memoryview(found.bytes()), np.uint8) if size == expected else None
-        except FileNotFoundError:
-            raise CorruptDataError(f"{where}: a chunk of {self.name} is missing; restore or ingest again") from None
-        if content is None or content.size != stop - first:
+        where, expected = f"{self.tags.folder}/{name}", self.chunk * self.dtype.itemsize + self.trailer
+        content, size, _ = _get(self.tags, name, f"a chunk of {self.name}", {"range": (first, stop)})
+        if size != expected or content.size != stop - first:
             raise CorruptDataError(
                 f"{where}: a chunk of {self.name} has {size} bytes, expected {expected}; restore or ingest again"
             )
-        self.tags.correct(name, tag_of(found.meta))
         return content
 
     def advise(self, first: int, stop: int) -> None:
