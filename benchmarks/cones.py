@@ -42,11 +42,11 @@ import scs
 from threadpoolctl import threadpool_limits
 
 import dfeas
-from dfeas.data.cones.groups import cone_norms, elements, groups_of, least, matrices, unit
-from dfeas.data.cones.writer import Placing, Product
+from dfeas.data.cones import cone_norms, elements, groups_of, least, matrices, unit
 from dfeas.data.generate.cones import ConeInstance
 from dfeas.data.generate.points import generate
 from dfeas.data.storage.layout import BLOCK_BYTES
+from dfeas.data.writers.cones import Placing, Product
 from dfeas.geometry.cones.softmin import SpectralSoftmin
 from dfeas.passes.block import Block
 from dfeas.problem import parse_bytes

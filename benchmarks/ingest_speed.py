@@ -26,7 +26,7 @@ import pyarrow.parquet
 from sklearn.datasets import load_svmlight_file
 from threadpoolctl import threadpool_limits
 
-from dfeas.data.ingest.ingest import ingest
+from dfeas import ingest
 
 RUN = 2000
 """Points that are made at a time."""

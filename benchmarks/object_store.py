@@ -31,8 +31,8 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 from dfeas.data.generate.points import Instance, generate
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
-from dfeas.data.storage.remote import prefetch
-from dfeas.data.storage.remote.path import ObjectPath
+from dfeas.data.storage import bucket
+from dfeas.data.storage.object_path import ObjectPath
 from dfeas.engine.local import LocalEngine
 from dfeas.passes.softmin import Softmin
 
@@ -110,8 +110,8 @@ def measure(mb: int, m: int, latencies: list[float], requests: list[int], turns:
         for most in requests:
             for every in (0, 10) if most == max(requests) else (0,):
                 urllib.request.urlopen(f"{server}/-/{latency / 1000}/{every}").close()
-                prefetch.REQUESTS = most
-                prefetch.pool.cache_clear()
+                bucket.REQUESTS = most
+                bucket.pool.cache_clear()
                 engine = LocalEngine(open_source(Source(URL)), 2)
                 both = [(plain(names, most), passes(engine, m)) for _ in range(turns + 1)][1:]
                 engine.close()

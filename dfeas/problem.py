@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from dfeas.data.transform import SCALES, Transform
+from dfeas.data.source import SCALES, Transform
 from dfeas.errors import UsageError
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.data.source import Transform, seen_as
 from dfeas.data.storage import files
-from dfeas.data.transform import Transform, seen_as
 from dfeas.errors import UsageError
 from dfeas.geometry.cones.space import require_points
 from dfeas.methods.protocol import Sparse

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dfeas.analysis.separation import Separation, said, searched
 from dfeas.data.dataset import signed_rows
-from dfeas.data.storage.npy import load_npy
+from dfeas.data.storage.zarr_arrays import load_npy
 from dfeas.errors import BadInputError
 from dfeas.problem import Goal, Kernel, Limits, Output, Problem, Resources, View, takes
 from dfeas.run.exact.search import floats

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from dfeas.analysis.scoring import Expansions, Largest, LeastEigenvalue, Sign, read_once
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
-from dfeas.data.source import source_of
+from dfeas.data.source import seen_as, source_of
 from dfeas.data.storage.layout import kind_of, rows_of
 from dfeas.data.storage.places import require_apart
-from dfeas.data.transform import seen_as
 from dfeas.data.views import transformed
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.geometry.kernel.kernel import Function

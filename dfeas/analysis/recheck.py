@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
+from dfeas.data.source import Source, seen_as
 from dfeas.data.storage.layout import fingerprint, looks_like_dataset, seen_fingerprint
 from dfeas.data.storage.places import absolute, local, place, require_apart
 from dfeas.data.storage.readers import Buffers, Cost, Stop, unless_stopped
-from dfeas.data.transform import seen_as
 from dfeas.data.views import transformed
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import threads_that_fit

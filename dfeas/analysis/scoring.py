@@ -13,7 +13,7 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from dfeas.data.cones.groups import groups_of, least
+from dfeas.data.cones import groups_of, least
 from dfeas.data.dataset import Dataset, stored_rows
 from dfeas.data.storage.files import placed
 from dfeas.data.storage.readers import Cost, Stop, unless_stopped

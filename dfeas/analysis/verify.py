@@ -11,8 +11,7 @@ from typing import Any
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
-from dfeas.data.source import Source, for_checker, source_of
-from dfeas.data.transform import Transform, seen_as
+from dfeas.data.source import Source, Transform, for_checker, seen_as, source_of
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import threads_that_fit
 from dfeas.errors import BadInputError, CheckFailedError, UndecidedError, UsageError

@@ -9,36 +9,21 @@ import click
 
 from dfeas.analysis.ingest import ingest as write_dataset
 from dfeas.cli.command import Command
-from dfeas.cli.options import CLUSTER, DATA, JSON, Cluster, asks
+from dfeas.cli.options import CLUSTER, DATA, JSON, Cluster, asks, fields_of
 from dfeas.cli.render import show_header
-from dfeas.data.cones.files import SDPA, append_cones, ingest_cones
 from dfeas.data.generate.cones import CONE_KINDS, ConeInstance
 from dfeas.data.generate.points import KINDS, Generated, Instance, SparseInstance
 from dfeas.data.generate.points import generate as write_instance
-from dfeas.data.ingest.ingest import FORMATS, require_split
+from dfeas.data.ingest.cones import SDPA, append_cones, ingest_cones
+from dfeas.data.ingest.ingest import require_split
+from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.layout import DTYPES
 from dfeas.data.writers.append import append as append_points
 from dfeas.run.progress import IngestProgress
 
-ARRAYS = [
-    click.option("--points", default="X", show_default=True, help="Name of the array of points in .npz and HDF5."),
-    click.option("--labels", default=None, help="A label file (.npy, zarr), or the name of the array in SRC.  [default: y]"),
-    click.option(
-        "--label-column", default=None, metavar="NAME", help="In tables and .h5ad; an index works in tables, -1 is the last."
-    ),
-]
-"""Where points and labels are in a source."""
-FORMAT = [
-    click.option("--format", default=None, type=click.Choice(FORMATS), help="When the name of SRC does not tell."),
-    click.option("--header/--no-header", default=None, help="Whether the first line of CSV holds names.  [default: look]"),
-    click.option("--features", type=int, default=None, help="Features of svmlight.  [default: look]"),
-    click.option("--dtype", default=None, type=click.Choice(["float32", "float64"]), help="Round tables and svmlight to it."),
-    click.option("--zero-based", is_flag=True, help="Indices of svmlight begin with 0, not 1."),
-    click.option("--cones", default=None, metavar="SPEC", help="The rows of the array X are cones: l:30,q:5x1000,s:6x200."),
-]
-"""How a source is read."""
+CONES = click.option("--cones", default=None, metavar="SPEC", help="The rows of the array X are cones: l:30,q:5x1000,s:6x200.")
 
 
 def _refuse(options: dict[str, Any]) -> None:
@@ -98,11 +83,7 @@ def generate(
 @click.command(cls=Command)
 @click.argument("src", type=DATA)
 @click.argument("out", type=DATA)
-@asks(ARRAYS)
-@click.option("--positive", default=None, metavar="CLASS", help="This class against all others.")
-@asks(FORMAT)
-@click.option("--sparse/--dense", default=None, help="How svmlight and arrays are stored.  [default: as suits their zeros]")
-@asks(CLUSTER, JSON)
+@asks(fields_of(IngestOptions), CONES, CLUSTER, JSON)
 def ingest(src: str, out: str, cones: str | None, as_json: bool, cluster: Cluster, **options: Any) -> None:
     """Write the dataset OUT from SRC.
 
@@ -124,7 +105,7 @@ def ingest(src: str, out: str, cones: str | None, as_json: bool, cluster: Cluste
         show_header(out, ingest_cones(src, out, cones, options["points"], IngestProgress(sys.stderr)).to_json(), as_json)
         return
     if cluster != Cluster(None, None, None):
-        require_split(src, out, options["format"], options["points"])
+        require_split(src, out, IngestOptions(**options))
     with cluster.client() as client:
         header = write_dataset(src, out, client=client, progress=IngestProgress(sys.stderr), note=notes.append, **options)
     show_header(out, {**header.to_json(), "notes": notes}, as_json)
@@ -133,7 +114,7 @@ def ingest(src: str, out: str, cones: str | None, as_json: bool, cluster: Cluste
 @click.command(cls=Command)
 @click.argument("data", type=DATA)
 @click.argument("src", required=False, type=DATA)
-@asks(ARRAYS, FORMAT, JSON)
+@asks(fields_of(IngestOptions, without=("positive", "sparse")), CONES, JSON)
 def append(data: str, src: str | None, cones: str | None, as_json: bool, **options: Any) -> None:
     """Append the points of SRC to the dataset DATA, on this machine; the formats are those of ingest.
 

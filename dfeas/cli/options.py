@@ -139,6 +139,8 @@ def _option(each: Field[Any], text: str) -> Option:
     how, default, flag = each.metadata, each.default, f"--{each.name.replace('_', '-')}"
     if isinstance(default, bool):
         return click.option(f"{flag}/--no-{each.name}" if default else flag, is_flag=True, default=default, help=text)
+    if "off" in how:
+        return click.option(f"{flag}/--{how['off']}", each.name, default=default, help=text)
     more: dict[str, Any] = {name: how[name] for name in ("metavar", "multiple") if name in how}
     if how.get("numbers"):
         default = None if default is None else f"{default:g}"

@@ -1,4 +1,4 @@
-"""The block cache: points of blocks that stay in a process from pass to pass, under a byte budget.
+"""What stays in a process from pass to pass: points of blocks under a byte budget, their labels and norms, and checksums.
 
 Passes go through the blocks in a cycle, where dropping the least recently used one would drop each just before it is wanted
 again. So the first blocks that come are kept, and nothing is dropped for the sake of another.
@@ -7,13 +7,14 @@ again. So the first blocks that come are kept, and nothing is dropped for the sa
 from __future__ import annotations
 
 import mmap
+from dataclasses import dataclass, field
 from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.linalg.points import parts
-from dfeas.passes.block import Block
+from dfeas.passes.block import Block, Sides
 
 SLAB_BYTES = 64 << 20
 """Memory is taken from the kernel in pieces of this size: large pages where it has them, and all of it goes back to the kernel,
@@ -21,6 +22,10 @@ however malloc was configured."""
 
 LINE_BYTES = 64
 """Blocks begin at multiples of this."""
+
+SIDES_BYTES = 64 << 20
+"""Labels and norms of the first blocks are kept up to this size, and more of them under a budget; beyond that they are read or
+computed again."""
 
 
 class BlockCache:
@@ -80,3 +85,39 @@ def _slab(size: int) -> NDArray[np.uint8]:
     if hasattr(mmap, "MADV_HUGEPAGE"):
         memory.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(memory, np.uint8)
+
+
+@dataclass
+class Kept:
+    """What a process keeps of blocks that it read: checksums and stamps, labels and norms, and all of some in a cache."""
+
+    cache: BlockCache | None = None
+    least: int = SIDES_BYTES  # bytes of labels and norms that are kept whatever the budget
+    more: int = 0  # bytes of them under a budget
+    stamps: dict[int, int] = field(default_factory=dict)  # of blocks that were verified, as they were then
+    checksums: dict[int, tuple[int, ...]] = field(default_factory=dict)  # at the first touch, where none are expected
+    sides: dict[int, Sides] = field(default_factory=dict)
+    bytes: int = 0  # of ``sides``
+
+    def has_room(self, sides: Sides) -> bool:
+        """Whether labels and norms fit in."""
+        return self.bytes + sides.nbytes <= self.least + self.more
+
+    def add(self, index: int, sides: Sides) -> None:
+        """Keep labels and norms of a block."""
+        self.bytes += sides.nbytes
+        self.sides[index] = sides
+
+    def forget(self, index: int) -> None:
+        """Nothing that is kept of a block is what is stored now."""
+        if self.cache is not None:
+            self.cache.drop(index)
+        sides = self.sides.pop(index, None)
+        self.bytes -= 0 if sides is None else sides.nbytes
+
+    def close(self) -> None:
+        """Keep nothing from now on, but for the first labels and norms."""
+        if self.cache is not None:
+            self.cache.close()
+        self.more = self.bytes = 0
+        self.sides.clear()

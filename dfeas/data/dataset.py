@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.cache import BlockCache
+from dfeas.data.cache import BlockCache, Kept
 from dfeas.data.labels import place_of
+from dfeas.data.source import Transform, said
 from dfeas.data.storage.layout import ConeTable, Header, seen_fingerprint
 from dfeas.data.storage.readers import Buffers, Cost, PointReader, RowReader, SliceReader
 from dfeas.data.storage.sparse_readers import CsrRows, Entries
-from dfeas.data.transform import Transform, said
 from dfeas.errors import CorruptDataError
 from dfeas.linalg.points import Points, dense, is_dense, nbytes, norms, placed_in, stacked
 from dfeas.passes.block import Block, Sides, against
@@ -27,10 +27,6 @@ from dfeas.passes.survey import Summary, checksum
 
 AHEAD = 8
 """Blocks that the kernel is asked to read ahead."""
-
-SIDES_BYTES = 64 << 20
-"""Labels and norms of the first blocks are kept in a process up to this size, and more of them under a budget; beyond that
-they are read or computed again."""
 
 SIDES_WIDTH = 13
 """Bytes of the label and the norm of a point, as they are kept."""
@@ -126,34 +122,6 @@ class Provenance:
     surveyed: tuple[Summary, int] | None = None  # a survey that was made already, and the reads that it took
 
 
-@dataclass
-class Kept:
-    """What a process keeps of blocks that it read: checksums and stamps, labels and norms, and all of some in a cache."""
-
-    cache: BlockCache | None = None
-    budget: int = field(default_factory=lambda: SIDES_BYTES)  # of labels and norms
-    stamps: dict[int, int] = field(default_factory=dict)  # of blocks that were verified, as they were then
-    checksums: dict[int, tuple[int, ...]] = field(default_factory=dict)  # at the first touch, where none are expected
-    sides: dict[int, Sides] = field(default_factory=dict)
-    bytes: int = 0  # of ``sides``
-
-    def has_room(self, sides: Sides) -> bool:
-        """Whether labels and norms fit in."""
-        return self.bytes + sides.nbytes <= self.budget
-
-    def add(self, index: int, sides: Sides) -> None:
-        """Keep labels and norms."""
-        self.bytes += sides.nbytes
-        self.sides[index] = sides
-
-    def forget(self, index: int) -> None:
-        """Nothing that is kept of a block is what is stored now."""
-        if self.cache is not None:
-            self.cache.drop(index)
-        sides = self.sides.pop(index, None)
-        self.bytes -= 0 if sides is None else sides.nbytes
-
-
 @dataclass(kw_only=True)
 class Dataset(Storage, View, Provenance):
     """Points, labels and norms behind readers, verified. Safe to read from several threads, each with its own buffers."""
@@ -207,20 +175,13 @@ class Dataset(Storage, View, Provenance):
         """Keep blocks in so many bytes from now on, and labels and norms of those that do not fit."""
         blocks, sides = self.divide(budget)
         self.kept.cache = BlockCache(blocks)
-        self.kept.budget = SIDES_BYTES + sides
+        self.kept.more = sides
 
     def divide(self, budget: int) -> tuple[int, int]:
         """Bytes of a budget for blocks, and for labels and norms of blocks that do not fit."""
         sides = self.n * SIDES_WIDTH
         sides = 0 if budget >= self.bytes + sides else min(sides, budget // 4)
         return budget - sides, sides
-
-    def close_cache(self) -> None:
-        """Keep nothing from now on, but for the first labels and norms."""
-        if self.cache is not None:
-            self.cache.close()
-        self.kept.budget, self.kept.bytes = SIDES_BYTES, 0
-        self.kept.sides.clear()
 
     def read(self, index: int, buffers: Buffers, cost: Cost, keep: bool = False) -> Block:
         """One block, which may be kept for later passes. Its points and bytes are added to ``cost``.
@@ -241,7 +202,7 @@ class Dataset(Storage, View, Provenance):
         cost.points += block.size
         checksums = (self.stored or self).kept.checksums.get(index)
         if checksums is not None:
-            cost.seen = (cost.seen + _digest(index, checksums)) % 2**64
+            cost.digest = (cost.digest + _digest(index, checksums)) % 2**64
         return block
 
     def _fetch(self, index: int, buffers: Buffers, unverified: int | None, keep: bool) -> Block:
@@ -287,26 +248,24 @@ class Dataset(Storage, View, Provenance):
         checksums = tuple(checksum(array) for array in arrays)
         expected = self.kept.checksums.setdefault(index, checksums) if self.expected is None else self.expected[index]
         for name, was, now in zip(("X", "label", "norm"), expected, checksums, strict=False):
-            if was != now and self.header is not None:
-                raise CorruptDataError(
-                    f"{self.where}: chunk {index} of {name} is damaged (crc32c {now:08x}, expected {was:08x}); "
-                    "restore or ingest again"
-                )
-            if was != now:
-                raise CorruptDataError(
-                    f"{self.where}: block {index} of {name} (from point {index * self.block_rows}) has changed during the run "
-                    f"(crc32c {now:08x}, was {was:08x}); restore it, or run again on the data as it is now"
-                )
+            if was == now:
+                continue
+            if self.header is not None:
+                text = f"chunk {index} of {name} is damaged (crc32c {now:08x}, expected {was:08x}); restore or ingest again"
+                raise CorruptDataError(f"{self.where}: {text}")
+            raise CorruptDataError(
+                f"{self.where}: block {index} of {name} (from point {index * self.block_rows}) has changed during the run "
+                f"(crc32c {now:08x}, was {was:08x}); restore it, or run again on the data as it is now"
+            )
 
     def read_digest(self, blocks: Sequence[int] | None) -> int | None:
-        """``Cost.seen`` of a read of some blocks, or of all, as the survey saw them; None where nothing is compared."""
+        """``Cost.digest`` of a read of some blocks, or of all, as the survey saw them; None where nothing is compared."""
         if self.stored is not None:
             return self.stored.read_digest(blocks)
         if self.header is not None or self.expected is None:
             return None
-        if blocks is None:
-            blocks = range(self.blocks)
-        return sum(_digest(i, (int(self.expected[i, 0]), int(self.expected[i, 1]))) for i in blocks) % 2**64
+        indices = range(self.blocks) if blocks is None else blocks
+        return sum(_digest(i, (int(self.expected[i, 0]), int(self.expected[i, 1]))) for i in indices) % 2**64
 
     def read_blocks(
         self, indices: Sequence[int], cost: Cost, keep: bool = False, buffers: Buffers | None = None

@@ -47,9 +47,9 @@ def _open_sparse(path: Place, arrays: dict[str, Any], header: Header) -> tuple[P
         raise _broken(path)
     points: PointReader = CsrChunks(str(path), header.n, header.m, header.block_rows, offsets, data, indices, indptr)
     if not isinstance(path, Path):
-        from dfeas.data.storage.remote.readers import ahead
+        from dfeas.data.storage.object_readers import Ahead
 
-        points = ahead(points)
+        points = Ahead(points)
     return points, Entries.of(header.n, offsets, header.block_rows, data.dtype.itemsize, indices.dtype.itemsize)
 
 
@@ -70,9 +70,9 @@ def _entry_files(path: Place, arrays: dict[str, Any], name: str, dtypes: tuple[s
         raise _broken(path)
     if isinstance(path, Path):
         return EntryFiles(name, path / name, plain.key, plain.dtype, plain.block_rows, plain.trailer)
-    from dfeas.data.storage.remote.readers import object_entries
+    from dfeas.data.storage.object_readers import EntryObjects, Tags
 
-    return object_entries(name, path / name, plain.key, plain.dtype, plain.block_rows, plain.trailer)
+    return EntryObjects(name, Tags(path / name), plain.key, plain.dtype, plain.block_rows, plain.trailer)
 
 
 def _broken(path: Place) -> CorruptDataError:
@@ -113,8 +113,8 @@ def _require_plain(source: Source) -> None:
         raise UsageError(
             f"{source.path}: a dataset of cones; solve, race, resume, plan, verify, predict and info work on it, this does not"
         )
-    asked = source.labels, source.positive, source.point, source.transform
-    if source.intercept or any(each is not None for each in asked):
+    of_points = source.labels, source.positive, source.point, source.transform
+    if source.intercept or any(each is not None for each in of_points):
         raise UsageError(f"{source.path}: cones have no labels, classes, intercept, transform or hull; leave them out")
 
 
@@ -264,7 +264,8 @@ def open_cached(source: Source) -> Dataset:
         if dataset is None:
             dataset = open_source(source)
             if source.cache_bytes > 0:
-                _close_caches(list(_opened.values()))
+                for other in _opened.values():
+                    other.kept.close()
                 dataset.enable_cache(source.cache_bytes)
             _opened[source] = dataset
             for oldest in list(_opened)[:-_OPEN_RUNS]:
@@ -275,10 +276,5 @@ def open_cached(source: Source) -> Dataset:
 def forget(run: str) -> None:
     """A run is over: what this process keeps of its data goes."""
     with _opening:
-        ended = [source for source in _opened if source.run == run]
-        _close_caches([_opened.pop(source) for source in ended])
-
-
-def _close_caches(datasets: list[Dataset]) -> None:
-    for dataset in datasets:
-        dataset.close_cache()
+        for source in [source for source in _opened if source.run == run]:
+            _opened.pop(source).kept.close()

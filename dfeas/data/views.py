@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import AHEAD, Dataset, array_reader
-from dfeas.data.storage.npy import load_npy
+from dfeas.data.source import Transform
 from dfeas.data.storage.readers import AnyArray, Buffers, Cost
 from dfeas.data.storage.sparse_readers import Entries, index_size
-from dfeas.data.transform import Transform
+from dfeas.data.storage.zarr_arrays import load_npy
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.linalg import csr
 from dfeas.linalg.points import Points, dense, is_dense, stacked
@@ -114,13 +114,13 @@ def transformed(dataset: Dataset, transform: Transform) -> Dataset:
             if not is_dense(points):
                 assert factor is not None, "sparse points are scaled, not centred"
                 return csr.with_data(points, points.data * factor[points.indices])
-            seen = buffers.take("transformed", points.size * 8).view(np.float64).reshape(points.shape)
+            wide = buffers.take("transformed", points.size * 8).view(np.float64).reshape(points.shape)
             if shift is not None:
-                np.subtract(points, shift, out=seen, dtype=np.float64)
-                return seen if factor is None else np.multiply(seen, factor, out=seen)
+                np.subtract(points, shift, out=wide, dtype=np.float64)
+                return wide if factor is None else np.multiply(wide, factor, out=wide)
             assert factor is not None, "something changes"
-            np.multiply(points, factor, out=seen, dtype=np.float64)
-            return seen
+            np.multiply(points, factor, out=wide, dtype=np.float64)
+            return wide
 
     entries = dataset.entries
     if entries is not None:
@@ -128,8 +128,8 @@ def transformed(dataset: Dataset, transform: Transform) -> Dataset:
         bytes_of_all = entries.bytes + int(entries.offsets[-1]) * more
         entries = Entries(entries.offsets, bytes_of_all, entries.block_bytes + int(np.diff(entries.offsets).max()) * more)
     inner = dataset.uncached()
-    wide = {"dtype": np.dtype(np.float64), "points": MappedReader(inner, change), "entries": entries, "stored": inner}
-    return dataset.seen_with(transform=transform, stored_norms=None, header=None, expected=None, **wide)
+    changes = {"dtype": np.dtype(np.float64), "points": MappedReader(inner, change), "entries": entries, "stored": inner}
+    return dataset.seen_with(transform=transform, stored_norms=None, header=None, expected=None, **changes)
 
 
 @dataclass(frozen=True)

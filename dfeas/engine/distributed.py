@@ -145,7 +145,7 @@ class DaskEngine(RangeEngine):
 
     def _compare(self, blocks: Sequence[int] | None) -> None:
         """Raise CorruptDataError when workers did not read what the survey saw."""
-        if self.dataset.read_digest(blocks) not in (None, self.cost.seen):
+        if self.dataset.read_digest(blocks) not in (None, self.cost.digest):
             raise CorruptDataError(
                 f"{self.dataset.where}: workers read other points or labels than at the start of the run; "
                 "let all of them see the same data, leave it alone during a run, and run again"

@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.data.source import seen_as
 from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, Number, conform, read_json, write_json
-from dfeas.data.transform import seen_as
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Sparse

@@ -15,11 +15,10 @@ from dfeas.data.arrays import from_arrays
 from dfeas.data.dataset import Dataset
 from dfeas.data.labels import too_many
 from dfeas.data.open import open_source
-from dfeas.data.source import Source, for_checker
+from dfeas.data.source import Source, Transform, for_checker
 from dfeas.data.storage.layout import Header, seen_fingerprint
 from dfeas.data.storage.places import absolute, local, require_apart
 from dfeas.data.storage.scratch import Scratch
-from dfeas.data.transform import Transform
 from dfeas.data.views import open_mask, picked, seen_from
 from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dfeas.data.source import Transform
 from dfeas.data.storage.places import local, require_apart
 from dfeas.data.storage.scratch import Scratch
-from dfeas.data.transform import Transform
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, visible
 from dfeas.geometry.protocol import Geometry
 from dfeas.geometry.registry import geometry_of, kernel_options, known_method

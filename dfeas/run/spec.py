@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from dfeas.data.dataset import Dataset
-from dfeas.data.storage.npy import load_npy
-from dfeas.data.transform import Transform
+from dfeas.data.source import Transform
+from dfeas.data.storage.zarr_arrays import load_npy
 from dfeas.errors import BadInputError, UsageError
 from dfeas.geometry.protocol import facts_of
 from dfeas.linalg.points import Floats

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
-from dfeas.data.source import Source
+from dfeas.data.source import FACTORS, Source, Transform
 from dfeas.data.storage.layout import fingerprint
-from dfeas.data.transform import FACTORS, Transform
 from dfeas.data.views import transformed
 from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine

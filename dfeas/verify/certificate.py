@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage import files
 from dfeas.data.storage.files import DAMAGE, parsed, placed
-from dfeas.data.storage.npy import read_header
+from dfeas.data.storage.zarr_arrays import read_header
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, NewerFormatError
 
 _FIELDS = ("kind", "y", "support", "weights", "fingerprint")

@@ -125,7 +125,7 @@ def largest_singular(X: Floats) -> tuple[Floats, Floats]:
 
 
 def norms_proved(kind: str, X: Floats) -> tuple[Floats, Floats]:
-    """Bounds (c,) from below and above of the norms of cones with rows (c, d, m), see ``dfeas.data.cones.groups``."""
+    """Bounds (c,) from below and above of the norms of cones with rows (c, d, m), see ``dfeas.data.cones``."""
     if kind == "s":
         return largest_singular(X)
     below, above = shortest(X[:, 0]), longest(X[:, 0])

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 import zarr
 
+from dfeas import ingest
 from dfeas.cli.main import main
 from dfeas.data.generate.points import Instance, generate
-from dfeas.data.ingest.ingest import ingest
 from dfeas.data.storage.scratch import claim
 
 RNG = np.random.default_rng(5)

@@ -11,7 +11,7 @@ import boto3
 from moto.moto_server.werkzeug_app import create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from dfeas.data.storage.remote import bucket
+from dfeas.data.storage import bucket
 
 NAMES = ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "AWS_EC2_METADATA_DISABLED")
 SECRET = "not-to-be-shown"

@@ -16,6 +16,7 @@ from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.layout import MARKER
 from dfeas.data.storage.scratch import claim, release
+from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, UsageError
 from dfeas.verify.certificate import load
 
@@ -44,7 +45,7 @@ def test_an_appended_dataset_is_one_ingest_of_all(
     tmp_path: Path, rows: int, classes: int, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pieces(tmp_path, classes=classes)
-    monkeypatch.setattr("dfeas.data.writers.sparse.CHUNK_ENTRIES", chunk)
+    monkeypatch.setattr(SparseWriter, "chunk_entries", chunk)
     whole = dfeas.ingest(tmp_path / "all.npz", tmp_path / "whole", block_rows=rows, sparse=chunk > 0)
     assert (whole.entries is not None) == (chunk > 0)
     dfeas.ingest(tmp_path / "old.npz", tmp_path / "data", block_rows=rows, sparse=chunk > 0)
@@ -58,7 +59,7 @@ def test_an_append_that_is_cut_off_leaves_the_old_or_can_be_finished(
     tmp_path: Path, sparse: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pieces(tmp_path)
-    monkeypatch.setattr("dfeas.data.writers.sparse.CHUNK_ENTRIES", 1500)
+    monkeypatch.setattr(SparseWriter, "chunk_entries", 1500)
     whole = dfeas.ingest(tmp_path / "all.npz", tmp_path / "whole", block_rows=128, sparse=sparse)
     old = dfeas.ingest(tmp_path / "old.npz", tmp_path / "old", block_rows=128, sparse=sparse)
     seen = {"old": 0, "cut off": 0}

@@ -124,10 +124,10 @@ class Counted:
     [(0, 0, 5), (2 * FULL, 1, 3), (300 * (5 * 4 + SIDES_WIDTH) - 1, 3, 0), (300 * (5 * 4 + SIDES_WIDTH), 5, 0)],
 )
 def test_labels_and_norms_of_all_points_come_before_points_of_some(
-    dataset: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, budget: int, kept: int, again: int
+    dataset: Callable[..., Any], budget: int, kept: int, again: int
 ) -> None:
-    monkeypatch.setattr("dfeas.data.dataset.SIDES_BYTES", 0)
     found = opened(dataset, 0)
+    found.kept.least = 0
     found.enable_cache(budget)
     found.labels = counted = Counted(found.labels)
     first, _ = read_all(found)
@@ -138,7 +138,7 @@ def test_labels_and_norms_of_all_points_come_before_points_of_some(
     assert cost.cached_bytes + cost.bytes_read == found.bytes
     assert found.cache is not None
     assert sum(index in found.cache for index in range(5)) == kept
-    found.close_cache()
+    found.kept.close()
     assert read_all(found)[0] == first
     assert counted.reads == 10 + again
 

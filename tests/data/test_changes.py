@@ -113,16 +113,16 @@ def test_what_was_surveyed_is_what_another_process_must_see(tmp_path: Path) -> N
     for partial in partials[1:]:
         summary = pass_.merge(summary, partial)
     here = replace(open_source(source), expected=np.array([c[1:] for c in summary.checksums], np.uint32))
-    same = read_all(open_source(source)).seen
-    assert here.read_digest(None) == same == read_all(opened).seen
+    same = read_all(open_source(source)).digest
+    assert here.read_digest(None) == same == read_all(opened).digest
     chosen = range(0, opened.blocks, 2)
     cost = Cost()
     assert len(list(open_source(source).read_blocks(chosen, cost))) == len(chosen)
-    assert here.read_digest(chosen) == cost.seen
+    assert here.read_digest(chosen) == cost.digest
     np.save(tmp_path / "labels.npy", 1 - labels)
-    assert read_all(open_source(source)).seen != same
+    assert read_all(open_source(source)).digest != same
     np.save(tmp_path / "labels.npy", labels)
     zarr.open_array(tmp_path / "x")[77, 2] += 1
-    assert read_all(open_source(source)).seen != same
+    assert read_all(open_source(source)).digest != same
     with pytest.raises(CorruptDataError, match="has changed"):
         read_all(here)

@@ -15,9 +15,8 @@ import dfeas
 from dfeas.data.arrays import from_arrays
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
-from dfeas.data.source import Source
-from dfeas.data.storage.remote.path import ObjectPath
-from dfeas.data.transform import Transform
+from dfeas.data.source import Source, Transform
+from dfeas.data.storage.object_path import ObjectPath
 from dfeas.data.views import transformed
 from tests.conformance.readers import ReaderTests, Rows
 from tests.data.s3 import serving

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import zarr
 
+from dfeas import ingest
 from dfeas.data.arrays import from_arrays
 from dfeas.data.dataset import Dataset
-from dfeas.data.ingest.ingest import ingest
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.readers import Cost, DirectReader, SliceReader

@@ -21,11 +21,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import dfeas
+from dfeas import ingest
 from dfeas.data.ingest import svmlight, tables
 from dfeas.data.ingest import text as lines
 from dfeas.data.ingest import text as numerals
-from dfeas.data.ingest.delimited import Delimited
-from dfeas.data.ingest.ingest import ingest
+from dfeas.data.ingest.csv_file import CsvFile
+from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.svmlight import Svmlight
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
@@ -39,7 +40,7 @@ N, M = 700, 9
 @pytest.fixture
 def data(monkeypatch: pytest.MonkeyPatch) -> tuple[np.ndarray, np.ndarray]:
     """Points of many scales, with zeros, and labels of which the greater comes first; sources are read in small runs."""
-    monkeypatch.setattr(lines, "RUN_BYTES", 5000)
+    monkeypatch.setattr(lines.TextFile, "run_bytes", 5000)
     monkeypatch.setattr(tables, "BATCH_BYTES", 5000)
     rng = np.random.default_rng(3)
     X = rng.standard_normal((N, M)) * 10.0 ** rng.integers(-12, 12, (N, M))
@@ -548,7 +549,7 @@ def test_without_pyarrow_svmlight_is_read_and_tables_say_what_to_install(
 ) -> None:
     sources = written(tmp_path, *data)
     expected = ingest(*sources["a.svm"][:1], tmp_path / "fast").fingerprint
-    for module in ("dfeas.data.ingest.delimited", "dfeas.data.ingest.tables", "dfeas.data.ingest.tables"):
+    for module in ("dfeas.data.ingest.csv_file", "dfeas.data.ingest.tables"):
         monkeypatch.delitem(sys.modules, module, raising=False)
     for module in ("pyarrow", "pyarrow.csv", "pyarrow.parquet"):
         monkeypatch.setitem(sys.modules, module, None)
@@ -663,7 +664,7 @@ def test_svmlight_at_once_and_line_by_line_are_the_same(text: bytes, zero_based:
 def test_csv_at_once_and_line_by_line_are_the_same(tmp_path_factory: pytest.TempPathFactory, text: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "fuzzed.csv"
     path.write_bytes(CSV)
-    reader = Delimited(path, ",", "y")
+    reader = CsvFile(path, ",", IngestOptions(label_column="y"))
     found = reader._parse_run(text)
     expected, error = outcome(lambda: reader._parse_lines(lines.Lines(1, text)))
     if error is not None:
@@ -711,7 +712,7 @@ def test_mutated_files_are_ingested_or_refused_in_one_line(
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     code = (
         "import sys\n"
-        "from dfeas.data.ingest.ingest import ingest\n"
+        "from dfeas import ingest\n"
         "ingest(sys.argv[1], sys.argv[2], label_column='y')\n"
         "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))\n"
     )

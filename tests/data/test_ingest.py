@@ -1,23 +1,28 @@
 """Ingest: every source gives the same dataset; bad input leaves nothing behind."""
 
+import inspect
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
+import pyarrow as pa
 import pytest
 import zarr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dfeas.data.ingest.ingest import ingest
+import dfeas
+from dfeas import ingest
+from dfeas.data.ingest.options import IngestKeywords, IngestOptions, SourceKeywords
 from dfeas.data.labels import encode_array
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.readers import Cost
-from dfeas.errors import BadInputError, CorruptDataError, DfeasError
+from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError
 
 
 @pytest.fixture
@@ -123,7 +128,7 @@ def test_two_values_of_any_kind_become_signs(pair: tuple[Any, Any], data: st.Dat
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     code = (
         "import sys\n"
-        "from dfeas.data.ingest.ingest import ingest\n"
+        "from dfeas import ingest\n"
         "ingest(sys.argv[1], sys.argv[2], labels=sys.argv[3])\n"
         "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))\n"
     )
@@ -136,3 +141,43 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
         run = [sys.executable, "-c", code, str(tmp_path / f"{n}.npy"), str(tmp_path / f"out{n}"), str(tmp_path / f"{n}-y.npy")]
         peaks.append(int(subprocess.run(run, check=True, capture_output=True, text=True).stdout))
     assert peaks[1] - peaks[0] < 60_000  # kB; the larger file has 440 MB more
+
+
+def test_every_option_is_in_help_and_in_types() -> None:
+    types = {each.name: each.type for each in fields(IngestOptions)}
+    typed = {name: hint.__forward_arg__ for name, hint in IngestKeywords.__annotations__.items()}
+    assert typed == {**types, "labels": "Any"}
+    for verb, keywords in ((dfeas.ingest, IngestKeywords), (dfeas.append, SourceKeywords)):
+        parameters = inspect.signature(verb).parameters
+        assert {name: parameters[name].default for name in keywords.__annotations__} == {
+            each.name: each.default for each in fields(IngestOptions) if each.name in keywords.__annotations__
+        }
+        assert not any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
+    described = inspect.getdoc(dfeas.ingest) or ""
+    assert all(f"\n{name} : " in described for name in inspect.signature(dfeas.ingest).parameters)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"dtype": "int8"}, "dtype int8: expected float32 or float64"),
+        ({"dtype": "number"}, "dtype number: expected float32 or float64"),
+        ({"block_rows": 0}, "block_rows 0: expected at least 1"),
+        ({"sparse": True, "label_column": "y"}, "--sparse is for svmlight and arrays; this is frame"),
+        ({"sparse": False, "label_column": "y"}, "--dense is for svmlight and arrays; this is frame"),
+    ],
+)
+def test_options_without_a_sense_are_refused(tmp_path: Path, options: dict[str, Any], words: str) -> None:
+    frame = pa.table({"age": [41.0, 29.0, 63.0], "income": [31_000.0, 48_500.0, 27_250.0], "y": [0, 1, 0]})
+    with pytest.raises(UsageError, match=words):
+        ingest(frame, tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_labels_in_memory_go_with_a_frame(tmp_path: Path) -> None:
+    frame = pa.table({"age": [41.0, 29.0, 63.0], "income": [31_000.0, 48_500.0, 27_250.0]})
+    beside = ingest(frame, tmp_path / "beside", labels=["ill", "well", "ill"])
+    within = ingest(frame.append_column("kind", [["ill", "well", "ill"]]), tmp_path / "within", label_column="kind")
+    assert beside == within
+    with pytest.raises(BadInputError, match="2 labels for 3 or more points"):
+        ingest(frame, tmp_path / "out", labels=[0, 1])

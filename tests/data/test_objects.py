@@ -21,20 +21,20 @@ import pytest
 import zarr
 
 import dfeas
+from dfeas import ingest
 from dfeas.cli.main import main
 from dfeas.data.arrays import from_arrays
 from dfeas.data.cache import BlockCache
 from dfeas.data.dataset import Dataset
 from dfeas.data.generate.points import Instance, SparseInstance, generate
-from dfeas.data.ingest.ingest import ingest
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
+from dfeas.data.storage import bucket, object_path, object_readers
+from dfeas.data.storage.object_path import ObjectPath
+from dfeas.data.storage.object_readers import KeptBlocks
 from dfeas.data.storage.places import zarr_store
 from dfeas.data.storage.readers import Buffers, Cost
-from dfeas.data.storage.remote import bucket, lock
-from dfeas.data.storage.remote import path as file
-from dfeas.data.storage.remote import path as tags
-from dfeas.data.storage.remote.path import ObjectPath
+from dfeas.data.writers.sparse import SparseWriter
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
@@ -107,7 +107,7 @@ def test_the_same_bits_as_from_disk_on_threads_and_workers(
 
 
 def test_sparse_points_are_those_of_a_folder(data: str, door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dfeas.data.writers.sparse.CHUNK_ENTRIES", 500)
+    monkeypatch.setattr(SparseWriter, "chunk_entries", 500)
     texts = SparseInstance("one-flip", 30, 700, 0.1, 0.001)
     X, y = texts.block(0)
     for where in (f"{data}-sparse", str(tmp_path / "sparse")):
@@ -181,8 +181,8 @@ def test_a_block_that_changes_between_passes_is_noticed(data: str, door: Door, m
     for direct in (True, False):
         opened = open_source(Source(data, direct=direct))
         if not direct:  # zarr says no ETag of what it read
-            monkeypatch.setattr(tags, "FRESH_SECONDS", 0.0)
-            monkeypatch.setattr(tags, "SELDOM", 0)
+            monkeypatch.setattr(object_readers, "FRESH_SECONDS", 0.0)
+            monkeypatch.setattr(object_readers, "SELDOM", 0)
         whole = read_all(opened)[0]
         restore = damage(data)
         for _ in range(2):
@@ -193,8 +193,8 @@ def test_a_block_that_changes_between_passes_is_noticed(data: str, door: Door, m
 
 
 def test_a_kept_block_that_changes_is_noticed_by_the_next_listing(data: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tags, "FRESH_SECONDS", 0.0)
-    monkeypatch.setattr(tags, "SELDOM", 0)
+    monkeypatch.setattr(object_readers, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(object_readers, "SELDOM", 0)
     opened = open_source(Source(data))
     opened.kept.cache = BlockCache(1 << 20)
     whole = read_all(opened)[0]
@@ -238,7 +238,7 @@ def test_a_cache_on_disk_is_used_by_later_runs_and_never_believed(data: str, doo
 def test_a_full_disk_keeps_nothing_and_is_no_error(
     data: str, door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dfeas.data.storage.remote.prefetch.FREE_SHARE", 2.0)
+    monkeypatch.setattr(KeptBlocks, "free_share", 2.0)
     source = Source(data, cache_dir=str(tmp_path / "kept"))
     assert read_all(open_source(source))[0] == read_all(open_source(Source(data)))[0]
     assert not any((tmp_path / "kept").rglob("*"))
@@ -248,8 +248,8 @@ def test_a_full_disk_keeps_nothing_and_is_no_error(
 
 
 def test_a_users_arrays_are_read_as_they_are(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tags, "FRESH_SECONDS", 0.0)
-    monkeypatch.setattr(tags, "SELDOM", 0)
+    monkeypatch.setattr(object_readers, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(object_readers, "SELDOM", 0)
     rng = np.random.default_rng(0)
     X, labels = rng.standard_normal((500, 6)).astype(np.float32), np.arange(500) % 2
     for name, options in {"packed": {"chunks": (64, 6)}, "plain": {"chunks": (100, 6), "compressors": None}}.items():
@@ -297,7 +297,7 @@ def write_sources(folder: Path) -> dict[str, dict[str, Any]]:
 def test_every_format_is_ingested_from_and_to_an_object_store(
     door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file, "PART_BYTES", 9_000)
+    monkeypatch.setattr(bucket, "PART_BYTES", 9_000)
     sources = write_sources(tmp_path)
     for path in tmp_path.rglob("*"):
         if path.is_file():
@@ -312,7 +312,7 @@ def test_every_format_is_ingested_from_and_to_an_object_store(
 
 @pytest.mark.parametrize("part", [64, 1000])
 def test_a_file_reads_as_any_other(door: Door, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file, "PART_BYTES", part)
+    monkeypatch.setattr(bucket, "PART_BYTES", part)
     rng = np.random.default_rng(part)
     content = rng.bytes(700)
     ObjectPath.of(f"{URL}/file").write_bytes(content)
@@ -337,7 +337,7 @@ def test_a_file_reads_as_any_other(door: Door, part: int, monkeypatch: pytest.Mo
 
 
 def test_an_object_that_changes_while_it_is_ingested_is_noticed(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file, "PART_BYTES", 100)
+    monkeypatch.setattr(bucket, "PART_BYTES", 100)
     path = ObjectPath.of(f"{URL}/moving")
     path.write_bytes(bytes(2000))
     with path.open() as buffered:
@@ -370,7 +370,7 @@ def test_one_writer_at_a_time_and_what_a_dead_one_left_is_removed(door: Door, mo
         open_source(Source(where))
     with pytest.raises(UsageError, match="another process writes it, or died less than 120 s ago"):
         generate(instance, where)
-    monkeypatch.setattr(lock, "DEAD_SECONDS", 0.0)
+    monkeypatch.setattr(object_path, "DEAD_SECONDS", 0.0)
     header = generate(instance, where)
     assert open_source(Source(where)).header == header
     assert not any(found["path"].endswith(("of-the-dead", "dfeas.lock")) for found in ObjectPath.of(where).listed())
@@ -381,7 +381,7 @@ def test_one_writer_at_a_time_and_what_a_dead_one_left_is_removed(door: Door, mo
 
 
 def test_a_writer_that_was_silent_too_long_gives_way(door: Door, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(lock, "BEAT_SECONDS", 0.02)
+    monkeypatch.setattr(object_path, "BEAT_SECONDS", 0.02)
     where = f"{URL}/silent/data"
     np.savez(tmp_path / "a.npz", X=np.random.default_rng(0).standard_normal((3000, 4)), y=np.arange(3000) % 2)
     taken = False

@@ -21,9 +21,14 @@ from hypothesis import strategies as st
 
 import dfeas
 from dfeas.cli.main import commands
-from dfeas.data.ingest.ingest import ingest
+from dfeas.data.ingest.ingest import ingest as ingest_here
+from dfeas.data.ingest.options import IngestOptions
+from dfeas.data.ingest.partitions import Ingest
+from dfeas.data.ingest.text import TextFile
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
+from dfeas.data.storage.layout import Header
+from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError
 
 N, M = 1000, 4
@@ -37,6 +42,11 @@ def spread(work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         yield pickle.loads(pickle.dumps(work(pickle.loads(pickle.dumps(item)))))
 
 
+def ingest(src: Any, out: Any, pool: Any = None, note: Any = None, progress: Any = None, **options: Any) -> Header:
+    """By a pool of processes, or in this one."""
+    return ingest_here(src, out, IngestOptions(**options), pool=pool, note=note, progress=progress)
+
+
 def in_turn(work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
     """One piece after the other."""
     return map(work, items)
@@ -45,10 +55,10 @@ def in_turn(work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
 @pytest.fixture
 def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[Path, dict[str, Any]]]:
     """The same points in all formats that can be split, as text with lines of all kinds; small pieces of everything."""
-    monkeypatch.setattr("dfeas.data.ingest.partitions.PIECE_BYTES", 3000)
-    monkeypatch.setattr("dfeas.data.ingest.text.RUN_BYTES", 2500)
-    monkeypatch.setattr("dfeas.data.ingest.text.RANGE_BYTES", 9000)
-    monkeypatch.setattr("dfeas.data.writers.sparse.CHUNK_ENTRIES", 70)
+    monkeypatch.setattr(Ingest, "piece_bytes", 3000)
+    monkeypatch.setattr(TextFile, "run_bytes", 2500)
+    monkeypatch.setattr(TextFile, "range_bytes", 9000)
+    monkeypatch.setattr(SparseWriter, "chunk_entries", 70)
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((N, M)), np.array(["b", "c", "a"])[rng.integers(0, 3, N)]
     np.save(tmp_path / "X.npy", X)
@@ -246,8 +256,8 @@ def test_the_same_points_or_the_same_words_of_any_text(tmp_path_factory: pytest.
     (folder / name).write_text(text + data.draw(st.sampled_from(["", lines[0].strip()])), newline="")
     found = []
     with pytest.MonkeyPatch.context() as patch:
-        for module, size in (("text.RUN", 25), ("text.RANGE", 60), ("partitions.PIECE", 100)):
-            patch.setattr(f"dfeas.data.ingest.{module}_BYTES", size)
+        for kind, name_, size in ((TextFile, "run_bytes", 25), (TextFile, "range_bytes", 60), (Ingest, "piece_bytes", 100)):
+            patch.setattr(kind, name_, size)
         for kind, how in (("here", None), ("there", in_turn)):
             try:
                 header = ingest(folder / name, folder / kind, block_rows=4, pool=how, **options)

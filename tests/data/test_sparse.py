@@ -15,6 +15,8 @@ import dfeas
 from dfeas.data.arrays import from_arrays
 from dfeas.data.generate.points import SparseInstance, generate
 from dfeas.data.ingest.ingest import ingest as ingest_here
+from dfeas.data.ingest.options import IngestOptions
+from dfeas.data.ingest.sparse_files import CscRows
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.readers import Buffers, Cost, DirectReader
@@ -79,7 +81,7 @@ def test_what_is_written_is_what_is_read_here_and_by_zarr(stored: Callable[..., 
 
 
 def test_blocks_reach_over_chunks_of_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dfeas.data.writers.sparse.CHUNK_ENTRIES", 100)
+    monkeypatch.setattr(SparseWriter, "chunk_entries", 100)
     X = matrix(64 * 4)  # whole blocks: the end of indptr has a chunk of its own
     with output_place(tmp_path / "data"):
         target = SparseWriter(tmp_path / "data", X.shape[0], X.shape[1], np.dtype(np.float32), 64)
@@ -125,21 +127,21 @@ def test_columns_are_turned_into_rows_in_bounded_memory(
 ) -> None:
     X = matrix()
     wanted = open_source(Source(str(stored(X)))).fingerprint
-    monkeypatch.setattr("dfeas.data.ingest.sparse_files.READ_ENTRIES", 37)
+    monkeypatch.setattr(CscRows, "read_entries", 37)
     sp.save_npz(tmp_path / "csc.npz", X.tocsc())
     with h5py.File(tmp_path / "csc.h5ad", "w") as file:
         group, columns = file.create_group("X"), X.tocsc()
         group.attrs.update({"encoding-type": "csc_matrix", "encoding-version": "0.1.0", "shape": X.shape})
         group["indices"], group["data"], group["indptr"] = columns.indices, columns.data, columns.indptr
     for index, (name, most, reads) in enumerate((("csc.npz", 600, 4), ("csc.h5ad", 1, 6), ("csc.h5ad", 10**6, 2))):
-        monkeypatch.setattr("dfeas.data.ingest.sparse_files.GATHERED_ENTRIES", most)
+        monkeypatch.setattr(CscRows, "gathered_entries", most)
         notes: list[str] = []
         options: dict[str, Any] = {"labels": str(tmp_path / "y.npy"), "block_rows": 64}
         found = dfeas.ingest(tmp_path / name, tmp_path / f"{index}", note=notes.append, **options)
         assert found.fingerprint == wanted
         assert notes == [f"CSC, entries by columns: read {reads} times; CSR would be read once"]
     with pytest.raises(UsageError, match=r"csc.h5ad: CSC, so one process reads it in order"):
-        ingest_here(tmp_path / "csc.h5ad", tmp_path / "out", pool=map, **options)
+        ingest_here(tmp_path / "csc.h5ad", tmp_path / "out", IngestOptions(**options), pool=map)
 
 
 def test_sparse_points_are_appended_and_picked_as_dense_ones_are(tmp_path: Path) -> None:

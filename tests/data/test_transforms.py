@@ -16,8 +16,8 @@ from click.testing import CliRunner
 
 import dfeas
 from dfeas.cli.main import commands
+from dfeas.data.source import Transform, said, seen_as
 from dfeas.data.storage.layout import seen_fingerprint
-from dfeas.data.transform import Transform, said, seen_as
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, UsageError
 from dfeas.linalg.points import norms
 from dfeas.passes.block import Block

@@ -9,7 +9,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dfeas.data.transform import Transform, said
+from dfeas.data.source import Transform, said
 from dfeas.errors import CheckFailedError
 from dfeas.verify.kernel import opposite
 from dfeas.verify.transform import transform_of

@@ -19,10 +19,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.cones.groups import Group, elements, groups_of, norms_of, unit
-from dfeas.data.cones.writer import ConeWriter, Placing, Product
-from dfeas.data.generate.points import Generated
+from dfeas.data.cones import Group, elements, groups_of, norms_of, unit
+from dfeas.data.generate.points import FLOATS, Generated
 from dfeas.data.storage.places import Place
+from dfeas.data.writers.cones import ConeWriter, Placing, Product
 from dfeas.data.writers.dataset import DatasetWriter
 from dfeas.errors import UsageError
 from dfeas.linalg.points import Floats
@@ -55,10 +55,7 @@ class ConeInstance(Generated):
     classes: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        if self.kind not in CONE_KINDS:
-            raise UsageError(f"unknown kind {self.kind}; expected one of {', '.join(CONE_KINDS)}")
-        if self.m < 2 or self.seed < 0 or self.dtype not in ("float32", "float64"):
-            raise UsageError("cones need two features, a seed of at least 0, and float32 or float64")
+        self._require(CONE_KINDS, FLOATS, 2)
         most = 0.5 / sqrt(max(size if kind == "s" else 1 for kind, size, _ in self.product.table.counts))
         if not 0 < self.margin < most:
             raise UsageError(f"margin {self.margin}: expected a number above 0 and below {most:.3g} for these cones")
@@ -81,7 +78,7 @@ class ConeInstance(Generated):
 
     @property
     def about(self) -> dict[str, Any]:
-        return {"kind": self.kind, "seed": self.seed, "margin": self.margin, "cones": self.cones}
+        return {**super().about, "cones": self.cones}
 
     def writer(self, path: Place) -> DatasetWriter:
         return ConeWriter(path, self.placing, self.m, np.dtype(self.dtype))

@@ -14,6 +14,7 @@ the other label.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 KINDS = ("halfspace", "planted", "gaussian", "one-flip")
+FLOATS = ("float32", "float64")
 
 ON_PLANE = 1e-12
 """Scores of unit points that rounding cannot tell from zero."""
@@ -58,10 +60,21 @@ class Generated(ABC):
     dtype: str
     classes: ClassVar[tuple[str, ...]] = ("-1", "1")
 
+    def _require(self, kinds: Sequence[str], dtypes: Sequence[str], features: int) -> None:
+        """Raise UsageError for what no family of some kinds can be."""
+        if self.kind not in kinds:
+            raise UsageError(f"unknown kind {self.kind}; expected one of {', '.join(kinds)}")
+        if self.m < features:
+            raise UsageError(f"expected at least {features} features, got {self.m}")
+        if self.dtype not in dtypes:
+            raise UsageError(f"expected a dtype of {', '.join(dtypes)}, got {self.dtype}")
+        if self.seed < 0:
+            raise UsageError(f"expected a seed of at least 0, got {self.seed}")
+
     @property
     def has_margin(self) -> bool:
         """Whether the margin says something."""
-        return self.kind in ("planted", "one-flip")
+        return self.kind not in ("halfspace", "gaussian")
 
     @property
     def about(self) -> dict[str, Any]:
@@ -78,7 +91,7 @@ class Generated(ABC):
 
     @abstractmethod
     def writer(self, path: Place) -> DatasetWriter:
-        """What takes the blocks."""
+        """The writer that takes the blocks of it."""
 
 
 def generate(instance: Generated, out: str | Path, progress: Progress | None = None) -> Header:
@@ -90,34 +103,37 @@ def generate(instance: Generated, out: str | Path, progress: Progress | None = N
 
 
 @dataclass(frozen=True)
-class Instance(Generated):
-    """A generated dataset: what, how large, from which seed."""
+class GeneratedPoints(Generated):
+    """Points with labels, as many as are asked for."""
 
     kind: str
     m: int
     n: int
+
+    def _require_points(self, dtypes: Sequence[str], least: int) -> None:
+        """Raise UsageError for what is no family of points, and for fewer than two points, and ``least`` features."""
+        self._require(KINDS, dtypes, least)
+        if self.n < 2:
+            raise UsageError(f"two classes need two points, got {self.n}")
+        if self.has_margin and not (0 < self.margin < 1 and self.m >= 2 and self.n >= 4):
+            raise UsageError(f"{self.kind} needs 0 < margin < 1, two features and four points")
+
+
+@dataclass(frozen=True)
+class Instance(GeneratedPoints):
+    """A generated dataset: what, how large, from which seed."""
+
     margin: float = 0.01  # of planted and one-flip
     seed: int = 0
     dtype: str = "float32"
     block_rows: int = 0  # 0: the default of the store
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise UsageError(f"unknown kind {self.kind}; expected one of {', '.join(KINDS)}")
-        if self.m < 1 or self.n < 1:
-            raise UsageError(f"expected at least one feature and one point, got {self.m} and {self.n}")
-        if self.dtype not in DTYPES:
-            raise UsageError(f"expected a dtype of {', '.join(DTYPES)}, got {self.dtype}")
+        self._require_points(DTYPES, 1)
         if self.has_margin and self.dtype in LOW:
             raise UsageError(
                 f"{self.kind} has points at an exact margin, which {self.dtype} would round; take float32 or float64"
             )
-        if self.has_margin and not (0 < self.margin < 1 and self.m >= 2 and self.n >= 4):
-            raise UsageError(f"{self.kind} needs 0 < margin < 1, two features and four points")
-        if self.seed < 0:
-            raise UsageError(f"expected a seed of at least 0, got {self.seed}")
-        if self.n < 2:
-            raise UsageError("two classes need two points")
 
     @property
     def rows(self) -> int:
@@ -140,8 +156,7 @@ class Instance(Generated):
 
     def block(self, index: int) -> tuple[NDArray[Any], NDArray[np.int8]]:
         first = index * self.rows
-        size = min(self.rows, self.n - first)
-        random = self.random(_BLOCK, index)
+        size, random = min(self.rows, self.n - first), self.random(_BLOCK, index)
         label = (2 * random.integers(0, 2, size, dtype=np.int8) - 1).astype(np.int8)
         if first == 0:
             label[:2] = (1, -1)  # both classes, whatever the seed
@@ -208,12 +223,9 @@ def _normal(random: np.random.Generator, shape: tuple[int, int], dtype: str) -> 
 
 
 @dataclass(frozen=True)
-class SparseInstance(Generated):
+class SparseInstance(GeneratedPoints):
     """A generated sparse dataset: what, how large, from which seed."""
 
-    kind: str
-    m: int
-    n: int
     density: float  # share of entries that are not zero, on average
     margin: float = 0.01  # of planted and one-flip
     seed: int = 0
@@ -221,18 +233,11 @@ class SparseInstance(Generated):
     block_rows: int = 0  # 0: the default of the store
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise UsageError(f"unknown kind {self.kind}; expected one of {', '.join(KINDS)}")
-        if self.m < 2 or self.n < 4 or self.seed < 0:
-            raise UsageError(f"expected two features, four points and a seed of 0 or more, got {self.m}, {self.n}, {self.seed}")
+        self._require_points(FLOATS, 2)
         if not 0 < self.density < 1 or self.density * self.m < 1:
             raise UsageError(
                 f"density {self.density}: expected a number below 1, and at least one entry a point ({1 / self.m:g})"
             )
-        if self.dtype not in ("float32", "float64"):
-            raise UsageError(f"expected dtype float32 or float64 with a density, got {self.dtype}")
-        if self.has_margin and not 0 < self.margin < 1:
-            raise UsageError(f"{self.kind} needs 0 < margin < 1")
 
     @property
     def rows(self) -> int:
@@ -247,8 +252,7 @@ class SparseInstance(Generated):
 
     @property
     def about(self) -> dict[str, Any]:
-        density = {"density": self.density}
-        return {"kind": self.kind, "seed": self.seed, **density, **({"margin": self.margin} if self.has_margin else {})}
+        return {**super().about, "density": self.density}
 
     def writer(self, path: Place) -> DatasetWriter:
         return SparseWriter(path, self.n, self.m, np.dtype(self.dtype), self.rows)
@@ -286,8 +290,7 @@ class SparseInstance(Generated):
     def block(self, index: int) -> tuple[csr_array, NDArray[np.int8]]:
         """See Generated. Raises UsageError when nearly no point has the margin."""
         first = index * self.rows
-        size = min(self.rows, self.n - first)
-        random = self.random(_TEXT_BLOCK, index)
+        size, random = min(self.rows, self.n - first), self.random(_TEXT_BLOCK, index)
         if self.kind == "gaussian":
             return self._documents(random, size), np.where(random.random(size) < 0.5, 1, -1).astype(np.int8)
         points, side = self._sided(random, size)

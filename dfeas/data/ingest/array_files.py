@@ -18,16 +18,15 @@ import scipy  # loads its parts when they are used
 from numpy.typing import NDArray
 
 from dfeas.data.arrays import cast, stored_dtype
+from dfeas.data.ingest import hdf5
 from dfeas.data.ingest.partitions import PointSource
-from dfeas.data.ingest.sparse_files import PARTS, CscRows, SparseRows, in_memory, kind_and_shape, of_scipy, require_rows
+from dfeas.data.ingest.sparse_files import PARTS, CscRows, SparseRows, kind_and_shape
 from dfeas.data.labels import Categories
-from dfeas.data.storage import hdf5
 from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.layout import SPARSE_BELOW, default_block_rows, sparse_block_rows
-from dfeas.data.storage.npy import read_header
 from dfeas.data.storage.places import Place, absolute, place, require_column, require_width, seekable
 from dfeas.data.storage.readers import Buffers
-from dfeas.data.storage.zarr_arrays import check_shape, is_zarr2, open_array, open_labels, open_zarr2
+from dfeas.data.storage.zarr_arrays import check_shape, is_zarr2, open_array, open_labels, open_zarr2, read_header
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.linalg.csr import tidied, with_data
 from dfeas.linalg.points import Points
@@ -114,7 +113,7 @@ def open_rows(path: Any, name: str) -> Iterator[Any]:
     ``path`` is a place, or an array of Python; ``name`` a member of .npz, a dataset of HDF5, ignored for others.
     """
     if is_array(path):
-        yield in_memory(path) if hasattr(path, "tocsr") else _StoredRows(path, "the array")
+        yield SparseRows.of(path) if hasattr(path, "tocsr") else _StoredRows(path, "the array")
         return
     if not path.exists():
         raise BadInputError(f"{path}: no such file or folder")
@@ -126,10 +125,11 @@ def open_rows(path: Any, name: str) -> Iterator[Any]:
             file = stack.enter_context(path.open("rb"))
             kind = NpyFile if isinstance(path, Path) else NpyRows
             yield kind(file, path.stat().st_size, str(path))
-        elif path.suffix == ".npz" and name not in (members := _members(path)) and of_scipy(members):
-            yield _npz_sparse(stack, path)
         elif path.suffix == ".npz":
-            yield stack.enter_context(_npz_member(path, name))
+            with _archive(path) as archive:
+                members = _members(archive)
+            of_scipy = {"format", "shape"} <= set(members) and name not in members
+            yield _npz_sparse(stack, path) if of_scipy else stack.enter_context(_npz_member(path, name))
         elif path.suffix in _HDF5:
             node = _hdf5_node(stack, path, name)
             where = f"{path}:{name}"
@@ -141,23 +141,31 @@ def open_rows(path: Any, name: str) -> Iterator[Any]:
             )
 
 
-def _members(path: Place) -> list[str]:
-    """Names of the arrays in an .npz file."""
+@contextmanager
+def _archive(path: Place) -> Iterator[zipfile.ZipFile]:
+    """An .npz file. Raises CorruptDataError when it is none."""
     try:
-        with zipfile.ZipFile(seekable(path)) as archive:
-            return [entry.removesuffix(".npy") for entry in archive.namelist()]
+        archive = zipfile.ZipFile(seekable(path))
     except DAMAGE as error:
         raise CorruptDataError(f"{path}: not a readable .npz file: {error}") from None
+    with archive:
+        yield archive
+
+
+def _members(archive: zipfile.ZipFile) -> list[str]:
+    """Names of the arrays in an .npz file."""
+    return [entry.removesuffix(".npy") for entry in archive.namelist()]
 
 
 def _npz_sparse(stack: ExitStack, path: Place) -> SparseRows | CscRows:
-    """A sparse matrix that SciPy saved."""
-    try:
-        with zipfile.ZipFile(seekable(path)) as archive:
+    """A sparse matrix that SciPy saved. Raises BadInputError for a layout that is not read by rows."""
+    with _archive(path) as archive:
+        try:
             kind, shape = kind_and_shape(archive)
-    except DAMAGE as error:
-        raise CorruptDataError(f"{path}: not a readable sparse matrix: {error}") from None
-    require_rows(kind, str(path))
+        except DAMAGE as error:
+            raise CorruptDataError(f"{path}: not a readable sparse matrix: {error}") from None
+    if kind not in ("csr", "csc"):
+        raise BadInputError(f"{path}: a sparse matrix of kind {kind}; CSR and CSC are read: save X.tocsr()")
     if kind == "csc":
         return CscRows(lambda: _npz_parts(path), shape, str(path))
     parts = stack.enter_context(_npz_parts(path))
@@ -176,12 +184,8 @@ def _npz_parts(path: Place) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def _npz_member(path: Place, name: str) -> Iterator[NpyRows]:
-    try:
-        archive = zipfile.ZipFile(seekable(path))
-    except DAMAGE as error:
-        raise CorruptDataError(f"{path}: not a readable .npz file: {error}") from None
-    with archive:
-        members = [entry.removesuffix(".npy") for entry in archive.namelist()]
+    with _archive(path) as archive:
+        members = _members(archive)
         if name not in members:
             raise BadInputError(f"{path}: no array {name}; it has {', '.join(members[:8])} (choose with --points, --labels)")
         try:
@@ -195,10 +199,10 @@ def _npz_member(path: Place, name: str) -> Iterator[NpyRows]:
 
 def _hdf5_node(stack: ExitStack, path: Place, name: str) -> Any:
     file, where = stack.enter_context(hdf5.opened(path)), str(path)
-    node = hdf5.node(file, name, where)
+    node = hdf5.node_of(file, name, where)
     kind = "" if node is None else str(hdf5.attribute(node, "encoding-type", where))
     if kind in ("csr_matrix", "csc_matrix"):
-        held = {part: hdf5.node(node, part, f"{where}:{name}") for part in PARTS}
+        held = {part: hdf5.node_of(node, part, f"{where}:{name}") for part in PARTS}
         shape = hdf5.attribute(node, "shape", where)
         if shape is None or not all(isinstance(part, h5py.Dataset) for part in held.values()):
             raise CorruptDataError(f"{path}:{name}: a part of the sparse matrix is missing")
@@ -212,54 +216,13 @@ def _hdf5_node(stack: ExitStack, path: Place, name: str) -> Any:
     return node
 
 
-def obs_labels(path: Place, column: str) -> NDArray[Any]:
-    """Labels (n,) from a column of obs. Raises BadInputError when there is none, or a label is missing in it."""
-    if path.suffix != ".h5ad":
-        raise UsageError(f"{path}: --label-column is for tables and .h5ad files; name the array of labels with --labels")
-    try:
-        with hdf5.opened(path) as file:
-            return _column(file, column, str(path))
-    except DAMAGE as error:
-        raise CorruptDataError(f"{path}: obs cannot be read, truncated or damaged: {error}") from None
-
-
-def _column(file: Any, column: str, where: str) -> NDArray[Any]:
-    obs = hdf5.node(file, "obs", where)
-    if not isinstance(obs, h5py.Group):
-        raise BadInputError(f"{where}: no obs group; write it again with anndata 0.8 or newer")
-    node = hdf5.node(obs, column, f"{where}:obs")
-    if node is None:
-        names = [name for name in obs if name not in ("_index", "__categories")]
-        raise BadInputError(f"{where}: no column {column} in obs; it has {', '.join(names[:8])}")
-    if isinstance(node, h5py.Dataset):
-        if "categories" in node.attrs:
-            raise BadInputError(f"{where}: column {column} is stored as by anndata before 0.8; write it again with a newer one")
-        return _values(node, where)
-    kind = node.attrs.get("encoding-type")
-    if kind != "categorical":
-        raise BadInputError(f"{where}: column {column} of obs is stored as {kind}; make it categorical, text or numbers")
-    codes, categories = (_values(hdf5.node(node, part, f"{where}:obs/{column}"), where) for part in ("codes", "categories"))
-    missing = np.flatnonzero((codes < 0) | (codes >= len(categories)))
-    if len(missing):
-        raise BadInputError(f"{where}: column {column} of obs: the label of point {missing[0]} is missing; fill it in")
-    return np.asarray(categories[codes])
-
-
-def _values(dataset: Any, where: str) -> NDArray[Any]:
-    """All of a column. Raises BadInputError when it does not fit in memory."""
-    if not isinstance(dataset, h5py.Dataset):
-        raise CorruptDataError(f"{where}: a part of the column of obs is missing")
-    require_column(prod(dataset.shape) * dataset.dtype.itemsize, where)
-    return np.asarray(dataset.asstr()[:] if h5py.check_string_dtype(dataset.dtype) else dataset[:])
-
-
-def labels_beside(path: Any, given: Any, column: str | None) -> Any:
+def array_labels(path: Any, given: Any, column: str | None) -> Any:
     """The labels (n,) of the points at a place, in memory: at most some bytes a point, where points are hundreds.
 
     ``given`` is an array, or the name of a file, or of an array in the source; ``column`` is one of obs.
     """
     if column is not None:
-        return obs_labels(path, column)
+        return hdf5.obs_labels(path, column)
     if given is not None and not isinstance(given, str | Path):
         return np.asarray(given)
     if is_array(path) and given is None:

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.frames import is_lazy
-from dfeas.data.ingest.array_files import ArraySource, is_array, labels_beside, open_rows
+from dfeas.data.ingest.array_files import ArraySource, array_labels, is_array, open_rows
+from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.partitions import MANY, Ingest, PointSource
 from dfeas.data.ingest.sparse_files import CscRows
 from dfeas.data.ingest.text import PACKED
-from dfeas.data.labels import LabelEncoder, encode_array, require_usable
+from dfeas.data.labels import LabelEncoder, encode_array
 from dfeas.data.storage.layout import MARKER, Header
 from dfeas.data.storage.places import Place, is_url, place
 from dfeas.data.storage.scratch import require_free
@@ -25,7 +26,6 @@ from dfeas.errors import BadInputError, UsageError
 
 Note = Callable[[str], None]
 
-FORMATS = ("csv", "tsv", "parquet", "svmlight")
 _SUFFIXES = {
     ".csv": "csv",
     ".tsv": "tsv",
@@ -40,9 +40,9 @@ _DELIMITERS = {"csv": ",", "tsv": "\t"}
 
 
 def format_of(src: Any, named: str | None = None) -> str:
-    """One of FORMATS, ``frame`` for a data frame, ``arrays`` for all that has an array of points.
+    """One of ``FORMATS``, ``frame`` for a data frame, ``arrays`` for all that has an array of points.
 
-    Raises UsageError for a format that does not exist, BadInputError when there is nothing at the path.
+    Raises UsageError for what is no source, BadInputError when there is nothing at the path.
     """
     if not isinstance(src, str | Path):
         if hasattr(src, "__arrow_c_stream__") or is_lazy(src):
@@ -51,8 +51,6 @@ def format_of(src: Any, named: str | None = None) -> str:
             return "arrays"
         raise UsageError(f"a source of type {type(src).__name__}: give a path, an array, or a data frame that speaks Arrow")
     path = place(src)
-    if named is not None and named not in FORMATS:
-        raise UsageError(f"format {named}: expected one of {', '.join(FORMATS)}")
     if not path.exists():
         raise BadInputError(f"{path}: no such file or folder")
     if path.is_dir():
@@ -79,146 +77,82 @@ def _holds(folder: Place, pattern: str) -> bool:
 def ingest(
     src: Any,
     out: str | Path,
+    options: IngestOptions,
     *,
-    points: str = "X",
-    labels: Any = None,
-    label_column: str | None = None,
-    positive: str | None = None,
-    format: str | None = None,
-    header: bool | None = None,
-    features: int | None = None,
-    zero_based: bool = False,
-    sparse: bool | None = None,
-    dtype: str | None = None,
-    block_rows: int | None = None,
     classes: tuple[str, ...] | None = None,
     progress: Progress | None = None,
     note: Note | None = None,
     pool: Pool | None = None,
 ) -> Header:
-    """Write the dataset OUT from a file, a folder or a data frame, and return its header.
+    """Write the dataset OUT from a file, a folder, an array or a data frame, and return its header; see ``dfeas.ingest``.
 
-    Arrays of ``points`` (n, m): .npy, .npz, HDF5, .h5ad and zarr arrays; ``labels`` is a path, or the name of an array in SRC
-    (default ``y`` in .npz and HDF5), ``label_column`` a column of obs in .h5ad. Tables: CSV and TSV (also .gz), Parquet, and
-    frames that speak Arrow (pyarrow, pandas 2.2, polars); ``label_column`` is a name or an index, all others are features;
-    with ``labels`` all columns are; ``header`` says whether CSV has names. svmlight (also .gz, .bz2) has ``features``
-    features, or as many as its indices say; they begin at 1, or at 0 with ``zero_based``. CSR and CSC matrices: ``X`` of
-    .h5ad and of HDF5 in the same layout, and .npz files that SciPy wrote. Arrays of Python (NumPy, zarr, HDF5, Dask)
-    come with ``labels`` that are an array or a path.
-
-    ``sparse`` says how svmlight and arrays are stored; without it what is sparse in SRC, or svmlight, is stored sparse when
-    less than ``SPARSE_BELOW`` of its entries are not zero. ``dtype`` (float32 or float64) rounds tables and svmlight to it.
-    ``format`` (csv, tsv, parquet, svmlight) is for names that do not tell.
-
-    Labels of two values become signs, of more codes; ``classes`` are those of a dataset to which the points will be appended.
-    ``note`` is told what was cast or dropped. ``pool`` does the work elsewhere, of sources that can be split. Raises
-    BadInputError or CorruptDataError for what cannot be used, UsageError when OUT exists or an option does not apply; nothing
-    is left of OUT then.
+    ``classes`` are those of a dataset to which the points will be appended. ``pool`` does the work elsewhere, of sources that
+    can be split.
     """
-    if block_rows is not None and block_rows < 1:
-        raise UsageError(f"block_rows {block_rows}: expected at least 1")
     if pool is not None:
-        require_split(src, out, format, points)
-    kind = format_of(src, format)
-    _refuse_idle(kind, header=header, features=features, zero_based=zero_based or None, sparse=sparse, dtype=dtype)
-    _refuse_labels(kind, labels, label_column)
-    say = note or (lambda text: None)
+        require_split(src, out, options)
+    kind = format_of(src, options.format)
+    options.require_for(kind)
     path = place(out) if pool is None else folder_of(out)
-    source: PointSource
-    label: NDArray[Any] | None = None
-    names: tuple[str, ...] = ()
     with output_place(path), ExitStack() as stack:
-        if kind == "arrays":
-            where = src if is_array(src) else place(src)
-            source = ArraySource(where, points, stack.enter_context(open_rows(where, points)), sparse)
-            about, beside = f"labels of {source.where}", labels_beside(where, labels, label_column)
-            names, label = encode_array(beside, source.n, about, positive, many=True, known=classes)
-            stored = source.dtype
-        else:
-            beside = None if labels is None else np.asarray(open_labels(place(labels))[:])
-            source = _open_source(src, kind, label_column, header, features, zero_based, sparse, labels is None, pool)
-            stored, about = source.dtype if dtype is None else np.dtype(dtype), f"labels of {source.where}"
-            if beside is not None:
-                names, label = _encode_beside(beside, about, positive, classes)
-        rows = min(source.n or MANY, block_rows or source.usual_rows(stored))
-        if isinstance(source, ArraySource):
-            source.describe(rows)
+        source = _open_source(stack, src, kind, options, pool)
+        beside = _labels_beside(src, kind, options)
+        about = f"labels of {source.where}"
+        names, label = _encoded(beside, source, about, options.positive, classes)
+        stored = source.dtype if options.dtype is None else np.dtype(options.dtype)
+        rows = min(source.n or MANY, options.block_rows or source.usual_rows(stored))
+        source.describe(rows)
         for text in [*source.notes, *([] if stored == source.dtype else [f"rounded to {stored}, as asked"])]:
-            say(text)
-        encoder = LabelEncoder(about, positive, classes)
+            if note is not None:
+                note(text)
+        encoder = LabelEncoder(about, options.positive, classes)
         work = Ingest(source, stored, rows, label, names, encoder, classes is not None, progress)
         return work.in_order(path) if not isinstance(path, Path) or pool is None else work.spread(path, pool, str(out))
 
 
-def _encode_beside(
-    labels: NDArray[Any], where: str, positive: str | None, known: tuple[str, ...] | None
-) -> tuple[tuple[str, ...], NDArray[Any]]:
-    """The classes, and labels (n,) beside a stream as they are stored. Raises BadInputError for labels that cannot be used."""
-    require_usable(labels, where)
-    n = len(labels)
-    if labels.shape not in ((n,), (n, 1)):
-        raise BadInputError(f"{where}: expected an array (n,), got shape {labels.shape}")
-    return encode_array(labels, n, where, positive, many=True, known=known, column=True)
-
-
-def _refuse_idle(kind: str, **options: Any) -> None:
-    """Raise UsageError for an option that says nothing about this kind of source."""
-    about = {
-        "header": ("csv", "tsv"),
-        "features": ("svmlight",),
-        "zero_based": ("svmlight",),
-        "sparse": ("svmlight", "arrays"),
-        "dtype": ("csv", "tsv", "parquet", "frame", "svmlight"),
-    }
-    for name, value in options.items():
-        if value is not None and kind not in about[name]:
-            option = ("--sparse" if value else "--dense") if name == "sparse" else f"--{name.replace('_', '-')}"
-            raise UsageError(f"{option} is for {' and '.join(about[name])}; this is {kind}")
-
-
-def _refuse_labels(kind: str, labels: Any, label_column: str | None) -> None:
-    """Raise UsageError for labels that a stream of this kind does not take."""
-    if labels is not None and label_column is not None and kind == "arrays":
-        raise UsageError("--labels and --label-column: give one of them")
+def _labels_beside(src: Any, kind: str, options: IngestOptions) -> Any:
+    """An array of labels beside the points; None where they come with them."""
     if kind == "arrays":
-        return
-    if labels is not None and kind == "svmlight":
-        raise UsageError(f"--labels {labels}: {kind} has its labels beside the points; leave it out")
-    if labels is not None and label_column is not None:
-        raise UsageError("--labels and --label-column: give one of them")
-    if kind == "svmlight" and label_column is not None:
-        raise UsageError("--label-column: the labels of svmlight are its first column always; leave it out")
+        return array_labels(src if is_array(src) else place(src), options.labels, options.label_column)
+    given = options.labels
+    return given if given is None else np.atleast_1d(open_labels(place(given))[:] if isinstance(given, str | Path) else given)
 
 
-def _open_source(
-    src: Any,
-    kind: str,
-    label_column: str | None,
-    header: bool | None,
-    features: int | None,
-    zero_based: bool,
-    sparse: bool | None,
-    labelled: bool,
-    pool: Pool | None,
-) -> PointSource:
-    """The points of a format. Raises UsageError when what it needs is not installed.
+def _encoded(
+    beside: Any, source: PointSource, where: str, positive: str | None, known: tuple[str, ...] | None
+) -> tuple[tuple[str, ...], NDArray[Any] | None]:
+    """The classes, and labels (n,) beside points as they are stored; none where they come with the points.
 
-    ``labelled`` says whether a table has a column of labels. With a ``pool`` text is looked through first.
+    Those of a stream, whose end has not come, are compared with its points later. Raises BadInputError for labels that cannot
+    be used.
     """
+    if beside is None:
+        return (), None
+    array = isinstance(source, ArraySource)
+    n = source.n if array and source.n is not None else len(beside)
+    return encode_array(beside, n, where, positive, many=True, known=known, column=not array)
+
+
+def _open_source(stack: ExitStack, src: Any, kind: str, options: IngestOptions, pool: Pool | None) -> PointSource:
+    """The points of a format; with a ``pool`` text is looked through first.
+
+    Raises UsageError when what the format needs is not installed.
+    """
+    if kind == "arrays":
+        where = src if is_array(src) else place(src)
+        return ArraySource(where, options.points, stack.enter_context(open_rows(where, options.points)), options.sparse)
     if kind == "svmlight":
         from dfeas.data.ingest.svmlight import Svmlight
 
-        return Svmlight(place(src), features, zero_based, sparse, pool)
+        return Svmlight(place(src), options, pool)
     try:
-        from dfeas.data.ingest.delimited import Delimited
+        from dfeas.data.ingest.csv_file import CsvFile
         from dfeas.data.ingest.tables import Frame, LazyFrame, Parquet
     except ImportError:
         raise UsageError(f'{kind} is read by pyarrow, which is not installed: pip install "dfeas[formats]"') from None
     if kind == "frame":
-        return (LazyFrame if is_lazy(src) else Frame)(src, label_column, labelled)
-    if kind == "parquet":
-        return Parquet(place(src), label_column, labelled)
-    return Delimited(place(src), _DELIMITERS[kind], label_column, header, labelled, pool)
+        return (LazyFrame if is_lazy(src) else Frame)(src, options)
+    return Parquet(place(src), options) if kind == "parquet" else CsvFile(place(src), _DELIMITERS[kind], options, pool)
 
 
 def folder_of(out: str | Path) -> Path:
@@ -228,10 +162,10 @@ def folder_of(out: str | Path) -> Path:
     return Path(out).absolute()
 
 
-def require_split(src: Any, out: Any, format: str | None = None, points: str = "X") -> None:
+def require_split(src: Any, out: Any, options: IngestOptions) -> None:
     """Raise UsageError for what workers cannot read or write: to be asked before they are started."""
     require_free(folder_of(out), MARKER)
-    kind = format_of(src, format)
+    kind = format_of(src, options.format)
     if not isinstance(src, str | Path):
         raise _unsplit("the data frame" if kind == "frame" else "the array", "in the memory of this process")
     path = place(src)
@@ -242,7 +176,7 @@ def require_split(src: Any, out: Any, format: str | None = None, points: str = "
     if kind == "arrays" and path.suffix == ".npy" and is_url(str(src)):
         raise _unsplit(str(path), "in an object store")
     if kind == "arrays":
-        with open_rows(path, points) as rows:
+        with open_rows(path, options.points) as rows:
             if isinstance(rows, CscRows):
                 raise _unsplit(str(path), "CSC")
 

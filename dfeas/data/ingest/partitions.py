@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,9 +33,6 @@ from dfeas.linalg.points import Points, is_dense, stacked
 
 THREADS = 2
 """That parse; the rest of ingest takes about as much as one of them leaves free."""
-
-PIECE_BYTES = 64 << 20
-"""Of points that are written in one piece of work."""
 
 MANY = 1 << 60
 """More points than there are: n of a source that has not ended."""
@@ -82,6 +79,9 @@ class PointSource(PointReader):
     def part(self, first: int, stop: int) -> PointReader:
         """What it takes to read points first .. stop-1: small enough to travel with every piece of work."""
         return self
+
+    def describe(self, rows: int) -> None:
+        """Add to the notes what depends on the rows of a block. Raises BadInputError for points that are too wide."""
 
     def usual_rows(self, dtype: np.dtype[Any]) -> int:
         """Rows of a block in this type, where none are asked for."""
@@ -216,6 +216,9 @@ class Ingest:
     progress: Progress | None
     _n: int = 0  # points that came so far
 
+    piece_bytes: ClassVar[int] = 64 << 20
+    """Of points that are written in one piece of work."""
+
     def in_order(self, path: Place) -> Header:
         """Write the dataset, by threads of this process. Raises BadInputError for a source without points."""
         source, kind = self.source, SparseWriter if self.source.sparse else DatasetWriter
@@ -280,9 +283,11 @@ class Ingest:
 
     @property
     def _step(self) -> int:
-        """Blocks of a piece."""
-        points = PIECE_BYTES // (self.source.m * self.dtype.itemsize)
-        blocks = PIECE_BYTES // SPARSE_BLOCK_BYTES if self.source.sparse else max(self.source.run_rows, points) // self.rows
+        """How many blocks a piece has."""
+        points = self.piece_bytes // (self.source.m * self.dtype.itemsize)
+        blocks = (
+            self.piece_bytes // SPARSE_BLOCK_BYTES if self.source.sparse else max(self.source.run_rows, points) // self.rows
+        )
         return max(1, blocks)
 
     def _parts(self, n: int, step: int) -> Iterator[Partition]:

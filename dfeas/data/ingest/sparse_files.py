@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.lib import format as npy
@@ -42,6 +42,12 @@ class SparseRows:
         if self._indptr[0:1][0] != 0 or (self._data.shape, self._indices.shape) != ((self.entries,), (self.entries,)):
             raise self._unfit()
 
+    @classmethod
+    def of(cls, matrix: Any) -> SparseRows:
+        """Of any sparse matrix of SciPy."""
+        rows = matrix.tocsr()
+        return cls({part: getattr(rows, part) for part in PARTS}, rows.shape, "the matrix")
+
     def _unfit(self) -> CorruptDataError:
         n, m = self.shape
         return CorruptDataError(f"{self._where}: not a CSR matrix of shape {n} x {m}: indptr, indices and data do not fit")
@@ -63,23 +69,6 @@ class SparseRows:
         return block_of(data, indices, indptr - indptr[0], self.shape[1])
 
 
-def in_memory(matrix: Any) -> SparseRows:
-    """Of any sparse matrix of SciPy."""
-    rows = matrix.tocsr()
-    return SparseRows({part: getattr(rows, part) for part in PARTS}, rows.shape, "the matrix")
-
-
-def of_scipy(members: list[str]) -> bool:
-    """Whether the members of an .npz file are those of ``scipy.sparse.save_npz``."""
-    return {"format", "shape"} <= set(members)
-
-
-def require_rows(kind: str, where: str) -> None:
-    """Raise BadInputError for a layout that is not read by rows."""
-    if kind not in ("csr", "csc"):
-        raise BadInputError(f"{where}: a sparse matrix of kind {kind}; CSR and CSC are read: save X.tocsr()")
-
-
 def kind_and_shape(archive: Any) -> tuple[str, NDArray[Any]]:
     """Of the matrix in an .npz file of SciPy."""
     with archive.open("format.npy") as stream:
@@ -89,13 +78,6 @@ def kind_and_shape(archive: Any) -> tuple[str, NDArray[Any]]:
     return (kind.decode() if isinstance(kind, bytes) else str(kind)), shape
 
 
-GATHERED_ENTRIES = 6_000_000
-"""Entries of the rows that are gathered at a time: with their places and their order they take half a GB."""
-
-READ_ENTRIES = 1 << 20
-"""Entries that are read at a time."""
-
-
 class CscRows:
     """Rows of a CSC matrix by slices that follow each other; how many entries each has, 8 bytes a point, is in memory.
 
@@ -103,6 +85,10 @@ class CscRows:
     """
 
     parallel = False
+    gathered_entries: ClassVar[int] = 6_000_000
+    """Entries of the rows that are gathered at a time: with their places and their order they take half a GB."""
+    read_entries: ClassVar[int] = 1 << 20
+    """Entries that are read at a time."""
 
     def __init__(self, opened: Callable[[], AbstractContextManager[dict[str, Any]]], shape: Any, where: str) -> None:
         self._opened, self._where = opened, where
@@ -138,7 +124,7 @@ class CscRows:
 
     def _end(self, first: int, size: int) -> int:
         """Behind the rows from ``first`` on that are gathered together: whole slices of ``size`` rows, one at least."""
-        most = self._counted[first] + GATHERED_ENTRIES
+        most = self._counted[first] + self.gathered_entries
         rows = int(np.searchsorted(self._counted, most, "right")) - 1 - first
         if first + rows == self.shape[0]:
             return self.shape[0]
@@ -162,8 +148,8 @@ class CscRows:
     def _chunks(self, values: bool) -> Iterator[tuple[int, NDArray[np.int64], NDArray[Any] | None]]:
         """The number of a first entry, points of entries, and what they are."""
         with self._opened() as parts:
-            for begin in range(0, self.entries, READ_ENTRIES):
-                here = slice(begin, min(self.entries, begin + READ_ENTRIES))
+            for begin in range(0, self.entries, self.read_entries):
+                here = slice(begin, min(self.entries, begin + self.read_entries))
                 indices = np.asarray(parts["indices"][here]).astype(np.int64)
                 yield begin, indices, np.asarray(parts["data"][here]) if values else None
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.partitions import Batch
 from dfeas.data.ingest.text import NUMBER, Counts, Lines, TextSource, numbers
 from dfeas.data.labels import Categories
@@ -22,7 +23,7 @@ from dfeas.data.storage.places import Place, require_width
 from dfeas.data.storage.sparse_readers import block_of
 from dfeas.data.writers.dataset import Pool
 from dfeas.data.writers.sparse import rows_ascend
-from dfeas.errors import BadInputError, UsageError
+from dfeas.errors import BadInputError
 from dfeas.linalg.csr import tidied
 
 if TYPE_CHECKING:
@@ -48,34 +49,26 @@ Floats = NDArray[np.float64]
 class Svmlight(TextSource):
     """The points of a svmlight file, float64; the number of features is found in a read of its own unless it is given.
 
-    ``sparse`` says how they come; without it, they are sparse when few enough of their entries are not zero. With a ``pool``
-    lines are indexed, and counted on the way.
+    Unless it is said how, they come sparse when few enough of their entries are not zero. With a ``pool`` lines are indexed,
+    and counted on the way.
     """
 
-    def __init__(
-        self,
-        path: Place,
-        features: int | None = None,
-        zero_based: bool = False,
-        sparse: bool | None = None,
-        pool: Pool | None = None,
-    ) -> None:
+    def __init__(self, path: Place, options: IngestOptions, pool: Pool | None = None) -> None:
         super().__init__(path)
-        self._base = 0 if zero_based else 1
+        self._base = 0 if options.zero_based else 1
+        features = options.features
         self._given = features is not None
         counts = None if pool is None else self._look(counts_of, pool)
         if features is None:
             counts = counts or sum((counts_of(run.text) for run in self._file.runs()), Counts())
             self.n, features = counts.points, self._features(counts)
             some, entries = counts.points, counts.entries
-        elif features < 1:
-            raise UsageError(f"--features {features}: expected at least 1")
         else:
             first = next(self._file.runs(), Lines(1, b"")).text
             some, entries = max(1, first.count(b"\n")), first.count(b":")
         require_width(features, 8, self.where, sparse=True)
         self.m = features
-        self.sparse = entries < SPARSE_BELOW * some * features if sparse is None else sparse
+        self.sparse = entries < SPARSE_BELOW * some * features if options.sparse is None else options.sparse
         if counts is not None and not self.sparse:
             self._refuse_growth(counts.points, counts.bytes)
         self.notes = (f"text stored {'sparse' if self.sparse else 'dense'}, as float64",)

@@ -11,6 +11,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from dfeas.data.arrays import cast, joint_dtype, stored_dtype
+from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.partitions import Batch, PointSource, cut, in_order
 from dfeas.data.labels import Categories
 from dfeas.data.storage.files import parsed
@@ -102,14 +103,12 @@ SUFFIXES = (".parquet", ".pq")
 class Table(PointSource):
     """The points of record batches that have the same columns; n is known. An index column of pandas is left out."""
 
-    def __init__(
-        self, schemas: Sequence[Any], n: int | None, label_column: str | None, where: str, labelled: bool = True
-    ) -> None:
+    def __init__(self, schemas: Sequence[Any], n: int | None, options: IngestOptions, where: str) -> None:
         self.where, self.n = where, n
         columns = list(schemas[0].names)
         if not columns:
             raise BadInputError(f"{where}: no columns")
-        self._label = columns[place_of(label_column, columns, where)] if labelled else None
+        self._label = columns[place_of(options.label_column, columns, where)] if options.labelled else None
         if columns.count(self._label) > 1:
             raise BadInputError(f"{where}: {columns.count(self._label)} columns are called {self._label}; rename them")
         indices = _index_columns(schemas[0]) - {self._label}
@@ -145,7 +144,7 @@ class Table(PointSource):
 class Parquet(Table):
     """A Parquet file, or all of a folder in the order of their paths; read by row groups."""
 
-    def __init__(self, path: Place, label_column: str | None, labelled: bool = True) -> None:
+    def __init__(self, path: Place, options: IngestOptions) -> None:
         self._paths = parquet_files(path) if path.is_dir() else [path]
         schemas, self._counts, self.run_rows = [], [], 2
         for each in self._paths:
@@ -159,7 +158,7 @@ class Parquet(Table):
             if sorted(schema.names) != sorted(schemas[0].names):
                 odd = sorted(set(schema.names) ^ set(schemas[0].names)) or schema.names
                 raise BadInputError(f"{each}: other columns than {self._paths[0].name} ({', '.join(odd[:5])})")
-        super().__init__(schemas, sum(self._counts), label_column, str(path), labelled)
+        super().__init__(schemas, sum(self._counts), options, str(path))
 
     def _parts(self, first: int, stop: int | None) -> Iterator[tuple[int, Any]]:
         begin, stop = 0, sum(self._counts) if stop is None else stop
@@ -194,9 +193,9 @@ class Parquet(Table):
 class Frame(Table):
     """A data frame in memory that speaks Arrow: pyarrow tables, pandas 2.2, polars."""
 
-    def __init__(self, frame: Any, label_column: str | None, labelled: bool = True) -> None:
+    def __init__(self, frame: Any, options: IngestOptions) -> None:
         self._table = pyarrow.table(frame)
-        super().__init__([self._table.schema], self._table.num_rows, label_column, "the data frame", labelled)
+        super().__init__([self._table.schema], self._table.num_rows, options, "the data frame")
 
     def _parts(self, first: int, stop: int | None) -> Iterator[tuple[int, Any]]:
         for part in self._table.to_batches(self._batch_rows()):
@@ -207,11 +206,11 @@ class Frame(Table):
 class LazyFrame(Table):
     """A Dask data frame: one partition after the other is computed."""
 
-    def __init__(self, frame: Any, label_column: str | None, labelled: bool = True) -> None:
+    def __init__(self, frame: Any, options: IngestOptions) -> None:
         self._partitions = frame.partitions
         self._done = 0  # partitions
         schema = pyarrow.Schema.from_pandas(frame._meta, preserve_index=False)
-        super().__init__([schema], None, label_column, "the data frame", labelled)
+        super().__init__([schema], None, options, "the data frame")
 
     def total(self, done: int) -> int:
         """Points in all, as far as the partitions that were computed tell."""

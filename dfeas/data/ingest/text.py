@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,8 +59,6 @@ def numbers(text: bytes) -> NDArray[np.float64] | None:
     return values if np.isfinite(values).all() else None
 
 
-RUN_BYTES = 2 << 20
-"""Small enough that what parsing makes of it stays in cache."""
 LONGEST_LINE = 1 << 26
 """Room for as many columns as are taken of text, of 60 characters each. A line is held whole, and its cells are."""
 PEEK_BYTES = 1 << 16
@@ -84,12 +82,17 @@ class Lines:
 class TextFile:
     """A text file, plain, .gz or .bz2, read in runs; ``share`` of its bytes have been read, ``length`` bytes of text."""
 
+    run_bytes: ClassVar[int] = 2 << 20
+    """Small enough that what parsing makes of it stays in cache."""
+    range_bytes: ClassVar[int] = 64 << 20
+    """Of text that is looked at in one piece of work."""
+
     def __init__(self, path: Place) -> None:
         self.path, self.share, self.length = path, 0.0, 0
 
     def runs(self, first: int = 0, stop: int | None = None, number: int = 1) -> Iterator[Lines]:
         """All lines, or those in the bytes first .. stop-1, which are whole lines from ``number`` on, in runs of about
-        ``RUN_BYTES``. Raises CorruptDataError for a damaged or truncated compressed file.
+        ``run_bytes``. Raises CorruptDataError for a damaged or truncated compressed file.
         """
         at, begun, held = first, list[bytes](), 0  # pieces of a line whose end has not come
         self.share, self.length = 0.0, 0
@@ -99,7 +102,7 @@ class TextFile:
                 stream.seek(first)
             while True:
                 try:
-                    content = stream.read(RUN_BYTES if stop is None else min(RUN_BYTES, stop - at))
+                    content = stream.read(self.run_bytes if stop is None else min(self.run_bytes, stop - at))
                 except DAMAGE as error:
                     raise CorruptDataError(f"{self.path}: damaged or truncated after line {number}: {error}") from None
                 self.share = min(1.0, raw.tell() / size)
@@ -153,15 +156,12 @@ def _text(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes] | gzip.GzipFile | b
         yield raw
 
 
-RANGE_BYTES = 64 << 20
-"""Of text that is looked at in one piece of work."""
-
 Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What some lines hold."""
+    """How much some lines hold."""
 
     points: int = 0
     entries: int = 0  # of sparse text
@@ -218,8 +218,8 @@ def index_of(path: Place, body: tuple[int, int], count: Callable[[bytes], Counts
     Raises CorruptDataError when the file changes meanwhile.
     """
     begin, line = body
-    size = path.stat().st_size
-    firsts = [begin, *range((begin // RANGE_BYTES + 1) * RANGE_BYTES, size, RANGE_BYTES)]
+    size, step = path.stat().st_size, TextFile.range_bytes
+    firsts = [begin, *range((begin // step + 1) * step, size, step)]
     ranges = [ByteRange(absolute(path), *each, each[0] == begin, count) for each in pairwise([*firsts, size])]
     parts = sorted(pool(ByteRange.look, ranges), key=lambda part: (part.byte[0], part.byte[-1]))
     edges = [(begin, begin), *((part.byte[0], part.byte[-1]) for part in parts), (size, size)]

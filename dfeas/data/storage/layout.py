@@ -5,9 +5,9 @@ The first row of a cone has the code ``4 size + kind``, its other rows 0. A cone
 rows (``q``), the lower triangle of a semidefinite matrix of that order (``s``).
 
 OUT/zarr.json          attributes: the header below
-OUT/X                  (n, m)  one chunk a block, uncompressed, crc32c; sparse: a group, see ``sparse_writing``
+OUT/X                  (n, m)  one chunk a block, uncompressed, crc32c; sparse: a group, see ``writers.sparse``
 OUT/label              (n,)    int8, -1 or +1; of more than two classes int16, their positions in ``classes``; of cones int32,
-                               see ``cone_table``
+                               their codes
 OUT/norm               (n,)    float64, Euclidean norms of the stored points; of the rows of a cone its norm
 OUT/checksum           (blocks, 3) uint32: crc32c of the entries of each block of X, label and norm
 OUT/dfeas.complete     written last: the fingerprint, and a hash of the whole header
@@ -39,17 +39,17 @@ MOST_ORDER = 2000
 
 
 def rows_of(kind: str, size: int) -> int:
-    """Rows of a cone."""
+    """How many rows a cone has."""
     return size * (size + 1) // 2 if kind == "s" else size
 
 
 def rank_of(kind: str, size: int) -> int:
-    """Eigenvalues of an element."""
+    """How many eigenvalues an element has."""
     return {"l": 1, "q": 2, "s": size}[kind]
 
 
 def code(kind: str, size: int) -> int:
-    """Of the first row."""
+    """The code of the first row of a cone."""
     return 4 * size + KINDS.index(kind)
 
 
@@ -113,7 +113,7 @@ APPENDED = "append.ready"
 """Folder of an append that is only to be finished."""
 
 DTYPES = ("int8", "uint8", "int16", "uint16", "float16", "float32", "float64")
-"""Types of entries."""
+"""Types that entries are stored in."""
 
 BLOCK_BYTES = 4 << 20
 """Default size of a block: large enough that opening a file costs little, small enough that the buffers of all threads stay

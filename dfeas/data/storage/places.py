@@ -20,7 +20,7 @@ from dfeas.data.storage.files import naming, placed
 from dfeas.errors import BadInputError, UsageError
 
 if TYPE_CHECKING:
-    from dfeas.data.storage.remote.path import ObjectPath
+    from dfeas.data.storage.object_path import ObjectPath
 
 ROW_BYTES = 64 << 20
 """Of a dense point as it is stored. A block holds one at least; it is read, cast, surveyed and written, by several threads."""
@@ -113,7 +113,7 @@ def place(where: str | Path | ObjectPath) -> Place:
     if not is_url(where):
         return where if not isinstance(where, str) else Path(where)
     try:
-        from dfeas.data.storage.remote.path import ObjectPath
+        from dfeas.data.storage.object_path import ObjectPath
     except ImportError:
         raise UsageError(
             'object stores are read by obstore and boto3, which are not installed: pip install "dfeas[object-stores]"'
@@ -159,7 +159,7 @@ def speaking(where: Place) -> AbstractContextManager[None]:
     """What an object store raises becomes one of our errors."""
     if isinstance(where, Path):
         return nullcontext()
-    from dfeas.data.storage.remote.bucket import said
+    from dfeas.data.storage.bucket import said
 
     return said(where)
 

@@ -80,10 +80,47 @@ PointReader = Reader[Points]
 def stamp_of(path: str) -> int:
     """A number that changes when a file does: from its inode, its size, the times of its contents and of its attributes."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return -1  # the read itself will say what is wrong
-    return hash((found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
+    return hash((status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+
+
+def read_chunk(path: str, offset: int, buffer: NDArray[np.uint8], expected: int, name: str) -> None:
+    """Fill a buffer from an offset on of a file of ``expected`` bytes.
+
+    Raises CorruptDataError when the file, which messages call ``name``, is missing or has another size.
+    """
+    size = done = 0
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            size = os.fstat(descriptor).st_size
+            while size == expected and done < buffer.size:
+                count = os.preadv(descriptor, [buffer.data[done:]], offset + done)
+                if count == 0:
+                    break
+                done += count
+        finally:
+            os.close(descriptor)
+    except FileNotFoundError:
+        raise CorruptDataError(f"{path}: {name} is missing; restore or ingest again") from None
+    except OSError as error:
+        raise CorruptDataError(f"{path}: cannot read {name}: {error.strerror}") from None
+    if done != buffer.size:
+        raise CorruptDataError(f"{path}: {name} has {size} bytes, expected {expected}; restore or ingest again")
+
+
+def advise_chunk(path: str, offset: int = 0, length: int = 0) -> None:
+    """Ask the kernel to read a part of a file ahead, or all, where it can."""
+    if not hasattr(os, "posix_fadvise"):
+        return
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return  # the read itself will say what is wrong
+    os.posix_fadvise(descriptor, offset, length, os.POSIX_FADV_WILLNEED)
+    os.close(descriptor)
 
 
 @dataclass(frozen=True)
@@ -107,53 +144,18 @@ class DirectReader:
 
     def read(self, index: int, buffers: Buffers) -> AnyArray:
         """Read a chunk into the buffer; raises CorruptDataError when it is missing or has another size."""
-        path = self._path(index)
         size = self.block_rows * self.dtype.itemsize * int(np.prod(self.row, dtype=np.int64))
         rows = min(self.block_rows, self.n - index * self.block_rows)
-        wanted = rows * (size // self.block_rows)
-        buffer = buffers.take(self.name, wanted)
-        try:
-            descriptor = os.open(path, os.O_RDONLY)
-            try:
-                found = os.fstat(descriptor).st_size
-                got = _fill(descriptor, buffer) if found == size + self.trailer else -1
-            finally:
-                os.close(descriptor)
-        except FileNotFoundError:
-            raise CorruptDataError(f"{path}: chunk {index} of {self.name} is missing; restore or ingest again") from None
-        except OSError as error:
-            raise CorruptDataError(f"{path}: cannot read chunk {index} of {self.name}: {error.strerror}") from None
-        if got != wanted:
-            raise CorruptDataError(
-                f"{path}: chunk {index} of {self.name} has {found} bytes, expected {size + self.trailer}; "
-                "restore or ingest again"
-            )
+        buffer = buffers.take(self.name, rows * (size // self.block_rows))
+        read_chunk(self._path(index), 0, buffer, size + self.trailer, f"chunk {index} of {self.name}")
         return buffer.view(self.dtype).reshape(rows, *self.row)
 
     def advise(self, index: int) -> None:
-        """Ask the kernel to read a chunk ahead, where it can."""
-        if index * self.block_rows >= self.n or not hasattr(os, "posix_fadvise"):
-            return
-        try:
-            descriptor = os.open(self._path(index), os.O_RDONLY)
-        except OSError:
-            return  # the read itself will say what is wrong
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_WILLNEED)
-        os.close(descriptor)
+        if index * self.block_rows < self.n:
+            advise_chunk(self._path(index))
 
     def stamp(self, index: int) -> int:
         return stamp_of(self._path(index))
-
-
-def _fill(descriptor: int, buffer: NDArray[np.uint8]) -> int:
-    """Fill the buffer from the start of a file; returns the bytes that came."""
-    done = 0
-    while done < buffer.size:
-        got = os.readv(descriptor, [buffer.data[done:]])
-        if got == 0:
-            break
-        done += got
-    return done
 
 
 @dataclass(frozen=True)
@@ -200,7 +202,7 @@ class Cost:
     points: int = 0
     bytes_read: int = 0  # from storage, or from arrays in memory
     cached_bytes: int = 0  # that were not read, because this process had kept them
-    seen: int = 0  # sum over the blocks of ``mark`` modulo 2**64, where workers cannot tell themselves if they see the same
+    digest: int = 0  # sum over the blocks of their marks modulo 2**64, where workers cannot tell if they see the same
     read_seconds: float = 0.0  # waiting for data
     scan_seconds: float = 0.0  # computing on it
     wall_seconds: float = 0.0  # of the whole pass, seen by who asked
@@ -210,6 +212,6 @@ class Cost:
         self.points += other.points
         self.bytes_read += other.bytes_read
         self.cached_bytes += other.cached_bytes
-        self.seen = (self.seen + other.seen) % 2**64
+        self.digest = (self.digest + other.digest) % 2**64
         self.read_seconds += other.read_seconds
         self.scan_seconds += other.scan_seconds

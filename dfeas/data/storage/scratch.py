@@ -17,7 +17,7 @@ from dfeas.data.storage.layout import APPENDED, LOCK
 from dfeas.errors import CorruptDataError, UsageError
 
 WIDTH = 8
-"""Bytes of an entry."""
+"""Bytes of an entry of a vector."""
 
 CHUNK = 16 << 20
 """Bytes that are read at a time."""

@@ -7,7 +7,6 @@ reach beyond the arrays.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.data.storage.readers import Buffers, RowReader, stamp_of
+from dfeas.data.storage.readers import Buffers, RowReader, advise_chunk, read_chunk, stamp_of
 from dfeas.errors import CorruptDataError
 
 if TYPE_CHECKING:
@@ -63,11 +62,11 @@ class EntryReader(Protocol):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the entries."""
+        """Type of the entries."""
 
     @property
     def chunk(self) -> int:
-        """Entries of a chunk."""
+        """How many entries a chunk has."""
 
     def read(self, first: int, stop: int, buffers: Buffers) -> NDArray[Any]:
         """Entries first .. stop-1, maybe in a buffer. Raises CorruptDataError when a chunk is missing or has another size."""
@@ -100,48 +99,18 @@ class EntryFiles:
         size = self.dtype.itemsize
         buffer = buffers.take(self.name, (stop - first) * size)
         done = 0
+        expected = self.chunk * size + self.trailer
         for path, within, count in self._pieces(first, stop):
-            self._fill(path, within * size, buffer[done : done + count * size])
+            read_chunk(path, within * size, buffer[done : done + count * size], expected, f"a chunk of {self.name}")
             done += count * size
         return buffer.view(self.dtype)
 
-    def _fill(self, path: str, offset: int, buffer: NDArray[np.uint8]) -> None:
-        expected, got = self.chunk * self.dtype.itemsize + self.trailer, 0
-        try:
-            descriptor = os.open(path, os.O_RDONLY)
-            try:
-                found = os.fstat(descriptor).st_size
-                while found == expected and got < buffer.size:
-                    more = os.preadv(descriptor, [buffer.data[got:]], offset + got)
-                    if more == 0:
-                        break
-                    got += more
-            finally:
-                os.close(descriptor)
-        except FileNotFoundError:
-            raise CorruptDataError(f"{path}: a chunk of {self.name} is missing; restore or ingest again") from None
-        except OSError as error:
-            raise CorruptDataError(f"{path}: cannot read a chunk of {self.name}: {error.strerror}") from None
-        if got != buffer.size:
-            raise CorruptDataError(
-                f"{path}: a chunk of {self.name} has {found} bytes, expected {expected}; restore or ingest again"
-            )
-
     def advise(self, first: int, stop: int) -> None:
-        """Ask the kernel to read ahead, where it can."""
-        if not hasattr(os, "posix_fadvise"):
-            return
         size = self.dtype.itemsize
         for path, within, count in self._pieces(first, stop):
-            try:
-                descriptor = os.open(path, os.O_RDONLY)
-            except OSError:
-                return  # the read itself will say what is wrong
-            os.posix_fadvise(descriptor, within * size, count * size, os.POSIX_FADV_WILLNEED)
-            os.close(descriptor)
+            advise_chunk(path, within * size, count * size)
 
     def stamps(self, first: int, stop: int) -> tuple[int, ...]:
-        """Of the files with these entries."""
         return tuple(stamp_of(path) for path, _, _ in self._pieces(first, stop))
 
 
@@ -183,7 +152,6 @@ class CsrChunks:
         return block_of(data, indices, indptr, self.features)
 
     def advise(self, index: int) -> None:
-        """Ask the kernel to read a block ahead, where it can."""
         if index < len(self.offsets) - 1:
             for files in (self.data, self.indices):
                 files.advise(*self._range(index))
@@ -222,7 +190,7 @@ class CsrRows:
 
 
 def index_size(features: int) -> int:
-    """Bytes of an index."""
+    """Bytes of the index of a feature."""
     return 4 if features < 2**31 else 8
 
 

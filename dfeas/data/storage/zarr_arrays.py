@@ -1,4 +1,4 @@
-"""Arrays and groups of zarr: metadata checked before any chunk is read, and chunks that are plain files."""
+"""Arrays in the formats of zarr and of .npy: what they say of themselves is checked before anything is read or allocated."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from dataclasses import replace
 from itertools import islice, product
 from math import prod
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import zarr
 import zarr.storage
+from numpy.lib import format as npy
+from numpy.typing import NDArray
 
 from dfeas.data.storage.files import COUNT, DAMAGE, read_json, refuse_links
 from dfeas.data.storage.layout import default_block_rows
-from dfeas.data.storage.npy import load_npy
-from dfeas.data.storage.places import Place, require_chunks, zarr_store
+from dfeas.data.storage.places import Place, require_chunks, require_column, zarr_store
 from dfeas.data.storage.readers import DirectReader, RowReader, SliceReader
 from dfeas.errors import BadInputError, CorruptDataError
 
@@ -51,6 +52,54 @@ def open_array(path: Place, name: str) -> Any:
         raise BadInputError(f"{path}: a zarr group, expected the {name} array; give the path of the array in it")
     check_codecs(array, path)
     return array
+
+
+def read_header(stream: IO[bytes], size: int, where: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type of the array in a .npy stream of ``size`` bytes, which is in C order and has no Python objects.
+
+    Raises CorruptDataError when it says more than these bytes can hold.
+    """
+    try:
+        version = npy.read_magic(stream)
+        reader = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, fortran, dtype = reader(stream)
+        if any(isinstance(length, bool) or length < 0 for length in shape):
+            raise ValueError(f"shape {shape}")
+    except DAMAGE as error:
+        raise CorruptDataError(f"{where}: not a readable .npy array: {error}") from None
+    if dtype.hasobject:
+        raise BadInputError(f"{where}: an array of Python objects is not accepted; save numbers")
+    if fortran and len(shape) > 1:
+        raise BadInputError(f"{where}: stored in Fortran order; save np.ascontiguousarray(array) instead")
+    wanted = prod(shape) * dtype.itemsize
+    if wanted > size:
+        raise CorruptDataError(
+            f"{where}: shape {_shape_text(shape)} of {dtype} takes {wanted:.4g} bytes, the file has {size}: truncated"
+        )
+    return tuple(shape), dtype
+
+
+def load_npy(path: Place) -> NDArray[Any]:
+    """A whole .npy file of one entry a point: labels, weights, a mask.
+
+    Raises CorruptDataError when it is none, BadInputError when it does not fit in memory.
+    """
+    try:
+        if isinstance(path, Path) and not path.is_file():
+            raise BadInputError(f"{path}: not a file; a pipe or a device is not read")
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            shape, dtype = read_header(file, size, str(path))
+            require_column(prod(shape) * dtype.itemsize, str(path))
+            content = file.read(prod(shape) * dtype.itemsize)
+        return np.frombuffer(content, dtype).reshape(shape).copy()
+    except DAMAGE as error:
+        raise CorruptDataError(f"{path}: not a readable .npy file: {error}") from None
+
+
+def _shape_text(shape: tuple[int, ...]) -> str:
+    """A shape in a message; NumPy takes 64 axes, each of any length."""
+    return " x ".join(f"{length:.6g}" if length >= 10**18 else str(length) for length in shape[:4]) or "()"
 
 
 def open_labels(path: Place) -> Any:
@@ -114,14 +163,15 @@ def require_chunks_of(array: Any, path: Place | str) -> None:
 
 def direct_reader(name: str, path: Place, array: Any, block_rows: int, cache_dir: str = "") -> RowReader | None:
     """A direct reader when the chunks are plain files, one a block; objects may be kept in ``cache_dir``."""
-    found = plain_chunks(array, block_rows)
-    if found is None:
+    chunks = plain_chunks(array, block_rows)
+    if chunks is None:
         return None
     if isinstance(path, Path):
-        return DirectReader(name, path, *found)
-    from dfeas.data.storage.remote.readers import object_reader
+        return DirectReader(name, path, *chunks)
+    from dfeas.data.storage.object_readers import Ahead, KeptBlocks, ObjectReader, Tags
 
-    return object_reader(name, path, *found, cache_dir)
+    kept = KeptBlocks.at(cache_dir) if cache_dir else None
+    return Ahead(ObjectReader(name, Tags(path), *chunks, kept))
 
 
 class Plain(NamedTuple):
@@ -159,7 +209,7 @@ def slice_reader(reader: SliceReader, path: Place, array: Any) -> RowReader:
     """A reader through zarr, which sees changes of what it reads; from an object store it reads several blocks ahead."""
     if isinstance(path, Path):
         return replace(reader, files=files_of(array, reader.block_rows))
-    from dfeas.data.storage.remote.readers import distant_reader
+    from dfeas.data.storage.object_readers import distant_reader
 
     return distant_reader(reader, path, names_of(array, reader.block_rows))
 

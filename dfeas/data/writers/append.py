@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import scipy  # loads its parts when they are used
@@ -23,9 +23,9 @@ import zarr
 import zarr.storage
 from numpy.typing import NDArray
 
-from dfeas.data.cones.writer import Product
 from dfeas.data.dataset import Dataset
 from dfeas.data.ingest.ingest import Note, format_of, ingest
+from dfeas.data.ingest.options import IngestOptions, SourceKeywords, spells_out
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.files import naming, sync
@@ -33,6 +33,7 @@ from dfeas.data.storage.layout import APPENDED, ATTRIBUTE, MARKER, Header, finge
 from dfeas.data.storage.places import is_url
 from dfeas.data.storage.readers import Buffers, Cost
 from dfeas.data.storage.scratch import reclaim, release
+from dfeas.data.writers.cones import Product
 from dfeas.data.writers.dataset import DatasetWriter, Labelled, Progress, store_whole
 from dfeas.data.writers.sparse import Before, SparseWriter
 from dfeas.errors import BadInputError, UsageError
@@ -145,8 +146,14 @@ def exact(points: Points, dtype: np.dtype[Any], start: int) -> Points:
 PART = "append.part"
 
 
+@spells_out(SourceKeywords)
 def append(
-    data: str | Path, src: Any = None, *, progress: Progress | None = None, note: Note | None = None, **options: Any
+    data: str | Path,
+    src: Any = None,
+    *,
+    progress: Progress | None = None,
+    note: Note | None = None,
+    **options: Unpack[SourceKeywords],
 ) -> Header:
     """Append the points of a source to a dataset, and return its new header.
 
@@ -165,9 +172,9 @@ def append(
             raise UsageError(f"{path}: a dataset of cones; say with --cones what the rows of SRC are, as l:3,q:5x10,s:6")
         with growing(path) as part:
             dense_or_sparse = format_of(src, options.get("format")) in ("svmlight", "arrays")  # tables are dense always
-            more: dict[str, Any] = {"sparse": old.entries is not None} if dense_or_sparse else {}
-            more.update(classes=old.header.classes, block_rows=old.block_rows)
-            new = ingest(src, part / "new", progress=progress, note=note, **more, **options)
+            sparse = old.entries is not None if dense_or_sparse else None
+            given = IngestOptions(**options, sparse=sparse, block_rows=old.block_rows)
+            new = ingest(src, part / "new", given, classes=old.header.classes, progress=progress, note=note)
             if new.m != old.m:
                 raise BadInputError(f"new points of {new.m} features, {path} has {old.m}")
             return _stage_points(part, old, open_source(Source(str(part / "new"))))

@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -233,19 +233,12 @@ class DatasetWriter:
 
         Of ``known`` classes some may have no point.
         """
-        summaries, summary = self.written.summaries, EMPTY
+        summaries, coded = self.written.summaries, len(classes) > 2
         if len(summaries) != self.blocks:
             raise CorruptDataError(f"{self.path}: {self.blocks - len(summaries)} blocks were never written")
-        for index in range(self.blocks):
-            summary = _SURVEY.merge(summary, summaries[index])
-        coded = len(classes) > 2
-        if classes and self._arrays["label"].dtype != stored_type(classes):
-            raise BadInputError(
-                f"{self.where}: labels of {len(classes)} classes are of type {self._arrays['label'].dtype}, "
-                f"expected {stored_type(classes)}"
-            )
-        if classes and not coded and not known and summary.positive in (0, self.n):
-            raise BadInputError(f"{self.where}: all {self.n} labels are the same; two classes are needed")
+        summary = reduce(_SURVEY.merge, (summaries[index] for index in range(self.blocks)), EMPTY)
+        if classes:
+            self._require_classes(classes, summary.positive, known)
         checksums = self.checksums()
         mark = fingerprint(self.n, self.m, self.dtype.name, self.block_rows, checksums)
         more = self._finish_points()
@@ -270,6 +263,14 @@ class DatasetWriter:
         self._group.attrs[ATTRIBUTE] = header.to_json()
         put_whole(self.path / MARKER, f"{seal(header)}\n".encode())
         return header
+
+    def _require_classes(self, classes: tuple[str, ...], positive: int, known: bool) -> None:
+        """Raise BadInputError for labels of another type than these classes have, and where all are of one of two."""
+        dtype, expected = self._arrays["label"].dtype, stored_type(classes)
+        if dtype != expected:
+            raise BadInputError(f"{self.where}: labels of {len(classes)} classes are of type {dtype}, expected {expected}")
+        if len(classes) == 2 and not known and positive in (0, self.n):
+            raise BadInputError(f"{self.where}: all {self.n} labels are the same; two classes are needed")
 
     def _finish_points(self) -> dict[str, Any]:
         """What else the header says of X."""
@@ -304,7 +305,7 @@ def output_place(where: str | Place) -> Iterator[Place]:
     """
     path = place(where)
     if not isinstance(path, Path):
-        from dfeas.data.storage.remote.lock import claimed
+        from dfeas.data.storage.object_path import claimed
 
         with claimed(path, MARKER):
             yield path

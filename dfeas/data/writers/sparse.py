@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import crc32c
 import numpy as np
@@ -45,8 +45,8 @@ def rows_ascend(indices: NDArray[Any], ends: NDArray[Any]) -> bool:
 class Appended:
     """An array that is written chunk by chunk from its first entry on, with running checksums; one chunk is in memory."""
 
-    def __init__(self, folder: Place, dtype: np.dtype[Any], count: int = 0, aside: Path | None = None) -> None:
-        self.folder, self.dtype, self.chunk, self._aside = folder, dtype, CHUNK_ENTRIES, aside
+    def __init__(self, folder: Place, dtype: np.dtype[Any], chunk: int, count: int = 0, aside: Path | None = None) -> None:
+        self.folder, self.dtype, self.chunk, self._aside = folder, dtype, chunk, aside
         self.count = count  # of entries that are written, here or, of whole chunks, by others
         self._parts: list[NDArray[Any]] = []  # of the chunk that has begun
         self._crc = 0
@@ -92,13 +92,15 @@ class Before:
         assert isinstance(points, CsrChunks), "the points of a sparse dataset on this machine"
         count, stored, chunk = int(points.offsets[kept]), int(points.offsets[-1]), points.data.chunk
         if stored <= chunk:  # the only chunk was not filled up
-            chunk = max(chunk, CHUNK_ENTRIES)
+            chunk = max(chunk, SparseWriter.chunk_entries)
         first = count // chunk * chunk
         return cls(count, chunk, *(each.read(first, count, Buffers()) for each in (points.data, points.indices)))
 
 
 class SparseWriter(DatasetWriter):
     """Takes blocks (b, m) as CSR matrices with ascending indices; those that come early wait for the others."""
+
+    chunk_entries: ClassVar[int] = CHUNK_ENTRIES
 
     def _create_points(self) -> None:
         """Chunks are written as they fill; the metadata of X is made at the end, when lengths are known."""
@@ -116,7 +118,7 @@ class SparseWriter(DatasetWriter):
         index = np.dtype(np.int32 if self.m < 2**31 else np.int64)
         folder = self.path / "X"
         kinds = (("data", self.dtype), ("indices", index))
-        data, indices = (Appended(folder / name, dtype, count, self._aside) for name, dtype in kinds)
+        data, indices = (Appended(folder / name, dtype, self.chunk_entries, count, self._aside) for name, dtype in kinds)
         return data, indices
 
     def follow(self, before: Before) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.cones.groups import Group, elements, groups_of, least, length, matrices, unit
+from dfeas.data.cones import Group, elements, groups_of, least, length, matrices, unit
 from dfeas.linalg.points import Floats, Indices
 
 GROWTH = 8.0

@@ -17,7 +17,7 @@ from math import ceil, factorial, log2, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.cones.groups import Group, Spectrum, squares, triangle
+from dfeas.data.cones import Group, Spectrum, squares, triangle
 from dfeas.linalg.points import Array, Floats, Indices
 
 DEGREE = {4: 8, 8: 16}

@@ -35,7 +35,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dfeas.data.cones.groups import Group, Spectrum, groups_of, pieces
+from dfeas.data.cones import Group, Spectrum, groups_of, pieces
 from dfeas.geometry.cones.batch import Batch
 from dfeas.linalg.points import Array, Floats, Indices, Tile, add_combinations, dense, dots, times
 from dfeas.methods.protocol import Mixture

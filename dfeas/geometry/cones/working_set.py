@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.cones.groups import groups_of
+from dfeas.data.cones import groups_of
 from dfeas.geometry.cones.barrier import SETTLED, Kept, none, widest
 from dfeas.geometry.cones.batch import Batch
 from dfeas.geometry.cones.softmin import factors, fast_scores

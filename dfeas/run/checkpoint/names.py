@@ -17,7 +17,7 @@ PLACES = {
     "run.Request": "dfeas.run.spec:Request",
     "run.SoftMarginOptions": "dfeas.run.spec:SoftMarginOptions",
     "run.Survey": "dfeas.run.session:Surveyed",
-    "run.Transform": "dfeas.data.transform:Transform",
+    "run.Transform": "dfeas.data.source:Transform",
     "run.Moment": "dfeas.run.driver:RunState",
     "run.Lane": "dfeas.run.task:TaskState",
     "run.MarginLane": "dfeas.run.soft_margin.fit:SoftMarginState",

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dfeas.data.cones.groups import Group
+from dfeas.data.cones import Group
 from dfeas.geometry.cones.batch import Batch
 from tests.geometry.cones.plain import element, matrix
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dfeas.data.cones.groups import cone_norms, groups_of
-from dfeas.data.cones.writer import Placing, Product
+from dfeas.data.cones import cone_norms, groups_of
+from dfeas.data.writers.cones import Placing, Product
 from dfeas.engine.local import LocalEngine
 from dfeas.geometry.cones.softmin import SpectralAnswer, SpectralRecover, SpectralSoftmin
 from dfeas.geometry.cones.working_set import SelectCones
@@ -150,7 +150,7 @@ def test_selected_cones_are_whole_and_the_lowest(block_rows: int) -> None:
 
 
 def test_a_store_of_small_blocks_gives_the_same_low_on_any_threads() -> None:
-    from dfeas.data.cones.writer import from_scs
+    from dfeas.data.writers.cones import from_scs
     from dfeas.geometry.cones.space import ConeEngine
 
     rng = np.random.default_rng(6)

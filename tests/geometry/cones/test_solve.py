@@ -14,12 +14,12 @@ from click.testing import CliRunner
 
 import dfeas
 from dfeas.cli.main import commands
-from dfeas.data.cones.files import append_cones, ingest_cones
-from dfeas.data.cones.writer import ConeWriter, Placing, Product, block_of
 from dfeas.data.generate.cones import ConeInstance
 from dfeas.data.generate.points import generate
+from dfeas.data.ingest.cones import append_cones, ingest_cones
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
+from dfeas.data.writers.cones import ConeWriter, Placing, Product, block_of
 from dfeas.data.writers.dataset import fill, output_place
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine

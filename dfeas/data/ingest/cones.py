@@ -16,13 +16,13 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dfeas.data.cones.writer import ConeWriter, Placing, Product, block_of, ingest_product, read_product
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.layout import Header
-from dfeas.data.storage.npy import read_header
 from dfeas.data.storage.places import local, require_apart
+from dfeas.data.storage.zarr_arrays import read_header
 from dfeas.data.writers.append import exact, growing, open_to_append, stage, tail_of
+from dfeas.data.writers.cones import ConeWriter, Placing, Product, block_of, ingest_product, read_product
 from dfeas.data.writers.dataset import Progress, fill
 from dfeas.errors import BadInputError, CorruptDataError
 from dfeas.linalg.points import is_dense
@@ -75,11 +75,11 @@ def _first(path: Path, number: int, line: str) -> int:
 
 def _after_cost(path: Path, lines: list[tuple[int, str]], m: int) -> int:
     """The place of the first entry: the cost may take several lines."""
-    at, seen = 3, 0
-    while seen < m:
+    at, numbers = 3, 0
+    while numbers < m:
         if at == len(lines):
             raise BadInputError(f"{path}: ends before the {m} numbers of the cost")
-        seen += len(_words(lines[at][1]))
+        numbers += len(_words(lines[at][1]))
         at += 1
     return at
 
@@ -222,11 +222,11 @@ def _stage_cones(part: Path, old: Dataset, X: Any, product: Product, progress: P
         return narrow
 
     def block(index: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        made, codes = block_of(placing, index, fitting, m, old.dtype)
+        entries, codes = block_of(placing, index, fitting, m, old.dtype)
         if index == 0:
             codes = codes.copy()
-            made[: len(label)], codes[: len(label)] = points, label
-        return made, codes
+            entries[: len(label)], codes[: len(label)] = points, label
+        return entries, codes
 
     out = ConeWriter(part / "out", placing, m, old.dtype)
     fill(out, block, progress)

@@ -14,6 +14,7 @@ import pyarrow
 import pyarrow.csv
 from numpy.typing import NDArray
 
+from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.partitions import Batch
 from dfeas.data.ingest.tables import place_of, rows_of
 from dfeas.data.ingest.text import NUMBER, Counts, Lines, TextSource
@@ -28,34 +29,26 @@ WIDE = 50_000
 """Columns above which lines are parsed one by one: pyarrow takes about 4 kB for each column of a run, whatever is in it."""
 
 
-class Delimited(TextSource):
-    """The points of a CSV or TSV file. ``label_column`` is a name in the header, or an index from 0 (or -1 from the end).
+class CsvFile(TextSource):
+    """The points of a CSV or TSV file. The label column is a name in the header, or an index from 0 (or -1 from the end).
 
-    ``header`` says whether the first line holds names; None looks: names are no numbers. Raises UsageError
-    where that leaves a doubt. Without labels, ``labelled`` False, all columns are features. With a ``pool`` lines are indexed.
+    Unless it is said, a look tells whether the first line holds names: names are no numbers. Raises UsageError where that
+    leaves a doubt. With a ``pool`` lines are indexed.
     """
 
-    def __init__(
-        self,
-        path: Place,
-        delimiter: str,
-        label_column: str | None,
-        header: bool | None = None,
-        labelled: bool = True,
-        pool: Pool | None = None,
-    ) -> None:
+    def __init__(self, path: Place, delimiter: str, options: IngestOptions, pool: Pool | None = None) -> None:
         super().__init__(path)
         self._delimiter = delimiter
         self._quoted = re.compile(rb'(?<![^%b\r\n])"[^"\r\n]*"(?![^%b\r\n])' % ((delimiter.encode(),) * 2))
         number, cells, behind = self._first()
-        head = _is_header(cells, label_column, labelled, self.where) if header is None else header
+        head = _is_header(cells, options, self.where) if options.header is None else options.header
         if head and "" in cells:
             raise BadInputError(
                 f"{path}: line {number}: column {cells.index('')} has no name; leave it out (in pandas: to_csv(index=False))"
             )
         self._body = (behind, number + 1) if head else (0, 1)
         columns = cells if head else [str(i) for i in range(len(cells))]
-        self._label = place_of(label_column, columns, self.where) if labelled else None
+        self._label = place_of(options.label_column, columns, self.where) if options.labelled else None
         self._columns = columns
         self.names: Sequence[str] = [name for i, name in enumerate(columns) if i != self._label]
         self.m = len(self.names)
@@ -140,9 +133,10 @@ def counts_of(text: bytes) -> Counts:
     return Counts(int(np.count_nonzero(begins)), bytes=len(text))
 
 
-def _is_header(cells: list[str], label_column: str | None, labelled: bool, where: str) -> bool:
+def _is_header(cells: list[str], options: IngestOptions, where: str) -> bool:
     """Whether the first line holds names. Raises UsageError when it may be either."""
-    if label_column is None and labelled:
+    label_column = options.label_column
+    if label_column is None and options.labelled:
         place_of(None, cells, where)
     label = _index(label_column, len(cells))
     if label is None and label_column in cells:

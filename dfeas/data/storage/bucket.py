@@ -1,4 +1,4 @@
-"""A bucket of an object store, with credentials from the standard chain of its provider, and errors in our words.
+"""A bucket of an object store: credentials from the standard chain of its provider, errors in our words, objects as files.
 
 obstore is the object_store crate of Apache Arrow: requests run outside the interpreter's lock and are repeated with growing
 pauses. The chain of AWS is boto3's (environment, profiles, single sign-on, roles of containers and machines); those of Google
@@ -7,9 +7,12 @@ Cloud and Azure are obstore's own.
 
 from __future__ import annotations
 
+import io
 import os
 import re
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -18,13 +21,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import boto3
 import botocore.exceptions
+import obstore
 from obstore.auth.boto3 import Boto3CredentialProvider
-from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
+from obstore.exceptions import BaseError, PermissionDeniedError, PreconditionError, UnauthenticatedError
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 
 if TYPE_CHECKING:
+    from obstore import GetOptions
     from obstore.store import ClientConfig, RetryConfig
 
 SCHEMES = ("s3", "gs", "az")
@@ -144,3 +149,93 @@ def _line(error: Exception) -> str:
     first = str(error).partition("\n")[0].partition("<?xml")[0]
     bare = re.sub(r"Error performing \w+ \S+ in [^ ,]+,? *", "", re.sub(r"\?\S+", "", first))
     return " ".join(bare.split())[:240].rstrip(" -:,")
+
+
+REQUESTS = 32
+"""Requests under way in a process."""
+
+
+@lru_cache(maxsize=1)
+def pool() -> ThreadPoolExecutor:
+    """The threads of this process that wait for requests."""
+    return ThreadPoolExecutor(REQUESTS, "dfeas-fetch")
+
+
+os.register_at_fork(after_in_child=pool.cache_clear)  # a child has no threads of its parent
+
+
+PART_BYTES = 4 << 20
+PARTS_AHEAD = 6
+"""Requests under way while a file is read in order: 6 of 4 MiB hide a latency of 50 ms at 400 MB/s."""
+
+
+class ObjectFile(io.RawIOBase):
+    """Bytes of an object that does not change meanwhile: each request names the ETag of the first one."""
+
+    def __init__(self, store: Any, key: str, where: str, size: int, tag: str) -> None:
+        self._store, self._key, self._where, self._size, self._tag = store, key, where, size, tag
+        self._at = 0
+        self._part = b""  # what was read last
+        self._part_at = 0
+        self._coming: deque[tuple[int, Future[bytes]]] = deque()  # parts that follow each other
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        """The place of the next byte."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = max(0, offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence])
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        """Some bytes from here on; 0 at the end."""
+        if self._at >= self._size or not len(buffer):
+            return 0
+        if not self._part_at <= self._at < self._part_at + len(self._part):
+            self._fetch()
+        content = memoryview(self._part)[self._at - self._part_at :][: len(buffer)]
+        memoryview(buffer).cast("B")[: len(content)] = content
+        self._at += len(content)
+        return len(content)
+
+    def _fetch(self) -> None:
+        """The part that begins here. Where reading goes on in order more are asked for."""
+        in_order = self._at == self._part_at + len(self._part)
+        if not self._coming or self._coming[0][0] != self._at:
+            self._drop()
+            self._ask(self._at)
+        if in_order:
+            while len(self._coming) <= PARTS_AHEAD and self._coming[-1][0] + PART_BYTES < self._size:
+                self._ask(self._coming[-1][0] + PART_BYTES)
+        self._part_at, coming = self._coming.popleft()
+        self._part = coming.result()
+
+    def _ask(self, first: int) -> None:
+        stop = min(self._size, first + PART_BYTES)
+        self._coming.append((first, pool().submit(self._get, first, stop)))
+
+    def _get(self, first: int, stop: int) -> bytes:
+        try:
+            with said(self._where):
+                try:
+                    options: GetOptions = {"range": (first, stop), "if_match": self._tag}
+                    return bytes(obstore.get(self._store, self._key, options=options).bytes())
+                except PreconditionError:
+                    raise FileNotFoundError from None
+        except FileNotFoundError:
+            raise CorruptDataError(f"{self._where}: changed or removed while it was read; run again") from None
+
+    def _drop(self) -> None:
+        while self._coming:
+            self._coming.pop()[1].cancel()
+
+    def close(self) -> None:
+        """Forget what was asked for."""
+        self._drop()
+        super().close()

@@ -55,9 +55,9 @@ def matrices(elements: NDArray[np.float64] | NDArray[np.float32], k: int) -> Flo
 def squares(rows: Array, k: int) -> Array:
     """Symmetric matrices (k, k, c) of c elements side by side, (k (k + 1) / 2, c), in their type."""
     place, factor = _square(k)
-    found: Array = rows[place]
-    np.multiply(found, factor[:, :, None], out=found, casting="same_kind")
-    return found
+    entries: Array = rows[place]
+    np.multiply(entries, factor[:, :, None], out=entries, casting="same_kind")
+    return entries
 
 
 def svec(S: Floats) -> Floats:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.arrays import cast, stored_dtype
-from dfeas.data.cones.groups import cone_norms
+from dfeas.data.cones import cone_norms
 from dfeas.data.dataset import Dataset, array_reader
 from dfeas.data.storage.layout import CODE, MOST_ORDER, PADDING, ConeTable, Header, code, default_block_rows, rows_of
 from dfeas.data.storage.zarr_arrays import check_shape

@@ -1,4 +1,4 @@
-"""HDF5 files: what leads out of the file is refused, as data from elsewhere could name any file of this machine.
+"""HDF5 files, and the labels of AnnData in them: what leads out of a file is refused, as it could name any of this machine.
 
 External links, external storage and virtual datasets make the library open other files. Links inside of the file are followed.
 """
@@ -11,10 +11,12 @@ from math import prod
 from typing import Any
 
 import h5py
+import numpy as np
+from numpy.typing import NDArray
 
 from dfeas.data.storage.files import DAMAGE
-from dfeas.data.storage.places import Place, require_chunks, seekable
-from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.data.storage.places import Place, require_chunks, require_column, seekable
+from dfeas.errors import BadInputError, CorruptDataError, UsageError
 
 MOST_LINKS = 16
 """Soft links on the way to one dataset; more of them are a loop."""
@@ -31,24 +33,24 @@ def opened(path: Place) -> Iterator[Any]:
         yield file
 
 
-def node(group: Any, name: str, where: str) -> Any:
+def node_of(group: Any, name: str, where: str) -> Any:
     """The group or dataset of a name or path below a group; None when there is none.
 
     Every way into a file goes through here. Raises BadInputError for what leads out of the file, CorruptDataError for damage.
     """
     try:
-        found = _followed(group, name, where)
+        target = _followed(group, name, where)
     except DAMAGE as error:
         raise CorruptDataError(f"{where}: {name} cannot be read: {error}") from None
-    if isinstance(found, h5py.Dataset):
-        _require_inside(found, f"{where}:{name}")
-    return found
+    if isinstance(target, h5py.Dataset):
+        _require_inside(target, f"{where}:{name}")
+    return target
 
 
-def attribute(found: Any, name: str, where: str) -> Any:
+def attribute(node: Any, name: str, where: str) -> Any:
     """An attribute of a group or dataset; None when there is none."""
     try:
-        return found.attrs.get(name)
+        return node.attrs.get(name)
     except DAMAGE as error:
         raise CorruptDataError(f"{where}: its attribute {name} cannot be read: {error}") from None
 
@@ -64,14 +66,14 @@ def datasets(group: Any, where: str) -> list[str]:
 
 def _followed(group: Any, name: str, where: str) -> Any:
     """Link by link, as the library would follow them without asking."""
-    waiting, links, found = _steps(name), 0, group.file["/"] if name.startswith("/") else group
+    waiting, links, node = _steps(name), 0, group.file["/"] if name.startswith("/") else group
     while waiting:
         step = waiting.pop()
-        link = found.get(step, getlink=True) if isinstance(found, h5py.Group) else None
+        link = node.get(step, getlink=True) if isinstance(node, h5py.Group) else None
         if link is None:
             return None
         if isinstance(link, h5py.HardLink):
-            found = found[step]
+            node = node[step]
             continue
         if not isinstance(link, h5py.SoftLink):
             to = f" to {link.filename}" if isinstance(link, h5py.ExternalLink) else ""
@@ -81,9 +83,9 @@ def _followed(group: Any, name: str, where: str) -> Any:
             raise BadInputError(
                 f"{where}: {name} is reached by more than {MOST_LINKS} soft links: a loop; name the dataset itself"
             )
-        found = found.file["/"] if link.path.startswith("/") else found
+        node = node.file["/"] if link.path.startswith("/") else node
         waiting += _steps(link.path)
-    return found
+    return node
 
 
 def _steps(path: str) -> list[str]:
@@ -111,3 +113,44 @@ def _require_inside(dataset: Any, where: str) -> None:
         raise CorruptDataError(f"{where}: shape {shape}, and {missing} of its chunks were never written; write it whole")
     if chunks:
         require_chunks(chunks, size, where)
+
+
+def obs_labels(path: Place, column: str) -> NDArray[Any]:
+    """Labels (n,) from a column of obs. Raises BadInputError when there is none, or a label is missing in it."""
+    if path.suffix != ".h5ad":
+        raise UsageError(f"{path}: --label-column is for tables and .h5ad files; name the array of labels with --labels")
+    try:
+        with opened(path) as file:
+            return _column(file, column, str(path))
+    except DAMAGE as error:
+        raise CorruptDataError(f"{path}: obs cannot be read, truncated or damaged: {error}") from None
+
+
+def _column(file: Any, column: str, where: str) -> NDArray[Any]:
+    obs = node_of(file, "obs", where)
+    if not isinstance(obs, h5py.Group):
+        raise BadInputError(f"{where}: no obs group; write it again with anndata 0.8 or newer")
+    node = node_of(obs, column, f"{where}:obs")
+    if node is None:
+        names = [name for name in obs if name not in ("_index", "__categories")]
+        raise BadInputError(f"{where}: no column {column} in obs; it has {', '.join(names[:8])}")
+    if isinstance(node, h5py.Dataset):
+        if "categories" in node.attrs:
+            raise BadInputError(f"{where}: column {column} is stored as by anndata before 0.8; write it again with a newer one")
+        return _values(node, where)
+    kind = node.attrs.get("encoding-type")
+    if kind != "categorical":
+        raise BadInputError(f"{where}: column {column} of obs is stored as {kind}; make it categorical, text or numbers")
+    codes, categories = (_values(node_of(node, part, f"{where}:obs/{column}"), where) for part in ("codes", "categories"))
+    missing = np.flatnonzero((codes < 0) | (codes >= len(categories)))
+    if len(missing):
+        raise BadInputError(f"{where}: column {column} of obs: the label of point {missing[0]} is missing; fill it in")
+    return np.asarray(categories[codes])
+
+
+def _values(dataset: Any, where: str) -> NDArray[Any]:
+    """All of a column. Raises BadInputError when it does not fit in memory."""
+    if not isinstance(dataset, h5py.Dataset):
+        raise CorruptDataError(f"{where}: a part of the column of obs is missing")
+    require_column(prod(dataset.shape) * dataset.dtype.itemsize, where)
+    return np.asarray(dataset.asstr()[:] if h5py.check_string_dtype(dataset.dtype) else dataset[:])

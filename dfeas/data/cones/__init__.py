@@ -1,1 +1,0 @@
-"""Datasets of cones: rows by product, from files and from memory."""

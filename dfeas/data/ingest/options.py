@@ -1,0 +1,128 @@
+"""What is said of a source of points: the options of an ingest, checked where they are made, and once the source is known.
+
+The keyword arguments of ``dfeas.ingest`` and of ``dfeas.append``, and the options of their commands, are the fields of a class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from inspect import Parameter, signature
+from typing import Any, TypedDict, TypeVar
+
+from dfeas.errors import UsageError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FORMATS = ("csv", "tsv", "parquet", "svmlight")
+DTYPES = ("float32", "float64")
+TEXT = ("csv", "tsv")
+_LOOK = {"help": "Whether the first line of CSV holds names.  [default: look]", "off": "no-header", "kinds": TEXT}
+_STORED = {
+    "help": "How svmlight and arrays are stored.  [default: as suits their zeros]",
+    "off": "dense",
+    "kinds": ("svmlight", "arrays"),
+}
+
+
+class SourceKeywords(TypedDict, total=False):
+    """How a source is read."""
+
+    points: str
+    labels: Any
+    label_column: str | None
+    format: str | None
+    header: bool | None
+    features: int | None
+    dtype: str | None
+    zero_based: bool
+
+
+class IngestKeywords(SourceKeywords, total=False):
+    """How a source is read, and stored."""
+
+    positive: str | None
+    sparse: bool | None
+    block_rows: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class IngestOptions:
+    """See ``dfeas.ingest``; ``kinds`` are those of sources that an option is for, where that is not all.
+
+    Raises UsageError for what makes no sense, whatever the source.
+    """
+
+    points: str = field(default="X", metadata={"help": "Name of the array of points in .npz and HDF5.", "shown": True})
+    labels: str | Any = field(
+        default=None, metadata={"help": "A label file (.npy, zarr), or the name of the array in SRC.  [default: y]"}
+    )
+    label_column: str | None = field(
+        default=None,
+        metadata={"help": "In tables and .h5ad; an index works in tables, -1 is the last.", "metavar": "NAME"},
+    )
+    positive: str | None = field(default=None, metadata={"help": "This class against all others.", "metavar": "CLASS"})
+    format: str | None = field(default=None, metadata={"help": "When the name of SRC does not tell.", "choices": FORMATS})
+    header: bool | None = field(default=None, metadata=_LOOK)
+    features: int | None = field(
+        default=None, metadata={"help": "Features of svmlight.  [default: look]", "kinds": ("svmlight",)}
+    )
+    dtype: str | None = field(
+        default=None,
+        metadata={
+            "help": "Round tables and svmlight to it.",
+            "choices": DTYPES,
+            "kinds": (*TEXT, "parquet", "frame", "svmlight"),
+        },
+    )
+    zero_based: bool = field(
+        default=False, metadata={"help": "Indices of svmlight begin with 0, not 1.", "kinds": ("svmlight",)}
+    )
+    sparse: bool | None = field(default=None, metadata=_STORED)
+    block_rows: int | None = field(default=None, metadata={"help": ""})
+
+    def __post_init__(self) -> None:
+        if self.format not in (None, *FORMATS):
+            raise UsageError(f"format {self.format}: expected one of {', '.join(FORMATS)}")
+        if self.dtype is not None and getattr(self.dtype, "__name__", str(self.dtype)) not in DTYPES:
+            raise UsageError(f"dtype {self.dtype}: expected {' or '.join(DTYPES)}")
+        if self.features is not None and self.features < 1:
+            raise UsageError(f"--features {self.features}: expected at least 1")
+        if self.block_rows is not None and self.block_rows < 1:
+            raise UsageError(f"block_rows {self.block_rows}: expected at least 1")
+        if self.labels is not None and self.label_column is not None:
+            raise UsageError("--labels and --label-column: give one of them")
+
+    @property
+    def labelled(self) -> bool:
+        """Whether a table has a column of labels."""
+        return self.labels is None
+
+    def require_for(self, kind: str) -> None:
+        """Raise UsageError for an option that says nothing about this kind of source."""
+        for each in fields(self):
+            value, kinds = getattr(self, each.name), each.metadata.get("kinds", ())
+            if kinds and kind not in kinds and value != each.default:
+                name = each.metadata["off"] if value is False else each.name.replace("_", "-")
+                raise UsageError(f"--{name} is for {' and '.join(kinds)}; this is {kind}")
+        if kind == "svmlight" and self.labels is not None:
+            raise UsageError(f"--labels {self.labels}: {kind} has its labels beside the points; leave it out")
+        if kind == "svmlight" and self.label_column is not None:
+            raise UsageError("--label-column: the labels of svmlight are its first column always; leave it out")
+
+
+def spells_out(keywords: type) -> Callable[[F], F]:
+    """A function whose ``**options`` are these keywords shows each of them in its signature."""
+
+    def decorate(function: F) -> F:
+        shown = signature(function)
+        own = [each for each in shown.parameters.values() if each.kind is not Parameter.VAR_KEYWORD]
+        more = [
+            Parameter(each.name, Parameter.KEYWORD_ONLY, default=each.default, annotation=each.type)
+            for each in fields(IngestOptions)
+            if each.name in keywords.__annotations__
+        ]
+        vars(function)["__signature__"] = shown.replace(parameters=[*own, *more])
+        return function
+
+    return decorate

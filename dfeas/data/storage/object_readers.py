@@ -1,0 +1,316 @@
+"""Readers of what lies in an object store: a request for each chunk, before it is wanted; a disk here may keep the chunks."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b, sha256
+from pathlib import Path
+from threading import Lock
+from time import monotonic
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+import crc32c
+import numpy as np
+import obstore
+from numpy.typing import NDArray
+
+from dfeas.data.storage.bucket import pool, said
+from dfeas.data.storage.object_path import ObjectPath
+from dfeas.data.storage.readers import AnyArray, Buffers, Reader, SliceReader
+from dfeas.data.storage.sparse_readers import pieces
+from dfeas.errors import CorruptDataError, UsageError
+
+if TYPE_CHECKING:
+    from obstore import GetOptions
+
+T = TypeVar("T")
+
+HELD = 16 * (4 + (os.cpu_count() or 1))
+"""Blocks that are held at most: twice what all threads of a process ask for."""
+
+FRESH_SECONDS = 10.0
+"""A listing is used for so long, or for 20 times as long as it took. A request lists 1,000 ETags; what is read says its own."""
+
+SELDOM = 20
+
+
+class Tags:
+    """Numbers that change with the objects below a folder, the same in every process. Safe to use from several threads."""
+
+    def __init__(self, folder: ObjectPath) -> None:
+        self.folder = folder
+        # sorted hashes of keys, and of ETags: 16 bytes an object
+        self._listed: tuple[NDArray[np.uint64], NDArray[np.uint64]] = np.empty(0, np.uint64), np.empty(0, np.uint64)
+        self._until = 0.0
+        self._lock = Lock()
+
+    def __call__(self, name: str) -> int:
+        """That of an object, by its name in the folder; 0 when there is none."""
+        if monotonic() >= self._until:
+            with self._lock:
+                if monotonic() >= self._until:
+                    self._list()
+        keys, tags = self._listed
+        place = _place(keys, name)
+        return 0 if place is None else int(tags[place])
+
+    def _list(self) -> None:
+        began = monotonic()
+        skipped = len(self.folder.key) + 1
+        pairs = [(_number(each["path"][skipped:]), tag_of(each)) for each in self.folder.listed()]
+        both = np.array(pairs, np.uint64).reshape(-1, 2)
+        order = np.argsort(both[:, 0])
+        self._listed = both[order, 0], both[order, 1]
+        now = monotonic()
+        self._until = now + max(FRESH_SECONDS, SELDOM * (now - began))
+
+    def correct(self, name: str, tag: int) -> None:
+        """What a request said of an object just now."""
+        with self._lock:
+            keys, tags = self._listed
+            place = _place(keys, name)
+            if place is not None:
+                tags[place] = tag
+
+
+def _place(keys: NDArray[np.uint64], name: str) -> int | None:
+    key = np.uint64(_number(name))
+    place = int(np.searchsorted(keys, key))
+    return place if place < len(keys) and keys[place] == key else None
+
+
+def tag_of(meta: Any) -> int:
+    """A number for what obstore says of an object: listings and answers may differ in quotes, and there may be no ETag."""
+    mark = (meta["e_tag"] or "").removeprefix("W/").strip('"') or int(meta["last_modified"].timestamp())
+    return _number(f"{mark} {meta['size']}") or 1
+
+
+def _number(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+@dataclass(frozen=True)
+class Ahead(Generic[T]):
+    """A reader of blocks that were asked for before. What a pass asked for and never read is dropped when others come."""
+
+    inner: Reader[T]
+    most: int = HELD  # blocks that are held
+    _coming: dict[int, Future[T]] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    overlaps = True
+    distant = True
+
+    def read(self, index: int, buffers: Buffers) -> T:
+        """Rows of a block; raises what the inner reader does."""
+        with self._lock:
+            coming = self._coming.pop(index, None)
+        return self.inner.read(index, buffers) if coming is None else coming.result()
+
+    def advise(self, index: int) -> None:
+        with self._lock:
+            if index not in self._coming:
+                self._coming[index] = pool().submit(self.inner.read, index, Buffers())
+            for oldest in list(self._coming)[: -self.most]:
+                self._coming.pop(oldest).cancel()
+
+    def stamp(self, index: int) -> int | None:
+        return self.inner.stamp(index)
+
+
+_TRAILER = 4
+
+
+@dataclass(frozen=True)
+class KeptBlocks:
+    """A folder with one file a chunk: its bytes and their crc32c. A file is named by the URL and the ETag of its chunk.
+
+    Files appear whole, so that any number of processes may share the folder. What cannot be kept is no error.
+    """
+
+    folder: Path
+
+    free_share: ClassVar[float] = 0.05
+    """Nothing more is kept when less of the disk is free."""
+
+    @classmethod
+    def at(cls, folder: str) -> KeptBlocks:
+        """Make the folder. Raises UsageError when it cannot be written."""
+        try:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"--cache-dir {folder}: cannot be written: {error.strerror}") from None
+        return cls(Path(folder))
+
+    def _path(self, url: str, tag: int) -> Path:
+        name = sha256(f"{url} {tag}".encode()).hexdigest()
+        return self.folder / name[:2] / name[2:]
+
+    def read(self, url: str, tag: int, take: Callable[[int], NDArray[np.uint8]]) -> NDArray[np.uint8] | None:
+        """The bytes of a chunk, in a buffer; None when they are not here. A damaged file is removed."""
+        path = self._path(url, tag)
+        try:
+            with path.open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                content = take(size)
+                got = file.readinto(content.data)
+        except OSError:
+            return None
+        body = content[: size - _TRAILER]
+        if got == size > _TRAILER and _trailer(body) == content[size - _TRAILER :].tobytes():
+            return body
+        path.unlink(missing_ok=True)
+        return None
+
+    def write(self, url: str, tag: int, content: NDArray[np.uint8]) -> None:
+        """Keep the bytes of a chunk, where there is room."""
+        path = self._path(url, tag)
+        part = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.part")
+        try:
+            usage = shutil.disk_usage(self.folder)
+            if usage.free < self.free_share * usage.total + content.size:
+                return
+            path.parent.mkdir(exist_ok=True)
+            with part.open("wb") as file:
+                file.write(content.data)
+                file.write(_trailer(content))
+            part.replace(path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
+
+
+def _trailer(content: NDArray[np.uint8]) -> bytes:
+    return int(crc32c.crc32c(content)).to_bytes(_TRAILER, "little")
+
+
+def _get(tags: Tags, name: str, what: str, options: GetOptions | None = None) -> tuple[NDArray[np.uint8], int, int]:
+    """Bytes of an object in a folder, or of a range of it; how many it has, and its tag.
+
+    Raises CorruptDataError when the object, which messages call ``what``, is missing.
+    """
+    where = f"{tags.folder}/{name}"
+    try:
+        with said(where):
+            answer = obstore.get(tags.folder.bucket.store, f"{tags.folder.key}/{name}", options=options)
+            content = np.frombuffer(memoryview(answer.bytes()), np.uint8)
+    except FileNotFoundError:
+        raise CorruptDataError(f"{where}: {what} is missing; restore or ingest again") from None
+    tag = tag_of(answer.meta)
+    tags.correct(name, tag)
+    return content, answer.meta["size"], tag
+
+
+@dataclass(frozen=True)
+class ObjectReader:
+    """Chunks as ``DirectReader`` reads them, from an object store, with a cache on this machine or without one."""
+
+    name: str
+    tags: Tags  # of the folder of the chunks
+    key: Callable[[int], str]  # block index -> name of its chunk in the folder
+    n: int
+    block_rows: int
+    row: tuple[int, ...]  # shape of a row
+    dtype: np.dtype[Any]
+    trailer: int  # bytes of checksum after the entries
+    kept: KeptBlocks | None = None
+
+    overlaps = False
+    distant = True
+
+    def read(self, index: int, buffers: Buffers) -> AnyArray:
+        """Read a chunk; raises CorruptDataError when it is missing or has another size."""
+        whole = self.block_rows * self.dtype.itemsize * int(np.prod(self.row, dtype=np.int64))
+        rows = min(self.block_rows, self.n - index * self.block_rows)
+        content: AnyArray = self._content(index, buffers)
+        if content.size != whole + self.trailer:
+            raise CorruptDataError(
+                f"{self._where(index)}: chunk {index} of {self.name} has {content.size} bytes, expected "
+                f"{whole + self.trailer}; restore or ingest again"
+            )
+        entries = content[: rows * (whole // self.block_rows)].view(self.dtype).reshape(rows, *self.row)
+        return entries if entries.flags.aligned else entries.copy()
+
+    def _content(self, index: int, buffers: Buffers) -> NDArray[np.uint8]:
+        """All bytes of a chunk, from this machine where they are kept."""
+        name = self.key(index)
+        where = self._where(index)
+        if self.kept is not None:
+            held = self.kept.read(where, self.tags(name), lambda size: buffers.take(f"{self.name} kept", size))
+            if held is not None:
+                return held
+        content, _, tag = _get(self.tags, name, f"chunk {index} of {self.name}")
+        if self.kept is not None:
+            self.kept.write(where, tag, content)
+        return content
+
+    def _where(self, index: int) -> str:
+        return f"{self.tags.folder}/{self.key(index)}"
+
+    def advise(self, index: int) -> None:
+        """Nothing to do: see Ahead."""
+
+    def stamp(self, index: int) -> int:
+        """The ETag, as a number."""
+        return self.tags(self.key(index))
+
+
+@dataclass(frozen=True)
+class EntryObjects:
+    """One array of entries in plain chunks, as ``EntryFiles`` reads them from files."""
+
+    name: str
+    tags: Tags  # of the folder of the chunks
+    key: Callable[[int], str]  # chunk -> name in the folder
+    dtype: np.dtype[Any]
+    chunk: int
+    trailer: int
+
+    def read(self, first: int, stop: int, buffers: Buffers) -> NDArray[Any]:
+        """Entries first .. stop-1. Raises CorruptDataError when a chunk is missing or has another size."""
+        size = self.dtype.itemsize
+        buffer = buffers.take(self.name, (stop - first) * size)
+        done = 0
+        for index, within, count in pieces(self.chunk, first, stop):
+            content = self._content(self.key(index), within * size, (within + count) * size)
+            buffer[done : done + content.size] = content
+            done += content.size
+        return buffer.view(self.dtype)
+
+    def _content(self, name: str, first: int, stop: int) -> NDArray[np.uint8]:
+        where, expected = f"{self.tags.folder}/{name}", self.chunk * self.dtype.itemsize + self.trailer
+        content, size, _ = _get(self.tags, name, f"a chunk of {self.name}", {"range": (first, stop)})
+        if size != expected or content.size != stop - first:
+            raise CorruptDataError(
+                f"{where}: a chunk of {self.name} has {size} bytes, expected {expected}; restore or ingest again"
+            )
+        return content
+
+    def advise(self, first: int, stop: int) -> None:
+        """Nothing to do: see Ahead."""
+
+    def stamps(self, first: int, stop: int) -> tuple[int, ...]:
+        """The ETags of the chunks with these entries, as numbers."""
+        return tuple(self.tags(self.key(index)) for index, _, _ in pieces(self.chunk, first, stop))
+
+
+def distant_reader(reader: SliceReader, folder: ObjectPath, names: Callable[[int], Sequence[str]]) -> Ahead[AnyArray]:
+    """Of an array that zarr reads."""
+    return Ahead(replace(reader, array=_Said(reader.array, folder), files=names, look=Tags(folder)))
+
+
+class _Said:
+    """An array whose errors are those of dfeas."""
+
+    def __init__(self, array: Any, where: ObjectPath) -> None:
+        self._array, self._where = array, where
+
+    def __getitem__(self, rows: slice) -> Any:
+        with said(self._where):
+            return self._array[rows]
