@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from dfeas.analysis.hull import Hull as Hull
     from dfeas.analysis.hull import in_hull as in_hull
     from dfeas.analysis.ingest import ingest as ingest
-    from dfeas.analysis.predict import ClassPrediction as ClassPrediction
-    from dfeas.analysis.predict import ConePrediction as ConePrediction
-    from dfeas.analysis.predict import Prediction as Prediction
     from dfeas.analysis.predict import predict as predict
     from dfeas.analysis.recheck import Recheck as Recheck
     from dfeas.analysis.recheck import recheck as recheck
@@ -48,7 +45,10 @@ if TYPE_CHECKING:
     from dfeas.errors import UndecidedError as UndecidedError
     from dfeas.errors import UsageError as UsageError
     from dfeas.geometry.cones.space import CONE_METHODS as CONE_METHODS
+    from dfeas.geometry.cones.space import ConePrediction as ConePrediction
     from dfeas.geometry.kernel.space import KERNEL_METHODS as KERNEL_METHODS
+    from dfeas.geometry.points import ClassPrediction as ClassPrediction
+    from dfeas.geometry.points import Prediction as Prediction
     from dfeas.methods.registry import METHODS as METHODS
     from dfeas.problem import Goal as Goal
     from dfeas.problem import Kernel as Kernel
@@ -76,7 +76,7 @@ _PUBLIC = {
     "analysis.hard_margin": "HardMargin hard_margin",
     "analysis.hull": "Hull in_hull",
     "analysis.ingest": "ingest",
-    "analysis.predict": "ClassPrediction ConePrediction Prediction predict",
+    "analysis.predict": "predict",
     "analysis.recheck": "Recheck recheck",
     "analysis.separation": "Separation separation",
     "analysis.verify": "verify_certificate verify_classes verify_run",
@@ -86,9 +86,10 @@ _PUBLIC = {
     "data.generate.points": "Instance generate",
     "data.writers.append": "append",
     "errors": "BadInputError CheckFailedError CorruptDataError DfeasError UndecidedError UsageError",
-    "geometry.cones.space": "CONE_METHODS",
+    "geometry.cones.space": "CONE_METHODS ConePrediction",
     "geometry.kernel.kernel": "KERNELS",
     "geometry.kernel.space": "KERNEL_METHODS",
+    "geometry.points": "ClassPrediction Prediction",
     "methods.registry": "METHODS",
     "problem": "Goal Kernel Limits Objective Output Problem Resources View",
     "report.compare": "compare",

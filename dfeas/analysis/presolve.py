@@ -69,7 +69,7 @@ def presolved(problem: Problem, goal: Goal, limits: Limits, resources: Resources
 
 
 def _fits(dataset: Dataset, memory: int) -> bool:
-    if dataset.entries is None or dataset.cones is not None or dataset.dimension < WIDE:
+    if dataset.entries is None or dataset.dimension < WIDE:
         return False
     return ENTRY_BYTES * dataset.entries.count + POINT_BYTES * dataset.n <= memory
 

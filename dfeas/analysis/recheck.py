@@ -20,14 +20,15 @@ from numpy.typing import NDArray
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
-from dfeas.data.storage.layout import fingerprint, looks_like_dataset, seen_fingerprint
-from dfeas.data.storage.places import absolute, local, place, require_apart
+from dfeas.data.storage.layout import fingerprint, seen_fingerprint
+from dfeas.data.storage.places import absolute, local, require_apart
 from dfeas.data.storage.readers import Buffers, Cost, Stop, unless_stopped
 from dfeas.data.transform import seen_as
 from dfeas.data.views import transformed
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import threads_that_fit
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
+from dfeas.geometry.registry import geometry_of
 from dfeas.linalg.blas import processors
 from dfeas.problem import DEFAULT_MEMORY, parse_bytes
 from dfeas.run.checkpoint.folder import run_folder
@@ -49,7 +50,8 @@ class Recheck:
     refuted: dict[str, list[int]]  # the first new points on the wrong side, where a separator does not hold
     new_points: int
     reads: float  # share of the data that was read
-    named: str = "point"  # what is named by number
+    named: str = "point"  # what the number of a row names
+    rows: str = "points"  # what the data has n of
 
     @property
     def holds(self) -> bool:
@@ -94,9 +96,8 @@ def recheck(
     folders = classes_of(path)
     old = {name: _load(folder) for name, folder in (folders or {"": path}).items()}
     first = next(iter(old.values())).values
-    source = Source(absolute(data), None if labels is None else absolute(labels), cones=True)
-    if not _of_cones(data):
-        source = replace(source, intercept=bool(first["intercept"]), many=True, cones=False)
+    beside = None if labels is None else absolute(labels)
+    source = Source(absolute(data), beside, intercept=bool(first["intercept"]), many=True, cones=True)
     if out is not None:
         require_apart(out, source.path)
     dataset = open_source(source)
@@ -118,14 +119,11 @@ def recheck(
         if name not in refuted:
             margin = min(margins[name], float(each.values["margin_lower"])) if name in margins else None
             results[name] = _renewed(each, dataset, source, margin, reads, began, run)
-    checked = Recheck(results, refuted, dataset.n - n, reads, "point" if dataset.cones is None else "cone at stored row")
+    geometry = geometry_of(dataset)
+    checked = Recheck(results, refuted, dataset.n - n, reads, geometry.named, geometry.rows)
     if out is not None and checked.holds:
         _write(local(out, "--out"), checked, folders, dataset, time.monotonic() - began)
     return checked
-
-
-def _of_cones(data: str | Path) -> bool:
-    return looks_like_dataset(place(data)) and open_source(Source(absolute(data), cones=True)).cones is not None
 
 
 def _load(folder: Path) -> _Verdict:
@@ -205,7 +203,8 @@ def _renewed(
     """The result of the larger data; ``margin`` that of its separator."""
     values, certificate = old.values, old.certificate
     mark = seen_fingerprint(dataset.fingerprint, certificate.view)
-    what, rows = ("points", "points") if dataset.cones is None else ("cones", "rows")
+    geometry = geometry_of(dataset)
+    what, rows = geometry.scored, geometry.rows
     text = f"the old {what} conflict as before" if margin is None else f"the margin of all {what} is at least {margin:.6g}"
     tolerance = values.get("margin_tolerance")
     if margin is not None and tolerance is not None and margin < (1 - tolerance) * values["margin_upper"]:

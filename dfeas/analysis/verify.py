@@ -17,6 +17,7 @@ from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import threads_that_fit
 from dfeas.errors import BadInputError, CheckFailedError, UndecidedError, UsageError
 from dfeas.geometry.kernel.kernel import Function
+from dfeas.geometry.registry import geometry_of
 from dfeas.linalg.blas import processors
 from dfeas.problem import DEFAULT_MEMORY, LEAST_EPS, View, parse_bytes
 from dfeas.run.recovery import CONFLICTING, MOST, labels_of
@@ -101,7 +102,7 @@ def _finite(where: Path, values: Values, name: str) -> float:
 def _require_conflicts(where: Path, values: Values, certificate: Certificate, dataset: Dataset) -> None:
     """Points that are named carry the certificate, with these labels and weights; and all do, or none, as |Ax| says."""
     listed = values.get("conflicts")
-    accused = values["verdict"] != FEASIBLE and values["margin_upper"] <= CONFLICTING and dataset.cones is None
+    accused = values["verdict"] != FEASIBLE and values["margin_upper"] <= CONFLICTING and geometry_of(dataset).names_points
     count = min(MOST, len(certificate.support)) if accused else 0
     if not isinstance(listed, list) or len(listed) != count:
         said = len(listed) if isinstance(listed, list) else repr(listed)

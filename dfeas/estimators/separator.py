@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from dfeas.analysis.scoring import Expansions
 from dfeas.api import soft_margin
 from dfeas.estimators.classifier import Classifier, LinearClassifier, below, rows_of
 from dfeas.geometry.kernel.kernel import Kernel
 from dfeas.geometry.kernel.nearest import Matrix
+from dfeas.geometry.kernel.select import Expansions
 from dfeas.linalg.points import Floats, picked, stacked
 from dfeas.methods.soft_margin.rows import Rows
 from dfeas.methods.soft_margin.squared_hinge import newton

@@ -43,7 +43,7 @@ def checker_of(data: Data, certificate: Certificate, function: Function | None =
 
     Raises BadInputError when its kernel is a ``function`` that is not given.
     """
-    if data.cones is not None:
+    if data.kind == "cones":
         return Cones()
     if not certificate.kernel:
         return Points()

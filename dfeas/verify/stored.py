@@ -50,7 +50,10 @@ class Data(Protocol):
     expected: NDArray[np.uint32] | None  # (blocks, 3) checksums of X, label, norm; of a survey (blocks, 2)
     entries: Entries | None  # of sparse points
     header: Any  # of a dataset that dfeas wrote; None of others
-    cones: Any  # which they are; None of points
+
+    @property
+    def kind(self) -> str:
+        """What its rows make: "points" or "cones"."""
 
     @property
     def view(self) -> str:

@@ -10,11 +10,15 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy  # loads its parts when they are used: every command would wait for them
 
+from dfeas.data.dataset import stored_rows
 from dfeas.geometry.kernel.distances import Array, Floats, squares
 from dfeas.geometry.kernel.kernel import Kernel, seen
-from dfeas.linalg.points import Indices, Points, longest, row_slice, stacked, working
-from dfeas.passes.block import Block, Columns
+from dfeas.geometry.protocol import Trained
+from dfeas.linalg.points import Indices, Points, dense, in_type, is_dense, longest, row_slice, stacked, working
+from dfeas.methods.vector import Expansion
+from dfeas.passes.block import Block, Columns, against
 from dfeas.passes.protocol import Batchable
 from dfeas.passes.select import Selection, SelectPartial, finished, merged
 
@@ -151,3 +155,40 @@ def scores(kernel: Kernel, points: Points, amounts: Floats, others: Points, sing
         left, _ = kernel.prepared(row_slice(others, slice(first, first + size)), single, middle)
         found[first : first + size] = kernel.tile(left, right) @ weights
     return found
+
+
+@dataclass(frozen=True)
+class Expansions:
+    """Directions y = sum_i amount_i a_i of one kernel."""
+
+    kernel: Kernel
+    points: Points  # (s, m) of all of them
+    amounts: Floats  # (s, k) of unit vectors without signs
+
+    @classmethod
+    def of(cls, kernel: Kernel, trained: Trained) -> Expansions:
+        """Those of a run, whose data is needed: each is about a class, or about labels as the data is seen."""
+        data, sums = trained.data, [y for y in trained.directions if isinstance(y, Expansion)]
+        assert data is not None, "a kernel needs its points"
+        index = np.unique(np.concatenate([each.index for each in sums]))
+        points, labels = stored_rows(data, index)
+        amounts = np.zeros((len(index), len(sums)))
+        for column, each in enumerate(sums):
+            rows = np.searchsorted(index, each.index)
+            if trained.classes is None:
+                signs = data.signs(labels)
+            else:
+                signs = against(labels, data.codes[data.classes.index(trained.classes[column])])
+            amounts[rows, column] = each.amount * signs[rows]
+        return cls(kernel, seen(points), amounts)
+
+    @property
+    def width(self) -> int:
+        return int(max(self.amounts.shape))
+
+    def scores(self, points: Points) -> Floats:
+        """Scores (b, k) of points (b, m), which may be sparse or not, whatever those of the expansion are."""
+        others = seen(points)
+        if is_dense(others) != is_dense(self.points):
+            others = scipy.sparse.csr_array(others) if is_dense(others) else dense(others)
+        return scores(self.kernel, in_type(self.points, np.float64), self.amounts, others, False)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, sqrt
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,10 +25,11 @@ from dfeas.geometry.kernel.distances import Array
 from dfeas.geometry.kernel.kernel import Kernel, kernel_of, seen, usual_gamma
 from dfeas.geometry.kernel.methods import InKernel
 from dfeas.geometry.kernel.nearest import Matrix
-from dfeas.geometry.kernel.select import TILE_BYTES
+from dfeas.geometry.kernel.select import TILE_BYTES, Expansions
 from dfeas.geometry.kernel.tiles import TILE_ROWS, Run
 from dfeas.geometry.kernel.working_set import FIRST, KernelWorkingSet, capacity, point_bytes
-from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, facts_of, in_turns
+from dfeas.geometry.points import rule_of
+from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, Rule, Trained, facts_of, in_turns
 from dfeas.geometry.timing import least_seconds
 from dfeas.linalg.blas import one_thread, processors
 from dfeas.linalg.points import working
@@ -83,6 +85,8 @@ def kernel_options(asked: KernelOptions, scratch: str | Path | None = None) -> K
 @dataclass(frozen=True)
 class KernelSpace(Geometry):
     """The space of a kernel; ``free`` while its gamma is still to be found from the data."""
+
+    expands: ClassVar[bool] = True
 
     kernel: Kernel
     free: bool = False
@@ -155,6 +159,9 @@ class KernelSpace(Geometry):
 
     def prepare(self, engine: Engine, load: Load, scratch: Path | None) -> None:
         engine.keep_pairs(self._tile_bytes(load), scratch)
+
+    def rule(self, trained: Trained, dataset: Dataset) -> Rule:
+        return rule_of(trained, dataset, Expansions.of(self.kernel, trained))
 
     def needs(self, load: Load, margin: float, kept: int) -> Needs:
         own, worker = self._own_bytes(load)
