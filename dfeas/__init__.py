@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from dfeas.analysis.check_separation import Separated as Separated
-    from dfeas.analysis.check_separation import check_separation as check_separation
     from dfeas.analysis.hard_margin import HardMargin as HardMargin
     from dfeas.analysis.hard_margin import hard_margin as hard_margin
     from dfeas.analysis.hull import Hull as Hull
     from dfeas.analysis.hull import in_hull as in_hull
-    from dfeas.analysis.ingest import ingest as ingest
     from dfeas.analysis.predict import predict as predict
     from dfeas.analysis.recheck import Recheck as Recheck
     from dfeas.analysis.recheck import recheck as recheck
+    from dfeas.analysis.separation import Separated as Separated
     from dfeas.analysis.separation import Separation as Separation
+    from dfeas.analysis.separation import check_separation as check_separation
     from dfeas.analysis.separation import separation as separation
     from dfeas.analysis.verify import verify_certificate as verify_certificate
     from dfeas.analysis.verify import verify_classes as verify_classes
     from dfeas.analysis.verify import verify_run as verify_run
+    from dfeas.api import ingest as ingest
     from dfeas.api import race as race
     from dfeas.api import resume as resume
     from dfeas.api import soft_margin as soft_margin
@@ -67,20 +67,18 @@ if TYPE_CHECKING:
     from dfeas.run.results import Result as Result
     from dfeas.run.soft_margin.result import SoftMarginResult as SoftMarginResult
     from dfeas.verify.certificate import Certificate as Certificate
-    from dfeas.verify.evidence import Check as Check
+    from dfeas.verify.certificate import Check as Check
 
     KERNELS: tuple[str, ...]
 
 _PUBLIC = {
-    "analysis.check_separation": "Separated check_separation",
     "analysis.hard_margin": "HardMargin hard_margin",
     "analysis.hull": "Hull in_hull",
-    "analysis.ingest": "ingest",
     "analysis.predict": "predict",
     "analysis.recheck": "Recheck recheck",
-    "analysis.separation": "Separation separation",
+    "analysis.separation": "Separated Separation check_separation separation",
     "analysis.verify": "verify_certificate verify_classes verify_run",
-    "api": "race resume soft_margin solve",
+    "api": "ingest race resume soft_margin solve",
     "data.cones.groups": "svec",
     "data.cones.writer": "from_scs ingest_scs",
     "data.generate.points": "Instance generate",
@@ -98,8 +96,7 @@ _PUBLIC = {
     "run.result_sets": "OneVsRest Race",
     "run.results": "Result",
     "run.soft_margin.result": "SoftMarginResult",
-    "verify.certificate": "Certificate",
-    "verify.evidence": "Check",
+    "verify.certificate": "Certificate Check",
 }
 """Public names of modules."""
 

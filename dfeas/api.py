@@ -1,4 +1,4 @@
-"""The verbs that begin a run, or go on with one."""
+"""The verbs that write a dataset, begin a run, or go on with one."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import Any, TypeVar
 
 from dfeas.analysis.hard_margin import HARD_MARGIN, HardMargin, widest
 from dfeas.analysis.separation import Separation, separated
+from dfeas.data.ingest.ingest import ingest as ingest_here
+from dfeas.data.storage.layout import Header
+from dfeas.data.storage.places import require_apart
 from dfeas.problem import Goal, Kernel, Limits, Objective, Output, Problem, Resources, View, takes
 from dfeas.run.result_sets import OneVsRest, Race, SoftMarginClasses
 from dfeas.run.results import Result
@@ -23,6 +26,23 @@ A = TypeVar("A")
 
 PATH = "path.svg"
 """In the folder of a soft margin with several C, where matplotlib is installed."""
+
+
+def ingest(src: Any, out: str | Path, *, client: Any = None, **options: Any) -> Header:
+    """Write the dataset OUT from a file, a folder, an array or a data frame, and return its header.
+
+    ``options`` are those of ``dfeas.data.ingest``. With ``client`` the workers of its cluster read and write, of .npy, zarr,
+    HDF5, Parquet, and CSV, TSV and svmlight that are not compressed; they see SRC and OUT under the same paths. The bytes
+    are the same.
+
+    Raises what that one does, UsageError for another source, and ClusterLostError when the cluster goes away; OUT is gone then.
+    """
+    require_apart(out, src)
+    if client is None:
+        return ingest_here(src, out, **options)
+    from dfeas.engine.task_pool import TaskPool
+
+    return ingest_here(src, out, pool=TaskPool(client), **options)
 
 
 @takes(View, Kernel, Goal, Limits, Resources, Output)

@@ -6,7 +6,6 @@ expansion; of a one-vs-rest run each point gets the class with the largest score
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,15 +22,13 @@ from dfeas.data.storage.places import require_apart
 from dfeas.data.storage.readers import Cost, Stop, unless_stopped
 from dfeas.data.transform import seen_as
 from dfeas.data.views import transformed
-from dfeas.engine.local import LocalEngine
-from dfeas.engine.memory import threads_that_fit
+from dfeas.engine.local import local_engine
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.geometry.cones.space import ConePrediction
 from dfeas.geometry.kernel.kernel import Function
 from dfeas.geometry.points import ClassPrediction, Prediction
 from dfeas.geometry.protocol import Geometry, Rule, Trained
 from dfeas.geometry.registry import geometry_again
-from dfeas.linalg.blas import processors
 from dfeas.linalg.points import Floats
 from dfeas.methods.vector import Expansion
 from dfeas.problem import DEFAULT_MEMORY, View, parse_bytes
@@ -165,7 +162,7 @@ def read_once(dataset: Dataset, rule: Rule, memory: str | int, out: str | Path |
 
     Raises BadInputError when a score is not finite.
     """
-    with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
+    with local_engine(dataset, parse_bytes(memory)) as engine:
         parts = engine.map(_score_range, rule)
     arrays = [np.concatenate(each) for each in zip(*parts, strict=True)]
     wrong = ~np.isfinite(arrays[-2])

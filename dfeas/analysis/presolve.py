@@ -27,8 +27,7 @@ from dfeas.run.session import Session, open_data, open_session, survey
 from dfeas.run.task import Outcome, blank
 from dfeas.run.termination import EPS_INFEASIBLE, Decision
 from dfeas.run.verdict import result_of
-from dfeas.verify.certificate import Certificate
-from dfeas.verify.evidence import Check
+from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.separation import OVERLAP, Claim, prove, rows
 
 NAME = "fixed-effects"
@@ -44,14 +43,14 @@ def presolved(problem: Problem, goal: Goal, limits: Limits, resources: Resources
     """The kind with its evidence, and a result that says no more than the checker proves; None where this is not for the data,
     or a limit was reached. With ``out`` its folder is written.
     """
-    asked = request(goal, limits, resources)
+    wanted = request(goal, limits, resources)
     if resources.client is not None:
         return None
-    if not _fits(open_data(problem.X, problem.labels, problem.view, cache_dir=resources.cache_dir)[1], asked.memory):
+    if not _fits(open_data(problem.X, problem.labels, problem.view, cache_dir=resources.cache_dir)[1], wanted.memory):
         return None
     if output.out is not None:
         require_free(local(output.out, "--out"))
-    until = limits.until(output.stop, asked.began)
+    until = limits.until(output.stop, wanted.began)
     with ExitStack() as stack:
         session = stack.enter_context(open_session(problem, resources))
         surveyed = survey(session)
@@ -65,7 +64,7 @@ def presolved(problem: Problem, goal: Goal, limits: Limits, resources: Resources
         del levels
         _require_proved(session, decided.face)
         folder = None if output.out is None else stack.enter_context(run_folder(local(output.out, "--out")))
-        return decided.face, _written(stack, session, asked, decided, surveyed.reads, folder, problem, output)
+        return decided.face, _written(stack, session, wanted, decided, surveyed.reads, folder, problem, output)
 
 
 def _fits(dataset: Dataset, memory: int) -> bool:
@@ -88,18 +87,18 @@ def _require_proved(session: Session, face: Face) -> None:
 def _written(
     stack: ExitStack,
     session: Session,
-    asked: Request,
-    found: Found,
+    wanted: Request,
+    decided: Found,
     reads: int,
     folder: Path | None,
     problem: Problem,
     output: Output,
 ) -> Result:
     """The result of a run without a solve, from the certificate that follows from the evidence."""
-    dataset, face = session.dataset, found.face
+    dataset, face = session.dataset, decided.face
     why = f"{dataset.dimension} features, most of them levels of one effect, which are eliminated"
     job = RunSpec(
-        asked,
+        wanted,
         (NAME,),
         (why,),
         race=False,
@@ -111,11 +110,11 @@ def _written(
     how = run_options(0.0, Output(progress=output.progress))
     report_start(run_sinks(stack, session, job, folder, how, None), dataset, NAME, why, None)
     empty = Certificate("gordan", dataset.fingerprint, view=dataset.view)
-    support, weights = found.conflict
+    support, weights = decided.conflict
     certificate = certificate_of(session.checking.dataset, replace(face, support=support, weights=weights), empty)
     (proved,) = session.checking([certificate])
     check = proved if isinstance(proved, Check) else None
-    if check is not None and check.verdict == EPS_INFEASIBLE and check.margin_upper > asked.eps:
+    if check is not None and check.verdict == EPS_INFEASIBLE and check.margin_upper > wanted.eps:
         check = None
     decision = Decision("stalled") if check is None else Decision("verdict", check.verdict)
     record = replace(blank(NAME, 1.0), passes=1.0, iterations=face.reads)

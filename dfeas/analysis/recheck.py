@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,21 +24,18 @@ from dfeas.data.storage.places import absolute, local, require_apart
 from dfeas.data.storage.readers import Buffers, Cost, Stop, unless_stopped
 from dfeas.data.transform import seen_as
 from dfeas.data.views import transformed
-from dfeas.engine.local import LocalEngine
-from dfeas.engine.memory import threads_that_fit
+from dfeas.engine.local import local_engine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
 from dfeas.geometry.registry import geometry_of
-from dfeas.linalg.blas import processors
 from dfeas.problem import DEFAULT_MEMORY, parse_bytes
 from dfeas.run.checkpoint.folder import run_folder
 from dfeas.run.result_sets import OneVsRest
 from dfeas.run.results import CERTIFICATE, TRACE, Result, classes_of, load_values, versions
 from dfeas.run.termination import FEASIBLE, UNDECIDED
 from dfeas.run.trace import TraceFile
+from dfeas.verify.blocks import Node, Tallies, Tally, crc, nodes_of, whole
 from dfeas.verify.certificate import Certificate, load
 from dfeas.verify.core import checker_of
-from dfeas.verify.evidence import Found, Looked, Node, nodes_of, whole
-from dfeas.verify.stored import crc
 
 
 @dataclass(frozen=True)
@@ -106,11 +102,11 @@ def recheck(
         raise BadInputError(f"{dataset.where}: not a dfeas dataset, so nothing tells old points from new ones; solve again")
     n = int(first["n"])
     _require_prefix(path, dataset, int(first["m"]), n, [each.certificate for each in old.values()])
-    seen = dataset if transform is None else transformed(dataset, transform)
+    viewed = dataset if transform is None else transformed(dataset, transform)
     for name, each in old.items():
-        _require_evidence(path if folders is None else folders[name], name, each, seen)
+        _require_evidence(path if folders is None else folders[name], name, each, viewed)
     separators = {name: each.certificate for name, each in old.items() if each.certificate.kind == "separator"}
-    shown, points = _on_new_points(dataset, seen, n, list(separators.values()), memory)
+    shown, points = _on_new_points(dataset, viewed, n, list(separators.values()), memory)
     refuted = {name: each.wrong for name, each in zip(separators, shown, strict=True) if each.wrong}
     margins = dict(zip(separators, (each.margin for each in shown), strict=True))
     reads = points / dataset.n
@@ -172,25 +168,25 @@ def _require_prefix(run: Path, dataset: Dataset, m: int, n: int, certificates: S
 
 
 def _on_new_points(
-    dataset: Dataset, seen: Dataset, n: int, separators: list[Certificate], memory: str | int
-) -> tuple[list[Found], int]:
+    dataset: Dataset, viewed: Dataset, n: int, separators: list[Certificate], memory: str | int
+) -> tuple[list[Tally], int]:
     """What separators show on the blocks that hold new points, and how many points were read."""
     assert dataset.expected is not None, "a dataset has checksums"
     first = n // dataset.block_rows
     count = dataset.blocks - first
     if not separators or not count:
-        return [Found() for _ in separators], 0
-    with closing(LocalEngine(seen, threads_that_fit(seen, parse_bytes(memory), processors()))) as engine:
+        return [Tally() for _ in separators], 0
+    with local_engine(viewed, parse_bytes(memory)) as engine:
         looked = whole(engine.map(_later_range, first, tuple(separators), count=count))
     for index, (was, now) in enumerate(zip(dataset.expected[first:, :2].tolist(), looked.checksums, strict=True), first):
         if tuple(was) != now:
             raise CorruptDataError(f"{dataset.where}: chunk {index} is damaged; restore or ingest again")
-    return looked.found, dataset.n - first * dataset.block_rows
+    return looked.tallies, dataset.n - first * dataset.block_rows
 
 
 def _later_range(
     dataset: Dataset, first: int, stop: int, offset: int, certificates: tuple[Certificate, ...], stopped: Stop | None = None
-) -> list[Node[Looked]]:
+) -> list[Node[Tallies]]:
     """The checker's look at some blocks behind the first ``offset`` ones."""
     look = checker_of(dataset, certificates[0]).look
     here = ((index, offset + index) for index in unless_stopped(range(first, stop), stopped))

@@ -28,7 +28,7 @@ from dfeas.run.progress import aligned
 from dfeas.run.result_sets import OneVsRest, Race
 from dfeas.run.results import Result
 from dfeas.run.soft_margin.result import SoftMarginResult
-from dfeas.verify.evidence import Check
+from dfeas.verify.certificate import Check
 from dfeas.verify.separation import Kind
 
 Answer = Result | SoftMarginResult | Hull | HardMargin | Separation | Race | OneVsRest

@@ -21,8 +21,8 @@ import numpy as np
 
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Tally, Traits, weights_text
-from dfeas.passes.ordered import Online, OnlineAnswer
 from dfeas.passes.protocol import Ordered
+from dfeas.passes.steps import Online, OnlineAnswer
 from dfeas.passes.vectors import POINT_BYTES
 
 

@@ -12,8 +12,7 @@ from typing import Any, Protocol
 
 from dfeas.engine.protocol import Engine
 from dfeas.errors import ClusterLostError
-from dfeas.passes.classes import of_class, together
-from dfeas.passes.protocol import AnyPass, Batchable, Exclusive, Partial, Question
+from dfeas.passes.protocol import AnyPass, Batchable, Exclusive, Partial, Question, of_class, together
 from dfeas.run.task import BetweenReads, E, Task, Verify
 from dfeas.run.termination import Limits
 from dfeas.verify.certificate import Certificate

@@ -14,8 +14,7 @@ from dfeas.errors import CheckFailedError
 from dfeas.methods.soft_margin.problem import Progress, SoftMargin
 from dfeas.run.termination import Decision, Limits, Stop
 from dfeas.run.trace import Sink, resident_bytes
-from dfeas.verify.certificate import Certificate
-from dfeas.verify.evidence import Check
+from dfeas.verify.certificate import Certificate, Check
 
 
 @dataclass(frozen=True, slots=True)

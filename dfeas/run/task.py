@@ -10,13 +10,11 @@ from typing import Any, Protocol, TypeVar
 from dfeas.engine.protocol import Engine
 from dfeas.errors import CheckFailedError
 from dfeas.methods.protocol import AnyMethod, Bracket, Evidence
-from dfeas.passes.classes import of_class
-from dfeas.passes.protocol import Question
+from dfeas.passes.protocol import Question, of_class
 from dfeas.run.recovery import recover, separator
 from dfeas.run.termination import FEASIBLE, UNDECIDED, Decision, Goal, Limits, ProgressRecord, Record, decide, ending
 from dfeas.run.trace import Sink, resident_bytes
-from dfeas.verify.certificate import Certificate
-from dfeas.verify.evidence import Check
+from dfeas.verify.certificate import Certificate, Check
 
 E = TypeVar("E", bound="Ended")
 E_co = TypeVar("E_co", bound="Ended", covariant=True)

@@ -26,8 +26,7 @@ from dfeas.geometry.cones.softmin import SpectralAnswer, SpectralPartial, Spectr
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import AnyMethod, Evidence, Facts, Mixture, Sparse, Wrapping
 from dfeas.passes.block import Block
-from dfeas.passes.classes import together
-from dfeas.passes.protocol import Exclusive, Partial, Question, Together
+from dfeas.passes.protocol import Exclusive, Partial, Question, Together, together
 from dfeas.passes.softmin import Softmin, SoftminPartial
 from dfeas.passes.survey import Survey
 from dfeas.passes.vectors import Recover

@@ -19,8 +19,7 @@ from dfeas.geometry.cones.barrier import SETTLED, widest
 from dfeas.geometry.cones.select import Kept, SelectCones, none
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Sparse, Traits
-from dfeas.passes.classes import together
-from dfeas.passes.protocol import Partial, Question
+from dfeas.passes.protocol import Partial, Question, together
 from dfeas.passes.softmin import Softmin
 
 SAMPLED = 20

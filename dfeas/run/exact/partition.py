@@ -26,8 +26,8 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.verify.exact.dyadic import Floats, Integers
-from dfeas.verify.exact.linear import eye, independent, nullspace, primitive, product, solve
+from dfeas.verify.dyadic import Floats, Integers
+from dfeas.verify.integers import eye, independent, nullspace, primitive, product, solve
 
 NONE = -(10**6)
 """Stands for the exponent of zero."""
