@@ -81,6 +81,16 @@ SHOWN = 3
 """Critical cones that are named."""
 
 
+@dataclass(frozen=True)
+class SameCones:
+    """Some cones of one kind and size."""
+
+    kind: str
+    size: int
+    row: NDArray[np.int64]  # (c,) their first rows, as stored
+    rows: Floats  # (c, d, m)
+
+
 @dataclass(frozen=True, order=True)
 class Critical:
     """A cone that the answer depends on; the first in order are named."""
@@ -144,10 +154,9 @@ class Cones:
                 tally = ConeTally(padding=[int((block.label == PADDING).sum())], cones=sum(len(each) for _, _, each in cones))
                 shown.tallies.append(tally)
                 if certificate.kind == "separator":
-                    for kind, size, starts in cones:
-                        for some, rows in _pieces(block.points, kind, size, starts):
-                            _look_at_eigenvalues(tally, kind, size, block.start + some, rows, certificate.y, known[place])
-                            known[place] = min(known[place], tally.margin)
+                    for some in _pieces(block, cones):
+                        _look_at_eigenvalues(tally, some, certificate.y, known[place])
+                        known[place] = min(known[place], tally.margin)
                 else:
                     _look_at_weights(tally, cones, block, certificate)
             return shown
@@ -182,31 +191,28 @@ def _cones(label: NDArray[Any], where: str) -> Groups:
     return groups
 
 
-def _pieces(
-    stored: NDArray[Any], kind: str, size: int, starts: NDArray[np.int64]
-) -> Iterator[tuple[NDArray[np.int64], Floats]]:
-    """First rows (c,) and rows (c, d, m) in float64 of some cones at a time. Raises CheckFailedError when one is not usable."""
-    d = rows_of(kind, size)
-    at_once = max(1, PIECE // (d * stored.shape[1]))
-    for first in range(0, len(starts), at_once):
-        some = starts[first : first + at_once]
-        rows = stored[some[:, None] + np.arange(d)].astype(np.float64)
-        most = np.abs(rows).max(axis=(1, 2))
-        if not (np.isfinite(most).all() and ((most == 0) | ((most > NORMS[0]) & (most < NORMS[1]))).all()):
-            raise CheckFailedError(
-                "a cone has entries that are not finite, or all outside 1e-140 .. 1e140; nothing can be proved"
-            )
-        yield some, rows
+def _pieces(block: Block, cones: Groups) -> Iterator[SameCones]:
+    """Cones of a block, some at a time. Raises CheckFailedError when one is not usable."""
+    for kind, size, starts in cones:
+        d = rows_of(kind, size)
+        at_once = max(1, PIECE // (d * block.points.shape[1]))
+        for first in range(0, len(starts), at_once):
+            some = starts[first : first + at_once]
+            rows = block.points[some[:, None] + np.arange(d)].astype(np.float64)
+            most = np.abs(rows).max(axis=(1, 2))
+            if not (np.isfinite(most).all() and ((most == 0) | ((most > NORMS[0]) & (most < NORMS[1]))).all()):
+                raise CheckFailedError(
+                    "a cone has entries that are not finite, or all outside 1e-140 .. 1e140; nothing can be proved"
+                )
+            yield SameCones(kind, size, block.start + some, rows)
 
 
-def _look_at_eigenvalues(
-    tally: ConeTally, kind: str, size: int, row: NDArray[np.int64], rows: Floats, y: Floats, known: float
-) -> None:
+def _look_at_eigenvalues(tally: ConeTally, cones: SameCones, y: Floats, known: float) -> None:
     """Add what some cones show of a separator; ``known`` is a margin that is proved of other cones."""
-    m = len(y)
+    kind, row, rows, m = cones.kind, cones.row, cones.rows, len(y)
     s = rows @ y
     off = gamma(m) / (1 - 2 * gamma(m)) * (np.abs(rows) @ np.abs(y)) * UP + 4 * m * TINY
-    least = least_proved(kind, size, s, off)
+    least = least_proved(kind, cones.size, s, off)
     proved = least > 0
     if not proved.all():
         tally.wrong = (tally.wrong + row[~proved].tolist())[:WRONG]
@@ -222,7 +228,7 @@ def _look_at_eigenvalues(
             proper = least[some] / (norms_proved(kind, rows[some])[1] * size_of_y) / UP**2
             worst = int(proper.argmin())
             tally.margin = min(tally.margin, float(proper[worst]))
-            named = Critical(float(proper[worst]), int(row[some[worst]]), kind, size)
+            named = Critical(float(proper[worst]), int(row[some[worst]]), kind, cones.size)
             tally.critical = sorted([*tally.critical, named])[:1]
 
 
@@ -236,19 +242,18 @@ def _look_at_weights(tally: ConeTally, cones: Groups, block: Block, certificate:
     x, left = np.zeros(len(stored)), np.zeros(len(stored), bool)
     here = certificate.support[low:high] - start
     x[here], left[here] = certificate.weights[low:high], True
-    for kind, size, starts in cones:
-        d = rows_of(kind, size)
-        touched = starts[left[starts[:, None] + np.arange(d)].any(axis=1)]
-        for some, rows in _pieces(stored, kind, size, touched):
-            places = some[:, None] + np.arange(d)
-            left[places] = False
-            _weigh(tally, kind, size, start + some, rows, x[places])
+    touched = [(k, size, first[left[first[:, None] + np.arange(rows_of(k, size))].any(axis=1)]) for k, size, first in cones]
+    for some in _pieces(block, touched):
+        places = some.row[:, None] - start + np.arange(some.rows.shape[1])
+        left[places] = False
+        _weigh(tally, some, x[places])
     if left.any():
         raise CheckFailedError(f"row {start + int(np.flatnonzero(left)[0])} of the support is of no cone")
 
 
-def _weigh(tally: ConeTally, kind: str, size: int, row: NDArray[np.int64], rows: Floats, x: Floats) -> None:
-    """Add x (c, d) on the rows (c, d, m) of some cones."""
+def _weigh(tally: ConeTally, cones: SameCones, x: Floats) -> None:
+    """Add x (c, d) on the rows of some cones."""
+    kind, size, row, rows = cones.kind, cones.size, cones.row, cones.rows
     total, spread = tally.sums()
     d, e = x.shape[1], unit(kind, size, x.shape[1])
     shift = np.maximum(0.0, -least_proved(kind, size, x, np.zeros_like(x)))
