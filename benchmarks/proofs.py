@@ -37,8 +37,8 @@ from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError
 from dfeas.linalg.blas import processors
 from dfeas.passes.select import Select
-from dfeas.verify.exact.balance import balance
-from dfeas.verify.exact.dyadic import Dyadic
+from dfeas.verify.balance import balance
+from dfeas.verify.dyadic import Dyadic
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.exact import conflicts, small_instance

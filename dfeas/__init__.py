@@ -13,23 +13,22 @@ from typing import Any
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "analysis.check_separation": "Separated check_separation",
     "analysis.hard_margin": "HardMargin hard_margin",
     "analysis.hull": "Hull in_hull",
-    "analysis.ingest": "ingest",
-    "analysis.predict": "ClassPrediction ConePrediction Prediction predict",
+    "analysis.predict": "predict",
     "analysis.recheck": "Recheck recheck",
-    "analysis.separation": "Separation separation",
+    "analysis.separation": "Separated Separation check_separation separation",
     "analysis.verify": "verify_certificate verify_classes verify_run",
-    "api": "race resume soft_margin solve",
+    "api": "ingest race resume soft_margin solve",
     "data.cones": "svec",
     "data.writers.cones": "from_scs ingest_scs",
     "data.generate.points": "Instance generate",
     "data.writers.append": "append",
     "errors": "BadInputError CheckFailedError CorruptDataError DfeasError UndecidedError UsageError",
-    "geometry.cones.space": "CONE_METHODS",
+    "geometry.cones.space": "CONE_METHODS ConePrediction",
     "geometry.kernel.kernel": "KERNELS",
     "geometry.kernel.space": "KERNEL_METHODS",
+    "geometry.points": "ClassPrediction Prediction",
     "methods.registry": "METHODS",
     "problem": "Goal Kernel Limits Objective Output Problem Resources View",
     "report.compare": "compare",
@@ -38,8 +37,7 @@ _PUBLIC = {
     "run.verdict": "OneVsRest Race",
     "run.results": "Result",
     "run.soft_margin.result": "SoftMarginClasses SoftMarginResult",
-    "verify.certificate": "Certificate",
-    "verify.evidence": "Check",
+    "verify.certificate": "Certificate Check",
 }
 """Public names of modules."""
 

@@ -6,28 +6,26 @@ from typing import Any, Literal, overload
 
 from distributed import Client
 
-from dfeas.analysis.check_separation import Separated as Separated
-from dfeas.analysis.check_separation import check_separation as check_separation
+from dfeas.data.ingest.ingest import Note
+from dfeas.data.storage.layout import Header
+from dfeas.data.writers.dataset import Progress
 from dfeas.analysis.hard_margin import HardMargin as HardMargin
 from dfeas.analysis.hull import Hull as Hull
 from dfeas.analysis.hull import in_hull as in_hull
-from dfeas.analysis.ingest import ingest as ingest
-from dfeas.analysis.predict import ClassPrediction as ClassPrediction
-from dfeas.analysis.predict import ConePrediction as ConePrediction
-from dfeas.analysis.predict import Prediction as Prediction
 from dfeas.analysis.predict import predict as predict
 from dfeas.analysis.recheck import Recheck as Recheck
 from dfeas.analysis.recheck import recheck as recheck
+from dfeas.analysis.separation import Separated as Separated
 from dfeas.analysis.separation import Separation as Separation
+from dfeas.analysis.separation import check_separation as check_separation
 from dfeas.analysis.verify import verify_certificate as verify_certificate
 from dfeas.analysis.verify import verify_classes as verify_classes
 from dfeas.analysis.verify import verify_run as verify_run
-from dfeas.data.cones.groups import svec as svec
-from dfeas.data.cones.writer import from_scs as from_scs
-from dfeas.data.cones.writer import ingest_scs as ingest_scs
+from dfeas.data.cones import svec as svec
 from dfeas.data.generate.points import Instance as Instance
 from dfeas.data.generate.points import generate as generate
-from dfeas.data.writers.append import append as append
+from dfeas.data.writers.cones import from_scs as from_scs
+from dfeas.data.writers.cones import ingest_scs as ingest_scs
 from dfeas.errors import BadInputError as BadInputError
 from dfeas.errors import CheckFailedError as CheckFailedError
 from dfeas.errors import CorruptDataError as CorruptDataError
@@ -35,7 +33,10 @@ from dfeas.errors import DfeasError as DfeasError
 from dfeas.errors import UndecidedError as UndecidedError
 from dfeas.errors import UsageError as UsageError
 from dfeas.geometry.cones.space import CONE_METHODS as CONE_METHODS
+from dfeas.geometry.cones.space import ConePrediction as ConePrediction
 from dfeas.geometry.kernel.space import KERNEL_METHODS as KERNEL_METHODS
+from dfeas.geometry.points import ClassPrediction as ClassPrediction
+from dfeas.geometry.points import Prediction as Prediction
 from dfeas.methods.registry import METHODS as METHODS
 from dfeas.problem import Goal as Goal
 from dfeas.problem import Kernel as Kernel
@@ -54,7 +55,7 @@ from dfeas.run.soft_margin.result import SoftMarginResult as SoftMarginResult
 from dfeas.run.verdict import OneVsRest as OneVsRest
 from dfeas.run.verdict import Race as Race
 from dfeas.verify.certificate import Certificate as Certificate
-from dfeas.verify.evidence import Check as Check
+from dfeas.verify.certificate import Check as Check
 
 __version__: str
 __all__: list[str]
@@ -125,6 +126,25 @@ def separation(
     callback: Callable[[Any], object] | None = ...,
     stop: Callable[[], bool] = ...,
 ) -> Separation: ...
+def ingest(
+    src: Any,
+    out: str | Path,
+    *,
+    client: Client | None = ...,
+    progress: Progress | None = ...,
+    note: Note | None = ...,
+    points: str = ...,
+    labels: str | Any = ...,
+    label_column: str | None = ...,
+    positive: str | None = ...,
+    format: str | None = ...,
+    header: bool | None = ...,
+    features: int | None = ...,
+    dtype: str | None = ...,
+    zero_based: bool = ...,
+    sparse: bool | None = ...,
+    block_rows: int | None = ...,
+) -> Header: ...
 def race(
     X: Any,
     labels: Any = ...,
@@ -372,6 +392,21 @@ def solve(
     callback: Callable[[Any], object] | None = ...,
     stop: Callable[[], bool] = ...,
 ) -> Result | OneVsRest: ...
+def append(
+    data: str | Path,
+    src: Any = ...,
+    *,
+    progress: Progress | None = ...,
+    note: Note | None = ...,
+    points: str = ...,
+    labels: str | Any = ...,
+    label_column: str | None = ...,
+    format: str | None = ...,
+    header: bool | None = ...,
+    features: int | None = ...,
+    dtype: str | None = ...,
+    zero_based: bool = ...,
+) -> Header: ...
 def plan(
     X: Any,
     labels: Any = ...,

@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dfeas.errors import CheckFailedError
-from dfeas.verify.certificate import Certificate
-from dfeas.verify.evidence import Check
+from dfeas.verify.certificate import Certificate, Check
 
 
 def each(check: Callable[[Certificate], Any]) -> Callable[[Sequence[Certificate]], list[Check | CheckFailedError]]:

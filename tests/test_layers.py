@@ -23,7 +23,7 @@ ALLOWED = {
     "run": {"data", "engine", "errors", "geometry", "linalg", "methods", "passes", "problem", "verify"},
     "report": {"data", "engine", "errors", "linalg", "passes", "problem", "run"},
     "analysis": {"data", "engine", "errors", "geometry", "linalg", "methods", "passes", "problem", "run", "verify"},
-    "api": {"analysis", "problem", "report", "run", "verify"},
+    "api": {"analysis", "data", "engine", "problem", "report", "run", "verify"},
     "estimators": {"analysis", "api", "errors", "geometry", "linalg", "methods", "problem", "run"},
     "cli": {
         "analysis",

@@ -57,7 +57,7 @@ class HardMargin(Saved):
 
     @property
     def fingerprint(self) -> str:
-        """Of the data."""
+        """Hash of the data, that of the solve."""
         return self.result.fingerprint
 
 
@@ -106,7 +106,7 @@ def widest(result: Result, tolerance: float, problem: Problem, resources: Resour
 
 
 def _described(result: Result, tolerance: float, problem: Problem, resources: Resources) -> HardMargin:
-    """Of a separator."""
+    """The margin of a separator, with the figures that follow from it."""
     y, m = result.y, result.m
     assert y is not None, "a separator has a direction"
     transform = seen_as(result.evidence.view)[1] if result.evidence is not None else None

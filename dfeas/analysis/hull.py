@@ -78,42 +78,42 @@ def _in_hull(
         return _exactly(problem, result, limits, resources, output)
     if result.support is None or result.weights is None or result.verdict == UNDECIDED:
         return Hull(inside, result.proof, None, None, None, result.y if result.verdict == FEASIBLE else None, result)
-    seen = signed_rows(open_data(problem.X, None, problem.view)[1], result.support)
-    length = np.linalg.norm(seen, axis=1)
+    differences = signed_rows(open_data(problem.X, None, problem.view)[1], result.support)
+    length = np.linalg.norm(differences, axis=1)
     here = length == 0
     weights = here.astype(np.float64) if here.any() else result.weights / length
-    return _made_of(inside, result.proof, result.support, weights, seen, result)
+    return _combination(inside, result.proof, result.support, weights, differences, result)
 
 
 def _exactly(problem: Problem, result: Result, limits: Limits, resources: Resources, output: Output) -> Hull:
     """What integers say where float64 could not tell; limits hold for everything together."""
     until = limits.until(output.stop, time.monotonic() - result.seconds)
     face, dataset = searched(problem, result, until, limits, resources)
-    found = said(face, result)
+    separation = said(face, result)
     if isinstance(face, str):
-        return Hull(None, "none", None, None, None, None, result, found)
+        return Hull(None, "none", None, None, None, None, result, separation)
     if output.out is not None:
-        found.save(Path(output.out))
+        separation.save(Path(output.out))
     if face.kind == COMPLETE:
-        return Hull(False, found.proof, None, None, None, None, result, found)
+        return Hull(False, separation.proof, None, None, None, None, result, separation)
     stored = face.support < dataset.n
     support = face.support[stored]
-    seen = signed_rows(dataset, support)
-    return _made_of(True, found.proof, support, floats(face.weights[stored]), seen, result, found)
+    differences = signed_rows(dataset, support)
+    return _combination(True, separation.proof, support, floats(face.weights[stored]), differences, result, separation)
 
 
-def _made_of(
+def _combination(
     inside: bool | None,
     proof: str,
     support: NDArray[np.int64],
     weights: NDArray[np.float64],
-    seen: NDArray[np.float64],
+    differences: NDArray[np.float64],
     result: Result,
     exactly: Separation | None = None,
 ) -> Hull:
-    """A point that is a combination of some, or nearly; ``seen`` (s, m) are these as they are seen from it."""
+    """A point that is a combination of some, or nearly; ``differences`` (s, m) are these as they are seen from it."""
     weights = weights / weights.sum()
-    return Hull(inside, proof, support, weights, float(np.linalg.norm(weights @ seen)), None, result, exactly)
+    return Hull(inside, proof, support, weights, float(np.linalg.norm(weights @ differences)), None, result, exactly)
 
 
 def _point(point: ArrayLike | str | Path) -> list[float]:

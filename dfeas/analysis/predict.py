@@ -6,111 +6,34 @@ expansion; of a one-vs-rest run each point gets the class with the largest score
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from dfeas.analysis.scoring import Expansions, Largest, LeastEigenvalue, Sign, read_once
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
 from dfeas.data.source import seen_as, source_of
-from dfeas.data.storage.layout import kind_of, rows_of
+from dfeas.data.storage.files import placed
 from dfeas.data.storage.places import require_apart
+from dfeas.data.storage.readers import Cost, Stop, unless_stopped
 from dfeas.data.views import transformed
+from dfeas.engine.local import local_engine
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.geometry.cones.space import ConePrediction
 from dfeas.geometry.kernel.kernel import Function
+from dfeas.geometry.points import ClassPrediction, Prediction
+from dfeas.geometry.protocol import Geometry, Rule, Trained
+from dfeas.geometry.registry import geometry_again
 from dfeas.linalg.points import Floats
-from dfeas.problem import DEFAULT_MEMORY, View
+from dfeas.methods.vector import Expansion
+from dfeas.problem import DEFAULT_MEMORY, View, parse_bytes
 from dfeas.run.results import CERTIFICATE, classes_of, load_result
 from dfeas.run.session import open_data
 from dfeas.verify.certificate import Certificate, direction, load
-
-SHOWN = 5
-"""Critical cones that are named."""
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """Scores, and how they compare with labels, where there are any."""
-
-    score: Floats  # (n,) y'x_j, of unit length in a kernel's space; above 0 is the positive class
-    classes: tuple[str, str]  # negative, positive, of the run's data
-    accuracy: float | None  # share of points whose class is that of their label
-    confusion: list[list[int]] | None  # points: a row for each label, a column for each class that was predicted
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values without the scores."""
-        positive = int((self.score > 0).sum())
-        return {
-            "points": len(self.score),
-            "predicted": dict(zip(self.classes, (len(self.score) - positive, positive), strict=True)),
-            "accuracy": self.accuracy,
-            "confusion": self.confusion,
-        }
-
-
-@dataclass(frozen=True)
-class ClassPrediction:
-    """Classes, and how they compare with labels, where there are any."""
-
-    predicted: NDArray[np.int16]  # (n,) positions in ``classes``
-    score: Floats  # (n,) y'x_j of that class, |y| = 1
-    classes: tuple[str, ...]  # of the run
-    labels: tuple[str, ...]  # of the data; empty without labels
-    accuracy: float | None  # share of points whose class is that of their label
-    confusion: list[list[int]] | None  # points: a row for each label of the data, a column for each class of the run
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values without those of points."""
-        counts = np.bincount(self.predicted, minlength=len(self.classes)).tolist()
-        return {
-            "points": len(self.predicted),
-            "classes": list(self.classes),
-            "labels": list(self.labels),
-            "predicted": dict(zip(self.classes, counts, strict=True)),
-            "accuracy": self.accuracy,
-            "confusion": self.confusion,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class CriticalCone:
-    """A cone whose least eigenvalue is among the lowest."""
-
-    least: float
-    row: int  # its first row, counted without padding: as in the X that was given
-    kind: str
-    size: int
-
-    def __str__(self) -> str:
-        name = self.kind if self.kind == "l" else f"{self.kind} {self.size}"
-        return f"{name} at row {self.row} ({self.least:.6g})"
-
-
-@dataclass(frozen=True)
-class ConePrediction:
-    """Where A*y lies in each cone."""
-
-    least: Floats  # (cones,) in their order: least eigenvalue of X_c y / |y|, over the norm of the cone
-    critical: tuple[CriticalCone, ...]  # the lowest
-
-    @property
-    def outside(self) -> int:
-        """Cones that A*y is not in the interior of."""
-        return int((self.least <= 0).sum())
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values without those of all cones."""
-        return {
-            "cones": len(self.least),
-            "outside": self.outside,
-            "margin": float(self.least.min()),
-            "critical": [asdict(cone) for cone in self.critical],
-        }
 
 
 def predict(
@@ -145,16 +68,18 @@ def predict(
     many = folders is not None
     if many and positive is not None:
         raise UsageError(f"{run}: a run of all classes; leave out positive")
-    trained = _Trained.of(Path(run), folders)
+    finished = _Finished.of(Path(run), folders)
     dataset = open_data(X, labels, View(positive=positive, one_vs_rest=many), cones=not many)[1]
-    if dataset.cones is not None:
-        return _predict_cones(trained, dataset, memory, out)
-    return (_predict_classes if many else _predict_signs)(trained, dataset, kernel, memory, out)
+    geometry = geometry_again(dataset, finished.certificates[0].kernel, kernel)
+    rule = geometry.rule(finished.trained(geometry), dataset)
+    answer: Prediction | ClassPrediction | ConePrediction
+    answer = rule.prediction(read_once(finished.see(dataset, geometry), rule, memory, out), dataset)
+    return answer
 
 
 @dataclass(frozen=True)
-class _Trained:
-    """A finished run that left a direction, or one for each class."""
+class _Finished:
+    """A run that left a direction, or one for each class."""
 
     run: Path
     values: dict[str, Any]  # the keys of its result
@@ -163,7 +88,7 @@ class _Trained:
     classes: tuple[str, ...] | None  # of a one-vs-rest run
 
     @classmethod
-    def of(cls, run: Path, folders: dict[str, Path] | None) -> _Trained:
+    def of(cls, run: Path, folders: dict[str, Path] | None) -> _Finished:
         """One run, or those of classes. Raises BadInputError when there is no direction, or that of a hull."""
         values = load_result(run, soft=True)
         files = tuple(folder / CERTIFICATE for folder in ([run] if folders is None else folders.values()))
@@ -185,26 +110,17 @@ class _Trained:
             )
         return cls(run, values, (certificate,), files, None)
 
-    @property
-    def kernelled(self) -> bool:
-        return bool(self.certificates[0].kernel)
+    def trained(self, geometry: Geometry) -> Trained:
+        """Its directions. Raises CorruptDataError when one has other entries than the run had features."""
+        m, intercept = int(self.values["m"]), bool(self.values["intercept"])
+        directions: list[Floats | Expansion] = []
+        for file, each in zip(self.files, self.certificates, strict=True):
+            expansion = Expansion(each.support, each.weights) if geometry.expands else None
+            directions.append(direction(file, each, m + intercept) if expansion is None else expansion)
+        data = self._data(needed=geometry.expands)
+        return Trained(self.run, intercept, self.certificates[0].view, tuple(directions), self.classes, data)
 
-    def directions(self, data: Dataset | None, function: Function | None) -> Floats | Expansions:
-        """Of two classes (m,), or (m+1,) with the intercept last; of each class (m, k), or (m+1, k), of unit length.
-
-        With a kernel it takes the ``data`` of the run, and the ``function`` that is the kernel, if one is. Raises
-        CorruptDataError when one has other entries.
-        """
-        if self.kernelled:
-            assert data is not None, "a kernel needs its points"
-            names = self.classes
-            codes = [None] if names is None else [data.codes[data.classes.index(name)] for name in names]
-            return Expansions.of(data, self.certificates, codes, function)
-        entries = int(self.values["m"]) + bool(self.values["intercept"])
-        Y = [direction(file, each, entries) for file, each in zip(self.files, self.certificates, strict=True)]
-        return Y[0] if self.classes is None else np.column_stack([y / np.linalg.norm(y) for y in Y])
-
-    def data(self, needed: bool) -> Dataset | None:
+    def _data(self, *, needed: bool) -> Dataset | None:
         """What the run was on; None when it is gone and not ``needed``."""
         if self.values["data"] is None:
             if needed:
@@ -216,22 +132,20 @@ class _Trained:
             if needed:
                 raise
             return None
-        if dataset.cones is not None:
-            raise BadInputError(f"{self.run}: a run on cones; its direction is for cones, not for points")
         if (dataset.stored or dataset).header is not None and dataset.fingerprint != self.values["fingerprint"]:
             if needed:
                 raise CorruptDataError(f"{dataset.where}: no longer the data of the run {self.run} (fingerprints differ)")
             return None
         return dataset
 
-    def see(self, dataset: Dataset) -> Dataset:
+    def see(self, dataset: Dataset, geometry: Geometry) -> Dataset:
         """Points as those of the run were seen, with the numbers of the run.
 
         Raises BadInputError for points of other features, UsageError where they cannot be seen so.
         """
         m = int(self.values["m"])
         if dataset.m != m:
-            raise BadInputError(f"{dataset.where}: points of {dataset.m} features, the run {self.run} had {m}")
+            raise BadInputError(f"{dataset.where}: {geometry.scored} of {dataset.m} features, the run {self.run} had {m}")
         transform = seen_as(self.certificates[0].view)[1]
         if transform is None or not transform.features:
             return dataset
@@ -242,55 +156,24 @@ class _Trained:
         return transformed(dataset, replace(transform, points=dataset.n))
 
 
-def _predict_signs(
-    trained: _Trained, dataset: Dataset, function: Function | None, memory: str | int, out: str | Path | None
-) -> Prediction:
-    data = trained.data(needed=trained.kernelled)
-    directions = trained.directions(data, function)
-    names = () if data is None else data.classes
-    if names and dataset.classes and names != dataset.classes:
-        here, there = (" and ".join(each) for each in (dataset.classes, names))
-        raise BadInputError(f"{dataset.where}: its classes are {here}, those of the run {there}")
-    negative, positive = names or ("-1", "+1")
-    score, label = read_once(trained.see(dataset), Sign(directions), memory, out)
-    if not dataset.classes:
-        return Prediction(score, (negative, positive), None, None)
-    confusion = _confusion((score > 0).astype(np.int8), label, (-1, 1), 2)
-    return Prediction(score, (negative, positive), (confusion[0][0] + confusion[1][1]) / len(score), confusion)
+def read_once(dataset: Dataset, rule: Rule, memory: str | int, out: str | Path | None) -> list[NDArray[Any]]:
+    """What a rule gives of all blocks, in the order of the points; the first array is written to ``out``, a .npy file.
+
+    Raises BadInputError when a score is not finite.
+    """
+    with local_engine(dataset, parse_bytes(memory)) as engine:
+        parts = engine.map(_score_range, rule)
+    arrays = [np.concatenate(each) for each in zip(*parts, strict=True)]
+    wrong = ~np.isfinite(arrays[-2])
+    if wrong.any():
+        raise BadInputError(f"{dataset.where}: point {int(wrong.argmax())} has entries that are not finite")
+    if out is not None:
+        with placed(Path(out)) as file:
+            npy.write_array_header_1_0(file, npy.header_data_from_array_1_0(arrays[0]))
+            file.write(arrays[0].data)  # np.save does not say why it could not
+    return arrays
 
 
-def _predict_classes(
-    trained: _Trained, dataset: Dataset, function: Function | None, memory: str | int, out: str | Path | None
-) -> ClassPrediction:
-    classes = trained.classes or ()
-    directions = trained.directions(trained.data(needed=True) if trained.kernelled else None, function)
-    predicted, score, label = read_once(trained.see(dataset), Largest(directions), memory, out)
-    if not dataset.classes:
-        return ClassPrediction(predicted, score, classes, (), None, None)
-    confusion = _confusion(predicted, label, dataset.codes, len(classes))
-    right = sum(row[classes.index(name)] for row, name in zip(confusion, dataset.classes, strict=True) if name in classes)
-    return ClassPrediction(predicted, score, classes, dataset.classes, right / len(predicted), confusion)
-
-
-def _confusion(predicted: NDArray[Any], label: NDArray[Any], codes: Sequence[int], classes: int) -> list[list[int]]:
-    """Points of each label code, by the class that was predicted."""
-    return [np.bincount(predicted[label == code], minlength=classes).tolist() for code in codes]
-
-
-def _predict_cones(trained: _Trained, dataset: Dataset, memory: str | int, out: str | Path | None) -> ConePrediction:
-    run = trained.run
-    if trained.kernelled or trained.certificates[0].view or trained.values["intercept"]:
-        raise BadInputError(f"{run}: a run of points, seen in a way of its own; {dataset.where} is a dataset of cones")
-    y = trained.directions(None, None)
-    assert not isinstance(y, Expansions), "that is of a kernel"
-    if dataset.m != len(y):
-        raise BadInputError(f"{dataset.where}: cones of {dataset.m} features, the direction of the run {run} has {len(y)}")
-    value, codes = read_once(dataset, LeastEigenvalue(y / np.linalg.norm(y)), memory, out)
-    kinds = {int(each): kind_of(int(each)) for each in np.unique(codes)}
-    sizes = np.zeros(len(codes), np.int64)
-    for each, (kind, size) in kinds.items():
-        sizes[codes == each] = rows_of(kind, size)
-    first = np.cumsum(sizes) - sizes
-    lowest = np.argsort(value, kind="stable")[:SHOWN]
-    critical = tuple(CriticalCone(float(value[i]), int(first[i]), *kinds[int(codes[i])]) for i in lowest)
-    return ConePrediction(value, critical)
+def _score_range(dataset: Dataset, first: int, stop: int, rule: Rule, stopped: Stop | None = None) -> tuple[NDArray[Any], ...]:
+    blocks = unless_stopped(dataset.read_blocks(range(first, stop), Cost()), stopped)
+    return tuple(np.concatenate(each) for each in zip(*(rule.score(block) for block in blocks), strict=True))

@@ -27,8 +27,7 @@ from dfeas.run.spec import Request, RunSpec, where
 from dfeas.run.task import Outcome, blank
 from dfeas.run.termination import EPS_INFEASIBLE, Decision
 from dfeas.run.verdict import result_of
-from dfeas.verify.certificate import Certificate
-from dfeas.verify.evidence import Check
+from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.separation import OVERLAP, Claim, prove, rows
 
 NAME = "fixed-effects"
@@ -70,7 +69,7 @@ def presolved(problem: Problem, goal: Goal, limits: Limits, resources: Resources
 
 
 def _fits(dataset: Dataset, memory: int) -> bool:
-    if dataset.entries is None or dataset.cones is not None or dataset.dimension < WIDE:
+    if dataset.entries is None or dataset.dimension < WIDE:
         return False
     return ENTRY_BYTES * dataset.entries.count + POINT_BYTES * dataset.n <= memory
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,24 +19,22 @@ from numpy.typing import NDArray
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
 from dfeas.data.source import Source, seen_as
-from dfeas.data.storage.layout import fingerprint, looks_like_dataset, seen_fingerprint
-from dfeas.data.storage.places import absolute, local, place, require_apart
+from dfeas.data.storage.layout import fingerprint, seen_fingerprint
+from dfeas.data.storage.places import absolute, local, require_apart
 from dfeas.data.storage.readers import Buffers, Cost, Stop, unless_stopped
 from dfeas.data.views import transformed
-from dfeas.engine.local import LocalEngine
-from dfeas.engine.memory import threads_that_fit
+from dfeas.engine.local import local_engine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
-from dfeas.linalg.blas import processors
+from dfeas.geometry.registry import geometry_of
 from dfeas.problem import DEFAULT_MEMORY, parse_bytes
 from dfeas.run.checkpoint.folder import run_folder
 from dfeas.run.results import CERTIFICATE, TRACE, Result, classes_of, load_values, versions
 from dfeas.run.termination import FEASIBLE, UNDECIDED
 from dfeas.run.trace import TraceFile
 from dfeas.run.verdict import OneVsRest
+from dfeas.verify.blocks import Node, Tallies, Tally, crc, nodes_of, whole
 from dfeas.verify.certificate import Certificate, load
 from dfeas.verify.core import checker_of
-from dfeas.verify.evidence import Found, Looked, Node, nodes_of, whole
-from dfeas.verify.stored import crc
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,8 @@ class Recheck:
     refuted: dict[str, list[int]]  # the first new points on the wrong side, where a separator does not hold
     new_points: int
     reads: float  # share of the data that was read
-    named: str = "point"  # what is named by number
+    named: str = "point"  # what the number of a row names
+    rows: str = "points"  # what the data has n of
 
     @property
     def holds(self) -> bool:
@@ -93,9 +91,8 @@ def recheck(
     folders = classes_of(path)
     old = {name: _load(folder) for name, folder in (folders or {"": path}).items()}
     first = next(iter(old.values())).values
-    source = Source(absolute(data), None if labels is None else absolute(labels), cones=True)
-    if not _of_cones(data):
-        source = replace(source, intercept=bool(first["intercept"]), many=True, cones=False)
+    beside = None if labels is None else absolute(labels)
+    source = Source(absolute(data), beside, intercept=bool(first["intercept"]), many=True, cones=True)
     if out is not None:
         require_apart(out, source.path)
     dataset = open_source(source)
@@ -104,11 +101,11 @@ def recheck(
         raise BadInputError(f"{dataset.where}: not a dfeas dataset, so nothing tells old points from new ones; solve again")
     n = int(first["n"])
     _require_prefix(path, dataset, int(first["m"]), n, [each.certificate for each in old.values()])
-    seen = dataset if transform is None else transformed(dataset, transform)
+    viewed = dataset if transform is None else transformed(dataset, transform)
     for name, each in old.items():
-        _require_evidence(path if folders is None else folders[name], name, each, seen)
+        _require_evidence(path if folders is None else folders[name], name, each, viewed)
     separators = {name: each.certificate for name, each in old.items() if each.certificate.kind == "separator"}
-    shown, points = _on_new_points(dataset, seen, n, list(separators.values()), memory)
+    shown, points = _on_new_points(dataset, viewed, n, list(separators.values()), memory)
     refuted = {name: each.wrong for name, each in zip(separators, shown, strict=True) if each.wrong}
     margins = dict(zip(separators, (each.margin for each in shown), strict=True))
     reads = points / dataset.n
@@ -117,14 +114,11 @@ def recheck(
         if name not in refuted:
             margin = min(margins[name], float(each.values["margin_lower"])) if name in margins else None
             results[name] = _renewed(each, dataset, source, margin, reads, began, run)
-    checked = Recheck(results, refuted, dataset.n - n, reads, "point" if dataset.cones is None else "cone at stored row")
+    geometry = geometry_of(dataset)
+    checked = Recheck(results, refuted, dataset.n - n, reads, geometry.named, geometry.rows)
     if out is not None and checked.holds:
         _write(local(out, "--out"), checked, folders, dataset, time.monotonic() - began)
     return checked
-
-
-def _of_cones(data: str | Path) -> bool:
-    return looks_like_dataset(place(data)) and open_source(Source(absolute(data), cones=True)).cones is not None
 
 
 def _load(folder: Path) -> _Verdict:
@@ -173,25 +167,25 @@ def _require_prefix(run: Path, dataset: Dataset, m: int, n: int, certificates: S
 
 
 def _on_new_points(
-    dataset: Dataset, seen: Dataset, n: int, separators: list[Certificate], memory: str | int
-) -> tuple[list[Found], int]:
+    dataset: Dataset, viewed: Dataset, n: int, separators: list[Certificate], memory: str | int
+) -> tuple[list[Tally], int]:
     """What separators show on the blocks that hold new points, and how many points were read."""
     assert dataset.expected is not None, "a dataset has checksums"
     first = n // dataset.block_rows
     count = dataset.blocks - first
     if not separators or not count:
-        return [Found() for _ in separators], 0
-    with closing(LocalEngine(seen, threads_that_fit(seen, parse_bytes(memory), processors()))) as engine:
+        return [Tally() for _ in separators], 0
+    with local_engine(viewed, parse_bytes(memory)) as engine:
         looked = whole(engine.map(_later_range, first, tuple(separators), count=count))
     for index, (was, now) in enumerate(zip(dataset.expected[first:, :2].tolist(), looked.checksums, strict=True), first):
         if tuple(was) != now:
             raise CorruptDataError(f"{dataset.where}: chunk {index} is damaged; restore or ingest again")
-    return looked.found, dataset.n - first * dataset.block_rows
+    return looked.tallies, dataset.n - first * dataset.block_rows
 
 
 def _later_range(
     dataset: Dataset, first: int, stop: int, offset: int, certificates: tuple[Certificate, ...], stopped: Stop | None = None
-) -> list[Node[Looked]]:
+) -> list[Node[Tallies]]:
     """The checker's look at some blocks behind the first ``offset`` ones."""
     look = checker_of(dataset, certificates[0]).look
     here = ((index, offset + index) for index in unless_stopped(range(first, stop), stopped))
@@ -204,7 +198,8 @@ def _renewed(
     """The result of the larger data; ``margin`` that of its separator."""
     values, certificate = old.values, old.certificate
     mark = seen_fingerprint(dataset.fingerprint, certificate.view)
-    what, rows = ("points", "points") if dataset.cones is None else ("cones", "rows")
+    geometry = geometry_of(dataset)
+    what, rows = geometry.scored, geometry.rows
     text = f"the old {what} conflict as before" if margin is None else f"the margin of all {what} is at least {margin:.6g}"
     tolerance = values.get("margin_tolerance")
     if margin is not None and tolerance is not None and margin < (1 - tolerance) * values["margin_upper"]:

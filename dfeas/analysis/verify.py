@@ -4,33 +4,30 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
 from dfeas.data.source import Source, Transform, for_checker, seen_as, source_of
-from dfeas.engine.local import LocalEngine
-from dfeas.engine.memory import threads_that_fit
+from dfeas.engine.local import local_engine
 from dfeas.errors import BadInputError, CheckFailedError, UndecidedError, UsageError
 from dfeas.geometry.kernel.kernel import Function
-from dfeas.linalg.blas import processors
-from dfeas.problem import DEFAULT_MEMORY, LEAST_EPS, View, parse_bytes
+from dfeas.geometry.registry import geometry_of
+from dfeas.problem import DEFAULT_MEMORY, LEAST_EPS, Problem, View, parse_bytes, takes
 from dfeas.run.recovery import CONFLICTING, MOST, labels_of
 from dfeas.run.results import CERTIFICATE, CLASSES, RESULT, classes_of, load_result
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE, UNDECIDED, Proof, Stop, Verdict
-from dfeas.verify.certificate import Certificate, load
+from dfeas.verify.certificate import Certificate, Check, load
 from dfeas.verify.core import check, check_each
-from dfeas.verify.evidence import Check
 from dfeas.verify.separation import SEPARATION, Kind, load_claim, prove
 
 PROOFS = list(Proof)
 SAME = 1e-9
 """Relative difference of a bound between machines, whose sums run in other orders."""
 SAME_KERNEL = 1e-3
-"""The same with a kernel, where a margin depends on what else was checked: several times ``verify_sums.SHARP``."""
+"""The same with a kernel, where a margin depends on what else was checked: several times ``verify.kernel.SHARP``."""
 
 Values = Mapping[str, Any]
 
@@ -100,7 +97,7 @@ def _finite(where: Path, values: Values, name: str) -> float:
 def _require_conflicts(where: Path, values: Values, certificate: Certificate, dataset: Dataset) -> None:
     """Points that are named carry the certificate, with these labels and weights; and all do, or none, as |Ax| says."""
     listed = values.get("conflicts")
-    accused = values["verdict"] != FEASIBLE and values["margin_upper"] <= CONFLICTING and dataset.cones is None
+    accused = values["verdict"] != FEASIBLE and values["margin_upper"] <= CONFLICTING and geometry_of(dataset).names_points
     count = min(MOST, len(certificate.support)) if accused else 0
     if not isinstance(listed, list) or len(listed) != count:
         said = len(listed) if isinstance(listed, list) else repr(listed)
@@ -176,15 +173,15 @@ def verify_classes(
     dataset = open_source(for_checker(source_of({**whole["data"], **OF_ALL})))
     if dataset.fingerprint not in ("", whole["fingerprint"]):
         raise CheckFailedError(f"{path / RESULT}: fingerprint is {whole['fingerprint']!r}, which is not that of the data")
-    with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
+    with local_engine(dataset, parse_bytes(memory)) as engine:
         checks = check_each(engine, dataset, evidence, kernel)
     for name, certificate, proved in zip(decided, evidence, checks, strict=True):
         if isinstance(proved, CheckFailedError):
             raise CheckFailedError(f"{folders[name]}: {proved}")
-        seen = dataset.against_rest(name)
-        if seen_as(certificate.view) != seen_as(seen.view):
+        viewed = dataset.against_rest(name)
+        if seen_as(certificate.view) != seen_as(viewed.view):
             raise CheckFailedError(f"{folders[name]}: the certificate is about another class")
-        require_claims(folders[name] / RESULT, values[name], proved, certificate, seen)
+        require_claims(folders[name] / RESULT, values[name], proved, certificate, viewed)
         answers[name] = proved
     return answers
 
@@ -222,7 +219,7 @@ def verify_separation(run: str | Path, proved: Check, memory: str | int = DEFAUL
         if claim.fingerprint != values["fingerprint"]:
             raise CheckFailedError("it is about other data than the run")
         dataset = open_source(for_checker(source_of(values["data"])))
-        with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
+        with local_engine(dataset, parse_bytes(memory)) as engine:
             proof = prove(engine, dataset, claim, proved)
         if claim.proof != proof:
             raise CheckFailedError(f"it says that {claim.kind} is proved {claim.proof}; the proof is {proof}")
@@ -235,38 +232,42 @@ def verify_certificate(
     path: str | Path,
     certificate: str | Path,
     *,
-    labels: str | Path | None = None,
-    positive: str | None = None,
-    intercept: bool = False,
-    also: Sequence[str | Path] = (),
-    mask: str | Path | None = None,
-    scale: str | None = None,
-    center: bool = False,
-    normalize: bool = True,
     memory: str | int = DEFAULT_MEMORY,
     kernel: Function | None = None,
+    **options: Any,
 ) -> Check:
     """Check a certificate file against data by path, in one read. Raises CheckFailedError when it proves nothing.
 
-    A certificate says itself how features are scaled and centred, and its numbers are compared with the data; when ``scale``,
-    ``center`` or ``normalize`` say something, it must be about that. A ``kernel`` that is a function of Python is not kept in a
-    file, and is needed again.
+    ``options`` are ``labels`` and those of ``dfeas.View``, as it was solved. A certificate says itself how features are scaled
+    and centred, and its numbers are compared with the data; when ``scale``, ``center`` or ``normalize`` say something, it must
+    be about that. A ``kernel`` that is a function of Python is not kept in a file, and is needed again.
     """
-    asked = View(scale=scale, center=center, normalize=normalize).transform
-    seen, transform = seen_as(load(Path(certificate)).view)
-    if seen is not None and positive not in (None, seen):
-        raise CheckFailedError(f"{certificate}: it is about class {seen} against the rest, not {positive}")
-    own = Transform() if transform is None else Transform(transform.scale, transform.center, transform.normalize)
-    if asked and asked != own:
-        raise CheckFailedError(f"{certificate}: it is about points {own.words}, not {asked.words}")
-    if also and labels is not None:
+    return _verify_certificate(path, certificate=Path(certificate), memory=memory, function=kernel, **options)
+
+
+@takes(View, without=("one_vs_rest", "point"))
+def _verify_certificate(problem: Problem, *, certificate: Path, memory: str | int, function: Function | None) -> Check:
+    view, labels = problem.view, problem.labels
+    positive, transform = seen_as(load(certificate).view)
+    if positive is not None and view.positive not in (None, positive):
+        raise CheckFailedError(f"{certificate}: it is about class {positive} against the rest, not {view.positive}")
+    own = transform or Transform()
+    if view.transform and view.transform != Transform(own.scale, own.center, own.normalize):
+        raise CheckFailedError(f"{certificate}: it is about points {own.words}, not {view.transform.words}")
+    if view.also and labels is not None:
         raise UsageError("also is for datasets with labels of their own: leave out labels")
-    many = labels is not None and seen is not None
-    place = str(path), None if labels is None else str(labels), seen or positive, intercept, many
-    picked = tuple(str(each) for each in also), None if mask is None else str(mask)
-    cones = not (also or mask is not None or transform is not None)
-    proved, _, _ = _checked(Source(*place, *picked, cones=cones, transform=transform), Path(certificate), memory, kernel)
-    return proved
+    source = Source(
+        str(problem.X),
+        None if labels is None else str(labels),
+        positive or view.positive,
+        view.intercept,
+        many=labels is not None and positive is not None,
+        also=tuple(str(each) for each in view.also),
+        mask=None if view.mask is None else str(view.mask),
+        cones=not (view.also or view.mask is not None or transform is not None),
+        transform=transform,
+    )
+    return _checked(source, certificate, memory, function)[0]
 
 
 def _checked(
@@ -275,5 +276,5 @@ def _checked(
     """What is proved, by which certificate, of which data."""
     certificate = load(path)
     dataset = open_source(for_checker(source))
-    with closing(LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))) as engine:
+    with local_engine(dataset, parse_bytes(memory)) as engine:
         return check(engine, dataset, certificate, kernel), certificate, dataset

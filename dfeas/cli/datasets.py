@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dfeas.analysis.ingest import ingest as write_dataset
+from dfeas.api import ingest as write_dataset
 from dfeas.cli.command import Command
 from dfeas.cli.options import CLUSTER, DATA, JSON, Cluster, asks, fields_of
 from dfeas.cli.render import show_header

@@ -14,12 +14,13 @@ import numpy as np
 
 from dfeas.analysis.hard_margin import HardMargin
 from dfeas.analysis.hull import Hull
-from dfeas.analysis.predict import ClassPrediction, ConePrediction, Prediction
 from dfeas.analysis.recheck import Recheck
 from dfeas.analysis.separation import Separation
 from dfeas.cli.remote import RunStatus, Submitted
-from dfeas.data.storage.layout import ConeTable
+from dfeas.data.storage.layout import rows_described
 from dfeas.errors import visible
+from dfeas.geometry.cones.space import ConePrediction
+from dfeas.geometry.points import ClassPrediction, Prediction
 from dfeas.linalg.points import working
 from dfeas.report.compare import VERDICTS, table
 from dfeas.run.cost import Plan
@@ -27,7 +28,7 @@ from dfeas.run.progress import aligned
 from dfeas.run.results import Result
 from dfeas.run.soft_margin.result import SoftMarginResult
 from dfeas.run.verdict import OneVsRest, Race
-from dfeas.verify.evidence import Check
+from dfeas.verify.certificate import Check
 from dfeas.verify.separation import Kind
 
 Answer = Result | SoftMarginResult | Hull | HardMargin | Separation | Race | OneVsRest
@@ -162,15 +163,14 @@ def show_header(path: str, values: dict[str, Any], as_json: bool) -> None:
 
 
 def _header(path: str, values: dict[str, Any], size: int, blocks: int) -> Iterator[str]:
-    cones, entries, most = (values.get(name) for name in ("cones", "entries", "block_entries"))
+    (what, cones), entries, most = rows_described(values), values.get("entries"), values.get("block_entries")
     worked = working(np.dtype(values["dtype"])).name
     work = "" if worked == values["dtype"] else f" (worked on as {worked})"
-    what = "points" if cones is None else "rows"
     yield path
     yield f"  {what:12} {values['n']} of {values['m']} features, {values['dtype']}{work}, {size / 1e9:.3g} GB"
     yield f"  blocks       {blocks} of {values['block_rows']} {what}"
-    if cones is not None:
-        yield f"  cones        {ConeTable.from_json(cones)}; rank {cones['rank']}"
+    if cones:
+        yield f"  cones        {cones}"
     if entries is not None:
         yield f"  entries      {entries}, {entries / values['n'] / values['m']:.3g} of all; at most {most} in a block"
     if len(values["classes"]) > 2:
@@ -180,7 +180,7 @@ def _header(path: str, values: dict[str, Any], size: int, blocks: int) -> Iterat
         counts = f" ({values['n'] - values['positive']} and {values['positive']})" if "positive" in values else ""
         yield f"  classes      {negative} is -1, {positive} is +1{counts}"
     if "norm_min" in values:
-        zero = "" if cones is not None else f", {values['zero']} zero points"
+        zero = "" if cones else f", {values['zero']} zero points"
         yield f"  norms        {values['norm_min']:.6g} .. {values['norm_max']:.6g}{zero}"
     if values.get("generator"):
         yield "  generated    " + ", ".join(f"{name} {value}" for name, value in values["generator"].items())
@@ -278,8 +278,7 @@ def _rechecked(recheck: Recheck, out: Path | None) -> Iterator[str]:
     for name, points in recheck.refuted.items():
         which = f"class {name}: " if name else ""
         yield f"{which}no longer separated: {recheck.named} {', '.join(map(str, points))} on the wrong side; solve again"
-    rows = "points" if recheck.named == "point" else "rows"
-    yield f"read         {recheck.reads:.3g} of the data, for {recheck.new_points} new {rows}"
+    yield f"read         {recheck.reads:.3g} of the data, for {recheck.new_points} new {recheck.rows}"
     if out is not None:
         yield f"results      {out if recheck.holds else 'none written'}"
 

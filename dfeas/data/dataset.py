@@ -55,6 +55,22 @@ class Storage:
         return self.n if self.cones is None else self.cones.rank
 
     @property
+    def kind(self) -> str:
+        """What its rows make: "points" or "cones"."""
+        return "points" if self.cones is None else "cones"
+
+    @property
+    def scan_bytes(self) -> int:
+        """Temporaries of a block of cones: scores, matrices and their powers in a scan; in the checker copies of a cone's rows.
+
+        Of points a tile at a time is looked at, whatever the block.
+        """
+        if self.cones is None:
+            return 0
+        cone = self.cones.largest * self.m
+        return max(240 * self.block_rows + 16 * cone, 48 * cone)
+
+    @property
     def blocks(self) -> int:
         return -(-self.n // self.block_rows)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Event
 from typing import Any, TypeVar
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.readers import Cost
 from dfeas.data.storage.scratch import Scratch
+from dfeas.engine.memory import threads_that_fit
 from dfeas.engine.scan import RangeEngine, cut, fold_blocks, pieces, scan_pairs
 from dfeas.engine.tile_cache import TileCache
 from dfeas.linalg.blas import one_thread, processors
@@ -83,3 +85,10 @@ class LocalEngine(RangeEngine):
         self._pool.shutdown(cancel_futures=True)
         if self.tile_cache is not None:
             self.tile_cache.close()
+
+
+@contextmanager
+def local_engine(dataset: Dataset, memory: int) -> Iterator[LocalEngine]:
+    """As many threads as read within so many bytes. Raises UsageError when not even one does."""
+    with closing(LocalEngine(dataset, threads_that_fit(dataset, memory, processors()))) as engine:
+        yield engine

@@ -17,15 +17,7 @@ def thread_bytes(dataset: Dataset) -> int:
     seen = 2 * dataset.block_bytes if dataset.stored is not None else 0  # one is scanned, one is formed
     # of dense points a block holds many points, and a vector is small beside it
     vectors = 0 if dataset.entries is None else 6 * 8 * dataset.dimension
-    return blocks * stored.block_bytes + seen + max(4 * TILE_BYTES, _cone_bytes(dataset)) + vectors
-
-
-def _cone_bytes(dataset: Dataset) -> int:
-    """Temporaries of a block of cones: scores, matrices and their powers in a scan; in the checker copies of a cone's rows."""
-    if dataset.cones is None:
-        return 0
-    cone = dataset.cones.largest * dataset.m
-    return max(240 * dataset.block_rows + 16 * cone, 48 * cone)
+    return blocks * stored.block_bytes + seen + max(4 * TILE_BYTES, dataset.scan_bytes) + vectors
 
 
 def threads_that_fit(dataset: Dataset, memory: int, wanted: int) -> int:

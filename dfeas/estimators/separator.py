@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from dfeas.analysis.scoring import Expansions
 from dfeas.api import soft_margin
 from dfeas.estimators.classifier import Classifier, LinearClassifier, below, rows_of
+from dfeas.geometry.kernel.expansion import Expansions
 from dfeas.geometry.kernel.kernel import Kernel
 from dfeas.geometry.kernel.nearest import Matrix
 from dfeas.linalg.points import Floats, picked, stacked

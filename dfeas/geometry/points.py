@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
-from dfeas.errors import UsageError
-from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, facts_of, in_turns, least_seconds
+from dfeas.errors import BadInputError, UsageError
+from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, Rule, Trained, facts_of, in_turns, least_seconds
 from dfeas.linalg.csr import csr
+from dfeas.linalg.points import Floats, row_slice
+from dfeas.linalg.points import Points as Rows
 from dfeas.methods import working_set
 from dfeas.methods.protocol import AnyMethod, Facts
 from dfeas.methods.registry import METHODS
+from dfeas.passes.block import Block
 from dfeas.passes.vectors import POINT_BYTES
 
 HOLD_BYTES = 6 * (32 << 20)
@@ -74,6 +78,9 @@ class Points(Geometry):
 
     def maker(self, dataset: Dataset, memory: int, classes: int | None = None) -> Callable[[str], AnyMethod]:
         return METHODS.__getitem__
+
+    def rule(self, trained: Trained, dataset: Dataset) -> Rule:
+        return rule_of(trained, dataset, Hyperplanes(trained.entries))
 
     def needs(self, load: Load, margin: float, kept: int) -> Needs:
         names, n = load.methods * load.classes, load.dataset.n
@@ -157,3 +164,151 @@ def solver_seconds(columns: int, facts: Facts) -> float:
     square, product = least_seconds(lambda: trial.T @ trial), least_seconds(lambda: trial @ trial[0])
     wider = facts.m / d
     return columns / rows * wider * (SQUARES * square * min(wider, columns / d) + PRODUCTS * product)
+
+
+SCORES_BYTES = 8 << 20
+"""Scores, or points in float64, at a time."""
+
+
+class Directions(Protocol):
+    """k of them."""
+
+    @property
+    def width(self) -> int:
+        """Numbers of a point that are held at a time."""
+
+    def scores(self, points: Rows) -> Floats:
+        """Scores (b, k) of points (b, m)."""
+
+
+@dataclass(frozen=True)
+class Hyperplanes:
+    """Directions with entries."""
+
+    Y: Floats  # (m, k), or (m+1, k) with the intercept last
+
+    @property
+    def width(self) -> int:
+        return int(max(self.Y.shape))
+
+    def scores(self, points: Rows) -> Floats:
+        m = points.shape[1]
+        return np.asarray(points.astype(np.float64, copy=False) @ self.Y[:m] + self.Y[m:].sum(axis=0))
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Scores, and how they compare with labels, where there are any."""
+
+    score: Floats  # (n,) y'x_j, of unit length in a kernel's space; above 0 is the positive class
+    classes: tuple[str, str]  # negative, positive, of the run's data
+    accuracy: float | None  # share of points whose class is that of their label
+    confusion: list[list[int]] | None  # points: a row for each label, a column for each class that was predicted
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values without the scores."""
+        positive = int((self.score > 0).sum())
+        return {
+            "points": len(self.score),
+            "predicted": dict(zip(self.classes, (len(self.score) - positive, positive), strict=True)),
+            "accuracy": self.accuracy,
+            "confusion": self.confusion,
+        }
+
+
+@dataclass(frozen=True)
+class ClassPrediction:
+    """Classes, and how they compare with labels, where there are any."""
+
+    predicted: NDArray[np.int16]  # (n,) positions in ``classes``
+    score: Floats  # (n,) y'x_j of that class, |y| = 1
+    classes: tuple[str, ...]  # of the run
+    labels: tuple[str, ...]  # of the data; empty without labels
+    accuracy: float | None  # share of points whose class is that of their label
+    confusion: list[list[int]] | None  # points: a row for each label of the data, a column for each class of the run
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values without those of points."""
+        counts = np.bincount(self.predicted, minlength=len(self.classes)).tolist()
+        return {
+            "points": len(self.predicted),
+            "classes": list(self.classes),
+            "labels": list(self.labels),
+            "predicted": dict(zip(self.classes, counts, strict=True)),
+            "accuracy": self.accuracy,
+            "confusion": self.confusion,
+        }
+
+
+@dataclass(frozen=True)
+class Sign(Rule):
+    """Scores under one direction: above 0 is the positive class."""
+
+    direction: Directions
+    classes: tuple[str, str]
+
+    def score(self, block: Block) -> tuple[NDArray[Any], ...]:
+        score = np.empty(block.size)
+        for rows, scores in _in_pieces(self.direction, block):
+            score[rows] = scores[:, 0]
+        return score, block.label.copy()
+
+    def prediction(self, scored: Sequence[NDArray[Any]], dataset: Dataset) -> Prediction:
+        score, label = scored
+        if not dataset.classes:
+            return Prediction(score, self.classes, None, None)
+        confusion = _confusion((score > 0).astype(np.int8), label, (-1, 1), 2)
+        return Prediction(score, self.classes, (confusion[0][0] + confusion[1][1]) / len(score), confusion)
+
+
+@dataclass(frozen=True)
+class Largest(Rule):
+    """The class whose direction gives the largest score, the first one of equal scores."""
+
+    directions: Directions
+    classes: tuple[str, ...]
+
+    def score(self, block: Block) -> tuple[NDArray[Any], ...]:
+        best, most = np.empty(block.size, np.int16), np.empty(block.size)
+        for rows, scores in _in_pieces(self.directions, block):
+            best[rows] = place = scores.argmax(axis=1)
+            most[rows] = np.take_along_axis(scores, place[:, None], axis=1)[:, 0]
+        return best, most, block.label.copy()
+
+    def prediction(self, scored: Sequence[NDArray[Any]], dataset: Dataset) -> ClassPrediction:
+        (predicted, score, label), classes = scored, self.classes
+        if not dataset.classes:
+            return ClassPrediction(predicted, score, classes, (), None, None)
+        confusion = _confusion(predicted, label, dataset.codes, len(classes))
+        right = sum(row[classes.index(name)] for row, name in zip(confusion, dataset.classes, strict=True) if name in classes)
+        return ClassPrediction(predicted, score, classes, dataset.classes, right / len(predicted), confusion)
+
+
+def _in_pieces(directions: Directions, block: Block) -> Iterator[tuple[slice, Floats]]:
+    """Some rows at a time, and their scores (r, k)."""
+    size = max(1, SCORES_BYTES // (8 * directions.width))
+    for start in range(0, block.size, size):
+        rows = slice(start, start + size)
+        yield rows, directions.scores(row_slice(block.points, rows))
+
+
+def _confusion(predicted: NDArray[Any], label: NDArray[Any], codes: Sequence[int], classes: int) -> list[list[int]]:
+    """Points of each label code, by the class that was predicted."""
+    return [np.bincount(predicted[label == code], minlength=classes).tolist() for code in codes]
+
+
+def rule_of(trained: Trained, dataset: Dataset, directions: Directions) -> Sign | Largest:
+    """How points are scored. Raises BadInputError for a run on cones or cones to score, and for a run on other classes."""
+    if dataset.cones is not None:
+        raise BadInputError(f"{trained.run}: a run of points; {dataset.where} is a dataset of cones")
+    data = trained.data
+    if data is not None and data.cones is not None:
+        raise BadInputError(f"{trained.run}: a run on cones; its direction is for cones, not for points")
+    if trained.classes is not None:
+        return Largest(directions, trained.classes)
+    names = () if data is None else data.classes
+    if names and dataset.classes and names != dataset.classes:
+        here, there = (" and ".join(each) for each in (dataset.classes, names))
+        raise BadInputError(f"{dataset.where}: its classes are {here}, those of the run {there}")
+    negative, positive = names or ("-1", "+1")
+    return Sign(directions, (negative, positive))

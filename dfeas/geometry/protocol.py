@@ -10,10 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dfeas.data.dataset import Dataset
 from dfeas.engine.protocol import Engine
-from dfeas.linalg.points import working
+from dfeas.linalg.points import Floats, working
 from dfeas.methods.protocol import AnyMethod, Facts
+from dfeas.methods.vector import Expansion
+from dfeas.passes.block import Block
 
 
 @dataclass(frozen=True)
@@ -61,9 +66,43 @@ class Forecasts:
     more: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Trained:
+    """Directions that a finished run left."""
+
+    run: Path
+    intercept: bool
+    view: str  # how its data was seen, as its first certificate says
+    directions: tuple[Floats | Expansion, ...]  # (m,), or (m+1,) with the intercept last; of each class, or one
+    classes: tuple[str, ...] | None  # of a one-vs-rest run
+    data: Dataset | None  # that it was on, where it is still there
+
+    @property
+    def entries(self) -> Floats:
+        """Directions (m, k), or (m+1, k), that have entries; those of classes are of unit length."""
+        ys = [y for y in self.directions if not isinstance(y, Expansion)]
+        return np.column_stack(ys if self.classes is None else [y / np.linalg.norm(y) for y in ys])
+
+
+class Rule(ABC):
+    """How blocks are scored by a direction, or by several, and what their scores say."""
+
+    @abstractmethod
+    def score(self, block: Block) -> tuple[NDArray[Any], ...]:
+        """Of its points, or cones, in order: what a file gets, then scores, unless they are that, then labels, or codes."""
+
+    @abstractmethod
+    def prediction(self, scored: Sequence[NDArray[Any]], dataset: Dataset) -> Any:
+        """What ``score`` gave of all blocks of a dataset, and how it compares with labels, where there are any."""
+
+
 class Geometry(ABC):
     """Points, cones, or points in the space of a kernel; what is not said otherwise holds for points. Frozen."""
 
+    scored: ClassVar[str] = "points"  # what has a score
+    rows: ClassVar[str] = "points"  # what a dataset has n of
+    named: ClassVar[str] = "point"  # what the number of a row names
+    expands: ClassVar[bool] = False  # whether a direction is a sum over points of the data that it was found on
     exact: ClassVar[bool] = False  # whether a verdict may be settled by exact arithmetic on the points themselves
     labelled: ClassVar[bool] = True  # whether points have labels
     names_points: ClassVar[bool] = True  # whether a small Ax accuses points
@@ -138,6 +177,10 @@ class Geometry(ABC):
     def prepare(self, engine: Engine, load: Load, scratch: Path | None) -> None:
         """Let an engine keep what is used from one pass to the next, in a ``scratch`` folder if memory has no room for it."""
         return
+
+    @abstractmethod
+    def rule(self, trained: Trained, dataset: Dataset) -> Rule:
+        """How a run predicts on a dataset. Raises BadInputError when the run was of another kind, or on other classes."""
 
     @abstractmethod
     def needs(self, load: Load, margin: float, kept: int) -> Needs:

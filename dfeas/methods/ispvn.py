@@ -34,7 +34,7 @@ from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Stored, Tra
 from dfeas.methods.smooth_perceptron import theta
 from dfeas.passes.protocol import OnVectors, Question
 from dfeas.passes.softmin import Softmin, SoftminAnswer
-from dfeas.passes.statistics import Gram, GramAnswer
+from dfeas.passes.survey import Gram, GramAnswer
 from dfeas.passes.vectors import Combine, CombineAnswer, Excess, ExcessAnswer, Shift, ShiftAnswer
 
 GRAM_FEATURES = 2048

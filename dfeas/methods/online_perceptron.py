@@ -22,8 +22,8 @@ import numpy as np
 from dfeas.linalg.points import Floats
 from dfeas.methods.mistakes import Tally
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Traits, weights_text
-from dfeas.passes.ordered import Online, OnlineAnswer
 from dfeas.passes.protocol import Ordered
+from dfeas.passes.steps import Online, OnlineAnswer
 from dfeas.passes.vectors import POINT_BYTES
 
 

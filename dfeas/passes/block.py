@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.linalg.points import (
+    UNPACKED,
     Array,
     Floats,
     Indices,
@@ -100,9 +101,9 @@ class Sides:
 
     def against(self, code: int) -> Sides:
         """One class, whose label is ``code``, against the rest."""
-        found = Sides(against(self.label, code), self.norm, self.intercept, self.length)
-        vars(found)["moderate"] = self.moderate  # norms are the same
-        return found
+        sides = Sides(against(self.label, code), self.norm, self.intercept, self.length)
+        vars(sides)["moderate"] = self.moderate  # norms are the same
+        return sides
 
     def copy(self) -> Sides:
         """The same in memory of its own."""
@@ -204,6 +205,23 @@ class Block:
                 scores[rows] = self.tile(rows, single) @ y[:m]
         if self.intercept:
             scores += y[m]
+        scores *= factor
+        return scores
+
+    def unsigned_scores(self, ys: Sequence[Floats]) -> Array:
+        """Fast scores (k, b) of unit points, all signs +1, under several y (dimension,)."""
+        single, m, k = self.single, self.points.shape[1], len(ys)
+        Y: Array = in_precision(np.column_stack(ys), single)
+        lengths = self.sides.lengths()
+        factor: Array = in_precision(np.divide(1.0, lengths, out=np.zeros(self.size), where=lengths > 0), single)
+        scores: Array = np.empty((k, self.size), Y.dtype)
+        step = max(16, UNPACKED // (m * k)) if is_dense(self.points) else self.size
+        with np.errstate(invalid="ignore"):  # OpenBLAS computes on lanes that it then throws away
+            for first in range(0, self.size, step):
+                rows = slice(first, min(self.size, first + step))
+                scores[:, rows] = (self.tile(rows, single) @ Y[:m]).T
+        if self.intercept:
+            scores += Y[m][:, None]
         scores *= factor
         return scores
 

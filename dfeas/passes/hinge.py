@@ -28,7 +28,7 @@ from dfeas.passes.slacks import Directions, SampleCosts, Slacks
 
 
 class Kept(NamedTuple):
-    """Points near a margin."""
+    """Points near a margin, which are kept as they are."""
 
     distance: Floats  # (r,) to the nearest margin, |1 - s_j| / |x_j|
     short: NDArray[np.bool_]  # (near, r) s_j < 1
@@ -37,7 +37,7 @@ class Kept(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HingePartial:
-    """Sums over some blocks."""
+    """Sums over some blocks, and the points near margins, which are not in all of them."""
 
     loss: Floats  # (k,)
     support: Indices  # (k,) points with s_j <= 1 that count
@@ -181,28 +181,28 @@ class SquaredHinge(Sums[SquaredHingeAnswer]):
         """Sums of one block, tile by tile."""
         (m, k), near = self.Y.shape, self.near
         shape = (near, m, m) if self.matrix else (near, m) if self.along is not None else (0,)
-        found = SquaredHingeAnswer(
+        sums = SquaredHingeAnswer(
             np.zeros(k), np.zeros(k, np.int64), np.zeros(k), np.zeros(k), np.zeros(near), np.zeros((near, m)), np.zeros(shape)
         )
         directions, C = Directions.of(self.Y, self.costs), self.costs.C
         for run in directions.runs(block):
             slacks = Slacks.of(block, run, directions)
             short = np.maximum(slacks.slack, 0.0)
-            found.loss[:] += C * slacks.sums(short * short)
-            found.support[:] += slacks.support()
+            sums.loss[:] += C * slacks.sums(short * short)
+            sums.support[:] += slacks.support()
             tested, wrong = slacks.tested()
-            found.tested[:] += tested
-            found.wrong[:] += wrong
+            sums.tested[:] += tested
+            sums.wrong[:] += wrong
             if self.matrix:
-                slacks.add_curvature(found.curvature)
+                slacks.add_curvature(sums.curvature)
             elif self.along is not None:
                 active = slacks.amounts(short > 0, near)
-                slacks.add_pull(found.curvature, active * slacks.along(self.along) * slacks.label)  # the label twice: none
+                slacks.add_pull(sums.curvature, active * slacks.along(self.along) * slacks.label)  # the label twice: none
             amount = slacks.amounts(short, near)
-            found.total[:] += amount.sum(axis=1)
-            slacks.add_pull(found.pull, amount)
-        found.total[:] *= C[:near]
-        found.pull[:] *= C[:near, None]
-        if found.curvature.size:
-            found.curvature[:] = (found.curvature.T * C[:near]).T
-        return found
+            sums.total[:] += amount.sum(axis=1)
+            slacks.add_pull(sums.pull, amount)
+        sums.total[:] *= C[:near]
+        sums.pull[:] *= C[:near, None]
+        if sums.curvature.size:
+            sums.curvature[:] = (sums.curvature.T * C[:near]).T
+        return sums

@@ -1,4 +1,6 @@
-"""What an engine knows of a question: a read of all blocks, of some, in order, or of n-vectors beside them."""
+"""What an engine knows of a question: a read of all blocks, of some, in order, or of n-vectors beside them; alone, together
+with others, or asked of one class against the rest.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.linalg.points import Floats
+from dfeas.linalg.points import Array, Floats
 from dfeas.passes.block import Block
 
 P = TypeVar("P")
@@ -51,6 +53,18 @@ class Sums(Plain[P]):
     def merge(self, first: P, second: P) -> P:
         names = type(first).__dataclass_fields__  # type: ignore[attr-defined]
         return type(first)(*(getattr(first, name) + getattr(second, name) for name in names))
+
+
+class Scored(ABC):
+    """A pass that begins with the scores of all points under one ``y``: of several the products are one product of matrices."""
+
+    __slots__ = ()
+
+    y: Floats  # (dimension,)
+
+    @abstractmethod
+    def scan_scored(self, block: Block, fast: Array) -> Any:
+        """``scan`` from fast scores (b,), which are right up to the rounding of a product in their precision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +138,7 @@ class Keeps(Protocol):
         """For arrays that memory has no room for."""
 
     def get(self, key: Hashable) -> Any:
-        """The value, or None."""
+        """The value that is kept under a key, or None."""
 
     def take(self, size: int) -> bool:
         """Whether there is room for so many bytes more; they are taken then."""
@@ -177,11 +191,11 @@ class OnPairs(Batchable):
 
     @abstractmethod
     def merge(self, first: Any, second: Any) -> Any:
-        """As for a pass."""
+        """The same as ``Pass`` has it: of two disjoint sets of pairs."""
 
     @abstractmethod
     def finish(self, partial: Any) -> Any:
-        """As for a pass."""
+        """The same as ``Pass`` has it: from the partial of all pairs."""
 
 
 Exclusive = Partial | Ordered | OnVectors | OnPairs
@@ -206,3 +220,70 @@ class Together:
 
     def finish(self, partial: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(p.finish(a) for p, a in zip(self.passes, partial, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class OfClass:
+    """A pass as it is asked of one class, whose label is ``code``, against the rest."""
+
+    pass_: AnyPass
+    code: int
+
+    @property
+    def parts(self) -> tuple[AnyPass, ...]:
+        """The passes that it is made of."""
+        return self.pass_.passes if isinstance(self.pass_, Together) else (self.pass_,)
+
+    def scan(self, block: Block) -> Any:
+        """Scan the block with the signs of the class."""
+        return self.pass_.scan(block.against(self.code))
+
+    def merge(self, first: Any, second: Any) -> Any:
+        return self.pass_.merge(first, second)
+
+    def finish(self, partial: Any) -> Any:
+        return self.pass_.finish(partial)
+
+
+@dataclass(frozen=True, slots=True)
+class OfClasses(Together):
+    """Answers the passes of several classes from one read; the answer is a tuple in their order.
+
+    A class only changes signs. So the products of all selections are one product of matrices, and only what is chosen from the
+    scores is done class by class.
+    """
+
+    passes: tuple[OfClass, ...]
+
+    def scan(self, block: Block) -> tuple[Any, ...]:
+        """All scores by one product, the rest class by class."""
+        ys = [part.y for each in self.passes for part in each.parts if isinstance(part, Scored)]
+        if len(ys) < 2 or not block.size:
+            return tuple(each.scan(block) for each in self.passes)
+        scores, partials = iter(block.unsigned_scores(ys)), []
+        for each in self.passes:
+            signed = block.against(each.code)
+            parts = tuple(
+                part.scan_scored(signed, next(scores) * signed.label) if isinstance(part, Scored) else part.scan(signed)
+                for part in each.parts
+            )
+            partials.append(parts if isinstance(each.pass_, Together) else parts[0])
+        return tuple(partials)
+
+
+def of_class(question: Question, code: int) -> Question:
+    """A question as it is asked of one class. Raises TypeError for one that reads points in order, or n-vectors."""
+    if isinstance(question, Partial):
+        return Partial(OfClass(question.pass_, code), question.blocks)
+    if isinstance(question, Batchable):
+        signed: Question = question.of_class(code)
+        return signed
+    if isinstance(question, Exclusive):
+        raise TypeError("one class against the rest asks passes over blocks")
+    return OfClass(question, code)
+
+
+def together(passes: Sequence[AnyPass]) -> AnyPass:
+    """At least two passes on one read."""
+    of_classes = tuple(each for each in passes if isinstance(each, OfClass))
+    return OfClasses(of_classes) if len(of_classes) == len(passes) else Together(tuple(passes))

@@ -12,7 +12,7 @@ import numpy as np
 
 from dfeas.linalg.points import Array, Floats, Indices
 from dfeas.passes.block import Block, Columns, in_precision, rounding
-from dfeas.passes.protocol import Partial
+from dfeas.passes.protocol import Partial, Scored
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class SelectPartial:
 
 
 @dataclass(frozen=True, slots=True)
-class Select:
+class Select(Scored):
     """Columns with a_j'y <= threshold: of each block the ``quota`` lowest, of all blocks the ``cap`` lowest."""
 
     y: Floats  # (dimension,)
@@ -61,7 +61,6 @@ class Select:
         return self.scan_scored(block, block.fast_scores(in_precision(self.y, block.single)))
 
     def scan_scored(self, block: Block, fast: Array) -> SelectPartial:
-        """The same from fast scores (b,), which are right up to the rounding of a product in their precision."""
         if not block.size:
             return SelectPartial(0, np.inf, -1, ())
         length = float(np.linalg.norm(self.y))

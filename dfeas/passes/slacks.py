@@ -46,16 +46,16 @@ class SampleCosts:
 
     def weights(self, index: Indices, label: NDArray[np.generic]) -> Floats:
         """(r,) of class times point."""
-        found = np.where(np.asarray(label) > 0, self.positive, self.negative)
-        return found if self.weight is None else found * self.weight[index]
+        weights = np.where(np.asarray(label) > 0, self.positive, self.negative)
+        return weights if self.weight is None else weights * self.weight[index]
 
     def matrix(self, index: Indices, label: NDArray[np.generic]) -> Floats:
         """c_j (r, k) of the points with these indices and labels."""
-        found = np.multiply.outer(self.weights(index, label), self.C)
+        costs = np.multiply.outer(self.weights(index, label), self.C)
         out = self.out(index)
         if out is not None:
-            found[out] = 0.0
-        return np.asarray(found)
+            costs[out] = 0.0
+        return np.asarray(costs)
 
     def out(self, index: Indices) -> NDArray[np.bool_] | None:
         """Whether points (r,) are of the fold that a problem leaves out (r, k); None when no problem leaves out any."""
@@ -146,9 +146,9 @@ class Slacks:
 
     def amounts(self, values: Floats | NDArray[np.bool_], near: int) -> Floats:
         """(near, t) values (u, t) times weights, of the first problems."""
-        found = self.counts[self._place[:near]]
-        found *= values[self.directions.which[:near]]
-        return found
+        amounts = self.counts[self._place[:near]]
+        amounts *= values[self.directions.which[:near]]
+        return amounts
 
     def add_pull(self, total: Floats, amount: Floats) -> None:
         """Add sum_j amount_j l_j x_j to sums (k, m), for amounts (k, t), which are changed."""
@@ -179,11 +179,11 @@ class Slacks:
     def _moments(self, rows: Indices, weight: Floats) -> Floats:
         """sum_j weight_j x_j x_j' (m, m) over some rows, with the intercept."""
         some = self.points[rows]
-        found = moments(some, weight)
+        square = moments(some, weight)
         if not self.intercept:
-            return found
+            return square
         edge = combined(weight, some)[:, None]
-        return np.block([[found, edge], [edge.T, weight.sum()]])
+        return np.block([[square, edge], [edge.T, weight.sum()]])
 
     def along(self, vectors: Floats) -> Floats:
         """(k, t) x_j'v of vectors (m, k)."""
@@ -193,8 +193,8 @@ class Slacks:
         """|1 - s_j| / |x_j| (t,) for the nearest of the first directions; inf for a zero point and one of no weight."""
         first = int(self.directions.which[:near].max()) + 1  # directions are in the order of the problems
         with np.errstate(divide="ignore", over="ignore"):
-            found = np.abs(self.slack[:first]).min(axis=0) / length
-        return np.where((length > 0) & (self.weight > 0), found, np.inf)
+            distance = np.abs(self.slack[:first]).min(axis=0) / length
+        return np.where((length > 0) & (self.weight > 0), distance, np.inf)
 
     @property
     def _place(self) -> Indices:
@@ -209,10 +209,10 @@ class Slacks:
 def products_along(points: Tile, vectors: Floats, intercept: bool) -> Floats:
     """Products (k, t) of points (t, m) with vectors (m, k) or, with an intercept, (m+1, k), in float64."""
     m = points.shape[1]
-    found = np.asarray(times(points, vectors[:m]), np.float64)
+    products = np.asarray(times(points, vectors[:m]), np.float64)
     if intercept:
-        found += vectors[m][:, None]
-    return found
+        products += vectors[m][:, None]
+    return products
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ class MultipliersAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Multipliers(Plain[MultipliersAnswer]):
-    """Of one problem."""
+    """Dual variables of all points at one y, of one problem."""
 
     at: Floats | None  # (m,) y; None: all are 0
     costs: SampleCosts  # of one problem

@@ -98,8 +98,8 @@ class Softmin:
             for i in np.flatnonzero(least <= partial.low + slack):
                 near = min(least[i] + 2 * slack[i], partial.low[i] + slack[i])
                 # y = 0 scores every column 0, and the first row stands for all
-                found = np.flatnonzero(scores[i] <= near) if self._lengths[i] > 0 else np.zeros(1, np.int64)
-                candidates = rows.start + found
+                lowest = np.flatnonzero(scores[i] <= near) if self._lengths[i] > 0 else np.zeros(1, np.int64)
+                candidates = rows.start + lowest
                 self._lower(partial, i, block.start, candidates, block.exact_scores(candidates, self.Y[:, i]))
             live = soft[least[soft] - partial.low[soft] < NEGLIGIBLE * self.mu[soft]]
             if live.size:

@@ -1,16 +1,27 @@
-"""Survey: what must be known before a solve. Norms, non-finite entries, zero points, class counts, checksums."""
+"""What one read says of all points. A survey before a solve: norms, non-finite entries, zero points, class counts, checksums;
+moments of features, histograms of scores, and A A'.
+
+Means and sums of squares of blocks are joined as Chan, Golub and LeVeque do (Algorithms for computing the sample variance, The
+American Statistician 1983): differences from a mean are squared, never large numbers.
+
+The bins of a histogram are the same for all data, so that counts of blocks add up. A fast product sorts out almost every point;
+those whose rounding bound reaches over an edge are scored again in a fixed order, so the counts do not depend on the cut into
+blocks.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.linalg.points import Points, any_entry, nonfinite, parts
-from dfeas.passes.block import Block
-from dfeas.passes.protocol import Plain
+from dfeas.linalg import csr
+from dfeas.linalg.points import Floats, Indices, Points, Tile, any_entry, nonfinite, parts
+from dfeas.passes.block import Block, rounding
+from dfeas.passes.protocol import Plain, Sums
 
 SHOWN = 5
 """How many positions of offending entries are kept."""
@@ -21,10 +32,10 @@ NORM_RANGE = (1e-130, 1e130)
 
 def checksum(points: Points | NDArray[np.uint8]) -> int:
     """crc32c of the entries of an array in C order; of a CSR matrix indptr (as int64, from 0), indices and data follow."""
-    found = 0
+    value = 0
     for array in parts(points):
-        found = int(crc32c.crc32c(np.ascontiguousarray(array).reshape(-1).view(np.uint8), found))
-    return found
+        value = int(crc32c.crc32c(np.ascontiguousarray(array).reshape(-1).view(np.uint8), value))
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +107,165 @@ class Survey(Plain[Summary]):
             max(first.norm_max, second.norm_max),
             tuple(sorted(first.checksums + second.checksums)),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class MomentsAnswer:
+    """Of some points (partial and answer alike)."""
+
+    points: int
+    least: Floats  # (m,) inf when there is no point
+    greatest: Floats  # (m,) -inf when there is no point
+    mean: Floats  # (m,)
+    squares: Floats  # (m,) sums of squared differences from the mean
+
+    @property
+    def std(self) -> Floats:
+        """Standard deviations (m,) of these points: the root of the mean square."""
+        return np.sqrt(self.squares / max(1, self.points))
+
+
+@dataclass(frozen=True, slots=True)
+class Moments(Plain[MomentsAnswer]):
+    """Of the points as they are stored, whatever their labels."""
+
+    def scan(self, block: Block) -> MomentsAnswer:
+        """Of one block, tile by tile."""
+        m = block.points.shape[1]
+        moments = MomentsAnswer(0, np.full(m, np.inf), np.full(m, -np.inf), np.zeros(m), np.zeros(m))
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):  # of entries that the survey refuses
+            for rows in block.tiles():
+                moments = self.merge(moments, _of(block.tile(rows, False)))
+        return moments
+
+    def merge(self, first: MomentsAnswer, second: MomentsAnswer) -> MomentsAnswer:
+        points = first.points + second.points
+        if not first.points or not second.points:
+            return first if first.points else second
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            apart, share = second.mean - first.mean, second.points / points
+            return MomentsAnswer(
+                points,
+                np.minimum(first.least, second.least),
+                np.maximum(first.greatest, second.greatest),
+                first.mean + apart * share,
+                first.squares + second.squares + apart * apart * (first.points * share),
+            )
+
+
+def _of(points: Tile) -> MomentsAnswer:
+    """Of points (t, m) in float64, t > 0."""
+    if not isinstance(points, np.ndarray):
+        return _of_sparse(points)
+    mean = points.mean(axis=0)
+    apart = points - mean
+    return MomentsAnswer(len(points), points.min(axis=0), points.max(axis=0), mean, np.einsum("ij,ij->j", apart, apart))
+
+
+def _of_sparse(points: Tile) -> MomentsAnswer:
+    """What is not stored is zero."""
+    assert not isinstance(points, np.ndarray), "an array is dense"
+    t, m = points.shape
+    columns = csr.transposed(points)
+    stored = np.bincount(points.indices, minlength=m)
+    mean = np.asarray(columns @ np.full(t, 1 / t))
+    apart = points.data - mean[points.indices]
+    squares = np.bincount(points.indices, weights=apart * apart, minlength=m) + (t - stored) * mean * mean
+    least, greatest = np.where(stored < t, 0.0, np.inf), np.where(stored < t, 0.0, -np.inf)
+    np.minimum.at(least, points.indices, points.data)
+    np.maximum.at(greatest, points.indices, points.data)
+    return MomentsAnswer(t, least, greatest, mean, squares)
+
+
+LEAST = 1e-12
+"""Scores below this, on either side, are in the bin around zero."""
+
+DECADES, BINS_A_DECADE = 12, 20
+
+
+def _edges() -> Floats:
+    """-1 .. -LEAST, LEAST .. 1: one bin more lies between the two halves."""
+    exponents = np.arange(DECADES * BINS_A_DECADE + 1) / BINS_A_DECADE - DECADES
+    positive = 10.0**exponents
+    positive[-1] = 1.0
+    return np.concatenate([-positive[::-1], positive])
+
+
+EDGES: Floats = _edges()
+"""Edges (bins + 1,), ascending; bin i holds EDGES[i] <= score < EDGES[i + 1], the last one also 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many points have a score in each bin."""
+
+    edges: Floats  # (bins + 1,) ascending, from -1 to 1
+    counts: Indices  # (2, bins) points labelled -1 and +1; they add up to n
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Scores a_j'y / |y| of all points; y (dimension,) of any length but zero."""
+
+    y: Floats
+
+    def __post_init__(self) -> None:
+        if self.y.ndim != 1 or not np.isfinite(self.y).all() or not self.y.any():
+            raise ValueError("y must be a vector, finite and not zero")
+
+    @cached_property
+    def _unit(self) -> Floats:
+        scaled = self.y / np.abs(self.y).max()  # squares then neither overflow nor all underflow
+        return np.asarray(scaled / np.linalg.norm(scaled), np.float64)
+
+    def scan(self, block: Block) -> Indices:
+        """Counts (2, bins) of one block."""
+        bins = len(EDGES) - 1
+        m = block.points.shape[1]
+        slack = rounding(block.terms + 2, False)
+        factor = block.sides.scale()
+        counts = np.zeros(2 * bins, np.int64)
+        for rows in block.tiles():
+            with np.errstate(invalid="ignore", over="ignore"):
+                score = block.tile(rows, False) @ self._unit[:m]
+                if block.intercept:
+                    score += self._unit[m]
+                score *= factor[rows]
+            place = _bins(score - slack)
+            unsure = np.flatnonzero(place != _bins(score + slack))
+            place[unsure] = _bins(block.exact_scores(rows.start + unsure, self._unit))
+            counts += np.bincount(place + bins * (block.label[rows] > 0), minlength=2 * bins)
+        return counts.reshape(2, bins)
+
+    def merge(self, first: Indices, second: Indices) -> Indices:
+        return first + second
+
+    def finish(self, partial: Indices) -> Counts:
+        return Counts(EDGES, partial)
+
+
+def _bins(score: Floats) -> Indices:
+    """The bin of each score; what rounding puts beyond -1 or 1 is in the outermost."""
+    return np.asarray(np.clip(np.searchsorted(EDGES, score, side="right") - 1, 0, len(EDGES) - 2), np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class GramAnswer:
+    """Sums over all columns (partial and answer alike)."""
+
+    square: Floats  # (m, m) A A'
+    total: Floats  # (m,) A 1
+
+
+@dataclass(frozen=True, slots=True)
+class Gram(Sums[GramAnswer]):
+    """A A' and A 1 in float64. The partial has m^2 entries."""
+
+    def scan(self, block: Block) -> GramAnswer:
+        m = block.dimension
+        square, total = np.zeros((m, m)), np.zeros(m)
+        for rows in block.dense_tiles():
+            columns = block.columns(np.arange(rows.start, rows.stop))
+            square += columns.T @ columns
+            total += columns.sum(axis=0)
+        return GramAnswer(square, total)

@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
 from dfeas.data.storage.files import placed
-from dfeas.passes.statistics import LEAST, Counts
+from dfeas.passes.survey import LEAST, Counts
 from dfeas.report.figures import BLUE, GREY, ORANGE, PINK, RED, count_label, legend, logarithmic, new_figure, plain, style
 from dfeas.report.margins import Margins
 

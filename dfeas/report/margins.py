@@ -17,8 +17,7 @@ from dfeas.engine.memory import threads_that_fit
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.linalg.blas import processors
 from dfeas.passes.protocol import Together
-from dfeas.passes.statistics import Counts, Histogram
-from dfeas.passes.survey import Survey
+from dfeas.passes.survey import Counts, Histogram, Survey
 from dfeas.problem import parse_bytes
 from dfeas.run.results import Run
 

@@ -33,9 +33,8 @@ from dfeas.passes.survey import Survey
 from dfeas.problem import ALL_POSITIVE, Problem, Resources, View
 from dfeas.run.trace import Sink
 from dfeas.run.transform import Data, checksums_of, mark_of, with_transform
-from dfeas.verify.certificate import Certificate
+from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.core import check_each
-from dfeas.verify.evidence import Check
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -11,14 +11,12 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from dfeas.engine.protocol import Engine
 from dfeas.errors import CheckFailedError
 from dfeas.methods.protocol import Bracket, Evidence
-from dfeas.passes.classes import of_class
-from dfeas.passes.protocol import Question
+from dfeas.passes.protocol import Question, of_class
 from dfeas.problem import Limits
 from dfeas.run.recovery import recover, separator
 from dfeas.run.termination import FEASIBLE, SLACK, UNDECIDED, Decision, Goal, ProgressRecord, Record, decide, ending
 from dfeas.run.trace import Sink, resident_bytes
-from dfeas.verify.certificate import Certificate
-from dfeas.verify.evidence import Check
+from dfeas.verify.certificate import Certificate, Check
 
 Verify = Callable[[Sequence[Certificate]], list[Check | CheckFailedError]]
 """Checks certificates in one read: what is proved of each, or why it is refused."""

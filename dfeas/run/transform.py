@@ -26,8 +26,7 @@ from dfeas.engine.protocol import Engine
 from dfeas.errors import UsageError
 from dfeas.linalg.blas import processors
 from dfeas.passes.protocol import Together
-from dfeas.passes.statistics import Moments, MomentsAnswer
-from dfeas.passes.survey import Summary, Survey
+from dfeas.passes.survey import Moments, MomentsAnswer, Summary, Survey
 from dfeas.run.progress import print_status
 
 if TYPE_CHECKING:

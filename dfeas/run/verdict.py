@@ -25,8 +25,7 @@ from dfeas.run.spec import RunSpec
 from dfeas.run.task import Outcome, VerdictTask, without_a_pass
 from dfeas.run.termination import FEASIBLE, UNDECIDED, Goal, Proof, Record, Stop, Verdict, ending
 from dfeas.run.trace import Sink
-from dfeas.verify.certificate import Certificate
-from dfeas.verify.evidence import Check
+from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.separation import SEPARATED
 
 

@@ -1,4 +1,4 @@
-"""Certificates: evidence that stands alone, and its file.
+"""Certificates: evidence that stands alone, its file, and what is proved by it.
 
 ``certificate.npz`` holds ``kind`` (``separator`` or ``gordan``), ``y`` (m,) or (m+1,) with the intercept last, ``support``
 int64 indices of points, ``weights`` float64 on the simplex of signed unit columns, and ``fingerprint`` of the data. What a
@@ -13,9 +13,10 @@ number of the format.
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from dfeas.data.storage import files
 from dfeas.data.storage.files import DAMAGE, parsed, placed
 from dfeas.data.storage.zarr_arrays import read_header
-from dfeas.errors import BadInputError, CorruptDataError, DfeasError, NewerFormatError
+from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, NewerFormatError
 
 _FIELDS = ("kind", "y", "support", "weights", "fingerprint")
 _MORE = ("kernel", "view")
@@ -33,23 +34,15 @@ HYPERPLANE = "hyperplane"
 """Kind of a direction that proves nothing: the one of a soft margin."""
 
 
-def _no_floats() -> NDArray[np.float64]:
-    return np.empty(0)
-
-
-def _no_indices() -> NDArray[np.int64]:
-    return np.empty(0, np.int64)
-
-
 @dataclass(frozen=True)
 class Certificate:
     """A separator y with A'y > 0, or weights on the simplex with |Ax| small."""
 
     kind: str  # "separator" | "gordan"; or "hyperplane", which proves nothing
     fingerprint: str
-    y: NDArray[np.float64] = field(default_factory=_no_floats)  # (m,) or (m+1,)
-    support: NDArray[np.int64] = field(default_factory=_no_indices)  # (s,) ascending
-    weights: NDArray[np.float64] = field(default_factory=_no_floats)  # (s,) on the simplex; of a kernel's separator any
+    y: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))  # (m,) or (m+1,)
+    support: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))  # (s,) ascending
+    weights: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))  # (s,) on the simplex, or any of a kernel
     kernel: str = ""  # name and parameters, if there is one
     view: str = ""  # how the data is seen, if not as it is stored
 
@@ -127,3 +120,30 @@ def _check_declared_size(archive: zipfile.ZipFile, name: str, where: str) -> Non
         read_header(stream, info.file_size, where)
     if info.file_size > 64 + 1032 * info.compress_size:
         raise ValueError(f"{name} is compressed beyond what deflate can")
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a certificate proves of the data that it is about."""
+
+    verdict: str  # "feasible" | "infeasible" | "eps-infeasible"
+    proof: str  # "exact" | "rigorous"
+    margin_lower: float  # proved: some unit y has at least this margin (-1 if nothing is known)
+    margin_upper: float  # proved: no unit y has more (1 if nothing is known)
+    points: int  # points that were read
+    exact_points: int  # of them, decided beyond float64
+    message: str
+    rounding: float = 0.0  # what margin_upper allows for rounding errors, which other orders of summation share
+
+
+T = TypeVar("T")
+Answer = Check | CheckFailedError
+"""What was proved, or why nothing was."""
+
+
+def attempt(prove: Callable[..., T], *words: Any) -> T | CheckFailedError:
+    """What it proves; what it raises for want of a proof is an answer, too."""
+    try:
+        return prove(*words)
+    except CheckFailedError as error:
+        return error

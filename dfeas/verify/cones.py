@@ -1,11 +1,7 @@
-"""Proved bounds of eigenvalues and singular values, for many cones of one size at once.
+"""The checker of cones: eigenvalues with proved bounds (``arithmetic``), for many cones of one size at once.
 
-A symmetric matrix whose Cholesky factorisation runs to completion in float64 has a least eigenvalue above
--gamma(k + 1) / (1 - gamma(k + 1)) trace (Rump, Verification of positive definiteness, 2006; Higham, Theorem 10.3). Eigenvalues
-of LAPACK say where to try, and are not believed.
-
-* Separator: every cone's least eigenvalue of X_c y must be proved to be positive (``eigenvalues``), with the rounding bounds of
-  the products; the margin is the least of them over the norm of the cone and |y|, rounded down.
+* Separator: every cone's least eigenvalue of X_c y must be proved to be positive, with the rounding bounds of the products; the
+  margin is the least of them over the norm of the cone and |y|, rounded down.
 * Weights: x on the stored rows. What a cone lacks to be a member for certain is added to it, a multiple of e; |Ax| of the
   scaled cones, with all bounds added and rounded up, over <e, x> rounded down: no unit y has a larger margin.
 """
@@ -22,39 +18,11 @@ from numpy.typing import NDArray
 from dfeas.data.storage.layout import PADDING, kind_of, rows_of
 from dfeas.data.storage.readers import Stop
 from dfeas.errors import CheckFailedError, CorruptDataError
-from dfeas.verify.certificate import Certificate
-from dfeas.verify.evidence import WRONG, Answer, Check, Found, Looked, Node, attempt, nodes_of
-from dfeas.verify.rounding import NORMS, TINY, UP, U, gamma
-from dfeas.verify.stored import Block, Data, blocks, require_support
+from dfeas.verify.arithmetic import NORMS, TINY, UP, U, floor_of, gamma, largest_singular, longest, shortest
+from dfeas.verify.blocks import WRONG, Block, Data, Node, Tallies, Tally, blocks, nodes_of, require_support
+from dfeas.verify.certificate import Answer, Certificate, Check, attempt
 
 Floats = NDArray[np.float64]
-
-
-def floor_of(S: Floats) -> Floats:
-    """Lower bounds (c,) of the least eigenvalues of symmetric matrices (c, k, k), of which the lower triangles are read."""
-    k = S.shape[1]
-    S = np.tril(S) + np.swapaxes(np.tril(S, -1), 1, 2)
-    size = np.sqrt(np.einsum("cij,cij->c", S, S))
-    bar = np.linalg.eigvalsh(S)[:, 0] - (8 * k * (k + 2) * U * size + 64 * k * TINY)
-    shifted = S - bar[:, None, None] * np.eye(k)
-    diagonal = np.diagonal(shifted, axis1=1, axis2=2)
-    trace = np.abs(diagonal).sum(axis=1) * UP
-    rate = gamma(k + 1) / (1 - 2 * gamma(k + 1))
-    lost = (rate + 2 * U) * trace * UP + 4 * k * (2 * (k + 1) + trace) * TINY + 2 * U * np.abs(bar)
-    found = np.asarray((bar - lost) - U * (np.abs(bar) + lost))
-    found[~_factorised(shifted)] = -np.inf
-    return found
-
-
-def _factorised(S: Floats) -> NDArray[np.bool_]:
-    """For which matrices (c, k, k) Cholesky's factorisation runs to completion."""
-    try:
-        return np.asarray(np.isfinite(np.linalg.cholesky(S)).all(axis=(1, 2)))
-    except np.linalg.LinAlgError:
-        if len(S) == 1:
-            return np.zeros(1, bool)
-        half = len(S) // 2
-        return np.concatenate([_factorised(S[:half]), _factorised(S[half:])])
 
 
 def triangle(k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -65,20 +33,20 @@ def triangle(k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 def unit(kind: str, size: int, d: int) -> Floats:
     """The element e (d,), whose product with another one is the sum of its traces."""
-    found = np.zeros(d)
+    e = np.zeros(d)
     if kind == "s":
         rows, columns = triangle(size)
-        found[rows == columns] = 1.0
+        e[rows == columns] = 1.0
     else:
-        found[0] = 1.0
-    return found
+        e[0] = 1.0
+    return e
 
 
 def least_proved(kind: str, size: int, s: Floats, off: Floats) -> Floats:
     """Lower bounds (c,) of the least eigenvalues of elements (c, d) that are off by at most ``off`` (c, d) in each entry."""
     if kind == "l":
-        found = s[:, 0] - off[:, 0] * UP
-        return np.asarray(found - 2 * U * np.abs(found))
+        least = s[:, 0] - off[:, 0] * UP
+        return np.asarray(least - 2 * U * np.abs(least))
     if kind == "q":
         first, radius = s[:, 0] - off[:, 0] * UP, longest(np.abs(s[:, 1:]) + off[:, 1:] * UP)
         return np.asarray((first - radius) - 4 * U * (np.abs(first) + radius))
@@ -89,39 +57,6 @@ def least_proved(kind: str, size: int, s: Floats, off: Floats) -> Floats:
     wrong = longest(off + 4 * U * np.abs(s))
     floor = floor_of(S)
     return np.asarray((floor - wrong) - 2 * U * (np.abs(floor) + wrong))
-
-
-def longest(entries: Floats) -> Floats:
-    """Upper bounds (...,) of Euclidean lengths along the last axis."""
-    size = np.abs(entries).max(axis=-1, initial=0.0)
-    scale = np.where(size > 0, size, 1.0)
-    squares = (entries / scale[..., None]) ** 2
-    return np.asarray(np.sqrt(squares.sum(axis=-1)) * scale * (1 + gamma(entries.shape[-1] + 8)) * UP)
-
-
-def shortest(entries: Floats) -> Floats:
-    """Lower bounds (...,) of Euclidean lengths along the last axis."""
-    return np.asarray(longest(entries) * (1 - 3 * gamma(entries.shape[-1] + 8)))
-
-
-def largest_singular(X: Floats) -> tuple[Floats, Floats]:
-    """Bounds (c,) from below and above of the largest singular values of matrices (c, d, m)."""
-    # by powers of two, so that squares neither overflow nor underflow
-    power = np.frexp(np.abs(X).max(axis=(1, 2), initial=0.0))[1]
-    X = np.ldexp(X, -power[:, None, None])
-    across = np.swapaxes(X, 1, 2)
-    tall = X.shape[1] > X.shape[2]
-    gram = across @ X if tall else X @ across
-    terms = X.shape[1] if tall else X.shape[2]
-    frobenius = longest(longest(X))
-    above = -floor_of(-gram) + 2 * gamma(terms) * frobenius**2 * UP
-    vector = np.linalg.eigh(gram)[1][:, :, -1]
-    left = (X @ vector[:, :, None])[:, :, 0] if tall else (across @ vector[:, :, None])[:, :, 0]
-    wrong = gamma(len(vector[0])) * frobenius * longest(vector) * UP
-    below = np.maximum(0.0, (shortest(left) - wrong) / longest(vector)) * (1 - 4 * U)
-    above = np.minimum(np.sqrt(np.maximum(above, 0.0)) * UP, frobenius)
-    above = np.where(np.isfinite(above), above, frobenius)
-    return np.ldexp(below, power), np.ldexp(above, power)
 
 
 def norms_proved(kind: str, X: Floats) -> tuple[Floats, Floats]:
@@ -146,6 +81,16 @@ SHOWN = 3
 """Critical cones that are named."""
 
 
+@dataclass(frozen=True)
+class SameCones:
+    """Some cones of one kind and size."""
+
+    kind: str
+    size: int
+    row: NDArray[np.int64]  # (c,) their first rows, as stored
+    rows: Floats  # (c, d, m)
+
+
 @dataclass(frozen=True, order=True)
 class Critical:
     """A cone that the answer depends on; the first in order are named."""
@@ -157,7 +102,7 @@ class Critical:
 
 
 @dataclass
-class FoundCones(Found):
+class ConeTally(Tally):
     """What some consecutive blocks showed of a certificate."""
 
     padding: list[int] = field(default_factory=list)  # rows of each block that are of no cone
@@ -167,7 +112,7 @@ class FoundCones(Found):
     weight: float = 0.0  # <e, x>, at least
     zero: int = -1  # first row of a cone of zeros that has a weight
 
-    def add(self, other: FoundCones) -> None:
+    def add(self, other: ConeTally) -> None:
         super().add(other)
         self.padding += other.padding
         self.cones += other.cones
@@ -199,35 +144,36 @@ class Cones:
 
     def look(
         self, data: Data, first: int, stop: int, certificates: Sequence[Certificate], stopped: Stop | None = None
-    ) -> list[Node[Looked]]:
+    ) -> list[Node[Tallies]]:
         known = [np.inf] * len(certificates)  # the least margins so far
 
-        def looked(block: Block) -> Looked:
+        def looked(block: Block) -> Tallies:
             cones = _cones(block.label, f"{data.where}: block {block.index}")
-            shown = Looked([block.checksums], [])
+            shown = Tallies([block.checksums], [])
             for place, certificate in enumerate(certificates):
-                found = FoundCones(padding=[int((block.label == PADDING).sum())], cones=sum(len(each) for _, _, each in cones))
-                shown.found.append(found)
+                tally = ConeTally(padding=[int((block.label == PADDING).sum())], cones=sum(len(each) for _, _, each in cones))
+                shown.tallies.append(tally)
                 if certificate.kind == "separator":
-                    for kind, size, starts in cones:
-                        for some, rows in _pieces(block.points, kind, size, starts):
-                            _look_at_eigenvalues(found, kind, size, block.start + some, rows, certificate.y, known[place])
-                            known[place] = min(known[place], found.margin)
+                    for some in _pieces(block, cones):
+                        _look_at_eigenvalues(tally, some, certificate.y, known[place])
+                        known[place] = min(known[place], tally.margin)
                 else:
-                    _look_at_weights(found, cones, block, certificate)
+                    _look_at_weights(tally, cones, block, certificate)
             return shown
 
         return nodes_of((block.index, looked(block)) for block in blocks(data, first, stop, stopped))
 
-    def conclude(self, part: Looked, certificates: Sequence[Certificate], data: Data, read: Callable[..., Any]) -> list[Answer]:
-        pairs = zip(part.found, certificates, strict=True)
-        return [attempt(_separator if each.kind == "separator" else _weights, found, data) for found, each in pairs]
+    def conclude(
+        self, part: Tallies, certificates: Sequence[Certificate], data: Data, read: Callable[..., Any]
+    ) -> list[Answer]:
+        pairs = zip(part.tallies, certificates, strict=True)
+        return [attempt(_separator if each.kind == "separator" else _weights, tally, data) for tally, each in pairs]
 
 
 def _cones(label: NDArray[Any], where: str) -> Groups:
     """Kind, size and first rows of the cones of a block. Raises CorruptDataError when codes do not cover its rows."""
     firsts = np.flatnonzero(label > 0)
-    covered, found = np.full(len(label), PADDING, np.int64), []
+    covered, groups = np.full(len(label), PADDING, np.int64), []
     for value in np.unique(label[firsts]):
         starts = firsts[label[firsts] == value]
         try:
@@ -239,133 +185,129 @@ def _cones(label: NDArray[Any], where: str) -> Groups:
             raise CorruptDataError(f"{where} is damaged: a cone reaches out of it; restore or ingest again")
         covered[(starts[:, None] + np.arange(rows)).reshape(-1)] = 0
         covered[starts] = value
-        found.append((kind, size, starts))
+        groups.append((kind, size, starts))
     if not np.array_equal(covered, label):
         raise CorruptDataError(f"{where} is damaged: the codes of its rows do not make cones; restore or ingest again")
-    return found
+    return groups
 
 
-def _pieces(
-    stored: NDArray[Any], kind: str, size: int, starts: NDArray[np.int64]
-) -> Iterator[tuple[NDArray[np.int64], Floats]]:
-    """First rows (c,) and rows (c, d, m) in float64 of some cones at a time. Raises CheckFailedError when one is not usable."""
-    d = rows_of(kind, size)
-    at_once = max(1, PIECE // (d * stored.shape[1]))
-    for first in range(0, len(starts), at_once):
-        some = starts[first : first + at_once]
-        rows = stored[some[:, None] + np.arange(d)].astype(np.float64)
-        most = np.abs(rows).max(axis=(1, 2))
-        if not (np.isfinite(most).all() and ((most == 0) | ((most > NORMS[0]) & (most < NORMS[1]))).all()):
-            raise CheckFailedError(
-                "a cone has entries that are not finite, or all outside 1e-140 .. 1e140; nothing can be proved"
-            )
-        yield some, rows
+def _pieces(block: Block, cones: Groups) -> Iterator[SameCones]:
+    """Cones of a block, some at a time. Raises CheckFailedError when one is not usable."""
+    for kind, size, starts in cones:
+        d = rows_of(kind, size)
+        at_once = max(1, PIECE // (d * block.points.shape[1]))
+        for first in range(0, len(starts), at_once):
+            some = starts[first : first + at_once]
+            rows = block.points[some[:, None] + np.arange(d)].astype(np.float64)
+            most = np.abs(rows).max(axis=(1, 2))
+            if not (np.isfinite(most).all() and ((most == 0) | ((most > NORMS[0]) & (most < NORMS[1]))).all()):
+                raise CheckFailedError(
+                    "a cone has entries that are not finite, or all outside 1e-140 .. 1e140; nothing can be proved"
+                )
+            yield SameCones(kind, size, block.start + some, rows)
 
 
-def _look_at_eigenvalues(
-    found: FoundCones, kind: str, size: int, row: NDArray[np.int64], rows: Floats, y: Floats, known: float
-) -> None:
+def _look_at_eigenvalues(tally: ConeTally, cones: SameCones, y: Floats, known: float) -> None:
     """Add what some cones show of a separator; ``known`` is a margin that is proved of other cones."""
-    m = len(y)
+    kind, row, rows, m = cones.kind, cones.row, cones.rows, len(y)
     s = rows @ y
     off = gamma(m) / (1 - 2 * gamma(m)) * (np.abs(rows) @ np.abs(y)) * UP + 4 * m * TINY
-    least = least_proved(kind, size, s, off)
+    least = least_proved(kind, cones.size, s, off)
     proved = least > 0
     if not proved.all():
-        found.wrong = (found.wrong + row[~proved].tolist())[:WRONG]
+        tally.wrong = (tally.wrong + row[~proved].tolist())[:WRONG]
         return
     coarse = longest(longest(rows)) * (np.sqrt(2.0) if kind == "q" else 1.0) * UP
     margin = least / coarse
     size_of_y = float(longest(y))
-    # the norms are found for the cones that may be the least
+    # the norms are computed for the cones that may be the least
     first = int(margin.argmin())
     for some in (np.array([first]), np.flatnonzero(np.arange(len(row)) != first)):
-        some = some[margin[some] / size_of_y * CLOSE < min(known, found.margin)]
+        some = some[margin[some] / size_of_y * CLOSE < min(known, tally.margin)]
         if len(some):
             proper = least[some] / (norms_proved(kind, rows[some])[1] * size_of_y) / UP**2
             worst = int(proper.argmin())
-            found.margin = min(found.margin, float(proper[worst]))
-            named = Critical(float(proper[worst]), int(row[some[worst]]), kind, size)
-            found.critical = sorted([*found.critical, named])[:1]
+            tally.margin = min(tally.margin, float(proper[worst]))
+            named = Critical(float(proper[worst]), int(row[some[worst]]), kind, cones.size)
+            tally.critical = sorted([*tally.critical, named])[:1]
 
 
-def _look_at_weights(found: FoundCones, cones: Groups, block: Block, certificate: Certificate) -> None:
+def _look_at_weights(tally: ConeTally, cones: Groups, block: Block, certificate: Certificate) -> None:
     """Add the weighted rows of a block that are in the support."""
     stored, start = block.points, block.start
-    found.total, found.spread = np.zeros(stored.shape[1]), np.zeros(stored.shape[1])
+    tally.total, tally.spread = np.zeros(stored.shape[1]), np.zeros(stored.shape[1])
     low, high = np.searchsorted(certificate.support, [start, start + len(stored)])
     if low == high:
         return
     x, left = np.zeros(len(stored)), np.zeros(len(stored), bool)
     here = certificate.support[low:high] - start
     x[here], left[here] = certificate.weights[low:high], True
-    for kind, size, starts in cones:
-        d = rows_of(kind, size)
-        touched = starts[left[starts[:, None] + np.arange(d)].any(axis=1)]
-        for some, rows in _pieces(stored, kind, size, touched):
-            places = some[:, None] + np.arange(d)
-            left[places] = False
-            _weigh(found, kind, size, start + some, rows, x[places])
+    touched = [(k, size, first[left[first[:, None] + np.arange(rows_of(k, size))].any(axis=1)]) for k, size, first in cones]
+    for some in _pieces(block, touched):
+        places = some.row[:, None] - start + np.arange(some.rows.shape[1])
+        left[places] = False
+        _weigh(tally, some, x[places])
     if left.any():
         raise CheckFailedError(f"row {start + int(np.flatnonzero(left)[0])} of the support is of no cone")
 
 
-def _weigh(found: FoundCones, kind: str, size: int, row: NDArray[np.int64], rows: Floats, x: Floats) -> None:
-    """Add x (c, d) on the rows (c, d, m) of some cones."""
-    total, spread = found.sums()
+def _weigh(tally: ConeTally, cones: SameCones, x: Floats) -> None:
+    """Add x (c, d) on the rows of some cones."""
+    kind, size, row, rows = cones.kind, cones.size, cones.row, cones.rows
+    total, spread = tally.sums()
     d, e = x.shape[1], unit(kind, size, x.shape[1])
     shift = np.maximum(0.0, -least_proved(kind, size, x, np.zeros_like(x)))
     trace = x @ e
     trace = np.maximum(0.0, trace - gamma(d) * (np.abs(x) @ e) * UP)
     below, above = norms_proved(kind, rows)
     empty = above == 0
-    if (empty & (trace > 0)).any() and found.zero < 0:
-        found.zero = int(row[empty & (trace > 0)][0])
+    if (empty & (trace > 0)).any() and tally.zero < 0:
+        tally.zero = int(row[empty & (trace > 0)][0])
     norm = np.where(empty, 1.0, above)
     factor = x / norm[:, None]
     flat, weights = rows.reshape(-1, rows.shape[2]), factor.reshape(-1)
     total += weights @ flat
     spread += np.abs(weights) @ np.abs(flat)
-    found.terms += len(flat) + 3
+    tally.terms += len(flat) + 3
     # A e is the sum of ``size`` columns of a semidefinite cone, and a mean of two of a second-order one
-    found.shifts += float((shift * (size if kind == "s" else 1)).sum()) * (1 + gamma(len(row) + 4))
-    found.weight += float((trace * below / norm).sum()) * (1 - gamma(len(row) + 4))
+    tally.shifts += float((shift * (size if kind == "s" else 1)).sum()) * (1 + gamma(len(row) + 4))
+    tally.weight += float((trace * below / norm).sum()) * (1 - gamma(len(row) + 4))
     heaviest = np.argsort(-trace, kind="stable")[:SHOWN]
     named = [Critical(-float(trace[i]), int(row[i]), kind, size) for i in heaviest]
-    found.critical = sorted(found.critical + named)[:SHOWN]
+    tally.critical = sorted(tally.critical + named)[:SHOWN]
 
 
-def _named(found: FoundCones, cone: Critical, data: Data) -> str:
+def _named(tally: ConeTally, cone: Critical, data: Data) -> str:
     """A cone by the row that it begins with, counted without padding."""
-    row = cone.row - sum(found.padding[: cone.row // data.block_rows])
+    row = cone.row - sum(tally.padding[: cone.row // data.block_rows])
     return f"{cone.kind} at row {row}" if cone.kind == "l" else f"{cone.kind} {cone.size} at row {row}"
 
 
-def _separator(found: FoundCones, data: Data) -> Check:
-    if found.wrong:
+def _separator(tally: ConeTally, data: Data) -> Check:
+    if tally.wrong:
         raise CheckFailedError(
-            f"not a separator: a least eigenvalue is not above its rounding error in the cone at stored row {found.wrong[0]}"
+            f"not a separator: a least eigenvalue is not above its rounding error in the cone at stored row {tally.wrong[0]}"
         )
-    margin = max(0.0, found.margin)
-    text = f"A*y is inside all {found.cones} cones; its least eigenvalue is at least {margin:.6g} of a cone's norm"
-    text += f" (critical: {_named(found, found.critical[0], data)})" if found.critical else ""
+    margin = max(0.0, tally.margin)
+    text = f"A*y is inside all {tally.cones} cones; its least eigenvalue is at least {margin:.6g} of a cone's norm"
+    text += f" (critical: {_named(tally, tally.critical[0], data)})" if tally.critical else ""
     return Check("feasible", "rigorous", margin, 1.0, data.n, 0, text)
 
 
-def _weights(found: FoundCones, data: Data) -> Check:
-    total, spread = found.sums()
-    if found.zero >= 0:
-        row = found.zero - sum(found.padding[: found.zero // data.block_rows])
+def _weights(tally: ConeTally, data: Data) -> Check:
+    total, spread = tally.sums()
+    if tally.zero >= 0:
+        row = tally.zero - sum(tally.padding[: tally.zero // data.block_rows])
         text = f"the cone at row {row} has zeros only, so no y has A*y inside of it"
         return Check("infeasible", "exact", -1.0, 0.0, data.n, 0, text)
-    if not found.weight > 0:
+    if not tally.weight > 0:
         raise CheckFailedError("the weights are no element of the cones: <e, x> is not positive")
-    terms = found.terms + data.m + 10
+    terms = tally.terms + data.m + 10
     rounding = 2 * gamma(terms) * spread * UP + terms * 2.0**-500
-    size = (float(longest(np.abs(total) + rounding)) + found.shifts * (1 + gamma(terms)) * UP) * UP
-    weight = found.weight * (1 - gamma(terms))
+    size = (float(longest(np.abs(total) + rounding)) + tally.shifts * (1 + gamma(terms)) * UP) * UP
+    weight = tally.weight * (1 - gamma(terms))
     upper = size / weight * (1 + 4 * U)
-    names = ", ".join(f"{_named(found, cone, data)} ({-cone.order:.3g})" for cone in found.critical)
-    text = f"no unit y has a least eigenvalue above {upper:.6g} of a cone's norm in all {found.cones} cones"
+    names = ", ".join(f"{_named(tally, cone, data)} ({-cone.order:.3g})" for cone in tally.critical)
+    text = f"no unit y has a least eigenvalue above {upper:.6g} of a cone's norm in all {tally.cones} cones"
     text += f" (critical, by weight: {names})"
     return Check("eps-infeasible", "rigorous", -1.0, min(1.0, upper), data.n, 0, text, float(longest(rounding)) / weight)

@@ -11,13 +11,12 @@ from typing import Any, Protocol
 
 from dfeas.data.storage.readers import Stop
 from dfeas.errors import CheckFailedError
-from dfeas.verify.certificate import Certificate
+from dfeas.verify.blocks import Data, Maps, Node, compare, whole
+from dfeas.verify.certificate import Answer, Certificate, Check, attempt
 from dfeas.verify.cones import Cones
-from dfeas.verify.evidence import Answer, Check, Maps, Node, attempt, whole
 from dfeas.verify.kernel import Kernels
 from dfeas.verify.kernel_bounds import Function, Kernel
 from dfeas.verify.points import Points
-from dfeas.verify.stored import Data, compare
 
 
 class Checker(Protocol):
@@ -43,7 +42,7 @@ def checker_of(data: Data, certificate: Certificate, function: Function | None =
 
     Raises BadInputError when its kernel is a ``function`` that is not given.
     """
-    if data.cones is not None:
+    if data.kind == "cones":
         return Cones()
     if not certificate.kernel:
         return Points()
@@ -82,8 +81,8 @@ def _proved(engine: Maps, data: Data, checker: Checker, certificates: Sequence[C
 
 
 def _together(engine: Maps, data: Data, checker: Checker, certificates: Sequence[Certificate]) -> list[Answer]:
-    def read(look: Callable[..., Any], *asked: Any) -> Any:
-        part: Any = whole(engine.map(look, *asked))
+    def read(look: Callable[..., Any], *args: Any) -> Any:
+        part: Any = whole(engine.map(look, *args))
         for certificate in certificates:
             compare(data, part.checksums, certificate.fingerprint, certificate.view)
         return part

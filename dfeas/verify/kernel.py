@@ -24,12 +24,11 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage.readers import Stop
 from dfeas.errors import CheckFailedError
-from dfeas.verify.certificate import Certificate
-from dfeas.verify.evidence import WRONG, Answer, Check, Node, attempt, nodes_of
+from dfeas.verify.arithmetic import UP_SUMS as UP
+from dfeas.verify.arithmetic import Wide, gamma
+from dfeas.verify.blocks import WRONG, Block, Data, Node, blocks, code_of, nodes_of, require_signs, require_support, signs_of
+from dfeas.verify.certificate import Answer, Certificate, Check, attempt
 from dfeas.verify.kernel_bounds import Bounded, Kernel, Same, bounded, by_products
-from dfeas.verify.rounding import UP_SUMS as UP
-from dfeas.verify.rounding import gamma
-from dfeas.verify.stored import Block, Data, Wide, blocks, code_of, require_signs, require_support, signs_of
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -67,10 +66,10 @@ def lengths(expansions: Expansions, scores: Floats, errors: Floats, share: float
     rounding = 2 * gamma(len(amounts) + 2)
     total = np.einsum("ik,ik->k", amounts, scores)
     error = np.einsum("ik,ik->k", np.abs(amounts), errors + rounding * np.abs(scores)) * (1 + rounding) * UP
-    found = np.sqrt(np.maximum(0.0, total) * UP + error * UP**2) * UP
+    upper = np.sqrt(np.maximum(0.0, total) * UP + error * UP**2) * UP
     for column in np.flatnonzero(~(error < share * total)):
-        found[column] = np.fmin(found[column], _length(expansions.some([int(column)])))
-    return np.asarray(found)
+        upper[column] = np.fmin(upper[column], _length(expansions.some([int(column)])))
+    return np.asarray(upper)
 
 
 def of_itself(expansions: Expansions) -> tuple[Floats, Floats]:
@@ -235,17 +234,17 @@ def score(data: Data, first: int, stop: int, expansions: Expansions, stopped: St
     size = max(1, TILE_BYTES // (8 * len(expansions.amounts)))
 
     def scored(block: Block) -> Scored:
-        found = Scored([block.checksums], np.full(columns, math.inf), [[] for _ in range(columns)])
+        part = Scored([block.checksums], np.full(columns, math.inf), [[] for _ in range(columns)])
         signs = np.column_stack([signs_of(block.label, code) for code in expansions.codes])
         for begin in range(0, block.points.shape[0], size):
             rows, start = slice(begin, begin + size), block.start + begin
             shown, support = proved(expansions, block.points[rows].astype(np.float64, copy=False), signs[rows], start)
-            found.support.append(support)
-            np.minimum(found.least, shown.min(axis=0), out=found.least)
+            part.support.append(support)
+            np.minimum(part.least, shown.min(axis=0), out=part.least)
             for row, column in np.argwhere(~(shown > 0)):
-                if len(found.wrong[column]) < WRONG:
-                    found.wrong[column].append(start + int(row))
-        return found
+                if len(part.wrong[column]) < WRONG:
+                    part.wrong[column].append(start + int(row))
+        return part
 
     return nodes_of((block.index, scored(block)) for block in blocks(data, first, stop, stopped))
 

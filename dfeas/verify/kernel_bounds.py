@@ -26,9 +26,9 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 
 from dfeas.errors import BadInputError, CheckFailedError, UsageError
-from dfeas.verify.rounding import ELEMENTARY, U, gamma
-from dfeas.verify.rounding import UP_SUMS as UP
-from dfeas.verify.stored import Floats, Rows, Wide, without_zeros
+from dfeas.verify.arithmetic import ELEMENTARY, U, Wide, gamma, without_zeros
+from dfeas.verify.arithmetic import UP_SUMS as UP
+from dfeas.verify.blocks import Floats, Rows
 
 Function = Callable[[Any, Any], Any]
 """Two blocks of points (b, m) and (c, m) to their kernel (b, c)."""
@@ -118,22 +118,22 @@ def called(function: Function, points: Any, others: Any) -> Floats:
     def values(left: Any, right: Any) -> Floats:
         answer: Any = function(left, right)
         expected = left.shape[0], right.shape[0]
-        found = np.asarray(answer.toarray() if hasattr(answer, "toarray") else answer, np.float64)
-        if found.shape != expected:
+        tile = np.asarray(answer.toarray() if hasattr(answer, "toarray") else answer, np.float64)
+        if tile.shape != expected:
             raise BadInputError(
-                f"the kernel function returned shape {found.shape} for blocks of {expected[0]} and {expected[1]} points, "
+                f"the kernel function returned shape {tile.shape} for blocks of {expected[0]} and {expected[1]} points, "
                 f"expected {expected}"
             )
-        if not np.isfinite(found).all():
+        if not np.isfinite(tile).all():
             raise BadInputError("the kernel function returned numbers that are not finite")
-        return found
+        return tile
 
     def lengths(some: Any) -> Floats:
         pieces = (some[first : first + DIAGONAL_ROWS] for first in range(0, some.shape[0], DIAGONAL_ROWS))
-        found = np.concatenate([np.diagonal(values(piece, piece)) for piece in pieces])
-        if not (found >= 0).all():
-            raise BadInputError(f"the kernel function is not positive: K(x, x) = {found.min():g} for some point x")
-        return np.asarray(np.sqrt(found))
+        squares = np.concatenate([np.diagonal(values(piece, piece)) for piece in pieces])
+        if not (squares >= 0).all():
+            raise BadInputError(f"the kernel function is not positive: K(x, x) = {squares.min():g} for some point x")
+        return np.asarray(np.sqrt(squares))
 
     scale = np.outer(lengths(points), lengths(others))
     return np.asarray(np.divide(values(points, others), scale, out=np.zeros_like(scale), where=scale > 0))
@@ -156,8 +156,8 @@ class Bounded:
         sizes = np.abs(amounts)
         total = np.abs(self.value) @ sizes
         rounding = 2 * gamma(len(amounts) + 2)
-        found = (self.relative + rounding) * total * UP + self.absolute * (1 + rounding) * sizes.sum(axis=0) * UP
-        return np.asarray(found * UP)
+        error = (self.relative + rounding) * total * UP + self.absolute * (1 + rounding) * sizes.sum(axis=0) * UP
+        return np.asarray(error * UP)
 
 
 def bounded(kernel: Kernel, points: Any, others: Any, same: Same | None = None) -> tuple[Floats, Floats]:
@@ -169,11 +169,11 @@ def bounded(kernel: Kernel, points: Any, others: Any, same: Same | None = None) 
     filled = _filled(points, others) if kernel.of_distance else None
     if filled is not None:
         return _of_differences(kernel, *filled)
-    found = by_products(kernel, points, others, same)
-    error = found.error
+    products = by_products(kernel, points, others, same)
+    error = products.error
     if kernel.of_distance and same is not None:
         error[same] = 0
-    return found.value, error
+    return products.value, error
 
 
 def by_products(kernel: Kernel, points: Any, others: Any, same: Same | None = None) -> Bounded:

@@ -4,7 +4,7 @@ What the file says is taken for no more than a claim: products with its y are lo
 in integers, and ranks are computed anew. Nothing of the search that wrote it is used.
 
 Hyperplanes and subspaces are given in integers, so that points can be on them exactly; every sign is decided exactly
-(``exact.products``). Points seen from another one, p, are (x_j, 1) here, and -(p, 1) is one point more, the last: a conflict of
+(``dyadic``). Points seen from another one, p, are (x_j, 1) here, and -(p, 1) is one point more, the last: a conflict of
 these is p as a convex combination of the x_j.
 """
 
@@ -23,23 +23,26 @@ from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, Number, read_json
 from dfeas.data.storage.readers import Buffers, Stop
 from dfeas.errors import CheckFailedError, CorruptDataError, NewerFormatError
-from dfeas.verify.evidence import Check, Maps, Node, nodes_of, whole
-from dfeas.verify.exact.dyadic import Integers, common
-from dfeas.verify.exact.linear import Entries, exponents, independent
-from dfeas.verify.exact.linear import rank as rank_of
-from dfeas.verify.exact.products import Matrix, signs, vanishing
-from dfeas.verify.stored import (
-    PIECE_BYTES,
+from dfeas.verify.arithmetic import PIECE_BYTES, Wide
+from dfeas.verify.blocks import (
     Block,
     Data,
+    Maps,
+    Node,
     blocks,
     compare,
+    nodes_of,
     point_of,
     read,
     require_signs,
     require_support,
     signs_of,
+    whole,
 )
+from dfeas.verify.certificate import Check
+from dfeas.verify.dyadic import Integers, Matrix, common, integer_signs, vanishing
+from dfeas.verify.integers import Entries, exponents, independent
+from dfeas.verify.integers import rank as rank_of
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -65,7 +68,7 @@ _SHAPE = {
 
 @dataclass(frozen=True)
 class Kind:
-    """What was proved."""
+    """How the points are separated, and how surely that is proved."""
 
     kind: str  # "complete" | "quasi-complete" | "overlap"
     proof: str  # "exact" | "rigorous"
@@ -73,7 +76,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Claim:
-    """What the file says."""
+    """What ``separation.json`` says, which is to be proved."""
 
     kind: str
     proof: str
@@ -88,7 +91,7 @@ class Claim:
 
 @dataclass
 class Sides:
-    """What some blocks showed."""
+    """On which side of a hyperplane the points of some blocks are."""
 
     take: int  # at most so many are missed
     on: int = 0  # points on the hyperplane
@@ -112,7 +115,7 @@ def dimension_of(data: Data) -> int:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Where points should be."""
+    """Where all points should be: beside a hyperplane, in a subspace."""
 
     y: Integers | None = None  # (d,) on the positive side of its hyperplane, or on it
     across: Integers | None = None  # (d, k) those on the hyperplane, or all without one, in the subspace orthogonal to these
@@ -148,18 +151,18 @@ def look_at_range(
 
 def rows(data: Data, index: Indices) -> Matrix:
     """Signed points (s, d) as they are looked at here, by ascending numbers, sparse where these are; reads their blocks."""
-    found, buffers = [], Buffers()
+    parts, buffers = [], Buffers()
     number = index // data.block_rows
     for each in np.unique(number[index < data.n]).tolist():
         block = read(data, each, buffers)
         chosen = index[(number == each) & (index < data.n)] - block.start
-        found.append(_wide(data, block.plain[chosen], block.label[chosen]))
+        parts.append(_wide(data, block.plain[chosen], block.label[chosen]))
     reference = _reference(data)
     if reference is not None and data.n in index:
-        found.append(reference)
-    if all(isinstance(some, np.ndarray) for some in found):
-        return np.vstack([np.zeros((0, dimension_of(data))), *found])
-    return scipy.sparse.vstack([scipy.sparse.csr_array(some) for some in found], format="csr")
+        parts.append(reference)
+    if all(isinstance(some, np.ndarray) for some in parts):
+        return np.vstack([np.zeros((0, dimension_of(data))), *parts])
+    return scipy.sparse.vstack([scipy.sparse.csr_array(some) for some in parts], format="csr")
 
 
 def _reference(data: Data) -> Floats | None:
@@ -179,25 +182,16 @@ def _pieces(data: Data, block: Block) -> Iterator[tuple[int, Matrix]]:
 
 def _wide(data: Data, plain: Any, label: NDArray[Any]) -> Matrix:
     """Points (r, d), as stored, with their signs and the feature of the intercept."""
-    sign, d = signs_of(label, data.positive), dimension_of(data)
+    sign = signs_of(label, data.positive)
     require_signs(bool(sign.all()), data.where)
-    if isinstance(plain, np.ndarray):
-        points = np.ones((len(plain), d))
-        points[:, : data.m] = plain
-        points *= sign[:, None]
-        return points
-    sparse = plain.astype(np.float64)
-    if d > data.m:
-        sparse = scipy.sparse.hstack([sparse, scipy.sparse.csr_array(np.ones((len(sign), 1)))], format="csr")
-    sparse.data *= np.repeat(sign, np.diff(sparse.indptr))
-    return sparse
+    return Wide.of(plain, dimension_of(data) > data.m, f"{data.where}: a point").scaled(sign.astype(np.float64))
 
 
 def _sides(points: Matrix, wanted: Wanted, start: int, take: int) -> Sides:
     """Of points (r, d) from number ``start`` on."""
     sign, score = np.zeros(points.shape[0], np.int8), np.zeros(points.shape[0])
     if wanted.y is not None:
-        sign, score = signs(points, wanted.y)
+        sign, score = integer_signs(points, wanted.y)
     on = np.flatnonzero(sign == 0)
     bad = sign < 0
     bad[on] = wanted.strict
@@ -205,8 +199,8 @@ def _sides(points: Matrix, wanted: Wanted, start: int, take: int) -> Sides:
         bad[on] = ~vanishing(points[on], wanted.across)
     missed = np.flatnonzero(bad)
     missed = missed[np.argsort(score[missed], kind="stable")[:take]]
-    found = [(float(score[j]), start + int(j)) for j in missed]
-    return Sides(take, len(on), int((sign > 0).sum()), int((sign < 0).sum()), int(bad[on].sum()), found)
+    worst = [(float(score[j]), start + int(j)) for j in missed]
+    return Sides(take, len(on), int((sign > 0).sum()), int((sign < 0).sum()), int(bad[on].sum()), worst)
 
 
 def load_claim(where: Path) -> Claim:

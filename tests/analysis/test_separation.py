@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import dfeas
 from dfeas.analysis.verify import verify_separation
-from dfeas.verify.exact.dyadic import common
+from dfeas.verify.dyadic import common
 from tests.conformance.checkers import CheckerTests
 from tests.exact import conflicts, small_instance
 

@@ -22,13 +22,12 @@ from dfeas.geometry.kernel.gram import GramProduct
 from dfeas.geometry.kernel.kernel import kernel_of
 from dfeas.methods.registry import METHODS
 from dfeas.passes.hinge import Hinge, SquaredHinge
-from dfeas.passes.ordered import Online
 from dfeas.passes.protocol import OnVectors, Ordered, Partial, Together
 from dfeas.passes.select import Select, sample
 from dfeas.passes.slacks import SampleCosts
 from dfeas.passes.softmin import Softmin
-from dfeas.passes.statistics import Gram, Histogram, Moments
-from dfeas.passes.survey import Survey
+from dfeas.passes.steps import Online
+from dfeas.passes.survey import Gram, Histogram, Moments, Survey
 from dfeas.passes.vectors import Positive, Recover, Shift
 from tests.bits import digest, iterates
 

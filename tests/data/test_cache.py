@@ -20,9 +20,9 @@ from dfeas.data.source import Source
 from dfeas.data.storage.readers import Cost
 from dfeas.engine.local import LocalEngine
 from dfeas.passes.block import Block
-from dfeas.passes.ordered import Online
 from dfeas.passes.protocol import Ordered, Partial
 from dfeas.passes.softmin import Softmin
+from dfeas.passes.steps import Online
 from dfeas.passes.vectors import Recover
 
 QUESTION = Softmin(np.ones((5, 1)), np.ones(1))

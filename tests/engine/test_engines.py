@@ -22,9 +22,9 @@ from dfeas.engine.local import LocalEngine
 from dfeas.engine.scan import Tree, cut
 from dfeas.engine.watch import Watch
 from dfeas.errors import ClusterLostError, CorruptDataError, UsageError
-from dfeas.passes.ordered import Online
 from dfeas.passes.protocol import Ordered, Partial
 from dfeas.passes.softmin import Softmin
+from dfeas.passes.steps import Online
 from dfeas.verify.certificate import Certificate
 from dfeas.verify.core import check_each
 from tests.bits import digest, iterates

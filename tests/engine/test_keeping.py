@@ -18,9 +18,9 @@ from dfeas.engine.local import LocalEngine
 from dfeas.errors import CorruptDataError
 from dfeas.geometry.kernel.gram import GramProduct
 from dfeas.geometry.kernel.kernel import kernel_of
-from dfeas.passes.ordered import Online
 from dfeas.passes.protocol import Ordered, Partial
 from dfeas.passes.softmin import Softmin
+from dfeas.passes.steps import Online
 from dfeas.passes.survey import Survey
 from dfeas.run.session import survey
 

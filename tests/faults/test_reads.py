@@ -14,9 +14,9 @@ from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import CorruptDataError
-from dfeas.passes.ordered import Online
 from dfeas.passes.protocol import OnVectors, Ordered
 from dfeas.passes.softmin import Softmin
+from dfeas.passes.steps import Online
 from dfeas.passes.vectors import Positive, Shift
 from tests.faults.faulty import Count, Meddling, cut_short, flaky, flipped, gone
 

@@ -13,7 +13,7 @@ from dfeas.data.arrays import from_arrays
 from dfeas.engine.local import LocalEngine
 from dfeas.linalg.points import norms
 from dfeas.passes.block import Block
-from dfeas.passes.statistics import EDGES, LEAST, Histogram
+from dfeas.passes.survey import EDGES, LEAST, Histogram
 
 
 def blocks_of(X: np.ndarray, labels: np.ndarray, cuts: list[int], intercept: bool) -> list[Block]:

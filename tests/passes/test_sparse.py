@@ -15,11 +15,10 @@ from dfeas.engine.local import LocalEngine
 from dfeas.linalg.columns import ColumnMatrix
 from dfeas.linalg.points import norms
 from dfeas.passes.block import Block, Columns
-from dfeas.passes.ordered import Online
 from dfeas.passes.select import Sample, Select, Selection
 from dfeas.passes.softmin import Softmin
-from dfeas.passes.statistics import Gram, Histogram
-from dfeas.passes.survey import Survey
+from dfeas.passes.steps import Online
+from dfeas.passes.survey import Gram, Histogram, Survey
 from dfeas.passes.vectors import Combine, Recover, Shift, SparseWeights
 from tests.bits import iterates
 

@@ -13,9 +13,9 @@ from dfeas.errors import CorruptDataError
 from dfeas.linalg.points import norms
 from dfeas.methods.mistakes import Tally
 from dfeas.passes.block import Block
-from dfeas.passes.ordered import Online
 from dfeas.passes.select import Select
-from dfeas.passes.statistics import Gram
+from dfeas.passes.steps import Online
+from dfeas.passes.survey import Gram
 from dfeas.passes.vectors import Combine, Excess, Positive, Shift
 
 

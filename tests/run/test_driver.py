@@ -34,8 +34,7 @@ from dfeas.run.session import open_session
 from dfeas.run.spec import Request, RunSpec
 from dfeas.run.task import VerdictTask
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, Decision, Goal, Record, decide, remaining_passes
-from dfeas.verify.certificate import Certificate
-from dfeas.verify.evidence import Check
+from dfeas.verify.certificate import Certificate, Check
 from tests.checkers import each
 
 RECORD = Record("m", 5, 5, -1.0, 1.0, None, 10.0, 2.0, 1.0, 1.0, 0.0, 100, 1000)

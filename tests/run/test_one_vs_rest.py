@@ -24,7 +24,7 @@ from dfeas.geometry.protocol import facts_of
 from dfeas.linalg.points import norms
 from dfeas.methods.registry import METHODS
 from dfeas.passes.block import Block
-from dfeas.passes.classes import of_class, together
+from dfeas.passes.protocol import of_class, together
 from dfeas.passes.select import Sample, Select
 from dfeas.passes.softmin import Softmin
 from dfeas.problem import Limits

@@ -20,7 +20,7 @@ from dfeas.run.driver import Course, run
 from dfeas.run.progress import Scoreboard
 from dfeas.run.task import VerdictTask
 from dfeas.run.termination import Goal, Record
-from dfeas.verify.evidence import Check
+from dfeas.verify.certificate import Check
 from tests.checkers import each
 
 ALL = [name for name in METHODS if name != "working-set-plain"]

@@ -21,8 +21,7 @@ from dfeas.run.driver import Course, run
 from dfeas.run.task import VerdictTask
 from dfeas.run.termination import RESUMABLE, UNDECIDED, Decision, Goal, Record
 from dfeas.run.verdict import bracket
-from dfeas.verify.certificate import Certificate
-from dfeas.verify.evidence import Check
+from dfeas.verify.certificate import Certificate, Check
 
 ENDS = [0.0, -0.0, 5e-324, 1e-310, 1e-18, 1e-9, 0.5, 1.0, 1e308, -1.0, math.inf, -math.inf, math.nan]
 END = st.sampled_from(ENDS) | st.floats()

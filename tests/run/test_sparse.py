@@ -16,9 +16,9 @@ from dfeas.data.source import Source
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import CheckFailedError
 from dfeas.linalg import columns as sparse_columns
+from dfeas.verify.blocks import crc
 from dfeas.verify.certificate import Certificate, load
 from dfeas.verify.core import check
-from dfeas.verify.stored import crc
 
 
 def points(seed: int, n: int = 400, m: int = 30) -> sp.csr_array:

@@ -13,9 +13,8 @@ import dfeas
 from dfeas.data.dataset import Dataset
 from dfeas.engine.local import LocalEngine
 from dfeas.geometry.kernel.kernel import Kernel, kernel_of
-from dfeas.verify.certificate import Certificate, load
+from dfeas.verify.certificate import Certificate, Check, load
 from dfeas.verify.core import check
-from dfeas.verify.evidence import Check
 from tests.conformance.checkers import CheckerTests
 from tests.decimals import widest_margin
 from tests.geometry.cones.plain import cones_of, problem, scaled, spectrum, unit

@@ -11,9 +11,8 @@ import pytest
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, UsageError
 from dfeas.geometry.kernel.kernel import Kernel, kernel_of
-from dfeas.verify.certificate import Certificate
+from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.core import check
-from dfeas.verify.evidence import Check
 from tests.decimals import widest_margin
 from tests.verify.test_verify import marked
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dfeas.data.source import Transform, said
 from dfeas.errors import CheckFailedError
 from dfeas.verify.kernel import opposite
-from dfeas.verify.transform import transform_of
+from dfeas.verify.view import transform_of
 
 
 @given(st.integers(0, 10_000), st.booleans())
@@ -36,12 +36,12 @@ def test_a_view_is_read_as_it_is_written() -> None:
     assert transform_of(said("cat", None), 2) is None
     transform = transform_of(json.dumps({"positive": "cat", "transform": VALUES}), 2)
     assert transform is not None
-    assert transform.seen is not None
+    assert transform.scaling is not None
     assert (transform.scale, transform.center, transform.points, transform.length) == ("std", True, 7, 2.5)
-    assert transform.seen([[1.0, -1.0]] * np.ones((1, 1))).tolist() == [[0.0, 3.0]]
+    assert transform.scaling([[1.0, -1.0]] * np.ones((1, 1))).tolist() == [[0.0, 3.0]]
     plain = transform_of(said(None, Transform(normalize=False, points=7, length=2.5)), 2)
     assert plain is not None
-    assert plain.seen is None
+    assert plain.scaling is None
 
 
 @pytest.mark.parametrize(

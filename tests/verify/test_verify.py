@@ -21,9 +21,8 @@ from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
 from dfeas.geometry.kernel.kernel import kernel_of
 from dfeas.passes.survey import Survey
-from dfeas.verify.certificate import Certificate, load
+from dfeas.verify.certificate import Certificate, Check, load
 from dfeas.verify.core import check
-from dfeas.verify.evidence import Check
 
 
 def marked(X: np.ndarray, labels: np.ndarray | None = None, **options: Any) -> Dataset:

@@ -101,6 +101,12 @@ class ConeTable:
         return ", ".join(f"{many} of {kind}" if kind == "l" else f"{many} of {kind} {size}" for kind, size, many in self.counts)
 
 
+def rows_described(header: Mapping[str, Any]) -> tuple[str, str]:
+    """What the rows of a dataset are called, and of cones which these are, from the JSON of its header."""
+    cones = header.get("cones")
+    return ("points", "") if cones is None else ("rows", f"{ConeTable.from_json(cones)}; rank {cones['rank']}")
+
+
 def codes_of(label: NDArray[Any]) -> NDArray[np.int64]:
     """First rows (c,) of all cones in the codes of some rows, ascending."""
     return np.flatnonzero(label > 0)

@@ -8,29 +8,39 @@ columns is then an element of the cones.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from math import ceil
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from dfeas.data.cones import groups_of, least
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
-from dfeas.data.storage.layout import looks_like_dataset
+from dfeas.data.storage.layout import kind_of, looks_like_dataset, rows_of
 from dfeas.data.storage.places import place
 from dfeas.engine.protocol import Engine
-from dfeas.errors import UsageError
-from dfeas.geometry.cones.softmin import EuclideanMixture, EuclideanSoftmin, SpectralAnswer, SpectralRecover, SpectralSoftmin
+from dfeas.errors import BadInputError, UsageError
+from dfeas.geometry.cones.softmin import (
+    EuclideanMixture,
+    EuclideanSoftmin,
+    SpectralAnswer,
+    SpectralRecover,
+    SpectralSoftmin,
+    exact_scores,
+    factors,
+)
 from dfeas.geometry.cones.working_set import ConeWorkingSet, Rows, SelectCones
-from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, facts_of, least_seconds
+from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, Rule, Trained, facts_of, least_seconds
 from dfeas.linalg.blas import one_thread
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import AnyMethod, Evidence, Facts, Mixture, Sparse, Wrapping
 from dfeas.methods.registry import ALL
-from dfeas.passes.classes import together
-from dfeas.passes.protocol import Exclusive, Partial, Question, Together
+from dfeas.passes.block import Block
+from dfeas.passes.protocol import Exclusive, Partial, Question, Together, together
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.survey import Survey
 from dfeas.passes.vectors import POINT_BYTES, Recover
@@ -165,6 +175,9 @@ class Cones(Geometry):
     """A product of cones, as the dataset describes it; methods ask about eigenvalues."""
 
     labelled: ClassVar[bool] = False
+    scored: ClassVar[str] = "cones"
+    rows: ClassVar[str] = "rows"
+    named: ClassVar[str] = "cone at stored row"
     names_points: ClassVar[bool] = False
 
     def known(self, method: str, more: tuple[str, ...] = ()) -> str:
@@ -216,6 +229,15 @@ class Cones(Geometry):
     def survey_counts(self, zero: int, positive: int) -> tuple[int, int]:
         """Cones were looked at when they were given; rows of zeros are none of the zero points."""
         return 0, 0
+
+    def rule(self, trained: Trained, dataset: Dataset) -> Rule:
+        (y,) = trained.directions
+        if trained.view or trained.intercept:
+            raise BadInputError(
+                f"{trained.run}: a run of points, seen in a way of its own; {dataset.where} is a dataset of cones"
+            )
+        assert isinstance(y, np.ndarray), "cones have no kernel"
+        return LeastEigenvalue(y / np.linalg.norm(y))
 
     def needs(self, load: Load, margin: float, kept: int) -> Needs:
         methods, facts = [CONE_METHODS[name] for name in load.methods], facts_of(load.dataset, load.memory // len(load.methods))
@@ -288,3 +310,73 @@ def require_points(X: object, what: str) -> None:
         dataset = open_source(Source(str(X), cones=True))
         if dataset.cones is not None:
             raise UsageError(f"{X}: a dataset of cones; {what} asks about points: use solve")
+
+
+AT_ONCE = 1 << 16
+"""Rows of cones whose scores are found at a time."""
+SHOWN = 5
+"""Critical cones that are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class CriticalCone:
+    """A cone whose least eigenvalue is among the lowest."""
+
+    least: float
+    row: int  # its first row, counted without padding: as in the X that was given
+    kind: str
+    size: int
+
+    def __str__(self) -> str:
+        name = self.kind if self.kind == "l" else f"{self.kind} {self.size}"
+        return f"{name} at row {self.row} ({self.least:.6g})"
+
+
+@dataclass(frozen=True)
+class ConePrediction:
+    """Where A*y lies in each cone."""
+
+    least: Floats  # (cones,) in their order: least eigenvalue of X_c y / |y|, over the norm of the cone
+    critical: tuple[CriticalCone, ...]  # the lowest
+
+    @property
+    def outside(self) -> int:
+        """Cones that A*y is not in the interior of."""
+        return int((self.least <= 0).sum())
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values without those of all cones."""
+        return {
+            "cones": len(self.least),
+            "outside": self.outside,
+            "margin": float(self.least.min()),
+            "critical": [asdict(cone) for cone in self.critical],
+        }
+
+
+@dataclass(frozen=True)
+class LeastEigenvalue(Rule):
+    """Where A*y lies in each cone: its least eigenvalue, over the norm of the cone."""
+
+    y: Floats  # (m,) of unit length
+
+    def score(self, block: Block) -> tuple[NDArray[Any], ...]:
+        factor, value = factors(block), np.empty(block.size)
+        for group in groups_of(block.label):
+            at_once = max(1, AT_ONCE // group.dimension)
+            for start in range(0, len(group.starts), at_once):
+                rows = group.rows(slice(start, start + at_once))
+                value[rows[:, 0]] = least(group.kind, group.size, exact_scores(block, rows, self.y, factor))
+        starts = np.flatnonzero(block.label > 0)
+        return value[starts], block.label[starts].astype(np.int32)
+
+    def prediction(self, scored: Sequence[NDArray[Any]], dataset: Dataset) -> ConePrediction:
+        value, codes = scored
+        kinds = {int(each): kind_of(int(each)) for each in np.unique(codes)}
+        sizes = np.zeros(len(codes), np.int64)
+        for each, (kind, size) in kinds.items():
+            sizes[codes == each] = rows_of(kind, size)
+        first = np.cumsum(sizes) - sizes
+        lowest = np.argsort(value, kind="stable")[:SHOWN]
+        critical = tuple(CriticalCone(float(value[i]), int(first[i]), *kinds[int(codes[i])]) for i in lowest)
+        return ConePrediction(value, critical)

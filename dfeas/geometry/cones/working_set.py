@@ -24,8 +24,7 @@ from dfeas.linalg.points import Floats, Indices, dense
 from dfeas.methods.protocol import Bracket, Facts, Sparse, Traits
 from dfeas.methods.working_set import WorkingSet, WorkingSetState
 from dfeas.passes.block import Block
-from dfeas.passes.classes import together
-from dfeas.passes.protocol import Partial, Question
+from dfeas.passes.protocol import Partial, Question, together
 from dfeas.passes.softmin import Softmin
 
 SAMPLED = 20

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil, sqrt
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,11 +23,13 @@ from dfeas.engine.protocol import Engine
 from dfeas.engine.scan import reads, runs_of
 from dfeas.errors import UsageError
 from dfeas.geometry.kernel.distances import Array
+from dfeas.geometry.kernel.expansion import Expansions
 from dfeas.geometry.kernel.gram import TILE_ROWS, GramProduct, Run
 from dfeas.geometry.kernel.kernel import TILE_BYTES, Kernel, floating, kernel_of, usual_gamma
 from dfeas.geometry.kernel.nearest import Matrix
 from dfeas.geometry.kernel.working_set import FIRST, KernelWorkingSet, capacity, point_bytes
-from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, facts_of, in_turns, least_seconds
+from dfeas.geometry.points import rule_of
+from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, Rule, Trained, facts_of, in_turns, least_seconds
 from dfeas.linalg.blas import one_thread, processors
 from dfeas.linalg.points import Floats, working
 from dfeas.methods.protocol import AnyMethod, Evidence, Facts, Wrapping
@@ -130,6 +132,8 @@ KERNEL_METHODS: dict[str, Callable[[Matrix, int], AnyMethod]] = {
 class KernelSpace(Geometry):
     """The space of a kernel; ``free`` while its gamma is still to be found from the data."""
 
+    expands: ClassVar[bool] = True
+
     kernel: Kernel
     free: bool = False
 
@@ -201,6 +205,9 @@ class KernelSpace(Geometry):
 
     def prepare(self, engine: Engine, load: Load, scratch: Path | None) -> None:
         engine.keep_pairs(self._tile_bytes(load), scratch)
+
+    def rule(self, trained: Trained, dataset: Dataset) -> Rule:
+        return rule_of(trained, dataset, Expansions.of(self.kernel, trained))
 
     def needs(self, load: Load, margin: float, kept: int) -> Needs:
         own, worker = self._own_bytes(load)

@@ -21,9 +21,9 @@ import numpy as np
 from dfeas.methods.protocol import Facts
 from dfeas.methods.soft_margin.problem import Best, Progress, SoftMargin
 from dfeas.passes.hinge import Hinge, HingeAnswer
-from dfeas.passes.ordered import Stochastic, StochasticCarry
 from dfeas.passes.protocol import Ordered
 from dfeas.passes.slacks import SampleCosts
+from dfeas.passes.steps import Stochastic, StochasticCarry
 
 
 @dataclass(frozen=True, slots=True)

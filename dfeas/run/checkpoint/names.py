@@ -26,7 +26,7 @@ PLACES = {
     "run.Goal": "dfeas.run.termination:Goal",
     "run.Decision": "dfeas.run.termination:Decision",
     "Certificate": "dfeas.verify.certificate:Certificate",
-    "Check": "dfeas.verify.evidence:Check",
+    "Check": "dfeas.verify.certificate:Check",
     "Facts": "dfeas.methods.protocol:Facts",
     "Bracket": "dfeas.methods.protocol:Bracket",
     "Expansion": "dfeas.methods.vector:Expansion",
@@ -59,7 +59,7 @@ PLACES = {
     "soft_margin.Dual": "dfeas.methods.soft_margin.problem:Dual",
     "soft_margin.hinge.State": "dfeas.methods.soft_margin.hinge:HingeState",
     "soft_margin.sgd.State": "dfeas.methods.soft_margin.sgd:StochasticState",
-    "soft_margin.sgd.Carry": "dfeas.passes.ordered:StochasticCarry",
+    "soft_margin.sgd.Carry": "dfeas.passes.steps:StochasticCarry",
     "soft_margin.squared_hinge.State": "dfeas.methods.soft_margin.squared_hinge:SquaredHingeState",
     "soft_margin.squared_hinge.Conjugate": "dfeas.methods.soft_margin.squared_hinge:Conjugate",
 }

@@ -16,9 +16,8 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.verify.exact.dyadic import Floats, Integers
-from dfeas.verify.exact.linear import Entries, exponents, units
-from dfeas.verify.exact.products import bounded, scaled, vanishing
+from dfeas.verify.dyadic import Floats, Integers, bounded, scaled, vanishing
+from dfeas.verify.integers import Entries, exponents, units
 
 Indices = NDArray[np.int64]
 Pairs = NDArray[np.int64]

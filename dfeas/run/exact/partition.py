@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.run.exact.guesses import Even, heavy, order, parts, pivoted, widest
-from dfeas.verify.exact.dyadic import Integers
-from dfeas.verify.exact.linear import eye, independent, nullspace, primitive, product, solve
+from dfeas.verify.dyadic import Integers
+from dfeas.verify.integers import eye, independent, nullspace, primitive, product, solve
 
 HEAVY = 0.5
 """Points that are in a conflict have a weight of at least one, all others have none."""

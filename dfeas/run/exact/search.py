@@ -31,10 +31,9 @@ from dfeas.run.session import Checking, Session
 from dfeas.run.spec import Request
 from dfeas.run.task import Outcome
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, Decision
-from dfeas.verify.certificate import Certificate
-from dfeas.verify.evidence import Check
-from dfeas.verify.exact.dyadic import Integers, common
-from dfeas.verify.exact.linear import independent, nullspace, primitive
+from dfeas.verify.certificate import Certificate, Check
+from dfeas.verify.dyadic import Integers, common
+from dfeas.verify.integers import independent, nullspace, primitive
 from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI, Wanted, dimension_of, look, rows
 
 FIRST = 6

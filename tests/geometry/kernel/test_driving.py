@@ -13,8 +13,7 @@ from dfeas.problem import Limits
 from dfeas.run import driver
 from dfeas.run.task import VerdictTask
 from dfeas.run.termination import Goal
-from dfeas.verify.certificate import Certificate
-from dfeas.verify.evidence import Check
+from dfeas.verify.certificate import Certificate, Check
 from tests.checkers import each
 from tests.geometry.kernel.dense import in_blocks
 from tests.geometry.kernel.running import ON_ALL, Dense, Problem, problem, states

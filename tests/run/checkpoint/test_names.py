@@ -17,7 +17,7 @@ from dfeas.run.checkpoint.folder import Checkpoint, Sealed
 from dfeas.run.checkpoint.names import FORMER, GONE, PLACES, class_of, former_name, name_of
 from dfeas.run.soft_margin.fit import SoftMarginState
 from dfeas.run.task import TaskState
-from dfeas.verify.evidence import Found
+from dfeas.verify.blocks import Tally
 
 OF_ANY_CLASS = {
     "Sealed.value",  # a checkpoint
@@ -100,5 +100,5 @@ def test_a_name_that_none_has_is_refused() -> None:
 
 
 def test_a_dataclass_without_a_name_cannot_be_written() -> None:
-    with pytest.raises(TypeError, match=r"dfeas\.verify\.\w+\.Found cannot be written"):
-        dump(Found(), io.BytesIO())
+    with pytest.raises(TypeError, match=r"dfeas\.verify\.\w+\.Tally cannot be written"):
+        dump(Tally(), io.BytesIO())

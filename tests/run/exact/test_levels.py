@@ -17,8 +17,8 @@ from dfeas.run.exact import search
 from dfeas.run.exact.levels import Levels
 from dfeas.run.exact.partition import partition
 from dfeas.run.exact.search import decide
-from dfeas.verify.exact.dyadic import common
-from dfeas.verify.exact.linear import Entries, exponents, independent, rank, units
+from dfeas.verify.dyadic import common
+from dfeas.verify.integers import Entries, exponents, independent, rank, units
 from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI
 
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from dfeas.run.exact.guesses import Even
 from dfeas.run.exact.partition import Partition, StoppedError, partition
-from dfeas.verify.exact import linear
-from dfeas.verify.exact.linear import independent, nullspace, solve
-from dfeas.verify.exact.products import signs, vanishing
+from dfeas.verify import integers as algebra
+from dfeas.verify.dyadic import integer_signs, vanishing
+from dfeas.verify.integers import independent, nullspace, solve
 from tests.exact import conflicts, small_instance
 
 
@@ -82,7 +82,7 @@ def test_it_can_be_stopped() -> None:
 def test_linear_algebra_is_exact_with_and_without_flint(by_flint: bool, seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         if not by_flint:
-            patch.setattr(linear, "flint", None)
+            patch.setattr(algebra, "flint", None)
         rng = np.random.default_rng(seed)
         s, d, r = (int(v) for v in rng.integers(1, 8, 3))
         low, right = rng.integers(-3, 4, (s, r)), rng.integers(-3, 4, (r, d))
@@ -115,7 +115,7 @@ def test_signs_under_long_integers_are_those_of_integers(seed: int) -> None:
         y[0] = 1
     expected = [sum(Fraction(v) * w for v, w in zip(row, y.tolist(), strict=True)) for row in points.tolist()]
     sign = [(v > 0) - (v < 0) for v in expected]
-    assert signs(points, y)[0].tolist() == sign
+    assert integer_signs(points, y)[0].tolist() == sign
     assert vanishing(points, y[:, None]).tolist() == [v == 0 for v in sign]
 
 

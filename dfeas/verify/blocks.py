@@ -1,18 +1,18 @@
-"""Data as the checker sees it: blocks as they are stored, what labels mean, points in float64, and whether all blocks together
-are the data of a fingerprint. Shares nothing with passes.
+"""Data as the checker reads it: blocks as they are stored, what labels mean, what consecutive blocks showed, and whether all
+together are the data of a fingerprint. Shares nothing with passes.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import crc32c
 import numpy as np
-import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
 from dfeas.data.storage.files import parsed
@@ -20,16 +20,15 @@ from dfeas.data.storage.readers import Buffers, PointReader, RowReader, Stop, un
 from dfeas.data.storage.sparse_readers import Entries
 from dfeas.errors import CheckFailedError, CorruptDataError
 from dfeas.verify.certificate import Certificate
-from dfeas.verify.transform import Seen
+from dfeas.verify.view import Numbers
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 AHEAD = 8
 """Blocks that the kernel is asked to read ahead."""
-PIECE_BYTES = 2 << 20
-NARROW_ROWS = 64
-"""Sparse points that are looked at without the features that none of them has."""
+WRONG = 5
+"""So many points on the wrong side are enough."""
 SHOWN = 120
 """Characters of a view in a message."""
 
@@ -50,7 +49,10 @@ class Data(Protocol):
     expected: NDArray[np.uint32] | None  # (blocks, 3) checksums of X, label, norm; of a survey (blocks, 2)
     entries: Entries | None  # of sparse points
     header: Any  # of a dataset that dfeas wrote; None of others
-    cones: Any  # which they are; None of points
+
+    @property
+    def kind(self) -> str:
+        """What its rows make: "points" or "cones"."""
 
     @property
     def view(self) -> str:
@@ -122,8 +124,8 @@ def code_of(data: Data, certificate: Certificate) -> int | None:
             raise LookupError
         return (-1, 1)[place] if len(data.classes) == 2 else place
     except (ValueError, LookupError):
-        seen, meant = (view[:SHOWN] or "nothing but its labels" for view in (data.view, certificate.view))
-        raise CheckFailedError(f"{data.where}: it is seen with {seen}, the certificate with {meant}") from None
+        here, there = (view[:SHOWN] or "nothing but its labels" for view in (data.view, certificate.view))
+        raise CheckFailedError(f"{data.where}: it is seen with {here}, the certificate with {there}") from None
 
 
 def signs_of(label: NDArray[Any], code: int | None) -> NDArray[np.int8]:
@@ -145,149 +147,12 @@ def require_support(support: Rows, n: int, what: str = "points") -> None:
         raise CheckFailedError(f"the support is not an ascending list of {what} below {n}")
 
 
-@dataclass(frozen=True)
-class Wide:
-    """Some points (r, d) in float64. What a CSR matrix does not store is zero and adds nothing to a sum, rounding neither."""
-
-    points: Any  # an array, or a CSR matrix
-
-    @property
-    def dense(self) -> bool:
-        return isinstance(self.points, np.ndarray)
-
-    @property
-    def size(self) -> int:
-        return int(self.points.shape[0])
-
-    @property
-    def terms(self) -> int:
-        """Terms of a product with one, at most."""
-        return int(self.points.shape[1] if self.dense else np.diff(self.points.indptr).max(initial=0))
-
-    def score(self, y: Floats) -> Floats:
-        """Products (r,) with y (d,)."""
-        return np.asarray(self.points @ y)
-
-    def magnitude(self, rows: Rows, y: Floats) -> Floats:
-        """Products (s,) of magnitudes, |x|'|y|, of some rows."""
-        return np.asarray(abs(self.points[rows]) @ np.abs(y))
-
-    def _like(self, data: Floats) -> Any:
-        return scipy.sparse.csr_array((data, self.points.indices, self.points.indptr), shape=self.points.shape)
-
-    def row_sums(self, data: Floats) -> Floats:
-        """Sums (r,) of numbers in the places of what a CSR matrix stores."""
-        return np.asarray(self._like(data) @ np.ones(self.points.shape[1]))
-
-    def squares(self) -> Floats:
-        """Of Euclidean norms (r,)."""
-        return np.einsum("ij,ij->i", self.points, self.points) if self.dense else self.row_sums(self.points.data**2)
-
-    def norm(self) -> Floats:
-        """Euclidean norms (r,)."""
-        return np.asarray(np.sqrt(self.squares()))
-
-    def nonzero(self) -> NDArray[np.bool_]:
-        """Which points (r,) are not zero."""
-        if self.dense:
-            return np.asarray(self.points.any(axis=1))
-        return np.asarray(self.row_sums((self.points.data != 0).astype(np.float64)) > 0)
-
-    def sums(self, factor: Floats) -> tuple[Floats, Floats]:
-        """sum_j factor_j x_j and sum_j |factor_j| |x_j|, (d,) each."""
-        if self.dense:
-            return factor @ self.points, np.abs(factor) @ np.abs(self.points)
-        return self.points.T @ factor, abs(self.points).T @ np.abs(factor)
-
-    def scaled(self, factor: Floats) -> Any:
-        """Points times factors (r,), as an array or a sparse matrix."""
-        if self.dense:
-            return self.points * factor[:, None]
-        return self._like(self.points.data * np.repeat(factor, np.diff(self.points.indptr)))
-
-    def narrow(self, rows: Rows, y: Floats) -> Iterator[tuple[Floats, Floats]]:
-        """Some rows in pieces: points (s, u), y (u,) with the features that matter to them."""
-        if self.dense:
-            yield self.points[rows], y
-            return
-        for first in range(0, len(rows), NARROW_ROWS):
-            points, used = without_zeros(self.points[rows[first : first + NARROW_ROWS]])
-            yield points.toarray(), y[used]
-
-
-def without_zeros(points: Any) -> tuple[Any, Rows]:
-    """A CSR matrix without the features that no point has, and those that are left; one stays in any case."""
-    used, place = np.unique(points.indices, return_inverse=True)
-    if not len(used):
-        used = np.zeros(1, np.int64)
-    shape = (points.shape[0], len(used))
-    return scipy.sparse.csr_array((points.data, place.reshape(-1), points.indptr), shape=shape), used
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A block with the labels that one certificate means."""
-
-    where: str
-    start: int
-    points: Any  # (b, m) an array or a CSR matrix: as stored, or as seen from a point
-    label: NDArray[Any]  # (b,)
-    intercept: bool
-    origin: tuple[NDArray[Any], Floats] | None  # points (b, m) as stored, and the one (m,) that they are seen from
-    seen: Seen | None = None  # what is applied to the points
-    length: float | None = None  # what all points are divided by; None: each by its own length
-
-    @property
-    def size(self) -> int:
-        return int(self.points.shape[0])
-
-    def piece(self, dimension: int) -> int:
-        """Points that are looked at at a time."""
-        return max(1, PIECE_BYTES // (8 * dimension)) if isinstance(self.points, np.ndarray) else max(1, self.size)
-
-    @property
-    def roundings(self) -> int:
-        """Of an entry: that of a difference, and with a transform of a product, too."""
-        return 1 if self.seen is None else 2
-
-    def nonzero(self, rows: Rows) -> NDArray[np.bool_]:
-        """Which of some points are not zero."""
-        if self.seen is None or self.intercept:
-            return self.wide(rows).nonzero()
-        return self.seen.nonzero(self.points[rows])
-
-    def wide(self, rows: Rows) -> Wide:
-        """Some points in float64, with the intercept. Raises CheckFailedError when one is not finite."""
-        return self._checked(self.points[rows] if self.seen is None else self.seen(self.points[rows]))
-
-    def plain(self, rows: Rows) -> Wide:
-        """The same without the transform."""
-        return self._checked(self.points[rows])
-
-    def _checked(self, points: Any) -> Wide:
-        count, m = points.shape
-        if isinstance(points, np.ndarray):
-            stored, points = points, np.ones((count, m + self.intercept))
-            points[:, :m] = stored
-            with np.errstate(over="ignore", invalid="ignore"):
-                finite = bool(np.isfinite(points.sum()))  # as it is not with any entry that is not finite
-            finite = finite or bool(np.isfinite(points).all())
-        else:
-            points = points.astype(np.float64)
-            finite = bool(np.isfinite(points.data).all())
-            if self.intercept:
-                points = scipy.sparse.hstack([points, scipy.sparse.csr_array(np.ones((count, 1)))], format="csr")
-        if not finite:
-            raise CheckFailedError(f"{self.where}: a point from {self.start} on is not finite; nothing can be proved")
-        return Wide(points)
-
-
 def crc(points: Any) -> int:
     """crc32c of the entries in C order; of a CSR matrix indptr (as int64), indices and data follow each other."""
-    dense, found = isinstance(points, np.ndarray), 0
+    dense, checksum = isinstance(points, np.ndarray), 0
     for array in (points,) if dense else (points.indptr.astype(np.int64), points.indices, points.data):
-        found = int(crc32c.crc32c(np.ascontiguousarray(array).reshape(-1).view(np.uint8), found))
-    return found
+        checksum = int(crc32c.crc32c(np.ascontiguousarray(array).reshape(-1).view(np.uint8), checksum))
+    return checksum
 
 
 def compare(data: Data, checksums: list[tuple[int, int]], fingerprint: str, view: str = "") -> None:
@@ -317,3 +182,100 @@ def compare(data: Data, checksums: list[tuple[int, int]], fingerprint: str, view
         f"{data.where}: the data is not what the certificate was made for "
         f"(fingerprint {mark[:12]}, certificate {fingerprint[:12]})"
     )
+
+
+class Maps(Protocol):
+    """What the checker needs of an engine."""
+
+    def map(self, function: Any, *args: Any) -> list[Any]:
+        """``function(data, first, stop, *args)`` over ranges of blocks, in order; where it can be stopped in the middle also
+        with ``stopped=``, which says so.
+        """
+
+
+@dataclass
+class Tally:
+    """What some consecutive blocks showed of a certificate."""
+
+    margin: float = math.inf  # least proved margin
+    wrong: list[int] = field(default_factory=list)  # points, or first rows of cones, that are not proved to be positive
+    total: NDArray[np.float64] | None = None  # (d,) sum of weighted unit columns
+    spread: NDArray[np.float64] | None = None  # (d,) sum of their absolute values
+    terms: int = 0
+
+    def add(self, other: Any) -> None:
+        """What the blocks that follow showed."""
+        self.margin = min(self.margin, other.margin)
+        self.wrong = (self.wrong + other.wrong)[:WRONG]
+        if self.total is None or self.spread is None:
+            self.total, self.spread = other.total, other.spread
+        elif other.total is not None and other.spread is not None:
+            self.total, self.spread = self.total + other.total, self.spread + other.spread
+        self.terms += other.terms + int(self.terms > 0 and other.terms > 0)  # zeros are added exactly
+
+    def sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        assert self.total is not None, "every block adds to the sum"
+        assert self.spread is not None, "every block adds to the sum"
+        return self.total, self.spread
+
+
+@dataclass
+class Tallies:
+    """What some consecutive blocks showed of several certificates."""
+
+    checksums: list[tuple[int, int]]  # of points and labels of each block, as stored
+    tallies: list[Any]  # of each certificate
+    numbers: Numbers | None = None  # that a transform is made of
+    signs: bool = True  # whether all labels are -1 or +1
+
+    def add(self, other: Tallies) -> None:
+        self.checksums += other.checksums
+        self.signs = self.signs and other.signs
+        for mine, others in zip(self.tallies, other.tallies, strict=True):
+            mine.add(others)
+        if self.numbers is None or other.numbers is None:
+            self.numbers = self.numbers or other.numbers
+        else:
+            self.numbers.add(other.numbers)
+
+
+class Part(Protocol):
+    """What some consecutive blocks showed."""
+
+    checksums: list[tuple[int, int]]
+
+    def add(self, other: Any) -> None:
+        """What the blocks that follow showed."""
+
+
+P = TypeVar("P", bound=Part)
+Node = tuple[int, int, P]
+"""(level, i, what the blocks i 2^level .. (i + 1) 2^level - 1 showed)."""
+
+
+def joined(nodes: list[Node[P]], node: Node[P]) -> None:
+    """Append a node, and add up pairs: the sums are the same, to the bit, whoever looked at which blocks."""
+    while nodes and node[1] % 2 == 1 and nodes[-1][:2] == (node[0], node[1] - 1):
+        level, index, part = nodes.pop()
+        part.add(node[2])
+        node = (level + 1, index // 2, part)
+    nodes.append(node)
+
+
+def nodes_of(parts: Iterable[tuple[int, P]]) -> list[Node[P]]:
+    """Of what blocks showed, each with its number."""
+    nodes: list[Node[P]] = []
+    for index, part in parts:
+        joined(nodes, (0, index, part))
+    return nodes
+
+
+def whole(ranges: Iterable[list[Node[P]]]) -> P:
+    """What all blocks showed, from the nodes of ranges of them."""
+    nodes: list[Node[P]] = []
+    for node in (node for each in ranges for node in each):
+        joined(nodes, node)
+    part = nodes[0][2]
+    for _, _, rest in nodes[1:]:
+        part.add(rest)
+    return part

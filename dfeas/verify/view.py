@@ -1,4 +1,5 @@
-"""Points with features centred and scaled, as the checker computes with them; and whether the numbers are what they are called.
+"""A block as a view shows it: with its signs, as stored, as seen from a point, or with features centred and scaled; and whether
+the numbers of a transform are those of the points.
 
 z = (x - c) s has two roundings more than x: |fl(z) - z| <= gamma_2 |z|, and TINY where a product underflows. What is decided
 exactly is decided from x, c and s themselves. The score is [x, x, c, c]'[p, q, -p, -q] with p + q = s y, exactly (Dekker 1971).
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
@@ -19,13 +20,9 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage.files import Number, parsed
 from dfeas.errors import CheckFailedError
-from dfeas.verify.exact.dyadic import products
-from dfeas.verify.exact.dyadic import signs as signs_of
-
-if TYPE_CHECKING:
-    from dfeas.verify.stored import Wide
-
-Floats = NDArray[np.float64]
+from dfeas.verify.arithmetic import PIECE_BYTES, Floats, Rows, Wide
+from dfeas.verify.dyadic import products
+from dfeas.verify.dyadic import signs as signs_of
 
 SAME = 1e-9
 """Relative difference of a mean, from the greatest magnitude, or of a length that is rounding."""
@@ -55,7 +52,7 @@ class Transform:
     center: bool
     points: int  # the numbers are those of so many first points
     length: float | None  # of the longest one, which all are divided by; None: each by its own
-    seen: Seen | None  # of features; None when they are taken as they are stored
+    scaling: Scaling | None  # of features; None when they are taken as they are stored
 
 
 @lru_cache(maxsize=8)
@@ -72,12 +69,12 @@ def transform_of(view: str, m: int) -> Transform | None:
             raise ValueError("its numbers are not what it says")
     except (ValueError, LookupError, TypeError) as error:
         raise CheckFailedError(f"the view {view[:80]!r} cannot be read: {error}") from None
-    seen = None if shift is None and factor is None else Seen(shift, factor)
-    return Transform(scale, center, values["points"], values["length"], seen)
+    scaling = None if shift is None and factor is None else Scaling(shift, factor)
+    return Transform(scale, center, values["points"], values["length"], scaling)
 
 
 @dataclass(frozen=True)
-class Seen:
+class Scaling:
     """What is applied to stored points."""
 
     shift: Floats | None  # (m,)
@@ -91,12 +88,12 @@ class Seen:
                 factor = 1.0 if self.factor is None else self.factor[points.indices]
                 data = points.data.astype(np.float64) * factor
                 return scipy.sparse.csr_array((data, points.indices, points.indptr), shape=points.shape)
-            found = points.astype(np.float64)
+            z = points.astype(np.float64)
             if self.shift is not None:
-                found -= self.shift
+                z -= self.shift
             if self.factor is not None:
-                found *= self.factor
-            return found
+                z *= self.factor
+            return z
 
     def signs(self, plain: Wide, y: Floats) -> tuple[NDArray[np.int8], Floats]:
         """Signs (r,) of exact scores, and lower bounds (r,) of their magnitudes, of points as stored, with their intercept.
@@ -110,14 +107,14 @@ class Seen:
             if exact is None:
                 raise CheckFailedError("an entry of the separator is so small that scaling it loses bits; set it to zero")
             high[:m], low[:m] = exact
-        rows, found = np.arange(plain.size), []
+        rows, pairs = np.arange(plain.size), []
         for (some, p), (_, q) in zip(plain.narrow(rows, high), plain.narrow(rows, low), strict=True):
             parts, vector = [some, some], [p, q]
             if self.shift is not None:
                 center = np.broadcast_to(self.shift, (len(some), m))
                 parts, vector = [*parts, center, center], [*vector, -p[:m], -q[:m]]
-            found.append(signs_of(np.hstack(parts), np.concatenate(vector)))
-        return np.concatenate([part[0] for part in found]), np.concatenate([part[1] for part in found])
+            pairs.append(signs_of(np.hstack(parts), np.concatenate(vector)))
+        return np.concatenate([part[0] for part in pairs]), np.concatenate([part[1] for part in pairs])
 
     def nonzero(self, points: Any) -> NDArray[np.bool_]:
         """Which points (r, m), as stored, are not zero: a difference never underflows to zero."""
@@ -139,11 +136,11 @@ class Numbers:
     longest: float  # of the transformed points, with the intercept
 
     @classmethod
-    def of(cls, points: Any, seen: Seen | None, intercept: bool) -> Numbers:
+    def of(cls, points: Any, scaling: Scaling | None, intercept: bool) -> Numbers:
         """Of some points (r, m) as they are stored, r > 0."""
         count = points.shape[0]
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            z = points.astype(np.float64) if seen is None else seen(points)
+            z = points.astype(np.float64) if scaling is None else scaling(points)
             if isinstance(points, np.ndarray):
                 wide = points.astype(np.float64)
                 mean, squares = wide.mean(axis=0), wide.var(axis=0) * count
@@ -171,7 +168,7 @@ class Numbers:
         """Raise CheckFailedError when a transform is not made of these numbers."""
         whole = np.maximum(np.abs(self.least), np.abs(self.greatest))
         same = self.least == self.greatest
-        center, factor = (None, None) if said.seen is None else (said.seen.shift, said.seen.factor)
+        center, factor = (None, None) if said.scaling is None else (said.scaling.shift, said.scaling.factor)
         shift = np.zeros(len(whole)) if center is None else center
         if center is not None:
             off = np.abs(shift - np.where(same, self.least, self.mean)) > SAME * whole
@@ -192,7 +189,53 @@ class Numbers:
             raise CheckFailedError(f"{where}: the longest point is said to be {said.length:g} long, it is {longest:g}")
 
     @staticmethod
-    def _refuse(where: str, off: NDArray[np.bool_], what: str, said: Floats, found: Floats) -> None:
+    def _refuse(where: str, off: NDArray[np.bool_], what: str, said: Floats, true: Floats) -> None:
         if off.any():
             i = int(off.argmax())
-            raise CheckFailedError(f"{where}: feature {i} is said to be {what} {said[i]:g}, the points say {found[i]:g}")
+            raise CheckFailedError(f"{where}: feature {i} is said to be {what} {said[i]:g}, the points say {true[i]:g}")
+
+
+@dataclass(frozen=True)
+class SignedBlock:
+    """A block with the labels that one certificate means."""
+
+    where: str
+    start: int
+    points: Any  # (b, m) an array or a CSR matrix: as stored, or as seen from a point
+    label: NDArray[Any]  # (b,)
+    intercept: bool
+    origin: tuple[NDArray[Any], Floats] | None  # points (b, m) as stored, and the one (m,) that they are seen from
+    scaling: Scaling | None = None  # what is applied to the points
+    length: float | None = None  # what all points are divided by; None: each by its own length
+
+    @property
+    def size(self) -> int:
+        return int(self.points.shape[0])
+
+    def piece(self, dimension: int) -> int:
+        """Points that are looked at at a time."""
+        return max(1, PIECE_BYTES // (8 * dimension)) if isinstance(self.points, np.ndarray) else max(1, self.size)
+
+    @property
+    def roundings(self) -> int:
+        """Of an entry: that of a difference, and with a transform of a product, too."""
+        return 1 if self.scaling is None else 2
+
+    def nonzero(self, rows: Rows) -> NDArray[np.bool_]:
+        """Which of some points are not zero."""
+        if self.scaling is None or self.intercept:
+            return self.wide(rows).nonzero()
+        return self.scaling.nonzero(self.points[rows])
+
+    def wide(self, rows: Rows) -> Wide:
+        """Some points in float64, with the intercept. Raises CheckFailedError when one is not finite."""
+        points = self.points[rows] if self.scaling is None else self.scaling(self.points[rows])
+        return Wide.of(points, self.intercept, self._where)
+
+    def plain(self, rows: Rows) -> Wide:
+        """The same without the transform."""
+        return Wide.of(self.points[rows], self.intercept, self._where)
+
+    @property
+    def _where(self) -> str:
+        return f"{self.where}: a point from {self.start} on"

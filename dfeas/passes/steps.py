@@ -18,7 +18,7 @@ WINDOW = 32
 
 @dataclass(frozen=True, slots=True)
 class OnlineCarry:
-    """y after some blocks."""
+    """y after some blocks, and which of their points were corrected."""
 
     y: Floats  # (dimension,)
     low: float  # min_j a_j'y over the points before the first correction
@@ -27,7 +27,7 @@ class OnlineCarry:
 
 @dataclass(frozen=True, slots=True)
 class OnlineAnswer:
-    """y after all points."""
+    """y after all points, and which of them were corrected."""
 
     y: Floats  # (dimension,)
     low: float  # min_j a_j'y over all points, if none was corrected

@@ -22,10 +22,10 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.verify.exact.dyadic import Dyadic, Floats, Integers, common
-from dfeas.verify.exact.linear import independent, solve
-from dfeas.verify.rounding import UP_SUMS as UP
-from dfeas.verify.rounding import gamma
+from dfeas.verify.arithmetic import UP_SUMS as UP
+from dfeas.verify.arithmetic import gamma
+from dfeas.verify.dyadic import Dyadic, Floats, Integers, common
+from dfeas.verify.integers import independent, solve
 
 Indices = NDArray[np.int64]
 
@@ -65,8 +65,8 @@ def balance(points: Floats, weights: Floats) -> Balance | None:
     if not points.any():
         return None
     columns, w, exact = _scaled(points, weights)
-    found = _by_inverse(columns, w) if exact else None
-    return found or _by_elimination(points, weights, columns, w)
+    proved = _by_inverse(columns, w) if exact else None
+    return proved or _by_elimination(points, weights, columns, w)
 
 
 def _scaled(points: Floats, weights: Floats) -> tuple[Floats, Floats, bool]:

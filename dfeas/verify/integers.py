@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.verify.exact.dyadic import Integers
+from dfeas.verify.dyadic import FAR, Integers, mantissas, zeros_of
 
 flint: Any
 try:
@@ -72,10 +72,10 @@ def nullspace(rows: Integers) -> Integers:
         return eye(d)
     if flint is not None:
         basis, count = flint.fmpz_mat(rows.tolist()).nullspace()
-        found = _integers(basis, (d, d))[:, : int(count)]
+        vectors = _integers(basis, (d, d))[:, : int(count)]
     else:
-        found = _free(*_eliminated(rows.tolist(), d), d)
-    return np.array([primitive(column) for column in found.T.tolist()], object).reshape(-1, d).T
+        vectors = _free(*_eliminated(rows.tolist(), d), d)
+    return np.array([primitive(column) for column in vectors.T.tolist()], object).reshape(-1, d).T
 
 
 def primitive(values: Sequence[int]) -> list[int]:
@@ -97,10 +97,10 @@ def _integers(matrix: Any, shape: tuple[int, ...]) -> Integers:
 
 
 def eye(size: int) -> Integers:
-    """The identity."""
-    found = np.zeros((size, size), object)
-    found[np.diag_indices(size)] = 1
-    return found
+    """The identity (size, size), of Python integers."""
+    identity = np.zeros((size, size), object)
+    identity[np.diag_indices(size)] = 1
+    return identity
 
 
 def _pivots_modulo(rows: list[list[int]]) -> list[int]:
@@ -149,17 +149,15 @@ def _eliminated(rows: list[list[int]], columns: int, modulus: int = 0) -> tuple[
 def _free(rows: list[list[int]], last: int, pivots: list[int], columns: int) -> Integers:
     """The null space of an echelon form: one vector for each column without a pivot (Cramer)."""
     free = sorted(set(range(columns)) - set(pivots))
-    found = np.zeros((columns, len(free)), object)
+    basis = np.zeros((columns, len(free)), object)
     for place, column in enumerate(free):
-        x = found[:, place]
+        x = basis[:, place]
         x[column] = last
         for i in reversed(range(len(pivots))):
             x[pivots[i]] = -sum(rows[i][j] * x[j] for j in range(pivots[i] + 1, columns) if x[j]) // rows[i][pivots[i]]
-    return found
+    return basis
 
 
-FAR = 1 << 20
-"""Above all exponents."""
 SPARE = 64
 """Rows beyond the features that a rank is looked for in at first."""
 
@@ -176,10 +174,9 @@ class Entries:
     @classmethod
     def of(cls, points: Any, least: Indices) -> Entries:
         """Of a CSR matrix of finite float64, times 2**-``least`` (d,) in each feature: see ``exponents``."""
-        mantissa, power = np.frexp(points.data)
-        whole = np.ldexp(mantissa, 53).astype(np.int64)
+        whole, power = mantissas(points.data)
         column = points.indices.astype(np.int64)
-        shift = power.astype(np.int64) - 53 - least[column]
+        shift = power - least[column]
         down = np.clip(-shift, 0, 62)  # these bits are zeros
         digits = (whole >> down).astype(object) << np.maximum(shift, 0).astype(object)
         row = np.repeat(np.arange(points.shape[0]), np.diff(points.indptr))
@@ -198,29 +195,27 @@ class Entries:
 
     def dense(self, rows: Indices) -> Integers:
         """Some rows (k, d), by ascending numbers."""
-        found = np.zeros((len(rows), self.shape[1]), object)
+        matrix = np.zeros((len(rows), self.shape[1]), object)
         place = np.searchsorted(rows, self.row)
         here = np.flatnonzero(rows[np.minimum(place, len(rows) - 1)] == self.row) if len(rows) else np.zeros(0, np.int64)
-        found[place[here], self.column[here]] = self.digits[here]
-        return found
+        matrix[place[here], self.column[here]] = self.digits[here]
+        return matrix
 
 
 def _sums(values: Integers, group: Indices, count: int) -> Integers:
     """Of values with the same number of ascending ones, for each below ``count``."""
-    found = np.zeros(count, object)
+    sums = np.zeros(count, object)
     if len(values):
         first = np.flatnonzero(np.diff(group, prepend=-1))
-        found[group[first]] = np.add.reduceat(values, first)
-    return found
+        sums[group[first]] = np.add.reduceat(values, first)
+    return sums
 
 
 def exponents(points: Any) -> Indices:
     """Powers of two (d,) of which all entries of a feature of a CSR matrix are multiples, the largest; 0 without entries."""
-    mantissa, power = np.frexp(points.data)
-    whole = np.ldexp(mantissa, 53).astype(np.int64)
-    zeros = np.frexp((whole & -whole).astype(np.float64))[1] - 1  # at the end, in binary
+    whole, power = mantissas(points.data)
     least = np.full(points.shape[1], FAR)
-    np.minimum.at(least, points.indices[whole != 0], (power + zeros - 53).astype(np.int64)[whole != 0])
+    np.minimum.at(least, points.indices[whole != 0], (power + zeros_of(whole))[whole != 0])
     return np.where(least == FAR, 0, least)
 
 

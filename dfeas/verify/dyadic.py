@@ -1,0 +1,337 @@
+"""Floats as integers: every float64 is an integer times a power of two; and signs that float64 cannot tell.
+
+The compensated product (Dot2 of Ogita, Rump and Oishi, Accurate sum and dot product, SIAM J. Sci. Comput. 2005) is as good as
+one in twice the precision: |result - x'y| <= u |x'y| + gamma_m^2 |x|'|y| + 5 m 2**-1074, with u = 2**-53.
+
+Products of points with vectors of integers of any length, their signs and whether they vanish, take three steps, each for what
+the one before it left open: float64 with a bound of its error; residues modulo enough primes that only zero has none of them
+(so zeros, which are many on a face, cost a few products of matrices); Python's integers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import scipy  # loads its parts when they are used: every command would wait for them
+from numpy.typing import NDArray
+
+from dfeas.verify.arithmetic import TINY, UP_LOOSE, U, gamma
+from dfeas.verify.arithmetic import UP_SUMS as UP
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.object_]
+"""Python integers of any length."""
+
+FAR = 1 << 20
+"""Above all exponents."""
+
+
+def mantissas(values: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Finite floats as integers of 53 bits, and the powers of two that these are times."""
+    mantissa, exponent = np.frexp(values)
+    return np.ldexp(mantissa, 53).astype(np.int64), exponent.astype(np.int64) - 53
+
+
+def zeros_of(whole: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many binary zeros are at the end of each integer; -1 of zero."""
+    return np.asarray(np.frexp((whole & -whole).astype(np.float64))[1] - 1, np.int64)
+
+
+@dataclass(frozen=True)
+class Dyadic:
+    """``digits`` 2**``exponent``, exactly. Digits have any shape; the exponent is one for all."""
+
+    digits: Integers
+    exponent: int
+
+    @classmethod
+    def of(cls, values: Floats) -> Dyadic:
+        if not values.size:
+            return cls(values.astype(object), 0)
+        whole, power = mantissas(values)
+        shift = np.where(whole != 0, power, np.iinfo(np.int64).max)
+        least = int(shift.min()) if (whole != 0).any() else 0
+        shift = np.where(whole != 0, shift - least, 0)
+        return cls(whole.astype(object) << shift.astype(object), least)
+
+    def at(self, exponent: int) -> Integers:
+        """The digits at a lower exponent."""
+        return np.asarray(self.digits << (self.exponent - exponent), object)
+
+    def __add__(self, other: Dyadic) -> Dyadic:
+        least = min(self.exponent, other.exponent)
+        return Dyadic(np.asarray(self.at(least) + other.at(least), object), least)
+
+    def __neg__(self) -> Dyadic:
+        return Dyadic(np.asarray(-self.digits, object), self.exponent)
+
+    def __matmul__(self, other: Dyadic) -> Dyadic:
+        return Dyadic(np.asarray(self.digits @ other.digits, object), self.exponent + other.exponent)
+
+    def floats(self) -> Floats:
+        """The nearest floats, or a few units in the last place beside them; beyond their range zero or infinite."""
+        try:
+            with np.errstate(over="ignore", under="ignore"):
+                return np.asarray(np.ldexp(self.digits.astype(np.float64), self.exponent))
+        except OverflowError:  # longer than a float can be
+            pass
+        return np.array([_float(d, self.exponent) for d in self.digits.ravel().tolist()]).reshape(self.digits.shape)
+
+    def sign(self) -> NDArray[np.int8]:
+        """-1, 0 or 1 of each."""
+        return np.array([(d > 0) - (d < 0) for d in self.digits.ravel().tolist()], np.int8).reshape(self.digits.shape)
+
+
+def common(values: Floats) -> tuple[Integers, NDArray[np.int64]]:
+    """Finite floats (s, d) as the smallest integers (s, d) times a power of two for each column, exactly; and its exponents."""
+    whole, power = mantissas(values)
+    used, zeros = whole != 0, zeros_of(whole)
+    whole = np.where(used, whole >> np.where(used, zeros, 0), 0)
+    power = np.where(used, power + zeros, FAR)
+    least = power.min(axis=0, initial=FAR)
+    least = np.where(least == FAR, 0, least)
+    shift = np.where(used, power - least, 0)
+    if shift.max(initial=0) < 9:  # 53 bits and these fit into 64
+        return (whole << shift).astype(object), least
+    return np.asarray(whole.astype(object) << shift.astype(object), object), least
+
+
+def _float(digits: int, exponent: int) -> float:
+    """digits 2**exponent with a relative error below 2**-50; it may be off by TINY where it underflows."""
+    more = max(0, digits.bit_length() - 64)
+    leading: Any = float(abs(digits) >> more)
+    try:
+        value = float(np.ldexp(leading, exponent + more))
+    except OverflowError:
+        value = float("inf") if exponent + more > 0 else 0.0
+    return -value if digits < 0 else value
+
+
+SPLIT = 2.0**27 + 1
+LARGE = 1e140
+"""Magnitudes below this are split and multiplied without overflow."""
+SMALL = 2.0**-900
+"""Products above this have errors that do not underflow."""
+PIECE = 100_000
+"""Entries that are integers at a time."""
+
+
+def signs(points: Floats, y: Floats) -> tuple[NDArray[np.int8], Floats]:
+    """Signs (k,) of the scores x_j'y of points (k, m), and lower bounds (k,) of their magnitudes."""
+    score, bound = compensated(points, y)
+    with np.errstate(invalid="ignore"):
+        least = (np.abs(score) - bound) / UP
+        sure = least > 0
+    sign = np.where(sure, np.sign(score), 0).astype(np.int8)
+    least = np.where(sure, least, 0.0)
+    left = np.flatnonzero(~sure)
+    rows = max(1, PIECE // len(y))
+    exact_y = Dyadic.of(y)
+    for first in range(0, len(left), rows):
+        chosen = left[first : first + rows]
+        exact = Dyadic.of(points[chosen]) @ exact_y
+        sign[chosen] = exact.sign()
+        least[chosen] = np.maximum(np.abs(exact.floats()) - TINY, 0.0) / UP
+    return sign, least
+
+
+def compensated(points: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Scores (k,) of points (k, m), and bounds (k,) of their errors; infinite where nothing is known."""
+    m = len(y)
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        total, rest = np.zeros(len(points)), np.zeros(len(points))
+        for column, factor in zip(np.ascontiguousarray(points.T), y.tolist(), strict=True):
+            product = column * factor
+            high, low = _halves(column)
+            other, lower = _halves(np.float64(factor))
+            error = low * lower - (((product - high * other) - low * other) - high * lower)
+            added = total + product
+            part = added - total
+            rest += error + ((total - (added - part)) + (product - part))
+            total = added
+        score = total + rest
+        bound = (U * np.abs(score) + gamma(m) ** 2 * (np.abs(points) @ np.abs(y)) * (1 + 4 * gamma(m))) * UP + 5 * m * TINY
+    sizes = np.abs(points).max(axis=1, initial=0.0)
+    safe = (sizes < LARGE) & (np.abs(y).max() < LARGE) & np.isfinite(score)
+    return score, np.where(safe, bound, np.inf)
+
+
+def products(first: Floats, second: Floats) -> tuple[Floats, Floats] | None:
+    """Products (m,) as pairs of floats whose sums they are exactly; None where one under- or overflows."""
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        product = first * second
+        (high, low), (other, lower) = _halves(first), _halves(second)
+        error = low * lower - (((product - high * other) - low * other) - high * lower)
+    sizes = np.abs(product)
+    zero = (first == 0) | (second == 0)
+    safe = zero | ((sizes > SMALL) & (np.abs(first) < LARGE) & (np.abs(second) < LARGE))
+    return (product, np.where(zero, 0.0, error)) if safe.all() else None
+
+
+def _halves(values: Any) -> tuple[Any, Any]:
+    """Two numbers of at most 26 bits each whose sum the value is (Dekker 1971)."""
+    shifted = SPLIT * values
+    high = shifted - (shifted - values)
+    return high, values - high
+
+
+LOST = 2.0**-1060
+"""More than underflow takes from an entry of a vector, or from a product of it with an entry of a point above one."""
+BELOW = 1 << 20
+"""Primes are smaller: sums of up to 2**13 products of two residues are exact in float64."""
+PRIME_BITS = 19
+"""Less than the logarithm of each prime that is used: the product of k of them is above 2**(19 k)."""
+WIDTH = 1 << 13
+FLOOR = 2.0**-1000
+"""Bounds below this are taken for it."""
+
+Matrix = Any
+"""Points (r, d) of float64: an array, or a CSR matrix."""
+
+
+def integer_signs(points: Matrix, y: Integers) -> tuple[NDArray[np.int8], Floats]:
+    """Signs (r,) of x_j'y, and in float64 their sizes (r,) as shares of |x_j|'|y|: near one far from the hyperplane."""
+    points, y = _used(points, y)
+    near, _ = scaled(y[:, None])
+    with np.errstate(over="ignore", invalid="ignore"):
+        score, bound = bounded(points, near)
+        sure = (np.abs(score) > bound)[:, 0]
+    sign = np.where(sure, np.sign(score[:, 0]), 0).astype(np.int8)
+    left = np.flatnonzero(~sure)
+    left = left[~_vanish(points[left], y[:, None], (np.abs(score) + bound)[left])]
+    for row in left.tolist():
+        entries, place = _row(points, row)
+        exact = int(Dyadic.of(entries).digits @ y[place])
+        sign[row] = (exact > 0) - (exact < 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = score[:, 0] / bound[:, 0]
+    return sign, np.where(sign != 0, np.nan_to_num(share), 0.0)
+
+
+def vanishing(points: Matrix, basis: Integers) -> NDArray[np.bool_]:
+    """Which points (r,) are orthogonal to all columns of a basis (d, k)."""
+    zero = np.ones(points.shape[0], np.bool_)
+    if not basis.shape[1]:
+        return zero
+    points, basis = _used(points, basis)
+    near, _ = scaled(basis)
+    with np.errstate(over="ignore", invalid="ignore"):
+        score, bound = bounded(points, near)
+        zero = np.asarray(~(np.abs(score) > bound).any(axis=1), np.bool_)
+    left = np.flatnonzero(zero)
+    zero[left] = _vanish(points[left], basis, (np.abs(score) + bound)[left])
+    return zero
+
+
+def _used(points: Matrix, vectors: Integers) -> tuple[Matrix, Integers]:
+    """Without the features that no vector (d, ..) has."""
+    used = np.flatnonzero(vectors.reshape(len(vectors), -1).any(axis=1))
+    if not isinstance(points, np.ndarray) or len(used) == len(vectors):
+        return points, vectors
+    return points[:, used], vectors[used]
+
+
+def bounded(points: Matrix, near: Floats) -> tuple[Floats, Floats]:
+    """Products (r, k) in float64, and bounds of their errors; the vectors are rounded, too."""
+    d = points.shape[1] if isinstance(points, np.ndarray) else int(np.diff(points.indptr).max(initial=0))
+    rate = (d + 16) * U * UP_LOOSE
+    size = abs(points)
+    total = np.asarray(size.sum(axis=1)).reshape(-1, 1)
+    bound = rate * (size @ np.abs(near)) + LOST * (d + total)
+    return np.asarray(points @ near), np.where(np.isfinite(bound), bound, np.inf)
+
+
+def scaled(basis: Integers) -> tuple[Floats, list[int]]:
+    """Vectors (d, k) of integers as floats of at most 1, and the exponents of two that they are divided by."""
+    shift = _bits(basis)
+    columns = [Dyadic(column, -bits).floats() for column, bits in zip(basis.T, shift, strict=True)]
+    return np.array(columns).T, shift
+
+
+def _bits(basis: Integers) -> list[int]:
+    """Of the longest entry of each column."""
+    return [max(v.bit_length() for v in column) for column in basis.T.tolist()]
+
+
+def _vanish(points: Matrix, basis: Integers, most: Floats) -> NDArray[np.bool_]:
+    """Which points (r,) are orthogonal to all columns of a basis (d, k), where |products| are at most ``most`` (r, k), of the
+    columns as ``scaled`` makes them.
+    """
+    alive = np.ones(points.shape[0], np.bool_)
+    if not alive.size:
+        return alive
+    shift = np.array(_bits(basis))
+    whole, power, least = _digits(points)
+    with np.errstate(over="ignore"):
+        known = np.where(np.isfinite(most), np.frexp(np.maximum(most, FLOOR))[1], 1025 + points.shape[1].bit_length())
+    bits = max(1, int(((known + shift).max(axis=1) - least).max()) + 2)
+    for prime in _primes(-(-bits // PRIME_BITS)):
+        powers = np.array(_powers(prime, int(power.max(initial=0)) + 1))
+        residue = whole % prime * powers[power] % prime
+        columns = (basis % prime).astype(np.float64)
+        alive &= ~(_product(points, residue.astype(np.float64), columns, prime) != 0).any(axis=1)
+        if not alive.any():
+            break
+    return alive
+
+
+def _product(points: Matrix, residue: Floats, columns: Floats, prime: int) -> Floats:
+    """Residues (r, k) of products, from residues of the entries of points (in their layout) and of the columns (d, k)."""
+    if not isinstance(points, np.ndarray):
+        matrix = scipy.sparse.csr_array((residue, points.indices, points.indptr), shape=points.shape)
+        assert np.diff(points.indptr).max(initial=0) <= WIDTH, "sums are exact"
+        return np.asarray((matrix @ columns) % prime, np.float64)
+    sums = np.zeros((len(residue), columns.shape[1]))
+    for first in range(0, residue.shape[1], WIDTH):
+        sums += residue[:, first : first + WIDTH] @ columns[first : first + WIDTH] % prime
+    return np.asarray(sums % prime, np.float64)
+
+
+def _digits(points: Matrix) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Integers in the layout of the entries, exponents of two >= 0 with them, and the exponents (r,) that rows have besides."""
+    entries = points if isinstance(points, np.ndarray) else points.data
+    whole, power = mantissas(entries)
+    none = np.iinfo(np.int64).max
+    power[whole == 0] = none
+    if isinstance(points, np.ndarray):
+        least = power.min(axis=1, initial=none)
+        least[least == none] = 0
+        power -= least[:, None]
+    else:
+        least = np.full(points.shape[0], none)
+        row = np.repeat(np.arange(points.shape[0]), np.diff(points.indptr))
+        np.minimum.at(least, row, power)
+        least[least == none] = 0
+        power -= least[row]
+    power[whole == 0] = 0
+    return whole, power, least
+
+
+def _row(points: Matrix, row: int) -> tuple[Floats, NDArray[np.int64] | slice]:
+    """Entries of a row, and the features that they are of."""
+    if isinstance(points, np.ndarray):
+        return np.asarray(points[row]), slice(None)
+    here = slice(points.indptr[row], points.indptr[row + 1])
+    return points.data[here], points.indices[here]
+
+
+@cache
+def _powers(prime: int, count: int) -> list[int]:
+    """Powers of two modulo a prime."""
+    powers = [1]
+    for _ in range(count - 1):
+        powers.append(2 * powers[-1] % prime)
+    return powers
+
+
+@cache
+def _primes(count: int) -> list[int]:
+    """The largest primes below ``BELOW``."""
+    sieve = np.ones(BELOW, np.bool_)
+    for i in range(2, 1 << (BELOW.bit_length() // 2 + 1)):
+        if sieve[i]:
+            sieve[i * i :: i] = False
+    return [int(v) for v in np.flatnonzero(sieve)[-count:][::-1]]
