@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from dfeas.api import resume as resume
     from dfeas.api import soft_margin as soft_margin
     from dfeas.api import solve as solve
+    from dfeas.cli.remote import cancel as cancel
+    from dfeas.cli.remote import fetch as fetch
+    from dfeas.cli.remote import status as status
+    from dfeas.cli.remote import submit as submit
     from dfeas.data.cones.groups import svec as svec
     from dfeas.data.cones.writer import from_scs as from_scs
     from dfeas.data.cones.writer import ingest_scs as ingest_scs
@@ -81,6 +85,7 @@ _PUBLIC = {
     "analysis.separation": "Separation separation",
     "analysis.verify": "verify_certificate verify_classes verify_run",
     "api": "race resume soft_margin solve",
+    "cli.remote": "cancel fetch status submit",
     "data.cones.groups": "svec",
     "data.cones.writer": "from_scs ingest_scs",
     "data.generate.points": "Instance generate",

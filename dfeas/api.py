@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from dfeas.analysis.hard_margin import HARD_MARGIN, HardMargin, widest
 from dfeas.analysis.separation import Separation, separated
+from dfeas.engine.client import takes_client
 from dfeas.problem import Goal, Kernel, Limits, Objective, Output, Problem, Resources, View, takes
 from dfeas.run.result_sets import OneVsRest, Race, SoftMarginClasses
 from dfeas.run.results import Result
@@ -26,6 +27,7 @@ PATH = "path.svg"
 
 
 @takes(View, Kernel, Goal, Limits, Resources, Output)
+@takes_client
 def solve(
     problem: Problem,
     *,
@@ -51,6 +53,7 @@ def solve(
 
 
 @takes(View, Kernel, Goal, Limits, Resources, Output, without=("one_vs_rest", "point"))
+@takes_client
 def race(
     problem: Problem,
     *,
@@ -77,6 +80,7 @@ def race(
 
 
 @takes(View, Objective, Limits, Resources, Output, without=("scale", "center", "normalize", "point", "scratch"))
+@takes_client
 def soft_margin(
     problem: Problem,
     *,
@@ -100,6 +104,7 @@ def soft_margin(
 
 
 @takes(Limits, Resources, Output, without=("memory", "out"))
+@takes_client
 def resume(
     run: str | Path,
     X: Any = None,
@@ -123,7 +128,7 @@ def resume(
     X, labels, mask : the data, if it was in memory or has been moved; it must be the same data.
     kernel : the function of Python that was the kernel, if one was.
     max_passes, time_limit : new limits, counted from the beginning of the run; None keeps those it had.
-    client : a Dask client, or None for threads of this process, whatever it was before.
+    client : as for ``dfeas.solve``, or None for threads of this process, whatever it was before.
     """
     path = Path(run)
     given = Problem(X, labels, View(mask=mask), Kernel(kernel=kernel))

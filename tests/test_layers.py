@@ -23,7 +23,7 @@ ALLOWED = {
     "run": {"data", "engine", "errors", "geometry", "linalg", "methods", "passes", "problem", "verify"},
     "report": {"data", "engine", "errors", "linalg", "passes", "problem", "run"},
     "analysis": {"data", "engine", "errors", "geometry", "linalg", "methods", "passes", "problem", "run", "verify"},
-    "api": {"analysis", "problem", "report", "run", "verify"},
+    "api": {"analysis", "engine", "problem", "report", "run", "verify"},
     "estimators": {"analysis", "api", "errors", "geometry", "linalg", "methods", "problem", "run"},
     "cli": {
         "analysis",
@@ -45,6 +45,7 @@ MATPLOTLIB_ONLY_IN = {"report/figures.py", "report/evidence.py"}
 DASK_ONLY_IN = {
     "engine/distributed.py",
     "engine/clusters.py",
+    "engine/configuration.py",
     "engine/task_pool.py",
     "engine/watch.py",
     "engine/worker.py",
