@@ -55,7 +55,9 @@ def _started(workers: int) -> LocalCluster:
     failed: list[Exception] = []
 
     def start() -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        block = getattr(signal, "SIG_BLOCK", None)
+        if block is not None and hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(block, SIGNALS)
         try:
             made.append(
                 LocalCluster(
@@ -84,8 +86,10 @@ def _started(workers: int) -> LocalCluster:
 def _track_quietly() -> None:
     """Start what removes the semaphores of a process that was ended: nobody needs to hear that it had some.
 
-    It must not start with the first worker: it unblocks signals.
+    It must not start with the first worker: it unblocks signals. On Windows there is none.
     """
+    if os.name == "nt":
+        return
     errors = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage.files import DAMAGE
+from dfeas.data.storage.files import BINARY, DAMAGE
 from dfeas.errors import CorruptDataError
 
 if TYPE_CHECKING:
@@ -113,10 +114,10 @@ class DirectReader:
         wanted = rows * (size // self.block_rows)
         buffer = buffers.take(self.name, wanted)
         try:
-            descriptor = os.open(path, os.O_RDONLY)
+            descriptor = os.open(path, os.O_RDONLY | BINARY)
             try:
                 found = os.fstat(descriptor).st_size
-                got = _fill(descriptor, buffer) if found == size + self.trailer else -1
+                got = fill(descriptor, buffer) if found == size + self.trailer else -1
             finally:
                 os.close(descriptor)
         except FileNotFoundError:
@@ -132,25 +133,40 @@ class DirectReader:
 
     def advise(self, index: int) -> None:
         """Ask the kernel to read a chunk ahead, where it can."""
-        if index * self.block_rows >= self.n or not hasattr(os, "posix_fadvise"):
-            return
-        try:
-            descriptor = os.open(self._path(index), os.O_RDONLY)
-        except OSError:
-            return  # the read itself will say what is wrong
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_WILLNEED)
-        os.close(descriptor)
+        if index * self.block_rows < self.n:
+            read_ahead(self._path(index))
 
     def stamp(self, index: int) -> int:
         return stamp_of(self._path(index))
 
 
-def _fill(descriptor: int, buffer: NDArray[np.uint8]) -> int:
-    """Fill the buffer from the start of a file; returns the bytes that came."""
+def read_ahead(path: str, offset: int = 0, count: int = 0) -> None:
+    """Ask the kernel to read some bytes of a file ahead, or all from one on: where it can."""
+    soon = getattr(os, "POSIX_FADV_WILLNEED", None)
+    if soon is None or not hasattr(os, "posix_fadvise"):
+        return
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return  # the read itself will say what is wrong
+    os.posix_fadvise(descriptor, offset, count, soon)
+    os.close(descriptor)
+
+
+def fill(descriptor: int, buffer: NDArray[np.uint8], offset: int = 0) -> int:
+    """Fill the buffer from a byte of a file on; returns the bytes that came. Without ``os.preadv``, which Windows has not, the
+    place in the file is changed.
+    """
     done = 0
     while done < buffer.size:
-        got = os.readv(descriptor, [buffer.data[done:]])
-        if got == 0:
+        into = buffer.data[done:]
+        if hasattr(os, "preadv"):
+            got = os.preadv(descriptor, [into], offset + done)
+        else:
+            os.lseek(descriptor, offset + done, os.SEEK_SET)
+            with FileIO(descriptor, closefd=False) as file:
+                got = file.readinto(into)
+        if not got:
             break
         done += got
     return done

@@ -19,7 +19,8 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.data.storage.readers import Buffers, RowReader, stamp_of
+from dfeas.data.storage.files import BINARY
+from dfeas.data.storage.readers import Buffers, RowReader, fill, read_ahead, stamp_of
 from dfeas.errors import CorruptDataError
 
 if TYPE_CHECKING:
@@ -106,16 +107,12 @@ class EntryFiles:
         return buffer.view(self.dtype)
 
     def _fill(self, path: str, offset: int, buffer: NDArray[np.uint8]) -> None:
-        expected, got = self.chunk * self.dtype.itemsize + self.trailer, 0
+        expected = self.chunk * self.dtype.itemsize + self.trailer
         try:
-            descriptor = os.open(path, os.O_RDONLY)
+            descriptor = os.open(path, os.O_RDONLY | BINARY)
             try:
                 found = os.fstat(descriptor).st_size
-                while found == expected and got < buffer.size:
-                    more = os.preadv(descriptor, [buffer.data[got:]], offset + got)
-                    if more == 0:
-                        break
-                    got += more
+                got = fill(descriptor, buffer, offset) if found == expected else 0
             finally:
                 os.close(descriptor)
         except FileNotFoundError:
@@ -129,16 +126,9 @@ class EntryFiles:
 
     def advise(self, first: int, stop: int) -> None:
         """Ask the kernel to read ahead, where it can."""
-        if not hasattr(os, "posix_fadvise"):
-            return
         size = self.dtype.itemsize
         for path, within, count in self._pieces(first, stop):
-            try:
-                descriptor = os.open(path, os.O_RDONLY)
-            except OSError:
-                return  # the read itself will say what is wrong
-            os.posix_fadvise(descriptor, within * size, count * size, os.POSIX_FADV_WILLNEED)
-            os.close(descriptor)
+            read_ahead(path, within * size, count * size)
 
     def stamps(self, first: int, stop: int) -> tuple[int, ...]:
         """Of the files with these entries."""

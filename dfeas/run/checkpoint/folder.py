@@ -9,7 +9,6 @@ A vector is written once, so a second name keeps what a checkpoint needs while t
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from typing import Any
 
 from dfeas.data.storage.files import placed, sync
 from dfeas.data.storage.layout import LOCK
-from dfeas.data.storage.scratch import Scratch, Seal, claim, reclaim, release
+from dfeas.data.storage.scratch import Scratch, Seal, abandon, claim, reclaim, release
 from dfeas.errors import BadInputError, CorruptDataError, NewerFormatError, UsageError
 from dfeas.run.checkpoint.codec import dump, load
 from dfeas.run.results import CHECKPOINT, RACE, RESULT
@@ -170,6 +169,6 @@ def _locked(path: Path, lock: int) -> Iterator[Path]:
     try:
         yield path.absolute()
     except BaseException:
-        os.close(lock)  # the lock file stays: the next run takes the folder over
+        abandon(lock)
         raise
     release(path, lock)
