@@ -55,7 +55,7 @@ from dfeas.data.source import Source
 from dfeas.data.storage.layout import BLOCK_BYTES
 from dfeas.data.storage.readers import Cost
 from dfeas.engine import distributed
-from dfeas.engine.clusters import configuration
+from dfeas.engine.configuration import configuration
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.scan import cut, join
 from dfeas.passes.softmin import Softmin, SoftminPartial

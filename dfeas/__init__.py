@@ -20,6 +20,7 @@ _PUBLIC = {
     "analysis.separation": "Separated Separation check_separation separation",
     "analysis.verify": "verify_certificate verify_classes verify_run",
     "api": "ingest race resume soft_margin solve",
+    "cli.remote": "cancel fetch status submit",
     "data.cones": "svec",
     "data.writers.cones": "from_scs ingest_scs",
     "data.generate.points": "Instance generate",

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Literal, overload
 
 from distributed import Client
+from distributed.deploy import Cluster
 
 from dfeas.data.ingest.ingest import Note
 from dfeas.data.storage.layout import Header
@@ -21,6 +22,10 @@ from dfeas.analysis.separation import check_separation as check_separation
 from dfeas.analysis.verify import verify_certificate as verify_certificate
 from dfeas.analysis.verify import verify_classes as verify_classes
 from dfeas.analysis.verify import verify_run as verify_run
+from dfeas.cli.remote import cancel as cancel
+from dfeas.cli.remote import fetch as fetch
+from dfeas.cli.remote import status as status
+from dfeas.cli.remote import submit as submit
 from dfeas.data.cones import svec as svec
 from dfeas.data.generate.points import Instance as Instance
 from dfeas.data.generate.points import generate as generate
@@ -88,7 +93,7 @@ def hard_margin(
     cache_dir: str | Path | None = ...,
     scratch: str | Path | None = ...,
     checkpoint_every: float = ...,
-    client: Client | None = ...,
+    client: Client | Cluster | str | bool | None = ...,
     out: str | Path | None = ...,
     progress: bool = ...,
     callback: Callable[[Any], object] | None = ...,
@@ -120,7 +125,7 @@ def separation(
     cache_dir: str | Path | None = ...,
     scratch: str | Path | None = ...,
     checkpoint_every: float = ...,
-    client: Client | None = ...,
+    client: Client | Cluster | str | bool | None = ...,
     out: str | Path | None = ...,
     progress: bool = ...,
     callback: Callable[[Any], object] | None = ...,
@@ -130,7 +135,7 @@ def ingest(
     src: Any,
     out: str | Path,
     *,
-    client: Client | None = ...,
+    client: Client | Cluster | str | bool | None = ...,
     progress: Progress | None = ...,
     note: Note | None = ...,
     points: str = ...,
@@ -171,7 +176,7 @@ def race(
     cache_dir: str | Path | None = ...,
     scratch: str | Path | None = ...,
     checkpoint_every: float = ...,
-    client: Client | None = ...,
+    client: Client | Cluster | str | bool | None = ...,
     out: str | Path | None = ...,
     progress: bool = ...,
     callback: Callable[[Any], object] | None = ...,
@@ -189,7 +194,7 @@ def resume(
     cache_dir: str | Path | None = ...,
     scratch: str | Path | None = ...,
     checkpoint_every: float = ...,
-    client: Client | None = ...,
+    client: Client | Cluster | str | bool | None = ...,
     progress: bool = ...,
     callback: Callable[[Any], object] | None = ...,
     stop: Callable[[], bool] = ...,
@@ -220,7 +225,7 @@ def soft_margin(
     memory: str | int = ...,
     cache_dir: str | Path | None = ...,
     checkpoint_every: float = ...,
-    client: Client | None = ...,
+    client: Client | Cluster | str | bool | None = ...,
     out: str | Path | None = ...,
     progress: bool = ...,
     callback: Callable[[Any], object] | None = ...,
@@ -252,7 +257,7 @@ def soft_margin(
     memory: str | int = ...,
     cache_dir: str | Path | None = ...,
     checkpoint_every: float = ...,
-    client: Client | None = ...,
+    client: Client | Cluster | str | bool | None = ...,
     out: str | Path | None = ...,
     progress: bool = ...,
     callback: Callable[[Any], object] | None = ...,
@@ -284,7 +289,7 @@ def soft_margin(
     memory: str | int = ...,
     cache_dir: str | Path | None = ...,
     checkpoint_every: float = ...,
-    client: Client | None = ...,
+    client: Client | Cluster | str | bool | None = ...,
     out: str | Path | None = ...,
     progress: bool = ...,
     callback: Callable[[Any], object] | None = ...,
@@ -318,7 +323,7 @@ def solve(
     cache_dir: str | Path | None = ...,
     scratch: str | Path | None = ...,
     checkpoint_every: float = ...,
-    client: Client | None = ...,
+    client: Client | Cluster | str | bool | None = ...,
     out: str | Path | None = ...,
     progress: bool = ...,
     callback: Callable[[Any], object] | None = ...,
@@ -352,7 +357,7 @@ def solve(
     cache_dir: str | Path | None = ...,
     scratch: str | Path | None = ...,
     checkpoint_every: float = ...,
-    client: Client | None = ...,
+    client: Client | Cluster | str | bool | None = ...,
     out: str | Path | None = ...,
     progress: bool = ...,
     callback: Callable[[Any], object] | None = ...,
@@ -386,7 +391,7 @@ def solve(
     cache_dir: str | Path | None = ...,
     scratch: str | Path | None = ...,
     checkpoint_every: float = ...,
-    client: Client | None = ...,
+    client: Client | Cluster | str | bool | None = ...,
     out: str | Path | None = ...,
     progress: bool = ...,
     callback: Callable[[Any], object] | None = ...,

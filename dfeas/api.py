@@ -16,6 +16,7 @@ from dfeas.data.ingest.options import IngestKeywords, IngestOptions, spells_out
 from dfeas.data.storage.layout import Header
 from dfeas.data.storage.places import require_apart
 from dfeas.data.writers.dataset import Progress
+from dfeas.engine.client import joined, takes_client
 from dfeas.problem import Goal, Kernel, Limits, Objective, Output, Problem, Resources, View, takes
 from dfeas.run.results import Result
 from dfeas.run.soft_margin.result import SoftMarginClasses, SoftMarginResult
@@ -25,6 +26,7 @@ from dfeas.verify.separation import SEPARATED
 
 if TYPE_CHECKING:
     from distributed import Client
+    from distributed.deploy import Cluster
 
 A = TypeVar("A")
 
@@ -37,7 +39,7 @@ def ingest(
     src: Any,
     out: str | Path,
     *,
-    client: Client | None = None,
+    client: Client | Cluster | str | bool | None = None,
     progress: Progress | None = None,
     note: Note | None = None,
     **options: Unpack[IngestKeywords],
@@ -54,7 +56,7 @@ def ingest(
         svmlight (also .gz, .bz2). Sparse matrices are CSR and CSC: ``X`` of .h5ad and of HDF5 in the same layout, and .npz
         files that SciPy wrote.
     out : the dataset, which must not exist.
-    client : a Dask client: its workers read and write .npy, zarr, HDF5, Parquet, and CSV, TSV and svmlight that are not
+    client : that of ``dfeas.solve``: workers read and write .npy, zarr, HDF5, Parquet, and CSV, TSV and svmlight that are not
         compressed; they see SRC and OUT under the same paths. The bytes are the same.
     progress : called with the points done, and those in all, as far as is known.
     note : told what was cast or dropped.
@@ -75,14 +77,16 @@ def ingest(
     """
     require_apart(out, src)
     given = IngestOptions(**options)
-    if client is None:
-        return ingest_here(src, out, given, progress=progress, note=note)
-    from dfeas.engine.task_pool import TaskPool
+    with joined(client) as workers:
+        if workers is None:
+            return ingest_here(src, out, given, progress=progress, note=note)
+        from dfeas.engine.task_pool import TaskPool
 
-    return ingest_here(src, out, given, progress=progress, note=note, pool=TaskPool(client))
+        return ingest_here(src, out, given, progress=progress, note=note, pool=TaskPool(workers))
 
 
 @takes(View, Kernel, Goal, Limits, Resources, Output)
+@takes_client
 def solve(
     problem: Problem,
     *,
@@ -109,6 +113,7 @@ def solve(
 
 
 @takes(View, Kernel, Goal, Limits, Resources, Output, without=("one_vs_rest", "point"))
+@takes_client
 def race(
     problem: Problem,
     *,
@@ -135,6 +140,7 @@ def race(
 
 
 @takes(View, Objective, Limits, Resources, Output, without=("scale", "center", "normalize", "point", "scratch"))
+@takes_client
 def soft_margin(
     problem: Problem,
     *,
@@ -158,6 +164,7 @@ def soft_margin(
 
 
 @takes(Limits, Resources, Output, without=("memory", "out"))
+@takes_client
 def resume(
     run: str | Path,
     X: Any = None,
@@ -181,7 +188,7 @@ def resume(
     X, labels, mask : the data, if it was in memory or has been moved; it must be the same data.
     kernel : the function of Python that was the kernel, if one was.
     max_passes, time_limit : new limits, counted from the beginning of the run; None keeps those it had.
-    client : a Dask client, or None for threads of this process, whatever it was before.
+    client : as for ``dfeas.solve``, or None for threads of this process, whatever it was before.
     """
     path = Path(run)
     given = Problem(X, labels, View(mask=mask), Kernel(kernel=kernel))

@@ -23,6 +23,7 @@ from dfeas.errors import UsageError
 
 if TYPE_CHECKING:
     from distributed import Client
+    from distributed.deploy import Cluster
 
 R = TypeVar("R")
 
@@ -298,7 +299,8 @@ class Resources:
     scratch : folder of each machine for what methods with a kernel compute again and again and memory does not hold; removed at
         the end. Workers use the temporary-directory of Dask's configuration, where there is one and no other folder is given.
     checkpoint_every : seconds between checkpoints, at least; they never take more than a twentieth of the time.
-    client : a Dask client, whose workers see the data under the same path; without one, threads of this process.
+    client : a Dask client, a cluster, the address of a scheduler, or True for the current client; workers see the data under
+        its path. None: threads of this process.
     """
 
     memory: str | int = option(DEFAULT_MEMORY, "Budget of a process for blocks and answers.", shown=True)
@@ -307,7 +309,7 @@ class Resources:
         None, "Folder for tiles of a kernel that memory does not hold.", metavar="DIR", place="local"
     )
     checkpoint_every: float = option(EVERY, "Between checkpoints.", metavar="SECONDS", shown=True)
-    client: Client | None = option(None)
+    client: Client | Cluster | str | bool | None = option(None)
 
     @property
     def memory_bytes(self) -> int:

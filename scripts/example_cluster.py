@@ -8,17 +8,18 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
+from distributed import Client, LocalCluster
+
 import dfeas
-from dfeas.engine.clusters import connect, local_cluster
 
 
 def main(words: list[str]) -> None:
     """Solve there and here."""
     with ExitStack() as stack:
         if words:
-            client, folder = stack.enter_context(connect(words[0], None)), Path(words[1])
+            client, folder = stack.enter_context(Client(words[0])), Path(words[1])
         else:
-            client = stack.enter_context(local_cluster(2))
+            client = stack.enter_context(Client(stack.enter_context(LocalCluster(n_workers=2, threads_per_worker=1))))
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         dfeas.generate(dfeas.Instance("one-flip", m=20, n=50_000, margin=0.05), folder / "data")
         there = dfeas.solve(folder / "data", client=client)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.source import Transform, seen_as
 from dfeas.data.storage import files
+from dfeas.engine.client import takes_client
 from dfeas.errors import UsageError
 from dfeas.geometry.cones.space import require_points
 from dfeas.methods.protocol import Sparse
@@ -62,6 +63,7 @@ class HardMargin(Saved):
 
 
 @takes(View, Kernel, Goal, Limits, Resources, Output)
+@takes_client
 def hard_margin(
     problem: Problem,
     *,

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from dfeas.analysis.separation import Separation, said, searched
 from dfeas.data.dataset import signed_rows
 from dfeas.data.storage.zarr_arrays import load_npy
+from dfeas.engine.client import takes_client
 from dfeas.errors import BadInputError
 from dfeas.problem import Goal, Kernel, Limits, Output, Problem, Resources, View, takes
 from dfeas.run.exact.search import floats
@@ -69,6 +70,7 @@ def in_hull(point: ArrayLike | str | Path, X: Any, *, eps: float = EPS, **option
 
 
 @takes(View, Kernel, Goal, Limits, Resources, Output)
+@takes_client
 def _in_hull(
     problem: Problem, *, method: str = "auto", goal: Goal, limits: Limits, resources: Resources, output: Output
 ) -> Hull:

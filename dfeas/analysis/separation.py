@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from dfeas.analysis.presolve import presolved
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage import files
+from dfeas.engine.client import takes_client
 from dfeas.errors import BadInputError, UsageError
 from dfeas.geometry.cones.space import require_points
 from dfeas.problem import Goal, Kernel, Limits, Output, Problem, Resources, View, takes
@@ -78,6 +79,7 @@ class Separation(Saved):
 
 
 @takes(View, Kernel, Goal, Limits, Resources, Output, without=("point",))
+@takes_client
 def separation(
     problem: Problem, *, method: str = "auto", goal: Goal, limits: Limits, resources: Resources, output: Output
 ) -> Separation:

@@ -1,4 +1,4 @@
-"""Commands about runs that a cluster drives by itself."""
+"""Commands about runs that a cluster drives by itself, and about its configuration."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ from dfeas.cli.options import (
     fields_of,
     margin_values,
 )
+from dfeas.cli.remote import CANCELLED, run_status
+from dfeas.cli.remote import cancel as run_cancel
 from dfeas.cli.remote import fetch as run_fetch
-from dfeas.cli.remote import run_status
 from dfeas.cli.remote import status as submitted_status
 from dfeas.cli.remote import submit as run_submit
 from dfeas.cli.render import say, show_statuses, show_submitted
+from dfeas.engine import configuration
 from dfeas.errors import UsageError
 from dfeas.problem import Objective
 
@@ -60,9 +62,11 @@ def submit(context: click.Context, /, data: str, out: Path, cluster: Cluster, as
     """
     options = _asked(context, options)
     with cluster.joined() as client:
-        run = run_submit(client, data, out=out, **options)
+        run = run_submit(data, out=out, client=client, **options)
     say(json.dumps({"run": run, "out": str(out.absolute())}) if as_json else run)
-    say(f"the cluster works on it; ask with dfeas status {run}, get the result with dfeas fetch {run}", err=True)
+    say("the cluster works on it; ask for it, get its result, or end it:", err=True)
+    for command in ("status", "fetch", "cancel"):
+        say(f"  dfeas {command} {run}{cluster.words}", err=True)
 
 
 def _asked(context: click.Context, options: dict[str, Any]) -> dict[str, Any]:
@@ -86,10 +90,10 @@ def status(run: str | None, cluster: Cluster, as_json: bool) -> None:
     if run is not None and Path(run).is_dir():
         show_statuses([run_status(run)], as_json)
         return
-    if run is not None and cluster == Cluster(None, None, None):
+    if run is not None and cluster.named is None:
         raise UsageError(f"{run}: no such run here; for the id of a submitted one say --scheduler or --scheduler-file")
     with cluster.joined() as client:
-        show_submitted(submitted_status(client, run), as_json)
+        show_submitted(submitted_status(run, client=client), as_json)
 
 
 @click.command(cls=Command)
@@ -99,5 +103,36 @@ def status(run: str | None, cluster: Cluster, as_json: bool) -> None:
 def fetch(run: str, out: Path | None, cluster: Cluster, as_json: bool) -> None:
     """Copy result, certificate and trace of the submitted run with the id RUN into a new folder here."""
     with cluster.joined() as client:
-        folder = run_fetch(client, run, Path(run) if out is None else out)
+        folder = run_fetch(run, out, client=client)
     say(json.dumps({"run": run, "out": str(folder)}) if as_json else folder)
+
+
+@click.command(cls=Command)
+@click.argument("run")
+@asks(CLUSTER[:2], JSON)
+def cancel(run: str, cluster: Cluster, as_json: bool) -> None:
+    """End the submitted run with the id RUN after the read that it is at, with a checkpoint: dfeas resume goes on with it."""
+    with cluster.joined() as client:
+        found = run_cancel(run, client=client)
+    begun = f"{run}: ends after this read; dfeas resume {found.out} goes on with it"
+    say(json.dumps(found.to_json()) if as_json else f"{run}: will not begin" if found.task == CANCELLED else begun)
+
+
+@click.command(cls=Command)
+@click.option("--write", "writes", is_flag=True, help="Put it where Dask reads it, on this machine.")
+@click.option("--force", is_flag=True, help="Replace a file that says something else.")
+@asks(JSON)
+def config(writes: bool, force: bool, as_json: bool) -> None:
+    """Print the Dask configuration that workers need for speed, or with --write put it where Dask reads it.
+
+    That is the file or the folder of DASK_CONFIG, otherwise ~/.config/dask/dfeas.yaml. Do so on every machine of a cluster,
+    before its scheduler and its workers start.
+    """
+    if force and not writes:
+        raise click.UsageError("--force is for --write")
+    path = configuration.write(force=force) if writes else configuration.place()
+    if as_json:
+        say(json.dumps({"path": str(path), "written": writes, "configuration": configuration.configuration()}))
+    else:
+        for line in [str(path)] if writes else configuration.text().splitlines():
+            say(line)

@@ -11,7 +11,7 @@ from dfeas import __version__
 from dfeas.cli.command import one_line_errors
 
 PLACES = {
-    "clusters": ("fetch", "status", "submit"),
+    "clusters": ("cancel", "config", "fetch", "status", "submit"),
     "datasets": ("append", "generate", "info", "ingest"),
     "evidence": ("compare", "plan", "predict", "recheck", "report", "verify"),
     "runs": ("in-hull", "race", "resume", "solve", "svm"),

@@ -9,6 +9,7 @@ from dataclasses import Field, dataclass, fields
 from functools import wraps
 from multiprocessing import active_children
 from pathlib import Path
+from shlex import quote
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -64,12 +65,32 @@ class Cluster:
                 with not_interrupted():
                     stack.close()
 
+    @property
+    def named(self) -> Cluster | None:
+        """This one, or that of Dask's ``scheduler-address``; None when there is none that goes on without you."""
+        from dfeas.engine.configuration import scheduler_address
+
+        if (self.scheduler, self.scheduler_file) != (None, None):
+            return self
+        address = scheduler_address()
+        return None if address is None else Cluster(address, None, None)
+
+    @property
+    def words(self) -> str:
+        """What names it on a command line; nothing where Dask's configuration does."""
+        named = {"--scheduler": self.scheduler, "--scheduler-file": self.scheduler_file}
+        return "".join(f" {option} {quote(value)}" for option, value in named.items() if value is not None)
+
     @contextmanager
     def joined(self) -> Iterator[Client]:
         """A client of a running cluster. Raises UsageError when none is named."""
-        if self.scheduler is None and self.scheduler_file is None:
-            raise click.UsageError("expected --scheduler ADDR or --scheduler-file F: a cluster that goes on without you")
-        with self.client(watched=False) as client:
+        named = self.named
+        if named is None:
+            raise click.UsageError(
+                "expected --scheduler ADDR or --scheduler-file F, or DASK_SCHEDULER_ADDRESS in the environment: "
+                "a cluster that goes on without you"
+            )
+        with named.client(watched=False) as client:
             assert client is not None
             yield client
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 import time
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,15 @@ if TYPE_CHECKING:
 RUNS = "dfeas-runs"
 """Where the scheduler keeps what was submitted."""
 
+CANCELLED = "cancelled"
+"""Of a run there, and the word for its driver when it has not begun."""
+
+ENDED = ("memory", "erred", "lost", CANCELLED)
+"""Drivers that do nothing any more."""
+
+ASK_SECONDS = 0.5
+"""Between two looks of a driver whether its run was cancelled."""
+
 PATIENCE = 30.0
 """Seconds to wait for a worker that answers."""
 
@@ -44,7 +54,7 @@ class Submitted:
 
     id: str
     out: str  # its folder, as workers see it
-    task: str  # of the driver, as the scheduler calls it: "processing", "memory" when it has ended, "erred", "lost", ..
+    task: str  # of the driver, as Dask calls it: "processing", "memory" when it has ended, "erred", "lost", ..; or "cancelled"
     error: str  # why, for "erred"
     status: RunStatus | None  # None when no worker can see the folder, or none answers
 
@@ -53,13 +63,21 @@ class Submitted:
         return {**plain, "look": None if self.status is None else self.status.to_json()}
 
 
-def submit(client: Client, X: str | Path, *, out: str | Path, **options: Any) -> str:
-    """Have a worker of the cluster drive ``dfeas.solve``, and return the id of the run at once.
+def submit(X: str | Path, labels: str | Path | None = None, *, out: str | Path, client: Any = True, **options: Any) -> str:
+    """Have a worker of a cluster drive ``dfeas.solve``, and return the id of the run at once.
 
-    ``X`` and ``out`` are paths that all workers see; ``options`` are those of ``dfeas.solve``, or, with ``C`` among them, those
-    of ``dfeas.soft_margin``. Should the driving worker die, another one goes on from the last checkpoint. Raises UsageError for
-    options that make no sense.
+    Should the driving worker die, another one goes on from the last checkpoint. Raises UsageError for options that make no
+    sense, and where no scheduler answers.
+
+    Parameters
+    ----------
+    X, labels, out : paths that all workers see.
+    client : that of ``dfeas.solve``: by default the current client, else the cluster of Dask's ``scheduler-address``.
+    options : those of ``dfeas.solve``, or, with ``C`` among them, those of ``dfeas.soft_margin``.
     """
+    if not all(isinstance(each, str | Path | None) for each in (X, labels)):
+        raise UsageError("a cluster reads the data by path: ingest the arrays first")
+    options["labels"] = labels
     check(options, View, Limits, Objective if "C" in options else Goal)
     if "C" not in options:
         _require_solvable(options)
@@ -68,10 +86,22 @@ def submit(client: Client, X: str | Path, *, out: str | Path, **options: Any) ->
     run = secrets.token_hex(4)
     data, folder = absolute(X), str(local(out, "--out").absolute())
     options = {**options, **_absolute_paths(options)}
-    future = client.submit(_drive, data, folder, options, key=f"dfeas-run-{run}", pure=False)
-    client.publish_dataset(future, name=f"dfeas-run-{run}")
-    client.set_metadata([RUNS, run], {"out": folder, "data": data, "submitted": time.time()})
+    with _reached(client) as there:
+        there.set_metadata([RUNS, run], {"out": folder, "data": data, "submitted": time.time()})
+        future = there.submit(_drive, run, data, folder, options, key=_task(run), pure=False)
+        there.publish_dataset(future, name=_task(run))
     return run
+
+
+def _reached(client: Any) -> AbstractContextManager[Client]:
+    from dfeas.engine.clusters import client_of
+
+    return client_of(True if client is None else client)
+
+
+def _task(run: str) -> str:
+    """Of the driver."""
+    return f"dfeas-run-{run}"
 
 
 def _require_solvable(options: dict[str, Any]) -> None:
@@ -95,26 +125,55 @@ def _absolute_paths(options: dict[str, Any]) -> dict[str, Any]:
     return paths
 
 
-def status(client: Client, run: str | None = None) -> list[Submitted]:
-    """How submitted runs are, one or all of them. Raises BadInputError when the cluster knows no such run."""
+def status(run: str | None = None, *, client: Any = True) -> list[Submitted]:
+    """How submitted runs are, one or all of them; ``client`` is that of ``dfeas.submit``.
+
+    Raises BadInputError when the cluster knows no such run.
+    """
+    with _reached(client) as there:
+        return [_status(there, name, known) for name, known in _known(there, run).items()]
+
+
+def _known(client: Client, run: str | None) -> dict[str, dict[str, Any]]:
+    """What the cluster keeps of one run, or of all."""
     runs: dict[str, Any] = client.get_metadata([RUNS], {})
     if run is not None and run not in runs:
         raise BadInputError(f"run {run}: not known to this cluster ({', '.join(runs) or 'no run was submitted to it'})")
-    return [_status(client, name, runs[name]["out"]) for name in (runs if run is None else [run])]
+    return runs if run is None else {run: runs[run]}
 
 
-def fetch(client: Client, run: str, to: str | Path) -> Path:
-    """Copy result, certificate and trace of a submitted run into a new folder here, whole or not at all.
+def cancel(run: str, *, client: Any = True) -> Submitted:
+    """End a submitted run after the read that it is at, with a checkpoint from which ``dfeas.resume`` goes on with its folder.
+
+    Returns at once: its driver is still "processing" where it had begun, otherwise "cancelled", and will not begin. Raises
+    BadInputError when the cluster knows no such run, or when it has ended.
+    """
+    with _reached(client) as there:
+        known, name = _known(there, run)[run], _task(run)
+        task, _ = _driver(there, run, known)
+        if task in ENDED:
+            raise BadInputError(f"run {run}: has ended already ({task})")
+        there.set_metadata([RUNS, run, CANCELLED], time.time())
+        if task != "processing":
+            there.cancel([there.get_dataset(name)], force=True)
+            there.unpublish_dataset(name)
+            task = CANCELLED
+    return Submitted(run, known["out"], task, "", None)
+
+
+def fetch(run: str, to: str | Path | None = None, *, client: Any = True) -> Path:
+    """Copy result, certificate and trace of a submitted run into a new folder here, named by its id, whole or not at all.
 
     Raises BadInputError when there is no result yet, UsageError when the folder exists, or the files are too large.
     """
-    folder = Path(to)
+    folder = Path(run if to is None else to)
     if folder.exists():
         raise UsageError(f"{folder}: exists already; choose another output or remove it")
-    (submitted,) = status(client, run)
-    if submitted.task == "erred":
-        raise BadInputError(f"run {run}: it failed: {submitted.error}")
-    files = _ask(client, _files, submitted.out)
+    with _reached(client) as there:
+        (submitted,) = status(run, client=there)
+        if submitted.task == "erred":
+            raise BadInputError(f"run {run}: it failed: {submitted.error}")
+        files = _ask(there, _files, submitted.out)
     if files is None:
         raise ClusterLostError(f"no worker answered within {PATIENCE:.0f} s")
     if RESULT not in files:
@@ -129,39 +188,65 @@ def fetch(client: Client, run: str, to: str | Path) -> Path:
     return folder
 
 
-def _drive(X: str, out: str, options: dict[str, Any]) -> str:
+def _drive(run: str, X: str, out: str, options: dict[str, Any]) -> str:
     """On a worker: begin the run, or go on with it when another worker had begun."""
     from dfeas.engine.clusters import inside
 
     with inside() as client:
+        cancelled = Cancelled(client, run)
         if finished(Path(out)):
             return "finished"
+        if cancelled():
+            return CANCELLED
         result: Result | Race | OneVsRest | SoftMarginResult | HardMargin | Separation
         if resumable(Path(out)):
             more: dict[str, Any] = {name: options[name] for name in ("checkpoint_every", "scratch") if name in options}
             kernel = options.get("kernel")
-            result = resume(out, client=client, kernel=kernel if callable(kernel) else None, **more)
+            result = resume(out, client=client, kernel=kernel if callable(kernel) else None, stop=cancelled, **more)
         else:
             begin = soft_margin if "C" in options else solve
-            result = begin(X, out=out, client=client, **options)
+            result = begin(X, out=out, client=client, stop=cancelled, **options)
     return result.verdict.value if isinstance(result, Result) else "finished"
 
 
-def _status(client: Client, run: str, out: str) -> Submitted:
+class Cancelled:
+    """Whether somebody has cancelled a run; the scheduler is asked now and then."""
+
+    def __init__(self, client: Client, run: str) -> None:
+        self._client, self._run = client, run
+        self._asked, self._found = -ASK_SECONDS, False
+
+    def __call__(self) -> bool:
+        now = time.monotonic()
+        if not self._found and now - self._asked >= ASK_SECONDS:
+            self._asked = now
+            with suppress(OSError):  # of a scheduler that is gone the engine will hear
+                self._found = bool(self._client.get_metadata([RUNS, self._run, CANCELLED], False))
+        return self._found
+
+
+def _status(client: Client, run: str, known: dict[str, Any]) -> Submitted:
+    task, error = _driver(client, run, known)
+    reached = _ask(client, _run_status, known["out"])
+    return Submitted(run, known["out"], task, error, None if reached is None else replace(reached, run=run))
+
+
+def _driver(client: Client, run: str, known: dict[str, Any]) -> tuple[str, str]:
+    """What its task does, and why it failed."""
+
     def state(dask_scheduler: Any, key: str) -> str:
         return str(dask_scheduler.tasks[key].state) if key in dask_scheduler.tasks else "lost"
 
-    task, error = client.run_on_scheduler(state, key=f"dfeas-run-{run}"), ""
+    task = client.run_on_scheduler(state, key=_task(run))
     if task == "erred":
-        reason = client.get_dataset(f"dfeas-run-{run}").exception(timeout=PATIENCE)
-        error = str(reason) if isinstance(reason, DfeasError) else f"{type(reason).__name__}: {reason}"
-    reached = _ask(client, _run_status, out)
-    return Submitted(run, out, task, error, None if reached is None else replace(reached, run=run))
+        reason = client.get_dataset(_task(run)).exception(timeout=PATIENCE)
+        return task, str(reason) if isinstance(reason, DfeasError) else f"{type(reason).__name__}: {reason}"
+    return CANCELLED if task == "lost" and CANCELLED in known else task, ""
 
 
 def _ask(client: Client, question: Any, out: str) -> Any:
     """What a worker says of a folder; None when none answers in time."""
-    future = client.submit(question, out, pure=False, priority=100)
+    future = client.submit(question, out, key=f"dfeas-look-{secrets.token_hex(8)}", pure=False, priority=100)
     try:
         return future.result(timeout=PATIENCE)
     except TimeoutError:

@@ -1,4 +1,4 @@
-"""Dask clusters: one of this machine, or one that runs already, and what is shipped to configure them."""
+"""Dask clusters: one of this machine, or one that runs already."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ import os
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib import resources
 from multiprocessing import resource_tracker
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import dask.config
-import yaml
-from distributed import Client, LocalCluster, worker_client
+from distributed import Client, LocalCluster, default_client, worker_client
 from distributed.client import FutureCancelledError
 from distributed.comm import connect as comm_connect
 from distributed.core import Status
 from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 from distributed.security import Security
 
+from dfeas.engine.configuration import configuration, scheduler_address
 from dfeas.engine.signals import SIGNALS
 from dfeas.errors import ClusterLostError, UsageError
 
@@ -34,20 +33,6 @@ LOOK_SECONDS = 0.1
 # CommClosedError, ConnectionError and TimeoutError are OSErrors
 LOST = (OSError, FutureCancelledError, KilledWorker, NoValidWorkerError, NoWorkerError)
 """What Dask raises when workers or the scheduler went away."""
-
-
-def configuration() -> dict[str, Any]:
-    """The Dask configuration that we ship, by dotted names."""
-    text = resources.files("dfeas.engine").joinpath("dask.yaml").read_text()
-    return dict(_flat("", yaml.safe_load(text)))
-
-
-def _flat(prefix: str, values: Any) -> Iterator[tuple[str, Any]]:
-    if not isinstance(values, dict):
-        yield prefix, values
-        return
-    for name, value in values.items():
-        yield from _flat(f"{prefix}.{name}" if prefix else name, value)
 
 
 @contextmanager
@@ -70,7 +55,9 @@ def _started(workers: int) -> LocalCluster:
     failed: list[Exception] = []
 
     def start() -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        block = getattr(signal, "SIG_BLOCK", None)
+        if block is not None and hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(block, SIGNALS)
         try:
             made.append(
                 LocalCluster(
@@ -99,8 +86,10 @@ def _started(workers: int) -> LocalCluster:
 def _track_quietly() -> None:
     """Start what removes the semaphores of a process that was ended: nobody needs to hear that it had some.
 
-    It must not start with the first worker: it unblocks signals.
+    It must not start with the first worker: it unblocks signals. On Windows there is none.
     """
+    if os.name == "nt":
+        return
     errors = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
@@ -127,6 +116,47 @@ def mend(client: Client, workers: int) -> None:
         cluster.scale(len(cluster.worker_spec))
 
     cluster.loop.add_callback(renewed)
+
+
+@contextmanager
+def client_of(given: Any) -> Iterator[Client]:
+    """The client of what is no None: see ``dfeas.engine.client.joined``."""
+    if given is True:
+        given = _current() or scheduler_address()
+        if given is None:
+            raise UsageError("client=True is the current Dask client, and there is none: make one first, or give an address")
+    if getattr(given, "asynchronous", False):
+        raise UsageError("the client is asynchronous: give a synchronous one, or the address of its scheduler")
+    if isinstance(given, Client):
+        yield given
+    elif isinstance(given, str):
+        with connect(given) as client:
+            yield client
+    elif hasattr(given, "scheduler_address"):  # a LocalCluster, those of dask-jobqueue, of Dask's operator, of a gateway
+        with _client_of_cluster(given) as client:
+            yield client
+    else:
+        raise UsageError(
+            f"client {given!r:.60}: expected a Dask client, a cluster such as LocalCluster, the address of a scheduler, "
+            "or True for the current client"
+        )
+
+
+def _current() -> Client | None:
+    try:
+        return default_client()
+    except ValueError:
+        return None
+
+
+def _client_of_cluster(cluster: Any) -> Client:
+    """Raises UsageError for one that has ended."""
+    try:
+        if getattr(cluster, "status", None) in (Status.closing, Status.closed, Status.failed):
+            raise RuntimeError("it has ended")
+        return Client(cluster, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
+        raise UsageError(f"no Dask scheduler answers in {cluster!r:.60}: {line(error)}; start another one") from None
 
 
 @contextmanager

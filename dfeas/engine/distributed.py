@@ -22,6 +22,7 @@ from dfeas.data.storage.readers import Cost
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.clusters import LOST
 from dfeas.engine.scan import RangeEngine, all_pairs, cut, pieces
+from dfeas.engine.task_names import question_name, task_name
 from dfeas.engine.watch import GoneError, Retry, Watch
 from dfeas.engine.worker import fold_range, forget_run, on_worker, read_range, scan_with_cache, size
 from dfeas.errors import CorruptDataError
@@ -134,14 +135,15 @@ class DaskEngine(RangeEngine):
     def _scan_pairs(self, question: OnPairs, pairs: int) -> list[tuple[Any, Cost, list[int]]]:
         args = (question, self.source.run, *(self._pair_cache or (0, None)))
         homes = self._pair_homes if pairs == all_pairs(self.dataset) else None
-        return self._persist(lambda: self._attempt(scan_with_cache, args, pairs, homes))
+        return self._persist(lambda: self._attempt(question_name(question), scan_with_cache, args, pairs, homes))
 
     def map(self, function: Callable[..., R], *args: Any, count: int | None = None) -> list[R]:
         """``function(dataset, first, stop, *args)`` over ranges of all blocks, or of ``count``, in order.
 
         Lost work is asked for again.
         """
-        return self._persist(lambda: self._attempt(function, args, count, self._homes if count is None else None))
+        name, homes = task_name(function, args), self._homes if count is None else None
+        return self._persist(lambda: self._attempt(name, function, args, count, homes))
 
     def _compare(self, blocks: Sequence[int] | None) -> None:
         """Raise CorruptDataError when workers did not read what the survey saw."""
@@ -189,15 +191,15 @@ class DaskEngine(RangeEngine):
         homes = self._homes.place(ranges, self._workers)
         if not self._homes.known:
             self._homes.remember(ranges, homes)
-        reads: dict[int, Any] = {}
+        name, reads = question_name(fold), dict[int, Any]()
         link = self._sendable(held.carry)
         sent, at = held.done, perf_counter()
         try:
             for i in range(held.done, len(ranges)):
                 while sent < min(i + ahead, len(ranges)):
-                    reads[sent] = self._submit(f"read-{sent}", homes[sent], read_range, self.source, *ranges[sent])
+                    reads[sent] = self._submit("read", sent, homes[sent], read_range, self.source, *ranges[sent])
                     sent += 1
-                link = self._submit(f"fold-{i}", None, fold_range, self.source, fold, link, reads[i])
+                link = self._submit(name, i, None, fold_range, self.source, fold, link, reads[i])
                 if not self._watch.settled([link], set(homes[i:sent])):
                     raise GoneError
                 reads[i] = None
@@ -211,8 +213,10 @@ class DaskEngine(RangeEngine):
             self._cancel([link, *reads.values()])
             raise
 
-    def _attempt(self, function: Callable[..., R], args: tuple[Any, ...], count: int | None, known: Locality | None) -> list[R]:
-        """One try; ``known`` are the homes of such ranges, where they have any."""
+    def _attempt(
+        self, name: str, function: Callable[..., R], args: tuple[Any, ...], count: int | None, known: Locality | None
+    ) -> list[R]:
+        """One try by tasks of a name; ``known`` are the homes of such ranges, where they have any."""
         self._begin()
         blocks = self.dataset.blocks if count is None else count
         ranges = cut(blocks, pieces(blocks * self.dataset.block_bytes, self.parallel, RANGES_PER_THREAD))
@@ -221,12 +225,12 @@ class DaskEngine(RangeEngine):
             homes[:] = known.place(ranges, self._workers)
         sent = self._sendable(args)
         work = [(on_worker, function, self.source, first, stop, sent) for first, stop in ranges]
-        futures = [self._submit(str(i), home, *work[i]) for i, home in enumerate(homes)]
+        futures = [self._submit(name, i, home, *work[i]) for i, home in enumerate(homes)]
         done: list[tuple[str, R]] | None = None
         workers = self._workers
         try:
             while done is None:
-                self._settle(futures, homes, work)
+                self._settle(name, futures, homes, work)
                 done = self._watch.gathered(futures, workers)
                 workers = self._watch.threads() if done is None else workers
         except BaseException:
@@ -238,7 +242,7 @@ class DaskEngine(RangeEngine):
             known.remember(ranges, [worker for worker, _ in done])
         return [answer for _, answer in done]
 
-    def _settle(self, futures: list[Future], homes: list[str | None], work: list[tuple[Any, ...]]) -> None:
+    def _settle(self, name: str, futures: list[Future], homes: list[str | None], work: list[tuple[Any, ...]]) -> None:
         """Wait for all results. What has a wish for a worker that is gone is sent again without it.
 
         When there is nobody else the scheduler puts such a task aside, and never takes it up; also one whose result was lost.
@@ -249,12 +253,13 @@ class DaskEngine(RangeEngine):
                 if home is not None and home not in there and not futures[i].done():
                     homes[i] = None
                     self._cancel([futures[i]])
-                    futures[i] = self._submit(f"{i}-again", None, *work[i])
+                    futures[i] = self._submit(name, f"{i}-again", None, *work[i])
 
-    def _submit(self, name: str, home: str | None, function: Callable[..., Any], *args: Any) -> Future:
-        """One task. A home is a wish, never an order: a task that must wait for a worker that died hangs."""
+    def _submit(self, name: str, part: int | str, home: str | None, function: Callable[..., Any], *args: Any) -> Future:
+        """A part of some work. A home is a wish, never an order: a task that must wait for a worker that died hangs."""
         wish = {} if home is None else {"workers": [home], "allow_other_workers": True}
-        return self.client.submit(function, *args, key=f"dfeas-{self.source.run[:8]}-{self._sent}-{name}", pure=False, **wish)
+        key = f"dfeas-{name}-{self.source.run[:8]}-{self._sent}-{part}"
+        return self.client.submit(function, *args, key=key, pure=False, **wish)
 
     def _cancel(self, values: Iterable[Any]) -> None:
         """Whatever of it is a task."""
@@ -276,5 +281,5 @@ class DaskEngine(RangeEngine):
         self._answers = []
         if self.client.status != "running" or not (self.source.cache_bytes or self._pair_cache):
             return
-        asked = [self._submit(f"forget-{worker}", worker, forget_run, self.source.run) for worker in self._workers]
+        asked = [self._submit("forget", worker, worker, forget_run, self.source.run) for worker in self._workers]
         self._watch.settled_within(asked, FORGET_SECONDS)

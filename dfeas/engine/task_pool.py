@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -78,7 +79,8 @@ class _Sent(Generic[T, R]):
             some = [self._again.popleft()] if self._again else list(islice(self._items, 1))
             if not some:
                 return
-            future = self._client.submit(_on_worker, self._work, some[0], pure=False)
+            key = f"dfeas-{self._work.__name__}-{uuid.uuid4().hex}"
+            future = self._client.submit(_on_worker, self._work, some[0], key=key, pure=False)
             self._sent[future] = some[0]
             future.add_done_callback(lambda _: self._woken.release())
 

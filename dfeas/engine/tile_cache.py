@@ -1,14 +1,13 @@
 """The tile cache: what questions to pairs of runs compute from the points and can use again, in memory and on a local disk.
 
-A file gets its name when it is whole. The folder has a name that no other run has; a process holds a lock on it as long as it
-lives, and the first one that finds a folder without one, whose process was killed, removes it.
+A file gets its name when it is whole. The folder has a name that no other run has; a process holds a lock in it as long as it
+lives, and the first one that finds a folder whose lock nobody holds, because its process was killed, removes it.
 
 As with blocks all pairs come in a cycle: the first ones are kept, and nothing is dropped for the sake of another.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import uuid
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.data.storage import locks
 from dfeas.errors import CorruptDataError, UsageError
 
 PREFIX = "dfeas-tiles-"
@@ -35,15 +35,10 @@ class Spill:
     """
 
     def __init__(self, parent: Path) -> None:
-        self.folder = parent / f"{PREFIX}{uuid.uuid4().hex}"
         try:
             parent.mkdir(parents=True, exist_ok=True)
             _remove_left_behind(parent)
-            made = parent / f".{self.folder.name}"
-            made.mkdir(mode=0o700)
-            self._lock = os.open(made / LOCK, os.O_WRONLY | os.O_CREAT, 0o600)
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            made.rename(self.folder)  # locked, when others see it
+            self.folder, self._lock = _locked_folder(parent)
         except OSError as error:
             raise UsageError(f"{parent}: no scratch folder can be made there: {error.strerror}; choose another") from None
         self._full = False
@@ -61,7 +56,7 @@ class Spill:
             with part.open("wb") as file:
                 for array in arrays:
                     file.write(np.ascontiguousarray(array).data)
-            part.rename(path)
+            part.replace(path)
         except OSError:  # the disk is full, or gone: what is not kept is computed again
             self._full = True
             part.unlink(missing_ok=True)
@@ -83,9 +78,27 @@ class Spill:
         self._close()
 
 
+def _locked_folder(parent: Path) -> tuple[Path, int]:
+    """A new folder, and its lock. Another process may take it for left behind before it is locked: then one more is made."""
+    while True:
+        folder = parent / f"{PREFIX}{uuid.uuid4().hex}"
+        folder.mkdir(mode=0o700)
+        lock = os.open(folder / LOCK, os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            if locks.try_lock(lock) and os.path.samestat(os.fstat(lock), (folder / LOCK).stat()):
+                return folder, lock
+        except FileNotFoundError:
+            pass
+        except BaseException:
+            locks.close(lock)
+            raise
+        locks.close(lock)
+
+
 def _removed(folder: Path, lock: int) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-    os.close(lock)
+    locks.close(lock)
+    shutil.rmtree(folder, ignore_errors=True)  # Windows keeps the lock itself as long as it is open
 
 
 def _remove_left_behind(parent: Path) -> None:
@@ -95,13 +108,10 @@ def _remove_left_behind(parent: Path) -> None:
             lock = os.open(folder / LOCK, os.O_WRONLY)
         except OSError:
             continue  # not ours
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)
-        except BlockingIOError:
-            continue  # its process lives
-        finally:
-            os.close(lock)
+        if locks.try_lock(lock):
+            _removed(folder, lock)
+        else:
+            locks.close(lock)  # its process lives
 
 
 class TileCache:

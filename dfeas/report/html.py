@@ -72,7 +72,7 @@ def document(title: str, *parts: Html) -> str:
         element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("title", f"dfeas: {title}"),
-        element("style", Html(files("dfeas.report").joinpath("page.css").read_text())),
+        element("style", Html(files("dfeas.report").joinpath("page.css").read_text("utf-8"))),
     )
     footer = element("footer", f"Written by dfeas {__version__}.")
     main = element("main", element("h1", f"dfeas report: {title}"), joined(*parts), footer)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
-from distributed import Client
+from dask.utils import format_bytes
+from distributed import Client, SchedulerPlugin
 from distributed import performance_report as dask_report
 
 from dfeas.engine.clusters import LOST
@@ -20,58 +23,78 @@ from dfeas.run.trace import Sink
 
 CLOSE_SECONDS = 5.0
 """How long the end of a run waits for a cluster that does not listen."""
+LINE_SECONDS = 5.0
+"""Between two lines about passes in the log of a scheduler; every pass is an event."""
+EVENTS, LINES = "dfeas", "dfeas-lines"
+"""Topics."""
 
 logger = logging.getLogger("dfeas")
 
 
 class ClusterLog(Sink):
     """Sends a cluster what a run does: an event each, ``Client.get_events("dfeas")``, and a line in the log of the scheduler,
-    which need not know dfeas.
+    which need not know dfeas; of passes a line now and then.
 
     A thread of its own sends them, so that no pass waits for it; to a cluster that is lost nothing is sent.
     """
 
-    def __init__(self, client: Client, run: str) -> None:
+    def __init__(self, client: Client, run: str, line_seconds: float = LINE_SECONDS) -> None:
         self._client = client
         self._run = run
-        self._waiting: SimpleQueue[tuple[str, dict[str, Any]] | None] = SimpleQueue()
+        self._line_seconds, self._said = line_seconds, time.monotonic()
+        self._waiting: SimpleQueue[tuple[str | None, dict[str, Any]] | None] = SimpleQueue()
         self._sender = Thread(target=self._send_all, name="dfeas-log", daemon=True)
         self._sender.start()
 
     def record(self, record: ProgressRecord) -> None:
-        line = (
-            f"{record.method}: pass {record.passes:.4g}, {record.ends}, "
-            f"{record.bytes_read / 1e9:.3g} GB read and {record.cached_bytes / 1e9:.3g} GB kept, in {record.pass_seconds:.3g} s"
-        )
+        line, now = None, time.monotonic()
+        if now - self._said >= self._line_seconds:
+            self._said = now
+            line = (
+                f"{record.method}: pass {record.passes:.4g}, {record.ends}, {format_bytes(record.bytes_read)} read and "
+                f"{format_bytes(record.cached_bytes)} kept, in {record.pass_seconds:.3g} s"
+            )
         self._send_later(line, {"event": "pass", **record.to_json()})
 
     def note(self, event: str, text: str, **values: Any) -> None:
         text = visible(text)
         self._send_later(text, {"event": event, "text": text, **values})
 
-    def _send_later(self, line: str, values: dict[str, Any]) -> None:
-        self._waiting.put((f"dfeas {self._run}: {line}", {"run": self._run, **values}))
+    def _send_later(self, line: str | None, values: dict[str, Any]) -> None:
+        plain: dict[str, Any] = json.loads(json.dumps({"run": self._run, **values}))  # of numbers and words as they travel
+        self._waiting.put((line and f"dfeas {self._run}: {line}", plain))
 
     def _send_all(self) -> None:
+        self._tell(self._client.register_plugin, _writes_lines())
         while (event := self._waiting.get()) is not None:
-            self._send(*event)
+            line, values = event
+            self._tell(self._client.log_event, EVENTS, values)
+            if line is not None:
+                self._tell(self._client.log_event, LINES, line)
 
-    def _send(self, line: str, values: dict[str, Any]) -> None:
-        # inner functions travel as they are written: the scheduler may have no dfeas
-        def log(dask_scheduler: Any) -> None:
-            logging.getLogger("distributed.scheduler").info(line)
-            dask_scheduler.log_event("dfeas", values)
-
+    def _tell(self, call: Callable[..., Any], *args: Any) -> None:
         try:
             if self._client.status == "running":
-                self._client.run_on_scheduler(log)
-        except LOST as error:
+                call(*args)
+        except (*LOST, ValueError) as error:  # a ValueError: this scheduler takes no code
             logger.debug("the cluster was not told: %s", error)
 
     def close(self) -> None:
         """Tell what is left, if the cluster listens."""
         self._waiting.put(None)
         self._sender.join(CLOSE_SECONDS)
+
+
+def _writes_lines() -> SchedulerPlugin:
+    """A plugin that writes lines to the log of the scheduler. ``Client.run_on_scheduler`` writes one of its own for each."""
+
+    # what is made here travels as it is written: the scheduler may have no dfeas
+    def log_event(self: Any, topic: str, msg: Any) -> None:
+        if topic == self.name:
+            logging.getLogger("distributed.scheduler").info(msg)
+
+    kind = type("WritesLines", (SchedulerPlugin,), {"name": LINES, "idempotent": True, "log_event": log_event})
+    return kind()
 
 
 def dashboard(client: Client) -> str | None:

@@ -2,7 +2,10 @@
 
 import json
 import os
+import shlex
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,12 +14,14 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from distributed import LocalCluster
 
 import dfeas
 from dfeas.cli.main import commands
 from dfeas.cli.remote import Submitted, fetch, run_status, status, submit
 from dfeas.engine.clusters import local_cluster
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.run.cluster_log import ClusterLog
 from tests.run.test_resume import after, digest, finished
 
 
@@ -31,7 +36,7 @@ def awaited(client: Any, run: str, good: Callable[[Submitted], bool]) -> Submitt
     """Poll until the run is as wanted."""
     deadline = time.monotonic() + 90
     while time.monotonic() < deadline:
-        found = status(client, run)[0]
+        found = status(run, client=client)[0]
         if good(found):
             return found
         time.sleep(0.02)
@@ -46,44 +51,44 @@ def test_a_submitted_run_goes_on_when_its_driver_is_killed_and_is_fetched_from_e
     seen: dict[str, Any] = {"mask": tmp_path / "mask.npy", "scale": "std", "center": True}
     options: dict[str, Any] = {"method": "mirror-prox-fixed", "max_passes": 90, **seen}
     dfeas.solve(str(path), out=tmp_path / "whole", **options)
-    run = submit(cluster, path, out=tmp_path / "run", checkpoint_every=0, **options)
+    run = submit(path, client=cluster, out=tmp_path / "run", checkpoint_every=0, **options)
     found = awaited(cluster, run, lambda s: s.status is not None and (s.status.passes or 0) >= 5)
     assert found.task == "processing"
     assert found.status is not None
     assert found.status.state == "running"
     driving = [worker for worker, tasks in cluster.processing().items() if f"dfeas-run-{run}" in tasks]
     with pytest.raises(BadInputError, match="no result yet"):
-        fetch(cluster, run, tmp_path / "early")
+        fetch(run, tmp_path / "early", client=cluster)
     assert not (tmp_path / "early").exists()
     os.kill(cluster.run(os.getpid)[driving[0]], signal.SIGKILL)
     found = awaited(cluster, run, lambda s: s.task in ("memory", "erred"))
     assert found.error == ""
     assert found.status is not None
     assert (found.status.stopped, found.status.passes) == ("pass_limit", 90)
-    assert fetch(cluster, run, tmp_path / "got") == tmp_path / "got"
+    assert fetch(run, tmp_path / "got", client=cluster) == tmp_path / "got"
     assert sorted(p.name for p in (tmp_path / "got").iterdir()) == ["certificate.npz", "result.json", "trace.jsonl"]
     assert digest(tmp_path / "got") == digest(tmp_path / "whole")
     assert json.loads((tmp_path / "got" / "result.json").read_text())["n"] == 20_000
     with pytest.raises(UsageError, match="exists already"):
-        fetch(cluster, run, tmp_path / "got")
+        fetch(run, tmp_path / "got", client=cluster)
 
 
 def test_a_submitted_run_that_fails_says_why(cluster: Any, dataset: Callable[..., Any], tmp_path: Path) -> None:
     path, _ = dataset("planted", 5, 1000)
     next((path / "X").glob("c.*")).unlink()
-    run = submit(cluster, path, out=tmp_path / "run")
+    run = submit(path, client=cluster, out=tmp_path / "run")
     found = awaited(cluster, run, lambda s: s.task == "erred")
     assert "missing" in found.error
     with pytest.raises(BadInputError, match="it failed"):
-        fetch(cluster, run, tmp_path / "got")
+        fetch(run, tmp_path / "got", client=cluster)
     with pytest.raises(BadInputError, match="not known to this cluster"):
-        status(cluster, "0123")
+        status("0123", client=cluster)
     with pytest.raises(UsageError, match="eps"):
-        submit(cluster, path, out=tmp_path / "other", eps=7)
+        submit(path, client=cluster, out=tmp_path / "other", eps=7)
     with pytest.raises(UsageError, match="winnow does not work with a kernel"):
-        submit(cluster, path, out=tmp_path / "other", kernel="rbf", method="winnow")
+        submit(path, client=cluster, out=tmp_path / "other", kernel="rbf", method="winnow")
     with pytest.raises(UsageError, match="loss log"):
-        submit(cluster, path, out=tmp_path / "other", C=1, loss="log")
+        submit(path, client=cluster, out=tmp_path / "other", C=1, loss="log")
 
 
 def test_the_command_line_submits_watches_and_fetches(cluster: Any, dataset: Callable[..., Any], tmp_path: Path) -> None:
@@ -92,30 +97,98 @@ def test_the_command_line_submits_watches_and_fetches(cluster: Any, dataset: Cal
     code, out, err = finished("submit", path, "--out", "run", "--kernel", "rbf", *there, cwd=tmp_path)
     assert code == 0, err
     run = out.strip()
-    assert f"dfeas fetch {run}" in err
+    printed = [shlex.split(line)[1:] for line in err.splitlines() if line.startswith("  dfeas ")]
+    assert [words[0] for words in printed] == ["status", "fetch", "cancel"]
     awaited(cluster, run, lambda s: s.task == "memory")
-    code, out, err = finished("status", run, *there)
+    code, out, err = finished(*printed[0])
     assert (code, "feasible" in out) == (0, True), err
     code, out, err = finished("status", "--json", *there)
     assert run in [entry["id"] for entry in json.loads(out)]
-    code, out, err = finished("fetch", run, *there, cwd=tmp_path)
+    code, out, err = finished(*printed[1], cwd=tmp_path)
     assert (code, out.strip()) == (0, run), err
     assert finished("verify", tmp_path / run)[0] == 0
     assert json.loads((tmp_path / run / "result.json").read_text())["kernel"]["name"] == "rbf"
     code, out, err = finished("status", run)
     assert (code, "--scheduler" in err) == (2, True)
+    code, out, err = finished(*printed[2])
+    assert (code, "has ended already" in err) == (4, True)
     soft = ("submit", path, "--out", "soft", "--C", "0.1,1", "--folds", "2", *there)
     for more, said in (("--eps", "0.1"), "--eps is for a solve"), (("--kernel", "rbf"), "--kernel is for a solve"):
         refused = CliRunner().invoke(commands, [str(word) for word in (*soft, *more)])
         assert (refused.exit_code, said in refused.stderr) == (2, True)
     refused = CliRunner().invoke(commands, [str(word) for word in ("submit", path, "--out", "soft", "--folds", "2", *there)])
     assert (refused.exit_code, "--folds is for svm, this is a solve: give --C, too" in refused.stderr) == (2, True)
-    run = submit(cluster, path, out=tmp_path / "soft", C=[0.1, 1], folds=2)
+    run = submit(path, client=cluster, out=tmp_path / "soft", C=[0.1, 1], folds=2)
     awaited(cluster, run, lambda s: s.task == "memory")
-    fetch(cluster, run, tmp_path / "fetched")
+    fetch(run, tmp_path / "fetched", client=cluster)
     result = json.loads((tmp_path / "fetched" / "result.json").read_text())
     alone = dfeas.soft_margin(path, C=[0.1, 1], folds=2)
     assert [fit["objective"] for fit in result["fits"]] == [fit.objective for fit in alone.fits]
+
+
+def test_a_cancelled_run_ends_with_a_checkpoint_and_goes_on_to_the_same_bits(
+    cluster: Any, dataset: Callable[..., Any], tmp_path: Path
+) -> None:
+    path, _ = dataset("halfspace", 60, 40_000)
+    options: dict[str, Any] = {"method": "mirror-prox-fixed", "max_passes": 3000, "client": cluster}
+    run = dfeas.submit(path, out=tmp_path / "run", **options)
+    awaited(cluster, run, lambda s: s.status is not None and (s.status.passes or 0) >= 2)
+    code, out, err = finished("cancel", run, "--scheduler", cluster.scheduler.address)
+    assert (code, f"dfeas resume {tmp_path / 'run'} goes on" in out) == (0, True), err
+    found = awaited(cluster, run, lambda s: s.task == "memory").status
+    assert found is not None
+    assert (found.state, found.verdict, found.stopped) == ("resumable", "undecided", "interrupted")
+    assert 2 <= (found.passes or 0) < 3000
+    with pytest.raises(BadInputError, match="has ended already"):
+        dfeas.cancel(run, client=cluster)
+    dfeas.resume(tmp_path / "run", max_passes=int(found.passes or 0) + 3)
+    dfeas.solve(path, out=tmp_path / "whole", method="mirror-prox-fixed", max_passes=int(found.passes or 0) + 3)
+    assert digest(tmp_path / "run") == digest(tmp_path / "whole")
+
+
+def test_a_run_that_nobody_has_begun_is_cancelled_for_good(dataset: Callable[..., Any], tmp_path: Path) -> None:
+    path, _ = dataset("planted", 10, 5000, margin=0.1)
+    with LocalCluster(
+        n_workers=0, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+    ) as empty:
+        run = dfeas.submit(path, out=tmp_path / "run", client=empty)
+        assert dfeas.cancel(run, client=empty).task == "cancelled"
+        empty.scale(1)
+        found = dfeas.status(run, client=empty)[0]  # it waits for the worker
+        assert (found.task, found.status) == ("cancelled", None)
+        assert not (tmp_path / "run").exists()
+        with pytest.raises(BadInputError, match=r"has ended already \(cancelled\)"):
+            dfeas.cancel(run, client=empty)
+
+
+def test_the_address_of_the_environment_is_enough(cluster: Any, dataset: Callable[..., Any], tmp_path: Path) -> None:
+    path, _ = dataset("planted", 10, 5000, margin=0.1)
+    script = """
+import dask, dfeas, sys
+run = dfeas.submit(sys.argv[1], out=sys.argv[2])
+print(run, dask.config.get("scheduler-address"), len(dfeas.status(run)))
+"""
+    there = {**os.environ, "DASK_SCHEDULER_ADDRESS": cluster.scheduler.address}
+    done = subprocess.run(
+        [sys.executable, "-c", script, path, tmp_path / "run"], env=there, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    run = done.stdout.split()[0]
+    assert done.stdout.split()[1:] == [cluster.scheduler.address, "1"]
+    awaited(cluster, run, lambda s: s.task == "memory")
+    for words, code in (
+        (["fetch", run, "--out", "got"], 0),
+        (["status", run], 0),
+        (["status", "0123"], 4),
+        (["cancel", run], 4),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "dfeas", *words], env=there, cwd=tmp_path, capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode == code, done.stderr
+    assert finished("verify", tmp_path / "got")[0] == 0
+    refused = CliRunner().invoke(commands, ["cancel", run])
+    assert (refused.exit_code, "DASK_SCHEDULER_ADDRESS" in refused.stderr) == (2, True)
 
 
 def test_a_folder_says_how_far_its_run_is(arrays: Callable[..., Any], tmp_path: Path) -> None:
@@ -143,14 +216,33 @@ def test_a_folder_says_how_far_its_run_is(arrays: Callable[..., Any], tmp_path: 
 
 def test_a_cluster_is_told_of_each_pass(cluster: Any, dataset: Callable[..., Any], tmp_path: Path) -> None:
     path, _ = dataset("halfspace", 10, 5000)
+    before = len(cluster.get_scheduler_logs())
     found = dfeas.solve(str(path), method="mirror-prox-fixed", max_passes=7, client=cluster, out=tmp_path / "named")
     events = [event for _, event in cluster.get_events("dfeas") if event["run"] == "named"]
     told = [event for event in events if event["event"] == "pass"]
     assert [event["passes"] for event in told] == list(range(1, 8))
     assert told[-1]["margin_upper"] == found.margin_upper
     assert events[-1]["stopped"] == "pass_limit"
-    lines = [line for _, line in cluster.get_scheduler_logs(n=50)]
-    assert sum("dfeas named: mirror-prox-fixed: pass" in line for line in lines) == 7
+    logs = cluster.get_scheduler_logs()
+    lines = [line for _, line in logs[: len(logs) - before]]  # the last one comes first
+    assert not [line for line in lines if "out-of-band" in line]
+    assert any("dfeas named: stopped" in line or "limit" in line for line in lines)
+    assert not [line for line in lines if "mirror-prox-fixed: pass" in line]  # it was over in less than five seconds
+
+
+def test_the_log_of_a_scheduler_has_a_line_now_and_then(cluster: Any, dataset: Callable[..., Any]) -> None:
+    passes: list[Any] = []
+    X = np.random.default_rng(0).standard_normal((50, 3))
+    dfeas.solve(X, X[:, 0] > 0, method="perceptron", margin_tolerance=1e-6, max_passes=30, callback=passes.append)
+    for name, seconds, wanted in (("often", 0.0, len(passes)), ("seldom", 3600.0, 0)):
+        log = ClusterLog(cluster, name, seconds)
+        for record in passes:
+            log.record(record)
+        log.close()
+        lines = [line for _, line in cluster.get_scheduler_logs() if f"dfeas {name}: perceptron: pass" in line]
+        assert len(lines) == wanted
+        events = [event for _, event in cluster.get_events("dfeas") if event["run"] == name]
+        assert [event["passes"] for event in events] == [record.passes for record in passes] != []
 
 
 def test_a_performance_report_is_a_page_of_dask(dataset: Callable[..., Any], tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import psutil
 import pytest
 import yaml
 
-from dfeas.engine.clusters import configuration
+from dfeas.engine.configuration import configuration
 
 # about ten processes start for a run: on a busy machine that takes its time
 pytestmark = pytest.mark.timeout(300)

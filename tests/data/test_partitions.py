@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -160,7 +161,7 @@ def test_what_a_killed_one_left_is_no_part_of_the_next(
         raise _Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr("dfeas.data.writers.dataset.discard", lambda path: (path / "dfeas.lock").touch())  # nobody clears up
+        patch.setattr("dfeas.data.writers.dataset.discard", lambda path, lock: os.close(lock))  # nobody clears up
         with pytest.raises(_Killed):
             ingest(src, tmp_path / "out", block_rows=64, pool=killed, **options)
     with pytest.raises(CorruptDataError, match="incomplete dataset, its ingest was interrupted"):

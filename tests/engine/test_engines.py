@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from dfeas.data.arrays import from_arrays
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
-from dfeas.engine.clusters import configuration, connect, local_cluster
+from dfeas.engine.clusters import connect, local_cluster
+from dfeas.engine.configuration import configuration
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.scan import Tree, cut

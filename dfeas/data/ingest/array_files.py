@@ -25,7 +25,7 @@ from dfeas.data.labels import Categories
 from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.layout import SPARSE_BELOW, default_block_rows, sparse_block_rows
 from dfeas.data.storage.places import Place, absolute, place, require_column, require_width, seekable
-from dfeas.data.storage.readers import Buffers
+from dfeas.data.storage.readers import Buffers, fill
 from dfeas.data.storage.zarr_arrays import check_shape, is_zarr2, open_array, open_labels, open_zarr2, read_header
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.linalg.csr import tidied, with_data
@@ -66,6 +66,7 @@ class NpyFile:
 
     def __init__(self, file: IO[bytes], size: int, where: str) -> None:
         self._file, self._where, self._held = file, where, threading.local()
+        self._turn = nullcontext() if hasattr(os, "preadv") else threading.Lock()  # of who changes the place in the file
         self.shape, self.dtype = read_header(file, size, where)
         self._begin = file.tell()
 
@@ -74,12 +75,11 @@ class NpyFile:
         row = int(np.prod(self.shape[1:], dtype=np.int64)) * self.dtype.itemsize
         if not hasattr(self._held, "buffers"):
             self._held.buffers = Buffers()
-        buffer, done = self._held.buffers.take("rows", (stop - first) * row), 0
-        while done < buffer.size:
-            got = os.preadv(self._file.fileno(), [buffer.data[done:]], self._begin + first * row + done)
-            if got == 0:
-                raise CorruptDataError(f"{self._where}: ends at row {first + done // row} of {self.shape[0]}")
-            done += got
+        buffer = self._held.buffers.take("rows", (stop - first) * row)
+        with self._turn:
+            got = fill(self._file.fileno(), buffer, self._begin + first * row)
+        if got < buffer.size:
+            raise CorruptDataError(f"{self._where}: ends at row {first + got // row} of {self.shape[0]}")
         return np.asarray(buffer.view(self.dtype).reshape(stop - first, *self.shape[1:]))
 
 

@@ -108,9 +108,16 @@ def naming(path: Path) -> Iterator[None]:
         raise
 
 
-def sync(folder: Path) -> None:
-    """What was renamed in a folder stays so, also when the power fails."""
-    descriptor = os.open(folder, os.O_RDONLY)
+BINARY = getattr(os, "O_BINARY", 0)
+"""For ``os.open``: Windows takes files for text otherwise."""
+
+
+def sync(where: Path) -> None:
+    """What was written to a file, or renamed in a folder, stays so, also when the power fails; Windows syncs no folders."""
+    windows = os.name == "nt"
+    if windows and where.is_dir():
+        return
+    descriptor = os.open(where, os.O_RDWR if windows else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -164,7 +171,7 @@ def read_json(path: Place, shape: Any = object, what: str = "JSON file", newest:
             raise ValueError("not a file")
         if size > MOST_BYTES:
             raise ValueError(f"{size / 1e6:.0f} MB, at most {MOST_BYTES / 1e6:.0f} MB are read")
-        value = parsed(path.read_text())
+        value = parsed(path.read_bytes())
         if newest is not None and isinstance(value, dict):
             require_readable(path, value.get(KEY, 0), newest)
         conform(value, shape)
@@ -248,5 +255,5 @@ def refuse_links(folder: Path) -> None:
 
 def _refuse(path: str, root: str) -> None:
     target = os.path.realpath(path)
-    if os.path.commonpath([root, target]) != root:
+    if target != root and not target.startswith(os.path.join(root, "")):
         raise BadInputError(f"{path}: a link to {target}, outside of the data; copy the data with its links followed (cp -rL)")

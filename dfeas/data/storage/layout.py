@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, Number, conform
+from dfeas.data.storage.locks import LOCK
 from dfeas.data.storage.places import Place
 from dfeas.errors import CorruptDataError
 
@@ -113,7 +114,6 @@ def codes_of(label: NDArray[Any]) -> NDArray[np.int64]:
 
 
 MARKER = "dfeas.complete"
-LOCK = "dfeas.lock"
 ATTRIBUTE = "dfeas"
 APPENDED = "append.ready"
 """Folder of an append that is only to be finished."""

@@ -20,7 +20,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
 from dfeas.data.storage.bucket import Bucket, ObjectFile, parse, said
-from dfeas.data.storage.layout import LOCK
+from dfeas.data.storage.locks import LOCK
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 
 if TYPE_CHECKING:

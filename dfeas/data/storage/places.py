@@ -144,7 +144,7 @@ def require_apart(out: str | Path, *data: object) -> None:
 
 def _real(where: str | Path) -> str:
     """What the names of all begin with that is in a folder; links are followed."""
-    return f"{where}/" if is_url(where) else os.path.join(os.path.realpath(where), "")
+    return f"{where}/" if is_url(where) else os.path.normcase(os.path.join(os.path.realpath(where), ""))
 
 
 def zarr_store(where: Place, read_only: bool) -> Any:
@@ -181,7 +181,7 @@ def put(where: Place, *parts: Any, aside: Path | None = None) -> None:
         for part in parts:
             file.write(part)
     if aside is not None:
-        first.rename(where)
+        first.replace(where)
 
 
 def remove(folder: Place) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage.files import DAMAGE
+from dfeas.data.storage.files import BINARY, DAMAGE
 from dfeas.errors import CorruptDataError
 
 if TYPE_CHECKING:
@@ -86,6 +87,25 @@ def stamp_of(path: str) -> int:
     return hash((status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
 
 
+def fill(descriptor: int, buffer: NDArray[np.uint8], offset: int = 0) -> int:
+    """Fill the buffer from a byte of a file on; returns the bytes that came. Without ``os.preadv``, which Windows has not, the
+    place in the file is changed.
+    """
+    done = 0
+    while done < buffer.size:
+        into = buffer.data[done:]
+        if hasattr(os, "preadv"):
+            got = os.preadv(descriptor, [into], offset + done)
+        else:
+            os.lseek(descriptor, offset + done, os.SEEK_SET)
+            with FileIO(descriptor, closefd=False) as file:
+                got = file.readinto(into)
+        if not got:
+            break
+        done += got
+    return done
+
+
 def read_chunk(path: str, offset: int, buffer: NDArray[np.uint8], expected: int, name: str) -> None:
     """Fill a buffer from an offset on of a file of ``expected`` bytes.
 
@@ -93,14 +113,10 @@ def read_chunk(path: str, offset: int, buffer: NDArray[np.uint8], expected: int,
     """
     size = done = 0
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        descriptor = os.open(path, os.O_RDONLY | BINARY)
         try:
             size = os.fstat(descriptor).st_size
-            while size == expected and done < buffer.size:
-                count = os.preadv(descriptor, [buffer.data[done:]], offset + done)
-                if count == 0:
-                    break
-                done += count
+            done = fill(descriptor, buffer, offset) if size == expected else -1
         finally:
             os.close(descriptor)
     except FileNotFoundError:
@@ -113,13 +129,14 @@ def read_chunk(path: str, offset: int, buffer: NDArray[np.uint8], expected: int,
 
 def advise_chunk(path: str, offset: int = 0, length: int = 0) -> None:
     """Ask the kernel to read a part of a file ahead, or all, where it can."""
-    if not hasattr(os, "posix_fadvise"):
+    soon = getattr(os, "POSIX_FADV_WILLNEED", None)
+    if soon is None or not hasattr(os, "posix_fadvise"):
         return
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError:
         return  # the read itself will say what is wrong
-    os.posix_fadvise(descriptor, offset, length, os.POSIX_FADV_WILLNEED)
+    os.posix_fadvise(descriptor, offset, length, soon)
     os.close(descriptor)
 
 

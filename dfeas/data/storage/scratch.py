@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
+import contextlib
 import os
 import shutil
 from collections.abc import Collection
@@ -13,7 +13,10 @@ import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.storage.layout import APPENDED, LOCK
+from dfeas.data.storage import locks
+from dfeas.data.storage.files import BINARY
+from dfeas.data.storage.layout import APPENDED
+from dfeas.data.storage.locks import LOCK
 from dfeas.errors import CorruptDataError, UsageError
 
 WIDTH = 8
@@ -48,11 +51,12 @@ class Scratch:
         """Entries first, first + 1, .. of a vector."""
         try:
             self.folder.mkdir(exist_ok=True)
-            descriptor = os.open(self._path(name), os.O_WRONLY | os.O_CREAT, 0o600)
+            descriptor = os.open(self._path(name), os.O_WRONLY | os.O_CREAT | BINARY, 0o600)
             try:
+                os.lseek(descriptor, first * WIDTH, os.SEEK_SET)
                 data, done = np.ascontiguousarray(values, np.float64).data.cast("B"), 0
                 while done < len(data):
-                    done += os.pwrite(descriptor, data[done:], first * WIDTH + done)
+                    done += os.write(descriptor, data[done:])
             finally:
                 os.close(descriptor)
         except OSError as error:
@@ -107,7 +111,7 @@ class Scratch:
         for path in sorted(other.folder.glob("*.f64")):
             self.folder.mkdir(exist_ok=True)
             try:
-                with path.open("rb") as file:
+                with path.open("r+b") as file:  # Windows syncs what may be written only
                     os.fsync(file.fileno())
                 try:
                     os.link(path, self.folder / path.name)
@@ -137,16 +141,17 @@ def claim(path: Path, marker: str) -> int:
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not locks.try_lock(lock):
+            raise UsageError(f"{path}: another process is writing it; wait for it or choose another output")
         # its writer may have finished, or given up, between the look above and the lock
         if (path / marker).exists() or not os.path.samestat(os.fstat(lock), (path / LOCK).stat()):
             raise FileExistsError
         _empty(path)
-    except BlockingIOError:
-        os.close(lock)
-        raise UsageError(f"{path}: another process is writing it; wait for it or choose another output") from None
+    except UsageError:
+        locks.close(lock)
+        raise
     except OSError:
-        os.close(lock)
+        locks.close(lock)
         raise _taken(path) from None
     return lock
 
@@ -168,11 +173,10 @@ def reclaim(path: Path) -> int:
     try:
         lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not os.path.samestat(os.fstat(lock), (path / LOCK).stat()):
+            if not locks.try_lock(lock) or not os.path.samestat(os.fstat(lock), (path / LOCK).stat()):
                 raise BlockingIOError
         except OSError:
-            os.close(lock)
+            locks.close(lock)
             raise
     except (BlockingIOError, FileNotFoundError):
         raise UsageError(f"{path}: another process is writing it; wait for it") from None
@@ -188,12 +192,9 @@ def being_written(path: Path) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        return not locks.try_lock(lock, shared=True)
     finally:
-        os.close(lock)
-    return False
+        locks.close(lock)
 
 
 def _empty(path: Path) -> None:
@@ -207,14 +208,14 @@ def _empty(path: Path) -> None:
             entry.unlink(missing_ok=True)
 
 
-def discard(path: Path) -> None:
+def discard(path: Path, lock: int) -> None:
     """Remove the folder, the lock last: what a thread of zarr may still be writing leaves a folder that can be taken over."""
     for _ in range(20):
         _empty(path)
         if [entry.name for entry in path.iterdir()] == [LOCK]:
             break
     try:
-        (path / LOCK).unlink()
+        locks.remove(path / LOCK, lock)
         path.rmdir()
     except OSError:
         (path / LOCK).touch()
@@ -222,5 +223,10 @@ def discard(path: Path) -> None:
 
 def release(path: Path, lock: int) -> None:
     """Give the lock of a finished output back."""
-    (path / LOCK).unlink(missing_ok=True)
-    os.close(lock)
+    with contextlib.suppress(PermissionError):  # of a file that somebody has open, on Windows: it says nothing any more
+        locks.remove(path / LOCK, lock)
+
+
+def abandon(lock: int) -> None:
+    """Give the lock of an output back that is not finished: its file stays, and the next one takes the folder over."""
+    locks.close(lock)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -314,8 +313,7 @@ def output_place(where: str | Place) -> Iterator[Place]:
     try:
         yield path
     except BaseException as error:
-        discard(path)
-        os.close(lock)
+        discard(path, lock)
         if isinstance(error, OSError) and error.errno in FULL:
             raise CorruptDataError(f"{path}: the disk is full, nothing was kept; free space and run again") from None
         raise

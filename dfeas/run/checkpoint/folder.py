@@ -9,7 +9,6 @@ A vector is written once, so a second name keeps what a checkpoint needs while t
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from dfeas.data.storage.files import placed, sync
-from dfeas.data.storage.layout import LOCK
-from dfeas.data.storage.scratch import Scratch, Seal, claim, reclaim, release
+from dfeas.data.storage.locks import LOCK
+from dfeas.data.storage.scratch import Scratch, Seal, abandon, claim, reclaim, release
 from dfeas.errors import BadInputError, ClusterLostError, CorruptDataError, DfeasError, NewerFormatError, UsageError
 from dfeas.run.checkpoint.codec import dump, load
 from dfeas.run.driver import RunState
@@ -176,7 +175,7 @@ def _locked(path: Path, lock: int) -> Iterator[Path]:
     try:
         yield path.absolute()
     except BaseException:
-        os.close(lock)  # the lock file stays: the next run takes the folder over
+        abandon(lock)
         raise
     release(path, lock)
 
