@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 
@@ -39,20 +39,36 @@ def facts(values: Mapping[str, str]) -> Html:
     )
 
 
-def row(cell: str, texts: Iterable[str]) -> Html:
-    """A row of a table, of cells of one kind."""
-    return element("tr", *(element(cell, text) for text in texts))
+MANY_COLUMNS = 5
+"""A table of more is wider than a phone, which is said above it."""
+HINT = "Scroll the table sideways for more columns →"
 
 
-def table(*rows: Html) -> Html:
-    """A table that scrolls where the page is too narrow."""
-    return element("div", element("table", *rows), class_="wide")
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], words: int, label: str, *, bars: bool = False) -> Html:
+    """A table that scrolls where the page is too narrow: the first columns are words, the others numbers.
+
+    ``label`` says what it is to those who do not see it. Bars in the last column say no more than its numbers, and a phone
+    shows none.
+    """
+    kinds = ["word" if place < words else "number" for place in range(len(head))]
+    lines = [
+        element("tr", *(element(cell, text, class_=kind) for text, kind in zip(row, kinds, strict=True)))
+        for cell, row in (("th", head), *(("td", row) for row in rows))
+    ]
+    whole = element("table", element("thead", lines[0]), element("tbody", *lines[1:]), **({"class_": "bars"} if bars else {}))
+    hint = [] if bars or len(head) <= MANY_COLUMNS else [element("p", HINT, class_="hint")]
+    return joined(*hint, element("div", whole, class_="scrolling", role="region", aria_label=label, tabindex="0"))
 
 
-def picture(uri: str, title: str, alt: str, caption: str = "") -> Html:
-    """A figure with its title, and a text for those who do not see it."""
+def picture(drawing: Html, title: str, caption: str = "") -> Html:
+    """A drawing with its title, and what is to be seen there."""
     captions = [element("figcaption", caption)] if caption else []
-    return element("figure", element("h4", title), element("img", src=uri, alt=alt), *captions)
+    return element("figure", element("h4", title), drawing, *captions)
+
+
+def pictures(*drawn: Html) -> Html:
+    """Side by side, as many as there is room for."""
+    return element("div", *drawn, class_="figures")
 
 
 _VOID = {"img", "meta"}
@@ -60,7 +76,7 @@ _VOID = {"img", "meta"}
 GENERATOR = "dfeas report"
 """Content of the generator tag, by which a page of ours is known."""
 
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def document(title: str, *parts: Html) -> str:
@@ -71,6 +87,7 @@ def document(title: str, *parts: Html) -> str:
         element("meta", name="generator", content=GENERATOR),
         element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
         element("title", f"dfeas: {title}"),
         element("style", Html(files("dfeas.report").joinpath("page.css").read_text())),
     )

@@ -13,6 +13,7 @@ from dfeas.errors import CorruptDataError
 from dfeas.run.checkpoint.job import Checkpoint, Checkpointer, RunSpec, checkpointing
 from dfeas.run.cost.projection import Projection
 from dfeas.run.driver import run
+from dfeas.run.machine import circumstances
 from dfeas.run.progress import RunOptions, Scoreboard, lane_sinks, report_cost, report_start, run_sinks, terminal
 from dfeas.run.result_sets import OneVsRest, Race, SoftMarginClasses, folder_of
 from dfeas.run.results import Result
@@ -126,7 +127,7 @@ def _start(
             f"{dataset.where}: {len(job.classes)} classes, {job.methods[0]}\n{expected}" if job.classes else str(expected)
         )
     for own in sinks.values():
-        report_cost(own, expected)
+        report_cost(own, expected, **circumstances(session.workers))
 
 
 def _surveyed(session: Session, keeper: Checkpointer, earlier: Checkpoint | None) -> Surveyed:
