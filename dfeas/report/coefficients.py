@@ -61,11 +61,9 @@ class Coefficients:
 
     def _said(self, many: int) -> str:
         """What the numbers are."""
-        listed = f"{min(SHOWN, many)} of {len(self.w):,}" if len(self.w) > SHOWN else "all"
-        bias = "" if self.bias is None else f", and the intercept is {signed(self.bias, 6)}"
-        order = (
-            "the largest first; features of small units have large ones"
-            if self.effect is None
-            else "in the order of what one standard deviation more of the feature adds to the score"
-        )
-        return f"In the units of the data, {listed}, {order}{bias}."
+        listed = f"{min(SHOWN, many)} of {len(self.w):,} features" if len(self.w) > SHOWN else "All features"
+        bias = "" if self.bias is None else f"; the intercept is {signed(self.bias, 6)}"
+        order = "the largest first. Features in small units have large coefficients. They are"
+        if self.effect is not None:
+            order = "in the order of what one standard deviation more of each adds to the score. Coefficients are"
+        return f"{listed}, {order} in the units of the data{bias}."

@@ -27,6 +27,7 @@ from dfeas.report.figures import (
     RED,
     WIDTH,
     count_label,
+    course_axis,
     decades,
     legend,
     logarithmic,
@@ -139,9 +140,9 @@ def conflict_scores(conflict: Conflict) -> Figure:
     axes.set_ylim(low - room, high + room)
     if 0 < conflict.outliers <= 3:
         for place in range(conflict.outliers):
-            text = f"  point {conflict.points[place]}, {plain(conflict.labels[place])}"
+            text = f"point {conflict.points[place]}, {plain(conflict.labels[place])}"
             axes.annotate(
-                text, (place + 1, float(scores[place])), va="center", color=RED, xytext=(3, 0), textcoords="offset points"
+                text, (place + 1, float(scores[place])), va="center", color=RED, xytext=(8, 0), textcoords="offset points"
             )
     _rank_axis(axes, many)
     axes.set_ylabel("score")
@@ -193,6 +194,7 @@ def ends_figure(passes: Sequence[dict[str, Any]]) -> Figure:
     x = [each["passes"] for each in known]
     axes.plot(x, [each["objective"] for each in known], color=ORANGE, marker="o", label="objective")
     axes.plot(x, [each["lower"] for each in known], color=BLUE, marker="o", label="minimum at least")
+    course_axis(axes, np.array(x, np.float64), whole=True)
     axes.set_xlabel("passes over the data")
     legend(figure, axes, 2)
     return figure
@@ -203,9 +205,11 @@ def gap_figure(passes: Sequence[dict[str, Any]], target: float) -> Figure:
     figure = new_figure(WIDTH, 3.2)
     axes, known = figure.subplots(), [each for each in passes if each["objective"] is not None]
     gap = [max(each["gap"], target / 100) for each in known]  # a gap of 0 has no place on this axis
-    axes.plot([each["passes"] for each in known], gap, color=GREEN, marker="o", label="widest gap")
+    x = np.array([each["passes"] for each in known], np.float64)
+    axes.plot(x, gap, color=GREEN, marker="o", label="widest gap")
     axes.axhline(target, color=GREY, ls=":", lw=1.4, label=f"asked: {target:g}")
     logarithmic(axes, [*gap, target])
+    course_axis(axes, x, whole=True)
     axes.set_xlabel("passes over the data")
     axes.set_ylabel("relative gap")
     legend(figure, axes, 2)

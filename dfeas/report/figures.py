@@ -188,7 +188,8 @@ def bracket(curves: Sequence[Curve], x_label: str, eps: Sequence[float]) -> Figu
             _draw(below, curve, np.maximum(-curve.margin, FLOOR), curve.margin < 0)
         if curve.proved is not None:
             at = above if curve.proved >= 0 else below
-            at.plot(curve.x[-1], max(abs(curve.proved), FLOOR), "D", ms=9, mfc="none", mec=curve.colour, mew=1.6)
+            place = curve.x[-1], max(abs(curve.proved), FLOOR)
+            at.plot(*place, "D", ms=9, mfc="none", mec=curve.colour, mew=1.6, clip_on=False)
     for value in sorted(set(eps)):
         above.axhline(value, color=GREY, ls=":", lw=1.4, label=f"eps {value:g}")
     proved = [abs(c.proved) for c in curves if c.proved is not None and c.proved >= 0]
@@ -198,7 +199,7 @@ def bracket(curves: Sequence[Curve], x_label: str, eps: Sequence[float]) -> Figu
         logarithmic(below, -values[values < 0], -1)
         below.invert_yaxis()
         below.set_ylabel("margin below 0")
-    _course_axis(below, np.concatenate([curve.x for curve in curves]), whole="passes" in x_label)
+    course_axis(below, np.concatenate([curve.x for curve in curves]), whole="passes" in x_label)
     below.set_xlabel(x_label)
     legend(figure, above, 3)
     return figure
@@ -209,7 +210,7 @@ def _draw(axes: Axes, curve: Curve, height: Floats, shown: NDArray[np.bool_]) ->
     axes.plot(curve.x, np.where(shown, height, np.nan), curve.dash, marker=marker, color=curve.colour, label=curve.label)
 
 
-def _course_axis(axes: Axes, x: Floats, *, whole: bool) -> None:
+def course_axis(axes: Axes, x: Floats, *, whole: bool) -> None:
     """Linear from 0; logarithmic when some runs or the first passes would not be seen. Passes have ``whole`` numbers."""
     positive = x[x > 0]
     if len(positive) > 50 and positive.max() > 50 * positive.min():
@@ -232,7 +233,7 @@ def violations(records: Sequence[Record]) -> Figure:
     axes.set_yscale("symlog", linthresh=1)  # so that 0 is seen
     axes.set_ylim(-0.15, max(1.0, float(points.max())) * 2)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: count_label(v)))
-    _course_axis(axes, x, whole=True)
+    course_axis(axes, x, whole=True)
     axes.set_xlabel("passes over the data")
     axes.set_ylabel("points on the wrong side")
     return figure

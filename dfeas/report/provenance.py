@@ -13,8 +13,10 @@ from dfeas.report.numbers import number, percent, points, size
 from dfeas.run.results import CHECKPOINT, SOFT_MARGIN
 from dfeas.run.termination import RESUMABLE, UNDECIDED
 
-MOST_CLASSES = 12
-"""Classes that are counted by name."""
+MOST_ENTRIES = 12
+"""Entries of a point that are shown."""
+IN_MEMORY = "The data was in the memory of the process that made this run: there is nothing to check it against."
+NO_COMMAND = "No command checks this run or does it again."
 
 
 def names_of(values: Mapping[str, Any], seen: Seen) -> tuple[str, ...]:
@@ -54,7 +56,7 @@ def data_block(values: Mapping[str, Any], seen: Seen) -> list[Html]:
         centred = ["centred"] if transform["center"] else []
         what["seen as"] = ", ".join([*scaled, *centred, *([] if transform["normalize"] else ["not normalised"])])
     if place.get("point"):
-        what["seen from"] = ", ".join(f"{entry:g}" for entry in place["point"][:MOST_CLASSES])
+        what["seen from"] = ", ".join(f"{entry:g}" for entry in place["point"][:MOST_ENTRIES])
     what["fingerprint"] = element("code", values["fingerprint"])
     return [element("h3", "Data"), facts(what)]
 
@@ -119,7 +121,7 @@ def making_block(
     machine, workers = begun.get("machine"), begun.get("workers")
     what = {"run": str(folder)}
     if isinstance(begun.get("began"), str):
-        what["began"] = begun["began"]
+        what["began"] = begun["began"].replace("+00:00", " UTC")
     if isinstance(machine, Mapping):
         kind = [str(machine[name]) for name in ("system", "processor") if machine.get(name)]
         cores = [f"{machine['cores']} cores"] if machine.get("cores") else []
@@ -140,13 +142,11 @@ def _commands(folder: Path, values: Mapping[str, Any]) -> list[Html]:
         lines.append(("To go on", ["dfeas", "resume", str(folder)]))
     if place is not None and not soft and values["verdict"] != UNDECIDED:
         lines.append(("To check it", ["dfeas", "verify", str(folder)]))
-    if place is not None and not (place.get("many") and place.get("labels")):
-        again = command(values, f"{folder.name}-again")
-        if again:
-            lines.append(("To do it again", again))
-    return [element("p", f"{what}: ", element("code", shlex.join(words)), class_="command") for what, words in lines] or [
-        element("p", "The data was in the memory of the process that made this run: nobody else can check it.", class_="soft")
-    ]
+    again = [] if place is None or (place.get("many") and place.get("labels")) else command(values, f"{folder.name}-again")
+    if again:
+        lines.append(("To do it again, with the weights and the seed that it had" if soft else "To do it again", again))
+    shown = [element("p", f"{what}: ", element("code", shlex.join(words)), class_="command") for what, words in lines]
+    return shown or [element("p", IN_MEMORY if place is None else NO_COMMAND, class_="soft")]
 
 
 def command(values: Mapping[str, Any], out: str) -> list[str]:

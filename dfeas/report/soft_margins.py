@@ -68,11 +68,11 @@ def _headline(run: Run) -> Html:
 def _key_figures(values: Mapping[str, Any], seen: Seen) -> dict[str, str]:
     """Of the fit that was chosen."""
     prices = len({fit["C"] for fit in values["fits"]})
-    chosen = "the only one" if prices == 1 else f"the greatest of {prices}"
-    if values["validation"]:
-        chosen = f"chosen of {prices} by cross-validation"
+    chosen = "" if prices == 1 else f", the greatest of {prices}"
+    if values["validation"] and prices > 1:
+        chosen = f", chosen of {prices} by cross-validation"
     what = {
-        "C": f"{values['C']:g}, {chosen}",
+        "C": f"{values['C']:g}{chosen}",
         "loss": values["loss"].replace("_", " "),
         "method": values["method"],
         "objective": number(values["objective"]),
@@ -123,7 +123,9 @@ def _course(values: dict[str, Any], passes: Sequence[dict[str, Any]]) -> list[Ht
 
 
 def _fits(values: Mapping[str, Any]) -> list[Html]:
-    """A table of all fits; the chosen one is marked."""
+    """A table of all fits, where there are several; the chosen one is marked."""
+    if len(values["fits"]) == 1:
+        return []
     folds = any(fit["fold"] is not None for fit in values["fits"])
     rows = []
     for fit in values["fits"]:

@@ -142,9 +142,11 @@ def _course(run: Run) -> list[Html]:
         return [title, soft("No pass was made: the verdict, or the end of the run, came before the first one.")]
     values = run.values
     proved = None if values["proof"] == "none" else (values["margin_lower"], values["margin_upper"])
+    infeasible = values["verdict"] == INFEASIBLE  # a lower bound is of no interest
     drawn = []
     for x, label in AXES:
-        figure = plots.bracket(plots.upper_and_lower(run.records, x, proved), label, [values["eps"]])
+        curves = plots.upper_and_lower(run.records, x, proved)
+        figure = plots.bracket(curves[: 1 if infeasible else 2], label, [values["eps"]])
         drawn.append(picture(drawing(figure, f"Margin bracket of {run.name} against {x}"), f"Bracket against {x}"))
     missing = []
     if any(record.violated is not None for record in run.records):
@@ -154,7 +156,8 @@ def _course(run: Run) -> list[Html]:
         missing = [soft("No pass of this run counted violations.")]
     drawn.append(picture(drawing(plots.times(run.records), f"Seconds of each read of {run.name}"), "Time of each read"))
     checked = " Diamonds: what the checker proved in the end." if proved is not None else ""
-    said = f"The best margin lies between the two bounds.{checked} {_floor([run.records], *map(abs, proved or ()))}"
+    between = "No margin is above the bound" if infeasible else "The best margin lies between the two bounds"
+    said = f"{between}.{checked} {_floor([run.records], *map(abs, proved or ()))}"
     return [title, pictures(*drawn), soft(said.strip()), *missing]
 
 
@@ -168,7 +171,8 @@ def _evidence(run: Run, seen: Seen, conflict: Conflict | None) -> list[Html]:
     separates = values["verdict"] == FEASIBLE
     parts = distances(run, seen, "separator" if separates else "best direction so far", values["margin_lower"] * separates)
     place = values["data"] or {}
-    if certificate.kernel or len(certificate.y) < values["m"] or place.get("point"):
+    of_cones = seen.header is not None and seen.header.cones is not None
+    if certificate.kernel or len(certificate.y) < values["m"] or place.get("point") or of_cones:
         return parts
     return [*parts, *coefficients(run, seen)]
 
