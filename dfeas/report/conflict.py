@@ -13,6 +13,9 @@ from dfeas.report.numbers import signed
 
 NAMED = 3
 """Points that stand out are named up to so many."""
+APART = 4
+"""Who stands out is so many times as far from the plane as any other point of the conflict. One wrong label among Gaussian
+points of 2 to 30 features was at 6 to 12 times, the first of a conflict of overlapping classes at 2 at most."""
 
 
 @dataclass(frozen=True)
@@ -41,16 +44,16 @@ class Conflict:
 
     @property
     def outliers(self) -> int:
-        """How many of the first ones stand out: those before a step that is more than half of the whole range.
+        """How many of the first ones stand out: fewer than the others, and far beyond the plane that these lie close to.
 
-        They are on the wrong side, and fewer than the others.
+        Where classes overlap the others are far from the plane as well, on either side, and nobody stands out.
         """
         steps = np.diff(self.scores)
         if not len(steps):
             return 0
-        place = int(steps.argmax())
-        apart = steps[place] > (self.scores[-1] - self.scores[0]) / 2 and self.scores[place] < 0
-        return place + 1 if apart and 2 * (place + 1) < len(self.scores) else 0
+        count = int(steps.argmax()) + 1
+        apart = np.abs(self.scores[count:]).max() <= -self.scores[count - 1] / APART
+        return count if apart and self.scores[count - 1] < 0 and 2 * count < len(self.scores) else 0
 
     @property
     def suspects(self) -> str:

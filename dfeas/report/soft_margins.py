@@ -9,7 +9,7 @@ from dfeas.errors import CorruptDataError
 from dfeas.report import evidence
 from dfeas.report.compare import SOFT_MARGINS
 from dfeas.report.figures import drawing, style
-from dfeas.report.html import Html, document, element, facts, picture, pictures, table
+from dfeas.report.html import Html, document, element, facts, picture, pictures, soft, table
 from dfeas.report.margins import Seen
 from dfeas.report.numbers import number, percent, points, size
 from dfeas.report.provenance import data_block, making_block
@@ -109,6 +109,9 @@ def _wrong(values: Mapping[str, Any], seen: Seen) -> str:
 def _course(values: dict[str, Any], passes: Sequence[dict[str, Any]]) -> list[Html]:
     """Both ends of a single fit; of several the widest of their gaps, as an objective of one is not that of another."""
     many = len(values["fits"])
+    title = element("h3", "Course of the run")
+    if all(each["objective"] is None for each in passes):
+        return [title, soft("No pass came as far as to know the objective.")]
     if many == 1:
         figure, name = evidence.ends_figure(passes), "Both ends"
         drawn = [picture(drawing(figure, "Objective and lower bound of the minimum against passes"), name)]
@@ -119,7 +122,7 @@ def _course(values: dict[str, Any], passes: Sequence[dict[str, Any]]) -> list[Ht
         drawn = [picture(drawing(figure, alt), name, said)]
     if len({fit["C"] for fit in values["fits"]}) > 1:
         drawn.append(picture(drawing(evidence.path_figure(values), "Errors and support points against C"), "Path"))
-    return [element("h3", "Course of the run"), pictures(*drawn)]
+    return [title, pictures(*drawn)]
 
 
 def _fits(values: Mapping[str, Any]) -> list[Html]:

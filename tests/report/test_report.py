@@ -1,21 +1,19 @@
 """Reports of real runs, parsed: what they say, how many pictures they hold, and that they load nothing."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import zarr
-from click.testing import CliRunner, Result
 
 import dfeas
-from dfeas.cli.main import commands
 from dfeas.data.generate.points import Instance
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.report.compare import compare
@@ -24,86 +22,9 @@ from dfeas.report.page import report
 from dfeas.run.results import load_result, load_run
 from dfeas.run.termination import Stop
 from dfeas.verify.certificate import Certificate
+from tests.report.pages import cli, parse
 
 COURSE = ["Bracket against passes", "Bracket against seconds", "Time of each read"]
-VOID = {"img", "meta"}
-
-
-class Page(HTMLParser):
-    """What a person sees, and what a browser would fetch."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.listed: list[tuple[str, str]] = []
-        self.texts: dict[str, list[str]] = {}
-        self.words = ""
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.feed(path.read_text())
-        self.close()
-        assert not self.open, f"never closed: {self.open}"
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-        if tag == "dt":
-            self.listed.append(("", ""))
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] != "style":
-            self.texts.setdefault(self.open[-1], []).append(data)
-            self.words += data + " "
-            if {"dt", "dd"} & set(self.open):
-                name, text = self.listed[-1]
-                self.listed[-1] = (name + data, text) if "dt" in self.open else (name, text + data)
-        elif "style" in self.open:
-            assert "url(" not in data
-            assert "@import" not in data
-
-    @property
-    def pictures(self) -> list[str]:
-        return self.texts.get("h4", [])
-
-    @property
-    def drawings(self) -> list[dict[str, str | None]]:
-        return [attributes for tag, attributes in self.tags if tag == "svg"]
-
-    @property
-    def facts(self) -> dict[str, str]:
-        """All that is listed under its name; the first of each."""
-        return dict(reversed(self.listed))
-
-    def check(self) -> None:
-        """Nothing is fetched or run, each drawing has its title and a text for those who do not see it, and names differ."""
-        assert len(self.drawings) == len(self.pictures)
-        assert all(each["aria-label"] and each["role"] == "img" for each in self.drawings)
-        for tag, attributes in self.tags:
-            assert tag not in {"script", "link", "iframe", "object", "embed", "base", "img", "image", "foreignobject"}
-            for name, value in attributes.items():
-                assert not name.startswith("on")
-                if name in {"src", "href", "xlink:href", "srcset", "data", "action"}:
-                    assert str(value).startswith("#")
-                assert "url(" not in str(value) or "url(#" in str(value)
-        names = [attributes["id"] for _, attributes in self.tags if "id" in attributes]
-        assert len(names) == len(set(names))
-        assert len(self.texts["title"]) == 1
-
-
-def parse(path: Path) -> Page:
-    page = Page(path)
-    page.check()
-    return page
-
-
-def cli(*words: Any) -> Result:
-    return CliRunner().invoke(commands, [str(word) for word in words])
 
 
 @pytest.fixture(scope="module")
@@ -410,6 +331,27 @@ def test_report_on_the_command_line_prints_the_path(room: Path, tmp_path: Path) 
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert refused.stderr.startswith("dfeas: error: several runs")
     assert cli("report", tmp_path / "nowhere").exit_code == 4
+
+
+def test_report_says_its_page_and_runs_as_json(room: Path, tmp_path: Path) -> None:
+    done = cli("report", room / "race", "--out", tmp_path / "page.html", "--no-data", "--json")
+    runs = [str(room / "race" / name) for name in ("mirror-prox", "perceptron", "working-set")]
+    assert (done.exit_code, json.loads(done.stdout)) == (0, {"page": str(tmp_path / "page.html"), "runs": runs})
+
+
+def test_report_opens_its_page_in_the_browser_of_the_user(room: Path, tmp_path: Path) -> None:
+    browser, page = tmp_path / "browser", tmp_path / "a page.html"
+    browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {tmp_path}/opened\n')
+    browser.chmod(0o755)
+    command = [sys.executable, "-m", "dfeas", "report", str(room / "separator"), "--out", str(page), "--no-data", "--open"]
+    for name, said in ((f"{browser} %s", ""), (str(tmp_path / "none"), "no browser was found")):
+        found = {**os.environ, "BROWSER": name, "PATH": str(tmp_path)}
+        for graphical in ("DISPLAY", "WAYLAND_DISPLAY"):
+            found.pop(graphical, None)
+        done = subprocess.run(command, env=found, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (0, f"{page}\n")
+        assert said in done.stderr
+    assert (tmp_path / "opened").read_text() == page.resolve().as_uri()
 
 
 def test_compare_on_the_command_line_is_a_table_or_json(room: Path) -> None:
