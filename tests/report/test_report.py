@@ -79,14 +79,15 @@ def test_a_separator_is_explained(room: Path, tmp_path: Path) -> None:
 
 
 def test_conflicts_are_listed_the_first_fifty_at_most(copy: Callable[..., Path]) -> None:
-    entries = [{"point": 7 * i, "label": "<b>&", "weight": 0.01, "score": -1 / (i + 1)} for i in range(60)]
+    scores = [-1.0, *(-0.1 / i for i in range(1, 60))]
+    entries = [{"point": 7 * i, "label": "<b>&", "weight": 0.01, "score": score} for i, score in enumerate(scores)]
     page = parse(report([copy("conflict", conflicts=entries)]))
     assert page.texts["h2"] == ["Infeasible: no hyperplane separates the points; suspect: point 0 (labelled <b>&)"]
     assert "Proof: exact: nothing is left to rounding." in page.texts["p"]
     assert {"Scores, sorted", *COURSE} <= set(page.pictures)
     assert "Margin distribution" not in page.pictures
     rows = [page.texts["td"][i : i + 4] for i in range(0, len(page.texts["td"]), 4)]
-    assert rows == [[str(7 * i), "<b>&", "0.01", f"{-1 / (i + 1):+.6f}"] for i in range(50)]
+    assert rows == [[str(7 * i), "<b>&", "0.01", f"{scores[i]:+.6f}"] for i in range(50)]
     assert "The first 50 of 60 points" in page.words
 
 
