@@ -44,6 +44,9 @@ SERIES = (BLUE, RED, GREEN, PINK, ORANGE, SKY, INK)
 FLOOR = 1e-18
 """Margins nearer to zero are drawn here: a logarithmic axis down to 1e-300 would show nothing else."""
 
+FEW_DECADES = 2
+"""A logarithmic axis of no more has labels between the powers of ten, too."""
+
 WIDTH = 5.2
 """Inches: a figure is as wide as the page of a phone, where its letters are smaller than on a screen by a fifth."""
 
@@ -119,12 +122,13 @@ def decades(axis: Axis, sign: int = 1) -> None:
 
     def text(value: float, _: object) -> str:
         low, high = sorted(math.log10(max(abs(end), 1e-300)) for end in axis.get_view_interval())
-        exponent = round(math.log10(value))
-        if math.isclose(value, 10.0**exponent, rel_tol=1e-9):
-            shown = f"{value:,g}" if low >= -3 and high <= 4 else power_of_ten(exponent)
-        else:
-            shown = f"{value:g}" if high - low < 1.2 else ""
-        return f"−{shown}" if shown and sign < 0 else shown
+        exponent = math.floor(math.log10(value) + 1e-9)
+        digit = round(value / 10.0**exponent)
+        if digit != 1 and (high - low > FEW_DECADES or digit not in (2, 5)):
+            return ""
+        times = f"{digit}·" if digit != 1 else ""
+        shown = f"{value:,g}" if low >= -3.5 and high <= 4 else f"{times}{power_of_ten(exponent)}"
+        return f"−{shown}" if sign < 0 else shown
 
     axis.set_major_formatter(FuncFormatter(text))
     axis.set_minor_formatter(FuncFormatter(text))

@@ -10,7 +10,7 @@ import pytest
 import dfeas
 from dfeas.data.generate.points import Instance
 from dfeas.report.compare import compare, table
-from dfeas.report.figures import COLOURS, WIDTH, drawing, new_figure, style
+from dfeas.report.figures import COLOURS, WIDTH, drawing, logarithmic, new_figure, style
 from dfeas.report.html import HINT
 from dfeas.report.numbers import points, signed, size
 from dfeas.report.page import report
@@ -149,3 +149,21 @@ def test_numbers_are_written_as_people_read_them() -> None:
     assert points(164, 3000) == "5.47 % (164 points)"
     assert points(1, 8) == "12.5 % (1 point)"
     assert [signed(value) for value in (-0.7644, 0.0, np.float64(2))] == ["−0.764", "0", "+2"]
+
+
+@pytest.mark.parametrize(
+    ("ends", "shown"),
+    [
+        ((0.03, 0.8), {"0.05", "0.1", "0.2", "0.5"}),
+        ((3e-7, 6e-6), {"5·10⁻⁷", "10⁻⁶", "2·10⁻⁶", "5·10⁻⁶"}),
+        ((1e-12, 1.0), {"10⁻¹²", "10⁻⁸", "10⁰"}),
+    ],
+)
+def test_a_logarithmic_axis_has_some_labels_whatever_it_spans(ends: tuple[float, float], shown: set[str]) -> None:
+    with style(on_a_page=True):
+        figure = new_figure(WIDTH, 3)
+        axes = figure.subplots()
+        axes.plot([0, 1], ends)
+        logarithmic(axes, ends)
+        drawn = drawing(figure, "an axis")
+    assert shown <= set(re.findall(r">([^<>]+)</text>", drawn))
