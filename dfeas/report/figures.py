@@ -44,6 +44,9 @@ SERIES = (BLUE, RED, GREEN, PINK, ORANGE, SKY, INK)
 FLOOR = 1e-18
 """Margins nearer to zero are drawn here: a logarithmic axis down to 1e-300 would show nothing else."""
 
+LEAST_MARGIN = 1.25
+"""No margin is below -1: an axis ends a little beyond it."""
+
 FEW_DECADES = 2
 """A logarithmic axis of no more has labels between the powers of ten, too."""
 
@@ -201,7 +204,8 @@ def bracket(curves: Sequence[Curve], x_label: str, eps: Sequence[float]) -> Figu
     above.set_ylabel("margin")
     if has_negative:
         logarithmic(below, -values[values < 0], -1)
-        below.invert_yaxis()
+        low, high = below.get_ylim()
+        below.set_ylim(min(high, LEAST_MARGIN), low)
         below.set_ylabel("margin below 0")
     course_axis(below, np.concatenate([curve.x for curve in curves]), whole="passes" in x_label)
     below.set_xlabel(x_label)
