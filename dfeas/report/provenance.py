@@ -22,17 +22,17 @@ NO_COMMAND = "No command checks this run or does it again."
 def names_of(values: Mapping[str, Any], seen: Seen) -> tuple[str, ...]:
     """Of the features, from the result or from the dataset; empty where they have none."""
     header = {} if seen.header is None else seen.header.to_json()
-    names = values.get("feature_names") or header.get("feature_names") or ()
-    return tuple(map(str, names))
+    found = (place.get(key) for key in ("features", "feature_names") for place in (values, header))
+    return tuple(map(str, next((names for names in found if names), ())))
 
 
 def classes_of(values: Mapping[str, Any], seen: Seen) -> tuple[str, str]:
     """How the labels -1 and +1 are called."""
-    known = values.get("classes")
-    for classes in (known if isinstance(known, list) else (), seen.classes):
-        if len(classes) == 2:
-            return str(classes[0]), str(classes[1])
-    return "-1", "+1"
+    sides = values.get("sides") or {}
+    negative, positive = ((sides.get(label) or {}).get("name") for label in ("-1", "+1"))
+    if negative is not None and positive is not None:
+        return str(negative), str(positive)
+    return (seen.classes[0], seen.classes[1]) if len(seen.classes) == 2 else ("-1", "+1")
 
 
 def data_block(values: Mapping[str, Any], seen: Seen) -> list[Html]:
@@ -64,6 +64,8 @@ def data_block(values: Mapping[str, Any], seen: Seen) -> list[Html]:
 def _classes(values: Mapping[str, Any], seen: Seen) -> dict[str, str]:
     """How many points are labelled +1, and how many -1."""
     names, counts = classes_of(values, seen), _counts(values, seen)
+    if counts[0] == 0 and names == ("-1", "+1"):
+        return {"classes": "none: every point counts as +1"}
     texts = {}
     for sign, name, many in ((1, names[1], counts[1]), (0, names[0], counts[0])):
         label = "label +1" if sign else "label −1"
@@ -76,10 +78,14 @@ def _classes(values: Mapping[str, Any], seen: Seen) -> dict[str, str]:
 
 def _counts(values: Mapping[str, Any], seen: Seen) -> tuple[int | None, int | None]:
     """Points labelled -1 and +1, where that is known."""
+    sides = values.get("sides")
+    if sides:
+        negative, positive = ((sides.get(label) or {}).get("points", 0) for label in ("-1", "+1"))
+        return negative, positive
     if seen.margins is not None:
         return seen.margins.points
     header, place = seen.header, values["data"] or {}
-    if header is None or place.get("labels"):
+    if header is None or header.n != values["n"] or any(place.get(name) for name in ("labels", "mask", "also")):
         return None, None
     positive = header.positive
     if place.get("positive") is not None:

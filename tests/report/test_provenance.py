@@ -67,6 +67,32 @@ def test_classes_are_named_and_counted(tmp_path: Path, *, data: bool) -> None:
     assert facts["seen as"] == "scaled by std"
 
 
+def test_what_the_result_says_of_classes_and_features_is_believed(tmp_path: Path) -> None:
+    X, labels = three()
+    dfeas.solve(X, labels == "dog", intercept=True, out=tmp_path / "run")
+    values = json.loads((tmp_path / "run" / "result.json").read_text())
+    more = {"sides": {"-1": {"name": "other", "points": 201}, "+1": {"name": "dog", "points": 99}}, "features": ["a", "b", "c"]}
+    (tmp_path / "run" / "result.json").write_text(json.dumps({**values, **more}))
+    page = page_of(tmp_path / "run")
+    assert (page.facts["label +1"], page.facts["label −1"]) == ("dog, 33 % (99 points)", "other, 67 % (201 points)")
+    assert {"a", "b", "c", "dog", "other"} <= set(page.texts["span"])
+    (tmp_path / "run" / "result.json").write_text(json.dumps({**values, "sides": {"+1": {"name": None, "points": 300}}}))
+    assert page_of(tmp_path / "run").facts["classes"] == "none: every point counts as +1"
+
+
+def test_points_that_a_mask_leaves_are_counted(tmp_path: Path) -> None:
+    X, labels = three()
+    mask = np.arange(300) % 3 > 0
+    data = ingested(tmp_path / "data", X, labels)
+    np.save(tmp_path / "mask.npy", mask)
+    dfeas.solve(data, positive="dog", mask=tmp_path / "mask.npy", intercept=True, out=tmp_path / "run")
+    many = int((labels[mask] == "dog").sum())
+    facts = page_of(tmp_path / "run").facts
+    assert facts["points"] == "200"
+    assert facts["mask"] == str(tmp_path / "mask.npy")
+    assert facts["label +1"] == f"dog, {100 * many / 200:.3g} % ({many} points)"
+
+
 @pytest.mark.parametrize("name", ["cat", "dog", "emu"])
 def test_one_class_of_several_is_counted_against_the_rest(tmp_path: Path, name: str) -> None:
     X, labels = three()
