@@ -18,9 +18,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
-from dfeas.report.html import Html
+from dfeas.report.html import Html, inline
 from dfeas.report.numbers import power_of_ten
-from dfeas.report.svg import inline
 from dfeas.run.termination import Record
 
 BLUE, ORANGE, GREEN, PINK, SKY, RED, GREY = "#0072b2", "#a66f00", "#00805d", "#b4558c", "#2b87bd", "#cc5200", "#5f6b7a"

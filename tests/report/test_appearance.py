@@ -11,10 +11,9 @@ import dfeas
 from dfeas.data.generate.points import Instance
 from dfeas.report.compare import compare, table
 from dfeas.report.figures import COLOURS, WIDTH, drawing, logarithmic, new_figure, style
-from dfeas.report.html import HINT
+from dfeas.report.html import HINT, inline
 from dfeas.report.numbers import points, signed, size
 from dfeas.report.page import report
-from dfeas.report.svg import inline
 from tests.report.pages import Page, parse
 
 CSS = (Path(dfeas.__file__).parent / "report" / "page.css").read_text()
