@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import webbrowser
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from dfeas.report.compare import compare as compare_runs
 from dfeas.report.compare import table, warning
 from dfeas.report.page import report as write_report
 from dfeas.run.cost import plan as make_plan
-from dfeas.run.results import classes_of
+from dfeas.run.results import classes_of, find_runs
 
 
 @click.command(cls=Command)
@@ -109,12 +110,17 @@ def predict(run: Path, data: str, out: Path, labels: str | None, positive: str |
 @click.option("--out", default=None, type=LOCAL, help="The page.  [default: RUN/report.html]")
 @click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget for reading the data.")
 @click.option("--no-data", is_flag=True, help="Do not read the data: no distances of points.")
-def report(runs: tuple[Path, ...], out: Path | None, memory: str, no_data: bool) -> None:
+@click.option("--open", "opens", is_flag=True, help="Show the page in a browser.")
+@asks(JSON)
+def report(runs: tuple[Path, ...], out: Path | None, memory: str, no_data: bool, opens: bool, as_json: bool) -> None:
     """Write a page about finished runs that opens offline, and print its path.
 
     A folder that holds runs in its direct subfolders stands for all of them. Needs matplotlib: pip install 'dfeas[report]'.
     """
-    say(write_report(runs, out, memory=memory, data=not no_data))
+    page = write_report(runs, out, memory=memory, data=not no_data)
+    say(json.dumps({"page": str(page), "runs": [str(folder) for folder in find_runs(runs).values()]}) if as_json else page)
+    if opens and not webbrowser.open(page.resolve().as_uri()):
+        say(f"dfeas: warning: no browser was found to show {page}", err=True)
 
 
 @click.command(cls=Command)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dfeas.errors import UsageError
+from dfeas.report.numbers import number, size
 from dfeas.run.progress import aligned
 from dfeas.run.results import SOFT_MARGIN, find_runs, load_result, load_values, require_shape
 
@@ -19,51 +20,55 @@ class Table:
     """The columns of runs of one kind: the keys of ``result.json``, how their numbers are written, and their headings."""
 
     words: tuple[str, ...]  # columns of text, which are named by their keys
-    numbers: Mapping[str, str]  # key -> format of the others
+    numbers: Mapping[str, Callable[[Any], str]]  # key -> how the others are written
     headings: Mapping[str, str]  # of keys that are not headings themselves
-    scale: Mapping[str, float]  # units of a column, in those of its key
 
     @property
     def keys(self) -> tuple[str, ...]:
         """What is compared, by the keys of ``result.json``."""
         return (*self.words, *self.numbers, _FINGERPRINT)
 
-    @property
-    def columns(self) -> list[str]:
-        """The headings."""
-        return ["run", *self.words, *(self.headings.get(key, key.replace("_", " ")) for key in self.numbers)]
+    def _words(self, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Columns of text: a method that is the name of its run, as in a race, is not said twice."""
+        return [word for word in self.words if word != "method" or any(row["method"] != row["run"] for row in rows)]
 
-    @property
-    def left(self) -> int:
+    def left(self, rows: Sequence[Mapping[str, Any]]) -> int:
         """How many columns, from the left, are words."""
-        return 1 + len(self.words)
+        return 1 + len(self._words(rows))
+
+    def lines(self, rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+        """Headings, and the texts of each row under them."""
+        words = self._words(rows)
+        head = ["run", *words, *(self.headings.get(key, key.replace("_", " ")) for key in self.numbers)]
+        return [head, *([*(str(row[key]) for key in ("run", *words)), *self._numbers(row)] for row in rows)]
 
     def row(self, name: str, folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
         """What is compared of a run."""
         return {"run": name, "folder": str(folder), **{key: values[key] for key in self.keys}}
 
-    def cells(self, row: Mapping[str, Any]) -> list[str]:
-        """The texts of a row under the headings."""
-        texts = [str(row[key]) for key in ("run", *self.words)]
-        for key, form in self.numbers.items():
-            texts.append("-" if row[key] is None else format(row[key] / self.scale.get(key, 1) if form else row[key], form))
-        return texts
+    def _numbers(self, row: Mapping[str, Any]) -> list[str]:
+        return ["-" if row[key] is None else form(row[key]) for key, form in self.numbers.items()]
+
+
+def _written(form: str) -> Callable[[Any], str]:
+    return lambda value: format(value, form)
 
 
 VERDICTS = Table(
     ("method", "verdict", "stopped", "proof"),
     {
-        **{"passes": ".4g", "reads": ".4g", "iterations": ""},
-        **{"margin_lower": ".6g", "margin_upper": ".6g", "bytes_read": ".3g", "seconds": ".2f"},
+        **dict.fromkeys(("passes", "reads"), _written(".4g")),
+        "iterations": str,
+        **dict.fromkeys(("margin_lower", "margin_upper"), _written(".6g")),
+        "bytes_read": size,
+        "seconds": _written(".2f"),
     },
-    {"bytes_read": "GB read"},
-    {"bytes_read": 1e9},
+    {"bytes_read": "read"},
 )
 SOFT_MARGINS = Table(
     ("method", "loss", "stopped"),
-    dict.fromkeys(("C", "objective", "lower", "gap", "support", "error", "passes", "reads", "seconds"), ".6g"),
+    dict.fromkeys(("C", "objective", "lower", "gap", "support", "error", "passes", "reads", "seconds"), number),
     {"lower": "at least"},
-    {},
 )
 _SOFT_SHAPE = {**dict.fromkeys(SOFT_MARGINS.words, str), **dict.fromkeys(SOFT_MARGINS.numbers, int | float | None)}
 
@@ -99,7 +104,7 @@ def load_soft(folder: Path) -> dict[str, Any]:
 def table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Aligned lines, the headings first: words to the left, numbers to the right."""
     kind = SOFT_MARGINS if "objective" in rows[0] else VERDICTS
-    return aligned([kind.columns, *(kind.cells(row) for row in rows)], kind.left)
+    return aligned(kind.lines(rows), kind.left(rows))
 
 
 def warning(rows: Sequence[Mapping[str, Any]]) -> str:

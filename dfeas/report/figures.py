@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import math
 import warnings
@@ -14,50 +13,86 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
+from dfeas.report.html import Html, inline
+from dfeas.report.numbers import power_of_ten
 from dfeas.run.termination import Record
 
-BLUE, ORANGE, GREEN, PINK, SKY, RED, GREY = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#5f6b7a"
-"""Colours that people with any kind of colour vision tell apart (Okabe and Ito 2008)."""
+BLUE, ORANGE, GREEN, PINK, SKY, RED, GREY = "#0072b2", "#a66f00", "#00805d", "#b4558c", "#2b87bd", "#cc5200", "#5f6b7a"
+"""Colours that people with any kind of colour vision tell apart: those of Okabe and Ito (2008), some of them darker, so that
+each stands out from white."""
 
-SERIES = (BLUE, RED, GREEN, PINK, ORANGE, SKY, "#000000")
+INK, SOFT, LINE, AXIS = "#1f2933", "#52606d", "#e4e7eb", "#9aa5b1"
+
+COLOURS = dict(
+    zip(
+        (BLUE, ORANGE, GREEN, PINK, SKY, RED, GREY, INK, SOFT, LINE, AXIS),
+        ("blue", "orange", "green", "pink", "sky", "red", "grey", "ink", "soft", "line", "axis"),
+        strict=True,
+    )
+)
+"""How the page calls them, which has others on a dark ground."""
+
+SERIES = (BLUE, RED, GREEN, PINK, ORANGE, SKY, INK)
 """Colours of several runs, in order."""
 
 FLOOR = 1e-18
 """Margins nearer to zero are drawn here: a logarithmic axis down to 1e-300 would show nothing else."""
 
+LEAST_MARGIN = 1.25
+"""No margin is below -1: an axis ends a little beyond it."""
+
+FEW_DECADES = 2
+"""A logarithmic axis of no more has labels between the powers of ten, too."""
+
+WIDTH = 5.2
+"""Inches: a figure is as wide as the page of a phone, where its letters are smaller than on a screen by a fifth."""
+
 _STYLE: Any = {
     "figure.facecolor": "white",
     "font.family": ["DejaVu Sans"],  # comes with matplotlib
-    "font.size": 10.0,
-    "axes.edgecolor": "#9aa5b1",
-    "axes.labelcolor": "#323f4b",
+    "font.size": 11.5,
+    "text.color": INK,
+    "text.parse_math": False,  # names from data are text, and powers of ten have digits of their own
+    "axes.edgecolor": AXIS,
+    "axes.labelcolor": SOFT,
+    "axes.labelsize": 11.5,
+    "axes.titlesize": 11.5,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
     "axes.axisbelow": True,
-    "grid.color": "#e4e7eb",
+    "grid.color": LINE,
     "grid.linewidth": 0.8,
-    "xtick.color": "#52606d",
-    "ytick.color": "#52606d",
+    "xtick.color": AXIS,
+    "ytick.color": AXIS,
+    "xtick.labelcolor": SOFT,
+    "ytick.labelcolor": SOFT,
+    "xtick.labelsize": 11.0,
+    "ytick.labelsize": 11.0,
     "legend.frameon": False,
-    "legend.fontsize": 9.0,
+    "legend.fontsize": 11.0,
+    "legend.columnspacing": 1.4,
+    "legend.handlelength": 1.6,
     "lines.linewidth": 1.8,
     "lines.markersize": 4.5,
     "svg.hashsalt": "dfeas",  # the same figure, the same bytes
     "svg.fonttype": "path",
 }
+_ON_A_PAGE: Any = {"figure.facecolor": "none", "axes.facecolor": "none", "svg.fonttype": "none"}
+"""The page has its own ground and letters."""
 
 
 @contextmanager
-def style() -> Iterator[None]:
+def style(*, on_a_page: bool = False) -> Iterator[None]:
     """Figures made and drawn inside look alike, whatever the user's matplotlibrc says."""
     with mpl.rc_context():
         mpl.rcdefaults()
-        mpl.rcParams.update(_STYLE)
+        mpl.rcParams.update({**_STYLE, **(_ON_A_PAGE if on_a_page else {})})
         yield
 
 
@@ -74,17 +109,34 @@ def legend(figure: Figure, axes: Axes, columns: int) -> None:
         figure.legend(unique.values(), unique.keys(), loc="outside upper left", ncols=columns)
 
 
-def data_uri(figure: Figure) -> str:
-    """The figure as an SVG picture inside a ``data:`` address."""
+def drawing(figure: Figure, alt: str) -> Html:
+    """The figure as a part of a page, with a text for those who do not see it; to be used where the style is."""
     file = io.BytesIO()
     with warnings.catch_warnings():
-        # names from data may use letters that the font does not have: they are drawn as boxes
+        # names from data may use letters that the font does not have: their width is a guess
         warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
-    return "data:image/svg+xml;base64," + base64.b64encode(file.getvalue()).decode()
+    return inline(file.getvalue(), alt, COLOURS)
 
 
-def logarithmic(axes: Axes, values: Sequence[float] | NDArray[np.float64]) -> None:
+def decades(axis: Axis, sign: int = 1) -> None:
+    """Label a logarithmic axis by powers of ten, or by plain numbers where these are few and short."""
+
+    def text(value: float, _: object) -> str:
+        low, high = sorted(math.log10(max(abs(end), 1e-300)) for end in axis.get_view_interval())
+        exponent = math.floor(math.log10(value) + 1e-9)
+        digit = round(value / 10.0**exponent)
+        if digit != 1 and (high - low > FEW_DECADES or digit not in (2, 5)):
+            return ""
+        times = f"{digit}·" if digit != 1 else ""
+        shown = f"{value:,g}" if low >= -3.5 and high <= 4 else f"{times}{power_of_ten(exponent)}"
+        return f"−{shown}" if sign < 0 else shown
+
+    axis.set_major_formatter(FuncFormatter(text))
+    axis.set_minor_formatter(FuncFormatter(text))
+
+
+def logarithmic(axes: Axes, values: Sequence[float] | NDArray[np.float64], sign: int = 1) -> None:
     """A logarithmic scale with room around the values, and at least a decade of it."""
     axes.set_yscale("log")
     held = np.maximum(np.asarray(values, np.float64), FLOOR)
@@ -93,18 +145,17 @@ def logarithmic(axes: Axes, values: Sequence[float] | NDArray[np.float64]) -> No
         middle = math.sqrt(low * high)
         low, high = middle / 3.2, middle * 3.2
     axes.set_ylim(low / 1.6, high * 1.6)
-    if high > 50 * low:
-        axes.yaxis.set_minor_formatter(NullFormatter())
+    decades(axes.yaxis, sign)
 
 
 def count_label(value: float) -> str:
     """A count on a logarithmic axis."""
-    return f"{value:.0f}" if value < 10_000 else f"$10^{{{round(math.log10(value))}}}$"
+    return f"{value:,.0f}" if value < 1_000_000 else power_of_ten(round(math.log10(value)))
 
 
 def plain(text: str) -> str:
-    """Text from data, short and without mathematical markup."""
-    return (text if len(text) <= 40 else text[:39] + "…").replace("$", r"\$")
+    """Text from data, short."""
+    return text if len(text) <= 40 else text[:39] + "…"
 
 
 Floats = NDArray[np.float64]
@@ -132,7 +183,7 @@ def bracket(curves: Sequence[Curve], x_label: str, eps: Sequence[float]) -> Figu
     """Margins on a logarithmic scale: the positive ones above, the negative ones, if there are any, below."""
     values = np.concatenate([curve.margin for curve in curves])
     has_negative = bool((values < 0).any())
-    figure = new_figure(6.4, 4.4 if has_negative else 3.4)
+    figure = new_figure(WIDTH, 4.4 if has_negative else 3.2)
     if has_negative:
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
     else:
@@ -143,19 +194,19 @@ def bracket(curves: Sequence[Curve], x_label: str, eps: Sequence[float]) -> Figu
             _draw(below, curve, np.maximum(-curve.margin, FLOOR), curve.margin < 0)
         if curve.proved is not None:
             at = above if curve.proved >= 0 else below
-            at.plot(curve.x[-1], max(abs(curve.proved), FLOOR), "D", ms=9, mfc="none", mec=curve.colour, mew=1.6)
+            place = curve.x[-1], max(abs(curve.proved), FLOOR)
+            at.plot(*place, "D", ms=9, mfc="none", mec=curve.colour, mew=1.6, clip_on=False)
     for value in sorted(set(eps)):
         above.axhline(value, color=GREY, ls=":", lw=1.4, label=f"eps {value:g}")
     proved = [abs(c.proved) for c in curves if c.proved is not None and c.proved >= 0]
     logarithmic(above, [*values[values >= 0], *proved, *eps])
     above.set_ylabel("margin")
     if has_negative:
-        logarithmic(below, -values[values < 0])
-        below.invert_yaxis()
-        below.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"$-10^{{{round(math.log10(v))}}}$"))
-        below.yaxis.set_minor_formatter(NullFormatter())
+        logarithmic(below, -values[values < 0], -1)
+        low, high = below.get_ylim()
+        below.set_ylim(min(high, LEAST_MARGIN), low)
         below.set_ylabel("margin below 0")
-    _passes_axis(below, np.concatenate([curve.x for curve in curves]))
+    course_axis(below, np.concatenate([curve.x for curve in curves]), whole="passes" in x_label)
     below.set_xlabel(x_label)
     legend(figure, above, 3)
     return figure
@@ -166,27 +217,30 @@ def _draw(axes: Axes, curve: Curve, height: Floats, shown: NDArray[np.bool_]) ->
     axes.plot(curve.x, np.where(shown, height, np.nan), curve.dash, marker=marker, color=curve.colour, label=curve.label)
 
 
-def _passes_axis(axes: Axes, x: Floats) -> None:
-    """Linear from 0; logarithmic when some runs or the first passes would not be seen."""
+def course_axis(axes: Axes, x: Floats, *, whole: bool) -> None:
+    """Linear from 0; logarithmic when some runs or the first passes would not be seen. Passes have ``whole`` numbers."""
     positive = x[x > 0]
     if len(positive) > 50 and positive.max() > 50 * positive.min():
         axes.set_xscale("log")
         axes.set_xlim(float(positive.min()) / 1.15, float(positive.max()) * 1.15)
+        decades(axes.xaxis)
     else:
         axes.set_xlim(0, max(float(x.max()) * 1.06, 1e-6))
+        if whole and x.max() >= 1:
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def violations(records: Sequence[Record]) -> Figure:
     """Points on the wrong side after each pass that counted them."""
     counted = [(r.passes, r.violated) for r in records if r.violated is not None]
     x, points = (np.array(column, np.float64) for column in zip(*counted, strict=True))
-    figure = new_figure(6.4, 3.0)
+    figure = new_figure(WIDTH, 3.0)
     axes = figure.subplots()
     axes.plot(x, points, "-o" if len(x) <= DOTS else "-", color=BLUE)
     axes.set_yscale("symlog", linthresh=1)  # so that 0 is seen
     axes.set_ylim(-0.15, max(1.0, float(points.max())) * 2)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: count_label(v)))
-    _passes_axis(axes, x)
+    course_axis(axes, x, whole=True)
     axes.set_xlabel("passes over the data")
     axes.set_ylabel("points on the wrong side")
     return figure
@@ -207,7 +261,7 @@ def times(records: Sequence[Record]) -> Figure:
     }
     group = -(-len(records) // BARS)
     edges = np.append(np.arange(0, len(records), group), len(records))
-    figure = new_figure(6.4, 3.0)
+    figure = new_figure(WIDTH, 3.0)
     axes = figure.subplots()
     base = np.zeros(len(edges) - 1)
     for label, (seconds, colour) in parts.items():

@@ -1,23 +1,25 @@
-"""How far the points are from the final hyperplane: one read of the data for all runs on it."""
+"""What the data of runs says of itself, and how far its points are from the final hyperplane: one read for all runs on it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
 from dfeas.data.source import source_of
-from dfeas.data.storage.layout import fingerprint, seen_fingerprint
+from dfeas.data.storage.layout import Header, fingerprint, seen_fingerprint
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import threads_that_fit
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.linalg.blas import processors
 from dfeas.passes.protocol import Together
-from dfeas.passes.survey import Counts, Histogram, Survey
+from dfeas.passes.survey import Counts, Histogram, Moments, Survey
 from dfeas.problem import parse_bytes
 from dfeas.run.results import Run
 
@@ -28,62 +30,109 @@ class Margins:
 
     counts: Counts
     classes: tuple[str, str]  # how the data calls the labels -1 and +1
+    deviation: NDArray[np.float64]  # (m,) standard deviations of the features, as the run saw them
+
+    @property
+    def points(self) -> tuple[int, int]:
+        """How many are labelled -1 and +1."""
+        negative, positive = self.counts.counts.sum(axis=1)
+        return int(negative), int(positive)
+
+    @property
+    def wrong(self) -> int:
+        """Points on the wrong side, or in the bin around zero."""
+        return int(self.counts.counts[:, : len(self.counts.edges) // 2].sum())
 
 
-def margins(runs: Sequence[Run], memory: str | int) -> dict[str, Margins | str]:
-    """By the name of each run that ended with a separator or a direction: its margins, or the sentence why there are none.
+@dataclass(frozen=True)
+class Seen:
+    """What is known of the data of a run."""
+
+    why: str = ""  # a sentence: there are no margins
+    margins: Margins | None = None
+    header: Header | None = None  # of a dataset of ours that is still the one of the run
+    bytes: int = 0  # of its points, as they are stored
+    classes: tuple[str, ...] = ()  # negative and positive, as the data calls them
+
+
+NOT_READ = Seen("The distances of the points are not shown: the report was made without reading the data.")
+
+
+def look(runs: Sequence[Run], memory: str | int) -> dict[str, Seen]:
+    """By the name of each run: what its data says, and margins where it ended with a separator or a direction.
 
     Runs on the same data share one read. Raises UsageError when the memory does not hold a block.
     """
-    answers: dict[str, Margins | str] = {}
+    answers: dict[str, Seen] = {}
     by_source: dict[str, list[Run]] = {}
     for run in runs:
-        if run.certificate is None or run.certificate.kind != "separator":
-            continue
-        y, data = run.certificate.y, run.values["data"]
-        if run.certificate.kernel:
-            answers[run.name] = _not_shown("they are in the space of a kernel")
-        elif not (np.isfinite(y).all() and y.any()):
-            answers[run.name] = _not_shown("the run left no direction")
-        elif data is None:
+        data = run.values["data"]
+        if data is None:
             answers[run.name] = _not_shown("the run was on arrays in memory")
-        elif data.get("many") and data.get("labels"):
-            answers[run.name] = _not_shown("the run was on one class of an array with labels")
         else:
             by_source.setdefault(json.dumps(data, sort_keys=True), []).append(run)
     for group in by_source.values():
         try:
-            answers |= _read(group, memory)
+            answers |= _look(group, memory)
         except (BadInputError, CorruptDataError, UsageError, OSError) as error:
-            answers |= dict.fromkeys((run.name for run in group), _not_shown(str(error)))
+            answers |= {run.name: answers.get(run.name, _not_shown(str(error))) for run in group}
     return answers
 
 
-def _not_shown(why: str) -> str:
-    return f"The distances of the points are not shown: {why}."
+def _not_shown(why: str) -> Seen:
+    return Seen(f"The distances of the points are not shown: {why}.")
 
 
-NOT_READ = _not_shown("the report was made without reading the data")
+def _look(runs: Sequence[Run], memory: str | int) -> dict[str, Seen]:
+    """At one source."""
+    dataset = open_source(source_of(runs[0].values["data"], cones=True))
+    stored = dataset.stored or dataset
+    own: dict[str, Any] = {"header": stored.header, "bytes": stored.bytes, "classes": dataset.classes}
+    answers, fitting = {}, []
+    for run in runs:
+        why = _why_not(run, dataset)
+        known = stored.header is not None and dataset.fingerprint == run.values["fingerprint"]
+        answers[run.name] = replace(_not_shown(why), **own) if known else _not_shown(why)
+        if not why:
+            fitting.append(run)
+    read = _read(dataset, fitting, memory) if fitting else {}
+    return answers | {name: replace(found, **own) if answers[name].header else found for name, found in read.items()}
 
 
-def _read(runs: Sequence[Run], memory: str | int) -> dict[str, Margins | str]:
-    """Margins of runs on one source."""
-    data = runs[0].values["data"]
-    dataset = open_source(source_of(data))
+def _why_not(run: Run, dataset: Dataset) -> str:
+    """Why the distances of the points of a run cannot be known; empty where they can."""
+    certificate, data = run.certificate, run.values["data"]
+    if certificate is None or certificate.kind == "gordan":
+        return "the run left no direction"
+    if certificate.kernel:
+        return "they are in the space of a kernel"
+    if dataset.cones is not None:
+        return "the run was on cones"
+    if not (np.isfinite(certificate.y).all() and certificate.y.any()):
+        return "the run left no direction"
+    if data.get("many") and data.get("labels"):
+        return "the run was on one class of an array with labels"
     stored = dataset.stored or dataset
     if stored.header is None and dataset.stored is not None:
-        return dict.fromkeys((run.name for run in runs), _not_shown("the run was on features of an array"))
-    fitting = [run for run in runs if _may_be_of(run, dataset)]
-    other = _not_shown(f"{dataset.where} is no longer the data of the run (fingerprints differ)")
-    answers: dict[str, Margins | str] = dict.fromkeys((run.name for run in runs), other)
-    if not fitting:
-        return answers
+        return "the run was on features of an array"
+    same = stored.header is None or dataset.fingerprint == run.values["fingerprint"]
+    if certificate.y.shape == (dataset.dimension,) and same and dataset.n == run.values["n"]:
+        return ""
+    return _changed(dataset)
+
+
+def _changed(dataset: Dataset) -> str:
+    return f"{dataset.where} is no longer the data of the run (fingerprints differ)"
+
+
+def _read(dataset: Dataset, runs: Sequence[Run], memory: str | int) -> dict[str, Seen]:
+    """Margins of runs on a dataset, which is compared with theirs as it is read."""
     engine = LocalEngine(dataset, threads_that_fit(dataset, parse_bytes(memory), processors()))
-    questions = tuple(Histogram(run.certificate.y) for run in fitting if run.certificate is not None)
+    questions: tuple[Any, ...] = tuple(Histogram(run.certificate.y) for run in runs if run.certificate is not None)
     # checksums of a dataset of ours are compared as it is read; those of a foreign array are taken on the same read
-    surveys = (Survey(),) if stored.header is None else ()
+    surveys = (Survey(),) if (dataset.stored or dataset).header is None else ()
     try:
-        counted = engine.run(Together((*questions, *surveys)))
+        *counted, moments = engine.run(Together((*questions, *surveys, Moments())))
     finally:
         engine.close()
     mark = dataset.fingerprint
@@ -92,14 +141,11 @@ def _read(runs: Sequence[Run], memory: str | int) -> dict[str, Margins | str]:
         mark = fingerprint(dataset.n, dataset.m, dataset.dtype.name, dataset.block_rows, checksums)
         mark = seen_fingerprint(mark, dataset.view)
     negative, positive = dataset.classes or ("-1", "+1")
-    for run, counts in zip(fitting, counted, strict=False):
+    answers = {}
+    for run, counts in zip(runs, counted, strict=False):
         if run.values["fingerprint"] == mark:
-            answers[run.name] = Margins(counts, (negative, positive))
+            margins = Margins(counts, (negative, positive), moments.std)
+            answers[run.name] = Seen(margins=margins, classes=(negative, positive))
+        else:
+            answers[run.name] = _not_shown(_changed(dataset))
     return answers
-
-
-def _may_be_of(run: Run, dataset: Dataset) -> bool:
-    """Whether the data can be that of the run, before it is read."""
-    y = run.certificate.y if run.certificate is not None else np.empty(0)
-    same = (dataset.stored or dataset).header is None or dataset.fingerprint == run.values["fingerprint"]
-    return y.shape == (dataset.dimension,) and same and dataset.n == run.values["n"]

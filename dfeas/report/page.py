@@ -9,9 +9,9 @@ from pathlib import Path
 from dfeas.data.storage.files import placed
 from dfeas.errors import UsageError
 from dfeas.problem import DEFAULT_MEMORY, parse_bytes
-from dfeas.report.compare import all_soft
-from dfeas.report.margins import NOT_READ, Margins, margins
-from dfeas.run.results import find_runs, load_run
+from dfeas.report.compare import all_soft, load_soft
+from dfeas.report.margins import NOT_READ, look
+from dfeas.run.results import Run, certificate_of, find_runs, load_run
 
 _TAG = b'<meta name="generator" content="dfeas report">'
 _HEAD_BYTES = 1000
@@ -38,19 +38,24 @@ def report(
     """
     if find_spec("matplotlib") is None:
         raise UsageError("dfeas report needs matplotlib: pip install 'dfeas[report]'")
-    from dfeas.report.sections import page, soft_page  # they draw
+    from dfeas.report.soft_margins import soft_page  # they draw
+    from dfeas.report.verdicts import page
 
     budget, folders = parse_bytes(memory), find_runs(runs)
-    if all_soft(folders):
-        target, text = _target(runs, out), soft_page(folders)
-    else:
-        finished = [load_run(name, folder) for name, folder in folders.items()]
-        target = _target(runs, out)
-        distances: dict[str, Margins | str] = margins(finished, budget) if data else {run.name: NOT_READ for run in finished}
-        text = page(finished, distances)
+    soft = all_soft(folders)
+    finished = [_soft_run(name, folder) if soft else load_run(name, folder) for name, folder in folders.items()]
+    target = _target(runs, out)
+    seen = look(finished, budget) if data else {run.name: NOT_READ for run in finished}
+    text = soft_page(finished, seen) if soft else page(finished, seen)
     with placed(target) as file:
         file.write(text.encode())
     return target
+
+
+def _soft_run(name: str, folder: Path) -> Run:
+    """A soft margin, whose passes are read with its page."""
+    values = load_soft(folder)
+    return Run(folder, name, values, (), (), certificate_of(folder, values))
 
 
 def _target(runs: Sequence[str | Path], out: str | Path | None) -> Path:

@@ -14,6 +14,7 @@ from dfeas.errors import CorruptDataError
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpointer, checkpointing
 from dfeas.run.cost import Projection
 from dfeas.run.driver import Course, run
+from dfeas.run.machine import circumstances
 from dfeas.run.progress import RunOptions, Scoreboard, lane_sinks, report_cost, report_start, run_sinks, terminal
 from dfeas.run.results import Result
 from dfeas.run.session import Session, Surveyed, survey
@@ -136,7 +137,7 @@ class _Execution:
             classes = f"{dataset.where}: {len(job.classes)} classes, {job.methods[0]}\n" if job.classes else ""
             board.say(f"{classes}{expected}")
         for own in sinks.values():
-            report_cost(own, expected)
+            report_cost(own, expected, **circumstances(self.session.workers))
 
     def _survey(self, checkpointer: Checkpointer) -> Surveyed:
         """One look at the data. Raises CorruptDataError when it is not what it was at an earlier moment."""

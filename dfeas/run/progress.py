@@ -334,10 +334,10 @@ def report_start(
             sink.note("resume", f"going on after pass {done:.4g} and {earlier.seconds:.1f} s", passes=done)
 
 
-def report_cost(sinks: Sequence[Sink], projection: Projection) -> None:
-    """Say what the run will take."""
+def report_cost(sinks: Sequence[Sink], projection: Projection, **circumstances: Any) -> None:
+    """Say what the run will take; its circumstances stand beside that in the trace."""
     for sink in sinks:
-        sink.note("projection", str(projection), **projection.to_json())
+        sink.note("projection", str(projection), **projection.to_json(), **circumstances)
 
 
 def print_status(progress: bool, text: str) -> None:

@@ -370,12 +370,18 @@ def load_run(name: str, folder: Path) -> Run:
     """A run with all of its files; raises CorruptDataError when one is missing or damaged."""
     values = load_values(folder)
     records, notes = read_trace(folder / TRACE, _record)
-    certificate = load_certificate(folder / CERTIFICATE) if (folder / CERTIFICATE).exists() else None
-    if certificate is not None and certificate.fingerprint != values["fingerprint"]:
-        raise CorruptDataError(f"{folder}: {CERTIFICATE} and {RESULT} are of different data")
+    certificate = certificate_of(folder, values)
     if certificate is not None and certificate.kind == "gordan" and not (certificate.weights > 0).any():
         raise CorruptDataError(f"{folder / CERTIFICATE}: damaged: no point has a weight")
     return Run(folder, name, values, records, notes, certificate)
+
+
+def certificate_of(folder: Path, values: Mapping[str, Any]) -> Certificate | None:
+    """The certificate beside a result, if there is one. Raises CorruptDataError when it is damaged, or of other data."""
+    certificate = load_certificate(folder / CERTIFICATE) if (folder / CERTIFICATE).exists() else None
+    if certificate is not None and certificate.fingerprint != values["fingerprint"]:
+        raise CorruptDataError(f"{folder}: {CERTIFICATE} and {RESULT} are of different data")
+    return certificate
 
 
 _KINDS = {"str": str, "bool": bool, "int | None": int | float | None}

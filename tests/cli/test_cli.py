@@ -178,7 +178,7 @@ def test_a_race_prints_a_table_and_leaves_a_run_of_each(room: Path, tmp_path: Pa
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert [line.split()[:3] for line in lines[1:4]] == [
-        [name, name, "feasible"] for name in ("mirror-prox", "perceptron", "ispvn")
+        [name, "feasible", "verdict"] for name in ("mirror-prox", "perceptron", "ispvn")
     ]
     assert lines[4].endswith("reads of the data for all of them")
     for name in ("mirror-prox", "perceptron", "ispvn"):

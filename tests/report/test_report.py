@@ -1,96 +1,30 @@
 """Reports of real runs, parsed: what they say, how many pictures they hold, and that they load nothing."""
 
-import base64
 import json
+import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 import zarr
-from click.testing import CliRunner, Result
 
 import dfeas
-from dfeas.cli.main import commands
 from dfeas.data.generate.points import Instance
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.report.compare import compare
-from dfeas.report.margins import Margins, margins
+from dfeas.report.margins import look
 from dfeas.report.page import report
 from dfeas.run.results import load_result, load_run
 from dfeas.run.termination import Stop
 from dfeas.verify.certificate import Certificate
+from tests.report.pages import cli, parse
 
 COURSE = ["Bracket against passes", "Bracket against seconds", "Time of each read"]
-VOID = {"img", "meta"}
-
-
-class Page(HTMLParser):
-    """What a person sees, and what a browser would fetch."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.texts: dict[str, list[str]] = {}
-        self.words = ""
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.feed(path.read_text())
-        self.close()
-        assert not self.open, f"never closed: {self.open}"
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] != "style":
-            self.texts.setdefault(self.open[-1], []).append(data)
-            self.words += data + " "
-        elif "style" in self.open:
-            assert "url(" not in data
-            assert "@import" not in data
-
-    @property
-    def pictures(self) -> list[str]:
-        return self.texts.get("h4", [])
-
-    def check(self) -> None:
-        """Nothing is fetched or run, and each picture has its title and a text for those who do not see it."""
-        images = [attributes for tag, attributes in self.tags if tag == "img"]
-        assert len(images) == len(self.pictures)
-        for tag, attributes in self.tags:
-            assert tag not in {"script", "link", "iframe", "object", "embed", "base", "svg"}
-            for name, value in attributes.items():
-                assert not name.startswith("on")
-                if name in {"src", "href", "srcset", "data", "action"}:
-                    assert str(value).startswith(("data:image/svg+xml;base64,", "#run-"))
-        assert all(image["alt"] for image in images)
-        for image in images:
-            drawing = ElementTree.fromstring(base64.b64decode(str(image["src"]).split(",")[1]))
-            for part in drawing.iter():
-                assert part.tag.rpartition("}")[2] not in {"script", "image", "foreignObject"}
-                assert all(v.startswith("#") for k, v in part.attrib.items() if k.endswith("href"))
-        assert len(self.texts["title"]) == 1
-
-
-def parse(path: Path) -> Page:
-    page = Page(path)
-    page.check()
-    return page
-
-
-def cli(*words: Any) -> Result:
-    return CliRunner().invoke(commands, [str(word) for word in words])
 
 
 @pytest.fixture(scope="module")
@@ -136,23 +70,24 @@ def test_a_separator_is_explained(room: Path, tmp_path: Path) -> None:
     assert f"Why it stopped: {Stop.VERDICT.sentence}." in page.texts["p"]
     assert "Proof: rigorous: rounding errors are bounded." in page.texts["p"]
     assert sorted(page.pictures) == sorted([*COURSE, "Violations", "Margin distribution"])
-    shown = dict(zip(page.texts["dt"], page.texts["dd"], strict=False))
-    assert shown["points"] == "3,000"
-    assert shown["margin bracket"] == f"{values['margin_lower']:.6g} .. {values['margin_upper']:.6g}"
-    assert page.texts["code"] == [values["fingerprint"]]
-    notes = [json.loads(line) for line in (room / "separator" / "trace.jsonl").read_text().splitlines()]
-    assert page.texts["span"][1::2] == [note["text"] for note in notes if note["event"] != "pass"]
+    assert page.facts["points"] == "3,000"
+    assert page.facts["margin bracket"] == f"{values['margin_lower']:.6g} .. {values['margin_upper']:.6g}"
+    assert page.facts["fingerprint"] == values["fingerprint"]
+    events = [json.loads(line) for line in (room / "separator" / "trace.jsonl").read_text().splitlines()]
+    notes = [text for event in events if event["event"] != "pass" for text in (event["event"], event["text"])]
+    assert page.texts["span"][-len(notes) :] == notes
 
 
 def test_conflicts_are_listed_the_first_fifty_at_most(copy: Callable[..., Path]) -> None:
-    entries = [{"point": 7 * i, "label": "<b>&", "weight": 0.01, "score": -1 / (i + 1)} for i in range(60)]
+    scores = [-1.0, *(-0.1 / i for i in range(1, 60))]
+    entries = [{"point": 7 * i, "label": "<b>&", "weight": 0.01, "score": score} for i, score in enumerate(scores)]
     page = parse(report([copy("conflict", conflicts=entries)]))
-    assert page.texts["h2"] == ["Infeasible: no hyperplane separates the points"]
+    assert page.texts["h2"] == ["Infeasible: no hyperplane separates the points; suspect: point 0 (labelled <b>&)"]
     assert "Proof: exact: nothing is left to rounding." in page.texts["p"]
-    assert {"Weights, sorted", *COURSE} <= set(page.pictures)
+    assert {"Scores, sorted", *COURSE} <= set(page.pictures)
     assert "Margin distribution" not in page.pictures
     rows = [page.texts["td"][i : i + 4] for i in range(0, len(page.texts["td"]), 4)]
-    assert rows == [[str(7 * i), "<b>&", "0.01", f"{-1 / (i + 1):+.6f}"] for i in range(50)]
+    assert rows == [[str(7 * i), "<b>&", "0.01", f"{scores[i]:+.6f}"] for i in range(50)]
     assert "The first 50 of 60 points" in page.words
 
 
@@ -174,8 +109,8 @@ def test_a_run_that_met_a_limit_says_so_and_shows_its_direction(room: Path, tmp_
 
 def test_distances_are_those_of_the_separator(room: Path) -> None:
     run = load_run("separator", room / "separator")
-    found = margins([run], "100MB")["separator"]
-    assert isinstance(found, Margins)
+    found = look([run], "100MB")["separator"].margins
+    assert found is not None
     header = json.loads((room / "yes" / "zarr.json").read_text())["attributes"]["dfeas"]
     assert found.counts.counts.sum(axis=1).tolist() == [3000 - header["positive"], header["positive"]]
     used = np.flatnonzero(found.counts.counts.any(axis=0))
@@ -230,7 +165,7 @@ def test_a_race_stands_for_its_runs_in_order_and_its_page_is_beside_them(room: P
     page = parse(page_path)
     assert page.texts["a"] == ["mirror-prox", "perceptron", "working-set"]
     assert [a["href"] for tag, a in page.tags if tag == "a"] == ["#run-1", "#run-2", "#run-3"]
-    assert [a["id"] for tag, a in page.tags if "id" in a] == ["run-1", "run-2", "run-3"]
+    assert [a["id"] for tag, a in page.tags if tag == "section" and "id" in a] == ["run-1", "run-2", "run-3"]
     assert page.texts["h2"] == ["Comparison", *["Feasible: a hyperplane separates the points"] * 3]
     assert page.pictures[:2] == ["Against passes", "Against seconds"]
     assert page.pictures.count("Margin distribution") == 3
@@ -399,13 +334,35 @@ def test_report_on_the_command_line_prints_the_path(room: Path, tmp_path: Path) 
     assert cli("report", tmp_path / "nowhere").exit_code == 4
 
 
+def test_report_says_its_page_and_runs_as_json(room: Path, tmp_path: Path) -> None:
+    done = cli("report", room / "race", "--out", tmp_path / "page.html", "--no-data", "--json")
+    runs = [str(room / "race" / name) for name in ("mirror-prox", "perceptron", "working-set")]
+    assert (done.exit_code, json.loads(done.stdout)) == (0, {"page": str(tmp_path / "page.html"), "runs": runs})
+
+
+def test_report_opens_its_page_in_the_browser_of_the_user(room: Path, tmp_path: Path) -> None:
+    browser, page = tmp_path / "browser", tmp_path / "a page.html"
+    browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {tmp_path}/opened\n')
+    browser.chmod(0o755)
+    command = [sys.executable, "-m", "dfeas", "report", str(room / "separator"), "--out", str(page), "--no-data", "--open"]
+    for name, said in ((f"{browser} %s", ""), (str(tmp_path / "none"), "no browser was found")):
+        found = {**os.environ, "BROWSER": name, "PATH": str(tmp_path)}
+        for graphical in ("DISPLAY", "WAYLAND_DISPLAY"):
+            found.pop(graphical, None)
+        done = subprocess.run(command, env=found, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (0, f"{page}\n")
+        assert said in done.stderr
+    assert (tmp_path / "opened").read_text() == page.resolve().as_uri()
+
+
 def test_compare_on_the_command_line_is_a_table_or_json(room: Path) -> None:
     done = cli("compare", room / "race")
     assert (done.exit_code, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
-    assert lines[0].split()[:5] == ["run", "method", "verdict", "stopped", "proof"]
+    assert lines[0].split()[:4] == ["run", "verdict", "stopped", "proof"]  # a race calls its runs by their methods
     assert [line.split()[0] for line in lines[1:]] == ["mirror-prox", "perceptron", "working-set"]
     assert len({len(line) for line in lines}) == 1
+    assert cli("compare", room / "separator").stdout.split()[:3] == ["run", "method", "verdict"]
     done = cli("compare", room / "race", room / "conflict", "--json")
     assert [r["run"] for r in json.loads(done.stdout)] == ["mirror-prox", "perceptron", "working-set", "conflict"]
     assert done.stderr.count("\n") == 1

@@ -161,7 +161,8 @@ def pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(REQUESTS, "dfeas-fetch")
 
 
-os.register_at_fork(after_in_child=pool.cache_clear)  # a child has no threads of its parent
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=pool.cache_clear)  # a child has no threads of its parent
 
 
 PART_BYTES = 4 << 20

@@ -1,0 +1,112 @@
+"""Conflicts on a page: who stands out, who is named, and that nobody is accused without a reason."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dfeas
+from dfeas.data.generate.points import Instance
+from dfeas.report.conflict import Conflict
+from dfeas.report.page import report
+from tests.report.pages import parse
+
+
+def entries(*scores: float | None) -> list[dict[str, Any]]:
+    return [{"point": 10 * i, "label": f"class {i % 2}", "weight": 0.1, "score": score} for i, score in enumerate(scores)]
+
+
+def conflict(*scores: float) -> Conflict:
+    found = Conflict.of(entries(*scores))
+    assert found is not None
+    return found
+
+
+def test_a_wrong_label_is_named_in_the_headline_and_in_the_figure(tmp_path: Path) -> None:
+    instance = Instance("one-flip", 8, 3000, 0.05)
+    dfeas.generate(instance, tmp_path / "data")
+    result = dfeas.solve(tmp_path / "data", out=tmp_path / "run")
+    page = parse(report([tmp_path / "run"]))
+    label = result.conflicts[0]["label"]
+    (headline,) = page.texts["h2"]
+    assert headline == f"Infeasible: no hyperplane separates the points; suspect: point {instance.flipped} (labelled {label})"
+    assert f"point {instance.flipped}, {label}" in page.texts["text"]
+    assert "Scores, sorted" in page.pictures
+    assert "margin bracket" not in page.facts
+    assert "lower bound" not in page.texts["text"]
+
+
+def test_people_who_truly_overlap_are_not_accused(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    people = np.column_stack([rng.integers(18, 90, 400), rng.lognormal(10, 0.7, 400), rng.integers(0, 2, 400)])
+    dfeas.solve(people, rng.permutation(["repaid", "default"] * 200), intercept=True, scale="std", out=tmp_path / "run")
+    page = parse(report([tmp_path / "run"]))
+    assert page.texts["h2"] == ["Infeasible: no hyperplane separates the points"]
+    assert any("none stands out" in text for text in page.texts["p"])
+
+
+def test_a_twin_with_the_other_label_is_as_far_as_the_point_itself(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 3))
+    labels = np.where(X[:, 0] > 0, 1, -1)
+    dfeas.solve(np.vstack([X, X[7]]), np.append(labels, -labels[7]), out=tmp_path / "run")
+    page = parse(report([tmp_path / "run"]))
+    assert page.texts["h2"] == ["Infeasible: no hyperplane separates the points"]
+    assert any("none stands out: point 50, labelled -1, has the lowest score" in text for text in page.texts["p"])
+
+
+@pytest.mark.parametrize("m", [2, 10, 30])
+def test_one_wrong_label_is_found_and_overlap_accuses_nobody(m: int) -> None:
+    rng = np.random.default_rng(m)
+    X, plane = rng.standard_normal((1000, m)), rng.standard_normal(m)
+    labels = np.where(X @ plane > 0, 1, -1)
+    wrong = int(np.abs(X @ plane).argsort()[-50])
+    labels[wrong] *= -1
+    one = Conflict.of(dfeas.solve(X, labels).conflicts)
+    many = Conflict.of(
+        dfeas.solve(X, np.where(X @ plane + np.linalg.norm(plane) * rng.standard_normal(1000) > 0, 1, -1)).conflicts
+    )
+    assert one is not None
+    assert (one.outliers, one.points[0]) == (1, wrong)
+    assert many is not None
+    assert many.outliers == 0
+
+
+def test_where_no_score_is_known_weights_are_shown_and_nobody_is_named() -> None:
+    assert Conflict.of(entries(None, None)) is None
+    assert Conflict.of(entries(-0.5, None)) is None
+    assert Conflict.of([]) is None
+
+
+@pytest.mark.parametrize(
+    ("scores", "count", "suspects"),
+    [
+        ((-0.9, -0.1, -0.1, 0.2), 1, "suspect: point 0 (labelled class 0)"),
+        ((-0.9, -0.8, -0.1, -0.1, 0.0), 2, "suspects: points 0 (labelled class 0), 10 (labelled class 1)"),
+        ((-0.9, -0.88, -0.87, -0.86, 0.0, 0.0, 0.0, 0.0, 0.0), 4, "4 points stand out"),
+        ((-0.3, -0.2, -0.1, 0.0, 0.1), 0, ""),  # even steps
+        ((0.1, 0.8, 0.8, 0.9), 0, ""),  # on its own side
+        ((-0.9, 0.1, 0.1, 0.3), 0, ""),  # others are far from the plane as well
+        ((-0.9, -0.9, 0.1, 0.1), 0, ""),  # half of them are no exception
+        ((-0.5, -0.5, -0.5), 0, ""),
+        ((-0.5,), 0, ""),
+    ],
+)
+def test_who_stands_out(scores: tuple[float, ...], count: int, suspects: str) -> None:
+    found = conflict(*scores)
+    assert (found.outliers, found.suspects) == (count, suspects)
+
+
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=30))
+def test_those_who_stand_out_are_fewer_than_the_others_on_the_wrong_side_and_far_from_them(scores: list[float]) -> None:
+    found = conflict(*scores)
+    count = found.outliers
+    assert sorted(scores) == found.scores.tolist()
+    assert found.explain()
+    if count:
+        assert 2 * count < len(scores)
+        assert found.scores[count - 1] < 0
+        assert all(abs(score) <= -found.scores[count - 1] / 4 for score in found.scores[count:])
