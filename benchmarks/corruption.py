@@ -28,7 +28,8 @@ from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.readers import Buffers
 from dfeas.errors import DfeasError
-from dfeas.run.results import Result, load_result
+from dfeas.run.result_files import load_result
+from dfeas.run.results import Result
 
 KINDS = ("flip", "truncate", "delete", "swap")
 CLAIMS = ("verdict", "m", "n", "fingerprint")

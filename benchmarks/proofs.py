@@ -115,7 +115,7 @@ def examine(seed: int, method: str) -> tuple[str, str, str]:
     family = list(FAMILIES)[seed % len(FAMILIES)]
     with np.errstate(over="ignore"):
         X, labels = FAMILIES[family](rng, small_instance(seed))
-    given = labels if len(set(labels.tolist())) == 2 else None
+    given = labels if len(set(labels.tolist())) == 2 else "all-positive"
     try:
         result = dfeas.solve(X, given, method=method, max_passes=40)
     except BadInputError:

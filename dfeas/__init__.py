@@ -15,7 +15,8 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "analysis.hard_margin": "HardMargin hard_margin",
     "analysis.hull": "Hull in_hull",
-    "analysis.predict": "predict",
+    "run.prediction": "predict",
+    "analysis.load": "load",
     "analysis.recheck": "Recheck recheck",
     "analysis.separation": "Separated Separation check_separation separation",
     "analysis.verify": "verify_certificate verify_classes verify_run",

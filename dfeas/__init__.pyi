@@ -13,7 +13,7 @@ from dfeas.data.writers.dataset import Progress
 from dfeas.analysis.hard_margin import HardMargin as HardMargin
 from dfeas.analysis.hull import Hull as Hull
 from dfeas.analysis.hull import in_hull as in_hull
-from dfeas.analysis.predict import predict as predict
+from dfeas.analysis.load import load as load
 from dfeas.analysis.recheck import Recheck as Recheck
 from dfeas.analysis.recheck import recheck as recheck
 from dfeas.analysis.separation import Separated as Separated
@@ -54,6 +54,7 @@ from dfeas.problem import View as View
 from dfeas.report.compare import compare as compare
 from dfeas.report.page import report as report
 from dfeas.run.cost import Plan as Plan
+from dfeas.run.prediction import predict as predict
 from dfeas.run.results import Result as Result
 from dfeas.run.soft_margin.result import SoftMarginClasses as SoftMarginClasses
 from dfeas.run.soft_margin.result import SoftMarginResult as SoftMarginResult

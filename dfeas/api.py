@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from dfeas.analysis.hard_margin import HARD_MARGIN, HardMargin, widest
 from dfeas.analysis.separation import Separation, separated
-from dfeas.data.ingest.ingest import Note
-from dfeas.data.ingest.ingest import ingest as ingest_here
 from dfeas.data.ingest.options import IngestKeywords, IngestOptions, spells_out
 from dfeas.data.storage.layout import Header
 from dfeas.data.storage.places import require_apart
@@ -27,6 +25,8 @@ from dfeas.verify.separation import SEPARATED
 if TYPE_CHECKING:
     from distributed import Client
     from distributed.deploy import Cluster
+
+    from dfeas.data.ingest.ingest import Note
 
 A = TypeVar("A")
 
@@ -77,6 +77,8 @@ def ingest(
     """
     require_apart(out, src)
     given = IngestOptions(**options)
+    from dfeas.data.ingest.ingest import ingest as ingest_here
+
     with joined(client) as workers:
         if workers is None:
             return ingest_here(src, out, given, progress=progress, note=note)

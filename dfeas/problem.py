@@ -327,7 +327,9 @@ class Output:
     progress : show a line of progress on stderr.
     callback : called with the record of each read, of each class; when it returns True or raises StopIteration, the run ends as
         ``interrupted``, unless that read decided it.
-    stop : asked between reads; when it returns True the run ends as ``interrupted``, with a checkpoint.
+    stop : asked between reads; when it returns True the run ends as ``interrupted``, with a checkpoint, and is returned. So
+        does a run then that Ctrl-C ends, or the loss of a cluster; without ``stop`` these are raised, KeyboardInterrupt and
+        ClusterLostError, when the run has been saved.
     """
 
     out: str | Path | None = option(None)

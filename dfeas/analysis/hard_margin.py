@@ -23,7 +23,8 @@ from dfeas.methods.protocol import Sparse
 from dfeas.passes.select import Select
 from dfeas.problem import Goal, Kernel, Limits, Output, Problem, Resources, View, takes
 from dfeas.run.checkpoint.folder import discard_checkpoints
-from dfeas.run.results import Result, Saved
+from dfeas.run.result_files import Saved
+from dfeas.run.results import Result
 from dfeas.run.session import open_session, survey
 from dfeas.run.solve import decide
 from dfeas.run.termination import FEASIBLE

@@ -22,7 +22,7 @@ from dfeas.run.exact.levels import Levels
 from dfeas.run.exact.search import MOST_BESIDE, Elimination, Face, certificate_of, decide
 from dfeas.run.progress import report_start, run_options, run_sinks
 from dfeas.run.results import Result
-from dfeas.run.session import Session, open_data, open_session, require_labels, survey
+from dfeas.run.session import Session, Surveyed, open_data, open_session, require_labels, survey
 from dfeas.run.spec import Request, RunSpec, where
 from dfeas.run.task import Outcome, blank
 from dfeas.run.termination import EPS_INFEASIBLE, Decision
@@ -65,7 +65,7 @@ def presolved(problem: Problem, goal: Goal, limits: Limits, resources: Resources
         del levels
         _require_proved(session, decided.face)
         folder = None if output.out is None else stack.enter_context(run_folder(local(output.out, "--out")))
-        return decided.face, _written(stack, session, asked, decided, surveyed.reads, folder, problem, output)
+        return decided.face, _written(stack, session, asked, decided, surveyed, folder, problem, output)
 
 
 def _fits(dataset: Dataset, memory: int) -> bool:
@@ -90,7 +90,7 @@ def _written(
     session: Session,
     asked: Request,
     decided: Elimination,
-    reads: int,
+    surveyed: Surveyed,
     folder: Path | None,
     problem: Problem,
     output: Output,
@@ -121,5 +121,5 @@ def _written(
     record = replace(blank(NAME, 1.0), passes=1.0, iterations=face.reads)
     looks = 2 if face.kind != OVERLAP or face.flat.shape[1] else 1
     outcome = Outcome(decision, record, Evidence(Bracket(), None, face.reads), certificate, check, 1.0 + looks)
-    result = result_of(session, job, outcome, why, reads + outcome.reads)
+    result = result_of(session, job, outcome, why, surveyed.reads + outcome.reads, surveyed.positive)
     return result if folder is None else result.save(folder)

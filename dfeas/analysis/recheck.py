@@ -28,7 +28,8 @@ from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
 from dfeas.geometry.registry import geometry_of
 from dfeas.problem import DEFAULT_MEMORY, parse_bytes
 from dfeas.run.checkpoint.folder import run_folder
-from dfeas.run.results import CERTIFICATE, TRACE, Result, classes_of, load_values, versions
+from dfeas.run.result_files import CERTIFICATE, TRACE, classes_of, load_values, versions
+from dfeas.run.results import Result
 from dfeas.run.termination import FEASIBLE, UNDECIDED
 from dfeas.run.trace import TraceFile
 from dfeas.run.verdict import OneVsRest

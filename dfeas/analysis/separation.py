@@ -36,7 +36,8 @@ from dfeas.geometry.cones.space import require_points
 from dfeas.problem import Goal, Kernel, Limits, Output, Problem, Resources, View, takes
 from dfeas.run.checkpoint.folder import discard_checkpoints
 from dfeas.run.exact.search import Face, search
-from dfeas.run.results import Result, Saved
+from dfeas.run.result_files import Saved
+from dfeas.run.results import Result
 from dfeas.run.session import open_session
 from dfeas.run.solve import decide
 from dfeas.run.termination import FEASIBLE, RESUMABLE, Proof

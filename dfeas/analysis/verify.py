@@ -17,7 +17,7 @@ from dfeas.geometry.kernel.kernel import Function
 from dfeas.geometry.registry import geometry_of
 from dfeas.problem import DEFAULT_MEMORY, LEAST_EPS, Problem, View, parse_bytes, takes
 from dfeas.run.recovery import CONFLICTING, MOST, labels_of
-from dfeas.run.results import CERTIFICATE, CLASSES, RESULT, classes_of, load_result
+from dfeas.run.result_files import CERTIFICATE, CLASSES, RESULT, classes_of, load_result
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE, UNDECIDED, Proof, Stop, Verdict
 from dfeas.verify.certificate import Certificate, Check, load
 from dfeas.verify.core import check, check_each
@@ -44,8 +44,9 @@ def require_claims(where: Path, values: Values, proved: Check, certificate: Cert
         "intercept": dataset.intercept,
         "fingerprint": certificate.fingerprint,
         "kernel": json.loads(certificate.kernel) if certificate.kernel else None,
-        "success": True,
     }
+    if values.get("stopped") == Stop.VERDICT:  # of others it said only that there is a verdict, once
+        facts["success"] = True
     for name, true in facts.items():
         if values.get(name) != true:
             raise CheckFailedError(f"{where}: {name} is {values.get(name)!r}, that of the data is {true!r}")

@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-from dfeas.analysis.predict import predict as run_predict
 from dfeas.analysis.recheck import recheck as run_recheck
 from dfeas.analysis.verify import verify_certificate, verify_classes, verify_run, verify_separation
 from dfeas.cli.command import LIMIT_REACHED, Command
@@ -21,7 +20,8 @@ from dfeas.report.compare import compare as compare_runs
 from dfeas.report.compare import table, warning
 from dfeas.report.page import report as write_report
 from dfeas.run.cost import plan as make_plan
-from dfeas.run.results import classes_of, find_runs
+from dfeas.run.prediction import predict as run_predict
+from dfeas.run.result_files import classes_of, find_runs
 
 
 @click.command(cls=Command)

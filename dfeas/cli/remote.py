@@ -21,7 +21,8 @@ from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError
 from dfeas.geometry.registry import kernel_options, known_method
 from dfeas.problem import ALL_POSITIVE, DEFAULT_MEMORY, Goal, Kernel, Limits, Objective, View, check, parse_bytes
 from dfeas.run.checkpoint.folder import finished, resumable
-from dfeas.run.results import CERTIFICATE, CHECKPOINT, RACE, RESULT, TRACE, Result
+from dfeas.run.result_files import CERTIFICATE, CHECKPOINT, RACE, RESULT, TRACE
+from dfeas.run.results import Result
 from dfeas.run.soft_margin.result import SoftMarginResult
 from dfeas.run.trace import last_pass
 from dfeas.run.verdict import OneVsRest, Race

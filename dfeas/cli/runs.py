@@ -41,7 +41,8 @@ from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.methods.registry import METHODS
 from dfeas.problem import Limits, Resources, View
 from dfeas.run.checkpoint.folder import finished, resumable
-from dfeas.run.results import RACE, RESULT, Result
+from dfeas.run.result_files import RACE, RESULT
+from dfeas.run.results import Result
 from dfeas.run.soft_margin.result import SoftMarginResult
 from dfeas.run.termination import Stop
 from dfeas.run.verdict import OneVsRest, Race

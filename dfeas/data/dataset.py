@@ -170,6 +170,16 @@ class Dataset(Storage, View, Provenance):
         rest = self.classes[1] if len(self.classes) == 2 else "rest"
         return self.seen_with(positive=self.codes[place], classes=(rest, self.classes[place]))
 
+    def count(self, code: int) -> int:
+        """Points with a label as it is stored, from the header or by reading all labels."""
+        header = self.header
+        if header is not None and self.n == header.n and (header.counts or len(header.classes) == 2):
+            if header.counts:
+                return header.counts[code]
+            return header.positive if code > 0 else header.n - header.positive
+        buffers = Buffers()
+        return sum(int((self.labels.read(index, buffers) == code).sum()) for index in range(self.blocks))
+
     def sides(self, positive: int) -> dict[str, tuple[str | None, int]]:
         """Class and points of the labels -1 and +1, of which so many are ``positive``; without labels of +1 alone."""
         if len(self.classes) != 2:

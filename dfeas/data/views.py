@@ -93,6 +93,19 @@ def seen_from(dataset: Dataset, point: Sequence[float]) -> Dataset:
     )
 
 
+def require_features(dataset: Dataset, names: Sequence[str], whose: str) -> None:
+    """Raise BadInputError for points with other features, or the same in another order, where both have names."""
+    if not names or not dataset.features or tuple(names) == dataset.features:
+        return
+    if set(names) == set(dataset.features):
+        place = next(i for i, (one, other) in enumerate(zip(names, dataset.features, strict=True)) if one != other)
+        what = f"the same features in another order (at {place} stands {dataset.features[place]}, not {names[place]})"
+    else:
+        missing = [name for name in names if name not in set(dataset.features)]
+        what = f"other features ({', '.join(missing[:5])}{', ..' if len(missing) > 5 else ''} not among them)"
+    raise BadInputError(f"{dataset.where}: {what} than {whose}; give them as there")
+
+
 def transformed(dataset: Dataset, transform: Transform) -> Dataset:
     """The same points seen so; its fingerprint is that of the stored points and of the numbers.
 

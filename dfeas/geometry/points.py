@@ -262,6 +262,19 @@ class Sign(Rule):
 
 
 @dataclass(frozen=True)
+class Scores(Rule):
+    """Scores (b, k) under all directions."""
+
+    directions: Directions
+
+    def score(self, block: Block) -> tuple[NDArray[Any], ...]:
+        return np.concatenate([scores for _, scores in _in_pieces(self.directions, block)]), block.label.copy()
+
+    def prediction(self, scored: Sequence[NDArray[Any]], dataset: Dataset) -> NDArray[Any]:
+        return scored[0]
+
+
+@dataclass(frozen=True)
 class Largest(Rule):
     """The class whose direction gives the largest score, the first one of equal scores."""
 
@@ -306,7 +319,7 @@ def rule_of(trained: Trained, dataset: Dataset, directions: Directions) -> Sign 
         raise BadInputError(f"{trained.run}: a run on cones; its direction is for cones, not for points")
     if trained.classes is not None:
         return Largest(directions, trained.classes)
-    names = () if data is None else data.classes
+    names = trained.names or (() if data is None else data.classes)
     if names and dataset.classes and names != dataset.classes:
         here, there = (" and ".join(each) for each in (dataset.classes, names))
         raise BadInputError(f"{dataset.where}: its classes are {here}, those of the run {there}")

@@ -70,12 +70,13 @@ class Forecasts:
 class Trained:
     """Directions that a finished run left."""
 
-    run: Path
+    run: str  # what messages call it
     intercept: bool
     view: str  # how its data was seen, as its first certificate says
     directions: tuple[Floats | Expansion, ...]  # (m,), or (m+1,) with the intercept last; of each class, or one
     classes: tuple[str, ...] | None  # of a one-vs-rest run
     data: Dataset | None  # that it was on, where it is still there
+    names: tuple[str, ...] = ()  # of the classes -1 and +1, where the run tells them itself
 
     @property
     def entries(self) -> Floats:

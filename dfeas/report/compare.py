@@ -10,7 +10,7 @@ from typing import Any
 from dfeas.errors import UsageError
 from dfeas.report.numbers import number, size
 from dfeas.run.progress import aligned
-from dfeas.run.results import SOFT_MARGIN, find_runs, load_result, load_values, require_shape
+from dfeas.run.result_files import SOFT_MARGIN, find_runs, load_result, load_values, require_shape
 
 _FINGERPRINT = "fingerprint"
 

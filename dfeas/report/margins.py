@@ -21,7 +21,7 @@ from dfeas.linalg.blas import processors
 from dfeas.passes.protocol import Together
 from dfeas.passes.survey import Counts, Histogram, Moments, Survey
 from dfeas.problem import parse_bytes
-from dfeas.run.results import Run
+from dfeas.run.result_files import Run
 
 
 @dataclass(frozen=True)

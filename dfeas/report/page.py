@@ -11,7 +11,7 @@ from dfeas.errors import UsageError
 from dfeas.problem import DEFAULT_MEMORY, parse_bytes
 from dfeas.report.compare import all_soft, load_soft
 from dfeas.report.margins import NOT_READ, look
-from dfeas.run.results import Run, certificate_of, find_runs, load_run
+from dfeas.run.result_files import Run, certificate_of, find_runs, load_run
 
 _TAG = b'<meta name="generator" content="dfeas report">'
 _HEAD_BYTES = 1000

@@ -10,7 +10,7 @@ from typing import Any
 from dfeas.report.html import Html, element, facts, joined
 from dfeas.report.margins import Seen
 from dfeas.report.numbers import number, percent, points, size
-from dfeas.run.results import CHECKPOINT, SOFT_MARGIN
+from dfeas.run.result_files import CHECKPOINT, SOFT_MARGIN
 from dfeas.run.termination import RESUMABLE, UNDECIDED
 
 MOST_ENTRIES = 12

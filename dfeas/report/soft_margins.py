@@ -14,7 +14,7 @@ from dfeas.report.margins import Seen
 from dfeas.report.numbers import number, percent, points, size
 from dfeas.report.provenance import data_block, making_block
 from dfeas.report.verdicts import coefficients, comparison, distances, log
-from dfeas.run.results import RESULT, TRACE, Run
+from dfeas.run.result_files import RESULT, TRACE, Run
 from dfeas.run.termination import Stop
 from dfeas.run.trace import read_trace
 

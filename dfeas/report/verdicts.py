@@ -16,7 +16,7 @@ from dfeas.report.html import Html, document, element, facts, joined, picture, p
 from dfeas.report.margins import Seen
 from dfeas.report.numbers import number, percent, size
 from dfeas.report.provenance import classes_of, data_block, kernel_parameters, making_block, names_of
-from dfeas.run.results import Run
+from dfeas.run.result_files import Run
 from dfeas.run.termination import FEASIBLE, INFEASIBLE, UNDECIDED, Proof, Record, Stop, Verdict
 
 SHOWN = 50

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from dfeas.engine.protocol import Engine
@@ -60,6 +60,7 @@ class Course:
     stop: Callable[[], bool] = never  # asked between reads
     clock: Callable[[], float] = time.monotonic
     began: float | None = None  # on the clock; None: now
+    interruptions: list[BaseException] = field(default_factory=list)  # gets what ended the run from outside
 
 
 def run(engine: Engine, tasks: Sequence[Task[E]], verify: Verify, course: Course) -> tuple[list[E], float]:
@@ -97,6 +98,7 @@ def run(engine: Engine, tasks: Sequence[Task[E]], verify: Verify, course: Course
                 course.keep(state, False)
     except (KeyboardInterrupt, ClusterLostError) as error:
         loop.give_up(tasks, "interrupted", str(error) or "interrupted")
+        course.interruptions.append(error)
     if not all(task.proved for task in tasks):
         course.keep(state, True)
     outcomes = [task.outcome() for task in tasks]

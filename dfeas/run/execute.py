@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
-from dfeas.errors import CorruptDataError
+from dfeas.errors import ClusterLostError, CorruptDataError
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpointer, checkpointing
 from dfeas.run.cost import Projection
 from dfeas.run.driver import Course, run
@@ -87,7 +87,20 @@ class _Execution:
                 result, place = target.result(name, outcome, surveyed, self.how), self.folders[name]
                 results[name] = result if place is None else result.save(place)
             checkpointer.finished = not ({result.stopped for result in results.values()} & set(RESUMABLE) or job.then)
-            return self._together(results, surveyed.reads + reads)
+            answer = self._together(results, surveyed.reads + reads)
+        self._raise_interruption()
+        return answer
+
+    def _raise_interruption(self) -> None:
+        """Raise what ended the run from outside, now that it is saved: a loop over datasets, or a notebook, would go on. Not
+        for a caller who gave ``stop``, and so expects a result.
+        """
+        if self.how.returns or not self.how.interruptions:
+            return
+        more = "" if self.folder is None else f"; dfeas.resume({str(self.folder)!r}) goes on"
+        error = self.how.interruptions[0]
+        kind = ClusterLostError if isinstance(error, ClusterLostError) else KeyboardInterrupt
+        raise kind(f"{str(error) or 'interrupted'}{more}") from None
 
     @cached_property
     def target(self) -> Target:
@@ -167,6 +180,7 @@ class _Execution:
             keep=checkpointer,
             stop=self.how.stop,
             began=request.began,
+            interruptions=self.how.interruptions,
         )
         outcomes, reads = run(self.session.engine, tasks, self.session.checking, course)
         return dict(zip(self.job.names, outcomes, strict=True)), reads

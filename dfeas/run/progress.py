@@ -13,7 +13,8 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 from dfeas.errors import visible
 from dfeas.geometry.registry import geometry_of
-from dfeas.run.results import TRACE
+from dfeas.problem import never
+from dfeas.run.result_files import TRACE
 from dfeas.run.termination import ProgressRecord, Record, remaining_passes
 from dfeas.run.trace import Sink, TraceFile
 
@@ -263,15 +264,17 @@ class RunOptions:
     progress: bool
     stop: Callable[[], bool]
     more: tuple[Sink, ...] = ()  # sinks that the caller gave
+    returns: bool = False  # an interrupted run is returned; otherwise what interrupted it is raised, once it is saved
+    interruptions: list[BaseException] = field(default_factory=list)
 
 
 def run_options(checkpoint_every: float, output: Output) -> RunOptions:
     """With the callback of the caller, if there is one."""
-    progress, stop = output.progress, output.stop
+    progress, stop, returns = output.progress, output.stop, output.stop is not never
     if output.callback is None:
-        return RunOptions(checkpoint_every, progress, stop)
+        return RunOptions(checkpoint_every, progress, stop, returns=returns)
     sink = Callback(output.callback)
-    return RunOptions(checkpoint_every, progress, lambda: sink.ends or stop(), (sink,))
+    return RunOptions(checkpoint_every, progress, lambda: sink.ends or stop(), (sink,), returns)
 
 
 def terminal(progress: bool, eps: float) -> Sink | None:

@@ -247,11 +247,7 @@ def survey(session: Session) -> Surveyed:
 
 def _positives(dataset: Dataset, header: Header) -> int:
     """Points that count as +1, as the data is seen: of two classes, or of one against the rest."""
-    if dataset.positive is None:
-        return header.positive
-    if header.counts:
-        return header.counts[dataset.positive]
-    return header.positive if dataset.positive > 0 else header.n - header.positive
+    return header.positive if dataset.positive is None else dataset.count(dataset.positive)
 
 
 def _radius(dataset: Dataset, norm_max: float) -> float:

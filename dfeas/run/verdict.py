@@ -6,6 +6,7 @@ import json
 import math
 import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import quote
 
@@ -14,12 +15,15 @@ import numpy as np
 from dfeas.data.storage import files
 from dfeas.errors import CheckFailedError
 from dfeas.geometry.protocol import Geometry, Load, facts_of
+from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Sparse
 from dfeas.run.cost import PROBE, Probe, Projection, project
 from dfeas.run.exact.search import exact_outcome
+from dfeas.run.prediction import Finished, Predictor
 from dfeas.run.progress import RunOptions
 from dfeas.run.recovery import CONFLICTING, conflicts
-from dfeas.run.results import CLASSES, RACE, Result, Saved, versions
+from dfeas.run.result_files import CLASSES, RACE, Saved, versions
+from dfeas.run.results import Result, Side, Sides
 from dfeas.run.session import Session, Surveyed
 from dfeas.run.spec import RunSpec
 from dfeas.run.task import Outcome, VerdictTask, without_a_pass
@@ -106,11 +110,14 @@ class VerdictTarget:
         alone = not (job.race or job.classes)
         if alone and self.geometry.exact and not (dataset.transform or job.then == SEPARATED):
             outcome = exact_outcome(session, job.asked, outcome, how.stop)
-        return result_of(session, job, outcome, why, surveyed.reads + outcome.reads)
+        positive = surveyed.positive
+        if job.classes:
+            positive = dataset.count(self.session.dataset.codes[self.session.dataset.classes.index(name)])
+        return result_of(session, job, outcome, why, surveyed.reads + outcome.reads, positive)
 
 
-def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads: float) -> Result:
-    """What is returned of an outcome; ``reads`` in all."""
+def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads: float, positive: int) -> Result:
+    """What is returned of an outcome; ``reads`` in all, and so many points have the label +1."""
     dataset, record, proved = session.dataset, outcome.record, outcome.check
     request = job.asked
     lower, upper = bracket(record, proved)
@@ -148,9 +155,20 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
         conflicts=named,
         detail=ending(outcome.decision, record) if proved is None else proved.message,
         kernel=json.loads(job.kernel) if job.kernel else None,
+        sides=sides_of(session, job, positive),
+        features=list(dataset.features) or None,
         evidence=outcome.certificate,
         weighed=_weighed(outcome) if proved is not None and proved.verdict == FEASIBLE else None,
+        points=session.dataset if job.kernel and session.source is None else None,
+        function=session.checking.function,
     )
+
+
+def sides_of(session: Session, job: RunSpec, positive: int) -> Sides | None:
+    """Which class is which label, and points of each; None where points have no labels to have."""
+    if job.point is not None or not session.geometry(job.kernel).labelled:
+        return None
+    return {label: Side(*side) for label, side in session.dataset.sides(positive).items()}
 
 
 def bracket(record: Record, proved: Check | None) -> tuple[float, float]:
@@ -196,13 +214,38 @@ class Race(Saved):
 
 
 @dataclass(frozen=True)
-class OneVsRest(Saved):
+class OneVsRest(Saved, Predictor):
     """How each class ended, and what was read for all of them together."""
 
     results: dict[str, Result]  # in the order of the classes
     reads: float  # of the data: what several classes asked at once counts once
     seconds: float
     fingerprint: str  # of the data with all its classes
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes, in their order."""
+        return tuple(self.results)
+
+    @property
+    def coef(self) -> Floats | None:
+        """(classes, m), in the units of X; None where a class has no hyperplane."""
+        rows = [result.coef for result in self.results.values() if result.coef is not None]
+        return np.stack(rows) if len(rows) == len(self.results) else None
+
+    @property
+    def bias(self) -> Floats | None:
+        """(classes,) what X @ coef.T is added to."""
+        biases = [result.bias for result in self.results.values() if result.bias is not None]
+        return np.array(biases) if len(biases) == len(self.results) else None
+
+    def finished(self) -> Finished:
+        first = next(iter(self.results.values()))
+        files = tuple(Path(result.certificate or f"class {name}") for name, result in self.results.items())
+        evidence = [result.evidence for result in self.results.values()]
+        values = {**first.to_json(), "sides": None}
+        finished = Finished.of("the result", values, evidence, files, self.classes)
+        return replace(finished, points=first.points, function=first.function)
 
     @property
     def success(self) -> bool:

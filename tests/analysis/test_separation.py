@@ -52,7 +52,7 @@ def forced_weight(A: np.ndarray, j: int) -> bool:
 @settings(max_examples=80)
 def test_small_instances_are_classified_as_in_linear_programming(seed: int) -> None:
     A = small_instance(seed)
-    found = dfeas.separation(A.T.astype(float))
+    found = dfeas.separation(A.T.astype(float), "all-positive")
     assert found.kind == kind_of(A)
     if found.kind == "quasi-complete":
         assert found.proof == "exact"

@@ -57,7 +57,7 @@ def foreign(points: np.ndarray, labels: Any = Y) -> Callable[[], Made]:
     def make() -> Made:
         zarr.create_array("x", data=points, chunks=(10, *points.shape[1:]), config={"write_empty_chunks": True})
         if labels is None:
-            return "solve", "x", "--out", "run"
+            return "solve", "x", "--unlabelled", "--out", "run"
         np.save("y.npy", labels)
         return "solve", "x", "--labels", "y.npy", "--out", "run"
 

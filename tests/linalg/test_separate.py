@@ -277,7 +277,7 @@ def test_a_basic_vector_has_the_same_sum_and_few_entries(d: int, c: int, seed: i
 
 @pytest.mark.parametrize("noise", [1e-15, 1e-17, 1e-30])
 def test_rounding_noise_does_not_carry_a_separator_that_another_feature_has(noise: float) -> None:
-    assert dfeas.solve([[0.6, -8e-18]] * 3).margin_lower > 0.9
+    assert dfeas.solve([[0.6, -8e-18]] * 3, "all-positive").margin_lower > 0.9
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((60, 3)), np.resize([1, -1], 60)
     X[:, 0] = y * (1 + rng.random(60))

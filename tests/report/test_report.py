@@ -19,7 +19,7 @@ from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.report.compare import compare
 from dfeas.report.margins import look
 from dfeas.report.page import report
-from dfeas.run.results import load_result, load_run
+from dfeas.run.result_files import load_result, load_run
 from dfeas.run.termination import Stop
 from dfeas.verify.certificate import Certificate
 from tests.report.pages import cli, parse

@@ -125,7 +125,7 @@ def test_a_plan_says_what_a_run_will_cost(arrays: Callable[..., Any]) -> None:
         dfeas.plan(X, labels, margin=1e-200)
     with pytest.raises(BadInputError, match="not finite"):
         dfeas.plan(np.array([[1.0, np.nan], [1.0, 1.0]]), [0, 1])
-    one = dfeas.plan(np.ones((1, 1))).estimates[0]
+    one = dfeas.plan(np.ones((1, 1)), "all-positive").estimates[0]
     assert (one.passes, one.most_passes) == (2, 2)
 
 
@@ -171,7 +171,8 @@ def test_the_time_left_follows_the_bracket() -> None:
 
 
 def test_the_upper_end_of_a_bracket_is_not_below_what_is_proved() -> None:
-    result = dfeas.solve(np.array([[1, 2]], np.float32), method="mirror-prox")  # in float32 |Ax| is below 1, which it is
+    # in float32 |Ax| is below 1, which it is
+    result = dfeas.solve(np.array([[1, 2]], np.float32), "all-positive", method="mirror-prox")
     assert 1 - 1e-7 < result.margin_lower <= result.margin_upper
 
 

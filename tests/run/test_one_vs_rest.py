@@ -218,8 +218,10 @@ def test_what_cannot_be_asked_is_said(data: Path, tmp_path: Path) -> None:
         dfeas.solve(data, one_vs_rest=True, positive="cat")
     with pytest.raises(UsageError, match="ispvn reads the data in a way of its own"):
         dfeas.solve(data, one_vs_rest=True, method="ispvn")
-    with pytest.raises(BadInputError, match="no labels"):
+    with pytest.raises(UsageError, match="no labels"):
         dfeas.solve(np.eye(5), one_vs_rest=True)
+    with pytest.raises(BadInputError, match="no labels"):
+        dfeas.solve(np.eye(5), "all-positive", one_vs_rest=True)
     zero = clusters(100)
     zero[0][3] = 0
     assert [r.proof for r in dfeas.solve(*zero, one_vs_rest=True).results.values()] == ["exact"] * 4

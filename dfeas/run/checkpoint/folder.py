@@ -23,7 +23,7 @@ from dfeas.data.storage.scratch import Scratch, Seal, abandon, claim, reclaim, r
 from dfeas.errors import BadInputError, ClusterLostError, CorruptDataError, DfeasError, NewerFormatError, UsageError
 from dfeas.run.checkpoint.codec import dump, load
 from dfeas.run.driver import RunState
-from dfeas.run.results import CHECKPOINT, RACE, RESULT, versions
+from dfeas.run.result_files import CHECKPOINT, RACE, RESULT, versions
 from dfeas.run.session import Session, Surveyed
 from dfeas.run.spec import RunSpec
 from dfeas.run.termination import RESUMABLE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,13 +21,14 @@ from dfeas.passes.slacks import SampleCosts
 from dfeas.problem import Limits
 from dfeas.run.cost import Projection, project_soft
 from dfeas.run.progress import RunOptions
-from dfeas.run.results import versions
+from dfeas.run.result_files import versions
 from dfeas.run.session import Session, Surveyed
 from dfeas.run.soft_margin.result import Fit, SoftMarginResult, Validation, write_dual_variables
 from dfeas.run.spec import RunSpec, SoftMarginOptions, margin_method
 from dfeas.run.task import Task
 from dfeas.run.termination import Decision, Stop, limit_reached
 from dfeas.run.trace import Sink
+from dfeas.run.verdict import sides_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,12 +202,15 @@ class SoftMarginTarget:
     def result(self, name: str, outcome: SoftMarginOutcome, surveyed: Surveyed, how: RunOptions) -> SoftMarginResult:
         """With the dual variables in one more read, where they are asked for."""
         session, job = self.session, self.job
+        place = session.dataset.classes.index(name) if job.classes else 0
         if job.classes:
             session = replace(session, dataset=session.dataset.against_rest(name))
         result = result_of(session, job, outcome, surveyed.reads + outcome.reads)
+        positive = session.dataset.count(self.session.dataset.codes[place]) if job.classes else surveyed.positive
+        result = replace(result, sides=sides_of(session, job, positive), features=list(session.dataset.features) or None)
         if self.options.dual is None or result.stopped == "interrupted":
             return result
-        return with_dual_variables(session, job, outcome, self._method(surveyed, 0).counted, result, how.stop)
+        return with_dual_variables(session, job, outcome, self._method(surveyed, 0).counted, result, how)
 
 
 def with_dual_variables(
@@ -215,7 +219,7 @@ def with_dual_variables(
     outcome: SoftMarginOutcome,
     costs: SampleCosts,
     result: SoftMarginResult,
-    stop: Callable[[], bool],
+    how: RunOptions,
 ) -> SoftMarginResult:
     """One more read, which writes those of the chosen C on all points; a run that is interrupted then can go on."""
     options, dataset = job.soft, session.dataset
@@ -224,8 +228,10 @@ def with_dual_variables(
     problem = next(i for i, fit in enumerate(result.fits) if fit.C == result.C and fit.fold is None)
     question = outcome.progress.duals[problem].question(costs.take(np.array([problem])))
     try:
-        dual = write_dual_variables(session.engine, dataset, question, result.y, result.objective, Path(options.dual), stop)
+        dual = write_dual_variables(session.engine, dataset, question, result.y, result.objective, Path(options.dual), how.stop)
     except (KeyboardInterrupt, ClusterLostError) as error:
+        if not how.stop():
+            how.interruptions.append(error)
         text = f"interrupted before all dual variables were written: {error}"
         return replace(result, stopped=Stop.INTERRUPTED, message=text)
     reads = result.reads + 1

@@ -19,7 +19,9 @@ from dfeas.errors import UsageError
 from dfeas.linalg.points import Floats
 from dfeas.passes.protocol import Partial
 from dfeas.passes.slacks import Multipliers, MultipliersAnswer
-from dfeas.run.results import SOFT_MARGIN, Saved
+from dfeas.run.prediction import Finished, Predictor
+from dfeas.run.result_files import SOFT_MARGIN, Saved
+from dfeas.run.results import Sides, class_names, plane_of
 from dfeas.run.termination import Stop
 from dfeas.verify.certificate import HYPERPLANE, Certificate
 
@@ -59,7 +61,7 @@ class DualVariables:
 
 
 @dataclass(frozen=True)
-class SoftMarginResult(Saved):
+class SoftMarginResult(Saved, Predictor):
     """The hyperplane of the chosen C, and both ends of what it minimises.
 
     That is |w|^2/2 + sum_j c_j loss(1 - l_j x_j'w) over the points as they are stored; c_j is C times the weights of the
@@ -98,6 +100,8 @@ class SoftMarginResult(Saved):
     path: Floats = field(repr=False, compare=False)  # (fits, m) or (fits, m+1)
     certificate: str | None = None  # path of the file with y
     dual: DualVariables | None = None  # where they were asked for
+    sides: Sides | None = None  # which class is -1 and which is +1, and how many points each has
+    features: list[str] | None = None  # names of the features; None where the data has none
 
     @property
     def success(self) -> bool:
@@ -108,6 +112,24 @@ class SoftMarginResult(Saved):
     def nit(self) -> int:
         return self.iterations
 
+    @property
+    def classes(self) -> tuple[str, str] | None:
+        """Names of the classes -1 and +1; None for points without labels."""
+        return class_names(self.sides)
+
+    @property
+    def coef(self) -> Floats:
+        """(m,) of the hyperplane, in the units of X."""
+        return plane_of(self.y, self.m)[0]
+
+    @property
+    def bias(self) -> float:
+        """What X @ coef is added to; 0 without an intercept."""
+        return plane_of(self.y, self.m)[1]
+
+    def finished(self) -> Finished:
+        return Finished.of("the result", self.to_json(), (self._certificate,), (Path(self.certificate or "the result"),), None)
+
     def to_json(self) -> dict[str, Any]:
         return {"kind": SOFT_MARGIN, **super().to_json()}
 
@@ -117,11 +139,37 @@ class SoftMarginResult(Saved):
 
 
 @dataclass(frozen=True)
-class SoftMarginClasses:
+class SoftMarginClasses(Predictor):
     """One soft margin for each class, and what was read for all of them together."""
 
     results: dict[str, SoftMarginResult]  # in the order of the classes
     reads: float  # of the data: what several classes asked at once counts once
+
+    @property
+    def success(self) -> bool:
+        """Whether all gaps of all classes are as small as asked."""
+        return all(result.success for result in self.results.values())
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes, in their order."""
+        return tuple(self.results)
+
+    @property
+    def coef(self) -> Floats:
+        """(classes, m), in the units of X."""
+        return np.stack([result.coef for result in self.results.values()])
+
+    @property
+    def bias(self) -> Floats:
+        """(classes,) what X @ coef.T is added to."""
+        return np.array([result.bias for result in self.results.values()])
+
+    def finished(self) -> Finished:
+        first = next(iter(self.results.values()))
+        planes = [result.finished().certificates[0] for result in self.results.values()]
+        files = tuple(Path(result.certificate or f"class {name}") for name, result in self.results.items())
+        return Finished.of("the result", {**first.to_json(), "sides": None}, planes, files, self.classes)
 
 
 GROUP_BYTES = 32 << 20

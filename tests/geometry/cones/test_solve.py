@@ -189,7 +189,7 @@ def test_the_papers_choices_for_a_single_cone_agree() -> None:
     with pytest.raises(dfeas.UsageError, match="one second-order cone"):
         dfeas.solve(dfeas.from_scs(np.eye(4), {"q": [2, 2]}), method="mirror-prox-euclidean")
     with pytest.raises(dfeas.UsageError, match="unknown method"):
-        dfeas.solve(np.eye(4), method="mirror-prox-euclidean")
+        dfeas.solve(np.eye(4), "all-positive", method="mirror-prox-euclidean")
 
 
 @pytest.mark.parametrize("name", ["von-neumann", "von-neumann-away", "working-set"])

@@ -209,7 +209,7 @@ def edges() -> dict[str, tuple[np.ndarray, Any]]:
     zero = X * np.array([1, 0, 1, 1])
     zero[5] = 0
     return {
-        "one class": (X, None),
+        "one class": (X, "all-positive"),
         "copies": (np.repeat(X[:6], 10, axis=0), np.repeat([1, -1, 1, 1, -1, -1], 10)),
         "opposite": (np.vstack([X, X]), np.r_[y, -y]),
         "zeros": (zero, y),
@@ -227,7 +227,7 @@ def test_edges_end_with_a_gap(name: str, loss: str) -> None:
     for C in (1e-6, 1e5):
         found = dfeas.soft_margin(X, y, C=C, loss=loss, gap=1e-5)
         assert found.success, found.message
-        labels = np.ones(len(X)) if y is None else y
+        labels = np.ones(len(X)) if name == "one class" else y
         value = objective(found.y, X, labels, C, 1 if loss == "hinge" else 2)
         assert found.objective == pytest.approx(value, rel=1e-9, abs=1e-30)
         assert found.lower <= found.objective <= found.lower + 1e-5 * found.objective
@@ -367,5 +367,5 @@ def test_classes_share_their_reads_and_are_what_they_are_alone(
     assert waited.reads == pytest.approx(sum(result.reads for result in alone.values()))
     with pytest.raises(dfeas.UsageError, match="two classes"):
         dfeas.soft_margin(X, label, class_weight="balanced", one_vs_rest=True)
-    with pytest.raises(dfeas.BadInputError, match="no labels"):
+    with pytest.raises(dfeas.UsageError, match="no labels"):
         dfeas.soft_margin(X, one_vs_rest=True)

@@ -1,0 +1,120 @@
+"""``dfeas.load``: the object that a finished run returned, from its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dfeas.analysis.hard_margin import MARGIN, HardMargin
+from dfeas.analysis.separation import Separation
+from dfeas.data.storage import files
+from dfeas.data.storage.files import read_json
+from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.run.result_files import CERTIFICATE, RACE, RESULT, SOFT_MARGIN, certificate_of, classes_of, load_result
+from dfeas.run.results import Result, sides_from
+from dfeas.run.soft_margin.result import Fit, SoftMarginClasses, SoftMarginResult, Validation
+from dfeas.run.termination import Proof, Stop
+from dfeas.run.verdict import OneVsRest, Race
+from dfeas.verify.separation import SEPARATION
+
+Loaded: TypeAlias = Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses | HardMargin | Separation
+
+
+def load(run: str | Path) -> Loaded:
+    """Read a finished run back.
+
+    Parameters
+    ----------
+    run : folder of a run of ``dfeas.solve``, ``dfeas.race``, ``dfeas.soft_margin``, ``dfeas.hard_margin`` or
+        ``dfeas.separation``; it may have been moved.
+
+    Returns
+    -------
+    What the call returned, with its certificate; data that was in memory, and a function that was the kernel, are not in a
+    folder. The path of a soft margin has the chosen hyperplane only.
+
+    Raises
+    ------
+    BadInputError : there is no finished run. CorruptDataError : its files are damaged.
+    """
+    folder = Path(run)
+    try:
+        return _loaded(folder)
+    except (TypeError, KeyError, ValueError) as error:
+        if isinstance(error, BadInputError):
+            raise
+        raise CorruptDataError(f"{folder}: not a readable run: {error}") from None
+
+
+def _loaded(folder: Path) -> Loaded:
+    if (folder / RACE).is_file():
+        values = read_json(folder / RACE, {"reads": int | float, "results": {str: dict}}, "race", files.RACE)
+        return Race({name: _result(folder / name) for name in values["results"]}, values["reads"])
+    below = sorted(path.parent for path in folder.glob(f"class-*/{RESULT}")) if folder.is_dir() else []
+    if not (folder / RESULT).is_file() and below:
+        return _soft_classes(below)
+    classes = classes_of(folder)
+    values = load_result(folder, soft=True)
+    if classes is not None:
+        results = {name: _result(path) for name, path in classes.items()}
+        return OneVsRest(results, values["reads"], values["seconds"], values["fingerprint"])
+    if values.get("kind") == SOFT_MARGIN:
+        return _soft_margin(folder, values)
+    result = _result(folder)
+    if (folder / MARGIN).is_file():
+        return _hard_margin(result, read_json(folder / MARGIN, {"tolerance": int | float}, "margin", files.HARD_MARGIN))
+    if (folder / SEPARATION).is_file():
+        return _separation(result, read_json(folder / SEPARATION, {"proof": str}, "separation", files.SEPARATION))
+    return result
+
+
+def _result(folder: Path) -> Result:
+    values = load_result(folder)
+    certificate = certificate_of(folder, values)
+    place = None if certificate is None else str(folder / CERTIFICATE)
+    return Result.from_json(values, evidence=certificate, certificate=place)
+
+
+def _soft_margin(folder: Path, values: Mapping[str, Any]) -> SoftMarginResult:
+    certificate = certificate_of(folder, values)
+    if certificate is None:
+        raise CorruptDataError(f"{folder / CERTIFICATE}: missing, and the hyperplane is there")
+    known: dict[str, Any] = {each.name: values[each.name] for each in fields(SoftMarginResult) if each.name in values}
+    known |= {"fits": [Fit(**fit) for fit in values["fits"]], "validation": [Validation(**v) for v in values["validation"]]}
+    known |= {"stopped": Stop(values["stopped"]), "sides": sides_from(values.get("sides")), "dual": None}
+    known |= {"y": certificate.y, "path": certificate.y[None], "certificate": str(folder / CERTIFICATE)}
+    return SoftMarginResult(**{**known, **{name: np.inf for name in ("objective", "gap", "margin") if values[name] is None}})
+
+
+def _soft_classes(folders: list[Path]) -> SoftMarginClasses:
+    results = [_soft_margin(folder, load_result(folder, soft=True)) for folder in folders]
+    names = [
+        folder.name.removeprefix("class-") if each.classes is None else each.classes[1]
+        for folder, each in zip(folders, results, strict=True)
+    ]
+    return SoftMarginClasses(dict(zip(names, results, strict=True)), max(each.reads for each in results))
+
+
+def _hard_margin(result: Result, values: Mapping[str, Any]) -> HardMargin:
+    known: dict[str, Any] = {each.name: values.get(each.name) for each in fields(HardMargin) if each.name != "result"}
+    for name, kind in (("w", np.float64), ("support", np.int64), ("weights", np.float64)):
+        known[name] = None if known[name] is None else np.array(known[name], kind)
+    return HardMargin(result, **known)
+
+
+def _separation(result: Result, values: Mapping[str, Any]) -> Separation:
+    known: dict[str, Any] = {each.name: values.get(each.name) for each in fields(Separation) if each.name != "result"}
+    for name in ("y", "weights"):
+        known[name] = None if known[name] is None else [_integer(value) for value in known[name]]
+    known["flat"] = [[_integer(value) for value in vector] for vector in known["flat"] or []]
+    known["support"] = None if known["support"] is None else np.array(known["support"], np.int64)
+    return Separation(**{**known, "proof": Proof(known["proof"]), "result": result})
+
+
+def _integer(value: int | str) -> int:
+    """Long ones are strings of hexadecimal digits."""
+    return int(value, 16) if isinstance(value, str) else int(value)

@@ -1,0 +1,265 @@
+"""What a run says of points or cones, in one read of them: scores, classes, and how they compare with labels.
+
+Points are seen as those of the run were. A run of two classes scores them by its direction, in a kernel's space by an
+expansion; of a one-vs-rest run each point gets the class with the largest score; of cones it is the least eigenvalue.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from dfeas.data.dataset import Dataset
+from dfeas.data.open import open_source
+from dfeas.data.source import seen_as, source_of
+from dfeas.data.storage.files import placed
+from dfeas.data.storage.places import require_apart
+from dfeas.data.storage.readers import Cost, Stop, unless_stopped
+from dfeas.data.views import require_features, transformed
+from dfeas.engine.local import local_engine
+from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.geometry.cones.space import ConePrediction
+from dfeas.geometry.kernel.kernel import Function
+from dfeas.geometry.points import ClassPrediction, Largest, Prediction, Scores
+from dfeas.geometry.protocol import Geometry, Rule, Trained
+from dfeas.geometry.registry import geometry_again
+from dfeas.linalg.points import Floats
+from dfeas.methods.vector import Expansion
+from dfeas.problem import DEFAULT_MEMORY, View, parse_bytes
+from dfeas.run.result_files import CERTIFICATE, classes_of, load_result
+from dfeas.run.session import open_data
+from dfeas.verify.certificate import Certificate, direction, load
+
+
+class Predictor(ABC):
+    """A result that left a direction, or one for each class. Points are scored with it as they are given, in their units."""
+
+    @abstractmethod
+    def finished(self) -> Finished:
+        """Its directions. Raises BadInputError where there is none."""
+
+    def decision_function(self, X: Any, *, memory: str | int = DEFAULT_MEMORY) -> Floats:
+        """Score points, in one read of them.
+
+        Parameters
+        ----------
+        X : points (n, m) as ``dfeas.solve`` takes them, with the same features in the same order.
+        memory : budget in bytes for blocks.
+
+        Returns
+        -------
+        (n,) scores, above 0 for the class +1; of classes each against the rest (n, classes), by directions of unit length; of
+        cones the least eigenvalue of each.
+
+        Raises
+        ------
+        BadInputError : other features, entries that are not finite, or a run that left no direction.
+        """
+        finished = self.finished()
+        dataset, geometry = _opened(finished, X)
+        rule = geometry.rule(finished.trained(geometry), dataset)
+        rule = Scores(rule.directions) if isinstance(rule, Largest) else rule
+        return np.asarray(read_once(finished.see(dataset, geometry), rule, memory, None)[0])
+
+    def predict(self, X: Any, *, memory: str | int = DEFAULT_MEMORY) -> NDArray[Any]:
+        """Classify points, in one read of them; see ``decision_function``.
+
+        Returns
+        -------
+        (n,) the class of each point, as labels have it: numbers where all classes are numbers, truth values, or text.
+        """
+        prediction = predict(self, X, memory=memory)
+        if isinstance(prediction, ConePrediction):
+            raise UsageError("cones have no classes; see decision_function")
+        places = prediction.predicted if isinstance(prediction, ClassPrediction) else (prediction.score > 0).astype(np.int64)
+        return np.asarray(class_values(prediction.classes)[places])
+
+
+def class_values(names: Sequence[str]) -> NDArray[Any]:
+    """Classes as labels have them, from their names."""
+    if set(names) == {"False", "True"}:
+        return np.array([name == "True" for name in names])
+    for kind in (int, float):
+        try:
+            return np.array([kind(name) for name in names])
+        except (ValueError, OverflowError):
+            continue
+    return np.array(names)
+
+
+def predict(
+    run: str | Path | Predictor,
+    X: Any,
+    labels: Any = None,
+    *,
+    out: str | Path | None = None,
+    positive: str | None = None,
+    kernel: Function | None = None,
+    memory: str | int = DEFAULT_MEMORY,
+) -> Prediction | ClassPrediction | ConePrediction:
+    """Score points by the best direction of a run, in one read; of a one-vs-rest run by those of all classes.
+
+    Of cones it gives the least eigenvalue of each, over its norm, as a ``ConePrediction``.
+
+    Parameters
+    ----------
+    run : result, or folder, of a run of ``dfeas.solve`` or ``dfeas.soft_margin`` that left a direction. With a kernel its data
+        is read again for the points of the expansion.
+    X, labels, positive : what ``dfeas.solve`` takes; labels are compared with the scores.
+    out : a .npy file for the scores (n,), float64; of a one-vs-rest run for the classes (n,), int16.
+    kernel : the function of Python that was the kernel, if one was.
+
+    Raises
+    ------
+    BadInputError : the run has no direction, or the points have other features or classes, or are not finite.
+    """
+    if out is not None:
+        require_apart(out, X)
+    finished = run.finished() if isinstance(run, Predictor) else Finished.load(Path(run))
+    if finished.classes is not None and positive is not None:
+        raise UsageError(f"{finished.name}: a run of all classes; leave out positive")
+    dataset, geometry = _opened(finished, X, labels, positive, kernel)
+    rule = geometry.rule(finished.trained(geometry), dataset)
+    answer: Prediction | ClassPrediction | ConePrediction
+    answer = rule.prediction(read_once(finished.see(dataset, geometry), rule, memory, out), dataset)
+    return answer
+
+
+def _opened(
+    finished: Finished, X: Any, labels: Any = None, positive: str | None = None, kernel: Function | None = None
+) -> tuple[Dataset, Geometry]:
+    """Points to be scored, and the space in which a run has its directions."""
+    many = finished.classes is not None
+    dataset = open_data(X, labels, View(positive=positive, one_vs_rest=many), cones=not many)[1]
+    return dataset, geometry_again(dataset, finished.certificates[0].kernel, kernel or finished.function)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run that left a direction, or one for each class."""
+
+    name: str  # what messages call it
+    values: dict[str, Any]  # the keys of its result
+    certificates: tuple[Certificate, ...]
+    files: tuple[Path, ...]  # of these, for messages
+    classes: tuple[str, ...] | None  # of a one-vs-rest run
+    points: Dataset | None = None  # that it was on, where they are in memory
+    function: Function | None = None  # of Python, that was the kernel
+
+    @classmethod
+    def load(cls, run: Path) -> Finished:
+        """From the folder of a run. Raises BadInputError when there is no direction, or that of a hull."""
+        folders = classes_of(run)
+        files = tuple(folder / CERTIFICATE for folder in ([run] if folders is None else folders.values()))
+        certificates = [load(file) if folders is None or file.exists() else None for file in files]
+        return cls.of(str(run), load_result(run, soft=True), certificates, files, None if folders is None else tuple(folders))
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        values: dict[str, Any],
+        certificates: Sequence[Certificate | None],
+        files: tuple[Path, ...],
+        classes: tuple[str, ...] | None,
+    ) -> Finished:
+        """Of one run, or of classes. Raises BadInputError when there is no direction, or that of a hull."""
+        if classes is not None:
+            separators = [each for each in certificates if each is not None and each.kind != "gordan"]
+            without = [c for c, each in zip(classes, certificates, strict=True) if each is None or each.kind == "gordan"]
+            if without:
+                shown = ", ".join(without[:6]) + (", ..." if len(without) > 6 else "")
+                what = f"{len(without)} of {len(classes)} classes have no separator ({shown})"
+                raise BadInputError(f"{name}: {what}; each class needs one to predict")
+            return cls(name, values, tuple(separators), files, classes)
+        (certificate,) = certificates
+        if certificate is None or certificate.kind == "gordan":
+            verdict = values.get("verdict", "before it found one")
+            raise BadInputError(f"{name}: the run ended {verdict} and left no direction that could predict")
+        if (values["data"] or {}).get("point") is not None:
+            raise BadInputError(
+                f"{name}: a run of a hull: its hyperplane goes through the point that was asked about, there are no classes"
+            )
+        return cls(name, values, (certificate,), files, None)
+
+    def trained(self, geometry: Geometry) -> Trained:
+        """Its directions. Raises CorruptDataError when one has other entries than the run had features."""
+        m, intercept = int(self.values["m"]), bool(self.values["intercept"])
+        directions: list[Floats | Expansion] = []
+        for file, each in zip(self.files, self.certificates, strict=True):
+            expansion = Expansion(each.support, each.weights) if geometry.expands else None
+            directions.append(direction(file, each, m + intercept) if expansion is None else expansion)
+        data = self._data(needed=geometry.expands)
+        sides = [side["name"] for side in (self.values.get("sides") or {}).values()]
+        names = tuple(sides) if len(sides) == 2 and None not in sides else ()
+        return Trained(self.name, intercept, self.certificates[0].view, tuple(directions), self.classes, data, names)
+
+    def _data(self, *, needed: bool) -> Dataset | None:
+        """What the run was on; None when it is gone and not ``needed``."""
+        if self.points is not None:
+            return self.points
+        if self.values["data"] is None:
+            if needed:
+                raise BadInputError(f"{self.name}: the data was in memory, and the points of the expansion went with it")
+            return None
+        if not needed and self.values.get("sides"):
+            return None  # the run says itself what its classes are
+        try:
+            dataset = open_source(source_of(self.values["data"], cones=True))
+        except (BadInputError, CorruptDataError):
+            if needed:
+                raise
+            return None
+        if (dataset.stored or dataset).header is not None and dataset.fingerprint != self.values["fingerprint"]:
+            if needed:
+                raise CorruptDataError(f"{dataset.where}: no longer the data of the run {self.name} (fingerprints differ)")
+            return None
+        return dataset
+
+    def see(self, dataset: Dataset, geometry: Geometry) -> Dataset:
+        """Points as those of the run were seen, with the numbers of the run.
+
+        Raises BadInputError for points of other features, UsageError where they cannot be seen so.
+        """
+        m = int(self.values["m"])
+        if dataset.m != m:
+            raise BadInputError(f"{dataset.where}: {geometry.scored} of {dataset.m} features, the run {self.name} had {m}")
+        require_features(dataset, tuple(self.values.get("features") or ()), f"the run {self.name}")
+        transform = seen_as(self.certificates[0].view)[1]
+        if transform is None or not transform.features:
+            return dataset
+        if transform.center and dataset.entries is not None:
+            raise UsageError(
+                f"{dataset.where}: sparse points cannot be centred as those of the run were; ingest them with --dense"
+            )
+        return transformed(dataset, replace(transform, points=dataset.n))
+
+
+def read_once(dataset: Dataset, rule: Rule, memory: str | int, out: str | Path | None) -> list[NDArray[Any]]:
+    """What a rule gives of all blocks, in the order of the points; the first array is written to ``out``, a .npy file.
+
+    Raises BadInputError when a score is not finite.
+    """
+    with local_engine(dataset, parse_bytes(memory)) as engine:
+        parts = engine.map(_score_range, rule)
+    arrays = [np.concatenate(each) for each in zip(*parts, strict=True)]
+    wrong = ~np.isfinite(arrays[-2])
+    if wrong.any():
+        raise BadInputError(f"{dataset.where}: point {int(wrong.argmax())} has entries that are not finite")
+    if out is not None:
+        with placed(Path(out)) as file:
+            npy.write_array_header_1_0(file, npy.header_data_from_array_1_0(arrays[0]))
+            file.write(arrays[0].data)  # np.save does not say why it could not
+    return arrays
+
+
+def _score_range(dataset: Dataset, first: int, stop: int, rule: Rule, stopped: Stop | None = None) -> tuple[NDArray[Any], ...]:
+    blocks = unless_stopped(dataset.read_blocks(range(first, stop), Cost()), stopped)
+    return tuple(np.concatenate(each) for each in zip(*(rule.score(block) for block in blocks), strict=True))

@@ -1,0 +1,257 @@
+"""The files of a finished run: how all of them are written, and read back."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from dfeas.data.storage import files
+from dfeas.data.storage.files import COUNT, Number, conform, read_json, write_json
+from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.run.termination import Record
+from dfeas.run.trace import read_trace
+from dfeas.verify.certificate import Certificate
+from dfeas.verify.certificate import load as load_certificate
+
+RESULT: str = "result.json"
+CERTIFICATE: str = "certificate.npz"
+TRACE: str = "trace.jsonl"
+RACE: str = "race.json"
+SOFT_MARGIN = "soft_margin"
+"""``kind`` in the result of a soft margin, whose hyperplane is in ``certificate.npz`` but proves nothing."""
+CHECKPOINT = "checkpoint"
+CLASSES = "classes"
+"""The key of a result that lists one run for each class."""
+
+LONG = 1000
+"""Bits of integers that JSON gets as numbers; longer ones are strings of hexadecimal digits."""
+
+
+def versions() -> dict[str, str]:
+    """Versions of what computed the result."""
+    return {**_installed(), "python": platform.python_version()}
+
+
+@cache
+def _installed() -> dict[str, str]:
+    """Looking them up takes as long as a small solve: once for each process."""
+    return {name: version(name) for name in ("dfeas", "numpy", "scipy", "zarr", "dask", "distributed")}
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a run leaves in its folder as JSON: its fields, and properties beside them."""
+
+    FILE: ClassVar[str] = RESULT
+    FORMAT: ClassVar[int] = files.RESULT
+    HIDDEN: ClassVar[tuple[str, ...]] = ()  # fields that are not written
+    DERIVED: ClassVar[tuple[str, ...]] = ()  # properties that are
+
+    def to_json(self) -> dict[str, Any]:
+        """The keys of the file, as plain values."""
+        names = [entry.name for entry in fields(self) if entry.name not in self.HIDDEN]
+        return {name: plain(getattr(self, name)) for name in (*names, *self.DERIVED)}
+
+    def save(self, run: Path) -> Self:
+        """Write certificate and JSON, the JSON last: a run without it did not end. Returns what was written."""
+        saved, certificate = self, self._certificate
+        if certificate is not None:
+            certificate.save(run / CERTIFICATE)
+            saved = replace(self, **{"certificate": str(run / CERTIFICATE)})
+        write_json(run / self.FILE, saved.to_json(), self.FORMAT)
+        return saved
+
+    @property
+    def _certificate(self) -> Certificate | None:
+        """What ``certificate.npz`` holds; None where this is not what writes it."""
+        return None
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: numbers that are not finite are null, long integers strings."""
+    if is_dataclass(value):
+        return {entry.name: plain(getattr(value, entry.name)) for entry in fields(value)}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, dict):
+        return {key: plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    if isinstance(value, int):
+        return value if value.bit_length() <= LONG else hex(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+_TEXT_OR_NONE = str | None
+_PLACE = {
+    "path": str,
+    "intercept": bool,
+    "labels": _TEXT_OR_NONE,
+    "positive": _TEXT_OR_NONE,
+    "mask?": _TEXT_OR_NONE,
+    "many?": bool,
+    "also?": [str],
+    "point?": list | None,
+    "transform?": dict | None,
+}
+"""Where data is, and how it is seen."""
+_SHAPE = {
+    "data": dict | None,
+    "fingerprint": str,
+    "m": COUNT,
+    "n": COUNT,
+    "intercept": bool,
+    "versions?": {str: str},
+    "classes?": {str: dict},
+    "kernel?": dict | None,
+    "sides?": dict | None,
+    "features?": list | None,
+}
+"""What every result says."""
+_VERDICT = {"verdict": str, "eps": Number(0, 1), "margin_tolerance?": Number(0, 1, none=True)}
+"""What that of a verdict says, too."""
+_SHOWN = {
+    **dict.fromkeys(("margin_lower", "margin_upper", "eps", "passes", "reads", "iterations"), int | float),
+    **dict.fromkeys(("bytes_read", "seconds"), int | float),
+    **dict.fromkeys(("stopped", "proof", "method", "why", "message"), str),
+    "versions": dict,
+    "conflicts": list,
+}
+"""What that of a single run says, and reports show."""
+
+
+def load_result(run: Path, soft: bool = False) -> dict[str, Any]:
+    """The keys of a finished run, of a soft margin only where that will do.
+
+    Raises BadInputError when there is none, CorruptDataError when it is damaged.
+    """
+    if (run / RACE).is_file():
+        raise BadInputError(f"{run}: a race; name the folder of one of its methods")
+    if not (run / RESULT).is_file():
+        raise BadInputError(f"{run}: no finished run, {RESULT} is missing")
+    values: dict[str, Any] = read_json(run / RESULT, _SHAPE, "result", files.RESULT)
+    try:
+        if values["data"] is not None:
+            conform(values["data"], _PLACE, "data")
+            conform(values["data"].get("point") or [], [Number()], "data.point")
+        conform(values.get("sides") or {}, {str: {"name": _TEXT_OR_NONE, "points": COUNT}}, "sides")
+        conform(values.get("features") or [], [str], "features")
+        if values.get("kind") != SOFT_MARGIN:
+            conform(values, _VERDICT)
+            values.setdefault("margin_tolerance", None)
+    except ValueError as error:
+        raise _unreadable(run, error) from None
+    if values.get("kind") == SOFT_MARGIN and not soft:
+        raise BadInputError(f"{run}: the run of a soft margin, which has no verdict; expected one of solve")
+    return values
+
+
+def require_shape(run: Path, values: Mapping[str, Any], shape: Mapping[str, Any]) -> None:
+    """Raise CorruptDataError when keys of a result are missing, or of another type."""
+    try:
+        conform(values, shape)
+    except ValueError:
+        raise _unreadable(run, "keys are missing or of another type") from None
+
+
+def _unreadable(run: Path, why: object) -> CorruptDataError:
+    return CorruptDataError(f"{run / RESULT}: not a readable result: {why}")
+
+
+def load_values(folder: Path) -> dict[str, Any]:
+    """The keys of the result of a single run, all of them. Raises what ``load_result`` does."""
+    values = load_result(folder)
+    require_shape(folder, values, _SHOWN)
+    return values
+
+
+def classes_of(run: Path) -> dict[str, Path] | None:
+    """The folder of each class of a finished one-vs-rest run; None for any other run.
+
+    Raises BadInputError when there is none, CorruptDataError when it is damaged.
+    """
+    values = load_result(run, soft=True)
+    if CLASSES not in values:
+        return None
+    try:
+        folders = {str(name): run / Path(str(entry["folder"])).name for name, entry in values[CLASSES].items()}
+    except (LookupError, TypeError, AttributeError) as error:
+        raise _unreadable(run, error) from None
+    if not folders:
+        raise _unreadable(run, "it lists no class")
+    return folders
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run and its files."""
+
+    folder: Path
+    name: str  # how the report calls it
+    values: dict[str, Any]  # the keys of result.json
+    records: tuple[Record, ...]  # one a pass
+    notes: tuple[dict[str, Any], ...]  # between the passes: event, text and more
+    certificate: Certificate | None  # None when there is no file
+
+
+def find_runs(places: Sequence[str | Path]) -> dict[str, Path]:
+    """Folders of runs by name. A folder without a result whose direct subfolders have one stands for those, sorted by name.
+
+    The name is that of the folder, or the path as it was given where two have the same. Raises UsageError for no place at
+    all, BadInputError where there is no finished run.
+    """
+    if not places:
+        raise UsageError("no run was given")
+    folders = list(dict.fromkeys(folder for place in places for folder in _runs_at(Path(place))))
+    names = [folder.resolve().name for folder in folders]
+    return {name if names.count(name) == 1 else str(folder): folder for name, folder in zip(names, folders, strict=True)}
+
+
+def _runs_at(place: Path) -> list[Path]:
+    if not place.is_dir():
+        raise BadInputError(f"{place}: no such folder")
+    if (place / RESULT).is_file():
+        classes = classes_of(place)
+        return [place] if classes is None else list(classes.values())
+    below = sorted(path.parent for path in place.glob(f"*/{RESULT}"))
+    if not below:
+        raise BadInputError(f"{place}: no finished run, {RESULT} is missing here and in the folders below")
+    return below
+
+
+def load_run(name: str, folder: Path) -> Run:
+    """A run with all of its files; raises CorruptDataError when one is missing or damaged."""
+    values = load_values(folder)
+    records, notes = read_trace(folder / TRACE, _record)
+    certificate = certificate_of(folder, values)
+    if certificate is not None and certificate.kind == "gordan" and not (certificate.weights > 0).any():
+        raise CorruptDataError(f"{folder / CERTIFICATE}: damaged: no point has a weight")
+    return Run(folder, name, values, records, notes, certificate)
+
+
+def certificate_of(folder: Path, values: Mapping[str, Any]) -> Certificate | None:
+    """The certificate beside a result, if there is one. Raises CorruptDataError when it is damaged, or of other data."""
+    certificate = load_certificate(folder / CERTIFICATE) if (folder / CERTIFICATE).exists() else None
+    if certificate is not None and certificate.fingerprint != values["fingerprint"]:
+        raise CorruptDataError(f"{folder}: {CERTIFICATE} and {RESULT} are of different data")
+    return certificate
+
+
+_KINDS = {"str": str, "bool": bool, "int | None": int | float | None}
+"""Of values in a trace, by the annotations of a record; others are numbers, which need not be finite."""
+
+
+def _record(event: dict[str, Any]) -> Record:
+    """A pass; keys that this version does not know are left out. Raises ValueError for one that is damaged."""
+    entries = fields(Record)
+    shape = {entry.name + "?" * (entry.default is not MISSING): _KINDS.get(str(entry.type), int | float) for entry in entries}
+    conform(event, shape)
+    return Record(**{entry.name: event[entry.name] for entry in entries if entry.name in event})

@@ -1,0 +1,126 @@
+"""Results in the units of X: coefficients, scores and classes, from memory and from a folder, and what interrupts raise."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+
+import dfeas
+
+
+def people(count: int = 300) -> tuple[pandas.DataFrame, np.ndarray]:
+    """Features of very different sizes, and labels of text that a plane tells apart."""
+    rng = np.random.default_rng(3)
+    frame = pandas.DataFrame(
+        {"age": rng.integers(18, 90, count), "income": rng.lognormal(10, 1, count), "id": rng.integers(10**9, 10**10, count)}
+    )
+    score = frame.age / 20 - np.log(frame.income) / 2 + rng.normal(size=count) / 9
+    frame["dose"] = score
+    return frame, np.where(score > score.median(), "high", "low")
+
+
+WAYS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "scaled": {"scale": "std", "center": True},
+    "greatest": {"scale": "maxabs", "normalize": False},
+    "tolerance": {"scale": "std", "margin_tolerance": 0.1},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_coefficients_and_scores_are_in_the_units_of_the_data(way: str, tmp_path: Path) -> None:
+    frame, label = people()
+    result = dfeas.solve(frame, label, intercept=True, out=tmp_path / "run", **WAYS[way])
+    assert (result.verdict, result.success) == ("feasible", True)
+    assert result.classes == ("high", "low")
+    assert {key: (side.name, side.points) for key, side in result.sides.items()} == {
+        "-1": ("high", int((label == "high").sum())),
+        "+1": ("low", int((label == "low").sum())),
+    }
+    assert result.features == list(frame.columns)
+    for each in (result, dfeas.load(tmp_path / "run")):
+        score = frame.to_numpy() @ each.coef + each.bias
+        np.testing.assert_array_equal(score > 0, label == "low")
+        np.testing.assert_allclose(each.decision_function(frame), score, rtol=1e-6, atol=1e-9 * abs(score).max())
+        np.testing.assert_array_equal(each.predict(frame), label)
+        assert dfeas.predict(each, frame, label).accuracy == 1
+
+
+def test_a_result_that_is_read_back_is_the_same(tmp_path: Path) -> None:
+    frame, label = people()
+    made = {
+        "solve": dfeas.solve(frame, label, intercept=True, out=tmp_path / "solve"),
+        "race": dfeas.race(frame, label, methods=["working-set", "perceptron"], max_passes=3, out=tmp_path / "race"),
+        "classes": dfeas.solve(frame, label, one_vs_rest=True, intercept=True, out=tmp_path / "classes"),
+        "soft": dfeas.soft_margin(frame, label, C=[1e-9, 1e-8], out=tmp_path / "soft"),
+        "hard": dfeas.hard_margin(frame, label, scale="std", intercept=True, out=tmp_path / "hard"),
+        "kind": dfeas.separation(frame, label, intercept=True, out=tmp_path / "kind"),
+    }
+    for name, result in made.items():
+        again = dfeas.load(tmp_path / name)
+        assert type(again) is type(result)
+        assert again.to_json() == result.to_json()
+    with pytest.raises(dfeas.BadInputError, match="no finished run"):
+        dfeas.load(tmp_path / "nothing")
+
+
+def test_other_columns_and_another_order_are_refused(tmp_path: Path) -> None:
+    frame, label = people()
+    result = dfeas.solve(frame, label, intercept=True)
+    with pytest.raises(dfeas.BadInputError, match=r"another order .at 0 stands dose, not age."):
+        result.predict(frame[["dose", "age", "income", "id"]])
+    with pytest.raises(dfeas.BadInputError, match=r"other features .id not among them."):
+        dfeas.predict(result, frame.rename(columns={"id": "number"}))
+
+
+def test_each_class_against_the_rest_has_scores_and_the_labels_come_back_as_they_were() -> None:
+    rng = np.random.default_rng(0)
+    code = rng.integers(0, 3, 200)
+    X = np.eye(3)[code] * 5 + rng.normal(size=(200, 3))
+    X[:, 0] += 1000
+    soft = dfeas.soft_margin(X, code * 10, one_vs_rest=True, intercept=True, C=1e-3)
+    scores = soft.decision_function(X)
+    assert scores.shape == (200, 3)
+    assert soft.coef.shape == (3, 3)
+    np.testing.assert_array_equal(soft.predict(X), np.array([0, 10, 20])[scores.argmax(axis=1)])
+
+
+def test_a_kernel_in_memory_scores_points_it_has_not_seen() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 2))
+    inside = (X**2).sum(axis=1) < 1
+    result = dfeas.solve(X, inside, kernel="rbf", gamma=30.0)
+    assert result.coef is None
+    predicted = result.predict(X)
+    assert predicted.dtype == bool
+    np.testing.assert_array_equal(predicted, inside)
+    assert (result.predict([[0.0, 0.05], [3.0, 3.0]]) == [True, False])[0]
+
+
+def test_without_a_direction_that_is_said() -> None:
+    X = np.array([[1.0, 2.0], [1.0, 2.0]])
+    result = dfeas.solve(X, [0, 1])
+    with pytest.raises(dfeas.BadInputError, match="ended infeasible and left no direction"):
+        result.predict(X)
+
+
+def test_ctrl_c_is_raised_once_the_run_is_saved_and_returned_to_who_minds_stop(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X, label = rng.normal(size=(2000, 30)), rng.integers(0, 2, 2000)
+
+    def press(record: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    options: dict[str, Any] = {"method": "mirror-prox", "eps": 1e-9, "callback": press}
+    with pytest.raises(KeyboardInterrupt, match=r"dfeas.resume\('.*run'\) goes on"):
+        dfeas.solve(X, label, out=tmp_path / "run", **options)
+    resumed = dfeas.resume(tmp_path / "run", X, label, max_passes=5)
+    assert resumed.stopped == "pass_limit"
+    returned = dfeas.solve(X, label, stop=lambda: False, **options)
+    assert (returned.stopped, returned.success) == ("interrupted", False)
