@@ -166,6 +166,10 @@ class Result(Saved, Predictor):
     def _certificate(self) -> Certificate | None:
         return self.evidence
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Points stay where they are: a result that travels, or is kept, has none, and with a kernel cannot predict there."""
+        return {**vars(self), "points": None, "function": None}
+
     def finished(self) -> Finished:
         files = (Path(self.certificate or "the result"),)
         finished = Finished.of("the result", self.to_json(), (self.evidence,), files, None)

@@ -159,7 +159,7 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
         features=list(dataset.features) or None,
         evidence=outcome.certificate,
         weighed=_weighed(outcome) if proved is not None and proved.verdict == FEASIBLE else None,
-        points=session.dataset if job.kernel and session.source is None else None,
+        points=session.dataset.uncached() if job.kernel and session.source is None else None,
         function=session.checking.function,
     )
 

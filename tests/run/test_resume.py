@@ -26,6 +26,7 @@ from dfeas.problem import Goal, Limits, Output, Problem, Resources
 from dfeas.run.checkpoint.folder import Checkpoints, run_folder
 from dfeas.run.execute import execute
 from dfeas.run.progress import run_options
+from dfeas.run.result_files import load_values
 from dfeas.run.results import Result
 from dfeas.run.session import Checking, open_session
 from dfeas.run.spec import Request, RunSpec
@@ -143,8 +144,9 @@ def test_a_run_that_was_interrupted_in_its_check_has_no_pass_twice_in_its_trace(
     opened = open_session(Problem(X, labels), Resources(), tmp_path / "run")
     with opened as session, run_folder(tmp_path / "run") as folder:
         checking = Interrupted(session.checking.engine, session.checking.dataset)
-        result = execute(replace(session, checking=checking), job, run_options(30.0, Output()), folder)
-        assert result.stopped == "interrupted"
+        with pytest.raises(KeyboardInterrupt, match="goes on"):
+            execute(replace(session, checking=checking), job, run_options(30.0, Output()), folder)
+    assert load_values(tmp_path / "run")["stopped"] == "interrupted"
     assert isinstance(resumed := dfeas.resume(tmp_path / "run", X, labels), Result)
     assert resumed.verdict == "feasible"
     assert digest(tmp_path / "run") == digest(tmp_path / "whole")
