@@ -18,7 +18,7 @@ class DfeasError(Exception):
         super().__init__(visible(" ".join(text.split())))
 
 
-class UsageError(DfeasError):
+class UsageError(DfeasError, ValueError):
     """The request cannot be carried out as it was asked: options, paths of outputs, addresses."""
 
     exit_code = 2
@@ -36,13 +36,13 @@ class ClusterLostError(DfeasError):
     exit_code = 75
 
 
-class BadInputError(DfeasError):
+class BadInputError(DfeasError, ValueError):
     """The data does not pose the problem: wrong shape, labels, type, or non-finite entries."""
 
     exit_code = 4
 
 
-class CorruptDataError(DfeasError):
+class CorruptDataError(DfeasError, OSError):
     """Stored data is missing, damaged, incomplete, or not what it was."""
 
     exit_code = 5

@@ -31,7 +31,7 @@ from dfeas.data.storage.zarr_arrays import (
     slice_reader,
 )
 from dfeas.data.views import open_mask, picked, seen_from, transformed
-from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError
 from dfeas.passes.survey import checksum
 
 ARRAYS = ("X/data", "X/indices", "X/indptr", "offset")
@@ -178,6 +178,8 @@ def _arrays(path: Place) -> tuple[Header, dict[str, Any]]:
         header = Header.from_json(group.attrs[ATTRIBUTE], str(path))
         names = ("X",) if header.entries is None else ARRAYS
         arrays = {name: group[name] for name in (*names, "label", "norm", "checksum")}
+    except DfeasError:
+        raise
     except DAMAGE:
         raise CorruptDataError(f"{path}: the dataset's attributes or arrays are missing; ingest it again") from None
     blocks = -(-header.n // header.block_rows)

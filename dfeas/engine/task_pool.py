@@ -102,9 +102,9 @@ def _on_worker(work: Callable[[T], R], item: T) -> R | DfeasError:
     """
     try:
         return work(item)
+    except DfeasError as error:
+        return error
     except OSError as error:
         if error.errno in FULL:
             return CorruptDataError(f"on a worker: {error.filename or 'storage'}: {error.strerror}; free space and run again")
         return CorruptDataError(f"on a worker: {line(error)}; let all workers see source and output under their paths")
-    except DfeasError as error:
-        return error

@@ -17,7 +17,7 @@ from distributed.scheduler import KilledWorker
 
 from dfeas.engine.clusters import LOST, line, mend
 from dfeas.engine.signals import interrupts_held, raise_held
-from dfeas.errors import ClusterLostError
+from dfeas.errors import ClusterLostError, CorruptDataError
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -216,6 +216,8 @@ class Retry:
             try:
                 with interrupts_held():
                     return attempt()
+            except CorruptDataError:  # an OSError, and what was read is not lost
+                raise
             except (GoneError, *LOST) as error:
                 self._count(error, done())
             with interrupts_held():

@@ -20,7 +20,7 @@ from dfeas.data.storage.readers import Cost
 from dfeas.engine.clusters import line
 from dfeas.engine.scan import fold_blocks, scan_pairs
 from dfeas.engine.tile_cache import TileCache
-from dfeas.errors import CorruptDataError, UsageError
+from dfeas.errors import CorruptDataError, DfeasError, UsageError
 from dfeas.linalg.blas import controller
 from dfeas.linalg.csr import is_csr, nbytes
 from dfeas.passes.block import Block
@@ -48,6 +48,8 @@ def _reading(source: Source) -> Iterator[None]:
         yield
     except UsageError as error:
         raise UsageError(f"on a worker: {error}") from None
+    except DfeasError:
+        raise
     except OSError as error:
         raise CorruptDataError(f"{source.path}: cannot be read on a worker: {line(error)}") from None
 

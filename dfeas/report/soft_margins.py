@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dfeas.errors import CorruptDataError
+from dfeas.errors import CorruptDataError, DfeasError
 from dfeas.report import evidence
 from dfeas.report.compare import SOFT_MARGINS
 from dfeas.report.figures import drawing, style
@@ -46,6 +46,8 @@ def _soft_margin(run: Run, seen: Seen) -> list[Html]:
             parts += [*distances(run, seen, "hyperplane"), *coefficients(run, seen)]
         parts += [*data_block(values, seen), *_course(values, passes), *_fits(values)]
         return [*parts, *making_block(folder, values, notes, memory), *log(notes)]
+    except DfeasError:
+        raise
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise CorruptDataError(f"{folder / RESULT}: not a readable result: {error}") from None
 

@@ -27,7 +27,7 @@ from dfeas.data.storage.layout import SPARSE_BELOW, default_block_rows, sparse_b
 from dfeas.data.storage.places import Place, absolute, place, require_column, require_width, seekable
 from dfeas.data.storage.readers import Buffers, fill
 from dfeas.data.storage.zarr_arrays import check_shape, is_zarr2, open_array, open_labels, open_zarr2, read_header
-from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError
 from dfeas.linalg.csr import tidied, with_data
 from dfeas.linalg.points import Points
 
@@ -51,6 +51,8 @@ class NpyRows:
         wanted = (stop - first) * row
         try:
             content = self._stream.read(wanted)
+        except DfeasError:
+            raise
         except DAMAGE as error:
             raise CorruptDataError(f"{self._where}: damaged from row {first}: {error}") from None
         if len(content) != wanted:
@@ -146,6 +148,8 @@ def _archive(path: Place) -> Iterator[zipfile.ZipFile]:
     """An .npz file. Raises CorruptDataError when it is none."""
     try:
         archive = zipfile.ZipFile(seekable(path))
+    except DfeasError:
+        raise
     except DAMAGE as error:
         raise CorruptDataError(f"{path}: not a readable .npz file: {error}") from None
     with archive:
@@ -162,6 +166,8 @@ def _npz_sparse(stack: ExitStack, path: Place) -> SparseRows | CscRows:
     with _archive(path) as archive:
         try:
             kind, shape = kind_and_shape(archive)
+        except DfeasError:
+            raise
         except DAMAGE as error:
             raise CorruptDataError(f"{path}: not a readable sparse matrix: {error}") from None
     if kind not in ("csr", "csc"):
@@ -191,6 +197,8 @@ def _npz_member(path: Place, name: str) -> Iterator[NpyRows]:
         try:
             size = archive.getinfo(f"{name}.npy").file_size
             stream = archive.open(f"{name}.npy")
+        except DfeasError:
+            raise
         except DAMAGE as error:
             raise CorruptDataError(f"{path}:{name}: damaged: {error}") from None
         with stream:

@@ -24,7 +24,7 @@ from dfeas.data.storage.zarr_arrays import read_header
 from dfeas.data.writers.append import exact, growing, open_to_append, stage, tail_of
 from dfeas.data.writers.cones import ConeWriter, Placing, Product, block_of, ingest_product, read_product
 from dfeas.data.writers.dataset import Progress, fill
-from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.errors import BadInputError, CorruptDataError, DfeasError
 from dfeas.linalg.points import is_dense
 
 _BETWEEN = re.compile(r"[\s,(){}]+")
@@ -180,6 +180,8 @@ def _array(path: Path, name: str) -> Any:
                 with held.zip.open(member) as stream:
                     read_header(stream, held.zip.getinfo(member).file_size, f"{path}:{member}")
             return scipy.sparse.load_npz(path) if sparse else held[name]
+    except DfeasError:
+        raise
     except DAMAGE as error:
         raise CorruptDataError(f"{path}: not readable: {error}") from None
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.places import Place, require_chunks, require_column, seekable
-from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError
 
 MOST_LINKS = 16
 """Soft links on the way to one dataset; more of them are a loop."""
@@ -27,6 +27,8 @@ def opened(path: Place) -> Iterator[Any]:
     """An HDF5 file. Raises CorruptDataError when it is none."""
     try:
         file = h5py.File(seekable(path), "r")
+    except DfeasError:
+        raise
     except DAMAGE as error:
         raise CorruptDataError(f"{path}: not a readable HDF5 file, truncated or damaged: {error}") from None
     with file:
@@ -40,6 +42,8 @@ def node_of(group: Any, name: str, where: str) -> Any:
     """
     try:
         target = _followed(group, name, where)
+    except DfeasError:
+        raise
     except DAMAGE as error:
         raise CorruptDataError(f"{where}: {name} cannot be read: {error}") from None
     if isinstance(target, h5py.Dataset):
@@ -122,6 +126,8 @@ def obs_labels(path: Place, column: str) -> NDArray[Any]:
     try:
         with opened(path) as file:
             return _column(file, column, str(path))
+    except DfeasError:
+        raise
     except DAMAGE as error:
         raise CorruptDataError(f"{path}: obs cannot be read, truncated or damaged: {error}") from None
 

@@ -16,7 +16,7 @@ from dfeas.data.ingest.partitions import Batch, PointSource, cut, in_order
 from dfeas.data.labels import Categories
 from dfeas.data.storage.files import parsed
 from dfeas.data.storage.places import Place, require_width, seekable
-from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError
 from dfeas.linalg.points import Points
 
 TILE_ENTRIES = 1 << 15
@@ -168,6 +168,8 @@ class Parquet(Table):
                     with _open(path) as file:
                         for at, part in self._of_file(file, first - begin, stop - begin):
                             yield begin + at, part
+                except DfeasError:
+                    raise
                 except (pyarrow.ArrowException, OSError) as error:
                     raise CorruptDataError(f"{path}: damaged from point {max(first, begin)}: {_line(error)}") from None
             begin += count
@@ -234,6 +236,8 @@ def parquet_files(folder: Place) -> Sequence[Place]:
 def _open(path: Place) -> Any:
     try:
         return pyarrow.parquet.ParquetFile(seekable(path), pre_buffer=False, buffer_size=1 << 20)
+    except DfeasError:
+        raise
     except (pyarrow.ArrowException, OSError) as error:
         raise CorruptDataError(f"{path}: not a readable Parquet file, truncated or damaged: {_line(error)}") from None
 

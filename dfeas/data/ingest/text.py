@@ -24,7 +24,7 @@ from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.layout import sparse_block_rows
 from dfeas.data.storage.places import Place, absolute, place
 from dfeas.data.writers.dataset import Pool
-from dfeas.errors import BadInputError, CorruptDataError, changed
+from dfeas.errors import BadInputError, CorruptDataError, DfeasError, changed
 from dfeas.linalg.points import Points, is_dense
 
 try:
@@ -103,6 +103,8 @@ class TextFile:
             while True:
                 try:
                     content = stream.read(self.run_bytes if stop is None else min(self.run_bytes, stop - at))
+                except DfeasError:
+                    raise
                 except DAMAGE as error:
                     raise CorruptDataError(f"{self.path}: damaged or truncated after line {number}: {error}") from None
                 self.share = min(1.0, raw.tell() / size)

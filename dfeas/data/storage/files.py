@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import zarr.errors
 
 from dfeas import __version__
-from dfeas.errors import BadInputError, CorruptDataError, NewerFormatError
+from dfeas.errors import BadInputError, CorruptDataError, DfeasError, NewerFormatError
 
 if TYPE_CHECKING:
     from dfeas.data.storage.places import Place
@@ -102,6 +102,8 @@ def naming(path: Path) -> Iterator[None]:
     """An error of the system that does not say where says that it is here: a full disk is noticed without a name."""
     try:
         yield
+    except DfeasError:
+        raise
     except OSError as error:
         if error.filename is None and error.errno is not None:
             error.filename = str(path)
@@ -176,6 +178,8 @@ def read_json(path: Place, shape: Any = object, what: str = "JSON file", newest:
             require_readable(path, value.get(KEY, 0), newest)
         conform(value, shape)
         return value
+    except DfeasError:
+        raise
     except (OSError, ValueError) as error:
         raise CorruptDataError(f"{path}: not a readable {what}: {error}") from None
 

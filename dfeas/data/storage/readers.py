@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.storage.files import BINARY, DAMAGE
-from dfeas.errors import CorruptDataError
+from dfeas.errors import CorruptDataError, DfeasError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -196,6 +196,8 @@ class SliceReader:
         first = index * self.block_rows
         try:
             rows = np.asarray(self.array[first : min(first + self.block_rows, self.n)])
+        except DfeasError:
+            raise
         except DAMAGE as error:
             raise CorruptDataError(
                 f"{self.name}: block {index} (from point {first}) cannot be read: {type(error).__name__}: {error}"

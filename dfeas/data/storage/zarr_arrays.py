@@ -19,7 +19,7 @@ from dfeas.data.storage.files import COUNT, DAMAGE, read_json, refuse_links
 from dfeas.data.storage.layout import default_block_rows
 from dfeas.data.storage.places import Place, require_chunks, require_column, zarr_store
 from dfeas.data.storage.readers import DirectReader, RowReader, SliceReader
-from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.errors import BadInputError, CorruptDataError, DfeasError
 
 METADATA = {
     "zarr_format": COUNT,
@@ -41,6 +41,8 @@ def open_node(path: Place) -> Any:
     read_json(path / "zarr.json", METADATA)
     try:
         return zarr.open(zarr_store(path, read_only=True), mode="r")
+    except DfeasError:
+        raise
     except DAMAGE as error:
         raise CorruptDataError(f"{path}: its zarr metadata cannot be read: {type(error).__name__}: {error}") from None
 
@@ -93,6 +95,8 @@ def load_npy(path: Place) -> NDArray[Any]:
             require_column(prod(shape) * dtype.itemsize, str(path))
             content = file.read(prod(shape) * dtype.itemsize)
         return np.frombuffer(content, dtype).reshape(shape).copy()
+    except DfeasError:
+        raise
     except DAMAGE as error:
         raise CorruptDataError(f"{path}: not a readable .npy file: {error}") from None
 
@@ -269,6 +273,8 @@ def open_zarr2(path: Place) -> Any:
     try:
         array = zarr.open_array(zarr_store(path, read_only=True), mode="r", zarr_format=2)
         require_chunks_of(array, path)
+    except DfeasError:
+        raise
     except DAMAGE as error:
         raise CorruptDataError(f"{path}: its zarr metadata cannot be read: {type(error).__name__}: {error}") from None
     return array

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dfeas import __version__
 from dfeas.data.storage import files
 from dfeas.data.storage.files import DAMAGE
-from dfeas.errors import CorruptDataError
+from dfeas.errors import CorruptDataError, DfeasError
 from dfeas.linalg.csr import checked, csr, is_csr
 from dfeas.run.checkpoint.names import GONE, class_of, former_name, name_of
 
@@ -135,6 +135,8 @@ def load(file: BinaryIO, where: str) -> Any:
             files.require_readable(where, tree.get(files.KEY, 0), files.CHECKPOINT)
             arrays = _read(archive, tree["arrays"])
         return _decoded(tree["value"], arrays)
+    except DfeasError:
+        raise
     except (*DAMAGE, AttributeError, ImportError) as error:
         other = "" if version == __version__ else f" (it was written by dfeas {version}, this is {__version__})"
         raise CorruptDataError(f"{where}: not a readable checkpoint: {type(error).__name__}: {error}{other}") from None

@@ -286,15 +286,15 @@ def checkpointing(
     checkpointer.first(earlier)
     try:
         yield checkpointer
+    except DfeasError as error:
+        if earlier is None and checkpointer.survey is None and not isinstance(error, ClusterLostError):
+            checkpointer.finished = True
+        raise
     except OSError as error:
         if checkpoints is None or not checkpoints.numbers:
             raise
         where = error.filename or folder
         raise CorruptDataError(f"{where}: {error.strerror or error}; mend that, then go on: dfeas resume {folder}") from None
-    except DfeasError as error:
-        if earlier is None and checkpointer.survey is None and not isinstance(error, ClusterLostError):
-            checkpointer.finished = True
-        raise
     finally:
         if checkpoints is not None and checkpointer.finished:
             checkpoints.remove()
