@@ -1,160 +1,182 @@
-"""``dfeas.check_separation``: before a logistic regression, will its coefficients run away, and because of what?"""
+"""``dfeas.check_separation``: before a regression, will its coefficients run away, because of what, and what helps?"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
-from numpy.typing import NDArray
+import scipy  # loads its parts when they are used: every command would wait for them
+from narwhals.stable.v2 import dependencies
 
-from dfeas.analysis.separation import Separation, separation
-from dfeas.errors import BadInputError
-from dfeas.verify.exact.linear import eye, independent, product, solve
-from dfeas.verify.exact.products import signs
-from dfeas.verify.separation import COMPLETE, OVERLAP, QUASI
+from dfeas.analysis.regression.answer import Advice, Separated
+from dfeas.analysis.regression.design import Column, Design, Survey, points
+from dfeas.analysis.regression.likelihood import Options, Regression, examined
+from dfeas.analysis.regression.models import Formula, is_model, of_model
+from dfeas.analysis.regression.outcome import Values, flat
+from dfeas.data.frames import is_frame, is_lazy
+from dfeas.errors import BadInputError, UsageError
+from dfeas.problem import DEFAULT_MEMORY, parse_bytes
 
-SHOWN = 5
-"""Columns and points that the text names."""
+__all__ = ["Advice", "Separated", "check_separation"]
 
-RESPONSIBLE = 1e-9
-"""Share of the largest coefficient, times the size of the column, below which a column is not responsible."""
-
-
-@dataclass(frozen=True)
-class Separated:
-    """What was found. Print it for a sentence."""
-
-    kind: str | None  # "complete" | "quasi-complete" | "overlap"; None: not decided
-    columns: list[Any]  # names (of a frame) or indices of the columns whose coefficients run away; none for overlap
-    points: list[Any]  # labels of rows (of a frame) or indices: separated for good, or, of an overlap, in conflict
-    direction: dict[Any, float]  # coefficients along which the likelihood rises for ever, by column; the largest is 1 or -1
-    intercept: float  # of the direction
-    depending: list[tuple[Any, list[Any]]]  # of an overlap: columns that follow from others, and these ("intercept" is one)
-    proof: str  # "exact" | "rigorous" | "none": not decided
-    found: Separation  # with all evidence
-
-    @property
-    def finite(self) -> bool | None:
-        """Whether the maximum of the likelihood exists; None when it was not decided."""
-        return None if self.kind is None else self.kind == OVERLAP
-
-    def __str__(self) -> str:
-        if self.kind is None:
-            return f"separation was {self.found.message}"
-        if self.kind == OVERLAP:
-            unique = f", not a unique one: {self._dependence}" if self.depending else ""
-            points = f"points {_some(self.points)} are in conflict"
-            return f"the classes overlap: the maximum of the likelihood exists{unique} ({points})"
-        what = "all points" if self.kind == COMPLETE else f"{len(self.points)} points ({_some(self.points)}) from the others"
-        one = len(self.columns) == 1
-        who = f"column {_some(self.columns)} separates" if one else f"columns {_some(self.columns)} separate"
-        whose = "its coefficient has" if one else "their coefficients have"
-        advice = "Leave out what separates, merge rare levels, or use a penalty (Firth, ridge)"
-        return f"{self.kind} separation: {who} {what}; {whose} no finite estimate. {advice}"
-
-    @property
-    def _dependence(self) -> str:
-        shown = [f"{name} depends on {_some(others) or 'nothing: it is zero'}" for name, others in self.depending[:SHOWN]]
-        return "; ".join(shown) + (f"; and {len(self.depending) - SHOWN} more" if len(self.depending) > SHOWN else "")
+FRAME = "the frame"
 
 
-def check_separation(X: Any, y: Any, *, intercept: bool = True, **options: Any) -> Separated:
-    """Say whether a logistic regression of y on X has finite estimates, and which columns and points are to blame.
+def check_separation(
+    X: Any, y: Any = None, *, intercept: bool = True, outcome: str | None = None, positive: Any = None, **options: Any
+) -> Separated:
+    """Say whether a regression of y on X has finite estimates; if not because of which columns and rows, and what helps.
 
-    For a Poisson regression give ``y > 0``: what separates the zeros is what makes its estimates run away.
+    Logit, probit, multinomial logit and Poisson regressions have no finite estimate where a combination of columns separates
+    their outcomes; software then reports large numbers with larger errors, or none at all. Every answer is proved.
 
     Parameters
     ----------
-    X : a pandas frame of numbers, or an array (n, m) in memory.
-    y : (n,) two values; of a frame with the same rows.
-    intercept : whether the regression has one.
-    options : those of ``dfeas.solve``, such as ``memory`` and ``time_limit``.
+    X : a data frame of pandas, polars, pyarrow or Dask; an array (n, m) or a SciPy sparse matrix; a formula such as
+        ``"died ~ age + C(ward)"``, with the frame as ``y``, by formulaic; a model of statsmodels (Logit, Probit, MNLogit,
+        Poisson, GLM of Binomial or Poisson), fitted or not; or the path of a CSV or Parquet file, of any size. Text, categories
+        and booleans of a frame are coded by treatment: the first level in order is the reference, and ``kind[b]`` is 1 where
+        kind is b.
+    y : (n,) outcomes, or the name of a column of the frame. With a formula the frame; a model has its own.
+    intercept : whether the regression has one. Without one the first column of text keeps all its levels, as in R.
+    outcome : ``"binary"``, ``"multinomial"`` or ``"poisson"``. Without it two values are binary and more texts multinomial; of
+        more numbers it has to be said. For counts, or amounts >= 0, under a log link say ``"poisson"``.
+    positive : the class that is 1, of two or against all others.
+    options : those of ``dfeas.solve`` that bound the work: ``memory``, ``time_limit``, ``max_passes``.
+
+    Returns
+    -------
+    Separated : ``finite``, ``kind``, ``columns``, ``levels``, ``points`` and ``advice``; print it for sentences.
 
     Raises
     ------
-    BadInputError : a column that is not a number, values that are missing, labels that are not two.
+    BadInputError : values that are missing, by column, count and first row; dates; texts that differ in all rows; columns and
+        outcomes that cannot be used.
+    UsageError : an outcome that has to be said, a model of another likelihood, a package that is not installed.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> age = [31, 44, 52, 38, 61, 47, 55, 29]
+    >>> ward = ["a", "a", "b", "b", "c", "c", "a", "b"]
+    >>> died = [0, 1, 0, 1, 1, 1, 0, 0]
+    >>> import pandas as pd
+    >>> print(dfeas.check_separation(pd.DataFrame({"age": age, "ward": ward}), died))
+    quasi-complete separation: level c of ward separates 2 points (4, 5) from the others; no finite estimate of ward[c]
+    - merge level c of ward (2 of 2 rows 1) with a (1 of 3 rows 1): then the estimates are finite
+    - or leave out column ward: then the estimates are finite
+    - or use a penalty, by which all estimates are finite: Firth (bias reduction), ridge
     """
-    names, rows = list(getattr(X, "columns", range(np.shape(X)[1] if np.ndim(X) == 2 else 0))), getattr(X, "index", None)
-    for name in names if hasattr(X, "columns") else []:
-        if X[name].dtype.kind not in "biuf":
-            raise BadInputError(f"column {name!r} holds {X[name].dtype}: code it by numbers, such as pandas.get_dummies does")
-    if rows is not None and hasattr(y, "index") and not rows.equals(y.index):
+    if is_model(X):
+        if y is not None or positive is not None or not intercept:
+            raise UsageError("a model says itself what it regresses: leave out y, positive and intercept")
+        return examined(of_model(X, outcome), options)
+    if isinstance(X, str) and "~" in X and y is not None and not isinstance(y, str):
+        if not intercept:
+            raise UsageError("a formula says itself whether it has an intercept: write 0 + into it")
+        return _of_formula(X, y, outcome, positive, options)
+    if isinstance(X, str | Path):
+        from dfeas.analysis.regression.files import of_file
+
+        return of_file(X, y, intercept=intercept, outcome=outcome, positive=positive, options=options)
+    if is_lazy(X) or is_frame(X):
+        return examined(_of_frame(X, y, intercept, outcome, positive, options), options)
+    return examined(_of_array(X, y, intercept, outcome, positive), options)
+
+
+def _of_formula(formula: str, frame: Any, outcome: str | None, positive: Any, options: Options) -> Separated:
+    parsed = Formula(formula)
+    if not (is_lazy(frame) or is_frame(frame)):
+        raise UsageError(f"formula {formula!r}: expected a data frame beside it, got {type(frame).__name__}")
+    if is_lazy(frame):
+        frame = frame[parsed.needed(list(map(str, frame.columns)))]
+    whole = _whole(frame, options)
+    return examined(parsed.of(_opened(whole), outcome, positive, _index(whole)), options)
+
+
+def _of_frame(X: Any, y: Any, intercept: bool, outcome: str | None, positive: Any, options: Options) -> Regression:
+    whole = _whole(X, options)
+    frame, rows = _opened(whole), _index(whole)
+    name = "y"
+    if isinstance(y, str):
+        if y not in frame.columns:
+            raise BadInputError(f"{FRAME}: no column {y}; the columns are {', '.join(map(str, frame.columns[:8]))}")
+        name, frame, y = y, frame.drop(y), frame[y]
+    elif y is None:
+        raise UsageError("y is missing: give the outcomes, or the name of their column")
+    else:
+        y = y.compute() if hasattr(y, "compute") else y
+        _require_aligned(whole, y)
+    values = flat(y, name)
+    _require_rows(len(frame), len(values))
+    survey = Survey(FRAME, rows)
+    survey.add(frame)
+    design = survey.design(intercept)
+    return _regression(design, points(frame, design, FRAME), values, name, (outcome, positive), rows or range(len(frame)))
+
+
+def _of_array(X: Any, y: Any, intercept: bool, outcome: str | None, positive: Any) -> Regression:
+    if y is None:
+        raise UsageError("y is missing: give the outcomes of the rows of X")
+    sparse: bool = scipy.sparse.issparse(X)
+    matrix: Any = X.tocsr() if sparse else np.asarray(X)
+    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
+        raise BadInputError(f"X: expected numbers (n, m), got {matrix.dtype} of shape {matrix.shape}")
+    matrix = matrix.astype(np.float64)
+    entries = matrix if isinstance(matrix, np.ndarray) else matrix.data
+    if not np.isfinite(entries).all():
+        place = np.argwhere(~np.isfinite(matrix if isinstance(matrix, np.ndarray) else matrix.toarray()))[0]
+        raise BadInputError(f"X: row {place[0]}, column {place[1]} is not a finite number; fill it in, or drop the row")
+    values = flat(y)
+    _require_rows(matrix.shape[0], len(values))
+    design = Design(tuple(Column(i, i) for i in range(matrix.shape[1])), {}, intercept)
+    return _regression(design, matrix, values, "y", (outcome, positive), range(len(values)))
+
+
+def _regression(design: Design, X: Any, y: Any, name: str, asked: tuple[str | None, Any], rows: Sequence[Any]) -> Regression:
+    values = Values(name)
+    values.add(y)
+    about = values.outcome(*asked)
+    return Regression(design, X, about.codes(y), about, rows)
+
+
+def _require_rows(rows: int, values: int) -> None:
+    if rows != values:
+        raise BadInputError(f"X has {rows} rows, and y {values} values: give one for each")
+    if not rows:
+        raise BadInputError("X has no rows")
+
+
+def _require_aligned(X: Any, y: Any) -> None:
+    """Raise BadInputError for outcomes of pandas whose rows are in another order than those of X."""
+    pandas = dependencies.is_pandas_like_dataframe(X) and dependencies.is_pandas_like_series(y)
+    if pandas and not X.index.equals(y.index):
         raise BadInputError("X and y have other rows, or the same in another order: align them")
-    points = np.asarray(X.to_numpy(dtype=np.float64) if hasattr(X, "to_numpy") else X)
-    answer = separation(points, np.asarray(y), intercept=intercept, **options)
-    labels = np.arange(len(points)) if rows is None else rows
-
-    def called(index: NDArray[np.int64]) -> list[Any]:
-        return [labels[i] for i in index]
-
-    direction = _direction(answer)
-    if answer.kind not in (COMPLETE, QUASI) or direction is None:
-        support = np.empty(0, np.int64) if answer.support is None else answer.support
-        depending = _depending(answer.flat, [*names, "intercept"])
-        return Separated(answer.kind, [], called(support), {}, 0.0, depending, answer.proof, answer)
-    m = points.shape[1]
-    alone = _alone(points, np.asarray(y), intercept) if answer.kind == COMPLETE else []
-    size = np.abs(direction[:m]) * np.abs(points).max(axis=0, initial=0.0)
-    columns = alone or [int(i) for i in np.flatnonzero(size > RESPONSIBLE * size.max(initial=0.0))]
-    separated = np.arange(len(points))
-    if answer.kind == QUASI:
-        wide = np.hstack([points, np.ones((len(points), 1))]) if intercept else np.asarray(points, np.float64)
-        separated = np.flatnonzero(signs(wide, np.array(answer.y, object))[0])
-    by_name = {names[i]: float(direction[i]) for i in range(m) if direction[i] != 0}
-    return Separated(
-        kind=answer.kind,
-        columns=[names[i] for i in columns],
-        points=called(separated),
-        direction=by_name,
-        intercept=float(direction[m:].sum()),
-        depending=[],
-        proof=answer.proof,
-        found=answer,
-    )
 
 
-def _depending(flat: list[list[int]], names: list[Any]) -> list[tuple[Any, list[Any]]]:
-    """Columns that follow from others, one for each vector of a basis of what vanishes on all points, and these others.
-
-    The basis is brought to echelon form from the last column on, so that no column follows from one that follows itself.
-    """
-    if not flat:
-        return []
-    basis = np.array(flat, object)
-    if len(flat[0]) == len(names):  # the intercept is the last that is said to follow
-        basis, names = np.roll(basis, 1, axis=1), [names[-1], *names[:-1]]
-    backwards = basis[:, ::-1]
-    last = [len(flat[0]) - 1 - int(i) for i in independent(backwards.T)]
-    given, _ = solve(basis[:, last].T, eye(len(last)))
-    echelon = product(given.T, basis)
-    others = np.setdiff1d(np.arange(basis.shape[1]), last)
-    return [(names[i], [names[j] for j in others if row[j]]) for i, row in zip(last, echelon, strict=True)]
+def _whole(frame: Any, options: Options) -> Any:
+    """A frame of Dask in memory. Raises BadInputError for one that is too large."""
+    if not is_lazy(frame):
+        return frame
+    size, most = int(frame.memory_usage(deep=True).sum().compute()), parse_bytes(options.get("memory", DEFAULT_MEMORY)) // 2
+    if size > most:
+        raise BadInputError(
+            f"{FRAME} takes {size / 1e6:.0f} MB, more than half of memory: write it as Parquet, and give the path of that"
+        )
+    return frame.compute()
 
 
-def _direction(answer: Separation) -> NDArray[np.float64] | None:
-    """The direction with a largest entry of 1 or -1."""
-    whole: Sequence[int] | NDArray[np.float64] | None = answer.result.y if answer.y is None else answer.y
-    if whole is None:
-        return None
-    most = max(abs(value) for value in whole)
-    return np.array([float(value / most) if isinstance(value, float) else value / most for value in whole])
+def _opened(frame: Any) -> nw.DataFrame[Any]:
+    try:
+        opened: nw.DataFrame[Any] = nw.from_native(frame, eager_only=True)
+        return opened.rename({name: str(name) for name in opened.columns if not isinstance(name, str)})
+    except (ValueError, nw.exceptions.NarwhalsError) as error:
+        raise BadInputError(f"{FRAME}: {' '.join(str(error).split())}") from None
 
 
-def _alone(points: NDArray[np.float64], y: NDArray[Any], intercept: bool) -> list[int]:
-    """Columns that separate the classes by themselves."""
-    one = y == y[0]
-    first, second = points[one], points[~one]
-    if not len(second):
-        return []
-    below, above = first.max(axis=0) < second.min(axis=0), second.max(axis=0) < first.min(axis=0)
-    if not intercept:
-        below &= (first.max(axis=0) < 0) & (second.min(axis=0) > 0)
-        above &= (second.max(axis=0) < 0) & (first.min(axis=0) > 0)
-    return [int(i) for i in np.flatnonzero(below | above)]
-
-
-def _some(names: list[Any]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(str(name) for name in names[:SHOWN]) + more
+def _index(frame: Any) -> list[Any] | None:
+    """Labels of the rows of a frame of pandas."""
+    return list(frame.index) if dependencies.is_pandas_like_dataframe(frame) else None

@@ -1,0 +1,235 @@
+"""A regression on a table in a file, of any size: CSV and TSV (also .gz), Parquet, or a folder of it.
+
+A first read of text finds which columns are numbers. One read finds levels, classes and what is missing; one writes the signed
+points to a scratch folder, as a dataset, which is removed at the end, or holds them where memory has room; one more, of what is
+separated, finds who is to blame. Memory grows with the number of levels, not with that of rows.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from dfeas.analysis.regression.answer import NAMED, Separated
+from dfeas.analysis.regression.blame import Direction, Part, Tally, responsible
+from dfeas.analysis.regression.design import MOST_LEVELS, Design, Matrix, Survey, points
+from dfeas.analysis.regression.likelihood import Options, Regression, blamed, examined, overlapping, row_numbers
+from dfeas.analysis.regression.models import Formula
+from dfeas.analysis.regression.outcome import Codes, Outcome, Values, flat, signed, wide
+from dfeas.analysis.separation import Separation, separation
+from dfeas.data.ingest.partitions import Batch, cut
+from dfeas.data.labels import Categories
+from dfeas.data.storage.layout import default_block_rows, sparse_block_rows
+from dfeas.data.writers.dataset import DatasetWriter
+from dfeas.data.writers.sparse import SparseWriter
+from dfeas.errors import BadInputError, UsageError
+from dfeas.linalg.points import stacked
+from dfeas.problem import ALL_POSITIVE, DEFAULT_MEMORY, parse_bytes
+
+ENTRY = 16
+"""Bytes of an entry of a sparse point, with its place."""
+SHARE = 16
+"""Part of memory that a design may have to be held, and a level, with its name in Python, of what all may have."""
+LEVEL_BYTES = 1000
+BLOCKS = 64
+"""Blocks of the scratch dataset that memory holds."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked about a table."""
+
+    label_column: str
+    intercept: bool = True
+    outcome: str | None = None
+    positive: Any = None
+    without: Sequence[str] = ()
+    scratch: str | Path | None = None
+    options: Options = field(default_factory=dict)
+
+    @property
+    def memory(self) -> int:
+        return parse_bytes(self.options.get("memory", DEFAULT_MEMORY))
+
+
+@dataclass(frozen=True)
+class TableRegression:
+    """A design, and how its rows are read from a table."""
+
+    table: Any
+    name: str  # of the outcome
+    design: Design
+    outcome: Outcome
+    n: int
+    signs: int  # rows of the question
+
+    def parts(self) -> Iterator[Part]:
+        """All rows, part after part."""
+        for frame in self.table.batches(len(self.design.columns) * (1 if self.design.sparse else 8)):
+            yield points(frame, self.design, self.table.where), self.outcome.codes(flat(frame[self.name], self.name))
+
+    @property
+    def explicit(self) -> bool:
+        """Whether the intercept is a column of the points, all of which are positive."""
+        return self.outcome.kind == "multinomial" or (self.outcome.kind == "poisson" and self.signs == self.n)
+
+    @property
+    def sparse(self) -> bool:
+        return self.design.sparse or self.outcome.kind == "multinomial"
+
+    @property
+    def m(self) -> int:
+        """Features of the points."""
+        return self.outcome.blocks * (len(self.design.columns) + int(self.explicit and self.design.intercept))
+
+    @property
+    def entries(self) -> float:
+        """Of a point, about."""
+        terms = len(self.design.terms) + 1
+        return min(self.m, 2 * terms if self.outcome.kind == "multinomial" else terms) if self.sparse else self.m
+
+    @property
+    def size(self) -> float:
+        """Bytes of all points in memory."""
+        return self.signs * (self.entries * ENTRY + 24) if self.sparse else self.signs * 8 * self.m
+
+    def question(self) -> Generator[Batch, None, None]:
+        """The signed points."""
+        for rows, codes in self.parts():
+            whole = wide(rows) if self.explicit and self.design.intercept else rows
+            some = signed(whole, codes, self.outcome)
+            labels = np.ones(len(some.labels), np.int8) if self.explicit else some.labels
+            alone = self.explicit and self.outcome.kind == "poisson"
+            yield Batch(-some.points if alone else some.points, Categories(labels, []))
+
+    def write(self, folder: Path, memory: int) -> None:
+        """The dataset of the question, in blocks of a small part of memory."""
+        most = max(1, int(memory / BLOCKS / (self.size / self.signs)))
+        rows = default_block_rows(self.m, 8, self.signs)
+        if self.sparse:
+            rows = sparse_block_rows(self.entries, ENTRY, self.signs)
+        rows = min(rows, most)
+        kind = SparseWriter if self.sparse else DatasetWriter
+        target = kind(folder, self.signs, self.m, np.dtype(np.float64), rows)
+        for index, (block, labels) in enumerate(cut(self.question(), rows)):
+            target.write(index, block, np.concatenate([each.codes for each in labels]))
+        target.finish(() if self.explicit else ("0", "1"))
+
+    def asked(self, folder: Path, options: Options) -> Separation:
+        """The kind of the points that were written."""
+        if self.explicit:
+            return separation(str(folder), ALL_POSITIVE, **options)
+        return separation(str(folder), intercept=self.design.intercept, **options)
+
+    def rows_of(self, support: Any) -> list[int]:
+        """Rows whose signed points are in a conflict; reads the outcomes again where a row has several."""
+        if support is None or self.signs == self.n:
+            return [] if support is None else [int(row) for row in support]
+        found: list[int] = []
+        row = sign = 0
+        for frame in self.table.batches(1, [self.name]):
+            numbers = row_numbers(self.outcome.codes(flat(frame[self.name], self.name)), self.outcome)
+            here = support[(support >= sign) & (support < sign + len(numbers))] - sign
+            found += [row + int(each) for each in np.unique(numbers[here])]
+            row, sign = row + len(frame), sign + len(numbers)
+        return found
+
+
+def of_file(path: str | Path, label_column: Any, **asked: Any) -> Separated:
+    """What is proved of a table in a file. Raises UsageError without the name of a column of outcomes."""
+    if not isinstance(label_column, str):
+        raise UsageError(f"{path}: say which column has the outcomes, by its name")
+    return of_table(path, Asked(label_column, **asked))
+
+
+def of_table(path: str | Path, asked: Asked) -> Separated:
+    """The same; a table whose design has room in memory is looked at there."""
+    table = _opened(path, asked)
+    if asked.label_column not in table.columns:
+        raise table.no_column(asked.label_column)
+    survey, values = Survey(table.where, most_levels=_most_levels(asked)), Values(asked.label_column)
+    above = 0
+    for frame in table.batches(len(table.columns)):
+        outcome = _outcome(frame.select(asked.label_column), asked.label_column, survey.n, table.where)
+        values.add(outcome)
+        if outcome.dtype.kind in "iufb":
+            above += int((outcome > 0).sum())
+        survey.add(frame.drop(asked.label_column))
+    if not survey.n:
+        raise BadInputError(f"{table.where}: no rows")
+    design, about = survey.design(asked.intercept), values.outcome(asked.outcome, asked.positive)
+    signs = survey.n * about.blocks + (above if about.kind == "poisson" else 0)
+    found = TableRegression(table, asked.label_column, design, about, survey.n, signs)
+    if not design.columns:
+        raise BadInputError(f"{table.where}: no column beside the intercept: nothing can separate")
+    if found.size <= asked.memory / SHARE:
+        return examined(_held(found), asked.options)
+    return _streamed(found, asked)
+
+
+def of_formula(path: str | Path, formula: str, asked: Asked) -> Separated:
+    """What is proved of a formula about a table. Raises BadInputError for one that memory has no room for."""
+    parsed = Formula(formula)
+    table = _opened(path, asked)
+    needed = parsed.needed(table.columns)
+    frames, size = [], 0
+    for frame in table.batches(len(needed), needed):
+        frames.append(frame)
+        size += int(frame.estimated_size())
+        if size > asked.memory / SHARE:
+            raise BadInputError(
+                f"{table.where}: the columns of the formula take more than {size / 1e6:.0f} MB, a {SHARE}th of memory: "
+                "give more memory, or the outcome by --label-column, and leave out other columns by --without"
+            )
+    if not frames:
+        raise BadInputError(f"{table.where}: no rows")
+    return examined(parsed.of(nw.concat(frames), asked.outcome, asked.positive, None), asked.options)
+
+
+def _opened(path: str | Path, asked: Asked) -> Any:
+    try:
+        from dfeas.analysis.regression.table import opened
+    except ImportError:
+        raise UsageError('tables are read by pyarrow, which is not installed: pip install "dfeas[formats]"') from None
+    return opened(path, asked.without, asked.label_column)
+
+
+def _most_levels(asked: Asked) -> int:
+    return min(MOST_LEVELS, asked.memory // (SHARE * LEVEL_BYTES))
+
+
+def _outcome(frame: nw.DataFrame[Any], name: str, first: int, where: str) -> Any:
+    """Outcomes of rows from ``first`` on. Raises BadInputError for one that is missing."""
+    look = Survey(where)
+    look.n = first
+    look.add(frame)
+    look.refuse_missing()
+    return flat(frame[name], name)
+
+
+def _held(found: TableRegression) -> Regression:
+    parts = list(found.parts())
+    X: Matrix = stacked([rows for rows, _ in parts])
+    codes: Codes = np.concatenate([codes for _, codes in parts])
+    return Regression(found.design, X, codes, found.outcome, range(len(codes)))
+
+
+def _streamed(found: TableRegression, asked: Asked) -> Separated:
+    """By a dataset in a scratch folder."""
+    with tempfile.TemporaryDirectory(prefix="dfeas-separation-", dir=asked.scratch) as scratch:
+        folder = Path(scratch) / "data"
+        found.write(folder, asked.memory)
+        answer = found.asked(folder, asked.options)
+    direction = Direction.of(answer, found.design, found.outcome)
+    if direction is None:
+        return overlapping(found.design, found.outcome, answer, found.rows_of(answer.support)[:NAMED])
+    tally = Tally.of(found.parts(), found.outcome, answer, direction, NAMED)
+    columns = tally.alone(found.design.intercept) or responsible(direction, tally.most)
+    rows = list(tally.rows)
+    return blamed(found.design, found.outcome, answer, direction, columns, tally, rows, lambda change: None)
