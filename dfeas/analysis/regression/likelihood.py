@@ -214,7 +214,7 @@ def _advice(
         counts = tally.of_levels(design, term)
         for level in some:
             other = _nearest(level, [each for each in counts if each not in some], counts, design.factors[term].ordered)
-            if other is not None:
+            if other is not None and len(counts) > 2:  # of two levels that is to leave out the column
                 said = f"merge level {level} of {term} ({_counted(counts[level], outcome)}) with {other}"
                 text = f"{said} ({_counted(counts[other], outcome)})"
                 yield Advice(text, tried(lambda it, t=term, a=level, b=other: it.merged(t, a, b)))  # type: ignore[misc]
