@@ -29,7 +29,8 @@ from dfeas.data.storage.layout import default_block_rows, sparse_block_rows
 from dfeas.data.writers.dataset import DatasetWriter
 from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import BadInputError, UsageError
-from dfeas.linalg.points import stacked
+from dfeas.linalg.csr import csr
+from dfeas.linalg.points import is_dense, stacked
 from dfeas.problem import ALL_POSITIVE, DEFAULT_MEMORY, parse_bytes
 
 ENTRY = 16
@@ -118,6 +119,9 @@ class TableRegression:
         kind = SparseWriter if self.sparse else DatasetWriter
         target = kind(folder, self.signs, self.m, np.dtype(np.float64), rows)
         for index, (block, labels) in enumerate(cut(self.question(), rows)):
+            if not is_dense(block):
+                indices, indptr = block.indices.astype(np.int32), block.indptr.astype(np.int32)
+                block = csr(block.data, indices, indptr, self.m)  # as it is stored
             target.write(index, block, np.concatenate([each.codes for each in labels]))
         target.finish(() if self.explicit else ("0", "1"))
 

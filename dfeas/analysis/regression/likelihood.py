@@ -21,6 +21,8 @@ from dfeas.verify.separation import COMPLETE, OVERLAP
 LOOKED_AT = 500_000
 """Entries of a design up to which terms are left out, and advice is tried, to see what comes of it."""
 MOST_TERMS = 40
+AGAIN = ("client", "max_passes", "memory", "stop", "time_limit")
+"""Options that hold for these looks, too; they write nothing."""
 SECONDS = 10.0
 """After which no more is tried."""
 
@@ -96,21 +98,24 @@ def examined(regression: Regression, options: Options) -> Separated:
     small = regression.points.shape[0] * max(1, regression.points.shape[1]) <= LOOKED_AT
     tally = Tally.of([(regression.points, regression.codes)], outcome, answer, direction, np.inf)
     alone = tally.alone(design.intercept)
+    again = {name: value for name, value in options.items() if name in AGAIN}
+    stop = until(began, options.get("time_limit"))
     if small and not alone:
-        direction = _fewest(regression, answer, direction, options, until(began))
+        direction = _fewest(regression, answer, direction, again, stop)
     columns = alone or responsible(direction, tally.most)
 
     def tried(change: Callable[[Regression], Regression | None]) -> bool | None:
-        other = change(regression) if small and not until(began)() else None
-        kind = None if other is None else _kind(other, options)
+        other = change(regression) if small and not stop() else None
+        kind = None if other is None else _kind(other, again)
         return None if kind is None else kind == OVERLAP
 
     return blamed(design, outcome, answer, direction, columns, tally, [label[row] for row in tally.rows], tried)
 
 
-def until(began: float) -> Callable[[], bool]:
-    """Whether enough time was spent on trying."""
-    return lambda: time.monotonic() - began > SECONDS
+def until(began: float, limit: float | None) -> Callable[[], bool]:
+    """Whether enough time was spent on trying, or all there is."""
+    most = SECONDS if limit is None else min(SECONDS, limit)
+    return lambda: time.monotonic() - began > most
 
 
 def _kind(regression: Regression, options: Options) -> str | None:

@@ -86,7 +86,6 @@ def signed(points: Matrix, codes: Codes, outcome: Outcome) -> Signed:
 def _against_others(points: Matrix, codes: Codes, blocks: int) -> Signed:
     """(b (K - 1), (K - 1) m): x_i in the block of its class, and -x_i in that of another; the first class has none."""
     n, m = points.shape
-    index = np.int32 if blocks * m < 2**31 else np.int64
     other = np.broadcast_to(np.arange(blocks + 1), (n, blocks + 1))
     own = other == codes[:, None]
     row, other = np.nonzero(~own)[0], other[~own]
@@ -96,7 +95,7 @@ def _against_others(points: Matrix, codes: Codes, blocks: int) -> Signed:
     def placed(place: Codes, sign: float) -> Any:
         """The rows in blocks of features; those of the first class vanish."""
         data = sign * each.data * np.repeat(place > 0, size)
-        indices = (each.indices + np.repeat(np.maximum(place - 1, 0) * m, size)).astype(index)
+        indices = each.indices + np.repeat(np.maximum(place - 1, 0) * m, size)
         return scipy.sparse.csr_array((data, indices, each.indptr), shape=(len(row), blocks * m))
 
     whole = scipy.sparse.csr_array(placed(codes[row], 1.0) + placed(other, -1.0))
