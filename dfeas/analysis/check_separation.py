@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ def check_separation(
     Parameters
     ----------
     X : a data frame of pandas, polars, pyarrow or Dask; an array (n, m) or a SciPy sparse matrix; a formula such as
-        ``"died ~ age + C(ward)"``, with the frame as ``y``, by formulaic; a model of statsmodels (Logit, Probit, MNLogit,
+        ``"died ~ age + C(ward)"``, by formulaic, the frame or path is ``y``; a model of statsmodels (Logit, Probit, MNLogit,
         Poisson, GLM of Binomial or Poisson), fitted or not; or the path of a CSV or Parquet file, of any size. Text, categories
         and booleans of a frame are coded by treatment: the first level in order is the reference, and ``kind[b]`` is 1 where
         kind is b.
@@ -74,7 +75,7 @@ def check_separation(
         if y is not None or positive is not None or not intercept:
             raise UsageError("a model says itself what it regresses: leave out y, positive and intercept")
         return examined(of_model(X, outcome), options)
-    if isinstance(X, str) and "~" in X and y is not None and not isinstance(y, str):
+    if isinstance(X, str) and "~" in X and not X.startswith("~/"):
         if not intercept:
             raise UsageError("a formula says itself whether it has an intercept: write 0 + into it")
         return _of_formula(X, y, outcome, positive, options)
@@ -88,6 +89,10 @@ def check_separation(
 
 
 def _of_formula(formula: str, frame: Any, outcome: str | None, positive: Any, options: Options) -> Separated:
+    if isinstance(frame, str | Path):
+        from dfeas.analysis.regression.files import Asked, of_formula
+
+        return of_formula(frame, formula, Asked("", True, outcome, positive, options=options))
     parsed = Formula(formula)
     if not (is_lazy(frame) or is_frame(frame)):
         raise UsageError(f"formula {formula!r}: expected a data frame beside it, got {type(frame).__name__}")
@@ -115,6 +120,8 @@ def _of_frame(X: Any, y: Any, intercept: bool, outcome: str | None, positive: An
     survey = Survey(FRAME, rows)
     survey.add(frame)
     design = survey.design(intercept)
+    given = {str(name): name for name in getattr(whole, "columns", []) if not isinstance(name, str)}
+    design = replace(design, columns=tuple(replace(each, name=given.get(each.name, each.name)) for each in design.columns))
     return _regression(design, points(frame, design, FRAME), values, name, (outcome, positive), rows or range(len(frame)))
 
 
@@ -170,9 +177,13 @@ def _whole(frame: Any, options: Options) -> Any:
 
 
 def _opened(frame: Any) -> nw.DataFrame[Any]:
+    if not all(isinstance(name, str) for name in getattr(frame, "columns", [])) and hasattr(frame, "set_axis"):
+        frame = frame.set_axis([str(name) for name in frame.columns], axis=1)  # of pandas they may be anything
+    if hasattr(frame, "sparse"):
+        frame = frame.astype({name: kind.subtype for name, kind in frame.dtypes.items() if str(kind).startswith("Sparse")})
     try:
         opened: nw.DataFrame[Any] = nw.from_native(frame, eager_only=True)
-        return opened.rename({name: str(name) for name in opened.columns if not isinstance(name, str)})
+        return opened
     except (ValueError, nw.exceptions.NarwhalsError) as error:
         raise BadInputError(f"{FRAME}: {' '.join(str(error).split())}") from None
 

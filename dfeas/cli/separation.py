@@ -14,6 +14,7 @@ from dfeas.cli.options import DATA, JSON, asks, fields_of
 from dfeas.cli.render import put
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.problem import Limits, Resources
+from dfeas.run.progress import IngestProgress
 from dfeas.run.termination import Stop
 
 
@@ -54,7 +55,8 @@ def check_separation(
     if formula is not None and not intercept:
         raise click.UsageError("a formula says itself whether it has an intercept: write 0 + into it")
     with asked_to_stop() as stop:
-        asked = Asked(label_column or "", intercept, outcome, positive, without, scratch, {**options, "stop": stop})
+        more = {**options, "stop": stop}
+        asked = Asked(label_column or "", intercept, outcome, positive, without, scratch, more, IngestProgress(sys.stderr))
         found = of_table(table, asked) if formula is None else of_formula(table, formula, asked)
     put(found.to_json(), str(found).splitlines(), as_json)
     if found.kind is None:

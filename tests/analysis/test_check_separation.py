@@ -250,3 +250,19 @@ def test_the_examples_of_the_docstring_say_what_they_print() -> None:
     tests = doctest.DocTestFinder(recurse=False).find(module.check_separation, "check_separation", module)
     assert [len(each.examples) for each in tests] == [6]
     assert doctest.DocTestRunner().run(tests[0]) == (0, 6)
+
+
+def test_frames_of_pandas_with_columns_of_any_name_and_sparse_ones() -> None:
+    X = np.column_stack([np.arange(12.0), np.arange(12) == 3])
+    y = np.tile([0, 1], 6)
+    assert dfeas.check_separation(pd.DataFrame(X), y).direction == {1: 1.0}
+    levels = pd.MultiIndex.from_tuples([("a", 1), ("b", 2)])
+    assert dfeas.check_separation(pd.DataFrame(X, columns=levels), y).columns == [("b", 2)]
+    thin = pd.DataFrame({name: pd.arrays.SparseArray(column) for name, column in zip("ab", X.T, strict=True)})
+    assert dfeas.check_separation(thin, y).columns == ["b"]
+    cut = pd.DataFrame({"age": pd.cut(np.r_[X[:, 0], 99.0], [-1, 5, 50, 100])})
+    assert dfeas.check_separation(cut, np.r_[y, 1]).levels == {"age": ["(50, 100]"]}
+    with pytest.raises(dfeas.BadInputError, match="column month holds period"):
+        dfeas.check_separation(pd.DataFrame({"month": pd.period_range("2000-01", periods=12, freq="M")}), y)
+    with pytest.raises(dfeas.BadInputError, match="unique column names"):
+        dfeas.check_separation(pd.DataFrame(X, columns=["a", "a"]), y)

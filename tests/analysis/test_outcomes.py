@@ -105,7 +105,7 @@ def test_what_separates_the_zeros_of_counts_is_not_what_separates_counts_above_z
     dummy = np.hstack([x, [[1], [0], [0], [0], [0]]])
     found = dfeas.check_separation(dummy, y, outcome="poisson")
     assert (found.finite, found.columns, found.points) == (False, [1], [0])
-    assert "separation: column 1 separates 1 rows where y is 0 (0)" in str(found)
+    assert "separation: column 1 separates 1 row where y is 0 (0)" in str(found)
     assert any("leave out the rows" in each.text for each in found.advice)
     amounts = dfeas.check_separation(dummy, y * 0.37, outcome="poisson")  # trade, not counts
     assert amounts.points == [0]

@@ -241,3 +241,17 @@ def test_the_scratch_folder_is_gone_also_after_an_error(folder: Path, tmp_path: 
     with pytest.raises(dfeas.UsageError, match="memory 1 MB is too little"):
         of_table(folder / "t.parquet", Asked("died", without=rest("died"), scratch=tmp_path, options={"memory": "1MB"}))
     assert not list(tmp_path.iterdir())
+
+
+def test_an_interrupt_ends_a_read_and_leaves_nothing(folder: Path, tmp_path: Path) -> None:
+    """Asked in each read: of types, of levels, and while points are written."""
+    for reads in (0, 1, 2):
+        asked = iter([False] * reads)
+        options = {"memory": SMALL, "stop": lambda asked=asked: next(asked, True)}
+        with pytest.raises(KeyboardInterrupt):
+            of_table(folder / "t.csv", Asked("died", without=rest("died"), scratch=tmp_path, options=options))
+        assert not list(tmp_path.iterdir())
+
+
+def test_a_formula_about_a_path_in_python(folder: Path) -> None:
+    assert dfeas.check_separation("died ~ age + ward", folder / "t.parquet").levels == {"ward": ["lung"]}

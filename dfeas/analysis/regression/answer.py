@@ -115,9 +115,10 @@ class Separated:
         named = [name for term, levels in self.levels.items() for name in _named(term, levels)]
         terms = [f"{term}[{level}]" for term, levels in self.levels.items() for level in levels]
         others = [name for name in self.columns if not self._explained(name)] if terms else self.columns
-        what = "all points" if self.kind == COMPLETE else f"{self.separated} points ({self._rows}) from the others"
+        many = "s" if self.separated != 1 else ""
+        what = "all points" if self.kind == COMPLETE else f"{self.separated} point{many} ({self._rows}) from the others"
         if self.outcome == "poisson":
-            what = f"{self.separated} rows where y is 0 ({self._rows})"
+            what = f"{self.separated} row{many} where y is 0 ({self._rows})"
         plural = len(others) + len(terms) > 1
         columns = [f"column{'s' if len(others) > 1 else ''} {_some(others)}"] if others else []
         return f"{' and '.join([*named, *columns]) or 'the intercept'} separate{'' if plural else 's'} {what}"

@@ -258,7 +258,9 @@ def _kind(series: nw.Series[Any], where: str) -> nw.dtypes.DType:
             return nw.String()
         found = sorted({type(value).__name__ for value in values})
         raise BadInputError(f"{where}: column {series.name} holds {' and '.join(found)}: make one type of it")
-    raise BadInputError(f"{where}: column {series.name} holds {kind}: give numbers, text, categories or booleans, or drop it")
+    native = series.to_native()
+    named = str(getattr(native, "dtype", getattr(native, "type", kind)))
+    raise BadInputError(f"{where}: column {series.name} holds {named}: give numbers, text, categories or booleans, or drop it")
 
 
 def _is_id(series: nw.Series[Any], values: Floats) -> bool:

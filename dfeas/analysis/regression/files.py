@@ -26,12 +26,12 @@ from dfeas.analysis.separation import Separation, separation
 from dfeas.data.ingest.partitions import Batch, cut
 from dfeas.data.labels import Categories
 from dfeas.data.storage.layout import default_block_rows, sparse_block_rows
-from dfeas.data.writers.dataset import DatasetWriter
+from dfeas.data.writers.dataset import DatasetWriter, Progress
 from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import BadInputError, UsageError
 from dfeas.linalg.csr import csr
 from dfeas.linalg.points import is_dense, stacked
-from dfeas.problem import ALL_POSITIVE, DEFAULT_MEMORY, parse_bytes
+from dfeas.problem import ALL_POSITIVE, DEFAULT_MEMORY, never, parse_bytes
 
 ENTRY = 16
 """Bytes of an entry of a sparse point, with its place."""
@@ -53,6 +53,7 @@ class Asked:
     without: Sequence[str] = ()
     scratch: str | Path | None = None
     options: Options = field(default_factory=dict)
+    progress: Progress | None = None  # where points are written to the scratch folder
 
     @property
     def memory(self) -> int:
@@ -109,7 +110,7 @@ class TableRegression:
             alone = self.explicit and self.outcome.kind == "poisson"
             yield Batch(-some.points if alone else some.points, Categories(labels, []))
 
-    def write(self, folder: Path, memory: int) -> None:
+    def write(self, folder: Path, memory: int, progress: Progress) -> None:
         """The dataset of the question, in blocks of a small part of memory."""
         most = max(1, int(memory / BLOCKS / (self.size / self.signs)))
         rows = default_block_rows(self.m, 8, self.signs)
@@ -123,6 +124,7 @@ class TableRegression:
                 indices, indptr = block.indices.astype(np.int32), block.indptr.astype(np.int32)
                 block = csr(block.data, indices, indptr, self.m)  # as it is stored
             target.write(index, block, np.concatenate([each.codes for each in labels]))
+            progress(min(self.signs, (index + 1) * rows), self.signs)
         target.finish(() if self.explicit else ("0", "1"))
 
     def asked(self, folder: Path, options: Options) -> Separation:
@@ -201,7 +203,7 @@ def _opened(path: str | Path, asked: Asked) -> Any:
         from dfeas.analysis.regression.table import opened
     except ImportError:
         raise UsageError('tables are read by pyarrow, which is not installed: pip install "dfeas[formats]"') from None
-    return opened(path, asked.without, asked.label_column)
+    return opened(path, asked.without, asked.options.get("stop", never))
 
 
 def _most_levels(asked: Asked) -> int:
@@ -228,8 +230,8 @@ def _streamed(found: TableRegression, asked: Asked) -> Separated:
     """By a dataset in a scratch folder."""
     with tempfile.TemporaryDirectory(prefix="dfeas-separation-", dir=asked.scratch) as scratch:
         folder = Path(scratch) / "data"
-        found.write(folder, asked.memory)
-        answer = found.asked(folder, asked.options)
+        found.write(folder, asked.memory, asked.progress or (lambda done, total: None))
+        answer = found.asked(folder, {**asked.options, "progress": asked.progress is not None})
     direction = Direction.of(answer, found.design, found.outcome)
     if direction is None:
         return overlapping(found.design, found.outcome, answer, found.rows_of(answer.support)[:NAMED])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,8 @@ KINDS = (pyarrow.int64(), pyarrow.float64(), pyarrow.timestamp("us"), pyarrow.st
 """What a column of text may hold, the narrowest first."""
 
 
-def opened(path: str | Path, without: Sequence[str], label_column: str | None) -> Table:
-    """A table by its path, without some of its columns. Raises UsageError for what is no table."""
+def opened(path: str | Path, without: Sequence[str], stop: Callable[[], bool]) -> Table:
+    """A table by its path, without some of its columns; ``stop`` ends a read. Raises UsageError for what is no table."""
     kind = format_of(path)
     if kind not in ("csv", "tsv", "parquet"):
         raise UsageError(f"{path}: expected .csv, .tsv (also .gz) or .parquet, or a folder of it")
@@ -39,7 +39,8 @@ def opened(path: str | Path, without: Sequence[str], label_column: str | None) -
     if len(set(table.columns)) < len(table.columns):
         twice = next(name for name in table.columns if table.columns.count(name) > 1)
         raise BadInputError(f"{path}: two columns are called {twice}; rename one")
-    table.look(label_column)
+    table.stop = stop
+    table.look()
     return table
 
 
@@ -48,12 +49,16 @@ class Table:
 
     where: str
     columns: list[str]
+    stop: Callable[[], bool]
 
     def batches(self, width: int, columns: Sequence[str] | None = None) -> Iterator[nw.DataFrame[Any]]:
-        """All rows in order, so many that ``width`` numbers for each take few megabytes; of some columns, or of all."""
+        """All rows in order, so many that ``width`` numbers for each take few megabytes; of some columns, or of all.
+
+        Raises KeyboardInterrupt when it is to stop.
+        """
         rows = max(LEAST_ROWS, min(MOST_ROWS, BATCH_BYTES // (8 * max(1, width))))
         try:
-            for batch in self._read(list(columns or self.columns), rows):
+            for batch in self._run(list(columns or self.columns), rows):
                 for first in range(0, batch.num_rows, rows):
                     yield nw.from_native(pyarrow.Table.from_batches([batch.slice(first, rows)]), eager_only=True)
         except pyarrow.ArrowInvalid as error:
@@ -61,7 +66,13 @@ class Table:
         except (pyarrow.ArrowException, OSError) as error:
             raise CorruptDataError(f"{self.where}: damaged: {_line(error)}") from None
 
-    def look(self, label_column: str | None) -> None:
+    def _run(self, columns: list[str], rows: int) -> Iterator[Any]:
+        for batch in self._read(columns, rows):
+            if self.stop():
+                raise KeyboardInterrupt
+            yield batch
+
+    def look(self) -> None:
         """Find types where the file has none."""
 
     def no_column(self, name: str) -> BadInputError:
@@ -109,12 +120,12 @@ class Text(Table):
         except pyarrow.ArrowException as error:
             raise BadInputError(f"{path}: {_line(error)}") from None
 
-    def look(self, label_column: str | None) -> None:
+    def look(self) -> None:
         """One read, all as text: each column is of the narrowest type that has all of its values."""
         left = {name: list(KINDS) for name in self.columns}
         text = dict.fromkeys(self.columns, pyarrow.string())
         self._types = text
-        for batch in self._read(self.columns, MOST_ROWS):
+        for batch in self._run(self.columns, MOST_ROWS):
             for name, kinds in left.items():
                 while len(kinds) > 1 and not _is(batch.column(batch.schema.get_field_index(name)), kinds[0]):
                     kinds.pop(0)
