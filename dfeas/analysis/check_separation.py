@@ -14,8 +14,9 @@ from narwhals.stable.v2 import dependencies
 
 from dfeas.analysis.regression.answer import Advice, Separated
 from dfeas.analysis.regression.design import Column, Design, Survey, points
+from dfeas.analysis.regression.formula import Formula
 from dfeas.analysis.regression.likelihood import Options, Regression, examined
-from dfeas.analysis.regression.models import Formula, is_model, of_model
+from dfeas.analysis.regression.models import is_model, of_model
 from dfeas.analysis.regression.outcome import Values, flat
 from dfeas.data.frames import is_frame, is_lazy
 from dfeas.errors import BadInputError, UsageError

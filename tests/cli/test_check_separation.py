@@ -17,7 +17,7 @@ import pyarrow.parquet
 import pytest
 
 import dfeas
-from dfeas.analysis.regression.files import Asked, of_table
+from dfeas.analysis.regression.files import Asked, of_formula, of_table
 from tests.typed import apart
 from tests.typed import dfeas as typed
 
@@ -149,8 +149,38 @@ def test_a_formula_on_the_command_line(folder: Path) -> None:
     assert "level lung of C(ward) separates" in said
     assert "overlap" in run(folder / "t.csv", "--formula", "died ~ age + income").stdout
     assert "no separation" in run(folder / "t.csv", "--formula", "falls ~ age", "--outcome", "poisson").stdout
-    held = run(folder / "t.csv", "--formula", "died ~ age + income", "--memory", "1MB", code=4).stderr
-    assert "take more than" in held
+
+
+@pytest.mark.parametrize(
+    ("formula", "asked"),
+    [
+        ("died ~ age + C(ward) + smoker", {}),
+        ("died ~ 0 + ward * income", {}),
+        ("falls ~ age + np.log(income) + ward", {"outcome": "poisson"}),
+        ("grade ~ ward + age", {}),
+        ("died ~ smoker:age", {}),
+    ],
+)
+def test_a_formula_in_parts_is_the_same_as_of_all_rows(
+    folder: Path, formula: str, asked: dict[str, Any], tmp_path: Path
+) -> None:
+    whole = dfeas.check_separation(formula, patients(), **asked)
+    parts = of_formula(folder / "t.parquet", formula, Asked("", scratch=tmp_path, options={"memory": SMALL}, **asked))
+    for key in ("kind", "proof", "outcome", "classes", "columns", "levels", "separated"):
+        assert getattr(parts, key) == getattr(whole, key), key
+    if not whole.finite:
+        assert parts.points[:1000] == whole.points[:1000]
+        assert [each.text for each in parts.advice] == [each.text for each in whole.advice]
+
+
+def test_a_formula_that_needs_all_rows_says_so_where_they_have_no_room(folder: Path) -> None:
+    for formula, said in (
+        ("died ~ center(age) + income", r"center\(age\) looks at all rows"),
+        ("died ~ C(age) + income", r"the levels of C\(age\) are numbers"),
+    ):
+        with pytest.raises(dfeas.BadInputError, match=said):
+            of_formula(folder / "t.parquet", formula, Asked("", options={"memory": "8MB"}))
+        assert dfeas.check_separation(formula, patients(2000)).proof == "exact"
 
 
 WRONG: dict[str, tuple[Sequence[str], int, str]] = {

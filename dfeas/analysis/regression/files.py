@@ -8,7 +8,7 @@ separated, finds who is to blame. Memory grows with the number of levels, not wi
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,8 @@ import numpy as np
 from dfeas.analysis.regression.answer import NAMED, Separated
 from dfeas.analysis.regression.blame import Direction, Part, Tally, responsible
 from dfeas.analysis.regression.design import MOST_LEVELS, Design, Matrix, Survey, points
+from dfeas.analysis.regression.formula import Formula
 from dfeas.analysis.regression.likelihood import Options, Regression, blamed, examined, overlapping, row_numbers
-from dfeas.analysis.regression.models import Formula
 from dfeas.analysis.regression.outcome import Codes, Outcome, Values, flat, signed, wide
 from dfeas.analysis.separation import Separation, separation
 from dfeas.data.ingest.partitions import Batch, cut
@@ -38,6 +38,8 @@ ENTRY = 16
 SHARE = 16
 """Part of memory that a design may have to be held, and a level, with its name in Python, of what all may have."""
 LEVEL_BYTES = 1000
+SAMPLE = 1000
+"""Rows by which a formula says what columns it makes."""
 BLOCKS = 64
 """Blocks of the scratch dataset that memory holds."""
 
@@ -65,7 +67,8 @@ class TableRegression:
     """A design, and how its rows are read from a table."""
 
     table: Any
-    name: str  # of the outcome
+    columns: Sequence[str]  # that are read
+    coded: Callable[[nw.DataFrame[Any]], Part]
     design: Design
     outcome: Outcome
     n: int
@@ -73,8 +76,8 @@ class TableRegression:
 
     def parts(self) -> Iterator[Part]:
         """All rows, part after part."""
-        for frame in self.table.batches(len(self.design.columns) * (1 if self.design.sparse else 8)):
-            yield points(frame, self.design, self.table.where), self.outcome.codes(flat(frame[self.name], self.name))
+        for frame in self.table.batches(8 * len(self.design.columns), self.columns):
+            yield self.coded(frame)
 
     @property
     def explicit(self) -> bool:
@@ -134,16 +137,16 @@ class TableRegression:
         return separation(str(folder), intercept=self.design.intercept, **options)
 
     def rows_of(self, support: Any) -> list[int]:
-        """Rows whose signed points are in a conflict; reads the outcomes again where a row has several."""
+        """Rows whose signed points are in a conflict; reads all again where a row has several."""
         if support is None or self.signs == self.n:
             return [] if support is None else [int(row) for row in support]
         found: list[int] = []
         row = sign = 0
-        for frame in self.table.batches(1, [self.name]):
-            numbers = row_numbers(self.outcome.codes(flat(frame[self.name], self.name)), self.outcome)
+        for _, codes in self.parts():
+            numbers = row_numbers(codes, self.outcome)
             here = support[(support >= sign) & (support < sign + len(numbers))] - sign
             found += [row + int(each) for each in np.unique(numbers[here])]
-            row, sign = row + len(frame), sign + len(numbers)
+            row, sign = row + len(codes), sign + len(numbers)
         return found
 
 
@@ -156,46 +159,87 @@ def of_file(path: str | Path, label_column: Any, **asked: Any) -> Separated:
 
 def of_table(path: str | Path, asked: Asked) -> Separated:
     """The same; a table whose design has room in memory is looked at there."""
-    table = _opened(path, asked)
-    if asked.label_column not in table.columns:
-        raise table.no_column(asked.label_column)
-    survey, values = Survey(table.where, most_levels=_most_levels(asked)), Values(asked.label_column)
-    above = 0
+    table, name = _opened(path, asked), asked.label_column
+    if name not in table.columns:
+        raise table.no_column(name)
+    seen = _Seen(table, asked, name)
     for frame in table.batches(len(table.columns)):
-        outcome = _outcome(frame.select(asked.label_column), asked.label_column, survey.n, table.where)
-        values.add(outcome)
-        if outcome.dtype.kind in "iufb":
-            above += int((outcome > 0).sum())
-        survey.add(frame.drop(asked.label_column))
-    if not survey.n:
+        seen.add(frame.select(name), frame.drop(name), lambda frame: flat(frame[name], name))
+    design, about = seen.survey.design(asked.intercept), seen.outcome()
+
+    def coded(frame: nw.DataFrame[Any]) -> Part:
+        return points(frame, design, table.where), about.codes(flat(frame[name], name))
+
+    return _decided(TableRegression(table, table.columns, coded, design, about, seen.survey.n, seen.signs(about)), asked)
+
+
+def of_formula(path: str | Path, formula: str, asked: Asked) -> Separated:
+    """What is proved of a formula about a table. Raises BadInputError for one that needs all rows, and they have no room."""
+    parsed = Formula(formula)
+    table = _opened(path, asked)
+    needed = parsed.needed(table.columns)
+    frames, size = list[nw.DataFrame[Any]](), 0
+    for frame in table.batches(len(needed), needed):
+        frames.append(frame)
+        size += int(frame.estimated_size())
+        if size > asked.memory / SHARE:
+            return _in_parts(parsed, table, needed, frames[0].head(SAMPLE), asked)
+    if not frames:
         raise BadInputError(f"{table.where}: no rows")
-    design, about = survey.design(asked.intercept), values.outcome(asked.outcome, asked.positive)
-    signs = survey.n * about.blocks + (above if about.kind == "poisson" else 0)
-    found = TableRegression(table, asked.label_column, design, about, survey.n, signs)
-    if not design.columns:
-        raise BadInputError(f"{table.where}: no column beside the intercept: nothing can separate")
+    return examined(parsed.of(nw.concat(frames), asked.outcome, asked.positive, None), asked.options)
+
+
+def _in_parts(parsed: Formula, table: Any, needed: Sequence[str], sample: nw.DataFrame[Any], asked: Asked) -> Separated:
+    """Of more rows than memory has room for."""
+    seen, regressors = _Seen(table, asked, parsed.outcome), parsed.regressors(needed)
+    for frame in table.batches(len(needed), needed):
+        left = frame.select(*(name for name in needed if name not in regressors))
+        seen.add(left if left.columns else frame, frame.select(*regressors), parsed.outcomes)
+    seen.survey.refuse_missing()
+    parts, about = parsed.in_parts(sample, seen.survey.variables), seen.outcome()
+
+    def coded(frame: nw.DataFrame[Any]) -> Part:
+        return parts.points(frame), about.codes(parsed.outcomes(frame))
+
+    return _decided(TableRegression(table, needed, coded, parts.design, about, seen.survey.n, seen.signs(about)), asked)
+
+
+def _decided(found: TableRegression, asked: Asked) -> Separated:
+    if not found.design.columns:
+        raise BadInputError(f"{found.table.where}: no column beside the intercept: nothing can separate")
     if found.size <= asked.memory / SHARE:
         return examined(_held(found), asked.options)
     return _streamed(found, asked)
 
 
-def of_formula(path: str | Path, formula: str, asked: Asked) -> Separated:
-    """What is proved of a formula about a table. Raises BadInputError for one that memory has no room for."""
-    parsed = Formula(formula)
-    table = _opened(path, asked)
-    needed = parsed.needed(table.columns)
-    frames, size = [], 0
-    for frame in table.batches(len(needed), needed):
-        frames.append(frame)
-        size += int(frame.estimated_size())
-        if size > asked.memory / SHARE:
-            raise BadInputError(
-                f"{table.where}: the columns of the formula take more than {size / 1e6:.0f} MB, a {SHARE}th of memory: "
-                "give more memory, or the outcome by --label-column, and leave out other columns by --without"
-            )
-    if not frames:
-        raise BadInputError(f"{table.where}: no rows")
-    return examined(parsed.of(nw.concat(frames), asked.outcome, asked.positive, None), asked.options)
+class _Seen:
+    """What one read of all rows shows of regressors and outcomes."""
+
+    def __init__(self, table: Any, asked: Asked, outcome: str) -> None:
+        self._where, self._asked = table.where, asked
+        most = min(MOST_LEVELS, asked.memory // (SHARE * LEVEL_BYTES))
+        self.survey, self._values, self._above = Survey(table.where, most_levels=most), Values(outcome), 0
+
+    def add(self, left: nw.DataFrame[Any], right: nw.DataFrame[Any], values: Callable[[nw.DataFrame[Any]], Any]) -> None:
+        """Rows that follow. Raises BadInputError for an outcome that is missing, and regressors that cannot be used."""
+        look = Survey(self._where)
+        look.n = self.survey.n
+        look.add(left)
+        look.refuse_missing()
+        outcome = values(left)
+        self._values.add(outcome)
+        self._above += int((outcome > 0).sum()) if outcome.dtype.kind in "iufb" else 0
+        self.survey.add(right)
+
+    def outcome(self) -> Outcome:
+        """What is regressed. Raises BadInputError for no rows."""
+        if not self.survey.n:
+            raise BadInputError(f"{self._where}: no rows")
+        return self._values.outcome(self._asked.outcome, self._asked.positive)
+
+    def signs(self, outcome: Outcome) -> int:
+        """Rows of the question."""
+        return self.survey.n * outcome.blocks + (self._above if outcome.kind == "poisson" else 0)
 
 
 def _opened(path: str | Path, asked: Asked) -> Any:
@@ -204,19 +248,6 @@ def _opened(path: str | Path, asked: Asked) -> Any:
     except ImportError:
         raise UsageError('tables are read by pyarrow, which is not installed: pip install "dfeas[formats]"') from None
     return opened(path, asked.without, asked.options.get("stop", never))
-
-
-def _most_levels(asked: Asked) -> int:
-    return min(MOST_LEVELS, asked.memory // (SHARE * LEVEL_BYTES))
-
-
-def _outcome(frame: nw.DataFrame[Any], name: str, first: int, where: str) -> Any:
-    """Outcomes of rows from ``first`` on. Raises BadInputError for one that is missing."""
-    look = Survey(where)
-    look.n = first
-    look.add(frame)
-    look.refuse_missing()
-    return flat(frame[name], name)
 
 
 def _held(found: TableRegression) -> Regression:

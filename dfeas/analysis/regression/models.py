@@ -1,4 +1,4 @@
-"""Regressions that are written down elsewhere: a formula, by formulaic, and models of statsmodels, fitted or not."""
+"""Models of statsmodels, fitted or not, as regressions; and the design that columns of known names make."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.analysis.regression.design import Column, Design, Factor, Matrix, Survey, missing
+from dfeas.analysis.regression.design import Column, Design, Factor, Matrix
 from dfeas.analysis.regression.likelihood import Regression
-from dfeas.analysis.regression.outcome import BOTH, Outcome, Values, flat
+from dfeas.analysis.regression.outcome import BOTH, Outcome, Values
 from dfeas.errors import BadInputError, UsageError
-
-EXTRA = 'pip install "dfeas[statistics]"'
 
 KINDS = {"Logit": "binary", "Probit": "binary", "MNLogit": "multinomial", "Poisson": "poisson"}
 """What classes of models regress."""
@@ -37,7 +34,7 @@ def of_model(given: Any, outcome: str | None) -> Regression:
     kind, family = _kind_of(model), getattr(model, "family", None)
     if outcome not in (None, kind):
         raise UsageError(f"outcome {outcome!r}: the model is {type(model).__name__}, whose outcome is {kind}")
-    points = _finite(np.asarray(model.exog, np.float64), list(model.exog_names))
+    points = finite(np.asarray(model.exog, np.float64), list(model.exog_names))
     design, kept = of_columns(points, list(model.exog_names), _levels_known(model))
     endog = np.asarray(model.endog)
     codes: NDArray[np.int64]
@@ -74,7 +71,8 @@ def _kind_of(model: Any) -> str:
     raise UsageError(f"a model of class {type(model).__name__}: expected {', '.join(KINDS)}, or GLM of Binomial or Poisson")
 
 
-def _finite(points: Matrix, names: list[Any]) -> Matrix:
+def finite(points: Matrix, names: list[Any]) -> Matrix:
+    """The same. Raises BadInputError with the column of a value that is none."""
     bad = ~np.isfinite(points)
     if bad.any():
         row, place = np.argwhere(bad)[0]
@@ -86,10 +84,10 @@ def _finite(points: Matrix, names: list[Any]) -> Matrix:
 def _levels_known(model: Any) -> dict[str, Sequence[str]]:
     """Levels of each factor, where the formula of a model knows them."""
     data = getattr(model, "data", None)
-    return _levels_of(getattr(data, "model_spec", None) or getattr(data, "design_info", None))
+    return levels_of_spec(getattr(data, "model_spec", None) or getattr(data, "design_info", None))
 
 
-def _levels_of(spec: Any) -> dict[str, Sequence[str]]:
+def levels_of_spec(spec: Any) -> dict[str, Sequence[str]]:
     """The same, of what formulaic or patsy made of a formula."""
     contrasts = getattr(spec, "factor_contrasts", None)
     if contrasts:
@@ -98,10 +96,15 @@ def _levels_of(spec: Any) -> dict[str, Sequence[str]]:
     return {each.name(): [str(level) for level in info.categories] for each, info in infos.items() if info.categories}
 
 
-def of_columns(points: Matrix, names: list[Any], levels: dict[str, Sequence[str]]) -> tuple[Design, list[int]]:
-    """The design that columns make, and the places of those that are not the intercept; factors are known by their names."""
-    dense = points if isinstance(points, np.ndarray) else None
-    ones = [i for i in range(len(names)) if dense is not None and len(dense) and dense[0, i] != 0 and np.ptp(dense[:, i]) == 0]
+def of_columns(
+    points: Matrix, names: list[Any], levels: dict[str, Sequence[str]], ones: Sequence[int] | None = None
+) -> tuple[Design, list[int]]:
+    """The design that columns (b, m) make, and the places of those that are not the intercept; names tell factors.
+
+    The intercept is the first of ``ones``, or of the columns that are constant.
+    """
+    if ones is None:
+        ones = [place for place, column in enumerate(points.T) if len(column) and column[0] != 0 and np.ptp(column) == 0]
     kept = [place for place in range(len(names)) if place not in ones[:1]]
     columns = [_column(names[place], points[:, [place]]) for place in kept]
     factors = {}
@@ -115,71 +118,6 @@ def of_columns(points: Matrix, names: list[Any], levels: dict[str, Sequence[str]
 
 def _column(name: Any, values: Matrix) -> Column:
     found = _LEVEL.fullmatch(str(name))
-    entries = values if isinstance(values, np.ndarray) else values.data
-    if found is None or ":" in found[1] or not np.isin(entries, (0, 1)).all():
+    if found is None or ":" in found[1] or not np.isin(values, (0, 1)).all():
         return Column(name, name)
     return Column(name, found[1], found[2])
-
-
-class Formula:
-    """A formula with both sides, in the language of R as formulaic knows it."""
-
-    def __init__(self, text: str) -> None:
-        try:
-            import formulaic
-        except ImportError:
-            raise UsageError(f"a formula is read by formulaic, which is not installed: {EXTRA}") from None
-        self.text = text
-        try:
-            self.parsed: Any = formulaic.Formula(text)
-        except (formulaic.errors.FormulaicError, SyntaxError) as error:
-            raise UsageError(f"formula {text!r}: {' '.join(str(error).split())}") from None
-        if not hasattr(self.parsed, "lhs") or len(list(self.parsed.lhs)) != 1:
-            raise UsageError(f"formula {text!r}: expected one outcome on its left, such as died ~ age + C(ward)")
-
-    def of(self, frame: nw.DataFrame[Any], outcome: str | None, positive: Any, rows: Sequence[Any] | None) -> Regression:
-        """The regression of a frame. Raises BadInputError for columns that are not there, and for missing values."""
-        used = frame.select(*self.needed(frame.columns))
-        survey = Survey("the frame", rows)
-        for name in used.columns:
-            gap = missing(used[name])
-            if gap.any():
-                row = int(gap.argmax())
-                text = f"{int(gap.sum())}, the first in row {survey.called(row)}"
-                raise BadInputError(f"missing values in {name} ({text}); fill them, or drop rows")
-        left, right = self._built(used.to_pandas())
-        points = _finite(np.asarray(right, np.float64), list(right.columns))
-        design, kept = of_columns(points, list(right.columns), _levels_of(right.model_spec))
-        values, y = Values(str(self.parsed.lhs)), self._outcome(left, used)
-        values.add(y)
-        about = values.outcome(outcome, positive)
-        return Regression(design, points[:, kept], about.codes(y), about, range(len(used)) if rows is None else rows)
-
-    def needed(self, columns: Sequence[str]) -> list[str]:
-        """The columns that it is about."""
-        names = sorted(str(name) for name in self.parsed.required_variables)
-        absent = [name for name in names if name not in columns]
-        if absent:
-            raise BadInputError(f"formula {self.text!r}: no column {', '.join(absent)}; the columns are {', '.join(columns)}")
-        return names
-
-    def _built(self, frame: Any) -> tuple[Any, Any]:
-        import formulaic
-
-        name = str(self.parsed.lhs)
-        try:
-            right = self.parsed.rhs.get_model_matrix(frame, na_action="ignore")
-            left = frame[name] if name in frame.columns else self.parsed.lhs.get_model_matrix(frame, na_action="ignore")
-        except formulaic.errors.FormulaicError as error:
-            raise BadInputError(f"formula {self.text!r}: {' '.join(str(error).split())}") from None
-        return left, right
-
-    def _outcome(self, left: Any, frame: nw.DataFrame[Any]) -> NDArray[Any]:
-        """Values of the left side: those of a column as they are, or of what is computed of columns."""
-        name = str(self.parsed.lhs)
-        if name in frame.columns:
-            return flat(frame[name], name)
-        chosen = [column for column in left.columns if column != "Intercept"]
-        if len(chosen) != 1:
-            raise UsageError(f"formula {self.text!r}: its outcome {name} makes {len(chosen)} columns; name a column")
-        return flat(left[chosen[0]].to_numpy(), name)
