@@ -68,7 +68,7 @@ def check_separation(
     >>> import pandas as pd
     >>> print(dfeas.check_separation(pd.DataFrame({"age": age, "ward": ward}), died))
     quasi-complete separation: level c of ward separates 2 points (4, 5) from the others; no finite estimate of ward[c]
-    - merge level c of ward (2 of 2 rows 1) with a (1 of 3 rows 1): then the estimates are finite
+    - merge level c of ward (2 of 2 rows are 1) with a (1 of 3 rows are 1): then the estimates are finite
     - or leave out column ward: then the estimates are finite
     - or use a penalty, by which all estimates are finite: Firth (bias reduction), ridge
     """

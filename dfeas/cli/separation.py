@@ -48,7 +48,7 @@ def check_separation(
 
     \b
     dfeas check-separation patients.csv --label-column died --without id
-    dfeas check-separation trade.parquet --label-column flow --outcome poisson --json
+    dfeas check-separation trade.parquet --label-column flow --outcome poisson
     """
     if (label_column is None) == (formula is None):
         raise click.UsageError("give --label-column NAME, or --formula TEXT")

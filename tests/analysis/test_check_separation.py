@@ -77,9 +77,9 @@ def test_the_level_with_which_to_merge_is_the_next_one_in_order() -> None:
     y[60:], y[:20] = 1, np.arange(20) < 19  # of shares of 1 that of low is nearest to that of top, and high is next to it
     found = dfeas.check_separation(pd.DataFrame({"grade": grade}), y)
     assert found.levels == {"grade": ["top"]}
-    assert "merge level top of grade (20 of 20 rows 1) with high (10 of 20 rows 1)" in found.advice[0].text
+    assert "merge level top of grade (20 of 20 rows are 1) with high (10 of 20 rows are 1)" in found.advice[0].text
     plain = dfeas.check_separation(pd.DataFrame({"grade": grade.astype(str)}), y)
-    assert "with low (19 of 20 rows 1)" in plain.advice[0].text
+    assert "with low (19 of 20 rows are 1)" in plain.advice[0].text
 
 
 def test_categories_are_in_their_order_and_those_without_a_row_have_no_column() -> None:

@@ -251,7 +251,7 @@ def _counted(counts: Floats, outcome: Outcome) -> str:
     """How often each class is there."""
     rows = int(counts.sum())
     if outcome.kind == "poisson":
-        return f"{int(counts[1])} of {rows} rows above 0"
+        return f"{int(counts[1])} of {rows} rows are above 0"
     if outcome.kind == "binary":
-        return f"{int(counts[1])} of {rows} rows {outcome.classes[1]}"
+        return f"{int(counts[1])} of {rows} rows are {outcome.classes[1]}"
     return ", ".join(f"{int(count)} {name}" for name, count in zip(outcome.classes, counts, strict=True))
