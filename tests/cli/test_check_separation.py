@@ -285,3 +285,28 @@ def test_an_interrupt_ends_a_read_and_leaves_nothing(folder: Path, tmp_path: Pat
 
 def test_a_formula_about_a_path_in_python(folder: Path) -> None:
     assert dfeas.check_separation("died ~ age + ward", folder / "t.parquet").levels == {"ward": ["lung"]}
+
+
+@pytest.mark.parametrize("outcome", ["died", "leak", "falls", "zeros", "grade"])
+def test_many_levels_held_or_not_are_the_same_regression(outcome: str, tmp_path: Path) -> None:
+    """A sparse design; one that a column separates completely, and counts that are all zero."""
+    frame = patients(40_000)
+    rng = np.random.default_rng(5)
+    frame["firm"] = [f"f{j:02d}" for j in rng.integers(0, 60, len(frame))]
+    frame["leak"], frame["zeros"] = frame.age > 50, 0
+    others = [name for name in ("id", "born", "ward", "died", "leak", "falls", "zeros", "grade") if name != outcome]
+    frame.loc[frame.firm == "f33", ["falls", "died", "grade"]] = [0, "no", "mild"]
+    frame.to_parquet(tmp_path / "t.parquet")
+    asked = {"outcome": "poisson"} if outcome in ("falls", "zeros") else {}
+    held, streamed = (
+        of_table(tmp_path / "t.parquet", Asked(outcome, without=others, options={"memory": memory}, **asked))
+        for memory in ("2GB", SMALL)
+    )
+    assert held.finite is False
+    for key in ("kind", "outcome", "classes", "separated", "levels"):
+        assert getattr(held, key) == getattr(streamed, key), key
+    assert held.points[:1000] == streamed.points[:1000]
+    if outcome == "leak":
+        assert (held.kind, held.columns, streamed.columns) == ("complete", ["age"], ["age"])
+    elif outcome != "zeros":
+        assert held.levels == {"firm": ["f33"]}

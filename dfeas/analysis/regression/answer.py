@@ -102,7 +102,8 @@ class Separated:
             what = "no separation" if self.outcome == "poisson" else "the classes overlap"
             return f"{what}: the maximum of the likelihood exists{unique}{points}"
         whose = "its coefficient has" if len(self.columns) == 1 else "their coefficients have"
-        runs = f"{whose} no finite estimate" if not self.levels else f"no finite estimate of {_some(self._running)}"
+        plain = self.columns and not self.levels
+        runs = f"{whose} no finite estimate" if plain else f"no finite estimate of {_some(self._running)}"
         return f"{self._what}: {self._who}; {runs}"
 
     @property

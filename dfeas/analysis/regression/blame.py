@@ -38,6 +38,8 @@ class Direction:
         whole: Any = answer.result.y if answer.y is None else answer.y
         if answer.kind not in (COMPLETE, QUASI) or whole is None:
             return None
+        if outcome.kind == "poisson" and answer.kind == COMPLETE and design.intercept:  # all counts are zero
+            return cls(np.append(np.zeros(len(design.columns)), -1.0)[None, :], None)
         most = max(abs(value) for value in whole)
         values = np.array([float(value / most) if isinstance(value, float) else value / most for value in whole], np.float64)
         exact = None if answer.y is None else _blocks(np.array(answer.y, object), design, outcome)
