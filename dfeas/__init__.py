@@ -13,12 +13,14 @@ from typing import Any
 __version__ = "0.1.0"
 
 _PUBLIC = {
+    "analysis.check_separation": "check_separation",
     "analysis.hard_margin": "HardMargin hard_margin",
     "analysis.hull": "Hull in_hull",
     "run.prediction": "predict",
     "analysis.load": "load",
     "analysis.recheck": "Recheck recheck",
-    "analysis.separation": "Separated Separation check_separation separation",
+    "analysis.regression.answer": "Separated",
+    "analysis.separation": "Separation separation",
     "analysis.verify": "verify_certificate verify_classes verify_run",
     "api": "ingest race resume soft_margin solve",
     "cli.remote": "cancel fetch status submit",

@@ -10,15 +10,15 @@ from distributed.deploy import Cluster
 from dfeas.data.ingest.ingest import Note
 from dfeas.data.storage.layout import Header
 from dfeas.data.writers.dataset import Progress
+from dfeas.analysis.check_separation import check_separation as check_separation
 from dfeas.analysis.hard_margin import HardMargin as HardMargin
 from dfeas.analysis.hull import Hull as Hull
 from dfeas.analysis.hull import in_hull as in_hull
 from dfeas.analysis.load import load as load
 from dfeas.analysis.recheck import Recheck as Recheck
 from dfeas.analysis.recheck import recheck as recheck
-from dfeas.analysis.separation import Separated as Separated
+from dfeas.analysis.regression.answer import Separated as Separated
 from dfeas.analysis.separation import Separation as Separation
-from dfeas.analysis.separation import check_separation as check_separation
 from dfeas.analysis.verify import verify_certificate as verify_certificate
 from dfeas.analysis.verify import verify_classes as verify_classes
 from dfeas.analysis.verify import verify_run as verify_run

@@ -15,7 +15,7 @@ SAID = {
     "example_cluster": "the same bits as in one process: True",
     "example_mislabelled": "without it: feasible",
     "example_in_hull": "is outside",
-    "example_logistic": "quasi-complete separation: column 1",
+    "example_logistic": "quasi-complete separation: level yes of exposed",
     "example_svm_path": "<- chosen",
 }
 

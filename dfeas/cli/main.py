@@ -14,6 +14,7 @@ PLACES = {
     "clusters": ("cancel", "config", "fetch", "status", "submit"),
     "datasets": ("append", "generate", "info", "ingest"),
     "evidence": ("compare", "plan", "predict", "recheck", "report", "verify"),
+    "separation": ("check-separation",),
     "runs": ("in-hull", "race", "resume", "solve", "svm"),
 }
 """Commands of the modules in this package; one is imported when it is asked for."""

@@ -227,28 +227,3 @@ def test_classes_in_the_space_of_a_kernel_share_its_values_and_sparse_points_sta
     sparse = KernelSeparator(gamma=1e-3).fit(csr_matrix(X), y)
     assert all(isinstance(points, csr_array) for points in sparse.support_vectors_)
     assert np.allclose(sparse.decision_function(csr_matrix(X)), KernelSeparator(gamma=1e-3).fit(X, y).decision_function(X))
-
-
-def test_check_separation_names_columns_and_points() -> None:
-    rng = np.random.default_rng(0)
-    index = [f"p{i}" for i in range(100)]
-    frame = pd.DataFrame({"age": rng.normal(50, 10, 100), "rare": 0.0}, index=index)
-    y = pd.Series(frame["age"] + 20 * rng.standard_normal(100) > 50, index=index)
-    overlap = dfeas.check_separation(frame[["age"]], y)
-    assert (overlap.kind, overlap.finite, overlap.columns) == ("overlap", True, [])
-    conflict = frame.loc[overlap.points, "age"]
-    assert conflict[y].min() <= conflict[~y].max()
-    ill = y[y].index[:4]
-    frame.loc[ill, "rare"] = 1
-    quasi = dfeas.check_separation(frame, y)
-    assert (quasi.kind, quasi.finite, quasi.columns, quasi.points) == ("quasi-complete", False, ["rare"], list(ill))
-    assert "rare" in str(quasi)
-    frame["leak"] = y * 1.0 + rng.random(100) / 2
-    complete = dfeas.check_separation(frame, y)
-    assert (complete.kind, complete.columns, len(complete.points)) == ("complete", ["leak"], 100)
-    score = frame.to_numpy() @ [complete.direction.get(name, 0.0) for name in frame] + complete.intercept
-    assert ((score > 0) == y).all()
-    with pytest.raises(dfeas.BadInputError, match="'sex'"):
-        dfeas.check_separation(frame.assign(sex="f"), y)
-    with pytest.raises(dfeas.BadInputError, match="align"):
-        dfeas.check_separation(frame, y[::-1])

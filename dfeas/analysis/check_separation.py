@@ -1,0 +1,194 @@
+"""``dfeas.check_separation``: before a regression, will its coefficients run away, because of what, and what helps?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import scipy  # loads its parts when they are used: every command would wait for them
+from narwhals.stable.v2 import dependencies
+
+from dfeas.analysis.regression.answer import Advice, Separated
+from dfeas.analysis.regression.design import Column, Design, Survey, points
+from dfeas.analysis.regression.formula import Formula
+from dfeas.analysis.regression.likelihood import Options, Regression, examined
+from dfeas.analysis.regression.models import is_model, of_model
+from dfeas.analysis.regression.outcome import Values, flat
+from dfeas.data.frames import is_frame, is_lazy
+from dfeas.errors import BadInputError, UsageError
+from dfeas.problem import DEFAULT_MEMORY, parse_bytes
+
+__all__ = ["Advice", "Separated", "check_separation"]
+
+FRAME = "the frame"
+
+
+def check_separation(
+    X: Any, y: Any = None, *, intercept: bool = True, outcome: str | None = None, positive: Any = None, **options: Any
+) -> Separated:
+    """Say whether a regression of y on X has finite estimates; if not because of which columns and rows, and what helps.
+
+    Logit, probit, multinomial logit and Poisson regressions have no finite estimate where a combination of columns separates
+    their outcomes; software then reports large numbers with larger errors, or none at all. Every answer is proved.
+
+    Parameters
+    ----------
+    X : a data frame of pandas, polars, pyarrow or Dask; an array (n, m) or a SciPy sparse matrix; a formula such as
+        ``"died ~ age + C(ward)"``, by formulaic, the frame or path is ``y``; a model of statsmodels (Logit, Probit, MNLogit,
+        Poisson, GLM of Binomial or Poisson), fitted or not; or the path of a CSV or Parquet file, of any size. Text, categories
+        and booleans of a frame are coded by treatment: the first level in order is the reference, and ``kind[b]`` is 1 where
+        kind is b.
+    y : (n,) outcomes, or the name of a column of the frame. With a formula the frame; a model has its own.
+    intercept : whether the regression has one. Without one the first column of text keeps all its levels, as in R.
+    outcome : ``"binary"``, ``"multinomial"`` or ``"poisson"``. Without it two values are binary and more texts multinomial; of
+        more numbers it has to be said. For counts, or amounts >= 0, under a log link say ``"poisson"``.
+    positive : the class that is 1, of two or against all others.
+    options : those of ``dfeas.solve`` that bound the work: ``memory``, ``time_limit``, ``max_passes``.
+
+    Returns
+    -------
+    Separated : ``finite``, ``kind``, ``columns``, ``levels``, ``points`` and ``advice``; print it for sentences.
+
+    Raises
+    ------
+    BadInputError : values that are missing, by column, count and first row; dates; texts that differ in all rows; columns and
+        outcomes that cannot be used.
+    UsageError : an outcome that has to be said, a model of another likelihood, a package that is not installed.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> age = [31, 44, 52, 38, 61, 47, 55, 29]
+    >>> ward = ["a", "a", "b", "b", "c", "c", "a", "b"]
+    >>> died = [0, 1, 0, 1, 1, 1, 0, 0]
+    >>> import pandas as pd
+    >>> print(dfeas.check_separation(pd.DataFrame({"age": age, "ward": ward}), died))
+    quasi-complete separation: level c of ward separates 2 points (4, 5) from the others; no finite estimate of ward[c]
+    - merge level c of ward (2 of 2 rows are 1) with a (1 of 3 rows are 1): then the estimates are finite
+    - or leave out column ward: then the estimates are finite
+    - or use a penalty, by which all estimates are finite: Firth (bias reduction), ridge
+    """
+    if is_model(X):
+        if y is not None or positive is not None or not intercept:
+            raise UsageError("a model says itself what it regresses: leave out y, positive and intercept")
+        return examined(of_model(X, outcome), options)
+    if isinstance(X, str) and "~" in X and not X.startswith("~/"):
+        if not intercept:
+            raise UsageError("a formula says itself whether it has an intercept: write 0 + into it")
+        return _of_formula(X, y, outcome, positive, options)
+    if isinstance(X, str | Path):
+        from dfeas.analysis.regression.files import of_file
+
+        return of_file(X, y, intercept=intercept, outcome=outcome, positive=positive, options=options)
+    if is_lazy(X) or is_frame(X):
+        return examined(_of_frame(X, y, intercept, outcome, positive, options), options)
+    return examined(_of_array(X, y, intercept, outcome, positive), options)
+
+
+def _of_formula(formula: str, frame: Any, outcome: str | None, positive: Any, options: Options) -> Separated:
+    if isinstance(frame, str | Path):
+        from dfeas.analysis.regression.files import Asked, of_formula
+
+        return of_formula(frame, formula, Asked("", True, outcome, positive, options=options))
+    parsed = Formula(formula)
+    if not (is_lazy(frame) or is_frame(frame)):
+        raise UsageError(f"formula {formula!r}: expected a data frame beside it, got {type(frame).__name__}")
+    if is_lazy(frame):
+        frame = frame[parsed.needed(list(map(str, frame.columns)))]
+    whole = _whole(frame, options)
+    return examined(parsed.of(_opened(whole), outcome, positive, _index(whole)), options)
+
+
+def _of_frame(X: Any, y: Any, intercept: bool, outcome: str | None, positive: Any, options: Options) -> Regression:
+    whole = _whole(X, options)
+    frame, rows = _opened(whole), _index(whole)
+    name = "y"
+    if isinstance(y, str):
+        if y not in frame.columns:
+            raise BadInputError(f"{FRAME}: no column {y}; the columns are {', '.join(map(str, frame.columns[:8]))}")
+        name, frame, y = y, frame.drop(y), frame[y]
+    elif y is None:
+        raise UsageError("y is missing: give the outcomes, or the name of their column")
+    else:
+        y = y.compute() if hasattr(y, "compute") else y
+        _require_aligned(whole, y)
+    values = flat(y, name)
+    _require_rows(len(frame), len(values))
+    survey = Survey(FRAME, rows)
+    survey.add(frame)
+    design = survey.design(intercept)
+    given = {str(name): name for name in getattr(whole, "columns", []) if not isinstance(name, str)}
+    design = replace(design, columns=tuple(replace(each, name=given.get(each.name, each.name)) for each in design.columns))
+    return _regression(design, points(frame, design, FRAME), values, name, (outcome, positive), rows or range(len(frame)))
+
+
+def _of_array(X: Any, y: Any, intercept: bool, outcome: str | None, positive: Any) -> Regression:
+    if y is None:
+        raise UsageError("y is missing: give the outcomes of the rows of X")
+    sparse: bool = scipy.sparse.issparse(X)
+    matrix: Any = X.tocsr() if sparse else np.asarray(X)
+    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
+        raise BadInputError(f"X: expected numbers (n, m), got {matrix.dtype} of shape {matrix.shape}")
+    matrix = matrix.astype(np.float64)
+    entries = matrix if isinstance(matrix, np.ndarray) else matrix.data
+    if not np.isfinite(entries).all():
+        place = np.argwhere(~np.isfinite(matrix if isinstance(matrix, np.ndarray) else matrix.toarray()))[0]
+        raise BadInputError(f"X: row {place[0]}, column {place[1]} is not a finite number; fill it in, or drop the row")
+    values = flat(y)
+    _require_rows(matrix.shape[0], len(values))
+    design = Design(tuple(Column(i, i) for i in range(matrix.shape[1])), {}, intercept)
+    return _regression(design, matrix, values, "y", (outcome, positive), range(len(values)))
+
+
+def _regression(design: Design, X: Any, y: Any, name: str, asked: tuple[str | None, Any], rows: Sequence[Any]) -> Regression:
+    values = Values(name)
+    values.add(y)
+    about = values.outcome(*asked)
+    return Regression(design, X, about.codes(y), about, rows)
+
+
+def _require_rows(rows: int, values: int) -> None:
+    if rows != values:
+        raise BadInputError(f"X has {rows} rows, and y {values} values: give one for each")
+    if not rows:
+        raise BadInputError("X has no rows")
+
+
+def _require_aligned(X: Any, y: Any) -> None:
+    """Raise BadInputError for outcomes of pandas whose rows are in another order than those of X."""
+    pandas = dependencies.is_pandas_like_dataframe(X) and dependencies.is_pandas_like_series(y)
+    if pandas and not X.index.equals(y.index):
+        raise BadInputError("X and y have other rows, or the same in another order: align them")
+
+
+def _whole(frame: Any, options: Options) -> Any:
+    """A frame of Dask in memory. Raises BadInputError for one that is too large."""
+    if not is_lazy(frame):
+        return frame
+    size, most = int(frame.memory_usage(deep=True).sum().compute()), parse_bytes(options.get("memory", DEFAULT_MEMORY)) // 2
+    if size > most:
+        raise BadInputError(
+            f"{FRAME} takes {size / 1e6:.0f} MB, more than half of memory: write it as Parquet, and give the path of that"
+        )
+    return frame.compute()
+
+
+def _opened(frame: Any) -> nw.DataFrame[Any]:
+    if not all(isinstance(name, str) for name in getattr(frame, "columns", [])) and hasattr(frame, "set_axis"):
+        frame = frame.set_axis([str(name) for name in frame.columns], axis=1)  # of pandas they may be anything
+    if hasattr(frame, "sparse"):
+        frame = frame.astype({name: kind.subtype for name, kind in frame.dtypes.items() if str(kind).startswith("Sparse")})
+    try:
+        opened: nw.DataFrame[Any] = nw.from_native(frame, eager_only=True)
+        return opened
+    except (ValueError, nw.exceptions.NarwhalsError) as error:
+        raise BadInputError(f"{FRAME}: {' '.join(str(error).split())}") from None
+
+
+def _index(frame: Any) -> list[Any] | None:
+    """Labels of the rows of a frame of pandas."""
+    return list(frame.index) if dependencies.is_pandas_like_dataframe(frame) else None

@@ -1,0 +1,158 @@
+"""What was found of a regression: whether its estimates are finite, and if not because of what, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from dfeas.analysis.separation import Separation
+from dfeas.verify.separation import COMPLETE, OVERLAP
+
+SHOWN = 5
+"""Columns and points that the text names."""
+NAMED = 1000
+"""Points that JSON names; ``separated`` counts all."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One way out."""
+
+    text: str
+    finite: bool | None = None  # whether estimates are finite then, as a second look says; None: nobody looked
+
+    def __str__(self) -> str:
+        said = {None: "", True: ": then the estimates are finite", False: ": not enough by itself, there is more separation"}
+        return f"{self.text}{said[self.finite]}"
+
+
+@dataclass(frozen=True)
+class Separated:
+    """What was found. Print it for sentences; ``to_json`` has all of it."""
+
+    kind: str | None  # "complete" | "quasi-complete" | "overlap"; None: not decided
+    columns: list[Any]  # names (of a frame) or indices of the columns whose coefficients run away; none for overlap
+    points: list[Any]  # labels of rows (of a frame) or indices: separated for good, or, of an overlap, in conflict
+    direction: dict[Any, Any]  # coefficients along which the likelihood rises for ever, by column; the largest is 1 or -1
+    intercept: Any  # of the direction; of more than two classes, as in ``direction``, a number for each class
+    depending: list[tuple[Any, list[Any]]]  # of an overlap: columns that follow from others, and these ("intercept" is one)
+    proof: str  # "exact" | "rigorous" | "none": not decided
+    found: Separation = field(repr=False)  # with all evidence
+    outcome: str = "binary"  # | "multinomial" | "poisson"
+    classes: tuple[str, ...] = ()  # (negative, positive), or all in order; none of counts
+    levels: dict[Any, list[str]] = field(default_factory=dict)  # of columns that are no numbers: those that separate
+    advice: list[Advice] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    separated: int = 0  # rows that are separated; of a file ``points`` has the first of them only
+
+    @property
+    def finite(self) -> bool | None:
+        """Whether the maximum of the likelihood exists; None when it was not decided."""
+        return None if self.kind is None else self.kind == OVERLAP
+
+    def __repr__(self) -> str:
+        return (
+            f"<Separated {self.outcome}: {self.kind or 'not decided'}{f', by {_some(self.columns)}' if self.columns else ''}>"
+        )
+
+    def __str__(self) -> str:
+        return "\n".join([self._said, *(f"- {each}" for each in self.advice), *(f"note: {text}" for text in self.notes)])
+
+    def _repr_html_(self) -> str:
+        """A small table for notebooks."""
+        rows = [("answer", self._said), *(("what to do", str(each)) for each in self.advice)]
+        rows += [*(("note", text) for text in self.notes), ("proof", self.proof)]
+        cells = "".join(
+            f'<tr><th style="text-align:left">{name}</th><td style="text-align:left">{escape(text)}</td></tr>'
+            for name, text in rows
+        )
+        return f"<table>{cells}</table>"
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but the evidence and further points than the first, as values of JSON."""
+        return {
+            "kind": self.kind,
+            "finite": self.finite,
+            "proof": self.proof,
+            "outcome": self.outcome,
+            "classes": list(self.classes),
+            "columns": [_plain(name) for name in self.columns],
+            "levels": {str(name): levels for name, levels in self.levels.items()},
+            "separated": self.separated,
+            "points": [_plain(label) for label in self.points[:NAMED]],
+            "direction": {str(name): value for name, value in self.direction.items()},
+            "intercept": self.intercept,
+            "depending": [[_plain(name), [_plain(other) for other in others]] for name, others in self.depending],
+            "advice": [{"text": each.text, "finite": each.finite} for each in self.advice],
+            "notes": self.notes,
+            "message": self._said,
+        }
+
+    @property
+    def _said(self) -> str:
+        if self.kind is None:
+            return f"separation was {self.found.message}"
+        if self.kind == OVERLAP:
+            unique = f", not a unique one: {self._dependence}" if self.depending else ""
+            points = f" (points {_some(self.points)} are in conflict)" if self.points and self.outcome != "poisson" else ""
+            what = "no separation" if self.outcome == "poisson" else "the classes overlap"
+            return f"{what}: the maximum of the likelihood exists{unique}{points}"
+        whose = "its coefficient has" if len(self.columns) == 1 else "their coefficients have"
+        plain = self.columns and not self.levels
+        runs = f"{whose} no finite estimate" if plain else f"no finite estimate of {_some(self._running)}"
+        return f"{self._what}: {self._who}; {runs}"
+
+    @property
+    def _what(self) -> str:
+        return "separation" if self.outcome == "poisson" else f"{self.kind} separation"
+
+    @property
+    def _who(self) -> str:
+        """What separates which rows."""
+        named = [name for term, levels in self.levels.items() for name in _named(term, levels)]
+        terms = [f"{term}[{level}]" for term, levels in self.levels.items() for level in levels]
+        others = [name for name in self.columns if not self._explained(name)] if terms else self.columns
+        many = "s" if self.separated != 1 else ""
+        what = "all points" if self.kind == COMPLETE else f"{self.separated} point{many} ({self._rows}) from the others"
+        if self.outcome == "poisson":
+            what = f"{self.separated} row{many} where y is 0 ({self._rows})"
+        plural = len(others) + len(terms) > 1
+        columns = [f"column{'s' if len(others) > 1 else ''} {_some(others)}"] if others else []
+        return f"{' and '.join([*named, *columns]) or 'the intercept'} separate{'' if plural else 's'} {what}"
+
+    def _explained(self, name: Any) -> bool:
+        """Whether a column is one of a factor whose levels are named."""
+        return any(str(name).startswith(f"{term}[") for term in self.levels)
+
+    @property
+    def _running(self) -> list[Any]:
+        moves = self.intercept if not isinstance(self.intercept, dict) else any(self.intercept.values())
+        return [*(["the intercept"] if moves else []), *self.columns]
+
+    @property
+    def _rows(self) -> str:
+        more = self.separated - min(SHOWN, len(self.points))
+        return ", ".join(str(name) for name in self.points[:SHOWN]) + (f" and {more} more" if more else "")
+
+    @property
+    def _dependence(self) -> str:
+        shown = [f"{name} depends on {_some(others) or 'nothing: it is zero'}" for name, others in self.depending[:SHOWN]]
+        return "; ".join(shown) + (f"; and {len(self.depending) - SHOWN} more" if len(self.depending) > SHOWN else "")
+
+
+def _named(term: Any, levels: list[str]) -> Iterator[str]:
+    yield f"level{'s' if len(levels) > 1 else ''} {_some(levels)} of {term}"
+
+
+def _some(names: list[Any]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(str(name) for name in names[:SHOWN]) + more
+
+
+def _plain(value: Any) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
+    return value if isinstance(value, int | float | str | bool) else str(value)

@@ -1,0 +1,193 @@
+"""Which columns, levels and rows separate: one look at all rows beside the direction that was found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.analysis.regression.design import Design, Floats, Matrix
+from dfeas.analysis.regression.outcome import BOTH, Codes, Outcome, wide
+from dfeas.analysis.separation import Separation
+from dfeas.verify.dyadic import Integers, signs
+from dfeas.verify.integers import eye, independent, product, solve
+from dfeas.verify.separation import COMPLETE, QUASI
+
+RESPONSIBLE = 1e-9
+"""Share of the largest coefficient, times the size of the column, below which a column is not responsible."""
+
+Part = tuple[Matrix, Codes]
+"""Some rows of the design (b, m), and the codes of their outcomes."""
+
+
+@dataclass(frozen=True)
+class Direction:
+    """Coefficients along which the likelihood rises for ever."""
+
+    values: Floats  # (blocks, m + 1) the largest is 1 or -1; the intercept comes last, 0 without one
+    exact: Integers | None  # the same in whole numbers, at other scale; None where a look at the points is not needed
+
+    @classmethod
+    def of(cls, answer: Separation, design: Design, outcome: Outcome) -> Direction | None:
+        """That of an answer; None where the classes overlap, or nothing was decided."""
+        whole: Any = answer.result.y if answer.y is None else answer.y
+        if answer.kind not in (COMPLETE, QUASI) or whole is None:
+            return None
+        if outcome.kind == "poisson" and answer.kind == COMPLETE and design.intercept:  # all counts are zero
+            return cls(np.append(np.zeros(len(design.columns)), -1.0)[None, :], None)
+        most = max(abs(value) for value in whole)
+        values = np.array([float(value / most) if isinstance(value, float) else value / most for value in whole], np.float64)
+        exact = None if answer.y is None else _blocks(np.array(answer.y, object), design, outcome)
+        return cls(_blocks(values, design, outcome), exact)
+
+    def within(self, kept: list[int], m: int) -> Direction:
+        """Among m columns, of which these are ``kept``."""
+        places = [*kept, m]
+        values = np.zeros((len(self.values), m + 1))
+        values[:, places] = self.values
+        return Direction(values, None)
+
+
+def _blocks(values: NDArray[Any], design: Design, outcome: Outcome) -> NDArray[Any]:
+    blocks = values.reshape(outcome.blocks, -1)
+    if design.intercept:
+        return blocks
+    return np.hstack([blocks, np.zeros((outcome.blocks, 1), blocks.dtype)])
+
+
+@dataclass
+class Tally:
+    """What all rows showed."""
+
+    n: int = 0
+    most: Floats = field(default_factory=lambda: np.zeros(0))  # (m,) largest magnitudes
+    counts: Floats = field(default_factory=lambda: np.zeros(0))  # (m, k) sums of each column in each class
+    total: Floats = field(default_factory=lambda: np.zeros(0))  # (k,) rows of each class
+    low: Floats = field(default_factory=lambda: np.zeros(0))  # (2, m) least value of each column in each of two classes
+    high: Floats = field(default_factory=lambda: np.zeros(0))
+    separated: int = 0
+    rows: list[int] = field(default_factory=list)  # the first of those
+
+    @classmethod
+    def of(cls, parts: Iterable[Part], outcome: Outcome, answer: Separation, direction: Direction, keep: float) -> Tally:
+        """One read of everything; at most ``keep`` rows are kept."""
+        tally = cls()
+        for points, codes in parts:
+            tally._add(points, codes, outcome, bool(answer.kind == COMPLETE and outcome.kind == "binary"))
+            beyond = np.arange(len(codes)) if answer.kind == COMPLETE else _beyond(points, direction)
+            tally.separated += len(beyond)
+            tally.rows += (tally.n + beyond)[: max(0, int(min(keep, tally.n + len(codes))) - len(tally.rows))].tolist()
+            tally.n += len(codes)
+        return tally
+
+    def _add(self, points: Matrix, codes: Codes, outcome: Outcome, ends: bool) -> None:
+        classes = _classes(codes, outcome)
+        counts = np.stack([np.asarray(points[one].sum(axis=0)).ravel() for one in classes], axis=1)
+        most = _end(abs(points), "max", 0.0)
+        total = np.array([one.sum() for one in classes], np.float64)
+        if not self.n:
+            self.counts, self.total, self.most = counts, total, most
+        else:
+            self.counts, self.total, self.most = self.counts + counts, self.total + total, np.maximum(self.most, most)
+        if ends:
+            low = np.stack([_end(points[one], "min", np.inf) for one in classes])
+            high = np.stack([_end(points[one], "max", -np.inf) for one in classes])
+            self.low, self.high = (np.minimum(self.low, low), np.maximum(self.high, high)) if self.n else (low, high)
+
+    def alone(self, intercept: bool) -> list[int]:
+        """Columns that separate two classes by themselves."""
+        if not self.low.size:
+            return []
+        below, above = self.high[0] < self.low[1], self.high[1] < self.low[0]
+        if not intercept:
+            below &= (self.high[0] < 0) & (self.low[1] > 0)
+            above &= (self.high[1] < 0) & (self.low[0] > 0)
+        return [int(i) for i in np.flatnonzero(below | above)]
+
+    def of_levels(self, design: Design, term: Any) -> dict[str, Floats]:
+        """Rows (k,) of each class, by level of a factor."""
+        found = {design.columns[place].level or "": self.counts[place] for place in design.places(term)}
+        reference = design.factors[term].reference
+        if reference is not None:
+            found[reference] = self.total - sum(found.values(), np.zeros(len(self.total)))
+        return {level: found[level] for level in design.factors[term].levels if level in found}
+
+
+def _classes(codes: Codes, outcome: Outcome) -> list[NDArray[np.bool_]]:
+    """Rows of each class; of counts those of zero and above; of shares those with a part in it."""
+    if outcome.kind == "multinomial":
+        return [codes == code for code in range(len(outcome.classes))]
+    if outcome.kind == "poisson":
+        return [codes != BOTH, codes == BOTH]
+    return [codes <= 0, codes >= 0]
+
+
+def _end(points: Matrix, which: str, start: float) -> Floats:
+    """Least or largest values (m,) of some rows, or ``start`` of none."""
+    if not points.shape[0]:
+        return np.full(points.shape[1], start)
+    end = getattr(points, which)(axis=0)
+    return np.asarray(end if isinstance(end, np.ndarray) else end.toarray(), np.float64).ravel()
+
+
+def _beyond(points: Matrix, direction: Direction) -> NDArray[np.int64]:
+    """Rows that the direction separates, exactly."""
+    assert direction.exact is not None, "quasi-complete separation is decided in whole numbers"
+    found = np.zeros(points.shape[0], np.bool_)
+    whole = wide(points)
+    for block in direction.exact[direction.exact.any(axis=1)]:
+        found |= signs(whole, block)[0] != 0
+    return np.flatnonzero(found)
+
+
+def responsible(direction: Direction, most: Floats) -> list[int]:
+    """Columns whose coefficients run away."""
+    size = (np.abs(direction.values[:, :-1]) * most).max(axis=0, initial=0.0)
+    return [int(i) for i in np.flatnonzero(size > RESPONSIBLE * size.max(initial=0.0))]
+
+
+def levels_of(design: Design, direction: Direction, columns: list[int]) -> dict[Any, list[str]]:
+    """Levels that separate: those whose effect is not that of most, whichever of them is the reference.
+
+    None of a factor whose levels all differ: the column separates then, as a number does.
+    """
+    found = {}
+    intercept = direction.values[:, -1].copy()
+    for term in [term for term in design.factors if set(design.places(term)) & set(columns)]:
+        effects = {design.columns[place].level or "": direction.values[:, place] for place in design.places(term)}
+        factor = design.factors[term]
+        if factor.reference is not None:
+            effects[factor.reference] = np.zeros(len(intercept))
+        key = {level: tuple(np.round(effects[level], 9)) for level in factor.levels if level in effects}
+        count = Counter(key.values())
+        usual = max(count, key=lambda effect: (count[effect], -np.abs(intercept + effect).sum()))
+        if count[usual] > 1 or len(key) == 2:
+            found[term] = [level for level, effect in key.items() if effect != usual]
+            intercept += np.array(usual)
+    return found
+
+
+def depending(flat: list[list[int]], names: list[Any], blocks: int) -> list[tuple[Any, list[Any]]]:
+    """Columns that follow from others, one for each vector of a basis of what vanishes on all points, and these others.
+
+    The basis is brought to echelon form from the last column on, so that no column follows from one that follows itself. In
+    several blocks of features it is the same in each.
+    """
+    if not flat:
+        return []
+    basis = np.array(flat, object)
+    if blocks > 1:
+        basis = basis[:, : basis.shape[1] // blocks]
+        basis = basis[independent(basis)]
+    if basis.shape[1] == len(names):  # the intercept is the last that is said to follow
+        basis, names = np.roll(basis, 1, axis=1), [names[-1], *names[:-1]]
+    backwards = basis[:, ::-1]
+    last = [basis.shape[1] - 1 - int(i) for i in independent(backwards.T)]
+    given, _ = solve(basis[:, last].T, eye(len(last)))
+    echelon = product(given.T, basis)
+    others = np.setdiff1d(np.arange(basis.shape[1]), last)
+    return [(names[i], [names[j] for j in others if row[j]]) for i, row in zip(last, echelon, strict=True)]

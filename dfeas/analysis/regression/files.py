@@ -1,0 +1,272 @@
+"""A regression on a table in a file, of any size: CSV and TSV (also .gz), Parquet, or a folder of it.
+
+A first read of text finds which columns are numbers. One read finds levels, classes and what is missing; one writes the signed
+points to a scratch folder, as a dataset, which is removed at the end, or holds them where memory has room; one more, of what is
+separated, finds who is to blame. Memory grows with the number of levels, not with that of rows.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from dfeas.analysis.regression.answer import NAMED, Separated
+from dfeas.analysis.regression.blame import Direction, Part, Tally, responsible
+from dfeas.analysis.regression.design import MOST_LEVELS, Design, Matrix, Survey, points
+from dfeas.analysis.regression.formula import Formula
+from dfeas.analysis.regression.likelihood import Options, Regression, blamed, examined, overlapping, row_numbers
+from dfeas.analysis.regression.outcome import Codes, Outcome, Values, flat, signed, wide
+from dfeas.analysis.separation import Separation, separation
+from dfeas.data.ingest.partitions import Batch, cut
+from dfeas.data.labels import Categories
+from dfeas.data.storage.layout import default_block_rows, sparse_block_rows
+from dfeas.data.writers.dataset import DatasetWriter, Progress
+from dfeas.data.writers.sparse import SparseWriter
+from dfeas.errors import BadInputError, UsageError
+from dfeas.linalg.csr import csr
+from dfeas.linalg.points import is_dense, stacked
+from dfeas.problem import ALL_POSITIVE, DEFAULT_MEMORY, never, parse_bytes
+
+ENTRY = 16
+"""Bytes of an entry of a sparse point, with its place."""
+SHARE = 16
+"""Part of memory that a design may have to be held, and a level, with its name in Python, of what all may have."""
+LEVEL_BYTES = 1000
+SAMPLE = 1000
+"""Rows by which a formula says what columns it makes."""
+BLOCKS = 64
+"""Blocks of the scratch dataset that memory holds."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked about a table."""
+
+    label_column: str
+    intercept: bool = True
+    outcome: str | None = None
+    positive: Any = None
+    without: Sequence[str] = ()
+    scratch: str | Path | None = None
+    options: Options = field(default_factory=dict)
+    progress: Progress | None = None  # where points are written to the scratch folder
+
+    @property
+    def memory(self) -> int:
+        return parse_bytes(self.options.get("memory", DEFAULT_MEMORY))
+
+
+@dataclass(frozen=True)
+class TableRegression:
+    """A design, and how its rows are read from a table."""
+
+    table: Any
+    columns: Sequence[str]  # that are read
+    coded: Callable[[nw.DataFrame[Any]], Part]
+    design: Design
+    outcome: Outcome
+    n: int
+    signs: int  # rows of the question
+
+    def parts(self) -> Iterator[Part]:
+        """All rows, part after part."""
+        for frame in self.table.batches(8 * len(self.design.columns), self.columns):
+            yield self.coded(frame)
+
+    @property
+    def explicit(self) -> bool:
+        """Whether the intercept is a column of the points, all of which are positive."""
+        return self.outcome.kind == "multinomial" or (self.outcome.kind == "poisson" and self.signs == self.n)
+
+    @property
+    def sparse(self) -> bool:
+        return self.design.sparse or self.outcome.kind == "multinomial"
+
+    @property
+    def m(self) -> int:
+        """Features of the points."""
+        return self.outcome.blocks * (len(self.design.columns) + int(self.explicit and self.design.intercept))
+
+    @property
+    def entries(self) -> float:
+        """Of a point, about."""
+        terms = len(self.design.terms) + 1
+        return min(self.m, 2 * terms if self.outcome.kind == "multinomial" else terms) if self.sparse else self.m
+
+    @property
+    def size(self) -> float:
+        """Bytes of all points in memory."""
+        return self.signs * (self.entries * ENTRY + 24) if self.sparse else self.signs * 8 * self.m
+
+    def question(self) -> Generator[Batch, None, None]:
+        """The signed points."""
+        for rows, codes in self.parts():
+            whole = wide(rows) if self.explicit and self.design.intercept else rows
+            some = signed(whole, codes, self.outcome)
+            labels = np.ones(len(some.labels), np.int8) if self.explicit else some.labels
+            alone = self.explicit and self.outcome.kind == "poisson"
+            yield Batch(-some.points if alone else some.points, Categories(labels, []))
+
+    def write(self, folder: Path, memory: int, progress: Progress) -> None:
+        """The dataset of the question, in blocks of a small part of memory."""
+        most = max(1, int(memory / BLOCKS / (self.size / self.signs)))
+        rows = default_block_rows(self.m, 8, self.signs)
+        if self.sparse:
+            rows = sparse_block_rows(self.entries, ENTRY, self.signs)
+        rows = min(rows, most)
+        kind = SparseWriter if self.sparse else DatasetWriter
+        target = kind(folder, self.signs, self.m, np.dtype(np.float64), rows)
+        for index, (block, labels) in enumerate(cut(self.question(), rows)):
+            if not is_dense(block):
+                indices, indptr = block.indices.astype(np.int32), block.indptr.astype(np.int32)
+                block = csr(block.data, indices, indptr, self.m)  # as it is stored
+            target.write(index, block, np.concatenate([each.codes for each in labels]))
+            progress(min(self.signs, (index + 1) * rows), self.signs)
+        target.finish(() if self.explicit else ("0", "1"))
+
+    def asked(self, folder: Path, options: Options) -> Separation:
+        """The kind of the points that were written."""
+        if self.explicit:
+            return separation(str(folder), ALL_POSITIVE, **options)
+        return separation(str(folder), intercept=self.design.intercept, **options)
+
+    def rows_of(self, support: Any) -> list[int]:
+        """Rows whose signed points are in a conflict; reads all again where a row has several."""
+        if support is None or self.signs == self.n:
+            return [] if support is None else [int(row) for row in support]
+        found: list[int] = []
+        row = sign = 0
+        for _, codes in self.parts():
+            numbers = row_numbers(codes, self.outcome)
+            here = support[(support >= sign) & (support < sign + len(numbers))] - sign
+            found += [row + int(each) for each in np.unique(numbers[here])]
+            row, sign = row + len(codes), sign + len(numbers)
+        return found
+
+
+def of_file(path: str | Path, label_column: Any, **asked: Any) -> Separated:
+    """What is proved of a table in a file. Raises UsageError without the name of a column of outcomes."""
+    if not isinstance(label_column, str):
+        raise UsageError(f"{path}: say which column has the outcomes, by its name")
+    return of_table(path, Asked(label_column, **asked))
+
+
+def of_table(path: str | Path, asked: Asked) -> Separated:
+    """The same; a table whose design has room in memory is looked at there."""
+    table, name = _opened(path, asked), asked.label_column
+    if name not in table.columns:
+        raise table.no_column(name)
+    seen = _Seen(table, asked, name)
+    for frame in table.batches(len(table.columns)):
+        seen.add(frame.select(name), frame.drop(name), lambda frame: flat(frame[name], name))
+    design, about = seen.survey.design(asked.intercept), seen.outcome()
+
+    def coded(frame: nw.DataFrame[Any]) -> Part:
+        return points(frame, design, table.where), about.codes(flat(frame[name], name))
+
+    return _decided(TableRegression(table, table.columns, coded, design, about, seen.survey.n, seen.signs(about)), asked)
+
+
+def of_formula(path: str | Path, formula: str, asked: Asked) -> Separated:
+    """What is proved of a formula about a table. Raises BadInputError for one that needs all rows, and they have no room."""
+    parsed = Formula(formula)
+    table = _opened(path, asked)
+    needed = parsed.needed(table.columns)
+    frames, size = list[nw.DataFrame[Any]](), 0
+    for frame in table.batches(len(needed), needed):
+        frames.append(frame)
+        size += int(frame.estimated_size())
+        if size > asked.memory / SHARE:
+            return _in_parts(parsed, table, needed, frames[0].head(SAMPLE), asked)
+    if not frames:
+        raise BadInputError(f"{table.where}: no rows")
+    return examined(parsed.of(nw.concat(frames), asked.outcome, asked.positive, None), asked.options)
+
+
+def _in_parts(parsed: Formula, table: Any, needed: Sequence[str], sample: nw.DataFrame[Any], asked: Asked) -> Separated:
+    """Of more rows than memory has room for."""
+    seen, regressors = _Seen(table, asked, parsed.outcome), parsed.regressors(needed)
+    for frame in table.batches(len(needed), needed):
+        left = frame.select(*(name for name in needed if name not in regressors))
+        seen.add(left if left.columns else frame, frame.select(*regressors), parsed.outcomes)
+    seen.survey.refuse_missing()
+    parts, about = parsed.in_parts(sample, seen.survey.variables), seen.outcome()
+
+    def coded(frame: nw.DataFrame[Any]) -> Part:
+        return parts.points(frame), about.codes(parsed.outcomes(frame))
+
+    return _decided(TableRegression(table, needed, coded, parts.design, about, seen.survey.n, seen.signs(about)), asked)
+
+
+def _decided(found: TableRegression, asked: Asked) -> Separated:
+    if not found.design.columns:
+        raise BadInputError(f"{found.table.where}: no column beside the intercept: nothing can separate")
+    if found.size <= asked.memory / SHARE:
+        return examined(_held(found), asked.options)
+    return _streamed(found, asked)
+
+
+class _Seen:
+    """What one read of all rows shows of regressors and outcomes."""
+
+    def __init__(self, table: Any, asked: Asked, outcome: str) -> None:
+        self._where, self._asked = table.where, asked
+        most = min(MOST_LEVELS, asked.memory // (SHARE * LEVEL_BYTES))
+        self.survey, self._values, self._above = Survey(table.where, most_levels=most), Values(outcome), 0
+
+    def add(self, left: nw.DataFrame[Any], right: nw.DataFrame[Any], values: Callable[[nw.DataFrame[Any]], Any]) -> None:
+        """Rows that follow. Raises BadInputError for an outcome that is missing, and regressors that cannot be used."""
+        look = Survey(self._where)
+        look.n = self.survey.n
+        look.add(left)
+        look.refuse_missing()
+        outcome = values(left)
+        self._values.add(outcome)
+        self._above += int((outcome > 0).sum()) if outcome.dtype.kind in "iufb" else 0
+        self.survey.add(right)
+
+    def outcome(self) -> Outcome:
+        """What is regressed. Raises BadInputError for no rows."""
+        if not self.survey.n:
+            raise BadInputError(f"{self._where}: no rows")
+        return self._values.outcome(self._asked.outcome, self._asked.positive)
+
+    def signs(self, outcome: Outcome) -> int:
+        """Rows of the question."""
+        return self.survey.n * outcome.blocks + (self._above if outcome.kind == "poisson" else 0)
+
+
+def _opened(path: str | Path, asked: Asked) -> Any:
+    try:
+        from dfeas.analysis.regression.table import opened
+    except ImportError:
+        raise UsageError('tables are read by pyarrow, which is not installed: pip install "dfeas[formats]"') from None
+    return opened(path, asked.without, asked.options.get("stop", never))
+
+
+def _held(found: TableRegression) -> Regression:
+    parts = list(found.parts())
+    X: Matrix = stacked([rows for rows, _ in parts])
+    codes: Codes = np.concatenate([codes for _, codes in parts])
+    return Regression(found.design, X, codes, found.outcome, range(len(codes)))
+
+
+def _streamed(found: TableRegression, asked: Asked) -> Separated:
+    """By a dataset in a scratch folder."""
+    with tempfile.TemporaryDirectory(prefix="dfeas-separation-", dir=asked.scratch) as scratch:
+        folder = Path(scratch) / "data"
+        found.write(folder, asked.memory, asked.progress or (lambda done, total: None))
+        answer = found.asked(folder, {**asked.options, "progress": asked.progress is not None})
+    direction = Direction.of(answer, found.design, found.outcome)
+    if direction is None:
+        return overlapping(found.design, found.outcome, answer, found.rows_of(answer.support)[:NAMED])
+    tally = Tally.of(found.parts(), found.outcome, answer, direction, NAMED)
+    columns = tally.alone(found.design.intercept) or responsible(direction, tally.most)
+    rows = list(tally.rows)
+    return blamed(found.design, found.outcome, answer, direction, columns, tally, rows, lambda change: None)

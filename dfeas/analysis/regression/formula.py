@@ -1,0 +1,157 @@
+"""A formula with both sides, in the language of R, as formulaic knows it: of a frame, or of a table part after part."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import scipy  # loads its parts when they are used: every command would wait for them
+from numpy.typing import NDArray
+
+from dfeas.analysis.regression.design import Design, Matrix, Survey, Variable, missing
+from dfeas.analysis.regression.likelihood import Regression
+from dfeas.analysis.regression.models import finite, levels_of_spec, of_columns
+from dfeas.analysis.regression.outcome import Values, flat
+from dfeas.errors import BadInputError, UsageError
+
+EXTRA = 'pip install "dfeas[statistics]"'
+INTERCEPT = "Intercept"
+
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+class Formula:
+    """What a formula says."""
+
+    def __init__(self, text: str) -> None:
+        try:
+            import formulaic
+        except ImportError:
+            raise UsageError(f"a formula is read by formulaic, which is not installed: {EXTRA}") from None
+        self.text, self._error = text, formulaic.errors.FormulaicError
+        try:
+            self._parsed: Any = formulaic.Formula(text)
+        except (self._error, SyntaxError) as error:
+            raise UsageError(f"formula {text!r}: {_line(error)}") from None
+        if not hasattr(self._parsed, "lhs") or len(list(self._parsed.lhs)) != 1:
+            raise UsageError(f"formula {text!r}: expected one outcome on its left, such as died ~ age + C(ward)")
+        self.outcome = str(self._parsed.lhs)
+
+    def of(self, frame: nw.DataFrame[Any], outcome: str | None, positive: Any, rows: Sequence[Any] | None) -> Regression:
+        """The regression of a frame. Raises BadInputError for columns that are not there, and for missing values."""
+        used = frame.select(*self.needed(frame.columns))
+        survey = Survey("the frame", rows)
+        for name in used.columns:
+            gap = missing(used[name])
+            if gap.any():
+                row = int(gap.argmax())
+                text = f"{int(gap.sum())}, the first in row {survey.called(row)}"
+                raise BadInputError(f"missing values in {name} ({text}); fill them, or drop rows")
+        right = self._matrix(self._parsed.rhs, used.to_pandas())
+        points = finite(np.asarray(right, np.float64), list(right.columns))
+        design, kept = of_columns(points, list(right.columns), levels_of_spec(right.model_spec))
+        values, y = Values(self.outcome), self.outcomes(used)
+        values.add(y)
+        about = values.outcome(outcome, positive)
+        return Regression(design, points[:, kept], about.codes(y), about, range(len(used)) if rows is None else rows)
+
+    def needed(self, columns: Sequence[str]) -> list[str]:
+        """The columns that it is about."""
+        absent = sorted({str(name) for name in self._parsed.required_variables} - set(columns))
+        if absent:
+            raise BadInputError(f"formula {self.text!r}: no column {', '.join(absent)}; the columns are {', '.join(columns)}")
+        return _named(self._parsed, self.text, columns)
+
+    def regressors(self, columns: Sequence[str]) -> list[str]:
+        """Those of its right side."""
+        return _named(self._parsed.rhs, self.text.partition("~")[2], columns)
+
+    def outcomes(self, frame: nw.DataFrame[Any]) -> NDArray[Any]:
+        """Values (b,) of the left side: those of a column as they are, or of what is computed of columns."""
+        if self.outcome in frame.columns:
+            return flat(frame[self.outcome], self.outcome)
+        left = self._matrix(self._parsed.lhs, frame.to_pandas())
+        self._require_rowwise(left.model_spec)
+        chosen = [column for column in left.columns if column != INTERCEPT]
+        if len(chosen) != 1:
+            raise UsageError(f"formula {self.text!r}: its outcome {self.outcome} makes {len(chosen)} columns; name a column")
+        return flat(left[chosen[0]].to_numpy(), self.outcome)
+
+    def in_parts(self, sample: nw.DataFrame[Any], variables: dict[str, Variable]) -> Parts:
+        """How rows are coded part after part, by the levels of all. Raises BadInputError for what needs them together."""
+        levels = {name: list(_levels(each)) for name, each in variables.items() if each.is_factor}
+        right = self._matrix(self._parsed.rhs, _categorical(sample.select(*variables), levels))
+        spec = right.model_spec
+        self._require_rowwise(spec)
+        for factor, (kind, _) in spec.encoder_state.items():
+            if kind.name == "CATEGORICAL" and not set(levels) & {str(each) for each in spec.factor_variables[factor]}:
+                raise BadInputError(
+                    f"formula {self.text!r}: the levels of {factor} are numbers, and memory has room for a part of the rows: "
+                    "write the column as text, or give more memory"
+                )
+        names = list(right.columns)
+        known: dict[str, Sequence[str]] = {name: [str(level) for level in each] for name, each in levels_of_spec(spec).items()}
+        ones = [names.index(INTERCEPT)] if INTERCEPT in names else []
+        design, kept = of_columns(np.asarray(right, np.float64), names, known, ones)
+        return Parts(self, spec, levels, design, kept)
+
+    def _require_rowwise(self, spec: Any) -> None:
+        """Raise BadInputError for a transform that looks at all rows, such as a mean."""
+        if spec.transform_state:
+            raise BadInputError(
+                f"formula {self.text!r}: {', '.join(spec.transform_state)} looks at all rows, and memory has room for a part: "
+                "compute it into a column, or give more memory"
+            )
+
+    def _matrix(self, side: Any, frame: Any) -> Any:
+        try:
+            return side.get_model_matrix(frame, na_action="ignore")
+        except self._error as error:
+            raise BadInputError(f"formula {self.text!r}: {_line(error)}") from None
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A formula whose levels are known."""
+
+    formula: Formula
+    spec: Any  # of formulaic
+    levels: dict[str, list[Any]]
+    design: Design
+    kept: list[int]  # columns that are not the intercept
+
+    def points(self, frame: nw.DataFrame[Any]) -> Matrix:
+        """Rows of the design (b, m)."""
+        used = _categorical(frame.select(*self.formula.regressors(frame.columns)), self.levels)
+        whole = np.asarray(self.spec.get_model_matrix(used, na_action="ignore"), np.float64)
+        some = finite(whole, list(self.spec.column_names))[:, self.kept]
+        return scipy.sparse.csr_array(some) if self.design.sparse else some
+
+
+def _named(side: Any, text: str, columns: Sequence[str]) -> list[str]:
+    """Columns that a side is about; formulaic leaves out those within transforms such as center, so words count, too."""
+    names = {str(name) for name in side.required_variables} | set(_WORD.findall(text))
+    return [name for name in columns if name in names]
+
+
+def _levels(seen: Variable) -> list[Any]:
+    """As they are in a frame: booleans, or text in order."""
+    if seen.kind == nw.Boolean:
+        return [level == "True" for level in sorted(seen.levels)]
+    return sorted(seen.levels) if seen.sorted else list(seen.levels)
+
+
+def _categorical(frame: nw.DataFrame[Any], levels: dict[str, list[Any]]) -> Any:
+    """A frame of pandas with the levels of all rows, also where some of them are not here."""
+    import pandas
+
+    found = frame.to_pandas()
+    return found.assign(**{name: pandas.Categorical(found[name], each) for name, each in levels.items() if name in found})
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,257 @@
+"""Whether the likelihood of a regression in memory has a maximum, which terms are to blame, and what ends the separation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dfeas.analysis.regression.answer import Advice, Separated
+from dfeas.analysis.regression.blame import Direction, Tally, depending, levels_of, responsible
+from dfeas.analysis.regression.design import Design, Floats, Matrix
+from dfeas.analysis.regression.outcome import BOTH, Codes, Outcome, signed, wide
+from dfeas.analysis.separation import Separation, separation
+from dfeas.errors import BadInputError
+from dfeas.problem import ALL_POSITIVE
+from dfeas.verify.separation import COMPLETE, OVERLAP
+
+LOOKED_AT = 500_000
+"""Entries of a design up to which terms are left out, and advice is tried, to see what comes of it."""
+MOST_TERMS = 40
+AGAIN = ("client", "max_passes", "memory", "stop", "time_limit")
+"""Options that hold for these looks, too; they write nothing."""
+SECONDS = 10.0
+"""After which no more is tried."""
+
+Options = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Regression:
+    """A design with its rows and their outcomes."""
+
+    design: Design
+    points: Matrix  # (n, m)
+    codes: Codes  # (n,)
+    outcome: Outcome
+    rows: Sequence[Any]  # labels of the rows
+
+    def asked(self, options: Options) -> Separation:
+        """The kind of its signed points."""
+        intercept, several = self.design.intercept, self.outcome.kind == "multinomial"
+        if several or not (self.codes >= BOTH).any():
+            whole = wide(self.points) if intercept else self.points
+            some = signed(whole, self.codes, self.outcome)
+            points = some.points if several else -some.points
+            return separation(points, ALL_POSITIVE, **options)
+        some = signed(self.points, self.codes, self.outcome)
+        return separation(some.points, some.labels, intercept=intercept, **options)
+
+    def rows_of(self, support: Any) -> list[int]:
+        """Rows whose signed points are in a conflict."""
+        if support is None:
+            return []
+        return [int(row) for row in np.unique(row_numbers(self.codes, self.outcome)[support])]
+
+    def without(self, places: Sequence[int]) -> Regression | None:
+        """The same without some columns; None where none would be left."""
+        design, kept = self.design.without(places)
+        if not kept and not design.intercept:
+            return None
+        return replace(self, design=design, points=self.points[:, kept])
+
+    def merged(self, term: Any, level: str, other: str) -> Regression | None:
+        """The same, with one level taken for another."""
+        column = {self.design.columns[place].level: place for place in self.design.places(term)}
+        reference = self.design.factors[term].reference
+        if level == reference:
+            level, other = other, level
+        if level not in column:
+            return None
+        points = self.points
+        if other in column:
+            change = np.zeros((points.shape[1], points.shape[1]))
+            change[column[level], column[other]] = 1
+            points = points + points @ change
+        return replace(self, points=points).without([column[level]])
+
+
+def row_numbers(codes: Codes, outcome: Outcome) -> Codes:
+    """The row of the table that each signed point is of."""
+    times = np.full(len(codes), outcome.blocks) if outcome.kind == "multinomial" else 1 + (codes == BOTH)
+    return np.repeat(np.arange(len(codes)), times)
+
+
+def examined(regression: Regression, options: Options) -> Separated:
+    """What is proved of it, by which terms, and what can be done."""
+    began = time.monotonic()
+    design, outcome, label = regression.design, regression.outcome, regression.rows
+    if not design.columns:
+        raise BadInputError("no column beside the intercept: nothing can separate")
+    answer = regression.asked(options)
+    direction = Direction.of(answer, design, outcome)
+    if direction is None:
+        return overlapping(design, outcome, answer, [label[row] for row in regression.rows_of(answer.support)])
+    small = regression.points.shape[0] * max(1, regression.points.shape[1]) <= LOOKED_AT
+    tally = Tally.of([(regression.points, regression.codes)], outcome, answer, direction, np.inf)
+    alone = tally.alone(design.intercept)
+    again = {name: value for name, value in options.items() if name in AGAIN}
+    stop = until(began, options.get("time_limit"))
+    if small and not alone:
+        direction = _fewest(regression, answer, direction, again, stop)
+    columns = alone or responsible(direction, tally.most)
+
+    def tried(change: Callable[[Regression], Regression | None]) -> bool | None:
+        other = change(regression) if small and not stop() else None
+        kind = None if other is None else _kind(other, again)
+        return None if kind is None else kind == OVERLAP
+
+    return blamed(design, outcome, answer, direction, columns, tally, [label[row] for row in tally.rows], tried)
+
+
+def until(began: float, limit: float | None) -> Callable[[], bool]:
+    """Whether enough time was spent on trying, or all there is."""
+    most = SECONDS if limit is None else min(SECONDS, limit)
+    return lambda: time.monotonic() - began > most
+
+
+def _kind(regression: Regression, options: Options) -> str | None:
+    if not regression.design.columns:
+        return OVERLAP if len(set(regression.codes.tolist())) > 1 or BOTH in regression.codes else COMPLETE
+    return regression.asked(options).kind
+
+
+def _fewest(
+    regression: Regression, answer: Separation, direction: Direction, options: Options, stop: Callable[[], bool]
+) -> Direction:
+    """A direction of fewer terms that separates the same rows: each term is left out that is not needed."""
+    design, m = regression.design, len(regression.design.columns)
+    kept = list(range(m))
+    idle = np.flatnonzero(~direction.values[:, :-1].any(axis=0)).tolist()
+    terms = [term for term in design.terms if not set(design.places(term)) <= set(idle)]
+    if len(terms) > MOST_TERMS:
+        return direction
+    for term in terms:
+        places = [place for place in kept if design.columns[place].term != term]
+        if stop() or not places:
+            break
+        fewer = regression.without([place for place in range(m) if place not in places])
+        found = None if fewer is None else fewer.asked(options)
+        if fewer is None or found is None or (found.kind, found.on) != (answer.kind, answer.on):
+            continue
+        other = Direction.of(found, fewer.design, regression.outcome)
+        if other is not None:
+            kept, direction = places, other.within(places, m)
+    return direction
+
+
+def overlapping(design: Design, outcome: Outcome, answer: Separation, points: list[Any]) -> Separated:
+    """The answer where nothing separates, or nothing was decided."""
+    return Separated(
+        kind=answer.kind,
+        columns=[],
+        points=points,
+        direction={},
+        intercept=0.0,
+        depending=depending(answer.flat, [*design.names, "intercept"], outcome.blocks),
+        proof=answer.proof,
+        found=answer,
+        outcome=outcome.kind,
+        classes=outcome.classes,
+        notes=list(design.notes),
+    )
+
+
+def blamed(
+    design: Design,
+    outcome: Outcome,
+    answer: Separation,
+    direction: Direction,
+    columns: list[int],
+    tally: Tally,
+    points: list[Any],
+    tried: Callable[[Callable[[Regression], Regression | None]], bool | None],
+) -> Separated:
+    """The answer where something separates; ``tried`` says whether estimates are finite after a change, or nothing."""
+    levels = levels_of(design, direction, columns)
+    by_name: dict[Any, Any] = {}
+    for place, name in enumerate(design.names):
+        if direction.values[:, place].any():
+            by_name[name] = _coefficient(direction.values[:, place], outcome)
+    return Separated(
+        kind=answer.kind,
+        columns=[design.names[place] for place in columns],
+        points=points,
+        direction=by_name,
+        intercept=_coefficient(direction.values[:, -1], outcome),
+        depending=[],
+        proof=answer.proof,
+        found=answer,
+        outcome=outcome.kind,
+        classes=outcome.classes,
+        levels=levels,
+        advice=list(_advice(design, outcome, columns, levels, tally, tried)),
+        notes=list(design.notes),
+        separated=tally.separated,
+    )
+
+
+def _coefficient(values: Floats, outcome: Outcome) -> Any:
+    """Of one column: a number, or one for each class but the first."""
+    if outcome.kind != "multinomial":
+        return float(values[0])
+    return {name: float(value) for name, value in zip(outcome.classes[1:], values, strict=True)}
+
+
+def _advice(
+    design: Design,
+    outcome: Outcome,
+    columns: list[int],
+    levels: dict[Any, list[str]],
+    tally: Tally,
+    tried: Callable[[Callable[[Regression], Regression | None]], bool | None],
+) -> Iterator[Advice]:
+    """Ways out, the gentlest first."""
+    for term, some in levels.items():
+        counts = tally.of_levels(design, term)
+        for level in some:
+            other = _nearest(level, [each for each in counts if each not in some], counts, design.factors[term].ordered)
+            if other is not None and len(counts) > 2:  # of two levels that is to leave out the column
+                said = f"merge level {level} of {term} ({_counted(counts[level], outcome)}) with {other}"
+                text = f"{said} ({_counted(counts[other], outcome)})"
+                yield Advice(text, tried(lambda it, t=term, a=level, b=other: it.merged(t, a, b)))  # type: ignore[misc]
+    terms = [term for term in design.terms if set(design.places(term)) & set(columns)]
+    if terms:
+        names = f"leave out column{'s' if len(terms) > 1 else ''} {', '.join(str(term) for term in terms)}"
+        yield Advice(f"or {names}" if levels else names, tried(lambda it: it.without(design.places(*terms))))
+    if outcome.kind == "poisson":
+        yield Advice("or leave out the rows that are separated: the other estimates stay (Correia, Guimaraes, Zylkin 2019)")
+    yield Advice("or use a penalty, by which all estimates are finite: Firth (bias reduction), ridge")
+
+
+def _nearest(level: str, others: list[str], counts: dict[str, Floats], ordered: bool) -> str | None:
+    """The level with which to merge: the next one in order, or the one whose shares of the classes are nearest."""
+    whole = [other for other in others if (counts[other] > 0).all()]
+    if not whole:
+        return None
+    if ordered:
+        place = list(counts).index
+        return min(whole, key=lambda other: abs(place(other) - place(level)))
+
+    def share(each: str) -> Floats:
+        return np.asarray(counts[each] / max(1.0, counts[each].sum()))
+
+    return min(whole, key=lambda other: (float(np.abs(share(other) - share(level)).sum()), -counts[other].sum()))
+
+
+def _counted(counts: Floats, outcome: Outcome) -> str:
+    """How often each class is there."""
+    rows = int(counts.sum())
+    if outcome.kind == "poisson":
+        return f"{int(counts[1])} of {rows} rows are above 0"
+    if outcome.kind == "binary":
+        return f"{int(counts[1])} of {rows} rows are {outcome.classes[1]}"
+    return ", ".join(f"{int(count)} {name}" for name, count in zip(outcome.classes, counts, strict=True))

@@ -1,0 +1,191 @@
+"""The outcome of a regression, and the question about signed points that its likelihood comes down to.
+
+* binary (logit, probit, cloglog): x_i labelled +1 or -1; a share between 0 and 1 is both. Albert and Anderson, Biometrika 1984.
+* Poisson with log link: the likelihood has a maximum unless some z has x_i'z = 0 where y_i > 0, and x_i'z <= 0, < 0 for one of
+  them, where y_i = 0. Correia, Guimaraes and Zylkin, "Verifying the existence of maximum likelihood estimates for generalized
+  linear models", 2019. So x_i is labelled -1 where y_i = 0, and is both, +1 and -1, where y_i > 0.
+* multinomial logit of K classes: some z = (z_1 .. z_{K-1}), z_0 = 0, has x_i'(z_c - z_k) >= 0 for the class c of i and all
+  others, k: K - 1 points in K - 1 blocks of features for each i, all +1. Albert and Anderson, 1984.
+
+There is no maximum exactly when the signed points are separated, completely or quasi-completely.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy  # loads its parts when they are used: every command would wait for them
+from numpy.typing import NDArray
+
+from dfeas.analysis.regression.design import Matrix
+from dfeas.data.frames import values_of
+from dfeas.data.labels import MOST_CLASSES, plain
+from dfeas.errors import BadInputError, UsageError
+
+OUTCOMES = ("binary", "multinomial", "poisson")
+
+Codes = NDArray[np.int64]
+BOTH = 0
+"""Code of a row that counts as +1 and as -1."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is regressed."""
+
+    kind: str  # one of OUTCOMES
+    classes: tuple[str, ...] = ()  # (negative, positive), or all; none of counts
+    lookup: dict[Any, int] = field(default_factory=dict)  # code of each value
+
+    def codes(self, values: NDArray[Any]) -> Codes:
+        """+1, -1 or BOTH; of more classes their places. Raises BadInputError for a value that is new."""
+        if self.kind == "poisson":
+            return np.where(values > 0, BOTH, -1).astype(np.int64)
+        try:
+            return np.fromiter((self.lookup[value] for value in values.tolist()), np.int64, len(values))
+        except KeyError as error:
+            raise BadInputError(f"y: class {error} came only now; the table changed meanwhile") from None
+
+    @property
+    def blocks(self) -> int:
+        """Coefficients of each column."""
+        return len(self.classes) - 1 if self.kind == "multinomial" else 1
+
+    def count(self, codes: Codes) -> NDArray[np.int64]:
+        """Rows (k,) of each class; of counts those of zero and above."""
+        if self.kind == "multinomial":
+            return np.bincount(codes, minlength=len(self.classes))
+        return np.array([(codes <= 0).sum() if self.kind == "binary" else (codes < 0).sum(), (codes >= 0).sum()])
+
+
+@dataclass(frozen=True)
+class Signed:
+    """Points and labels of the question, and the row of the table that each is of."""
+
+    points: Matrix
+    labels: NDArray[np.int8]
+    row: NDArray[np.int64]
+
+
+def signed(points: Matrix, codes: Codes, outcome: Outcome) -> Signed:
+    """What some rows (b, m) ask; the intercept, of more classes, is one of the columns."""
+    if outcome.kind == "multinomial":
+        return _against_others(points, codes, outcome.blocks)
+    both = codes == BOTH
+    if not both.any():
+        return Signed(points, codes.astype(np.int8), np.arange(len(codes)))
+    row = np.repeat(np.arange(len(codes)), 1 + both)
+    labels = codes[row]
+    place = np.flatnonzero(labels == BOTH)
+    labels[place[::2]], labels[place[1::2]] = 1, -1
+    return Signed(points[row], labels.astype(np.int8), row)
+
+
+def _against_others(points: Matrix, codes: Codes, blocks: int) -> Signed:
+    """(b (K - 1), (K - 1) m): x_i in the block of its class, and -x_i in that of another; the first class has none."""
+    n, m = points.shape
+    other = np.broadcast_to(np.arange(blocks + 1), (n, blocks + 1))
+    own = other == codes[:, None]
+    row, other = np.nonzero(~own)[0], other[~own]
+    each = scipy.sparse.csr_array(points)[row]
+    size = np.diff(each.indptr)
+
+    def placed(place: Codes, sign: float) -> Any:
+        """The rows in blocks of features; those of the first class vanish."""
+        data = sign * each.data * np.repeat(place > 0, size)
+        indices = each.indices + np.repeat(np.maximum(place - 1, 0) * m, size)
+        return scipy.sparse.csr_array((data, indices, each.indptr), shape=(len(row), blocks * m))
+
+    whole = scipy.sparse.csr_array(placed(codes[row], 1.0) + placed(other, -1.0))
+    whole.eliminate_zeros()
+    whole.sort_indices()
+    return Signed(whole, np.ones(len(row), np.int8), row)
+
+
+def wide(points: Matrix) -> Matrix:
+    """With the intercept as the last column."""
+    one: Matrix = np.ones((points.shape[0], 1))
+    if isinstance(points, np.ndarray):
+        return np.hstack([points, one])
+    return scipy.sparse.csr_array(scipy.sparse.hstack([points, one], format="csr"))
+
+
+class Values:
+    """Looks at an outcome part after part."""
+
+    def __init__(self, where: str = "y") -> None:
+        self._where = where
+        self._known: dict[Any, None] = {}
+        self._many = False
+        self._numeric = self._whole = True
+        self._least = np.inf
+
+    def add(self, values: NDArray[Any]) -> None:
+        """Values that follow, none of them missing."""
+        self._numeric &= values.dtype.kind in "iufb"
+        if self._numeric and len(values):
+            self._least = min(self._least, float(values.min()))
+            self._whole &= bool((values == np.floor(values.astype(np.float64))).all())
+        if not self._many:
+            self._known |= dict.fromkeys(np.unique(values).tolist() if self._numeric else values.tolist())
+            self._many = len(self._known) > MOST_CLASSES
+
+    def outcome(self, asked: str | None, positive: Any = None) -> Outcome:
+        """What is regressed. Raises UsageError where that is not clear, BadInputError where it cannot be."""
+        if asked not in (None, *OUTCOMES):
+            raise UsageError(f"outcome {asked!r}: expected one of {', '.join(OUTCOMES)}")
+        if asked == "poisson":
+            if not self._numeric or self._least < 0:
+                what = f"{self._least:g} is below 0" if self._numeric else "it holds text"
+                raise BadInputError(f"{self._where}: a Poisson outcome is a count, and {what}")
+            return Outcome("poisson")
+        values, few = sorted(self._known, key=str if not self._numeric else float), 2
+        if asked is None and positive is None and len(values) > few and self._numeric:
+            counts = "counts (outcome poisson), " if self._whole and self._least >= 0 else ""
+            number = f"more than {MOST_CLASSES}" if self._many else len(values)
+            raise UsageError(f"{self._where} has {number} different numbers: say whether they are {counts}classes "
+                             "(outcome multinomial), or name one against all others (positive)")  # fmt: skip
+        if self._many:
+            raise BadInputError(f"{self._where}: more than {MOST_CLASSES} different values; is this the outcome?")
+        names = [plain(value) for value in values]
+        if len(names) < few:
+            raise BadInputError(f"{self._where}: all rows are {names[0] if names else 'missing'}; two classes are needed")
+        if positive is not None and asked != "multinomial":
+            return self._against(values, names, plain(positive))
+        if asked == "binary" and len(names) > few:
+            raise BadInputError(f"{self._where}: {len(names)} classes ({', '.join(names[:6])}); name one as positive")
+        if asked == "multinomial" or len(names) > few:
+            return Outcome("multinomial", tuple(names), {value: code for code, value in enumerate(values)})
+        return Outcome("binary", (names[0], names[1]), {values[0]: -1, values[1]: 1})
+
+    def _against(self, values: list[Any], names: list[str], positive: str) -> Outcome:
+        if positive not in names:
+            raise BadInputError(f"{self._where}: no row is {positive}; the classes are {', '.join(names[:6])}")
+        rest = [name for name in names if name != positive]
+        lookup = {value: 1 if name == positive else -1 for value, name in zip(values, names, strict=True)}
+        return Outcome("binary", (rest[0] if len(rest) == 1 else "rest", positive), lookup)
+
+
+def flat(y: Any, where: str = "y") -> NDArray[Any]:
+    """An outcome as an array (n,). Raises BadInputError for one that is missing somewhere, or no array of numbers or text."""
+    values = np.asarray(values_of(y))
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise BadInputError(f"{where}: expected one value for each row, got shape {values.shape}")
+    if values.dtype.kind == "O":
+        kinds = {type(value) for value in values.tolist()}
+        if not (kinds <= {str} or kinds <= {bool, np.bool_}):
+            raise BadInputError(
+                f"{where}: expected numbers, booleans or text, got {', '.join(sorted(k.__name__ for k in kinds))}"
+            )
+        values = values.astype(np.bool_) if kinds and kinds <= {bool, np.bool_} else values
+    elif values.dtype.kind not in "biufUT":
+        raise BadInputError(f"{where} holds {values.dtype}: expected numbers, booleans or text")
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        gap = ~np.isfinite(values)
+        text = f"{int(gap.sum())} values are missing or infinite, the first in row {int(gap.argmax())}"
+        raise BadInputError(f"{where}: {text}; fill them, or drop these rows")
+    return values

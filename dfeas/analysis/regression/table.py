@@ -1,0 +1,158 @@
+"""Tables in files, in batches of typed columns: text that is a number in all rows is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import pyarrow
+import pyarrow.compute
+import pyarrow.csv
+import pyarrow.parquet
+
+from dfeas.data.ingest.ingest import format_of
+from dfeas.data.ingest.tables import parquet_files
+from dfeas.errors import BadInputError, CorruptDataError, UsageError
+
+BATCH_BYTES = 16 << 20
+LEAST_ROWS, MOST_ROWS = 256, 1 << 16
+TEXT_BYTES = 4 << 20
+"""Of a run of a CSV file."""
+MISSING = ["", "NA", "N/A", "n/a", "#N/A", "nan", "NaN", "null", "NULL"]
+KINDS = (pyarrow.int64(), pyarrow.float64(), pyarrow.timestamp("us"), pyarrow.string())
+"""What a column of text may hold, the narrowest first."""
+
+
+def opened(path: str | Path, without: Sequence[str], stop: Callable[[], bool]) -> Table:
+    """A table by its path, without some of its columns; ``stop`` ends a read. Raises UsageError for what is no table."""
+    kind = format_of(path)
+    if kind not in ("csv", "tsv", "parquet"):
+        raise UsageError(f"{path}: expected .csv, .tsv (also .gz) or .parquet, or a folder of it")
+    place = Path(path)
+    table: Table = Parquet(place) if kind == "parquet" else Text(place, "," if kind == "csv" else "\t")
+    for name in without:
+        if name not in table.columns:
+            raise table.no_column(name)
+    table.columns = [name for name in table.columns if name not in without]
+    if len(set(table.columns)) < len(table.columns):
+        twice = next(name for name in table.columns if table.columns.count(name) > 1)
+        raise BadInputError(f"{path}: two columns are called {twice}; rename one")
+    table.stop = stop
+    table.look()
+    return table
+
+
+class Table:
+    """Batches of all rows, as often as they are asked for."""
+
+    where: str
+    columns: list[str]
+    stop: Callable[[], bool]
+
+    def batches(self, width: int, columns: Sequence[str] | None = None) -> Iterator[nw.DataFrame[Any]]:
+        """All rows in order, so many that ``width`` numbers for each take few megabytes; of some columns, or of all.
+
+        Raises KeyboardInterrupt when it is to stop.
+        """
+        rows = max(LEAST_ROWS, min(MOST_ROWS, BATCH_BYTES // (8 * max(1, width))))
+        try:
+            for batch in self._run(list(columns or self.columns), rows):
+                for first in range(0, batch.num_rows, rows):
+                    yield nw.from_native(pyarrow.Table.from_batches([batch.slice(first, rows)]), eager_only=True)
+        except pyarrow.ArrowInvalid as error:
+            raise BadInputError(f"{self.where}: {_line(error)}") from None
+        except (pyarrow.ArrowException, OSError) as error:
+            raise CorruptDataError(f"{self.where}: damaged: {_line(error)}") from None
+
+    def _run(self, columns: list[str], rows: int) -> Iterator[Any]:
+        for batch in self._read(columns, rows):
+            if self.stop():
+                raise KeyboardInterrupt
+            yield batch
+
+    def look(self) -> None:
+        """Find types where the file has none."""
+
+    def no_column(self, name: str) -> BadInputError:
+        """The error for a column that is not there."""
+        shown = ", ".join(self.columns[:8]) + (", ..." if len(self.columns) > 8 else "")
+        return BadInputError(f"{self.where}: no column {name}; the columns are {shown}")
+
+    def _read(self, columns: list[str], rows: int) -> Iterator[Any]:
+        raise NotImplementedError
+
+
+class Parquet(Table):
+    """A file, or all of a folder in the order of their paths."""
+
+    def __init__(self, path: Path) -> None:
+        self.where = str(path)
+        self._paths = [Path(str(each)) for each in (parquet_files(path) if path.is_dir() else [path])]
+        try:
+            schemas = [pyarrow.parquet.read_schema(each) for each in self._paths]
+        except (pyarrow.ArrowException, OSError) as error:
+            raise CorruptDataError(f"{path}: not a readable Parquet file, truncated or damaged: {_line(error)}") from None
+        index = {name for name in schemas[0].names if name.startswith("__index_level_")}
+        self.columns = [name for name in schemas[0].names if name not in index]
+        for each, schema in zip(self._paths, schemas, strict=True):
+            if not set(self.columns) <= set(schema.names):
+                odd = ", ".join(sorted(set(self.columns) - set(schema.names))[:5])
+                raise BadInputError(f"{each}: no column {odd}, which {self._paths[0].name} has")
+
+    def _read(self, columns: list[str], rows: int) -> Iterator[Any]:
+        for path in self._paths:
+            with pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
+                for batch in file.iter_batches(rows, columns=columns, use_threads=False):
+                    yield batch.select(columns)
+
+
+class Text(Table):
+    """CSV or TSV whose first line has the names."""
+
+    def __init__(self, path: Path, delimiter: str) -> None:
+        self.where, self._path, self._delimiter = str(path), path, delimiter
+        self._types: dict[str, Any] = {}
+        try:
+            with self._stream({}, None) as stream:
+                self.columns = list(stream.schema.names)
+        except pyarrow.ArrowException as error:
+            raise BadInputError(f"{path}: {_line(error)}") from None
+
+    def look(self) -> None:
+        """One read, all as text: each column is of the narrowest type that has all of its values."""
+        left = {name: list(KINDS) for name in self.columns}
+        text = dict.fromkeys(self.columns, pyarrow.string())
+        self._types = text
+        for batch in self._run(self.columns, MOST_ROWS):
+            for name, kinds in left.items():
+                while len(kinds) > 1 and not _is(batch.column(batch.schema.get_field_index(name)), kinds[0]):
+                    kinds.pop(0)
+        self._types = {name: kinds[0] for name, kinds in left.items()}
+
+    def _stream(self, types: dict[str, Any], columns: list[str] | None) -> Any:
+        return pyarrow.csv.open_csv(
+            self._path,
+            pyarrow.csv.ReadOptions(use_threads=False, block_size=TEXT_BYTES),
+            pyarrow.csv.ParseOptions(delimiter=self._delimiter),
+            pyarrow.csv.ConvertOptions(
+                column_types=types, null_values=MISSING, strings_can_be_null=True, include_columns=columns
+            ),
+        )
+
+    def _read(self, columns: list[str], rows: int) -> Iterator[Any]:
+        with self._stream({name: self._types[name] for name in columns}, columns) as stream:
+            yield from stream
+
+
+def _is(column: Any, kind: Any) -> bool:
+    try:
+        pyarrow.compute.cast(column, kind)
+    except pyarrow.ArrowInvalid:
+        return False
+    return True
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]

@@ -1,0 +1,63 @@
+"""The command for statisticians: check-separation."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from dfeas.analysis.regression.files import Asked, of_formula, of_table
+from dfeas.analysis.regression.outcome import OUTCOMES
+from dfeas.cli.command import LIMIT_REACHED, Command
+from dfeas.cli.options import DATA, JSON, asks, fields_of
+from dfeas.cli.render import put
+from dfeas.engine.signals import INTERRUPTED, asked_to_stop
+from dfeas.problem import Limits, Resources
+from dfeas.run.progress import IngestProgress
+from dfeas.run.termination import Stop
+
+
+@click.command("check-separation", cls=Command)
+@click.argument("table", type=DATA)
+@click.option("--label-column", default=None, metavar="NAME", help="The outcome; all other columns are regressors.")
+@click.option("--formula", default=None, metavar="TEXT", help='Instead, such as "died ~ age + C(ward)", by formulaic.')
+@click.option("--without", multiple=True, metavar="NAME", help="Leave out a column, such as an id; any number of them.")
+@click.option("--outcome", default=None, type=click.Choice(OUTCOMES), help="What is regressed.  [default: as it looks]")
+@click.option("--positive", default=None, metavar="CLASS", help="This class against all others.")
+@click.option("--intercept/--no-intercept", default=True, show_default=True, help="Whether the regression has one.")
+@click.option("--scratch", default=None, type=click.Path(), metavar="DIR", help="For what memory does not hold; removed.")
+@asks(fields_of(Limits), fields_of(Resources, "memory"), JSON)
+def check_separation(
+    table: str,
+    label_column: str | None,
+    formula: str | None,
+    as_json: bool,
+    without: tuple[str, ...],
+    outcome: str | None,
+    positive: str | None,
+    intercept: bool,
+    scratch: str | None,
+    **options: Any,
+) -> None:
+    """Say whether a logistic, multinomial or Poisson regression on TABLE has finite estimates, and if not why.
+
+    TABLE is CSV or TSV with names in its first line (also .gz), Parquet, or a folder of it, of any size. Text, categories and
+    booleans are coded: the first level in order is the reference. Names columns, levels and rows that separate the outcomes,
+    and what to do. Nothing is written but to a scratch folder, which is removed.
+
+    \b
+    dfeas check-separation patients.csv --label-column died --without id
+    dfeas check-separation trade.parquet --label-column flow --outcome poisson
+    """
+    if (label_column is None) == (formula is None):
+        raise click.UsageError("give --label-column NAME, or --formula TEXT")
+    if formula is not None and not intercept:
+        raise click.UsageError("a formula says itself whether it has an intercept: write 0 + into it")
+    with asked_to_stop() as stop:
+        more = {**options, "stop": stop}
+        asked = Asked(label_column or "", intercept, outcome, positive, without, scratch, more, IngestProgress(sys.stderr))
+        found = of_table(table, asked) if formula is None else of_formula(table, formula, asked)
+    put(found.to_json(), str(found).splitlines(), as_json)
+    if found.kind is None:
+        sys.exit(INTERRUPTED if found.found.result.stopped == Stop.INTERRUPTED else LIMIT_REACHED)

@@ -1,0 +1,268 @@
+"""dfeas.check_separation of frames as people have them: what it says of columns, levels and rows, and what it refuses."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import json
+from collections.abc import Callable
+from typing import Any
+
+import dask.dataframe
+import numpy as np
+import pandas as pd
+import polars
+import pyarrow
+import pytest
+from scipy import sparse
+
+import dfeas
+
+COUNT = 400
+FRAMES: dict[str, Callable[[pd.DataFrame], Any]] = {
+    "pandas": lambda frame: frame,
+    "objects": lambda frame: frame.astype({"ward": object, "smoker": object}),
+    "nullable": lambda frame: frame.convert_dtypes(),
+    "arrow types": lambda frame: frame.convert_dtypes(dtype_backend="pyarrow"),
+    "categories": lambda frame: frame.astype({"ward": "category", "died": "category"}),
+    "polars": polars.from_pandas,
+    "polars categories": lambda frame: polars.from_pandas(frame).with_columns(polars.col("ward").cast(polars.Categorical)),
+    "arrow": pyarrow.Table.from_pandas,
+    "arrow dictionaries": lambda frame: pyarrow.Table.from_pandas(frame.astype({"ward": "category"})),
+    "dask": lambda frame: dask.dataframe.from_pandas(frame, npartitions=3),
+}
+
+
+def patients(empty: str = "surgery") -> pd.DataFrame:
+    """Ages, incomes, ids of ten digits, wards, smokers; nobody died in one of the wards."""
+    rng = np.random.default_rng(0)
+    ward = rng.choice(["heart", "lung", "surgery", "trauma"], COUNT)
+    age = rng.integers(18, 95, COUNT)
+    died = (rng.random(COUNT) < age / 150) & (ward != empty)
+    columns = {"age": age, "income": np.round(rng.lognormal(10, 1, COUNT), 2), "ward": ward, "smoker": rng.random(COUNT) < 0.3}
+    return pd.DataFrame({**columns, "died": np.where(died, "yes", "no")})
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_text_categories_and_booleans_of_every_library_are_coded(kind: str) -> None:
+    frame = patients()
+    found = dfeas.check_separation(FRAMES[kind](frame), "died")
+    assert (found.kind, found.finite, found.proof, found.outcome) == ("quasi-complete", False, "exact", "binary")
+    assert (found.columns, found.levels, found.classes) == (["ward[surgery]"], {"ward": ["surgery"]}, ("no", "yes"))
+    assert found.points == list(np.flatnonzero(frame.ward == "surgery"))
+    assert found.separated == len(found.points)
+    assert found.direction == {"ward[surgery]": -1.0}
+    assert "level surgery of ward separates" in str(found)
+    assert "merge level surgery of ward (0 of " in found.advice[0].text
+    assert found.advice[0].finite is True
+
+
+@pytest.mark.parametrize("empty", ["heart", "trauma"])
+def test_the_answer_is_that_of_the_design_as_it_is_coded_by_hand(empty: str) -> None:
+    """Treatment coding of pandas, in which the reference has no column: the level to blame is named all the same."""
+    frame = patients(empty)
+    dummies = pd.get_dummies(frame[["age", "income", "ward", "smoker"]], drop_first=True).astype(float)
+    by_hand, found = dfeas.check_separation(dummies, frame.died), dfeas.check_separation(frame, "died")
+    assert (found.kind, found.points) == (by_hand.kind, by_hand.points)
+    assert found.levels == {"ward": [empty]}
+    assert len(found.columns) == (3 if empty == "heart" else 1)
+    score = dummies.to_numpy() @ [found.direction.get(name.replace("_", "[") + "]", 0.0) for name in dummies] + found.intercept
+    assert (score[found.points] < 0).all()
+    assert (np.delete(score, found.points) == 0).all()
+
+
+def test_the_level_with_which_to_merge_is_the_next_one_in_order() -> None:
+    grade = pd.Categorical(np.repeat(["low", "mid", "high", "top"], 20), ["low", "mid", "high", "top"], ordered=True)
+    y = np.tile([0, 1], 40)
+    y[60:], y[:20] = 1, np.arange(20) < 19  # of shares of 1 that of low is nearest to that of top, and high is next to it
+    found = dfeas.check_separation(pd.DataFrame({"grade": grade}), y)
+    assert found.levels == {"grade": ["top"]}
+    assert "merge level top of grade (20 of 20 rows are 1) with high (10 of 20 rows are 1)" in found.advice[0].text
+    plain = dfeas.check_separation(pd.DataFrame({"grade": grade.astype(str)}), y)
+    assert "with low (19 of 20 rows are 1)" in plain.advice[0].text
+
+
+def test_categories_are_in_their_order_and_those_without_a_row_have_no_column() -> None:
+    kind = pd.Categorical(["b", "a", "c", "b", "a", "c"], ["c", "b", "unused", "a"])
+    found = dfeas.check_separation(pd.DataFrame({"kind": kind}), [1, 0, 0, 1, 1, 1])
+    assert found.columns == ["kind[b]"]
+    without = dfeas.check_separation(pd.DataFrame({"kind": kind}), [1, 0, 0, 1, 1, 1], intercept=False)
+    assert without.levels == {"kind": ["b"]}
+
+
+def test_numbers_are_as_they_are_and_complete_separation_names_the_column() -> None:
+    rng = np.random.default_rng(0)
+    index = [f"p{i}" for i in range(100)]
+    frame = pd.DataFrame({"age": rng.normal(50, 10, 100), "rare": 0.0}, index=index)
+    y = pd.Series(frame["age"] + 20 * rng.standard_normal(100) > 50, index=index)
+    overlap = dfeas.check_separation(frame[["age"]], y)
+    assert (overlap.kind, overlap.finite, overlap.columns) == ("overlap", True, [])
+    conflict = frame.loc[overlap.points, "age"]
+    assert conflict[y].min() <= conflict[~y].max()
+    ill = y[y].index[:4]
+    frame.loc[ill, "rare"] = 1
+    quasi = dfeas.check_separation(frame, y)
+    assert (quasi.kind, quasi.finite, quasi.columns, quasi.points) == ("quasi-complete", False, ["rare"], list(ill))
+    assert str(quasi).startswith("quasi-complete separation: column rare separates 4 points (p")
+    frame["leak"] = y * 1.0 + rng.random(100) / 2
+    complete = dfeas.check_separation(frame, y)
+    assert (complete.kind, complete.columns, len(complete.points)) == ("complete", ["leak"], 100)
+    score = frame.to_numpy() @ [complete.direction.get(name, 0.0) for name in frame] + complete.intercept
+    assert ((score > 0) == y).all()
+    with pytest.raises(dfeas.BadInputError, match="align"):
+        dfeas.check_separation(frame, y[::-1])
+
+
+def test_columns_that_separate_only_together_are_both_named_and_no_other() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 6))
+    found = dfeas.check_separation(X, X[:, 1] - X[:, 4] > 0.1)
+    assert (found.kind, found.columns) == ("complete", [1, 4])
+    alone = [dfeas.check_separation(X[:, [j]], X[:, 1] - X[:, 4] > 0.1).finite for j in (1, 4)]
+    assert alone == [True, True]
+
+
+def test_columns_that_depend_on_each_other_are_said() -> None:
+    frame = patients("nowhere")
+    frame["months"] = 12.0 * frame.age
+    found = dfeas.check_separation(frame, "died")
+    assert found.finite
+    assert found.depending == [("months", ["age"])]
+    assert "not a unique one: months depends on age" in str(found)
+
+
+def test_advice_holds() -> None:
+    """What is said to make estimates finite does, looked at anew."""
+    frame = patients()
+    found = dfeas.check_separation(frame, "died")
+    assert [each.finite for each in found.advice] == [True, True, None]
+    other = found.advice[0].text.split("with ")[1].split()[0]
+    assert dfeas.check_separation(frame.replace({"ward": {"surgery": other}}), "died").finite
+    assert dfeas.check_separation(frame.drop(columns="ward"), "died").finite
+    frame["leak"] = np.where(frame.died == "yes", 1.0, 0.0)
+    leave = dfeas.check_separation(frame, "died").advice[0]
+    assert (leave.text, leave.finite) == ("leave out column leak", False)  # the ward separates, too
+
+
+def test_many_levels_are_a_sparse_design() -> None:
+    rng = np.random.default_rng(2)
+    firm = np.array([f"f{i:04d}" for i in rng.integers(0, 300, 6000)])
+    y = rng.random(6000) < 0.5
+    y[firm == "f0007"] = True
+    found = dfeas.check_separation(pd.DataFrame({"firm": firm, "size": rng.normal(size=6000)}), y)
+    assert found.levels == {"firm": ["f0007"]}
+    assert found.points == list(np.flatnonzero(firm == "f0007"))
+    matrix = sparse.csr_array(pd.get_dummies(firm, drop_first=True).to_numpy(np.float64))
+    assert dfeas.check_separation(matrix, y).points == found.points
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "missing": ({"income": [np.nan, 1.0, np.nan, 2.0]}, r"missing values in income \(2, the first in row 0\)"),
+    "missing text": ({"ward": ["a", None, "b", None]}, r"missing values in ward \(2, the first in row 1\)"),
+    "infinite": ({"income": [1.0, np.inf, 2.0, 3.0]}, "column income is infinite in row 1"),
+    "dates": ({"born": pd.date_range("1990-01-01", periods=4)}, "column born holds dates or times"),
+    "mixed": ({"age": [1, "two", 3.0, 4]}, "column age holds float and int and str"),
+    "long ids": ({"id": [2**60 + i for i in range(4)]}, "column id: an integer beyond 2"),
+    "nothing": ({"ward": ["a"] * 4}, "no column beside the intercept"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_columns_that_cannot_be_used_are_refused_by_name(case: str) -> None:
+    columns, said = REFUSED[case]
+    with pytest.raises(dfeas.BadInputError, match=said):
+        dfeas.check_separation(pd.DataFrame(columns), [0, 1, 0, 1])
+
+
+def test_rows_with_labels_are_named_by_them_and_missing_values_of_polars_too() -> None:
+    frame = pd.DataFrame({"age": [1.0, np.nan, 3.0]}, index=["p1", "p2", "p3"])
+    with pytest.raises(dfeas.BadInputError, match=r"age \(1, the first in row 1 \(p2\)\)"):
+        dfeas.check_separation(frame, [0, 1, 0])
+    for value in (None, float("nan")):
+        with pytest.raises(dfeas.BadInputError, match=r"age \(1, the first in row 2\)"):
+            dfeas.check_separation(polars.DataFrame({"age": [1.0, 2.0, value]}), [0, 1, 0])
+
+
+def test_ids_are_refused_as_text_and_noted_as_numbers() -> None:
+    frame = patients("nowhere")
+    number = np.random.default_rng(3).choice(10**9, COUNT, replace=False) + 10**9
+    with pytest.raises(dfeas.BadInputError, match=f"column id has another text in each of {COUNT} rows"):
+        dfeas.check_separation(frame.assign(id=number.astype(str)), "died")
+    found = dfeas.check_separation(frame.assign(id=number), "died")
+    assert found.finite
+    assert found.notes == ["column id has another whole number in each row: drop it if it is an id"]
+    assert not dfeas.check_separation(frame, "died").notes
+
+
+def test_outcomes_that_cannot_be_used_are_refused() -> None:
+    frame = patients()
+    for y, said in (
+        ("dead", "no column dead; the columns are age"),
+        (["yes"] * COUNT, "all rows are yes; two classes are needed"),
+        (np.zeros(COUNT - 1), f"X has {COUNT} rows, and y {COUNT - 1}"),
+        (np.r_[np.nan, np.ones(COUNT - 1)], "1 values are missing or infinite, the first in row 0"),
+        (np.array([None, *["a", "b"] * (COUNT // 2)])[:COUNT], "expected numbers, booleans or text, got NoneType, str"),
+        (pd.date_range("2000-01-01", periods=COUNT).to_numpy(), "holds datetime64"),
+    ):
+        with pytest.raises(dfeas.BadInputError, match=said):
+            dfeas.check_separation(frame, y)
+    with pytest.raises(dfeas.UsageError, match="y is missing"):
+        dfeas.check_separation(frame)
+    with pytest.raises(dfeas.UsageError, match="expected one of binary, multinomial, poisson"):
+        dfeas.check_separation(frame, "died", outcome="logit")
+
+
+def test_positive_names_one_class_against_all_others() -> None:
+    frame = patients()
+    dead = dfeas.check_separation(frame, "died", positive="no")
+    assert (dead.classes, dead.direction) == (("yes", "no"), {"ward[surgery]": 1.0})
+    ward = dfeas.check_separation(frame, "ward", positive="lung")
+    assert (ward.outcome, ward.classes) == ("binary", ("rest", "lung"))
+
+
+def test_a_dask_frame_that_memory_does_not_hold_is_sent_to_a_file() -> None:
+    frame = dask.dataframe.from_pandas(patients(), npartitions=2)
+    with pytest.raises(dfeas.BadInputError, match="write it as Parquet"):
+        dfeas.check_separation(frame, "died", memory="10kB")
+
+
+def test_json_and_html_have_what_the_text_says() -> None:
+    found = dfeas.check_separation(patients(), "died")
+    values = json.loads(json.dumps(found.to_json()))
+    assert values["levels"] == {"ward": ["surgery"]}
+    assert values["separated"] == len(values["points"]) == found.separated
+    assert [each["text"] for each in values["advice"]] == [each.text for each in found.advice]
+    assert str(found).startswith(values["message"])
+    marked = dfeas.check_separation(pd.DataFrame({"<b>": ["x", "x", "y", "y"]}), [0, 1, 1, 1])
+    assert "&lt;b&gt;" in marked._repr_html_()
+    assert "<b>" not in marked._repr_html_()
+    assert repr(found) == "<Separated binary: quasi-complete, by ward[surgery]>"
+
+
+def test_a_limit_leaves_it_undecided() -> None:
+    found = dfeas.check_separation(patients(), "died", time_limit=1e-9)
+    assert (found.kind, found.finite, found.columns) == (None, None, [])
+    assert "not decided" in str(found)
+
+
+def test_the_examples_of_the_docstring_say_what_they_print() -> None:
+    module = importlib.import_module("dfeas.analysis.check_separation")
+    tests = doctest.DocTestFinder(recurse=False).find(module.check_separation, "check_separation", module)
+    assert [len(each.examples) for each in tests] == [6]
+    assert doctest.DocTestRunner().run(tests[0]) == (0, 6)
+
+
+def test_frames_of_pandas_with_columns_of_any_name_and_sparse_ones() -> None:
+    X = np.column_stack([np.arange(12.0), np.arange(12) == 3])
+    y = np.tile([0, 1], 6)
+    assert dfeas.check_separation(pd.DataFrame(X), y).direction == {1: 1.0}
+    levels = pd.MultiIndex.from_tuples([("a", 1), ("b", 2)])
+    assert dfeas.check_separation(pd.DataFrame(X, columns=levels), y).columns == [("b", 2)]
+    thin = pd.DataFrame({name: pd.arrays.SparseArray(column) for name, column in zip("ab", X.T, strict=True)})
+    assert dfeas.check_separation(thin, y).columns == ["b"]
+    cut = pd.DataFrame({"age": pd.cut(np.r_[X[:, 0], 99.0], [-1, 5, 50, 100])})
+    assert dfeas.check_separation(cut, np.r_[y, 1]).levels == {"age": ["(50, 100]"]}
+    with pytest.raises(dfeas.BadInputError, match="column month holds period"):
+        dfeas.check_separation(pd.DataFrame({"month": pd.period_range("2000-01", periods=12, freq="M")}), y)
+    with pytest.raises(dfeas.BadInputError, match="unique column names"):
+        dfeas.check_separation(pd.DataFrame(X, columns=["a", "a"]), y)

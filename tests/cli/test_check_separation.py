@@ -1,0 +1,312 @@
+"""dfeas check-separation TABLE: files as people have them, of any size, from the installed command."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+import dfeas
+from dfeas.analysis.regression.files import Asked, of_formula, of_table
+from tests.typed import apart
+from tests.typed import dfeas as typed
+
+COUNT = 45_000
+SMALL = "24MB"
+"""Of which a table of ``COUNT`` rows is more than the part that may be held."""
+
+PEAK = """
+import resource, sys
+from dfeas.cli.main import main
+sys.argv = ["dfeas", *sys.argv[1:]]
+try:
+    main()
+finally:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, file=sys.stderr)
+"""
+
+
+def patients(n: int = COUNT) -> pd.DataFrame:
+    """Ids, dates, incomes, wards, smokers; in the lung ward nobody died, nobody fell, and nobody is worse."""
+    rng = np.random.default_rng(0)
+    ward, age = rng.choice(["heart", "lung", "trauma"], n), rng.integers(18, 95, n)
+    died = (rng.random(n) < age / 150) & (ward != "lung")
+    grade = np.where(ward == "lung", rng.choice(["mild", "severe"], n), rng.choice(["mild", "severe", "worse"], n))
+    columns: dict[str, Any] = {
+        "id": [f"p{i:010d}" for i in range(n)],
+        "born": pd.Timestamp("1950-01-01") + pd.to_timedelta(rng.integers(0, 20_000, n), "D"),
+        "age": age,
+        "income": np.round(rng.lognormal(10, 1, n), 2),
+        "ward": ward,
+        "smoker": rng.random(n) < 0.3,
+        "died": np.where(died, "yes", "no"),
+        "falls": np.where(ward == "lung", 0, rng.poisson(1, n)),
+        "grade": grade,
+    }
+    return pd.DataFrame(columns)
+
+
+OUTCOMES = {"died": [], "falls": ["--outcome", "poisson"], "grade": []}
+
+
+def without(*names: str) -> list[str]:
+    return [word for name in names for word in ("--without", name)]
+
+
+def rest(outcome: str) -> list[str]:
+    """Columns that are no regressors of an outcome."""
+    return ["id", "born", *(name for name in OUTCOMES if name != outcome)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same rows as CSV, TSV, packed, Parquet, and as a folder of it."""
+    made = tmp_path_factory.mktemp("tables")
+    frame = patients()
+    text = frame.to_csv(index=False)
+    (made / "t.csv").write_text(text)
+    (made / "t.csv.gz").write_bytes(gzip.compress(text.encode()))
+    frame.to_csv(made / "t.tsv", index=False, sep="\t")
+    frame.to_parquet(made / "t.parquet")
+    (made / "parts").mkdir()
+    for part in range(3):
+        frame[part * COUNT // 3 : (part + 1) * COUNT // 3].to_parquet(made / "parts" / f"{part}.parquet")
+    return made
+
+
+def run(*words: Any, code: int = 0) -> subprocess.CompletedProcess[str]:
+    done = typed("check-separation", *words)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def test_the_command_says_columns_levels_rows_and_what_to_do(folder: Path) -> None:
+    said = run(folder / "t.csv", "--label-column", "died", *without(*rest("died"))).stdout
+    rows = np.flatnonzero(patients().ward == "lung")
+    first = ", ".join(map(str, rows[:5]))
+    assert said.startswith(f"quasi-complete separation: level lung of ward separates {len(rows)} points ({first} and ")
+    assert "- merge level lung of ward (0 of " in said
+    done = apart("check-separation", "t.csv", "--label-column", "died", *without(*rest("died")), "--json", cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    values = json.loads(done.stdout)
+    assert (values["finite"], values["proof"], values["levels"]) == (False, "exact", {"ward": ["lung"]})
+    assert (values["separated"], values["points"]) == (len(rows), rows[:1000].tolist())
+    assert (values["columns"], values["direction"]) == (["ward[lung]"], {"ward[lung]": -1.0})
+
+
+@pytest.mark.parametrize(
+    ("name", "outcome"),
+    [("t.parquet", outcome) for outcome in OUTCOMES] + [(name, "died") for name in ("t.csv", "t.csv.gz", "t.tsv", "parts")],
+)
+def test_a_file_is_the_same_regression_as_its_frame_held_or_not(folder: Path, name: str, outcome: str, tmp_path: Path) -> None:
+    frame, asked = patients(), {"outcome": "poisson"} if outcome == "falls" else {}
+    expected = dfeas.check_separation(frame.drop(columns=rest(outcome)), outcome, **asked)
+    for memory in (SMALL, "2GB"):
+        options = {"memory": memory}
+        found = of_table(folder / name, Asked(outcome, without=rest(outcome), scratch=tmp_path, options=options, **asked))
+        for key in ("kind", "proof", "outcome", "classes", "columns", "levels", "separated", "intercept"):
+            assert getattr(found, key) == getattr(expected, key), (memory, key)
+        assert found.points[:1000] == expected.points[:1000]
+        assert found.direction.keys() == expected.direction.keys()
+        looked = [each.finite for each in found.advice]
+        assert [each.text for each in found.advice] == [each.text for each in expected.advice]
+        assert looked == ([None] * len(looked) if memory == SMALL else [each.finite for each in expected.advice])
+        assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
+def test_an_overlap_of_a_file_names_rows_that_conflict(folder: Path, outcome: str, tmp_path: Path) -> None:
+    asked = Asked(
+        outcome, True, "poisson" if outcome == "falls" else None, None, [*rest(outcome), "ward"], tmp_path, {"memory": SMALL}
+    )
+    found = of_table(folder / "t.parquet", asked)
+    assert (found.kind, found.proof, found.levels) == ("overlap", "exact", {})
+    assert found.points == sorted(set(found.points))
+    small = patients().iloc[found.points].drop(columns=[*rest(outcome), "ward"])
+    if outcome != "falls":  # zeros alone decide of counts, so a conflict may be one of counts above zero
+        assert dfeas.check_separation(small, outcome).finite
+
+
+def test_python_takes_a_path_too(folder: Path, tmp_path: Path) -> None:
+    patients(500).drop(columns=rest("died")).to_csv(tmp_path / "t.csv", index=False)
+    assert dfeas.check_separation(tmp_path / "t.csv", "died").levels == {"ward": ["lung"]}
+    with pytest.raises(dfeas.UsageError, match="say which column has the outcomes"):
+        dfeas.check_separation(str(tmp_path / "t.csv"))
+
+
+def test_a_formula_on_the_command_line(folder: Path) -> None:
+    said = run(folder / "t.parquet", "--formula", "died ~ age + C(ward)").stdout
+    assert "level lung of C(ward) separates" in said
+    assert "overlap" in run(folder / "t.csv", "--formula", "died ~ age + income").stdout
+    assert "no separation" in run(folder / "t.csv", "--formula", "falls ~ age", "--outcome", "poisson").stdout
+
+
+@pytest.mark.parametrize(
+    ("formula", "asked"),
+    [
+        ("died ~ age + C(ward) + smoker", {}),
+        ("died ~ 0 + ward * income", {}),
+        ("falls ~ age + np.log(income) + ward", {"outcome": "poisson"}),
+        ("grade ~ ward + age", {}),
+        ("died ~ smoker:age", {}),
+    ],
+)
+def test_a_formula_in_parts_is_the_same_as_of_all_rows(
+    folder: Path, formula: str, asked: dict[str, Any], tmp_path: Path
+) -> None:
+    whole = dfeas.check_separation(formula, patients(), **asked)
+    parts = of_formula(folder / "t.parquet", formula, Asked("", scratch=tmp_path, options={"memory": SMALL}, **asked))
+    for key in ("kind", "proof", "outcome", "classes", "columns", "levels", "separated"):
+        assert getattr(parts, key) == getattr(whole, key), key
+    if not whole.finite:
+        assert parts.points[:1000] == whole.points[:1000]
+        assert [each.text for each in parts.advice] == [each.text for each in whole.advice]
+
+
+def test_a_formula_that_needs_all_rows_says_so_where_they_have_no_room(folder: Path) -> None:
+    for formula, said in (
+        ("died ~ center(age) + income", r"center\(age\) looks at all rows"),
+        ("died ~ C(age) + income", r"the levels of C\(age\) are numbers"),
+    ):
+        with pytest.raises(dfeas.BadInputError, match=said):
+            of_formula(folder / "t.parquet", formula, Asked("", options={"memory": "8MB"}))
+        assert dfeas.check_separation(formula, patients(2000)).proof == "exact"
+
+
+WRONG: dict[str, tuple[Sequence[str], int, str]] = {
+    "nothing": ([], 2, "give --label-column NAME, or --formula TEXT"),
+    "both": (["--label-column", "died", "--formula", "died ~ age"], 2, "give --label-column NAME, or --formula TEXT"),
+    "no column": (["--label-column", "dead"], 4, "no column dead; the columns are id, born, age"),
+    "no such regressor": (["--label-column", "died", "--without", "weight"], 4, "no column weight"),
+    "id": (["--label-column", "died", "--without", "born"], 4, "column id has another text in each of 45000 rows"),
+    "dates": (["--label-column", "died", "--without", "id"], 4, "column born holds dates or times"),
+    "counts": (["--label-column", "falls", *without("id", "born")], 2, "counts (outcome poisson)"),
+    "limit": (["--label-column", "died", *without(*rest("died")), "--time-limit", "1e-9"], 3, ""),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_cannot_be_answered_is_one_line_and_an_exit_code(folder: Path, case: str) -> None:
+    words, code, said = WRONG[case]
+    done = run(folder / "t.csv", *words, code=code)
+    assert said in done.stderr
+    assert done.stderr.count("\n") <= 1
+    assert "Traceback" not in done.stderr
+
+
+BAD = {
+    "gap": ("age,died\n1,0\n,1\n3,0\nNA,1\n", r"missing values in age \(2, the first in row 1\)"),
+    "gap of text": ("ward,died\na,0\n,1\nb,0\nb,1\n", r"missing values in ward \(1, the first in row 1\)"),
+    "no outcome": ("age,died\n1,0\n2,\n3,1\n", r"missing values in died \(1, the first in row 1\)"),
+    "ragged": ("age,died\n1,0\n2,1,3\n3,1\n", "Expected 2 columns, got 3"),
+    "long ids": (f"id,died\n{2**60},0\n{2**60 + 1},1\n", "column id: an integer beyond"),
+    "infinite": ("age,died\n1,0\ninf,1\n3,0\n", "column age is infinite in row 1"),
+    "one class": ("age,died\n1,0\n2,0\n", "all rows are 0; two classes are needed"),
+    "names twice": ("age,age,died\n1,2,0\n2,3,1\n", "two columns are called age"),
+    "names only": ("age,died\n", "no rows"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_tables_that_cannot_be_used_are_refused_by_column_and_row(case: str, tmp_path: Path) -> None:
+    text, said = BAD[case]
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(dfeas.BadInputError, match=said):
+        of_table(tmp_path / "t.csv", Asked("died"))
+
+
+def test_a_damaged_parquet_file_is_corrupt_data(tmp_path: Path) -> None:
+    patients(1000).to_parquet(tmp_path / "t.parquet")
+    content = (tmp_path / "t.parquet").read_bytes()
+    (tmp_path / "t.parquet").write_bytes(content[: len(content) // 2])
+    assert "damaged" in run(tmp_path / "t.parquet", "--label-column", "died", code=5).stderr
+
+
+def test_text_that_is_a_number_late_in_a_file_is_still_one_column(tmp_path: Path) -> None:
+    """Types are of all rows: numbers first and a word at the end are text, whole numbers and then shares are numbers."""
+    n = 200_000
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"code": rng.integers(0, 4, n).astype(str), "dose": rng.integers(0, 9, n).astype(str)})
+    frame.loc[n - 1, "code"], frame.loc[n - 1, "dose"] = "other", "2.5"
+    frame["died"] = rng.integers(0, 2, n)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    found = of_table(tmp_path / "t.csv", Asked("died"))
+    assert (found.levels, found.points) == ({"code": ["other"]}, [n - 1])
+
+
+def test_levels_of_a_million_rows_are_coded_in_the_memory_that_is_given(tmp_path: Path) -> None:
+    """Table and design are each larger than the budget, and the process stays within it beyond what a tiny table takes."""
+    n, budget = 1_500_000, 48_000_000
+    rng = np.random.default_rng(2)
+    ward = rng.integers(0, 40, n)
+    columns = {name: rng.normal(size=n) for name in ("age", "income", "height", "weight", "pulse", "score")}
+    table = pyarrow.table({**columns, "ward": [f"w{j:02d}" for j in ward], "died": (rng.random(n) < 0.3) & (ward != 13)})
+    assert table.nbytes > 1.5 * budget
+    pyarrow.parquet.write_table(table, tmp_path / "large.parquet", row_group_size=100_000)
+    pyarrow.parquet.write_table(table[:2000], tmp_path / "small.parquet")
+    peak = {}
+    for name in ("small", "large"):
+        words = [str(tmp_path / f"{name}.parquet"), "--label-column", "died", "--memory", str(budget), "--json"]
+        done = subprocess.run(
+            [sys.executable, "-c", PEAK, "check-separation", *words], capture_output=True, text=True, check=True, timeout=200
+        )
+        peak[name] = int(done.stderr.split()[-1])
+        values = json.loads(done.stdout)
+        assert values["levels"] == {"ward": ["w13"]}
+    assert values["separated"] == (ward == 13).sum()
+    assert peak["large"] - peak["small"] < budget
+
+
+def test_the_scratch_folder_is_gone_also_after_an_error(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(dfeas.UsageError, match="memory 1 MB is too little"):
+        of_table(folder / "t.parquet", Asked("died", without=rest("died"), scratch=tmp_path, options={"memory": "1MB"}))
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_interrupt_ends_a_read_and_leaves_nothing(folder: Path, tmp_path: Path) -> None:
+    """Asked in each read: of types, of levels, and while points are written."""
+    for reads in (0, 1, 2):
+        asked = iter([False] * reads)
+        options = {"memory": SMALL, "stop": lambda asked=asked: next(asked, True)}
+        with pytest.raises(KeyboardInterrupt):
+            of_table(folder / "t.csv", Asked("died", without=rest("died"), scratch=tmp_path, options=options))
+        assert not list(tmp_path.iterdir())
+
+
+def test_a_formula_about_a_path_in_python(folder: Path) -> None:
+    assert dfeas.check_separation("died ~ age + ward", folder / "t.parquet").levels == {"ward": ["lung"]}
+
+
+@pytest.mark.parametrize("outcome", ["died", "leak", "falls", "zeros", "grade"])
+def test_many_levels_held_or_not_are_the_same_regression(outcome: str, tmp_path: Path) -> None:
+    """A sparse design; one that a column separates completely, and counts that are all zero."""
+    frame = patients(40_000)
+    rng = np.random.default_rng(5)
+    frame["firm"] = [f"f{j:02d}" for j in rng.integers(0, 60, len(frame))]
+    frame["leak"], frame["zeros"] = frame.age > 50, 0
+    others = [name for name in ("id", "born", "ward", "died", "leak", "falls", "zeros", "grade") if name != outcome]
+    frame.loc[frame.firm == "f33", ["falls", "died", "grade"]] = [0, "no", "mild"]
+    frame.to_parquet(tmp_path / "t.parquet")
+    asked = {"outcome": "poisson"} if outcome in ("falls", "zeros") else {}
+    held, streamed = (
+        of_table(tmp_path / "t.parquet", Asked(outcome, without=others, options={"memory": memory}, **asked))
+        for memory in ("2GB", SMALL)
+    )
+    assert held.finite is False
+    for key in ("kind", "outcome", "classes", "separated", "levels"):
+        assert getattr(held, key) == getattr(streamed, key), key
+    assert held.points[:1000] == streamed.points[:1000]
+    if outcome == "leak":
+        assert (held.kind, held.columns, streamed.columns) == ("complete", ["age"], ["age"])
+    elif outcome != "zeros":
+        assert held.levels == {"firm": ["f33"]}
