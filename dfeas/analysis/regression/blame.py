@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dfeas.analysis.regression.design import Design, Floats, Matrix
 from dfeas.analysis.regression.outcome import BOTH, Codes, Outcome, wide
 from dfeas.analysis.separation import Separation
-from dfeas.verify.dyadic import Integers, signs
+from dfeas.verify.dyadic import Integers, integer_signs
 from dfeas.verify.integers import eye, independent, product, solve
 from dfeas.verify.separation import COMPLETE, QUASI
 
@@ -140,7 +140,7 @@ def _beyond(points: Matrix, direction: Direction) -> NDArray[np.int64]:
     found = np.zeros(points.shape[0], np.bool_)
     whole = wide(points)
     for block in direction.exact[direction.exact.any(axis=1)]:
-        found |= signs(whole, block)[0] != 0
+        found |= integer_signs(whole, block)[0] != 0
     return np.flatnonzero(found)
 
 
