@@ -98,7 +98,7 @@ def _sinks(
     if not (job.race or job.classes):
         (name,) = job.lanes
         return {name: run_sinks(stack, session, job, folders[name], how, earlier)}
-    shown = terminal(how.progress, job.asked.eps) if board is None else None
+    shown = terminal(how.progress, job) if board is None else None
     if shown is not None:
         stack.callback(shown.close)
     return lane_sinks(stack, session, folders, board, earlier, (*([shown] if shown is not None else []), *how.more))

@@ -24,7 +24,7 @@ from dfeas.data.cones.writer import ConeWriter, Placing, Product
 from dfeas.data.generate.points import Generated
 from dfeas.data.storage.places import Place
 from dfeas.data.writers.dataset import DatasetWriter
-from dfeas.errors import UsageError
+from dfeas.errors import UsageError, none_of
 from dfeas.linalg.points import Floats
 
 CONE_KINDS = ("cones", "cones-infeasible", "cones-boundary", "cones-scattered")
@@ -56,7 +56,7 @@ class ConeInstance(Generated):
 
     def __post_init__(self) -> None:
         if self.kind not in CONE_KINDS:
-            raise UsageError(f"unknown kind {self.kind}; expected one of {', '.join(CONE_KINDS)}")
+            raise UsageError(f"unknown kind {none_of(self.kind, CONE_KINDS)}")
         if self.m < 2 or self.seed < 0 or self.dtype not in ("float32", "float64"):
             raise UsageError("cones need two features, a seed of at least 0, and float32 or float64")
         most = 0.5 / sqrt(max(size if kind == "s" else 1 for kind, size, _ in self.product.table.counts))

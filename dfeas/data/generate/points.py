@@ -26,7 +26,7 @@ from dfeas.data.storage.layout import DTYPES, Header, default_block_rows, sparse
 from dfeas.data.storage.places import Place
 from dfeas.data.writers.dataset import DatasetWriter, Labelled, Progress, fill, output_place
 from dfeas.data.writers.sparse import SparseWriter
-from dfeas.errors import UsageError
+from dfeas.errors import UsageError, none_of
 from dfeas.linalg.csr import csr, stacked
 from dfeas.linalg.points import LOW
 
@@ -103,7 +103,7 @@ class Instance(Generated):
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise UsageError(f"unknown kind {self.kind}; expected one of {', '.join(KINDS)}")
+            raise UsageError(f"unknown kind {none_of(self.kind, KINDS)}")
         if self.m < 1 or self.n < 1:
             raise UsageError(f"expected at least one feature and one point, got {self.m} and {self.n}")
         if self.dtype not in DTYPES:
@@ -222,7 +222,7 @@ class SparseInstance(Generated):
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise UsageError(f"unknown kind {self.kind}; expected one of {', '.join(KINDS)}")
+            raise UsageError(f"unknown kind {none_of(self.kind, KINDS)}")
         if self.m < 2 or self.n < 4 or self.seed < 0:
             raise UsageError(f"expected two features, four points and a seed of 0 or more, got {self.m}, {self.n}, {self.seed}")
         if not 0 < self.density < 1 or self.density * self.m < 1:

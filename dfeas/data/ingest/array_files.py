@@ -28,7 +28,7 @@ from dfeas.data.storage.npy import read_header
 from dfeas.data.storage.places import Place, absolute, place, require_column, require_width, seekable
 from dfeas.data.storage.readers import Buffers
 from dfeas.data.storage.zarr_arrays import check_shape, is_zarr2, open_array, open_labels, open_zarr2
-from dfeas.errors import BadInputError, CorruptDataError, UsageError
+from dfeas.errors import BadInputError, CorruptDataError, UsageError, absent, near
 from dfeas.linalg.csr import tidied, with_data
 from dfeas.linalg.points import Points
 
@@ -117,7 +117,7 @@ def open_rows(path: Any, name: str) -> Iterator[Any]:
         yield in_memory(path) if hasattr(path, "tocsr") else _StoredRows(path, "the array")
         return
     if not path.exists():
-        raise BadInputError(f"{path}: no such file or folder")
+        raise BadInputError(absent(path))
     with ExitStack() as stack:
         if path.is_dir():
             array = open_zarr2(path) if is_zarr2(path) else open_array(path, name)
@@ -230,7 +230,7 @@ def _column(file: Any, column: str, where: str) -> NDArray[Any]:
     node = hdf5.node(obs, column, f"{where}:obs")
     if node is None:
         names = [name for name in obs if name not in ("_index", "__categories")]
-        raise BadInputError(f"{where}: no column {column} in obs; it has {', '.join(names[:8])}")
+        raise BadInputError(f"{where}: no column {column} in obs{near(column, names)}; it has {', '.join(names[:8])}")
     if isinstance(node, h5py.Dataset):
         if "categories" in node.attrs:
             raise BadInputError(f"{where}: column {column} is stored as by anndata before 0.8; write it again with a newer one")

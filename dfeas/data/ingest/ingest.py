@@ -21,7 +21,7 @@ from dfeas.data.storage.places import Place, is_url, place
 from dfeas.data.storage.scratch import require_free
 from dfeas.data.storage.zarr_arrays import open_labels
 from dfeas.data.writers.dataset import Pool, Progress, output_place
-from dfeas.errors import BadInputError, UsageError
+from dfeas.errors import BadInputError, UsageError, absent, none_of
 
 Note = Callable[[str], None]
 
@@ -52,9 +52,9 @@ def format_of(src: Any, named: str | None = None) -> str:
         raise UsageError(f"a source of type {type(src).__name__}: give a path, an array, or a data frame that speaks Arrow")
     path = place(src)
     if named is not None and named not in FORMATS:
-        raise UsageError(f"format {named}: expected one of {', '.join(FORMATS)}")
+        raise UsageError(f"--format {none_of(named, FORMATS)}")
     if not path.exists():
-        raise BadInputError(f"{path}: no such file or folder")
+        raise BadInputError(absent(path))
     if path.is_dir():
         zarr = any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup"))
         tables = named == "parquet" or (not zarr and _holds(path, "*.parquet"))

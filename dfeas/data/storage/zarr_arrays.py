@@ -18,7 +18,7 @@ from dfeas.data.storage.layout import default_block_rows
 from dfeas.data.storage.npy import load_npy
 from dfeas.data.storage.places import Place, require_chunks, zarr_store
 from dfeas.data.storage.readers import DirectReader, RowReader, SliceReader
-from dfeas.errors import BadInputError, CorruptDataError
+from dfeas.errors import BadInputError, CorruptDataError, absent
 
 METADATA = {
     "zarr_format": COUNT,
@@ -56,7 +56,7 @@ def open_array(path: Place, name: str) -> Any:
 def open_labels(path: Place) -> Any:
     """A label array by path: zarr, or .npy."""
     if not path.exists():
-        raise BadInputError(f"{path}: no such file or folder (labels)")
+        raise BadInputError(f"{absent(path)} (labels)")
     if path.suffix == ".npy":
         return load_npy(path)
     return open_zarr2(path) if is_zarr2(path) else open_array(path, "label")
