@@ -1,12 +1,19 @@
-"""Errors that a user sees: one line each, with the exit code of the contract.
+"""Errors that a user sees: one line each, with the exit code of the contract, in the words of who asked.
 
+A text names an option as the command line has it, ``--label-column NAME``; in Python it reads ``label_column='NAME'``.
 Names of classes, features, files and methods come from files that anybody wrote. Everything that goes to a terminal or a log
 goes through ``visible``; doing it twice changes nothing.
 """
 
 from __future__ import annotations
 
+import math
+import re
 import unicodedata
+from collections.abc import Iterable
+from difflib import get_close_matches
+from itertools import islice
+from typing import Any
 
 
 class DfeasError(Exception):
@@ -16,6 +23,15 @@ class DfeasError(Exception):
 
     def __init__(self, text: str) -> None:
         super().__init__(visible(" ".join(text.split())))
+
+    def __str__(self) -> str:
+        """As a caller in Python would ask."""
+        return keywords(self.typed)
+
+    @property
+    def typed(self) -> str:
+        """As it would be typed on the command line."""
+        return str(self.args[0])
 
 
 class UsageError(DfeasError, ValueError):
@@ -61,6 +77,73 @@ class CheckFailedError(DfeasError):
 def changed(where: str) -> CorruptDataError:
     """For a source that is not what it was at the first look."""
     return CorruptDataError(f"{where}: it changed while it was read; let nobody write to it, and run again")
+
+
+_OPTION = re.compile(r"(?<![\w-])--(no-)?([a-z][a-z0-9-]*)(?: ('[^']*'|[A-Z][A-Z_]*\b|-?[0-9][\w.+-]*(?<![.-])))?")
+_OTHERWISE = {"dense": "sparse=False", "scheduler": "client", "unlabelled": "labels='all-positive'"}
+"""Options that are keyword arguments of another name."""
+
+
+def keywords(text: str) -> str:
+    """The same text with options as keyword arguments: ``eps=0.01`` for ``--eps 0.01``."""
+    return _OPTION.sub(_keyword, text)
+
+
+def _keyword(option: re.Match[str]) -> str:
+    negated, name, value = option.groups()
+    name = _OTHERWISE.get(name, name.replace("-", "_"))
+    if value is None:
+        return f"{name}=False" if negated else name
+    try:
+        return f"{name}={float(value):g}"
+    except ValueError:
+        return f"{name}={value}" if value.startswith("'") else f"{name}='{value}'"
+
+
+_UNITS = {"PiB": 2**50, "TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "kiB": 2**10}
+
+
+def format_bytes(size: float) -> str:
+    """As ``dask.utils.format_bytes``, which takes half a second to import."""
+    for unit, factor in _UNITS.items():
+        if size >= 0.9 * factor:
+            return f"{size / factor:.2f} {unit}"
+    return f"{size:.0f} B"
+
+
+def enough(size: float) -> str:
+    """The same rounded up, as it can be typed: so much is not too little."""
+    unit, factor = next(((unit, factor) for unit, factor in _UNITS.items() if size >= 0.9 * factor), ("B", 1))
+    return f"{math.ceil(100 * size / factor) / 100:.2f}{unit}" if factor > 1 else f"{math.ceil(size)}B"
+
+
+MOST_NAMES = 40
+"""Names that a text lists."""
+MOST_BESIDE = 10_000
+"""Names of a folder that are looked at."""
+
+
+def near(name: object, names: Iterable[object]) -> str:
+    """``; did you mean ..?``, where one of some names is near to another; empty text where none is."""
+    known = {str(each).casefold(): str(each) for each in names}
+    found = get_close_matches(str(name).casefold(), known, 1)
+    return f"; did you mean {known[found[0]]}?" if found else ""
+
+
+def none_of(name: object, names: Iterable[object]) -> str:
+    """What is none of some names, which of them it is near to, and all of them, each once."""
+    each = list(dict.fromkeys(map(str, names)))
+    listed = ", ".join(each[:MOST_NAMES]) + (", .." if len(each) > MOST_NAMES else "")
+    return f"{name}{near(name, each) or ';'} expected {listed}"
+
+
+def absent(path: Any) -> str:
+    """That there is nothing at a path, and what in its folder has a name like it."""
+    try:
+        beside = [each.name for each in islice(path.parent.iterdir(), MOST_BESIDE)]
+    except (OSError, AttributeError, NotImplementedError):
+        beside = []
+    return f"{path}: no such file or folder{near(path.name, beside)}"
 
 
 _SHOWN_AS_ESCAPES = ("Cc", "Cf", "Cs", "Zl", "Zp")

@@ -1,7 +1,8 @@
 """What is asked, as values: a problem, what ends a run, and what it may use. Each is checked once, where it is made.
 
 The keyword arguments of the public verbs and the options of the commands are the fields of these classes: an option is added
-here, and nowhere else. Their docstrings are the parameters of the verbs; a field has the help of its command-line option.
+here, and nowhere else. Their docstrings are the parameters of the verbs; a field has the help of its command-line option, which
+stands under the HEADING of its class unless it has a heading of its own.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from difflib import get_close_matches
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
 from dfeas.data.source import SCALES, Transform
-from dfeas.errors import UsageError
+from dfeas.errors import UsageError, none_of
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -36,24 +37,27 @@ LOSSES = ("hinge", "squared_hinge")
 
 DEFAULT_MEMORY = "2GB"
 
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+_SIZE = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)([kmgtp]?)(i?)b?")
 
 
 def parse_bytes(text: str | int) -> int:
-    """Bytes from a number or from text such as ``2GB``, ``512MiB``; raises UsageError for anything else."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([kmgt]?i?)b?\s*", str(text).lower())
-    if match is None or match[2] not in _UNITS:
-        raise UsageError(f"memory {text}: expected a size such as 2GB or 512MiB")
-    size = float(match[1]) * _UNITS[match[2]]
+    """Bytes from a number or from text such as ``2GB``, ``512MiB``, as ``dask.utils.parse_bytes`` reads them.
+
+    Raises UsageError for anything else.
+    """
+    match = _SIZE.fullmatch("".join(str(text).lower().split()))
+    if match is None or (match[3] and not match[2]):
+        raise UsageError(f"--memory {text}: expected a size such as 2GB or 512MiB")
+    size = float(match[1]) * (1024 if match[3] else 1000) ** " kmgtp".index(match[2] or " ")
     if not size < 2.0**63:
-        raise UsageError("memory: expected a size such as 2GB or 512MiB")
+        raise UsageError("--memory: expected a size such as 2GB or 512MiB")
     return int(size)
 
 
 ALL_POSITIVE = "all-positive"
 """Labels that ask the homogeneous question by name: A'y > 0 for all points as they are."""
 
-UNSEEN = "scale, center and normalize are for the points themselves: leave them out with a kernel or a point"
+UNSEEN = "--scale, --center and --no-normalize are for the points themselves: leave them out with a --kernel or a point"
 
 
 def option(default: Any, text: str = "", **click: Any) -> Any:
@@ -87,6 +91,8 @@ class View:
     point : (m,) ask about the points x_j - point, without labels: see ``dfeas.in_hull``, which says what the answer means.
     """
 
+    HEADING: ClassVar[str] = "Question"
+
     intercept: bool = option(False, "Any hyperplane, not only those through the origin.")
     positive: str | None = option(None, "This class against all others.", metavar="CLASS")
     one_vs_rest: bool = option(False, "Each class against the rest, on the same reads.")
@@ -101,11 +107,11 @@ class View:
 
     def __post_init__(self) -> None:
         if self.scale not in (None, *SCALES):
-            raise UsageError(f"scale {self.scale}: expected {' or '.join(SCALES)}")
+            raise UsageError(f"--scale {none_of(self.scale, SCALES)}")
         if self.transform and self.point is not None:
             raise UsageError(UNSEEN)
         if self.one_vs_rest and (self.positive, self.point) != (None, None):
-            raise UsageError("one_vs_rest asks about every class: leave out positive and point")
+            raise UsageError("--one-vs-rest asks about every class: leave out --positive and point")
 
     @property
     def transform(self) -> Transform:
@@ -125,14 +131,16 @@ class Kernel:
         has a degree of 3 and a coef0 of 1.
     """
 
+    HEADING: ClassVar[str] = "Kernel"
+
     kernel: str | Callable[..., Any] | None = option(None, "Of the space in which to separate.", metavar="NAME")
-    gamma: float | None = option(None, "Of the kernel.  [default: one over the median (squared) distance]")
-    degree: int | None = option(None, "Of the polynomial kernel.  [default: 3]")
-    coef0: float | None = option(None, "Of the polynomial kernel.  [default: 1]")
+    gamma: float | None = option(None, "Of the kernel.  [default: one over the median (squared) distance]", metavar="G")
+    degree: int | None = option(None, "Of the polynomial kernel.  [default: 3]", metavar="D")
+    coef0: float | None = option(None, "Of the polynomial kernel.  [default: 1]", metavar="C0")
 
     def __post_init__(self) -> None:
         if self.kernel is None and (self.gamma, self.degree, self.coef0) != (None, None, None):
-            raise UsageError("gamma, degree and coef0 are those of a kernel, and none is given")
+            raise UsageError("--gamma, --degree and --coef0 are those of a --kernel, and none is given")
 
     @property
     def function(self) -> Callable[..., Any] | None:
@@ -183,15 +191,17 @@ class Goal:
         of maximum margin (hard-margin SVM) up to this share.
     """
 
-    eps: float = option(1e-3, "Stop with eps-infeasible when no margin above it exists.", shown=True)
+    HEADING: ClassVar[str] = "Question"
+
+    eps: float = option(1e-3, "Stop with eps-infeasible when no margin above it exists.", metavar="E", shown=True)
     margin_tolerance: float | None = option(None, "Go on to the maximum margin, up to this share of it.", metavar="T")
 
     def __post_init__(self) -> None:
         _require_numbers(self)
         if not LEAST_EPS <= self.eps < 1:
-            raise UsageError(f"eps {self.eps}: expected a number from {LEAST_EPS:g}, which float64 can prove, to below 1")
+            raise UsageError(f"--eps {self.eps}: expected a number from {LEAST_EPS:g}, which float64 can prove, to below 1")
         if self.margin_tolerance is not None and not 1e-6 <= self.margin_tolerance < 1:
-            raise UsageError(f"margin_tolerance {self.margin_tolerance}: expected a number from 1e-6 to below 1")
+            raise UsageError(f"--margin-tolerance {self.margin_tolerance}: expected a number from 1e-6 to below 1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,27 +224,29 @@ class Objective:
     start : (m,) or (m+1,) a hyperplane to begin from, as a result has it in y; (classes, m) of each against the rest.
     """
 
+    HEADING: ClassVar[str] = "Question"
+
     C: float | Sequence[float] = option(
         1.0, "Price of losses; several on the same reads.", metavar="C,..", numbers=True, shown=True
     )
     loss: str = option("hinge", "What a point on the wrong side costs.", choices=LOSSES, shown=True)
-    gap: float = option(1e-3, "Relative gap of objective and lower bound to end at.", shown=True)
+    gap: float = option(1e-3, "Relative gap of objective and lower bound to end at.", metavar="G", shown=True)
     folds: int = option(0, "Choose C by cross-validation in K folds, on the same reads.", metavar="K")
     class_weight: str | Sequence[float] | None = option(
         None, "Of the classes -1 and +1, or balanced.", metavar="A,B", numbers=True
     )
     weights: Any = option(None, "A .npy file with a weight for each point.", metavar="FILE", place="local")
-    seed: int = option(0, "Draws the folds.")
+    seed: int = option(0, "Draws the folds.", metavar="S")
     dual: str | Path | None = option(None, "Write the dual variables to this .npy file.", metavar="FILE", place="local")
     start: Any = option(None)
 
     def __post_init__(self) -> None:
         if not (isinstance(self.gap, int | float | np.number) and LEAST_EPS <= self.gap < 1):
-            raise UsageError(f"gap {self.gap}: expected a number from {LEAST_EPS:g} to below 1")
+            raise UsageError(f"--gap {self.gap}: expected a number from {LEAST_EPS:g} to below 1")
         if self.loss not in LOSSES:
-            raise UsageError(f"loss {self.loss}: expected {' or '.join(LOSSES)}")
+            raise UsageError(f"--loss {none_of(self.loss, LOSSES)}")
         if self.folds and self.folds < 2:
-            raise UsageError(f"folds {self.folds}: expected 0 for none, or 2 to the number of points")
+            raise UsageError(f"--folds {self.folds}: expected 0 for none, or 2 to the number of points")
         _ = self.prices, self.weights_of_classes
 
     @property
@@ -273,15 +285,17 @@ class Limits:
     max_passes, time_limit : when to give up, in reads of the data and in seconds.
     """
 
-    max_passes: int | None = option(None, "Stop after so many reads of the data.")
+    HEADING: ClassVar[str] = "Limits"
+
+    max_passes: int | None = option(None, "Stop after so many reads of the data.", metavar="N")
     time_limit: float | None = option(None, "Stop after a pass beyond this time.", metavar="SECONDS")
 
     def __post_init__(self) -> None:
         _require_numbers(self)
         if self.max_passes is not None and self.max_passes < 1:
-            raise UsageError(f"max_passes {self.max_passes}: expected at least 1")
+            raise UsageError(f"--max-passes {self.max_passes}: expected at least 1")
         if self.time_limit is not None and not self.time_limit > 0:
-            raise UsageError(f"time_limit {self.time_limit}: expected a positive number of seconds")
+            raise UsageError(f"--time-limit {self.time_limit}: expected a positive number of seconds")
 
     def until(self, stop: Callable[[], bool], began: float) -> Callable[[], bool]:
         """Whether somebody asks to stop, or time is up for what began at a moment of the monotonic clock."""
@@ -303,12 +317,16 @@ class Resources:
         its path. None: threads of this process.
     """
 
-    memory: str | int = option(DEFAULT_MEMORY, "Budget of a process for blocks and answers.", shown=True)
+    HEADING: ClassVar[str] = "Where"
+
+    memory: str | int = option(
+        DEFAULT_MEMORY, "Budget of a process for blocks and answers.", metavar="SIZE", shown=True, heading="Limits"
+    )
     cache_dir: str | Path | None = option(None, "Keep blocks of object stores in this folder.", metavar="DIR", place="local")
     scratch: str | Path | None = option(
-        None, "Folder for tiles of a kernel that memory does not hold.", metavar="DIR", place="local"
+        None, "Folder for tiles of a kernel that memory does not hold.", metavar="DIR", place="local", heading="Kernel"
     )
-    checkpoint_every: float = option(EVERY, "Between checkpoints.", metavar="SECONDS", shown=True)
+    checkpoint_every: float = option(EVERY, "Between checkpoints.", metavar="SECONDS", shown=True, heading="Output")
     client: Client | Cluster | str | bool | None = option(None)
 
     @property
@@ -342,7 +360,7 @@ def _require_numbers(values: Goal | Limits) -> None:
     for each in fields(values):
         value = getattr(values, each.name)
         if value is not None and not isinstance(value, int | float | np.number):
-            raise UsageError(f"{each.name} {value!r}: expected a number")
+            raise UsageError(f"--{each.name.replace('_', '-')} {value!r}: expected a number")
 
 
 def check(options: Mapping[str, Any], *groups: type) -> None:

@@ -23,6 +23,7 @@ from dfeas.cli.options import (
     asks,
     fields_of,
     margin_values,
+    option,
 )
 from dfeas.cli.remote import CANCELLED, run_status
 from dfeas.cli.remote import cancel as run_cancel
@@ -49,24 +50,35 @@ BOTH = (
 """Options of a solve and of a soft margin."""
 
 
-@click.command(cls=Command, epilog=KERNEL_HELP)
+@click.command(
+    cls=Command,
+    epilog=KERNEL_HELP,
+    examples=(
+        "dfeas submit /shared/mail.data --out /shared/run --scheduler tcp://head:8786",
+        "dfeas submit /shared/mail.data --out /shared/svm --C 0.1,1 --scheduler tcp://head:8786",
+    ),
+)
 @asks(RUN, METHOD, POINTS, KERNEL)
-@click.option("--C", "C", default=None, metavar="C,..", help="Fit a soft margin. Price of losses; several on the same reads.")
+@option("Question", "--C", "C", default=None, metavar="C,..", help="Fit a soft margin. Price of losses; several together.")
 @asks(fields_of(Objective, without=("C",)))
 @click.pass_context
-def submit(context: click.Context, /, data: str, out: Path, cluster: Cluster, as_json: bool, **options: Any) -> None:
-    """Have the cluster itself drive a solve of DATA, or with --C a svm, print the id of the run, and return at once.
+def submit(
+    context: click.Context, /, data: str, out: Path, cluster: Cluster, as_json: bool, quiet: bool, **options: Any
+) -> None:
+    """Have the cluster itself drive a run, and return at once.
 
-    DATA and OUT are paths that all workers see. dfeas status ID and dfeas fetch ID ask for it later, from anywhere. Should the
-    worker that drives die, another one goes on from the last checkpoint.
+    It is a solve of DATA, or with --C a svm; the id of the run is printed. DATA and RUN are paths that all workers see. dfeas
+    status ID and dfeas fetch ID ask for it later, from anywhere. Should the worker that drives die, another one goes on from
+    the last checkpoint.
     """
     options = _asked(context, options)
     with cluster.joined() as client:
         run = run_submit(data, out=out, client=client, **options)
     say(json.dumps({"run": run, "out": str(out.absolute())}) if as_json else run)
-    say("the cluster works on it; ask for it, get its result, or end it:", err=True)
-    for command in ("status", "fetch", "cancel"):
-        say(f"  dfeas {command} {run}{cluster.words}", err=True)
+    if not quiet:
+        say("the cluster works on it; ask for it, get its result, or end it:", err=True)
+        for command in ("status", "fetch", "cancel"):
+            say(f"  dfeas {command} {run}{cluster.words}", err=True)
 
 
 def _asked(context: click.Context, options: dict[str, Any]) -> dict[str, Any]:
@@ -82,11 +94,14 @@ def _asked(context: click.Context, options: dict[str, Any]) -> dict[str, Any]:
     return kept | margin_values(kept["C"], kept["class_weight"]) if soft else kept
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, examples=("dfeas status RUN", "dfeas status --scheduler tcp://head:8786"))
 @click.argument("run", required=False)
 @asks(CLUSTER[:2], JSON)
 def status(run: str | None, cluster: Cluster, as_json: bool) -> None:
-    """Say how far a run is: RUN is its folder, or the id of a submitted run; without it, all runs of the cluster."""
+    """Say how far a run is, here or on a cluster.
+
+    RUN is its folder, or the id of a submitted run; without it, all runs of the cluster.
+    """
     if run is not None and Path(run).is_dir():
         show_statuses([run_status(run)], as_json)
         return
@@ -96,12 +111,21 @@ def status(run: str | None, cluster: Cluster, as_json: bool) -> None:
         show_submitted(submitted_status(run, client=client), as_json)
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=(
+        "dfeas fetch c56c787c --scheduler tcp://head:8786",
+        "dfeas fetch c56c787c --out monday --scheduler-file scheduler.json",
+    ),
+)
 @click.argument("run")
-@click.option("--out", default=None, type=LOCAL, help="Folder for the result.  [default: the id]")
+@option("Output", "--out", default=None, type=LOCAL, metavar="DIR", help="Folder for the result.  [default: the id]")
 @asks(CLUSTER[:2], JSON)
 def fetch(run: str, out: Path | None, cluster: Cluster, as_json: bool) -> None:
-    """Copy result, certificate and trace of the submitted run with the id RUN into a new folder here."""
+    """Copy the result of a submitted run here.
+
+    RUN is its id; result, certificate and trace come into a new folder.
+    """
     with cluster.joined() as client:
         folder = run_fetch(run, out, client=client)
     say(json.dumps({"run": run, "out": str(folder)}) if as_json else folder)
@@ -119,8 +143,8 @@ def cancel(run: str, cluster: Cluster, as_json: bool) -> None:
 
 
 @click.command(cls=Command)
-@click.option("--write", "writes", is_flag=True, help="Put it where Dask reads it, on this machine.")
-@click.option("--force", is_flag=True, help="Replace a file that says something else.")
+@option("Output", "--write", "writes", is_flag=True, help="Put it where Dask reads it, on this machine.")
+@option("Output", "--force", is_flag=True, help="Replace a file that says something else.")
 @asks(JSON)
 def config(writes: bool, force: bool, as_json: bool) -> None:
     """Print the Dask configuration that workers need for speed, or with --write put it where Dask reads it.

@@ -1,11 +1,13 @@
-"""A command: one line for an error, and the exit codes of the contract."""
+"""A command: its help text, one line for an error, and the exit codes of the contract."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from inspect import cleandoc
 from typing import Any
 
 import click
@@ -16,6 +18,9 @@ from dfeas.errors import CorruptDataError, DfeasError
 
 LIMIT_REACHED = 3
 
+HEADINGS = ("Data", "Format", "Question", "Limits", "Kernel", "Where", "Output", "")
+"""Of options in a help text, in this order; what has no heading stands under Options."""
+
 TRACEBACK = "DFEAS_TRACEBACK"
 """A variable of the environment: where it is set, an error that nobody foresaw shows where it came from."""
 
@@ -24,17 +29,15 @@ MOST_SHOWN = 300
 
 
 @contextmanager
-def one_line_errors() -> Iterator[None]:
+def one_line_errors(context: click.Context | None = None) -> Iterator[None]:
     """Turn each expected error into one line on stderr and the exit code of its kind."""
     try:
         yield
     except DfeasError as error:
-        say(f"dfeas: error: {error}", err=True)
-        sys.exit(error.exit_code)
+        _leave(error.exit_code, error.typed, context)
     except click.UsageError as error:
         help_of = error.ctx.command_path if error.ctx is not None else "dfeas"
-        say(f"dfeas: error: {' '.join(error.format_message().split())} (see {help_of} --help)", err=True)
-        sys.exit(2)
+        _leave(2, f"{' '.join(error.format_message().split())} (see {help_of} --help)", error.ctx or context)
     except (KeyboardInterrupt, click.Abort):
         say("dfeas: interrupted", err=True)
         sys.exit(INTERRUPTED)
@@ -44,25 +47,56 @@ def one_line_errors() -> Iterator[None]:
         sys.exit(0)
     except OSError as error:
         where = f"{error.filename}: " if error.filename is not None else ""
-        say(f"dfeas: error: {where}{error.strerror or error}", err=True)
-        sys.exit(CorruptDataError.exit_code)
+        _leave(CorruptDataError.exit_code, f"{where}{error.strerror or error}", context)
     except MemoryError as error:
         if TRACEBACK in os.environ:
             raise
         what = "; lower --memory, or close other programs, and check how large the data says that it is"
-        say(f"dfeas: error: no memory left: {error}{what}", err=True)
-        sys.exit(CorruptDataError.exit_code)
+        _leave(CorruptDataError.exit_code, f"no memory left: {error}{what}", context)
     except Exception as error:
         if TRACEBACK in os.environ:
             raise
         what = f"{type(error).__name__}: {' '.join(str(error).split())}"[:MOST_SHOWN]
-        say(f"dfeas: error: not foreseen, {what}; is a file damaged? if not please report it, with {TRACEBACK}=1 set", err=True)
-        sys.exit(CorruptDataError.exit_code)
+        text = f"not foreseen, {what}; is a file damaged? if not please report it, with {TRACEBACK}=1 set"
+        _leave(CorruptDataError.exit_code, text, context)
+
+
+def _leave(code: int, text: str, context: click.Context | None) -> None:
+    """Say what is wrong, as a JSON object to who asked for JSON, and exit."""
+    as_json = "--json" in sys.argv if context is None or "as_json" not in context.params else context.params["as_json"]
+    say(json.dumps({"error": text, "exit_code": code}) if as_json else f"dfeas: error: {text}", err=True)
+    sys.exit(code)
 
 
 class Command(click.Command):
-    """A command whose errors are one line also under ``dask dfeas``."""
+    """A command whose errors are one line also under ``dask dfeas``, with options under headings and examples in its help."""
+
+    def __init__(self, *arguments: Any, examples: Sequence[str] = (), **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.examples = tuple(examples)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with interruptible(), one_line_errors():
+        with interruptible(), one_line_errors(ctx):
             return super().invoke(ctx)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Under the heading of each."""
+        rows: dict[str, list[tuple[str, str]]] = {heading: [] for heading in HEADINGS}
+        for param in self.get_params(ctx):
+            row = param.get_help_record(ctx)
+            if row is not None and isinstance(param, click.Option):
+                rows[getattr(param, "heading", "")].append(row)
+        for heading, some in rows.items():
+            if some:
+                with formatter.section(heading or "Options"):
+                    formatter.write_dl(some)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The examples come last, where a terminal that scrolls shows them."""
+        if self.epilog:
+            formatter.write_paragraph()
+            formatter.write_text(cleandoc(self.epilog))
+        if self.examples:
+            with formatter.section("Examples"):
+                for example in self.examples:
+                    formatter.write(f"{'':>{formatter.current_indent}}{example}\n")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from io import StringIO
 from typing import Any
 
 import click
 
 from dfeas.api import ingest as write_dataset
 from dfeas.cli.command import Command
-from dfeas.cli.options import CLUSTER, DATA, JSON, Cluster, asks, fields_of
+from dfeas.cli.options import CLUSTER, DATA, JSON, QUIET, Cluster, Name, asks, fields_of, option
 from dfeas.cli.render import show_header
 from dfeas.data.generate.cones import CONE_KINDS, ConeInstance
 from dfeas.data.generate.points import KINDS, Generated, Instance, SparseInstance
@@ -23,7 +24,14 @@ from dfeas.data.storage.layout import DTYPES
 from dfeas.data.writers.append import append as append_points
 from dfeas.run.progress import IngestProgress
 
-CONES = click.option("--cones", default=None, metavar="SPEC", help="The rows of the array X are cones: l:30,q:5x1000,s:6x200.")
+CONES = option(
+    "Format", "--cones", default=None, metavar="SPEC", help="The rows of the array X are cones: l:30,q:5x1000,s:6x200."
+)
+
+
+def _progress(quiet: bool) -> IngestProgress:
+    """Of writing, unless nobody wants to see it."""
+    return IngestProgress(StringIO() if quiet else sys.stderr)
 
 
 def _refuse(options: dict[str, Any]) -> None:
@@ -33,33 +41,51 @@ def _refuse(options: dict[str, Any]) -> None:
         raise click.UsageError(f"{given[0]} is for points, not for cones")
 
 
-@click.command(cls=Command)
-@click.argument("kind", type=click.Choice([*KINDS, *CONE_KINDS]))
-@click.argument("out", type=DATA)
-@click.option("--features", required=True, type=int, help="Features of a point (m).")
-@click.option("--points", default=None, type=int, help="Number of points (n).")
-@click.option("--cones", default=None, metavar="SPEC", help="Kinds, sizes and counts of cones: l:30,q:5x1000,s:6x200.")
-@click.option("--margin", default=0.01, show_default=True, help="Best margin R of planted and one-flip.")
-@click.option("--seed", default=0, show_default=True, help="The same seed gives the same data.")
-@click.option(
-    "--dtype", default="float32", show_default=True, type=click.Choice(DTYPES), help="Of the entries as they are stored."
+@click.command(
+    cls=Command,
+    examples=(
+        "dfeas generate planted spam.data --features 20 --points 30000 --margin 0.05",
+        "dfeas generate one-flip flip.data --features 50 --points 100000 --seed 7",
+    ),
 )
-@click.option("--density", type=float, default=None, help="Sparse points like text: so much of them is not zero.")
-@asks(JSON)
+@click.argument("kind", type=Name([*KINDS, *CONE_KINDS]), metavar="KIND")
+@click.argument("out", type=DATA)
+@option("Data", "--features", required=True, type=int, metavar="M", help="Features of a point.")
+@option("Data", "--points", default=None, type=int, metavar="N", help="Number of points.")
+@option("Data", "--cones", default=None, metavar="SPEC", help="Kinds, sizes and counts of cones: l:30,q:5x1000,s:6x200.")
+@option("Data", "--margin", default=0.01, show_default=True, metavar="R", help="Best margin of planted and one-flip.")
+@option("Data", "--seed", default=0, show_default=True, metavar="S", help="The same seed gives the same data.")
+@option("Format", "--dtype", default="float32", show_default=True, type=Name(DTYPES), metavar="TYPE", help="As it is stored.")
+@option("Data", "--density", type=float, default=None, metavar="D", help="Sparse points like text: this share is not zero.")
+@asks(QUIET, JSON)
 def generate(
-    kind: str, out: str, points: int | None, cones: str | None, density: float | None, as_json: bool, **options: Any
+    kind: str,
+    out: str,
+    points: int | None,
+    cones: str | None,
+    density: float | None,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
 ) -> None:
     """Write a generated dataset with a known answer.
 
     \b
-    halfspace   random points on both sides of a random plane: feasible, thin margin
-    planted     all points at margin >= R from a planted plane, pairs exactly at R: feasible, best margin R
-    gaussian    standard normal points, random labels: infeasible when there are many more points than features
-    one-flip    planted, with one label wrong: infeasible
-    cones       --cones with a planted y inside all of them, pairs exactly at margin R: feasible, best margin R
-    cones-infeasible    the same, with a cone against the planted y: infeasible
-    cones-boundary      best margin R, hard to find: near the boundary, and no average of columns points there
-    cones-scattered     the same, and a conflict of more than m cones that are spread over the data: infeasible
+    KIND
+    halfspace         random points on both sides of a random plane: feasible,
+                      thin margin
+    planted           all points at margin >= R from a planted plane, pairs
+                      exactly at R: feasible, best margin R
+    gaussian          standard normal points, random labels: infeasible when
+                      there are many more points than features
+    one-flip          planted, with one label wrong: infeasible
+    cones             --cones with a planted y inside all of them, pairs exactly
+                      at margin R: feasible, best margin R
+    cones-infeasible  the same, with a cone against the planted y: infeasible
+    cones-boundary    best margin R, hard to find: near the boundary, and no
+                      average of columns points there
+    cones-scattered   the same, and a conflict of more than m cones that are
+                      spread over the data: infeasible
 
     With --density they look like text, and planted ones have a margin of R or more.
     Integers and float16, for halfspace and gaussian, are rounded normal numbers, of integers over their whole range.
@@ -76,23 +102,33 @@ def generate(
         instance = Instance(kind, **options)
     else:
         instance = SparseInstance(kind, density=density, **options)
-    header = write_instance(instance, out, IngestProgress(sys.stderr))
+    header = write_instance(instance, out, _progress(quiet))
     show_header(out, header.to_json(), as_json)
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=(
+        "dfeas ingest mail.csv mail.data --label-column spam",
+        "dfeas ingest digits.npz seven.data --points images --labels digit --positive 7",
+    ),
+)
 @click.argument("src", type=DATA)
 @click.argument("out", type=DATA)
-@asks(fields_of(IngestOptions), CONES, CLUSTER, JSON)
-def ingest(src: str, out: str, cones: str | None, as_json: bool, cluster: Cluster, **options: Any) -> None:
-    """Write the dataset OUT from SRC.
+@asks(fields_of(IngestOptions), CONES, CLUSTER, QUIET, JSON)
+def ingest(src: str, out: str, cones: str | None, as_json: bool, quiet: bool, cluster: Cluster, **options: Any) -> None:
+    """Write a dataset from a file of points.
+
+    The dataset OUT is made from SRC.
 
     \b
-    arrays      .npy, .npz, HDF5, .h5ad, zarr (n, m); labels beside them
-    tables      .csv and .tsv (also .gz), .parquet or a folder of it; needs pip install "dfeas[formats]"
-    svmlight    .svmlight, .svm, .libsvm (also .gz, .bz2)
-    sparse      CSR and CSC in .npz of SciPy, .h5ad and HDF5
-    cones       .npy, .npz with --cones, in the order of SCS; SDPA sparse files (.dat-s, .dat-s.gz)
+    arrays    .npy, .npz, HDF5, .h5ad, zarr (n, m); labels beside them
+    tables    .csv and .tsv (also .gz), .parquet or a folder of it;
+              needs pip install "dfeas[formats]"
+    svmlight  .svmlight, .svm, .libsvm (also .gz, .bz2)
+    sparse    CSR and CSC in .npz of SciPy, .h5ad and HDF5
+    cones     .npy, .npz with --cones, in the order of SCS;
+              SDPA sparse files (.dat-s, .dat-s.gz)
 
     Workers of a cluster read and write .npy, zarr, HDF5, Parquet, and text that is not compressed; they see SRC and OUT under
     the same paths.
@@ -102,39 +138,43 @@ def ingest(src: str, out: str, cones: str | None, as_json: bool, cluster: Cluste
         _refuse(options)
         if cluster != Cluster(None, None, None):
             raise click.UsageError("a cluster is for points, not for cones")
-        show_header(out, ingest_cones(src, out, cones, options["points"], IngestProgress(sys.stderr)).to_json(), as_json)
+        show_header(out, ingest_cones(src, out, cones, options["points"], _progress(quiet)).to_json(), as_json)
         return
     if cluster != Cluster(None, None, None):
         require_split(src, out, IngestOptions(**options))
     with cluster.client() as client:
-        header = write_dataset(src, out, client=client, progress=IngestProgress(sys.stderr), note=notes.append, **options)
+        header = write_dataset(src, out, client=client, progress=_progress(quiet), note=notes.append, **options)
     show_header(out, {**header.to_json(), "notes": notes}, as_json)
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=("dfeas append mail.data monday.csv --label-column spam", "dfeas append mail.data"),
+)
 @click.argument("data", type=DATA)
 @click.argument("src", required=False, type=DATA)
-@asks(fields_of(IngestOptions, without=("positive", "sparse")), CONES, JSON)
-def append(data: str, src: str | None, cones: str | None, as_json: bool, **options: Any) -> None:
-    """Append the points of SRC to the dataset DATA, on this machine; the formats are those of ingest.
+@asks(fields_of(IngestOptions, without=("positive", "sparse")), CONES, QUIET, JSON)
+def append(data: str, src: str | None, cones: str | None, as_json: bool, quiet: bool, **options: Any) -> None:
+    """Append the points of SRC to the dataset DATA.
 
-    Labels are of the classes that DATA has. Until all new points are written DATA stays as it was. Without SRC an append that
-    was cut off at its end is finished. Cones are appended to cones.
+    It is done on this machine; the formats are those of ingest. Labels are of the classes that DATA has. Until all new points
+    are written DATA stays as it was. Without SRC an append that was cut off at its end is finished. Cones are appended to
+    cones.
     """
     notes: list[str] = []
     if src is not None and (cones is not None or src.endswith(SDPA)):
         _refuse(options)
-        show_header(data, append_cones(data, src, cones, options["points"], IngestProgress(sys.stderr)).to_json(), as_json)
+        show_header(data, append_cones(data, src, cones, options["points"], _progress(quiet)).to_json(), as_json)
         return
     if cones is not None:
         raise click.UsageError("--cones says what the rows of SRC are; name SRC")
-    header = append_points(data, src, progress=IngestProgress(sys.stderr), note=notes.append, **options)
+    header = append_points(data, src, progress=_progress(quiet), note=notes.append, **options)
     show_header(data, {**header.to_json(), "notes": notes}, as_json)
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, examples=("dfeas info mail.data", "dfeas info points.zarr --labels labels.zarr --json"))
 @click.argument("data", type=DATA)
-@click.option("--labels", default=None, help="Label array of a zarr array.")
+@option("Data", "--labels", default=None, metavar="FILE", help="Label array of a zarr array.")
 @asks(JSON)
 def info(data: str, labels: str | None, as_json: bool) -> None:
     """Say what a dataset is, without reading its points."""

@@ -13,7 +13,7 @@ import click
 from dfeas.analysis.recheck import recheck as run_recheck
 from dfeas.analysis.verify import verify_certificate, verify_classes, verify_run, verify_separation
 from dfeas.cli.command import LIMIT_REACHED, Command
-from dfeas.cli.options import ALL_METHODS, DATA, JSON, LABELS, LOCAL, POINTS, UNLABELLED, asks, fields_of, numbers
+from dfeas.cli.options import ALL_METHODS, DATA, JSON, LABELS, LOCAL, POINTS, UNLABELLED, Name, asks, fields_of, numbers, option
 from dfeas.cli.render import say, show_check, show_checks, show_plan, show_prediction, show_recheck
 from dfeas.problem import DEFAULT_MEMORY, Kernel, Objective, Resources, View
 from dfeas.report.compare import compare as compare_runs
@@ -24,35 +24,43 @@ from dfeas.run.prediction import predict as run_predict
 from dfeas.run.result_files import classes_of, find_runs
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, examples=("dfeas plan mail.data", "dfeas plan mail.data --kernel rbf --memory 8GB"))
 @click.argument("data", type=DATA)
-@click.option("--method", default=None, type=click.Choice(ALL_METHODS), metavar="NAME", help="Only this one.  [default: all]")
+@option("Question", "--method", default=None, type=Name(ALL_METHODS), metavar="NAME", help="Only this one.  [default: all]")
 @asks(LABELS, UNLABELLED, fields_of(Kernel), fields_of(View))
-@click.option("--margin", default=1e-3, show_default=True, help="Margin, or eps, for which theorems bound the passes.")
-@click.option("--C", "C", default=None, metavar="C,..", help="Of a soft margin: plan svm with these prices of losses.")
+@option(
+    "Question",
+    "--margin",
+    default=1e-3,
+    show_default=True,
+    metavar="R",
+    help="Margin, or eps, for which theorems bound the passes.",
+)
+@option("Question", "--C", "C", default=None, metavar="C,..", help="Of a soft margin: plan svm with these prices of losses.")
 @asks(fields_of(Objective, "loss", "folds"), fields_of(Resources, "memory"), JSON)
 def plan(data: str, labels: str | None, as_json: bool, C: str | None, **options: Any) -> None:
-    """Say what a run in this process would cost: memory, passes and time of each method. Reads a few blocks.
+    """Say what a run would cost: memory, passes and time.
 
-    With --kernel a pass is a product with the Gram matrix; a --method that does not fit the memory is refused with the number.
-    With --C it is about svm.
+    It is about each method, in this process; a few blocks are read. With --kernel a pass is a product with the Gram matrix; a
+    --method that does not fit the memory is refused with the number. With --C it is about svm.
     """
     show_plan(data, make_plan(data, labels, C=None if C is None else numbers(C, "--C"), **options), as_json)
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, examples=("dfeas verify RUN", "dfeas verify mail.data RUN/certificate.npz"))
 @click.argument("target", type=DATA)
 @click.argument("certificate", required=False, type=LOCAL)
 @LABELS
-@click.option("--positive", default=None, metavar="CLASS", help="As it was solved.")
-@click.option("--intercept", is_flag=True, help="As it was solved.")
+@option("Question", "--positive", default=None, metavar="CLASS", help="As it was solved.")
+@option("Question", "--intercept", is_flag=True, help="As it was solved.")
 @asks(POINTS)
 @asks(fields_of(Resources, "memory", memory="Budget of the process."), JSON)
 def verify(target: str, certificate: Path | None, memory: str, as_json: bool, **options: Any) -> None:
-    """Check a certificate against the stored data: dfeas verify RUN, or dfeas verify DATA CERTIFICATE.
+    """Check a certificate against the stored data.
 
-    RUN says itself what it was about. A certificate says how its points were scaled and centred: the numbers for it are
-    compared with the data. Where --scale, --center or --no-normalize are given it must be about that.
+    TARGET is a run, or the data of a CERTIFICATE. A run says itself what it was about. A certificate says how its points were
+    scaled and centred: the numbers for it are compared with the data. Where --scale, --center or --no-normalize are given it
+    must be about that.
     """
     kind = None
     if certificate is None and classes_of(Path(target)) is not None:
@@ -69,16 +77,17 @@ def verify(target: str, certificate: Path | None, memory: str, as_json: bool, **
     show_check(proved, kind, as_json)
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, examples=("dfeas recheck RUN mail.data", "dfeas recheck RUN mail.data --out RUN-monday"))
 @click.argument("run", type=LOCAL)
 @click.argument("data", type=DATA)
-@click.option("--labels", default=None, help="Label array, if the run had one instead of the labels of DATA.")
-@click.option("--out", default=None, type=LOCAL, help="Folder for a run of the larger data; must not exist.")
+@option("Question", "--labels", default=None, metavar="FILE", help="Label array, if the run had one beside DATA.")
+@option("Output", "--out", default=None, type=LOCAL, metavar="DIR", help="Folder for a run of the larger data; must not exist.")
 @asks(fields_of(Resources, "memory", memory="Budget of the process."), JSON)
 def recheck(run: Path, data: str, as_json: bool, **options: Any) -> None:
-    """Say whether the verdict of RUN holds after points were appended to DATA, reading only the blocks that hold new points.
+    """Say whether a verdict holds after points were appended.
 
-    Exit code 3 when a new point is on the wrong side of a separator: solve again.
+    Of DATA only the blocks that hold new points are read. Exit code 3 when a new point is on the wrong side of a separator:
+    solve again.
     """
     answer = run_recheck(run, data, **options)
     show_recheck(answer, options["out"], as_json)
@@ -86,19 +95,23 @@ def recheck(run: Path, data: str, as_json: bool, **options: Any) -> None:
         sys.exit(LIMIT_REACHED)
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=("dfeas predict RUN new.data scores.npy", "dfeas predict RUN new.zarr scores.npy --labels labels.zarr --json"),
+)
 @click.argument("run", type=LOCAL)
 @click.argument("data", type=DATA)
 @click.argument("out", type=LOCAL)
 @LABELS
-@click.option("--positive", default=None, metavar="CLASS", help="This class against all others, when they have two.")
+@option("Question", "--positive", default=None, metavar="CLASS", help="This class against all others, when they have two.")
 @asks(fields_of(Resources, "memory", memory="Budget of the process."), JSON)
 def predict(run: Path, data: str, out: Path, labels: str | None, positive: str | None, memory: str, as_json: bool) -> None:
-    """Score the points of DATA by the direction of RUN, and write the scores to the .npy file OUT: above 0 is positive.
+    """Score points by the hyperplane of a run.
 
-    Of a one-vs-rest run OUT gets the number of the class with the largest score, from 0 in the order that is printed.
-    Says how many points have the class of their label, where DATA has labels. Of cones OUT gets the least eigenvalue of each,
-    over its norm, in their order, and the critical cones are named.
+    The scores of the points of DATA are written to the .npy file OUT: above 0 is positive. Of a one-vs-rest run OUT gets the
+    number of the class with the largest score, from 0 in the order that is printed. Says how many points have the class of
+    their label, where DATA has labels. Of cones OUT gets the least eigenvalue of each, over its norm, in their order, and the
+    critical cones are named.
     """
     if out.exists():
         raise click.UsageError(f"{out} exists; choose another output or remove it")
@@ -107,15 +120,16 @@ def predict(run: Path, data: str, out: Path, labels: str | None, positive: str |
 
 @click.command(cls=Command)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=LOCAL)
-@click.option("--out", default=None, type=LOCAL, help="The page.  [default: RUN/report.html]")
-@click.option("--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget for reading the data.")
-@click.option("--no-data", is_flag=True, help="Do not read the data: no distances of points.")
-@click.option("--open", "opens", is_flag=True, help="Show the page in a browser.")
+@option("Output", "--out", default=None, type=LOCAL, metavar="FILE", help="The page.  [default: RUN/report.html]")
+@option("Where", "--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget for reading the data.")
+@option("Data", "--no-data", is_flag=True, help="Do not read the data: no distances of points.")
+@option("Output", "--open", "opens", is_flag=True, help="Show the page in a browser.")
 @asks(JSON)
 def report(runs: tuple[Path, ...], out: Path | None, memory: str, no_data: bool, opens: bool, as_json: bool) -> None:
-    """Write a page about finished runs that opens offline, and print its path.
+    """Write a page about finished runs that opens offline.
 
-    A folder that holds runs in its direct subfolders stands for all of them. Needs matplotlib: pip install 'dfeas[report]'.
+    Its path is printed. A folder that holds runs in its direct subfolders stands for all of them. Needs matplotlib: pip install
+    'dfeas[report]'.
     """
     page = write_report(runs, out, memory=memory, data=not no_data)
     say(json.dumps({"page": str(page), "runs": [str(folder) for folder in find_runs(runs).values()]}) if as_json else page)
@@ -123,11 +137,14 @@ def report(runs: tuple[Path, ...], out: Path | None, memory: str, no_data: bool,
         say(f"dfeas: warning: no browser was found to show {page}", err=True)
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, examples=("dfeas compare RUN RACE", "dfeas compare RUN RACE --json"))
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=LOCAL)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON list.")
+@option("Output", "--json", "as_json", is_flag=True, help="Print one JSON list.")
 def compare(runs: tuple[Path, ...], as_json: bool) -> None:
-    """Print a table of finished runs; a folder that holds runs in its direct subfolders stands for all of them."""
+    """Print a table of finished runs.
+
+    A folder that holds runs in its direct subfolders stands for all of them.
+    """
     rows = compare_runs(runs)
     if warning(rows):
         say(f"dfeas: warning: {warning(rows)}", err=True)

@@ -2,49 +2,133 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
+from textwrap import dedent
 
 import click
 
 from dfeas import __version__
-from dfeas.cli.command import one_line_errors
+from dfeas.cli.command import Command, one_line_errors
+from dfeas.cli.render import say
+from dfeas.errors import near
 
-PLACES = {
-    "clusters": ("cancel", "config", "fetch", "status", "submit"),
-    "datasets": ("append", "generate", "info", "ingest"),
-    "evidence": ("compare", "plan", "predict", "recheck", "report", "verify"),
-    "separation": ("check-separation",),
-    "runs": ("in-hull", "race", "resume", "solve", "svm"),
+SECTIONS = {
+    "Data": {"generate": "datasets", "ingest": "datasets", "append": "datasets", "info": "datasets"},
+    "Solve": {"plan": "evidence", "solve": "runs", "svm": "runs", "race": "runs", "in-hull": "runs", "resume": "runs"},
+    "Evidence": {
+        "verify": "evidence",
+        "recheck": "evidence",
+        "predict": "evidence",
+        "check-separation": "separation",
+        "report": "evidence",
+        "compare": "evidence",
+    },
+    "Cluster": dict.fromkeys(("submit", "status", "fetch", "cancel", "config"), "clusters"),
+    "Help": {"help": "main"},
 }
-"""Commands of the modules in this package; one is imported when it is asked for."""
+"""Commands, with their modules in this package, under the headings of the help text; one is imported when it is asked for."""
+
+TOPICS = {
+    "completion": """
+        Completion of commands, options, methods and kernels by the Tab key. Once, for your shell:
+
+          bash  echo 'eval "$(_DFEAS_COMPLETE=bash_source dfeas)"' >> ~/.bashrc
+          zsh   echo 'eval "$(_DFEAS_COMPLETE=zsh_source dfeas)"' >> ~/.zshrc
+          fish  _DFEAS_COMPLETE=fish_source dfeas > ~/.config/fish/completions/dfeas.fish
+        """,
+    "exit-codes": """
+        0   a verdict was reached and verified, either way
+        2   usage: an option, a path of an output, an address
+        3   a limit was reached, undecided
+        4   bad input: the data does not pose the problem
+        5   stored data is corrupt or missing
+        6   a certificate failed its check
+        75  interrupted: dfeas resume RUN goes on
+
+        An error is one line on stderr; with --json it is the last line there, a JSON
+        object with error and exit_code. stdout has the result only.
+        """,
+}
+"""Texts of ``dfeas help`` that are about no command."""
 
 
 class Commands(click.Group):
     """Imports a command, with all that it needs, when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(name for names in PLACES.values() for name in names)
+        return [name for names in SECTIONS.values() for name in names]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of a name; None when there is none."""
-        for module, names in PLACES.items():
+        for names in SECTIONS.values():
             if cmd_name in names:
-                command = getattr(import_module(f"dfeas.cli.{module}"), cmd_name.replace("-", "_"))
+                command = getattr(import_module(f"dfeas.cli.{names[cmd_name]}"), cmd_name.replace("-", "_"))
                 assert isinstance(command, click.Command)
                 return command
         return None
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """Raises UsageError for a command that there is not, with the nearest one."""
+        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            raise click.UsageError(f"No such command '{args[0]}'{near(args[0], self.list_commands(ctx))}", ctx)
+        return super().resolve_command(ctx, args)
 
-@click.group("dfeas", cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="dfeas")
-def commands() -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """In sections, in the order in which they are used."""
+        widest = max(map(len, self.list_commands(ctx)))
+        for heading, names in SECTIONS.items():
+            with formatter.section(heading):
+                found = [(name, self.get_command(ctx, name)) for name in names]
+                rows = [(name.ljust(widest), command.get_short_help_str(formatter.width)) for name, command in found if command]
+                formatter.write_dl(rows)
+
+
+def _colour() -> bool | None:
+    """Whether there are colours: as the environment says, otherwise None: on a terminal."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return True if os.environ.get("FORCE_COLOR") else None
+
+
+@click.group("dfeas", cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-V", "--version", prog_name="dfeas")
+@click.pass_context
+def commands(context: click.Context) -> None:
     """Can a hyperplane through the origin separate labelled points? A checked answer, for data larger than memory.
 
     \b
-    Exit codes: 0 verdict reached and verified (either way), 2 usage, 3 a limit was reached, 4 bad input,
-    5 corrupt or missing data, 6 a certificate failed its check, 75 interrupted: dfeas resume goes on.
+    dfeas help COMMAND     options and examples of a command
+    dfeas help completion  commands and options by the Tab key
+    dfeas help exit-codes  0 is a verdict, 3 a limit, all others are errors
     """
+    context.color = _colour()
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+@click.command("help", cls=Command, examples=("dfeas help solve", "dfeas help completion"))
+@click.argument("topic", required=False, metavar="[COMMAND|TOPIC]")
+@click.pass_context
+def help(context: click.Context, topic: str | None) -> None:
+    """Show the help of a command, or of a topic.
+
+    Topics are completion and exit-codes.
+    """
+    parent = context.parent
+    assert parent is not None, "it is a command of the group"
+    if topic is None:
+        click.echo(parent.get_help())
+    elif topic in TOPICS:
+        say(*dedent(TOPICS[topic]).strip().splitlines())
+    else:
+        command = commands.get_command(parent, topic)
+        if command is None:
+            raise click.UsageError(
+                f"No such command '{topic}'{near(topic, [*commands.list_commands(parent), *TOPICS])}", parent
+            )
+        click.echo(command.get_help(click.Context(command, info_name=topic, parent=parent)))
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Which cluster a command works on, if any."""
+"""Options of commands: those of what is asked, and which cluster a command works on, if any."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ import click
 from dfeas.cli.render import say
 from dfeas.data.storage.places import is_url, local
 from dfeas.engine.signals import at_once, not_interrupted
+from dfeas.errors import none_of
 from dfeas.geometry.cones.space import CONE_METHODS
 from dfeas.geometry.kernel.kernel import NAMES
 from dfeas.geometry.kernel.space import KERNEL_METHODS
@@ -113,14 +114,17 @@ def _quiet_dask() -> Iterator[None]:
         log.setLevel(level)
 
 
-Command = Callable[..., None]
-Option = Callable[[Any], Any]
+Body = Callable[..., None]
+Decorator = Callable[[Any], Any]
 
-METHOD_HELP = "\b\nMethods:\n" + "\n".join(f"  {name:<24}{method.traits.summary}" for name, method in METHODS.items())
-"""The methods, at the end of a help text."""
+METHOD_HELP = "\b\nMethods:\n" + "\n".join(
+    fill(method.traits.summary, 78, initial_indent=f"  {name:<24}", subsequent_indent=f"{'':<26}")
+    for name, method in METHODS.items()
+)
+"""The methods, before the examples of a help text."""
 
 KERNEL_HELP = f"{METHOD_HELP}\n\n\b\nWith --kernel:\n" + fill(
-    ", ".join(KERNEL_METHODS), 78, initial_indent="  ", subsequent_indent="  "
+    ", ".join(KERNEL_METHODS), 78, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
 )
 """The same, and which work with a kernel."""
 
@@ -142,6 +146,15 @@ class _LocalPath(click.Path):
         return local(value, param.human_readable_name if param is not None else "path")
 
 
+class Name(click.Choice[str]):
+    """One of some names; of what is none of them the nearest is said."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value not in self.choices:
+            self.fail(none_of(value, self.choices), param, ctx)
+        return str(value)
+
+
 DATA, LOCAL = _DataPlace(), _LocalPath()
 
 _TYPES = {"int": int, "float": float, "str": str}
@@ -149,53 +162,90 @@ _CHOICES = {"kernel": NAMES}
 """Where the choices are known here only."""
 
 
-def fields_of(group: type, *names: str, without: Sequence[str] = (), **texts: str) -> list[Option]:
+class Option(click.Option):
+    """An option with the heading under which a help text has it."""
+
+    def __init__(self, *names: Any, heading: str = "", **more: Any) -> None:
+        super().__init__(*names, **more)
+        self.heading = heading
+
+
+def option(heading: str, *names: str, **more: Any) -> Decorator:
+    """An option of one command, under a heading."""
+    return click.option(*names, cls=Option, heading=heading, **more)
+
+
+def fields_of(group: type, *names: str, without: Sequence[str] = (), **texts: str) -> list[Decorator]:
     """Options of the fields of a class that have a help text, or of those that are named; ``texts`` say it otherwise."""
     kept = [each for each in fields(group) if each.metadata["help"] and (not names or each.name in names)]
-    return [_option(each, texts.get(each.name, each.metadata["help"])) for each in kept if each.name not in without]
+    heading: str = group.__dict__["HEADING"]
+    return [_option(each, texts.get(each.name, each.metadata["help"]), heading) for each in kept if each.name not in without]
 
 
-def _option(each: Field[Any], text: str) -> Option:
+def _option(each: Field[Any], text: str, heading: str) -> Decorator:
     """Its type is that of the annotation, a place, or one of some choices; what is text with commas is read by ``numbers``."""
     how, default, flag = each.metadata, each.default, f"--{each.name.replace('_', '-')}"
+    heading = how.get("heading", heading)
     if isinstance(default, bool):
-        return click.option(f"{flag}/--no-{each.name}" if default else flag, is_flag=True, default=default, help=text)
+        return option(heading, f"{flag}/--no-{each.name}" if default else flag, is_flag=True, default=default, help=text)
     if "off" in how:
-        return click.option(f"{flag}/--{how['off']}", each.name, default=default, help=text)
+        return option(heading, f"{flag}/--{how['off']}", each.name, default=default, help=text)
     more: dict[str, Any] = {name: how[name] for name in ("metavar", "multiple") if name in how}
     if how.get("numbers"):
         default = None if default is None else f"{default:g}"
     elif each.name in _CHOICES or "choices" in how:
-        more["type"] = click.Choice(_CHOICES.get(each.name) or how["choices"])
+        more["type"] = Name(_CHOICES.get(each.name) or how["choices"])
     elif "place" in how:
         more["type"] = {"data": DATA, "local": LOCAL}[how["place"]]
     else:
         more["type"] = _TYPES[str(each.type).partition(" |")[0]]
-    return click.option(flag, each.name, default=default, show_default=how.get("shown", False), help=text, **more)
+    return option(heading, flag, each.name, default=default, show_default=how.get("shown", False), help=text, **more)
 
 
-JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+JSON = option("Output", "--json", "as_json", is_flag=True, help="Print one JSON object; an error as one, too.")
+QUIET = option("Output", "--quiet", "-q", is_flag=True, help="Show no progress.")
 CLUSTER = [
-    click.option("--scheduler", default=None, metavar="ADDR", help="Run on this Dask cluster."),
-    click.option("--scheduler-file", default=None, type=click.Path(), help="Run on the Dask cluster of this file."),
-    click.option("--local", type=click.IntRange(1), default=None, metavar="N", help="Run on N worker processes here."),
+    option("Where", "--scheduler", default=None, metavar="ADDR", help="Run on this Dask cluster."),
+    option(
+        "Where",
+        "--scheduler-file",
+        default=None,
+        type=click.Path(),
+        metavar="FILE",
+        help="Run on the Dask cluster of this file.",
+    ),
+    option("Where", "--local", type=click.IntRange(1), default=None, metavar="N", help="Run on N worker processes here."),
 ]
-PERFORMANCE = click.option(
-    "--performance-report", default=None, metavar="FILE", help="Dask's report of the cluster, as a page."
+PERFORMANCE = option(
+    "Output", "--performance-report", default=None, metavar="FILE", help="Dask's report of the cluster, as a page."
 )
 PLACE = [
     click.argument("data", type=DATA),
-    click.option("--out", required=True, type=LOCAL, help="Folder for the result; must not exist."),
+    option("Output", "--out", required=True, type=LOCAL, metavar="RUN", help="Folder for the result; must not exist."),
 ]
-LABELS = click.option(
-    "--labels", default=None, help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA."
+LABELS = option(
+    "Question",
+    "--labels",
+    default=None,
+    metavar="FILE",
+    help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA.",
 )
-UNLABELLED = click.option(
-    "--unlabelled", is_flag=True, help="DATA has no labels: ask whether A'y > 0 for all points as they are."
+UNLABELLED = option(
+    "Question", "--unlabelled", is_flag=True, help="DATA has no labels: ask whether A'y > 0 for all points as they are."
 )
-METHOD = click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", *ALL_METHODS]), metavar="NAME")
-SOFT_METHOD = click.option("--method", default="auto", show_default=True, type=click.Choice(SOFT_METHODS))
-GO_ON = [*fields_of(Resources, "cache_dir", "checkpoint_every"), *CLUSTER, PERFORMANCE, JSON]
+METHOD = option(
+    "Question",
+    "--method",
+    default="auto",
+    show_default=True,
+    type=Name(["auto", *ALL_METHODS]),
+    metavar="NAME",
+    help="How the answer is found, see below.",
+)
+SOFT_METHOD = option(
+    "Question", "--method", default="auto", show_default=True, type=Name(SOFT_METHODS), help="How the minimum is found."
+)
+GO_ON = [*fields_of(Resources, "cache_dir", "checkpoint_every"), *CLUSTER, PERFORMANCE, QUIET, JSON]
 POINTS = fields_of(View, "also", "mask", "scale", "center", "normalize")
 RUN = [*PLACE, LABELS, UNLABELLED, *fields_of(View, "positive", "intercept"), *fields_of(Goal), *fields_of(Limits)]
 RUN = [*RUN, *fields_of(Resources, "memory"), *GO_ON]
@@ -204,11 +254,11 @@ SOFT = [*SOFT, SOFT_METHOD, *fields_of(Limits), *fields_of(Resources, "memory"),
 KERNEL = [*fields_of(Kernel), *fields_of(Resources, "scratch")]
 
 
-def asks(*options: Option | Sequence[Option]) -> Callable[[Command], Command]:
+def asks(*options: Decorator | Sequence[Decorator]) -> Callable[[Body], Body]:
     """A command with options; those that name a cluster come as one, ``cluster``."""
     flat = [each for some in options for each in ([some] if callable(some) else some)]
 
-    def decorate(command: Command) -> Command:
+    def decorate(command: Body) -> Body:
         @wraps(command)
         def called(**values: Any) -> None:
             if "scheduler" in values:
@@ -222,8 +272,8 @@ def asks(*options: Option | Sequence[Option]) -> Callable[[Command], Command]:
                 values["labels"] = ALL_POSITIVE
             command(**values)
 
-        for option in reversed(flat):
-            called = option(called)
+        for each in reversed(flat):
+            called = each(called)
         return called
 
     return decorate

@@ -18,7 +18,7 @@ from dfeas.analysis.recheck import Recheck
 from dfeas.analysis.separation import Separation
 from dfeas.cli.remote import RunStatus, Submitted
 from dfeas.data.storage.layout import rows_described
-from dfeas.errors import visible
+from dfeas.errors import format_bytes, visible
 from dfeas.geometry.cones.space import ConePrediction
 from dfeas.geometry.points import ClassPrediction, Prediction
 from dfeas.linalg.points import working
@@ -78,7 +78,7 @@ def _verdict(result: Result) -> Iterator[str]:
 def _cost(result: Result | SoftMarginResult) -> str:
     return (
         f"cost         {result.passes:.4g} passes of {result.method}, {result.reads:.4g} reads in all, "
-        f"{result.bytes_read / 1e9:.3g} GB, {result.seconds:.2f} s"
+        f"{format_bytes(result.bytes_read)}, {result.seconds:.2f} s"
     )
 
 
@@ -116,7 +116,8 @@ def _hull(hull: Hull) -> Iterator[str]:
 
 
 def _hard_margin(answer: HardMargin) -> Iterator[str]:
-    """The maximum margin and its figures, before the result."""
+    """The result, and the maximum margin with its figures."""
+    yield from _verdict(answer.result)
     if answer.margin is not None and answer.bias is not None and answer.radius is not None:
         bias = f"bias {answer.bias:.6g} with the least score 1"
         yield f"hyperplane   {answer.margin:.6g} from the nearest point as stored, {bias}"
@@ -125,7 +126,6 @@ def _hard_margin(answer: HardMargin) -> Iterator[str]:
             share = f"leaving one point out errs on at most {100 * answer.leave_one_out:.4g} %"
             yield f"support      {len(answer.support)} points, weights in margin.json; {share}"
         yield f"bounds       {answer.corrections:.4g} corrections of a perceptron, dimension {answer.dimension}"
-    yield from _verdict(answer.result)
 
 
 def _separation(answer: Separation) -> Iterator[str]:
@@ -167,7 +167,7 @@ def _header(path: str, values: dict[str, Any], size: int, blocks: int) -> Iterat
     worked = working(np.dtype(values["dtype"])).name
     work = "" if worked == values["dtype"] else f" (worked on as {worked})"
     yield path
-    yield f"  {what:12} {values['n']} of {values['m']} features, {values['dtype']}{work}, {size / 1e9:.3g} GB"
+    yield f"  {what:12} {values['n']} of {values['m']} features, {values['dtype']}{work}, {format_bytes(size)}"
     yield f"  blocks       {blocks} of {values['block_rows']} {what}"
     if cones:
         yield f"  cones        {cones}"
@@ -204,16 +204,16 @@ def show_plan(data: str, plan: Plan, as_json: bool) -> None:
 def _plan(data: str, plan: Plan) -> Iterator[str]:
     classes = f"; {plan.classes} classes, each against the rest, on the same reads" if plan.classes > 1 else ""
     what = f"rows of cones ({plan.cones})" if plan.cones else "points"
-    yield f"{data}: {plan.n} {what} of {plan.m} features, {plan.bytes / 1e9:.3g} GB{classes}"
+    yield f"{data}: {plan.n} {what} of {plan.m} features, {format_bytes(plan.bytes)}{classes}"
     first, later = plan.first_seconds, plan.later_seconds
     yield (
-        f"a pass takes {_time(first)} ({plan.bytes / first / 1e9:.2g} GB/s), a later one {_time(later)} "
-        f"({plan.bytes / later / 1e9:.2g} GB/s): measured now, {plan.threads} threads"
+        f"a pass takes {_time(first)} ({format_bytes(plan.bytes / first)}/s), a later one {_time(later)} "
+        f"({format_bytes(plan.bytes / later)}/s): measured now, {plan.threads} threads"
     )
     if plan.kernel:
         yield _products(plan)
     elif plan.later_bytes:
-        yield f"memory keeps {(plan.bytes - plan.later_bytes) / 1e9:.2g} GB of the data: a later pass reads the rest"
+        yield f"memory keeps {format_bytes(plan.bytes - plan.later_bytes)} of the data: a later pass reads the rest"
     else:
         yield "memory keeps the data: a later pass reads nothing from storage"
     yield ""
@@ -221,7 +221,7 @@ def _plan(data: str, plan: Plan) -> Iterator[str]:
     for e in plan.estimates:
         remark = "; ".join(text for text in ("this is auto" if e.auto else "", e.remark) if text)
         most = "-" if e.most_passes is None else f"{e.most_passes:.3g}"
-        lines.append([e.method, f"{e.memory_bytes / 1e9:.2f} GB", f"{e.passes:.4g}", most, _time(e.seconds), remark])
+        lines.append([e.method, format_bytes(e.memory_bytes), f"{e.passes:.4g}", most, _time(e.seconds), remark])
     yield from aligned(lines, 1)
     yield ""
     if plan.margin is None:
@@ -235,10 +235,10 @@ def _plan(data: str, plan: Plan) -> Iterator[str]:
 def _products(plan: Plan) -> str:
     """What a product with the Gram matrix of all points takes."""
     values = plan.n * (plan.n + 1) / 2
-    read = f"{plan.product_bytes / 1e9:.3g} GB" if plan.product_bytes else "nothing"
+    read = format_bytes(plan.product_bytes) if plan.product_bytes else "nothing"
     return (
         f"{plan.kernel}: a product with the Gram matrix evaluates {values:.3g} values, {_time(values * plan.value_seconds)}, "
-        f"and reads {read} from storage; the matrix, which is never stored, has {8 * plan.n**2 / 1e9:.3g} GB"
+        f"and reads {read} from storage; the matrix, which is never stored, has {format_bytes(8 * plan.n**2)}"
     )
 
 

@@ -32,9 +32,11 @@ from dfeas.cli.options import (
     RUN,
     SOFT,
     Cluster,
+    Name,
     asks,
     fields_of,
     margin_values,
+    option,
 )
 from dfeas.cli.render import Answer, say, show
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
@@ -80,27 +82,36 @@ def _limit(out: Path, interrupted: bool) -> NoReturn:
     sys.exit(INTERRUPTED if interrupted else LIMIT_REACHED)
 
 
-@click.command(cls=Command, epilog=KERNEL_HELP)
+@click.command(
+    cls=Command,
+    epilog=KERNEL_HELP,
+    examples=(
+        "dfeas solve mail.data --intercept --out RUN",
+        "dfeas solve mail.data --method mirror-prox --max-passes 100 --time-limit 600 --out RUN",
+    ),
+)
 @asks(RUN, METHOD)
-@click.option("--away-steps", is_flag=True, help="Of von-neumann: the same as --method von-neumann-away.")
+@option("Question", "--away-steps", is_flag=True, help="Of von-neumann: the same as --method von-neumann-away.")
 @asks(KERNEL)
-@click.option("--separation", is_flag=True, help="Go on to say complete, quasi-complete or overlap.")
-@click.option("--hard-margin", is_flag=True, help="Go on to the maximum margin, and say what follows from it.")
+@option("Question", "--separation", is_flag=True, help="Go on to say complete, quasi-complete or overlap.")
+@option("Question", "--hard-margin", is_flag=True, help="Go on to the maximum margin, and say what follows from it.")
 @asks(fields_of(View, "one_vs_rest"), POINTS)
 def solve(
     data: str,
     out: Path,
     cluster: Cluster,
     as_json: bool,
+    quiet: bool,
     away_steps: bool,
     separation: bool,
     hard_margin: bool,
     scratch: Path | None,
     **options: Any,
 ) -> None:
-    """Decide whether DATA is separable, and write verdict, certificate and trace to the folder OUT.
+    """Decide whether labelled points are separable.
 
-    DATA is a dfeas dataset, or a zarr array (n, m) with --labels. Without a cluster the work is done in this process.
+    Verdict, certificate and trace are written to the folder RUN. DATA is a dfeas dataset, or a zarr array (n, m) with --labels.
+    Without a cluster the work is done in this process.
     """
     if away_steps:
         options["method"] = f"{options['method'].removesuffix('-away')}-away"
@@ -112,7 +123,7 @@ def solve(
     if hard_margin and (separation or not plain):
         raise click.UsageError("--hard-margin asks about DATA as it is: leave out --separation, --kernel and the like")
     with cluster.client() as client, asked_to_stop() as stop:
-        more = {"out": out, "client": client, "progress": True, "stop": stop, **options}
+        more = {"out": out, "client": client, "progress": not quiet, "stop": stop, **options}
         found: Result | OneVsRest | HardMargin | Separation
         if hard_margin:
             tolerance, _ = more.pop("margin_tolerance") or TOLERANCE, more.pop("one_vs_rest")  # which is refused above
@@ -124,70 +135,112 @@ def solve(
     end(found, out, as_json)
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=(
+        "dfeas svm mail.data --C 1 --intercept --out SVM",
+        "dfeas svm mail.data --C 0.01,0.1,1 --folds 5 --class-weight balanced --out SVM",
+    ),
+)
 @asks(SOFT)
-def svm(data: str, out: Path, cluster: Cluster, as_json: bool, C: str, class_weight: str | None, **options: Any) -> None:
-    """Fit a soft margin to DATA, a support vector machine, and write hyperplane, result and trace to the folder OUT.
+def svm(
+    data: str, out: Path, cluster: Cluster, as_json: bool, quiet: bool, C: str, class_weight: str | None, **options: Any
+) -> None:
+    """Fit a soft margin: a support vector machine.
 
-    It minimises |w|^2/2 + C times the sum of the losses of the points as they are stored, with the intercept, if asked for, in
-    |w| (as LIBLINEAR), until objective and lower bound are as near as --gap. dfeas predict OUT applies it.
+    Hyperplane, result and trace are written to the folder RUN. It minimises |w|^2/2 + C times the sum of the losses of the
+    points as they are stored, with the intercept, if asked for, in |w| (as LIBLINEAR), until objective and lower bound are as
+    near as --gap. dfeas predict RUN applies it.
     """
     values = margin_values(C, class_weight)
     with cluster.client() as client, asked_to_stop() as stop:
-        more = {"out": out, "client": client, "progress": True, "stop": stop, **options}
+        more = {"out": out, "client": client, "progress": not quiet, "stop": stop, **options}
         found = run_soft_margin(data, **values, **more)
     end(found, out, as_json)
 
 
-@click.command("in-hull", cls=Command, epilog=METHOD_HELP, context_settings={"ignore_unknown_options": True})
+@click.command(
+    "in-hull",
+    cls=Command,
+    epilog=METHOD_HELP,
+    examples=("dfeas in-hull 0.5,-1,2 points.data --out RUN", "dfeas in-hull point.npy points.data --out RUN --json"),
+    context_settings={"ignore_unknown_options": True},
+)
 @click.argument("point")
 @asks(PLACE, fields_of(Limits), fields_of(Resources, "memory"), GO_ON)
-@click.option("--eps", default=EPS, show_default=True, help="Stop undecided when no hyperplane leaves a margin above it.")
-@click.option("--method", default="auto", show_default=True, type=click.Choice(["auto", *METHODS]), metavar="NAME")
-def in_hull(point: str, data: str, out: Path, cluster: Cluster, as_json: bool, **options: Any) -> None:
-    """Decide whether POINT is in the convex hull of the points of DATA, and write the evidence to the folder OUT.
+@option(
+    "Question",
+    "--eps",
+    default=EPS,
+    show_default=True,
+    metavar="E",
+    help="Stop undecided when no hyperplane leaves a margin above it.",
+)
+@option(
+    "Question",
+    "--method",
+    default="auto",
+    show_default=True,
+    type=Name(["auto", *METHODS]),
+    metavar="NAME",
+    help="How the answer is found, see below.",
+)
+def in_hull(point: str, data: str, out: Path, cluster: Cluster, as_json: bool, quiet: bool, **options: Any) -> None:
+    """Decide whether a point is in the convex hull of others.
 
-    POINT is a .npy file, or numbers with commas between them. Labels of DATA do not matter.
+    The others are the points of DATA; the evidence is written to the folder RUN. POINT is a .npy file, or numbers with commas
+    between them. Labels of DATA do not matter.
     """
     try:
         where: Any = point if point.endswith(".npy") else [float(v) for v in point.split(",")]
     except ValueError:
         raise click.UsageError(f"POINT {point}: expected a .npy file, or numbers with commas between them") from None
     with cluster.client() as client, asked_to_stop() as stop:
-        found = find_in_hull(where, data, out=out, client=client, progress=True, stop=stop, **options)
+        found = find_in_hull(where, data, out=out, client=client, progress=not quiet, stop=stop, **options)
     end(found, out, as_json)
 
 
-@click.command(cls=Command, epilog=KERNEL_HELP)
+@click.command(
+    cls=Command,
+    epilog=KERNEL_HELP,
+    examples=(
+        "dfeas race mail.data --methods working-set,mirror-prox --out RACE",
+        "dfeas race mail.data --methods perceptron,ispvn --all --max-passes 200 --out RACE",
+    ),
+)
 @asks(RUN, POINTS, KERNEL)
-@click.option("--methods", required=True, metavar="A,B,..", help="Names of methods, see below.")
-@click.option("--all", "to_the_end", is_flag=True, help="Go on until each method has its own verdict, or a limit.")
-def race(data: str, out: Path, cluster: Cluster, as_json: bool, methods: str, **options: Any) -> None:
-    """Run several methods on the same reads of DATA, and write a run of each to the folder OUT. The first verdict ends all.
+@option("Question", "--methods", required=True, metavar="A,B,..", help="Names of methods, see below.")
+@option("Question", "--all", "to_the_end", is_flag=True, help="Go on until each method has its own verdict, or a limit.")
+def race(data: str, out: Path, cluster: Cluster, as_json: bool, quiet: bool, methods: str, **options: Any) -> None:
+    """Run several methods on the same reads.
 
-    Limits of passes hold for each method; reads are counted once. dfeas compare OUT and dfeas report OUT show them again.
+    A run of each is written to the folder RUN. The first verdict ends all. Limits of passes hold for each method; reads are
+    counted once. dfeas compare RUN and dfeas report RUN show them again.
     """
     names = [name.strip() for name in methods.split(",") if name.strip()]
     with cluster.client() as client, asked_to_stop() as stop:
-        found = run_race(data, methods=names, out=out, client=client, progress=True, stop=stop, **options)
+        found = run_race(data, methods=names, out=out, client=client, progress=not quiet, stop=stop, **options)
     end(found, out, as_json)
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, examples=("dfeas resume RUN", "dfeas resume RUN --max-passes 500 --time-limit 3600"))
 @click.argument("run", type=LOCAL)
-@click.option("--data", default=None, type=DATA, help="The data, if it has been moved.")
-@click.option("--labels", default=None, help="Its label array, when it is a zarr array.")
+@option("Where", "--data", default=None, type=DATA, metavar="DATA", help="The data, if it has been moved.")
+@option("Where", "--labels", default=None, metavar="FILE", help="Its label array, when it is a zarr array.")
 @asks(fields_of(Limits, max_passes="A new limit, counted from the beginning of the run.", time_limit="A new limit, likewise."))
 @asks(fields_of(Resources, "scratch"), GO_ON)
-def resume(run: Path, data: str | None, labels: str | None, cluster: Cluster, as_json: bool, **options: Any) -> None:
-    """Go on with a run of solve, svm or race that was interrupted or reached a limit, from its last checkpoint.
+def resume(
+    run: Path, data: str | None, labels: str | None, cluster: Cluster, as_json: bool, quiet: bool, **options: Any
+) -> None:
+    """Go on with a run that was interrupted or hit a limit.
 
-    The cluster may be another one, or none. The answer has the same bits as that of a run that was never interrupted.
+    It may be one of solve, svm or race, and goes on from its last checkpoint. The cluster may be another one, or none. The
+    answer has the same bits as that of a run that was never interrupted.
     """
     if finished(run):
         text = (run / (RESULT if (run / RESULT).is_file() else RACE)).read_text().strip()
         say(*text.splitlines() if as_json else [f"{run} is finished"])
         return
     with cluster.client() as client, asked_to_stop() as stop:
-        found = run_resume(run, data, labels, client=client, progress=True, stop=stop, **options)
+        found = run_resume(run, data, labels, client=client, progress=not quiet, stop=stop, **options)
     end(found, run, as_json)

@@ -10,7 +10,7 @@ import click
 from dfeas.analysis.regression.files import Asked, of_formula, of_table
 from dfeas.analysis.regression.outcome import OUTCOMES
 from dfeas.cli.command import LIMIT_REACHED, Command
-from dfeas.cli.options import DATA, JSON, asks, fields_of
+from dfeas.cli.options import DATA, JSON, asks, fields_of, option
 from dfeas.cli.render import put
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.problem import Limits, Resources
@@ -20,13 +20,13 @@ from dfeas.run.termination import Stop
 
 @click.command("check-separation", cls=Command)
 @click.argument("table", type=DATA)
-@click.option("--label-column", default=None, metavar="NAME", help="The outcome; all other columns are regressors.")
-@click.option("--formula", default=None, metavar="TEXT", help='Instead, such as "died ~ age + C(ward)", by formulaic.')
-@click.option("--without", multiple=True, metavar="NAME", help="Leave out a column, such as an id; any number of them.")
-@click.option("--outcome", default=None, type=click.Choice(OUTCOMES), help="What is regressed.  [default: as it looks]")
-@click.option("--positive", default=None, metavar="CLASS", help="This class against all others.")
-@click.option("--intercept/--no-intercept", default=True, show_default=True, help="Whether the regression has one.")
-@click.option("--scratch", default=None, type=click.Path(), metavar="DIR", help="For what memory does not hold; removed.")
+@option("Data", "--label-column", default=None, metavar="NAME", help="The outcome; all other columns are regressors.")
+@option("Question", "--formula", default=None, metavar="TEXT", help='Instead, such as "died ~ age + C(ward)", by formulaic.')
+@option("Data", "--without", multiple=True, metavar="NAME", help="Leave out a column, such as an id; any number of them.")
+@option("Question", "--outcome", default=None, type=click.Choice(OUTCOMES), help="What is regressed.  [default: as it looks]")
+@option("Question", "--positive", default=None, metavar="CLASS", help="This class against all others.")
+@option("Question", "--intercept/--no-intercept", default=True, show_default=True, help="Whether the regression has one.")
+@option("Where", "--scratch", default=None, type=click.Path(), metavar="DIR", help="For what memory does not hold; removed.")
 @asks(fields_of(Limits), fields_of(Resources, "memory"), JSON)
 def check_separation(
     table: str,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.storage.places import require_short
-from dfeas.errors import BadInputError
+from dfeas.errors import BadInputError, near
 
 FEW = 4
 """Classes that are looked for one after the other."""
@@ -216,7 +216,7 @@ def too_many(names: Sequence[str], where: str) -> BadInputError:
     """The error for more than two classes."""
     return BadInputError(
         f"{where}: {len(names)} classes ({', '.join(names[:6])}{', ...' if len(names) > 6 else ''}); "
-        "choose one against the rest with --positive CLASS, or ask for all with --one-vs-rest"
+        f"choose one against the rest, as --positive '{names[0]}', or ask for all with --one-vs-rest"
     )
 
 
@@ -226,7 +226,9 @@ def place_of(positive: str, names: Sequence[str], where: str) -> int:
     try:
         return list(names).index(plain(float(name)) if _is_number(name) and name not in names else name)
     except ValueError:
-        raise BadInputError(f"{where}: no point has the label {positive}; the classes are {', '.join(names[:6])}") from None
+        raise BadInputError(
+            f"{where}: no point has the label {positive}{near(positive, names)}; the classes are {', '.join(names[:6])}"
+        ) from None
 
 
 def _is_number(text: str) -> bool:

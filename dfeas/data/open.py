@@ -31,7 +31,7 @@ from dfeas.data.storage.zarr_arrays import (
     slice_reader,
 )
 from dfeas.data.views import open_mask, picked, seen_from, transformed
-from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError
+from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, absent
 from dfeas.passes.survey import checksum
 
 ARRAYS = ("X/data", "X/indices", "X/indptr", "offset")
@@ -88,7 +88,7 @@ def open_source(source: Source) -> Dataset:
         return _picked(source)
     path = place(source.path)
     if not path.exists():
-        raise BadInputError(f"{path}: no such file or folder")
+        raise BadInputError(absent(path))
     with speaking(path), speaking(path if source.labels is None else place(source.labels)):
         dataset = _open_dataset(path, source) if looks_like_dataset(path) else _open_foreign(path, source)
         if dataset.header is not None:

@@ -196,6 +196,7 @@ class DaskEngine(RangeEngine):
         sent, at = held.done, perf_counter()
         try:
             for i in range(held.done, len(ranges)):
+                self.observe(ranges[i][0], self.dataset.blocks)
                 while sent < min(i + ahead, len(ranges)):
                     reads[sent] = self._submit("read", sent, homes[sent], read_range, self.source, *ranges[sent])
                     sent += 1
@@ -223,6 +224,7 @@ class DaskEngine(RangeEngine):
         homes: list[str | None] = [None] * len(ranges)
         if known is not None:
             homes[:] = known.place(ranges, self._workers)
+        self.observe(0, blocks)
         sent = self._sendable(args)
         work = [(on_worker, function, self.source, first, stop, sent) for first, stop in ranges]
         futures = [self._submit(name, i, home, *work[i]) for i, home in enumerate(homes)]
@@ -247,7 +249,13 @@ class DaskEngine(RangeEngine):
 
         When there is nobody else the scheduler puts such a task aside, and never takes it up; also one whose result was lost.
         """
-        while not self._watch.settled(futures, {home for home in homes if home is not None}):
+
+        def told() -> None:
+            self.observe(
+                sum(each[4] - each[3] for each, future in zip(work, futures, strict=True) if future.done()), work[-1][4]
+            )
+
+        while not self._watch.settled(futures, {home for home in homes if home is not None}, told):
             there = self._watch.threads()
             for i, home in enumerate(homes):
                 if home is not None and home not in there and not futures[i].done():

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
 from pathlib import Path
-from threading import Event
+from threading import Event, Lock
 from typing import Any, TypeVar
 
 from dfeas.data.dataset import Dataset
@@ -16,12 +16,32 @@ from dfeas.engine.memory import threads_that_fit
 from dfeas.engine.scan import RangeEngine, cut, fold_blocks, pieces, scan_pairs
 from dfeas.engine.tile_cache import TileCache
 from dfeas.linalg.blas import one_thread, processors
+from dfeas.passes.block import Block
 from dfeas.passes.protocol import Fold, OnPairs
 
 R = TypeVar("R")
 
 RANGES_PER_THREAD = 4
 """More ranges than threads, so that a slow one does not hold the pass up."""
+
+
+LOOK_SECONDS = 0.1
+"""How often it is looked how far a read is, where somebody observes it."""
+
+
+class _Begun:
+    """Asked before each block whether to stop; how many blocks were begun with."""
+
+    def __init__(self, stop: Event, told: Callable[[int], None] | None = None) -> None:
+        self.blocks = 0
+        self._stop, self._told, self._lock = stop, told, Lock()
+
+    def __call__(self) -> bool:
+        with self._lock:
+            self.blocks += 1
+        if self._told is not None:
+            self._told(self.blocks - 1)
+        return self._stop.is_set()
 
 
 class LocalEngine(RangeEngine):
@@ -42,8 +62,13 @@ class LocalEngine(RangeEngine):
         cost = Cost()
         with one_thread():
             blocks = self.dataset.read_blocks(range(self.dataset.blocks), cost, keep=True)
-            carry = fold_blocks(fold, fold.start(), blocks, cost)
+            carry = fold_blocks(fold, fold.start(), self._observed(blocks), cost)
         return fold.finish(carry), cost
+
+    def _observed(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        for done, block in enumerate(blocks):
+            self.observe(done, self.dataset.blocks)
+            yield block
 
     def _scan_pairs(self, question: OnPairs, pairs: int) -> list[tuple[Any, Cost, list[int]]]:
         return self.map(scan_pairs, question, self.tile_cache, count=pairs)
@@ -61,13 +86,15 @@ class LocalEngine(RangeEngine):
         threads = max(1, min(self._threads, blocks))
         more = RANGES_PER_THREAD if threads > 1 else 1
         ranges = cut(blocks, pieces(blocks * self.dataset.block_bytes, threads, more))
+        self.observe(0, blocks)
         with one_thread():
             if len(ranges) == 1:
-                return [function(self.dataset, *ranges[0], *args, stopped=None)]
-            stopped = self._stop.is_set
+                stopped = _Begun(self._stop, lambda begun: self.observe(begun, blocks))
+                return [function(self.dataset, *ranges[0], *args, stopped=stopped)]
+            stopped = _Begun(self._stop)
             futures = [self._pool.submit(function, self.dataset, *range_, *args, stopped=stopped) for range_ in ranges]
             try:
-                done = wait(futures, return_when=FIRST_EXCEPTION).done
+                done = self._settled(futures, stopped, blocks)
                 failed = [future for future in futures if future in done and future.exception() is not None]
                 return [future.result() for future in failed or futures]
             except BaseException:
@@ -76,6 +103,14 @@ class LocalEngine(RangeEngine):
                     future.cancel()
                 wait(futures)
                 raise
+
+    def _settled(self, futures: Sequence[Future[R]], begun: _Begun, blocks: int) -> set[Future[R]]:
+        """Those that have ended, when all have, or one has failed. Who observes is told in this thread."""
+        while True:
+            done, waiting = wait(futures, None if self.observer is None else LOOK_SECONDS, FIRST_EXCEPTION)
+            if not waiting or any(future.exception() is not None for future in done):
+                return done
+            self.observe(begun.blocks, blocks)
 
     def keep_pairs(self, budget: int, scratch: Path | None = None) -> None:
         self.tile_cache = TileCache(budget, scratch)

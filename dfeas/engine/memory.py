@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dfeas.data.dataset import AHEAD, SIDES_WIDTH, Dataset
-from dfeas.errors import UsageError
+from dfeas.errors import UsageError, enough, format_bytes
 from dfeas.passes.block import TILE_BYTES
 from dfeas.passes.vectors import POINT_BYTES
 
@@ -25,8 +25,8 @@ def threads_that_fit(dataset: Dataset, memory: int, wanted: int) -> int:
     need = thread_bytes(dataset)
     if memory < need:
         raise UsageError(
-            f"memory {memory / 1e6:.0f} MB is too little for one block of {dataset.block_bytes / 1e6:.0f} MB: "
-            f"at least {need / 1e6:.0f} MB are needed"
+            f"--memory {enough(memory)} is too little for one block of {format_bytes(dataset.block_bytes)}: "
+            f"at least --memory {enough(need)} is needed"
         )
     return max(1, min(wanted, memory // need))
 
@@ -48,6 +48,6 @@ def require(dataset: Dataset, memory: int, threads: int) -> None:
     need = threads * thread_bytes(dataset)
     if memory < need:
         raise UsageError(
-            f"memory {memory / 1e6:.0f} MB is too little for a worker of {threads} threads: "
-            f"at least {need / 1e6:.0f} MB are needed, or workers of fewer threads"
+            f"--memory {enough(memory)} is too little for a worker of {threads} threads: "
+            f"at least --memory {enough(need)} is needed, or workers of fewer threads"
         )

@@ -11,6 +11,9 @@ from dfeas.passes.protocol import Question
 
 R = TypeVar("R")
 
+Observer = Callable[[int, int, int], None]
+"""Is told how many blocks of a read are done, of how many, and the bytes of all of them: when it begins, and now and then."""
+
 
 class Engine(Protocol):
     """Executes passes over one dataset; the answers have the same bits whatever the engine and its size."""
@@ -26,6 +29,9 @@ class Engine(Protocol):
     @property
     def parallel(self) -> int:
         """Threads that scan at the same time."""
+
+    def watch(self, observer: Observer) -> None:
+        """Tell an observer of reads while they go on."""
 
     def run(self, question: Question) -> Any:
         """Exactly one read of the data, or what the question asks: some blocks of it, in order, or vectors beside it."""

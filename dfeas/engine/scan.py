@@ -24,6 +24,7 @@ import numpy as np
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.readers import Buffers, Cost, Stop, unless_stopped
 from dfeas.data.storage.scratch import Scratch
+from dfeas.engine.protocol import Observer
 from dfeas.engine.tile_cache import TileCache
 from dfeas.linalg.points import Points, row_slice, stacked
 from dfeas.passes.block import Block
@@ -288,6 +289,7 @@ class RangeEngine(ABC):
     dataset: Dataset
     scratch: Scratch | None
     cost: Cost
+    observer: Observer | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -311,6 +313,14 @@ class RangeEngine(ABC):
             self.scratch.keep(question.keeps)
         self.cost.wall_seconds = perf_counter() - began
         return answer
+
+    def watch(self, observer: Observer) -> None:
+        self.observer = observer
+
+    def observe(self, done: int, blocks: int) -> None:
+        """Say how far a read is, where somebody wants to know."""
+        if self.observer is not None:
+            self.observer(done, blocks, blocks * self.dataset.block_bytes if blocks <= self.dataset.blocks else 0)
 
     @abstractmethod
     def map(self, function: Callable[..., R], *args: Any, count: int | None = None) -> list[R]:

@@ -39,6 +39,10 @@ TRIES = 3
 _STEP_SECONDS = 0.1
 
 
+def nothing() -> None:
+    """Nobody is told."""
+
+
 @dataclass(frozen=True)
 class Watch:
     """Waits for a cluster.
@@ -81,13 +85,17 @@ class Watch:
             threads = self.threads()
         return threads
 
-    def settled(self, futures: Sequence[Task], homes: Collection[str] = ()) -> bool:
-        """Wait until each has a result, or an error. False when one of the workers ``homes`` is gone, or a result is lost."""
+    def settled(self, futures: Sequence[Task], homes: Collection[str] = (), told: Callable[[], None] = nothing) -> bool:
+        """Wait until each has a result, or an error. False when one of the workers ``homes`` is gone, or a result is lost.
+
+        While it waits, it is ``told`` now and then.
+        """
         done = Semaphore(0)
         for future in futures:
             future.add_done_callback(lambda _: done.release())
 
         def gone(now: dict[str, int]) -> bool:
+            told()
             return not _has(now, homes)
 
         waited = all(self._until(lambda seconds: done.acquire(timeout=seconds), gone) for _ in futures)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dfeas.data.dataset import Dataset
-from dfeas.errors import UsageError
+from dfeas.errors import UsageError, none_of
 from dfeas.geometry.cones.space import CONE_METHODS, Cones
 from dfeas.geometry.kernel.kernel import Function, Kernel, kernel_of
 from dfeas.geometry.kernel.space import KernelSpace
@@ -33,9 +33,9 @@ def known_method(method: str, kernel: KernelOptions | None, more: tuple[str, ...
     """The name of a method, or one ``more``, before the data is opened. Raises UsageError when no data has such a method."""
     if kernel is not None:
         return KernelSpace.of(kernel).known(method, more)
-    names = (*more, *dict.fromkeys([*METHODS, *CONE_METHODS]))
+    names = (*more, *METHODS, *CONE_METHODS)
     if not isinstance(method, str) or method not in names:
-        raise UsageError(f"unknown method {method}; expected {', '.join(names)}")
+        raise UsageError(f"unknown method {none_of(method, names)}")
     return method
 
 

@@ -130,7 +130,7 @@ class _Execution:
         if not self.several:
             (name,) = job.names
             return {name: run_sinks(stack, self.session, job, self.folders[name], how, self.earlier)}
-        line = terminal(how.progress, job.asked.eps) if board is None else None
+        line = terminal(how.progress, job) if board is None else None
         if line is not None:
             stack.callback(line.close)
         shared = (*([line] if line is not None else []), *how.more)

@@ -1,21 +1,25 @@
-"""How a run is shown: its line or table of progress, the log of the cluster, what it will take."""
+"""How a run is shown: its line or table of progress, what is logged, the log of the cluster, what it will take."""
 
 from __future__ import annotations
 
+import logging
 import math
 import sys
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, ClassVar
+from typing import IO, TYPE_CHECKING, Any
 
-from dfeas.errors import visible
+from dfeas.errors import format_bytes, visible
 from dfeas.geometry.registry import geometry_of
 from dfeas.problem import never
 from dfeas.run.result_files import TRACE
-from dfeas.run.termination import ProgressRecord, Record, remaining_passes
+from dfeas.run.screen import Line, Screen
+from dfeas.run.termination import Goal, ProgressRecord, Record, passes_to_gap, remaining_passes
 from dfeas.run.trace import Sink, TraceFile
 
 if TYPE_CHECKING:
@@ -29,8 +33,15 @@ if TYPE_CHECKING:
 FORESEEABLE = 100 * 86400.0
 """Seconds; a longer guess of the time left says nothing."""
 
+LONG = 0.5
+"""Seconds of a read after which it is shown how far it is."""
+
 HEAD = ("passes", "iterations", "margin lower", "margin upper", "violated", "seconds")
+SPARE = ("iterations", "violated", "seconds", "passes")
+"""Columns that a narrow terminal goes without, in this order."""
 MOST_ROWS = 20
+
+logger = logging.getLogger("dfeas")
 
 
 def aligned(lines: Sequence[Sequence[str]], words: int) -> list[str]:
@@ -48,109 +59,131 @@ def aligned(lines: Sequence[Sequence[str]], words: int) -> list[str]:
 
 
 @dataclass
-class Display:
-    """What a person sees: written over on a terminal, said again now and then in a pipe.
+class Reading:
+    """How far a read of the data is."""
 
-    A stream may be lost: a terminal that nobody reads any more does not end a run.
-    """
+    began: float
+    done: int  # blocks, or pairs of them
+    of: int
+    size: int  # bytes of all of them
 
-    LIVE_SECONDS: ClassVar[float] = 0.1  # between two looks of a terminal
+    def rate(self, now: float) -> str:
+        """Bytes in a second."""
+        return f"{format_bytes(self.size * self.done / self.of / max(now - self.began, 1e-9))}/s" if self.size else ""
 
-    stream: IO[str]
-    every: float = field(default=5.0, kw_only=True)  # seconds between two in a pipe
-    clock: Callable[[], float] = field(default=time.monotonic, kw_only=True)
-    _lost: bool = field(default=False, init=False)
-    _shown: float = field(default=-math.inf, init=False)  # when
-    _width: int = field(default=0, init=False)  # of the line that can be written over
+    def left(self, now: float) -> float:
+        """Seconds."""
+        return (now - self.began) * (self.of - self.done) / self.done if self.done else math.inf
+
+
+class Watched(Sink):
+    """What is shown of the records of a run, and of a read while it goes on."""
+
+    def __init__(self, stream: IO[str], *, every: float = 5.0, clock: Callable[[], float] = time.monotonic) -> None:
+        self.screen = Screen(stream, every=every, clock=clock)
+        self.clock = clock
+        self.reading: Reading | None = None
+
+    def observe(self, done: int, of: int, size: int) -> None:
+        """So many of the blocks of a read are done, and all of them have so many bytes; an engine says it."""
+        if done == 0 or self.reading is None or of != self.reading.of:
+            self.reading = Reading(self.clock(), done, of, size)
+        self.reading.done = done
+        if done < of and self.long is not None and self.screen.due():
+            self.show()
 
     @property
-    def live(self) -> bool:
-        """Whether what is written can be written over."""
-        return not self._lost and self.stream.isatty()
+    def long(self) -> Reading | None:
+        """The read that goes on, if it does so for a while."""
+        reading = self.reading
+        there = reading is not None and reading.done < reading.of and self.clock() - reading.began >= LONG
+        return reading if there else None
 
-    def write(self, text: str) -> None:
-        """Write, until nobody reads any more."""
-        if self._lost:
-            return
-        try:
-            self.stream.write(text)
-            self.stream.flush()
-        except (OSError, ValueError):
-            self._lost = True
-
-    def due(self, now: float) -> bool:
-        """Whether it is time to show something again, which is then taken as shown."""
-        if now - self._shown < (self.LIVE_SECONDS if self.live else self.every):
-            return False
-        self._shown = now
-        return True
-
-    def put(self, text: str) -> None:
-        """A line, in place of the last one on a terminal."""
-        if self.live:
-            self.write("\r" + text.ljust(self._width))
-            self._width = len(text)
-        else:
-            self.write(text + "\n")
+    @abstractmethod
+    def show(self) -> None:
+        """What there is now."""
 
 
-@dataclass
-class Terminal(Display, Sink):
-    """A line with the last pass; notes have lines of their own."""
+class Terminal(Watched):
+    """A line with the last pass, and how far the next one is; notes have lines of their own.
 
-    eps: float
-    _records: list[ProgressRecord] = field(default_factory=list, init=False)
-    _unseen: bool = field(default=False, init=False)
+    ``left`` says how many more passes the goal that was asked for takes.
+    """
+
+    def __init__(self, stream: IO[str], left: Left, **how: Any) -> None:
+        super().__init__(stream, **how)
+        self._left = left
+        self._records: list[ProgressRecord] = []
+        self._until = math.inf  # when the goal is reached
+        self._unseen = False
 
     def record(self, record: ProgressRecord) -> None:
+        self.reading = None
         self._records.append(record)
         if len(self._records) > 4096:
             del self._records[1:-2048:2]
-        self._unseen = not self.due(self.clock())
-        if not self._unseen:
-            self.put(describe(self._records, self.eps))
+        self._unseen = True
+        if self.screen.due():
+            self.show()
+
+    def show(self) -> None:
+        self._unseen = False
+        now = self.clock()
+        if self._records and self.reading is None:
+            last = self._records[-1]
+            self._until = now + self._left(self._records) * last.seconds / max(1, last.passes)
+        self.screen.show([self._line(now)])
+
+    def _line(self, now: float) -> Line:
+        left, long = self._until - now, self.long
+        if long is not None:
+            left = left if left < FORESEEABLE else long.left(now)
+            last = f"pass {self._records[-1].passes:.4g}  {self._records[-1].ends}" if self._records else "first read"
+            more = filter(None, (long.rate(now), time_left(left).removeprefix("about ")))
+            return Line(last, long.done / long.of, "  ".join(more))
+        return Line(describe(self._records[-1], left, math.isinf(self.screen.columns)) if self._records else "")
 
     def note(self, event: str, text: str, **values: Any) -> None:
-        if self._unseen and not self._width:
-            self.write(describe(self._records, self.eps) + "\n")
+        if self._unseen and not self.screen.live:
+            self.show()
         self._unseen = False
-        if self._width:
-            self.write("\r" + " " * self._width + "\r")
-            self._width = 0
-        self.write(visible(text) + "\n")
+        if not logger.isEnabledFor(logging.INFO):  # otherwise it is there
+            self.screen.say(text)
 
     def close(self) -> None:
-        if self._width:
-            self.write("\n")
-            self._width = 0
+        if self._unseen:
+            self.show()
+        self.screen.leave()
 
 
-def describe(records: Sequence[ProgressRecord], eps: float) -> str:
-    """One line: passes, bracket, violated points, speed, time left."""
-    last = records[-1]
-    speed = (last.bytes_read + last.cached_bytes) / last.pass_seconds / 1e9 if last.pass_seconds > 0 else 0.0
-    parts = [f"pass {last.passes:.4g}", last.ends, f"{speed:.2f} GB/s", f"{last.seconds:.1f} s"]
-    if not isinstance(last, Record):
-        return "  ".join(parts)
-    if last.violated is not None:
-        parts.insert(2, f"{last.violated} violated")
-    brackets = [record for record in records if isinstance(record, Record)]
-    left = remaining_passes(brackets, eps) * last.seconds / max(1, last.passes)
-    if left < FORESEEABLE and not last.hopeful:
-        parts.append(f"about {left:.0f} s left" if left < 5400 else f"about {left / 3600:.1f} h left")
-    return "  ".join(parts)
+Left = Callable[[Sequence[ProgressRecord]], float]
+"""Passes that a run still takes after some of them; inf when they tell nothing yet."""
 
 
-@dataclass
-class Scoreboard(Display):
+def describe(last: ProgressRecord, left: float, whole: bool = True) -> str:
+    """One line: passes, bracket, violated points, speed, time left; without what is of little use if not the ``whole``."""
+    speed = (last.bytes_read + last.cached_bytes) / last.pass_seconds if last.pass_seconds > 0 else 0.0
+    parts = [f"pass {last.passes:.4g}", last.ends]
+    if whole and isinstance(last, Record) and last.violated is not None:
+        parts.append(f"{last.violated} violated")
+    return "  ".join(filter(None, (*parts, f"{format_bytes(speed)}/s", f"{last.seconds:.1f} s", time_left(left))))
+
+
+def time_left(seconds: float) -> str:
+    """About so much; nothing where nobody can know."""
+    if not seconds < FORESEEABLE:
+        return ""
+    return f"about {max(0.0, seconds):.0f} s left" if seconds < 5400 else f"about {seconds / 3600:.1f} h left"
+
+
+class Scoreboard(Watched):
     """Rows of all methods, or classes, on one stream; of many only some that go on are shown."""
 
-    LIVE_SECONDS: ClassVar[float] = 0.2
-
-    title: str = "method"
-    _rows: dict[str, Record | None] = field(default_factory=dict, init=False)
-    _ended: dict[str, str] = field(default_factory=dict, init=False)
-    _lines: int = field(default=0, init=False)  # of the table that stands on the terminal
+    def __init__(self, stream: IO[str], title: str = "method", **how: Any) -> None:
+        super().__init__(stream, **how)
+        self.title = title
+        self._rows: dict[str, Record | None] = {}
+        self._ended: dict[str, str] = {}
 
     def row(self, name: str) -> Sink:
         """The sink of one method, or class."""
@@ -159,46 +192,56 @@ class Scoreboard(Display):
 
     def update(self, name: str, record: Record) -> None:
         """After a pass of one of them."""
+        self.reading = None
         self._rows[name] = record
-        if self.due(self.clock()):
+        if self.screen.due():
             self.show()
 
     def say(self, text: str) -> None:
         """A line of its own, above the table."""
-        self.write(self._cleared() + visible(text) + "\n")
-        if self.live:
-            self.show()
+        if not logger.isEnabledFor(logging.INFO):
+            self.screen.say(text)
 
     def end(self, name: str, text: str) -> None:
         self._ended[name] = text
         if len(self._ended) == len(self._rows):
-            self.show()
-            self._lines = 0
+            self.screen.leave([Line(line) for line in self._table()])
+
+    def close(self) -> None:
+        """Of a run that ended otherwise nothing stays."""
+        self.screen.leave()
 
     def show(self) -> None:
-        """The table, in place of the last one on a terminal."""
+        now, long = self.clock(), self.long
+        lines = [Line(text) for text in self._table()]
+        if long is not None:
+            lines.append(Line("a read", long.done / long.of, f"{long.rate(now)}  {time_left(long.left(now))}"))
+        self.screen.show(lines)
+
+    def _table(self) -> list[str]:
+        """As many columns as the screen has room for."""
         shown = list(self._rows)
         if len(shown) > MOST_ROWS:
             shown = [name for name in shown if name not in self._ended][:MOST_ROWS]
-        lines = aligned([(self.title, *HEAD), *(self._cells(name, self._rows[name]) for name in shown)], 1)
+        rows = [(self.title, *HEAD), *(self._cells(name, self._rows[name]) for name in shown)]
+        lines = aligned(rows, 1)
+        for word in SPARE:
+            if max(map(len, lines)) <= self.screen.columns:
+                break
+            place = rows[0].index(word)
+            rows = [(*row[:place], *row[place + 1 :]) for row in rows]
+            lines = aligned(rows, 1)
         if len(self._rows) > MOST_ROWS:
             lines.append(f"{len(self._ended)} of {len(self._rows)} have ended")
-        self.write(self._cleared() + "".join(visible(line) + "\n" for line in lines))
-        self._lines = len(lines) if self.live else 0
+        return lines
 
-    def _cells(self, name: str, record: Record | None) -> list[str]:
+    def _cells(self, name: str, record: Record | None) -> tuple[str, ...]:
         ended = self._ended.get(name, "")
         if record is None:
-            return [name, *[""] * len(HEAD), ended]
+            return (name, *[""] * len(HEAD), ended)
         violated = "" if record.violated is None else str(record.violated)
-        margins = [f"{record.margin_lower:+.3e}", f"{record.margin_upper:.3e}"]
-        return [name, f"{record.passes:.4g}", str(record.iterations), *margins, violated, f"{record.seconds:.1f}", ended]
-
-    def _cleared(self) -> str:
-        """What takes the last table from the terminal."""
-        up = f"\x1b[{self._lines}A\x1b[J" if self._lines else ""
-        self._lines = 0
-        return up
+        margins = f"{record.margin_lower:+.3e}", f"{record.margin_upper:.3e}"
+        return (name, f"{record.passes:.4g}", str(record.iterations), *margins, violated, f"{record.seconds:.1f}", ended)
 
 
 @dataclass
@@ -219,27 +262,24 @@ class _Row(Sink):
             self.board.say(f"{self.name}: {text}")
 
 
-@dataclass
-class IngestProgress(Display):
+class IngestProgress:
     """Points written, with speed and time left, and a line at the end."""
 
-    _began: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._began = self._shown = self.clock()
+    def __init__(self, stream: IO[str], *, every: float = 5.0, clock: Callable[[], float] = time.monotonic) -> None:
+        self._screen = Screen(stream, every=every, clock=clock)
+        self._clock, self._began = clock, clock()
 
     def __call__(self, done: int, total: int) -> None:
         """Show that ``done`` points of about ``total`` are written, if it is time; all are when the two are the same."""
-        now = self.clock()
-        if not self.due(now) and done < total:
-            return
-        seconds = max(now - self._began, 1e-9)
+        seconds = max(self._clock() - self._began, 1e-9)
         if done < total:
-            left = seconds * (total - done) / max(done, 1)
-            self.put(f"{done} of {total} points  {done / seconds:.0f} points/s  about {left:.0f} s left")
+            if seconds >= (LONG if self._screen.live else self._screen.every) and self._screen.due():
+                left = time_left(seconds * (total - done) / max(done, 1))
+                points = f"{done} of {total} points"
+                rate = f"{done / seconds:.0f} points/s  {left}"
+                self._screen.show([Line(points, done / total, rate) if self._screen.live else Line(f"{points}  {rate}")])
         else:
-            self.put(f"{done} points written in {seconds:.1f} s, {done / seconds:.0f} points/s")
-            self.write("\n" if self.live else "")
+            self._screen.leave([Line(f"{done} points written in {seconds:.1f} s, {done / seconds:.0f} points/s")])
 
 
 class Callback(Sink):
@@ -277,18 +317,37 @@ def run_options(checkpoint_every: float, output: Output) -> RunOptions:
     return RunOptions(checkpoint_every, progress, lambda: sink.ends or stop(), (sink,), returns)
 
 
-def terminal(progress: bool, eps: float) -> Sink | None:
+class Log(Sink):
+    """What is no progress, by the logging module."""
+
+    def note(self, event: str, text: str, **values: Any) -> None:
+        logger.info("%s", visible(text))
+
+
+def terminal(progress: bool, job: RunSpec) -> Terminal | None:
     """A line of progress on stderr, where it is shown."""
-    return Terminal(sys.stderr, eps) if progress and sys.stderr is not None else None
+    if not progress or sys.stderr is None:
+        return None
+    asked = job.asked
+    left: Any = partial(remaining_passes, goal=Goal(asked.eps, asked.margin_tolerance))
+    return Terminal(sys.stderr, left if job.soft is None else partial(passes_to_gap, goal=asked.eps))
 
 
 def run_sinks(
     stack: ExitStack, session: Session, job: RunSpec, folder: Path | None, options: RunOptions, earlier: Checkpoint | None
 ) -> list[Sink]:
     """Those of a job that is one method; the stack closes them."""
-    shown = terminal(options.progress, job.asked.eps)
+    shown = terminal(options.progress, job)
     size = 0 if earlier is None else earlier.traces.get(job.methods[0], 0)
+    _watch(session, shown)
     return [*_sinks(stack, session, folder, shown, size), *options.more]
+
+
+def _watch(session: Session, shown: Sink | None) -> None:
+    """Have engines say how far a read is to whoever shows it."""
+    if isinstance(shown, Watched):
+        session.engine.watch(shown.observe)
+        session.checking.engine.watch(shown.observe)
 
 
 def lane_sinks(
@@ -301,6 +360,9 @@ def lane_sinks(
 ) -> dict[str, list[Sink]]:
     """Those of each of several methods, or classes, that run side by side, with their folders; the stack closes them."""
     sizes = {} if earlier is None else earlier.traces
+    _watch(session, next((each for each in (board, *more) if isinstance(each, Watched)), None))
+    if board is not None:
+        stack.callback(board.close)
     return {
         name: [*_sinks(stack, session, folder, None if board is None else board.row(name), sizes.get(name, 0)), *more]
         for name, folder in folders.items()
@@ -317,6 +379,7 @@ def _sinks(stack: ExitStack, session: Session, folder: Path | None, shown: Sink 
         sinks.append(shown)
     for sink in sinks:
         stack.callback(sink.close)
+    sinks.append(Log())
     return sinks if session.log is None else [*sinks, session.log]
 
 
@@ -346,4 +409,4 @@ def report_cost(sinks: Sequence[Sink], projection: Projection, **circumstances: 
 def print_status(progress: bool, text: str) -> None:
     """A line on stderr, where progress is shown: of what comes before a run has sinks."""
     if progress and sys.stderr is not None:
-        Display(sys.stderr).write(f"{visible(text)}\n")
+        Screen(sys.stderr).say(text)

@@ -30,7 +30,7 @@ from dfeas.geometry.protocol import Geometry
 from dfeas.geometry.registry import geometry_again, geometry_of
 from dfeas.linalg.blas import processors
 from dfeas.passes.survey import Survey
-from dfeas.problem import ALL_POSITIVE, Problem, Resources, View
+from dfeas.problem import Problem, Resources, View
 from dfeas.run.trace import Sink
 from dfeas.run.transform import Data, checksums_of, mark_of, with_transform
 from dfeas.verify.certificate import Certificate, Check
@@ -258,12 +258,9 @@ def require_labels(problem: Problem, dataset: Dataset) -> None:
     """Raise UsageError where nobody said what the labels are: without them another question would be answered."""
     if problem.all_positive:
         if dataset.classes:
-            raise UsageError(f"{dataset.where}: it has labels, and all-positive asks about points without: leave labels out")
+            raise UsageError(f"{dataset.where}: it has labels, and --unlabelled asks about points without: leave it out")
     elif not dataset.classes and problem.view.point is None and geometry_of(dataset).labelled:
-        raise UsageError(
-            f"{dataset.where}: no labels; give labels, or ask about points without by labels={ALL_POSITIVE!r} "
-            "(in commands --labels FILE, or --unlabelled)"
-        )
+        raise UsageError(f"{dataset.where}: no labels; give --labels, or ask about points that have none by --unlabelled")
 
 
 def classes_to_share(dataset: Dataset) -> tuple[str, ...]:

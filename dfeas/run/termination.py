@@ -193,16 +193,20 @@ def limit_reached(record: ProgressRecord, limits: Limits) -> Stop | None:
     return None
 
 
-def remaining_passes(records: Sequence[Record], eps: float) -> float:
+def remaining_passes(records: Sequence[Record], goal: Goal) -> float:
     """Passes still needed, extrapolated from the bracket; inf when it tells nothing yet.
 
-    Both ends move like a - b / t: the lower one from t/2 and t to its zero, the upper one like c / t to eps.
+    Both ends move like a - b / t: the lower one from t/2 and t to its zero, the upper one like c / t to eps. With a tolerance a
+    separator is not enough: the gap goes on to its share of the upper end.
     """
-    if len(records) < 4:
+    if len(records) < 4 or records[-1].hopeful:
         return math.inf
     late, early = records[-1], records[len(records) // 2 - 1]
     t, half = late.passes, early.passes
-    upper = t * late.margin_upper / eps if late.margin_upper < 1 else math.inf
+    upper = t * late.margin_upper / goal.eps if late.margin_upper < 1 and late.margin_lower <= 0 else math.inf
+    if goal.tolerance is not None:
+        gaps = [1 - each.margin_lower / each.margin_upper if each.margin_upper > 0 else math.inf for each in (early, late)]
+        return min(upper - t, _until(goal.tolerance, half, gaps[0], t, gaps[1]))
     rise = late.margin_lower - early.margin_lower
     lower = math.inf
     if rise > 0 and half < t:
@@ -210,3 +214,21 @@ def remaining_passes(records: Sequence[Record], eps: float) -> float:
         a = late.margin_lower + b / t
         lower = b / a if a > 0 else math.inf
     return max(0.0, min(upper, lower) - t)
+
+
+def passes_to_gap(records: Sequence[Any], goal: float) -> float:
+    """The same for a soft margin, from its relative gap."""
+    if len(records) < 4:
+        return math.inf
+    late, early = records[-1], records[len(records) // 2 - 1]
+    return _until(goal, early.passes, early.gap, late.passes, late.gap)
+
+
+def _until(goal: float, half: float, before: float, t: float, now: float) -> float:
+    """Passes until something that falls like a power of the passes is at its goal."""
+    if not (now < before < math.inf and 0 < half < t):
+        return math.inf
+    if now <= goal:
+        return 0.0
+    power = math.log(before / now) / math.log(t / half)
+    return float(t * math.expm1(min(math.log(now / goal) / power, 700.0)))

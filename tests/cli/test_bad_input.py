@@ -177,8 +177,8 @@ ROWS: dict[str, tuple[Callable[[], Made], int, str]] = {
     "labels of two columns": (points(X, np.ones((40, 2))), 4, "got an array of shape (40, 2)"),
     "a label is nan": (points(X, np.where(Y == 1, 1.0, np.nan)), 4, "the label of point 0 is not a finite number; remove or"),
     "a label is inf": (foreign(X, np.where(np.arange(40) == 7, np.inf, Y)), 4, "the label of point 7 is not a finite number"),
-    "three classes": (three_classes, 4, "data: 3 classes (0, 1, 2); choose one against the rest with --positive CLASS, or ask"),
-    "three classes, user's array": (foreign(X, np.arange(40) % 3), 4, "3 classes (0, 1, 2); choose one against the rest with"),
+    "three classes": (three_classes, 4, "data: 3 classes (0, 1, 2); choose one against the rest, as --positive '0', or ask"),
+    "three classes, user's array": (foreign(X, np.arange(40) % 3), 4, "3 classes (0, 1, 2); choose one against the rest, as"),
     "too many classes": (points(np.ones((1001, 1)), np.arange(1001)), 4, "more than 1000 different labels; is this the label"),
     "too many classes in text": (
         text("a.svm", b"".join(b"%d 1:1\n" % j for j in range(1001))),
@@ -227,7 +227,7 @@ ROWS: dict[str, tuple[Callable[[], Made], int, str]] = {
     "a name that says nothing": (text("a.dat", SVM), 4, "a.dat: unknown format; expected .npy, .npz"),
     # storage
     "another writer": (another_writer, 2, "out: another process is writing it; wait for it or choose another output"),
-    "little memory": (little_memory, 2, "memory 3 MB is too little for one block of 4 MB: at least"),
+    "little memory": (little_memory, 2, "--memory 2.87MiB is too little for one block of 3.81 MiB: at least --memory"),
     "a chunk is a link": (a_link_out_of("X/c.0.0"), 4, "data/X/c.0.0: a link to "),
     "an array is a link": (a_link_out_of("label"), 4, "outside of the data; copy the data with its links followed (cp -rL)"),
     "a link in a user's array": (a_link_in_a_users_array, 4, "x/c/2/0: a link to /etc/hostname, outside of the data"),

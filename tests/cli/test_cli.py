@@ -213,7 +213,7 @@ def test_away_steps_are_an_option_of_von_neumann(room: Path, tmp_path: Path) -> 
 
 def test_version_help_and_the_dask_plug_in() -> None:
     assert dfeas("--version").stdout.startswith("dfeas, version 0.1")
-    assert "Exit codes" in dfeas("--help").stdout
+    assert "exit-codes" in dfeas("--help").stdout
     for command in commands.list_commands(click.Context(commands)):
         shown = CliRunner().invoke(commands, [command, "--help"])
         assert shown.exit_code == 0
@@ -228,7 +228,7 @@ def test_a_plan_is_a_table_or_json(room: Path) -> None:
     done = dfeas("plan", "yes", cwd=room)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[0] == "yes: 30000 points of 20 features, 0.0024 GB"
+    assert lines[0] == "yes: 30000 points of 20 features, 2.29 MiB"
     assert lines[2] == "memory keeps the data: a later pass reads nothing from storage"
     assert [line.split()[0] for line in lines[5 : 5 + len(METHODS)]] == list(METHODS)
     assert lines[5].endswith("this is auto")

@@ -132,6 +132,19 @@ class EngineTests(ABC):
             ranges = engine.map(ranges_of, 3, count=count)
             assert [value for range_ in ranges for value in range_] == [3 * i for i in range(17 if count is None else count)]
 
+    def test_who_watches_is_told_how_far_a_read_is(self, start: Callable[..., Any], source: Source) -> None:
+        engine, told = start(source), list[tuple[int, int, int]]()
+        engine.watch(lambda *seen: told.append(seen))
+        partial = PARTIAL["some blocks"]
+        for question, blocks in ((PASSES["softmin"], 17), (partial, len(partial.blocks)), (Ordered(Online(np.ones(M))), 17)):
+            told.clear()
+            assert digest(engine.run(question)) == digest(walked(question, source))
+            done = [each for each, _, _ in told]
+            assert done[0] == 0
+            assert done == sorted(done)
+            assert done[-1] <= blocks
+            assert {each[1:] for each in told} == {(blocks, blocks * BLOCK_ROWS * M * 4)}
+
     def test_every_byte_is_counted_once(self, start: Callable[..., Any], source: Source) -> None:
         engine, question = start(source), PASSES["softmin"]
         engine.run(question)

@@ -314,7 +314,7 @@ def test_bad_svmlight_is_refused_with_its_line(tmp_path: Path, line: bytes, word
 def test_svmlight_that_would_be_too_large_is_refused_with_the_size(tmp_path: Path) -> None:
     (tmp_path / "a.svm").write_text("".join(f"{i % 2} 1:1 30000000:1\n" for i in range(10)))
     for options in ({}, {"features": 30_000_000}):
-        with pytest.raises(BadInputError, match=r"10 points of 30000000 features take 2.4 GB dense, .* times"):
+        with pytest.raises(BadInputError, match=r"10 points of 30000000 features take 2.24 GiB dense, .* times"):
             ingest(tmp_path / "a.svm", tmp_path / "out", sparse=False, **options)
     (tmp_path / "b.svm").write_text("1\n0\n")
     with pytest.raises(BadInputError, match="no features in 2 points"):

@@ -243,7 +243,7 @@ def test_a_full_disk_keeps_nothing_and_is_no_error(
     assert read_all(open_source(source))[0] == read_all(open_source(Source(data)))[0]
     assert not any((tmp_path / "kept").rglob("*"))
     (tmp_path / "file").touch()
-    with pytest.raises(UsageError, match=r"--cache-dir .*file: cannot be written"):
+    with pytest.raises(UsageError, match=r"cache_dir .*file: cannot be written"):
         open_source(Source(data, cache_dir=str(tmp_path / "file")))
 
 

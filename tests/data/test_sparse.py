@@ -211,7 +211,7 @@ def test_what_is_no_csr_matrix_is_refused(tmp_path: Path) -> None:
         ingest(format=b"csc", data=by_column.data, indices=far, indptr=by_column.indptr)
     assert not (tmp_path / "out").exists()
     (tmp_path / "a.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(UsageError, match="--sparse is for svmlight and arrays; this is csv"):
+    with pytest.raises(UsageError, match="sparse is for svmlight and arrays; this is csv"):
         dfeas.ingest(tmp_path / "a.csv", tmp_path / "out", label_column="a", sparse=True)
 
 

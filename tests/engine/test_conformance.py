@@ -1,7 +1,8 @@
 """Both engines, however they are set up, keep the laws of the protocol."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from threading import Event
 from typing import Any, ClassVar
 from uuid import uuid4
 
@@ -13,7 +14,7 @@ from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.clusters import local_cluster
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
-from tests.conformance.engines import BYTES, EngineTests, source
+from tests.conformance.engines import BYTES, PASSES, EngineTests, source
 
 __all__ = ["source"]  # a fixture of the tests below
 
@@ -31,9 +32,26 @@ class LocalEngineTests(EngineTests):
 class TestOneThread(LocalEngineTests):
     methods = ()  # it is what the others are compared with
 
+    def test_who_watches_is_told_of_every_block(self, start: Callable[..., Any], source: Source) -> None:
+        engine, told = start(source), list[int]()
+        engine.watch(lambda done, blocks, size: told.append(done))
+        engine.run(PASSES["softmin"])
+        assert told == [0, *range(17)]
+
 
 class TestFiveThreads(LocalEngineTests):
     threads = 5
+
+    def test_who_watches_is_told_while_threads_are_at_work(self, start: Callable[..., Any], source: Source) -> None:
+        """They go on when two blocks were seen to be begun: by nobody else than who watches."""
+        seen, engine = Event(), start(source)
+        engine.watch(lambda done, blocks, size: seen.set() if done >= 2 else None)
+
+        def look(dataset: Any, first: int, stop: int, stopped: Callable[[], bool]) -> bool:
+            asked = [stopped() for _ in range(first, stop)]
+            return not any(asked) and seen.wait(60)
+
+        assert all(engine.map(look))
 
 
 class TestThroughZarr(LocalEngineTests):

@@ -111,7 +111,7 @@ def test_a_full_disk_under_the_vectors_is_said(dataset: Callable[..., Any], tmp_
     engine = LocalEngine(open_source(Source(str(path))), 2, scratch)
     scratch.folder.mkdir()
     (scratch.folder / "v.f64").symlink_to("/dev/full")
-    with pytest.raises(CorruptDataError, match="choose --out where there is room"):
+    with pytest.raises(CorruptDataError, match="choose out where there is room"):
         engine.run(OnVectors(Shift(np.ones(4), 1.0, 0.5), (), ("v",), points=True, keeps=("v",)))
     (scratch.folder / "w.f64").symlink_to("/proc/self/mem")  # its first bytes cannot be read
     with pytest.raises(CorruptDataError, match=r"w\.f64"):

@@ -155,7 +155,7 @@ def test_scratch_keeps_what_it_is_told_to(tmp_path: Any) -> None:
         scratch.read("a", range(6, 10))
     scratch.keep(("a",))
     assert scratch.has("a")
-    with pytest.raises(CorruptDataError, match="choose --out on storage that they share"):
+    with pytest.raises(CorruptDataError, match="choose out on storage that they share"):
         scratch.read("b", range(3))
     scratch.remove()
     assert not (tmp_path / "scratch").exists()

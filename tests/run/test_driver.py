@@ -7,8 +7,10 @@ import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import dask.utils
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,7 +21,7 @@ from dfeas.data.arrays import from_arrays
 from dfeas.data.generate.points import KINDS, Instance
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import thread_bytes, threads_that_fit
-from dfeas.errors import BadInputError, CheckFailedError, ClusterLostError, UsageError
+from dfeas.errors import BadInputError, CheckFailedError, ClusterLostError, UsageError, enough
 from dfeas.methods.mistakes import Mistakes
 from dfeas.methods.perceptron import Novikoff
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Mixture, Sparse
@@ -33,7 +35,7 @@ from dfeas.run.recovery import shorten
 from dfeas.run.session import open_session
 from dfeas.run.spec import Request, RunSpec
 from dfeas.run.task import VerdictTask
-from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, Decision, Goal, Record, decide, remaining_passes
+from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, Decision, Goal, Record, decide, passes_to_gap, remaining_passes
 from dfeas.verify.certificate import Certificate, Check
 from tests.checkers import each
 
@@ -156,7 +158,7 @@ def test_a_lost_terminal_does_not_end_a_run() -> None:
         def write(self, text: str) -> int:
             raise BrokenPipeError
 
-    terminal = Terminal(Gone(), 1e-3)
+    terminal = Terminal(Gone(), lambda records: math.inf)
     terminal.record(RECORD)
     terminal.note("check", "text")
     terminal.close()
@@ -164,10 +166,30 @@ def test_a_lost_terminal_does_not_end_a_run() -> None:
 
 def test_the_time_left_follows_the_bracket() -> None:
     records = [replace(RECORD, passes=t, margin_lower=0.01 - 1 / t, margin_upper=0.02 + 1 / t) for t in range(1, 51)]
-    assert remaining_passes(records, 1e-9) == pytest.approx(50, rel=0.1)  # the lower end reaches 0 at t = 100
+    assert remaining_passes(records, Goal(1e-9)) == pytest.approx(50, rel=0.1)  # the lower end reaches 0 at t = 100
     records = [replace(RECORD, passes=t, margin_lower=-0.5, margin_upper=1 / (t + 1)) for t in range(1, 51)]
-    assert remaining_passes(records, 0.01) == pytest.approx(48, rel=0.1)
-    assert remaining_passes(records[:2], 0.01) == math.inf
+    assert remaining_passes(records, Goal(0.01)) == pytest.approx(48, rel=0.1)
+    assert remaining_passes(records[:2], Goal(0.01)) == math.inf
+    assert remaining_passes([replace(each, hopeful=True) for each in records], Goal(0.01)) == math.inf
+
+
+def test_the_time_left_is_to_the_margin_that_was_asked_for() -> None:
+    """A separator was found at once, and an eps far above the margin was passed: neither ends a run with a tolerance."""
+    records = [replace(RECORD, passes=t, margin_lower=0.1 - 0.05 / t, margin_upper=0.1 + 0.05 / t) for t in range(1, 51)]
+    shares = [1 - each.margin_lower / each.margin_upper for each in records]
+    assert shares[-1] > 0.01
+    t = next(t for t in range(1, 1000) if 0.1 - 0.05 / t >= 0.99 * (0.1 + 0.05 / t))
+    assert remaining_passes(records, Goal(0.5, 0.01)) == pytest.approx(t - 50, rel=0.1)
+    assert remaining_passes(records, Goal(0.5)) == 0
+    flat = [replace(RECORD, passes=t, margin_lower=0.05, margin_upper=0.1) for t in range(1, 51)]
+    assert remaining_passes(flat, Goal(0.5, 0.01)) == math.inf
+
+
+def test_the_time_left_of_a_soft_margin_is_to_its_gap() -> None:
+    gaps = [SimpleNamespace(passes=t, gap=2 / t) for t in range(1, 41)]
+    assert passes_to_gap(gaps, 0.01) == pytest.approx(160)
+    assert passes_to_gap(gaps, 0.1) == 0
+    assert passes_to_gap(gaps[:3], 0.01) == math.inf
 
 
 def test_the_upper_end_of_a_bracket_is_not_below_what_is_proved() -> None:
@@ -377,13 +399,24 @@ def test_a_shortened_mixture_has_the_same_sum_and_few_terms(m: int, count: int, 
 
 
 @pytest.mark.parametrize(
-    ("text", "number"), [("2GB", 2 * 10**9), ("512MiB", 2**29), ("100", 100), ("1.5 k", 1500), (4096, 4096), ("3gb", 3 * 10**9)]
+    ("text", "number"),
+    [
+        ("2GB", 2 * 10**9),
+        ("512MiB", 2**29),
+        ("100", 100),
+        ("1.5 k", 1500),
+        ("1e6 kB", 10**9),
+        (".5 GiB", 2**29),
+        ("2PB", 2 * 10**15),
+        (4096, 4096),
+        ("3gb", 3 * 10**9),
+    ],
 )
 def test_sizes_are_read_as_people_write_them(text: str | int, number: int) -> None:
-    assert parse_bytes(text) == number
+    assert parse_bytes(text) == number == dask.utils.parse_bytes(text)
 
 
-@pytest.mark.parametrize("text", ["", "GB", "-1GB", "2XB", "1e9", "2 GB 3"])
+@pytest.mark.parametrize("text", ["", "GB", "-1GB", "2XB", "1e99", "2 GB 3x"])
 def test_other_sizes_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="expected a size"):
         parse_bytes(text)
@@ -395,7 +428,7 @@ def test_threads_fit_the_budget_and_too_small_a_budget_is_refused_with_the_numbe
     assert threads_that_fit(dataset, need, 8) == 1
     assert threads_that_fit(dataset, 3 * need, 8) == 3
     assert threads_that_fit(dataset, 100 * need, 8) == 8
-    with pytest.raises(UsageError, match=f"at least {need / 1e6:.0f} MB are needed"):
+    with pytest.raises(UsageError, match=f"at least memory='{enough(need)}' is needed"):
         threads_that_fit(dataset, need - 1, 8)
 
 
@@ -408,15 +441,16 @@ class Screen(io.StringIO):
 
 def test_progress_is_live_on_a_terminal_and_plain_in_a_pipe() -> None:
     records = [replace(RECORD, passes=t, margin_lower=0.01 - 1 / t, violated=9) for t in range(1, 40)]
-    now = iter(np.arange(1000.0))
     screen, pipe = Screen(), io.StringIO()
     for stream in (screen, pipe):
-        terminal = Terminal(stream, 1e-3, clock=lambda: float(next(now)))
+        now = [0.0]
+        terminal = Terminal(stream, lambda records: 1.0, clock=lambda now=now: now[0])
         for record in records:
+            now[0] += 1
             terminal.record(record)
         terminal.note("check", "done")
         terminal.close()
-    assert screen.getvalue().count("\r") == 39 + 2
+    assert screen.getvalue().count("\rpass ") == 39
     assert screen.getvalue().endswith("done\n")
     lines = pipe.getvalue().splitlines()
     assert "\r" not in pipe.getvalue()

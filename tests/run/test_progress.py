@@ -1,8 +1,27 @@
-"""Progress of writing: rate and time left, now and then."""
+"""Progress of writing and of reads: rate, share and time left, now and then; what is logged."""
 
 import io
+import logging
+import math
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
 
-from dfeas.run.progress import IngestProgress
+import dask.utils
+import numpy as np
+import pytest
+
+import dfeas
+from dfeas.errors import format_bytes
+from dfeas.run.progress import IngestProgress, Terminal
+from dfeas.run.screen import Line, Screen
+from dfeas.run.termination import Record
+from tests.cli import terminal
+
+RECORD = Record("m", 7, 7, -1.234e-3, 2.345e-2, 1234, 70.0, 10.0, 1.0, 1.0, 0.0, 100, 3_500_000_000)
 
 
 class Live(io.StringIO):
@@ -10,12 +29,26 @@ class Live(io.StringIO):
         return True
 
 
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def shown(stream: io.StringIO, columns: int = 80) -> terminal.Screen:
+    screen = terminal.Screen(columns)
+    screen.write(stream.getvalue().replace("\n", "\n\r"))
+    return screen
+
+
 def test_rate_and_time_left() -> None:
-    seconds = iter([0.0, 1.0, 10.0, 12.0, 20.0])
-    stream = io.StringIO()
-    progress = IngestProgress(stream, clock=lambda: next(seconds))
-    for done, total in ((100, 2000), (1000, 2000), (1200, 2000), (2000, 2000)):
-        progress(done, total)
+    stream, clock = io.StringIO(), Clock()
+    told = IngestProgress(stream, clock=clock)
+    for clock.now, done, total in ((1.0, 100, 2000), (10.0, 1000, 2000), (12.0, 1200, 2000), (20.0, 2000, 2000)):
+        told(done, total)
     assert stream.getvalue().splitlines() == [
         "1000 of 2000 points  100 points/s  about 10 s left",
         "2000 points written in 20.0 s, 100 points/s",
@@ -23,12 +56,96 @@ def test_rate_and_time_left() -> None:
 
 
 def test_a_terminal_has_one_line() -> None:
-    seconds = iter([0.0, 1.0, 2.0])
-    stream = Live()
-    progress = IngestProgress(stream, clock=lambda: next(seconds))
-    progress(500, 1000)
-    progress(1000, 1000)
-    first, second = stream.getvalue().split("\r")[1:]
-    assert first == "500 of 1000 points  500 points/s  about 1 s left"
-    assert second.rstrip(" \n") == "1000 points written in 2.0 s, 500 points/s"
-    assert second.endswith("\n")
+    stream, clock = Live(), Clock()
+    told = IngestProgress(stream, clock=clock)
+    for clock.now, done in ((1.0, 500), (1.5, 750)):
+        told(done, 1000)
+        assert shown(stream).text.startswith(f"{done} of 1000 points")
+        assert "500 points/s" in shown(stream).text
+        assert "%|" in shown(stream).text
+    clock.now = 2.0
+    told(1000, 1000)
+    screen = shown(stream)
+    assert screen.text.strip() == "1000 points written in 2.0 s, 500 points/s"
+    assert (screen.wrapped, screen.begun) == (0, 1)
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 132])
+def test_a_read_that_goes_on_is_shown_in_one_row_of_any_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    stream, clock = Live(), Clock()
+    line = Terminal(stream, lambda records: 3.0, clock=clock)
+    clock.now = 70.0
+    line.record(RECORD)
+    for done in range(101):
+        line.observe(done, 100, 10**10)
+        clock.now += 0.5
+        screen = shown(stream, columns)
+        assert (screen.wrapped, screen.begun) == (0, 0)
+        assert len(screen.rows[0].rstrip()) < columns
+    if columns >= 80:
+        assert "99%" in screen.text
+        assert f"{format_bytes(10**10 / 50)}/s" in screen.text
+        assert "pass 7  margin -1.234e-03 .. 2.345e-02" in screen.text
+    line.close()
+    assert not shown(stream, columns).text.strip()
+
+
+def test_time_left_is_to_the_goal_and_without_one_to_the_end_of_the_read() -> None:
+    for passes, left in ((3.0, "20 s left"), (math.inf, "15 s left")):
+        stream, clock = Live(), Clock()
+        line = Terminal(stream, lambda records, passes=passes: passes, clock=clock)
+        clock.now = 70.0
+        line.record(RECORD)  # ten seconds a pass
+        line.observe(0, 10, 1000)
+        for done, seconds in ((1, 2.5), (4, 10.0)):
+            clock.now = 70.0 + seconds
+            line.observe(done, 10, 1000)
+        assert shown(stream).text.rstrip().endswith(left)
+
+
+def test_a_log_says_every_five_seconds_how_far_a_read_is() -> None:
+    stream, clock = io.StringIO(), Clock()
+    line = Terminal(stream, lambda records: math.inf, clock=clock)
+    for done in range(61):
+        line.observe(done, 60, 6 << 30)
+        clock.now += 0.5
+    rows = stream.getvalue().splitlines()
+    assert rows[0] == "first read  2 %  204.80 MiB/s  30 s left"
+    assert len(rows) == 6
+    assert not {"\r", "\x1b", "|"} & set(stream.getvalue())
+
+
+def test_a_terminal_that_grows_narrow_has_no_row_that_wraps() -> None:
+    leader, follower = pty.openpty()
+    with os.fdopen(leader, "rb", buffering=0), os.fdopen(follower, "w") as stream:
+        screen = Screen(stream)
+        for columns in (120, 80, 30):
+            terminal.resize(follower, columns)
+            assert screen.columns == columns - 1
+            screen.show([Line("x" * 200), Line("pass 1", 0.5, "y" * 200)])
+            seen = os.read(leader, 1 << 16).decode()
+            rows = [part for part in seen.replace("\n", "\r").replace("\x1b[A", "\r").split("\r") if part.strip()]
+            assert max(len(row.rstrip()) for row in rows) == columns - 1
+        screen.leave()
+
+
+def test_what_is_no_progress_is_logged(caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]) -> None:
+    X = np.random.default_rng(0).standard_normal((300, 3))
+    with caplog.at_level(logging.INFO, "dfeas"):
+        dfeas.solve(X, np.where(X @ [1.0, 2.0, 3.0] > 0, "yes", "no"), progress=True)
+    assert [record.name for record in caplog.records][:1] == ["dfeas"]
+    assert "300 points, 3 features" in caplog.text
+    assert "300 points" not in capsys.readouterr().err  # it is not said twice
+    dfeas.solve(X, np.where(X @ [1.0, 2.0, 3.0] > 0, "yes", "no"), progress=True)
+    assert "300 points, 3 features" in capsys.readouterr().err
+
+
+def test_nobody_pays_for_bars_that_are_not_shown() -> None:
+    script = "import sys, dfeas.api, dfeas.run.execute; print({'tqdm', 'dask'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "set()\n"
+
+
+@pytest.mark.parametrize("size", [0, 1, 900, 921, 922, 1234, 10**6, 943717, 943718, 12345678, 1.2e9, 1.2e12, 3e15, 2**60])
+def test_sizes_are_said_as_dask_says_them(size: float, arrays: Callable[..., Any]) -> None:
+    assert format_bytes(size) == (dask.utils.format_bytes(size) if size >= 900 else f"{size} B")

@@ -17,7 +17,7 @@ from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.readers import Cost
 from dfeas.engine.memory import cache_bytes, require, thread_bytes
-from dfeas.errors import UsageError
+from dfeas.errors import UsageError, enough
 from dfeas.geometry.points import Points, choose, limit_passes
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
@@ -155,7 +155,7 @@ def test_passes_that_a_method_remembers_fit_or_are_refused(method: str, each: in
     for eps, limit in ((1e-9, fit), (0.01, 100 * fit)):
         assert limit_passes([method], facts, eps, limit) == (limit, "")
     assert limit_passes(["perceptron"], facts, 1e-9, None) == (None, "")
-    with pytest.raises(UsageError, match=rf"{method} keeps {each} bytes .* GB .*--max-passes {fit}, a larger --eps, or"):
+    with pytest.raises(UsageError, match=rf"{method} keeps {each} bytes .* GB .*max_passes={fit}, a larger eps, or"):
         limit_passes([method], facts, 1e-9, 2 * fit)
 
 
@@ -178,7 +178,7 @@ def test_workers_of_too_many_threads_are_refused_with_the_number_needed(dataset:
     path, _ = dataset("gaussian", 100, 5000)
     opened = open_source(Source(str(path)))
     require(opened, 8 * thread_bytes(opened), 8)
-    with pytest.raises(UsageError, match=rf"at least {8 * thread_bytes(opened) / 1e6:.0f} MB are needed"):
+    with pytest.raises(UsageError, match=f"at least memory='{enough(8 * thread_bytes(opened))}' is needed"):
         require(opened, 8 * thread_bytes(opened) - 1, 8)
 
 

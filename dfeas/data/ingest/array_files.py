@@ -27,7 +27,7 @@ from dfeas.data.storage.layout import SPARSE_BELOW, default_block_rows, sparse_b
 from dfeas.data.storage.places import Place, absolute, place, require_column, require_width, seekable
 from dfeas.data.storage.readers import Buffers, fill
 from dfeas.data.storage.zarr_arrays import check_shape, is_zarr2, open_array, open_labels, open_zarr2, read_header
-from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError
+from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, absent
 from dfeas.linalg.csr import tidied, with_data
 from dfeas.linalg.points import Points
 
@@ -118,7 +118,7 @@ def open_rows(path: Any, name: str) -> Iterator[Any]:
         yield SparseRows.of(path) if hasattr(path, "tocsr") else _StoredRows(path, "the array")
         return
     if not path.exists():
-        raise BadInputError(f"{path}: no such file or folder")
+        raise BadInputError(absent(path))
     with ExitStack() as stack:
         if path.is_dir():
             array = open_zarr2(path) if is_zarr2(path) else open_array(path, name)

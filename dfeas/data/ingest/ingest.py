@@ -22,7 +22,7 @@ from dfeas.data.storage.places import Place, is_url, place
 from dfeas.data.storage.scratch import require_free
 from dfeas.data.storage.zarr_arrays import open_labels
 from dfeas.data.writers.dataset import Pool, Progress, output_place
-from dfeas.errors import BadInputError, UsageError
+from dfeas.errors import BadInputError, UsageError, absent
 
 Note = Callable[[str], None]
 
@@ -52,7 +52,7 @@ def format_of(src: Any, named: str | None = None) -> str:
         raise UsageError(f"a source of type {type(src).__name__}: give a path, an array, or a data frame that speaks Arrow")
     path = place(src)
     if not path.exists():
-        raise BadInputError(f"{path}: no such file or folder")
+        raise BadInputError(absent(path))
     if path.is_dir():
         zarr = any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup"))
         tables = named == "parquet" or (not zarr and _holds(path, "*.parquet"))

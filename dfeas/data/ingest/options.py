@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from inspect import Parameter, signature
-from typing import Any, TypedDict, TypeVar
+from typing import Any, ClassVar, TypedDict, TypeVar
 
-from dfeas.errors import UsageError
+from dfeas.errors import UsageError, none_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -53,15 +53,26 @@ class IngestOptions:
     Raises UsageError for what makes no sense, whatever the source.
     """
 
-    points: str = field(default="X", metadata={"help": "Name of the array of points in .npz and HDF5.", "shown": True})
+    HEADING: ClassVar[str] = "Format"
+
+    points: str = field(
+        default="X", metadata={"heading": "Data", "help": "Name of the array of points in .npz and HDF5.", "shown": True}
+    )
     labels: str | Any = field(
-        default=None, metadata={"help": "A label file (.npy, zarr), or the name of the array in SRC.  [default: y]"}
+        default=None,
+        metadata={"heading": "Data", "help": "A label file (.npy, zarr), or the name of the array in SRC.  [default: y]"},
     )
     label_column: str | None = field(
         default=None,
-        metadata={"help": "In tables and .h5ad; an index works in tables, -1 is the last.", "metavar": "NAME"},
+        metadata={
+            "heading": "Data",
+            "help": "In tables and .h5ad; an index works in tables, -1 is the last.",
+            "metavar": "NAME",
+        },
     )
-    positive: str | None = field(default=None, metadata={"help": "This class against all others.", "metavar": "CLASS"})
+    positive: str | None = field(
+        default=None, metadata={"heading": "Data", "help": "This class against all others.", "metavar": "CLASS"}
+    )
     format: str | None = field(default=None, metadata={"help": "When the name of SRC does not tell.", "choices": FORMATS})
     header: bool | None = field(default=None, metadata=_LOOK)
     features: int | None = field(
@@ -83,7 +94,7 @@ class IngestOptions:
 
     def __post_init__(self) -> None:
         if self.format not in (None, *FORMATS):
-            raise UsageError(f"format {self.format}: expected one of {', '.join(FORMATS)}")
+            raise UsageError(f"--format {none_of(self.format, FORMATS)}")
         if self.dtype is not None and getattr(self.dtype, "__name__", str(self.dtype)) not in DTYPES:
             raise UsageError(f"dtype {self.dtype}: expected {' or '.join(DTYPES)}")
         if self.features is not None and self.features < 1:

@@ -23,7 +23,7 @@ from dfeas.data.storage.places import Place, require_width
 from dfeas.data.storage.sparse_readers import block_of
 from dfeas.data.writers.dataset import Pool
 from dfeas.data.writers.sparse import rows_ascend
-from dfeas.errors import BadInputError
+from dfeas.errors import BadInputError, format_bytes
 from dfeas.linalg.csr import tidied
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Svmlight(TextSource):
         dense = 8 * n * self.m
         if dense > max(SMALL_BYTES, MOST_GROWTH * length):
             raise BadInputError(
-                f"{self.where}: {n} points of {self.m} features take {dense / 1e9:.3g} GB dense, {dense // length} times "
+                f"{self.where}: {n} points of {self.m} features take {format_bytes(dense)} dense, {dense // length} times "
                 f"their text (at most {MOST_GROWTH} times is taken); store them sparse: leave out --dense"
             )
 

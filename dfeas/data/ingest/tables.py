@@ -16,7 +16,7 @@ from dfeas.data.ingest.partitions import Batch, PointSource, cut, in_order
 from dfeas.data.labels import Categories
 from dfeas.data.storage.files import parsed
 from dfeas.data.storage.places import Place, require_width, seekable
-from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError
+from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, near
 from dfeas.linalg.points import Points
 
 TILE_ENTRIES = 1 << 15
@@ -37,7 +37,9 @@ def place_of(label_column: str | None, columns: Sequence[str], where: str) -> in
     try:
         return range(len(columns))[int(label_column)]
     except (ValueError, IndexError):
-        raise BadInputError(f"{where}: no column {label_column}; the columns are {shown}") from None
+        raise BadInputError(
+            f"{where}: no column {label_column}{near(label_column, columns)}; the columns are {shown}"
+        ) from None
 
 
 def rows_of(columns: Sequence[NDArray[Any]], dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import zarr.storage
 
 from dfeas.data.storage.files import naming, placed
-from dfeas.errors import BadInputError, UsageError
+from dfeas.errors import BadInputError, UsageError, format_bytes
 
 if TYPE_CHECKING:
     from dfeas.data.storage.object_path import ObjectPath
@@ -97,7 +97,7 @@ def require_short(length: int, where: str) -> None:
 
 
 def _size(count: int) -> str:
-    return f"{count / 1e9:.3g} GB" if count >= 10**9 else f"{count / 1e6:.3g} MB"
+    return format_bytes(count)
 
 
 Place: TypeAlias = "Path | ObjectPath"

@@ -19,7 +19,7 @@ from dfeas.data.storage.files import COUNT, DAMAGE, read_json, refuse_links
 from dfeas.data.storage.layout import default_block_rows
 from dfeas.data.storage.places import Place, require_chunks, require_column, zarr_store
 from dfeas.data.storage.readers import DirectReader, RowReader, SliceReader
-from dfeas.errors import BadInputError, CorruptDataError, DfeasError
+from dfeas.errors import BadInputError, CorruptDataError, DfeasError, absent
 
 METADATA = {
     "zarr_format": COUNT,
@@ -109,7 +109,7 @@ def _shape_text(shape: tuple[int, ...]) -> str:
 def open_labels(path: Place) -> Any:
     """A label array by path: zarr, or .npy."""
     if not path.exists():
-        raise BadInputError(f"{path}: no such file or folder (labels)")
+        raise BadInputError(f"{absent(path)} (labels)")
     if path.suffix == ".npy":
         return load_npy(path)
     return open_zarr2(path) if is_zarr2(path) else open_array(path, "label")

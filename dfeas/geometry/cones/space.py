@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from math import ceil
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,7 +22,7 @@ from dfeas.data.source import Source
 from dfeas.data.storage.layout import kind_of, looks_like_dataset, rows_of
 from dfeas.data.storage.places import place
 from dfeas.engine.protocol import Engine
-from dfeas.errors import BadInputError, UsageError
+from dfeas.errors import BadInputError, UsageError, enough, near
 from dfeas.geometry.cones.softmin import (
     EuclideanMixture,
     EuclideanSoftmin,
@@ -182,7 +181,8 @@ class Cones(Geometry):
 
     def known(self, method: str, more: tuple[str, ...] = ()) -> str:
         if method not in (*more, *CONE_METHODS):
-            raise UsageError(f"method {method} does not work on cones; expected {', '.join(CONE_METHODS)}")
+            text = f"method {method} does not work on cones{near(method, CONE_METHODS)}; expected {', '.join(CONE_METHODS)}"
+            raise UsageError(text)
         return method
 
     def require(self, dataset: Dataset, **asked: object) -> None:
@@ -251,7 +251,7 @@ class Cones(Geometry):
             passes = _usual(CONE_METHODS[name], facts, margin)
             thinking = _solver_seconds(load.dataset, facts) if CONE_METHODS[name].traits.columns else 0.0
             need = missing_for_cones(name, load.dataset, load.memory)
-            remark = f"does not fit: --memory {_mb(need)} is needed" if need else ""
+            remark = f"does not fit: {_mb(need)} of memory are needed" if need else ""
             most = CONE_METHODS[name].bound(facts, margin)
             forecasts[name] = Forecast(passes, most, first + (passes - 1) * later + thinking, remark)
         return Forecasts(forecasts, {"cones": str(load.dataset.cones)})
@@ -299,7 +299,7 @@ def missing_for_cones(method: str, dataset: Dataset, memory: int) -> int:
 
 
 def _mb(size: int) -> str:
-    return f"{ceil(size / 1e6)}MB"
+    return enough(size)
 
 
 def require_points(X: object, what: str) -> None:

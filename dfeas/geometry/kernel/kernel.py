@@ -20,7 +20,7 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.errors import BadInputError, UsageError
+from dfeas.errors import BadInputError, UsageError, none_of
 from dfeas.geometry.kernel.distances import Array, Distance, Floats, Prepared, inner, squares
 from dfeas.linalg import csr
 from dfeas.linalg.points import Points, any_entry, in_type, is_dense, largest, picked, row_slice, working
@@ -194,7 +194,7 @@ def _power(tile: Array, degree: int) -> Array:
 def _check(kernel: Kernel) -> None:
     """Raises UsageError for a kernel that is none, or is not positive definite."""
     if kernel.name not in NAMES:
-        raise UsageError(f"unknown kernel {kernel.name}; expected {', '.join(NAMES)}, or a function of two blocks of points")
+        raise UsageError(f"unknown kernel {none_of(kernel.name, NAMES)}, or a function of two blocks of points")
     if kernel.name in (*DISTANCES, "polynomial") and not 0 < kernel.gamma < np.inf:
         raise UsageError(f"gamma {kernel.gamma:g} of the {kernel.name} kernel: expected a number above 0")
     if kernel.name == "polynomial" and not 1 <= kernel.degree <= MOST_DEGREE:

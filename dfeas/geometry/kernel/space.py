@@ -21,7 +21,7 @@ from dfeas.data.storage.readers import Cost
 from dfeas.engine.memory import cache_bytes, thread_bytes
 from dfeas.engine.protocol import Engine
 from dfeas.engine.scan import reads, runs_of
-from dfeas.errors import UsageError
+from dfeas.errors import UsageError, enough, format_bytes, near
 from dfeas.geometry.kernel.distances import Array
 from dfeas.geometry.kernel.expansion import Expansions
 from dfeas.geometry.kernel.gram import TILE_ROWS, GramProduct, Run
@@ -153,7 +153,8 @@ class KernelSpace(Geometry):
 
     def known(self, method: str, more: tuple[str, ...] = ()) -> str:
         if method not in (*more, *KERNEL_METHODS):
-            raise UsageError(f"method {method} does not work with a kernel; expected {', '.join((*more, *KERNEL_METHODS))}")
+            names = (*more, *KERNEL_METHODS)
+            raise UsageError(f"method {method} does not work with a kernel{near(method, names)}; expected {', '.join(names)}")
         return method
 
     def choose(self, method: str, dataset: Dataset, memory: int, threads: int = 1) -> tuple[str, str]:
@@ -165,8 +166,8 @@ class KernelSpace(Geometry):
         need = missing(self.method(method), facts, threads)
         if need:
             raise UsageError(
-                f"{method} needs {ceil(need / 1e6)} MB of memory for n-vectors of {facts.n} points, and "
-                f"{4 * facts.memory / 1e6:.0f} MB are for it: raise --memory; working-set keeps some of the points only"
+                f"{method} needs --memory {enough(need)} for n-vectors of {facts.n} points, and "
+                f"{format_bytes(4 * facts.memory)} are for it; working-set keeps some of the points only"
             )
         return method, "asked for"
 
@@ -306,7 +307,7 @@ def _remark(method: AnyMethod, facts: Facts, threads: int) -> str:
     if method.traits.columns:
         return f"an expansion of at most {capacity(facts)} points" if capacity(facts) < facts.n else ""
     need = missing(method, facts, threads)
-    return f"does not fit: --memory {ceil(need / 1e6)}MB is needed" if need else ""
+    return f"does not fit: {enough(need)} of memory are needed" if need else ""
 
 
 def solver_seconds(facts: Facts) -> float:

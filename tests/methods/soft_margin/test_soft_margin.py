@@ -246,8 +246,8 @@ def test_weights_of_zero_leave_nothing() -> None:
     [
         ({"C": 0}, "C 0"),
         ({"C": []}, "C []"),
-        ({"gap": 2}, "gap 2"),
-        ({"folds": 1}, "folds 1"),
+        ({"gap": 2}, "gap=2"),
+        ({"folds": 1}, "folds=1"),
         ({"folds": 51}, "folds 51"),
         ({"loss": "log"}, "loss log"),
         ({"method": "sgd", "folds": 3}, "sgd"),

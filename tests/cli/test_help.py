@@ -1,0 +1,114 @@
+"""What the help texts say, and whether what they show can be typed."""
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from dfeas.cli.command import Command
+from dfeas.cli.main import SECTIONS, TOPICS, commands
+from tests.typed import apart, dfeas
+
+NAMES = commands.list_commands(click.Context(commands))
+MOST = 80
+"""Columns of a terminal."""
+UNTOLD = {"TEXT", "INTEGER", "FLOAT", "PATH", "FILENAME", "INTEGER RANGE"}
+"""Metavars that say a type and not what is meant."""
+
+
+def command(name: str) -> Command:
+    found = commands.get_command(click.Context(commands), name)
+    assert isinstance(found, Command)
+    return found
+
+
+def test_dfeas_alone_shows_what_there_is(tmp_path: Path) -> None:
+    done = apart(cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == apart("--help", cwd=tmp_path).stdout == dfeas("help").stdout
+    shown = done.stdout.splitlines()
+    places = [shown.index(f"{heading}:") for heading in SECTIONS]
+    assert places == sorted(places)
+    for heading, names in SECTIONS.items():
+        for row, name in enumerate(names, shown.index(f"{heading}:") + 1):
+            assert shown[row].split()[0] == name
+
+
+@pytest.mark.parametrize("name", ["", *NAMES])
+def test_no_line_is_wider_than_a_terminal_and_no_summary_is_cut(name: str) -> None:
+    shown = CliRunner().invoke(commands, [name, "--help"] if name else [], terminal_width=MOST).output
+    texts = shown.partition("\nExamples:")[0].splitlines()
+    assert max(map(len, texts)) <= MOST
+    if not name:
+        assert "..." not in shown.partition("Options:")[2]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_command_has_two_examples_that_can_be_typed(name: str) -> None:
+    assert len(command(name).examples) == 2 or name == "report"
+    for example in command(name).examples:
+        program, typed, *words = shlex.split(example)
+        assert (program, typed) == ("dfeas", name)
+        made = command(name).make_context(name, list(words), parent=click.Context(commands))
+        assert not made.args
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_options_stand_under_headings_and_say_what_they_want(name: str) -> None:
+    for param in command(name).params:
+        if isinstance(param, click.Option) and name != "report":
+            assert getattr(param, "heading", ""), param.name
+            assert param.help
+            assert param.is_flag or param.make_metavar(click.Context(command(name))) not in UNTOLD, param.name
+
+
+def test_headings_come_in_the_order_of_use() -> None:
+    shown = dfeas("help", "solve").stdout.splitlines()
+    places = [shown.index(f"{heading}:") for heading in ("Question", "Limits", "Kernel", "Where", "Output", "Examples")]
+    assert places == sorted(places)
+    under = shown[places[1] : places[2]]
+    assert [line.split()[0] for line in under if line.startswith("  --")] == ["--max-passes", "--time-limit", "--memory"]
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_topics_have_a_text(topic: str) -> None:
+    done = dfeas("help", topic)
+    assert done.returncode == 0
+    assert max(map(len, done.stdout.splitlines())) <= MOST + 10
+    assert topic in dfeas("--help").stdout
+
+
+def test_the_line_for_bash_completes_commands(tmp_path: Path, monkeypatch: Any) -> None:
+    assert "_DFEAS_COMPLETE=bash_source dfeas" in dfeas("help", "completion").stdout
+    monkeypatch.setenv("_DFEAS_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "dfeas so")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    assert CliRunner().invoke(commands, prog_name="dfeas").output.split() == ["plain,solve"]
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        (("solv",), "did you mean solve?"),
+        (("help", "sovle"), "did you mean solve?"),
+        (("help", "complete"), "did you mean completion?"),
+        (("solve", "x", "--out", "y", "--method", "mirorprox"), "did you mean mirror-prox?"),
+        (("solve", "x", "--out", "y", "--kernel", "rfb"), "did you mean rbf?"),
+        (("generate", "plant", "x", "--features", 2), "did you mean planted?"),
+        (("race", "x", "--out", "y", "--methods", "perceptron,ispvm"), "did you mean ispvn?"),
+        (("svm", "x", "--out", "y", "--loss", "hing"), "did you mean hinge?"),
+    ],
+)
+def test_a_near_miss_is_named(words: tuple[Any, ...], wanted: str, tmp_path: Path) -> None:
+    done = dfeas(*words, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert wanted in done.stderr
+    listed = done.stderr.rpartition("expected ")[2].partition(" (see")[0].split(", ")
+    assert len(set(listed)) == len(listed)
+
+
+def test_the_version_is_one_letter_away() -> None:
+    assert dfeas("-V").stdout == dfeas("--version").stdout

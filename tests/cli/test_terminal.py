@@ -1,0 +1,87 @@
+"""Commands on a real terminal of 80 columns."""
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.terminal import typed
+from tests.typed import apart, dfeas
+
+VERDICT = re.compile(r"verdict +\x1b\[\d+m\x1b\[1m(\w+)\x1b\[0m")
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("terminal")
+    for kind, name in (("planted", "yes"), ("one-flip", "no")):
+        done = dfeas("generate", kind, name, "--features", 30, "--points", 100_000, "--margin", 0.003, cwd=path)
+        assert done.returncode == 0, done.stderr
+    return path
+
+
+def test_a_run_takes_one_row_for_its_progress_however_long_it_is(room: Path, tmp_path: Path) -> None:
+    words = ("--method", "perceptron", "--margin-tolerance", 1e-3, "--max-passes", 150)
+    code, written, screen = typed("solve", "yes", "--out", tmp_path / "run", *words, cwd=room)
+    assert code == 3
+    assert written.count("\rpass ") >= 3
+    assert all(len(row.rstrip()) < 80 for row in re.split(r"[\r\n]", written) if row.startswith("pass "))
+    fixed = [row for row in screen.rows if row.strip()]
+    assert not [row for row in fixed if row.startswith("pass ")]
+    assert len(fixed) <= 12
+
+
+def test_the_time_left_is_not_zero_while_a_margin_is_looked_for(room: Path, tmp_path: Path) -> None:
+    """It was, with an eps far above what was reached."""
+    words = ("--method", "perceptron", "--margin-tolerance", 1e-3, "--max-passes", 150, "--eps", 0.5)
+    done = dfeas("solve", "yes", "--out", tmp_path / "run", *words, cwd=room)
+    assert done.returncode == 3
+    assert "about 0 s left" not in done.stderr
+
+
+def test_a_race_has_one_table_that_fits(room: Path, tmp_path: Path) -> None:
+    words = ("--methods", "perceptron,mirror-prox-one-pass", "--all", "--max-passes", 60)
+    _, written, screen = typed("race", "no", "--out", tmp_path / "race", *words, cwd=room)
+    shown = written.partition("run  ")[0]  # what follows is the result, on stdout
+    assert max(len(row.rstrip()) for row in re.split(r"[\r\n]|\x1b\[A", shown) if "margin lower" in row) < 80
+    heads = [row for row in screen.rows if row.startswith("method ")]
+    assert len(heads) == 1
+
+
+def test_a_verdict_has_a_colour_on_a_terminal_only(room: Path, tmp_path: Path) -> None:
+    for data, word, colour in (("yes", "feasible", "32"), ("no", "infeasible", "31")):
+        code, written, _ = typed("solve", data, "--out", tmp_path / data, "-q", cwd=room)
+        assert (code, VERDICT.findall(written)) == (0, [word])
+        assert f"\x1b[{colour}m" in written
+    _, written, _ = typed("solve", "yes", "--out", tmp_path / "a", "-q", cwd=room, NO_COLOR="1")
+    assert "\x1b[" not in written
+    assert "\x1b" not in apart("solve", "yes", "--out", tmp_path / "b", "-q", cwd=room).stdout
+
+
+def test_colour_can_be_forced(room: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert VERDICT.findall(apart("solve", "yes", "--out", tmp_path / "run", cwd=room).stdout) == ["feasible"]
+
+
+def test_quiet_says_the_result_only(room: Path, tmp_path: Path) -> None:
+    done = dfeas("solve", "yes", "--out", tmp_path / "run", "-q", cwd=room)
+    assert (done.returncode, done.stderr) == (0, "")
+    done = dfeas("generate", "planted", "small", "--features", 3, "--points", 50, "-q", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(("solve", "nowhere", "--out", "run"), 4), (("solve",), 2), (("svm", "x", "--gap", "a", "--out", "r"), 2)],
+)
+def test_an_error_is_json_for_who_asks_for_json(words: tuple[str, ...], code: int, tmp_path: Path) -> None:
+    done = dfeas(*words, "--json", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (code, "")
+    said = json.loads(done.stderr.splitlines()[-1])
+    assert said["exit_code"] == code
+    plain = dfeas(*words, cwd=tmp_path).stderr.splitlines()[-1]
+    assert plain == f"dfeas: error: {said['error']}"
+    assert os.listdir(tmp_path) == []
