@@ -131,26 +131,32 @@ def fetch(run: str, out: Path | None, cluster: Cluster, as_json: bool) -> None:
     say(json.dumps({"run": run, "out": str(folder)}) if as_json else folder)
 
 
-@click.command(cls=Command)
+@click.command(
+    cls=Command,
+    examples=("dfeas cancel 1a2b3c4d --scheduler tcp://head:8786", "dfeas cancel 1a2b3c4d --scheduler-file /shared/dask.json"),
+)
 @click.argument("run")
 @asks(CLUSTER[:2], JSON)
 def cancel(run: str, cluster: Cluster, as_json: bool) -> None:
-    """End the submitted run with the id RUN after the read that it is at, with a checkpoint: dfeas resume goes on with it."""
+    """End a submitted run, with a checkpoint.
+
+    RUN is its id. It ends after the read that it is at, and dfeas resume goes on with it.
+    """
     with cluster.joined() as client:
         found = run_cancel(run, client=client)
     begun = f"{run}: ends after this read; dfeas resume {found.out} goes on with it"
     say(json.dumps(found.to_json()) if as_json else f"{run}: will not begin" if found.task == CANCELLED else begun)
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, examples=("dfeas config --write", "dfeas config --write --force"))
 @option("Output", "--write", "writes", is_flag=True, help="Put it where Dask reads it, on this machine.")
 @option("Output", "--force", is_flag=True, help="Replace a file that says something else.")
 @asks(JSON)
 def config(writes: bool, force: bool, as_json: bool) -> None:
-    """Print the Dask configuration that workers need for speed, or with --write put it where Dask reads it.
+    """Print or write the Dask configuration for workers.
 
-    That is the file or the folder of DASK_CONFIG, otherwise ~/.config/dask/dfeas.yaml. Do so on every machine of a cluster,
-    before its scheduler and its workers start.
+    Workers need it for speed. With --write it is put where Dask reads it: the file or the folder of DASK_CONFIG, otherwise
+    ~/.config/dask/dfeas.yaml. Do so on every machine of a cluster, before its scheduler and its workers start.
     """
     if force and not writes:
         raise click.UsageError("--force is for --write")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -10,7 +11,7 @@ import click
 from dfeas.analysis.regression.files import Asked, of_formula, of_table
 from dfeas.analysis.regression.outcome import OUTCOMES
 from dfeas.cli.command import LIMIT_REACHED, Command
-from dfeas.cli.options import DATA, JSON, asks, fields_of, option
+from dfeas.cli.options import DATA, JSON, LOCAL, Name, asks, fields_of, option
 from dfeas.cli.render import put
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.problem import Limits, Resources
@@ -18,15 +19,29 @@ from dfeas.run.progress import IngestProgress
 from dfeas.run.termination import Stop
 
 
-@click.command("check-separation", cls=Command)
+@click.command(
+    "check-separation",
+    cls=Command,
+    examples=(
+        "dfeas check-separation wards.csv --label-column died --without patient",
+        'dfeas check-separation wards.parquet --formula "died ~ age + C(ward)"',
+    ),
+)
 @click.argument("table", type=DATA)
 @option("Data", "--label-column", default=None, metavar="NAME", help="The outcome; all other columns are regressors.")
-@option("Question", "--formula", default=None, metavar="TEXT", help='Instead, such as "died ~ age + C(ward)", by formulaic.')
+@option("Question", "--formula", default=None, metavar="FORMULA", help='Instead, such as "died ~ age + C(ward)", by formulaic.')
 @option("Data", "--without", multiple=True, metavar="NAME", help="Leave out a column, such as an id; any number of them.")
-@option("Question", "--outcome", default=None, type=click.Choice(OUTCOMES), help="What is regressed.  [default: as it looks]")
+@option(
+    "Question",
+    "--outcome",
+    default=None,
+    type=Name(OUTCOMES),
+    metavar="NAME",
+    help="What is regressed.  [default: as it looks]",
+)
 @option("Question", "--positive", default=None, metavar="CLASS", help="This class against all others.")
 @option("Question", "--intercept/--no-intercept", default=True, show_default=True, help="Whether the regression has one.")
-@option("Where", "--scratch", default=None, type=click.Path(), metavar="DIR", help="For what memory does not hold; removed.")
+@option("Where", "--scratch", default=None, type=LOCAL, metavar="DIR", help="For what memory does not hold; removed.")
 @asks(fields_of(Limits), fields_of(Resources, "memory"), JSON)
 def check_separation(
     table: str,
@@ -37,14 +52,14 @@ def check_separation(
     outcome: str | None,
     positive: str | None,
     intercept: bool,
-    scratch: str | None,
+    scratch: Path | None,
     **options: Any,
 ) -> None:
-    """Say whether a logistic, multinomial or Poisson regression on TABLE has finite estimates, and if not why.
+    """Say whether the estimates of a regression are finite.
 
-    TABLE is CSV or TSV with names in its first line (also .gz), Parquet, or a folder of it, of any size. Text, categories and
-    booleans are coded: the first level in order is the reference. Names columns, levels and rows that separate the outcomes,
-    and what to do. Nothing is written but to a scratch folder, which is removed.
+    Of a logistic, multinomial or Poisson regression, and if they are not, because of which columns, levels and rows, and what
+    to do. TABLE is CSV or TSV with names in its first line (also .gz), Parquet, or a folder of it, of any size. Text,
+    categories and booleans are coded: the first level in order is the reference. Nothing is written but to a scratch folder, which is removed.
 
     \b
     dfeas check-separation patients.csv --label-column died --without id

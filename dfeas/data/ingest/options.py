@@ -56,11 +56,16 @@ class IngestOptions:
     HEADING: ClassVar[str] = "Format"
 
     points: str = field(
-        default="X", metadata={"heading": "Data", "help": "Name of the array of points in .npz and HDF5.", "shown": True}
+        default="X",
+        metadata={"heading": "Data", "help": "The array of points in .npz and HDF5.", "shown": True, "metavar": "NAME"},
     )
     labels: str | Any = field(
         default=None,
-        metadata={"heading": "Data", "help": "A label file (.npy, zarr), or the name of the array in SRC.  [default: y]"},
+        metadata={
+            "heading": "Data",
+            "help": "A label file (.npy, zarr), or the name of the array in SRC.  [default: y]",
+            "metavar": "FILE|NAME",
+        },
     )
     label_column: str | None = field(
         default=None,
@@ -73,16 +78,19 @@ class IngestOptions:
     positive: str | None = field(
         default=None, metadata={"heading": "Data", "help": "This class against all others.", "metavar": "CLASS"}
     )
-    format: str | None = field(default=None, metadata={"help": "When the name of SRC does not tell.", "choices": FORMATS})
+    format: str | None = field(
+        default=None, metadata={"help": "When the name of SRC does not tell.", "choices": FORMATS, "metavar": "NAME"}
+    )
     header: bool | None = field(default=None, metadata=_LOOK)
     features: int | None = field(
-        default=None, metadata={"help": "Features of svmlight.  [default: look]", "kinds": ("svmlight",)}
+        default=None, metadata={"help": "Features of svmlight.  [default: look]", "metavar": "M", "kinds": ("svmlight",)}
     )
     dtype: str | None = field(
         default=None,
         metadata={
             "help": "Round tables and svmlight to it.",
             "choices": DTYPES,
+            "metavar": "TYPE",
             "kinds": (*TEXT, "parquet", "frame", "svmlight"),
         },
     )
