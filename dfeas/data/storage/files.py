@@ -1,9 +1,8 @@
 """Files: the format of each kind, put in their place whole or not at all, JSON that somebody wrote, links out of a folder.
 
 A number grows when an older dfeas would misread the file; a key more does not need that. Datasets and certificates are written
-in format 2 only where they have names of features, in format 1 without. A file without a number is of
-format 0: of before there were numbers, which dfeas reads, too. Scores, dual variables and pages are for others to read, and
-have none.
+in format 2 only where they have names of features, in format 1 without. A file without a number is of format 0: of before there
+were numbers, which dfeas reads, too. Scores, dual variables and pages are for others to read, and have none.
 
 A shape is a type or a union of types (a bool is no number), ``Number`` for a range, ``[shape]`` for a list of such,
 ``{str: shape}`` for any keys, and ``{"key": shape}`` for these keys among others; ``"key?"`` may be missing.
