@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.storage import files
+from dfeas.data.storage.features import are_names
 from dfeas.data.storage.files import DAMAGE, parsed, placed
 from dfeas.data.storage.zarr_arrays import read_header
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, NewerFormatError
@@ -81,7 +82,9 @@ def load(path: Path) -> Certificate:
         with np.load(path, allow_pickle=False) as arrays:
             kind, y, support, weights, mark = (np.asarray(arrays[name]) for name in _FIELDS)
             texts = {name: str(arrays[name]) for name in more}
-        features = tuple(parsed(texts.pop("features", "[]"), [str]))
+        features = tuple(parsed(texts.pop("features", "[]"), list))
+        if not are_names(features):
+            raise ValueError("its names of features are no text")
         for text in texts.values():
             parsed(text, dict)
     except NewerFormatError:

@@ -321,6 +321,23 @@ def test_a_worker_has_them_for_messages(tmp_path: Path) -> None:
         target.for_worker().write(0, np.array([[1, np.nan], [2, 3]], np.float32), np.array([1, -1], np.int8))
 
 
+@pytest.mark.parametrize("text", ["[1, 2]", '{"a": 1}', "[", '[["a"]]'])
+def test_a_certificate_whose_names_are_none_is_damaged(room: Path, text: str) -> None:
+    path = room / "run" / "certificate.npz"
+    with np.load(path) as held:
+        arrays = {**held, "features": np.array(text)}
+    np.savez(path, **arrays)
+    with pytest.raises(CorruptDataError, match="not a readable certificate"):
+        load(path)
+
+
+def test_frames_whose_columns_share_a_name_are_refused(tmp_path: Path, people: pandas.DataFrame) -> None:
+    twice = people.rename(columns={"ZIP": NAMES[0]})
+    for frame in (twice, dask.dataframe.from_pandas(twice, npartitions=2)):
+        with pytest.raises(BadInputError, match=r"uplicate column names|same name"):
+            dfeas.ingest(frame, tmp_path / "data", label_column="kind")
+
+
 def test_differences() -> None:
     assert difference(("a", "b"), ("a", "b")) == difference((), ("a",)) == difference(("a",), ()) == ""
     assert difference(("b", "a"), ("a", "b")) == f"{ORDER} (at 0 stands b, not a)"

@@ -197,7 +197,10 @@ class Frame(Table):
     """A data frame in memory that speaks Arrow: pyarrow tables, pandas 2.2, polars."""
 
     def __init__(self, frame: Any, options: IngestOptions) -> None:
-        self._table = pyarrow.table(frame)
+        try:
+            self._table = pyarrow.table(frame)
+        except (pyarrow.ArrowException, TypeError, ValueError) as error:
+            raise BadInputError(f"the data frame: {_line(error)}") from None
         super().__init__([self._table.schema], self._table.num_rows, options, "the data frame")
 
     def _parts(self, first: int, stop: int | None) -> Iterator[tuple[int, Any]]:
@@ -212,7 +215,10 @@ class LazyFrame(Table):
     def __init__(self, frame: Any, options: IngestOptions) -> None:
         self._partitions = frame.partitions
         self._done = 0  # partitions
-        schema = pyarrow.Schema.from_pandas(frame._meta, preserve_index=False)
+        try:
+            schema = pyarrow.Schema.from_pandas(frame._meta, preserve_index=False)
+        except (pyarrow.ArrowException, TypeError, ValueError) as error:
+            raise BadInputError(f"the data frame: {_line(error)}") from None
         super().__init__([schema], None, options, "the data frame")
 
     def total(self, done: int) -> int:

@@ -27,6 +27,11 @@ def kept(names: Sequence[str], m: int) -> tuple[tuple[str, ...], str]:
     return tuple(names), ""
 
 
+def are_names(values: Sequence[object]) -> bool:
+    """Whether all that a file has for names are text: there may be a million."""
+    return all(type(value) is str for value in values)
+
+
 def called(names: Sequence[str], feature: int) -> str:
     """What messages call a feature."""
     return shown(names[feature]) if names else str(feature)

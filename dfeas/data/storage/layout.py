@@ -18,13 +18,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.storage import files
+from dfeas.data.storage.features import are_names
 from dfeas.data.storage.files import COUNT, Number, conform
 from dfeas.data.storage.locks import LOCK
 from dfeas.data.storage.places import Place
@@ -164,7 +165,7 @@ _SHAPE = {
     "block_entries?": COUNT,
     "counts?": [COUNT],
     "cones?": {"counts": [list]},
-    "features?": [str],
+    "features?": list,
 }
 
 
@@ -195,7 +196,8 @@ class Header:
         """As plain JSON values; a dense dataset does not mention entries, nor one of two classes their counts, nor one without
         names its features.
         """
-        values = {**asdict(self), "cones": None if self.cones is None else self.cones.to_json()}
+        plain = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        values = {**plain, "cones": None if self.cones is None else self.cones.to_json()}
         idle = (*(_OF_SPARSE if self.entries is None else ()), *(() if self.counts else ("counts",)))
         idle = (*idle, *(() if self.cones is not None else ("cones",)), *(() if self.features else ("features",)))
         return {name: value for name, value in values.items() if name not in idle}
@@ -214,7 +216,7 @@ class Header:
             header = cls(**plain)
             sane = 0 < header.block_rows <= header.n and header.m > 0 and header.dtype in DTYPES
             sane = sane and len(header.counts) == (len(header.classes) if len(header.classes) > 2 else 0)
-            sane = sane and len(set(header.features)) == len(header.features) in (0, header.m)
+            sane = sane and are_names(header.features) and len(set(header.features)) == len(header.features) in (0, header.m)
         except (KeyError, TypeError, ValueError):
             sane = False
         if not sane:
