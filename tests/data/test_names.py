@@ -210,7 +210,7 @@ def room(tmp_path: Path, people: pandas.DataFrame, moved: pandas.DataFrame) -> P
     dfeas.ingest(moved, tmp_path / "moved", label_column="kind")
     np.save(tmp_path / "X.npy", points(people))
     np.save(tmp_path / "y.npy", people.kind.to_numpy(str))
-    dfeas.ingest(tmp_path / "X.npy", tmp_path / "plain", labels=tmp_path / "y.npy")
+    dfeas.ingest(tmp_path / "X.npy", tmp_path / "plain", labels=tmp_path / "y.npy", block_rows=150)
     dfeas.solve(tmp_path / "data", intercept=True, center=True, scale="std", out=tmp_path / "run")
     return tmp_path
 
@@ -283,7 +283,22 @@ def test_certificates_have_names_and_are_of_them(room: Path) -> None:
         dfeas.verify_certificate(room / "data", room / "other.npz", intercept=True)
 
 
-def test_a_soft_margin_and_a_mask_keep_them_in_certificates(room: Path) -> None:
+def test_the_same_points_under_other_names_are_other_data_and_without_names_are_not(
+    room: Path, people: pandas.DataFrame
+) -> None:
+    named = dfeas.ingest(people.rename(columns={"ZIP": "postcode"}), room / "new", label_column="kind", block_rows=150)
+    dfeas.solve(room / "data", intercept=True, out=room / "own")
+    certificate = room / "own" / "certificate.npz"
+    assert named.fingerprint == load(certificate).fingerprint
+    with pytest.raises(CheckFailedError, match="without ZIP, with postcode"):
+        dfeas.verify_certificate(room / "new", certificate, intercept=True)
+    with pytest.raises(CheckFailedError, match="without ZIP, with postcode"):
+        dfeas.recheck(room / "own", room / "new")
+    assert dfeas.verify_certificate(room / "plain", certificate, intercept=True).verdict == "feasible"
+    assert dfeas.recheck(room / "own", room / "plain").holds
+
+
+def test_a_soft_margin_keeps_them(room: Path) -> None:
     dfeas.soft_margin(room / "data", C=1.0, out=room / "soft")
     assert load(room / "soft" / "certificate.npz").features == NAMES
     assert json.loads((room / "soft" / "result.json").read_text())["features"] == list(NAMES)
