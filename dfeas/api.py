@@ -46,6 +46,9 @@ def ingest(
 ) -> Header:
     """Write the dataset OUT from a file, a folder, an array or a data frame, and return its header.
 
+    Names of features are kept where the source has them: columns of frames and tables, the index of var of .h5ad, an attribute
+    ``feature_names`` or ``features`` or a dimension scale in HDF5, an array ``feature_names`` in .npz.
+
     Raises BadInputError or CorruptDataError for what cannot be used, UsageError when OUT exists or an option does not apply,
     and ClusterLostError when the cluster goes away; nothing is left of OUT then.
 

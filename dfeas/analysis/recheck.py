@@ -33,7 +33,7 @@ from dfeas.run.results import Result
 from dfeas.run.termination import FEASIBLE, UNDECIDED
 from dfeas.run.trace import TraceFile
 from dfeas.run.verdict import OneVsRest
-from dfeas.verify.blocks import Node, Tallies, Tally, crc, nodes_of, whole
+from dfeas.verify.blocks import Node, Tallies, Tally, crc, nodes_of, require_features, whole
 from dfeas.verify.certificate import Certificate, load
 from dfeas.verify.core import checker_of
 
@@ -139,6 +139,7 @@ def _require_evidence(run: Path, name: str, old: _Verdict, dataset: Dataset) -> 
     if name and certificate.view != dataset.against_rest(name).view:
         raise CheckFailedError(f"{run}: the certificate is about another class; solve again")
     try:
+        require_features(dataset, certificate)
         checker_of(dataset, certificate).require(certificate, dataset)
     except CheckFailedError as error:
         raise CheckFailedError(f"{run}: {error}; solve again") from None

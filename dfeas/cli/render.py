@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
@@ -17,6 +17,7 @@ from dfeas.analysis.hull import Hull
 from dfeas.analysis.recheck import Recheck
 from dfeas.analysis.separation import Separation
 from dfeas.cli.remote import RunStatus, Submitted
+from dfeas.data.storage.features import shown
 from dfeas.data.storage.layout import rows_described
 from dfeas.errors import format_bytes, visible
 from dfeas.geometry.cones.space import ConePrediction
@@ -168,6 +169,8 @@ def _header(path: str, values: dict[str, Any], size: int, blocks: int) -> Iterat
     work = "" if worked == values["dtype"] else f" (worked on as {worked})"
     yield path
     yield f"  {what:12} {values['n']} of {values['m']} features, {values['dtype']}{work}, {format_bytes(size)}"
+    if values.get("features"):
+        yield f"  names        {_few(list(map(shown, values['features'][: MOST_CLASSES + 1])))}"
     yield f"  blocks       {blocks} of {values['block_rows']} {what}"
     if cones:
         yield f"  cones        {cones}"
@@ -193,6 +196,11 @@ def _classes(values: dict[str, Any]) -> str:
     """The classes with their points, the first of many."""
     names, counts = values["classes"], values.get("counts") or [None] * len(values["classes"])
     said = [name if count is None else f"{name} ({count})" for name, count in zip(names, counts, strict=True)]
+    return _few(said)
+
+
+def _few(said: Sequence[str]) -> str:
+    """The first of many."""
     return ", ".join(said[:MOST_CLASSES]) + (", ..." if len(said) > MOST_CLASSES else "")
 
 

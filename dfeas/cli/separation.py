@@ -59,7 +59,8 @@ def check_separation(
 
     Of a logistic, multinomial or Poisson regression, and if they are not, because of which columns, levels and rows, and what
     to do. TABLE is CSV or TSV with names in its first line (also .gz), Parquet, or a folder of it, of any size. Text,
-    categories and booleans are coded: the first level in order is the reference. Nothing is written but to a scratch folder, which is removed.
+    categories and booleans are coded: the first level in order is the reference. Nothing is written but to a scratch folder,
+    which is removed.
 
     \b
     dfeas check-separation patients.csv --label-column died --without id

@@ -166,6 +166,7 @@ def _open_dataset(path: Place, source: Source) -> Dataset:
         expected=expected,
         header=header,
         fingerprint=header.fingerprint,
+        features=header.features,
         entries=entries,
         cones=header.cones,
     )

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.dataset import AHEAD, Dataset, array_reader
 from dfeas.data.source import Transform
+from dfeas.data.storage.features import difference
 from dfeas.data.storage.readers import AnyArray, Buffers, Cost
 from dfeas.data.storage.sparse_readers import Entries, index_size
 from dfeas.data.storage.zarr_arrays import load_npy
@@ -90,20 +91,15 @@ def seen_from(dataset: Dataset, point: Sequence[float]) -> Dataset:
         block_rows=dataset.block_rows,
         points=TranslatedReader.of(dataset, p),
         labels=array_reader("label", np.ones(dataset.n, np.int8), dataset.block_rows),
+        features=dataset.features,
     )
 
 
 def require_features(dataset: Dataset, names: Sequence[str], whose: str) -> None:
     """Raise BadInputError for points with other features, or the same in another order, where both have names."""
-    if not names or not dataset.features or tuple(names) == dataset.features:
-        return
-    if set(names) == set(dataset.features):
-        place = next(i for i, (one, other) in enumerate(zip(names, dataset.features, strict=True)) if one != other)
-        what = f"the same features in another order (at {place} stands {dataset.features[place]}, not {names[place]})"
-    else:
-        missing = [name for name in names if name not in set(dataset.features)]
-        what = f"other features ({', '.join(missing[:5])}{', ..' if len(missing) > 5 else ''} not among them)"
-    raise BadInputError(f"{dataset.where}: {what} than {whose}; give them as there")
+    what = difference(dataset.features, names)
+    if what:
+        raise BadInputError(f"{dataset.where}: {what} than {whose}; give them as there")
 
 
 def transformed(dataset: Dataset, transform: Transform) -> Dataset:
@@ -220,10 +216,11 @@ class SubsetReader:
 def picked(parts: Sequence[Dataset], mask: Any = None) -> Dataset:
     """Several datasets as one, and of it the points for which ``mask`` (n,) is true.
 
-    Raises BadInputError when features, types, classes or the length of the mask differ, or nothing is kept.
+    Raises BadInputError when features, their names, types, classes or the length of the mask differ, or nothing is kept.
     """
-    first = parts[0]
+    first, named = parts[0], next((part for part in parts if part.features), parts[0])
     for part in parts[1:]:
+        require_features(part, named.features, named.where)
         for name in ("m", "dtype", "classes", "positive"):
             was, now = getattr(first, name), getattr(part, name)
             if was != now:
@@ -252,6 +249,7 @@ def picked(parts: Sequence[Dataset], mask: Any = None) -> Dataset:
         classes=first.classes,
         intercept=first.intercept,
         numbers=rows,
+        features=named.features,
         entries=points.entries(),
     )
 

@@ -280,7 +280,8 @@ def read_seconds(dataset: Dataset, threads: int, question: AnyPass | None = None
     with closing(engine):
         if dataset.header is None:
             # as a solve does it; what cannot be solved cannot be planned
-            refuse_unusable(engine.run(Partial(Survey(), probe.blocks(dataset, engine.parallel))), dataset.where)
+            summary = engine.run(Partial(Survey(), probe.blocks(dataset, engine.parallel)))
+            refuse_unusable(summary, dataset.where, dataset.features)
             first = engine.cost.wall_seconds * dataset.n / engine.cost.points
         else:
             first = probe.seconds(engine, dataset, question)

@@ -119,7 +119,7 @@ def _look(
         progress, f"{what}: {cost.bytes_read / max(cost.wall_seconds, 1e-9) / 1e9:.2f} GB/s  {cost.wall_seconds:.1f} s"
     )
     if summary is not None:
-        refuse_unusable(summary, dataset.where)
+        refuse_unusable(summary, dataset.where, dataset.features)
     return summary, moments_answer
 
 

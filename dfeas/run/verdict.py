@@ -71,8 +71,9 @@ class VerdictTarget:
         certificates = []
         for name in job.names:
             labelled = session.dataset.against_rest(name) if job.classes else session.dataset
-            weights = {"support": np.array([surveyed.zero]), "weights": np.ones(1)}
-            certificates.append(Certificate("gordan", labelled.fingerprint, **weights, kernel=job.kernel, view=labelled.view))
+            at, one = np.array([surveyed.zero]), np.ones(1)
+            zero = Certificate("gordan", labelled.fingerprint, support=at, weights=one, kernel=job.kernel, view=labelled.view)
+            certificates.append(zero)
         outcomes = {}
         for name, certificate, check in zip(job.names, certificates, session.checking(certificates), strict=True):
             if isinstance(check, CheckFailedError):
@@ -119,7 +120,9 @@ class VerdictTarget:
 def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads: float, positive: int) -> Result:
     """What is returned of an outcome; ``reads`` in all, and so many points have the label +1."""
     dataset, record, proved = session.dataset, outcome.record, outcome.check
-    request = job.asked
+    request, certificate = job.asked, outcome.certificate
+    if certificate is not None and dataset.features:
+        certificate = replace(certificate, features=dataset.features)
     lower, upper = bracket(record, proved)
     named = []
     if (
@@ -157,7 +160,7 @@ def result_of(session: Session, job: RunSpec, outcome: Outcome, why: str, reads:
         kernel=json.loads(job.kernel) if job.kernel else None,
         sides=sides_of(session, job, positive),
         features=list(dataset.features) or None,
-        evidence=outcome.certificate,
+        evidence=certificate,
         weighed=_weighed(outcome) if proved is not None and proved.verdict == FEASIBLE else None,
         points=session.dataset.uncached() if job.kernel and session.source is None else None,
         function=session.checking.function,

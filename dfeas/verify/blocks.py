@@ -15,6 +15,7 @@ import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.data.storage.features import difference
 from dfeas.data.storage.files import parsed
 from dfeas.data.storage.readers import Buffers, PointReader, RowReader, Stop, unless_stopped
 from dfeas.data.storage.sparse_readers import Entries
@@ -48,6 +49,7 @@ class Data(Protocol):
     intercept: bool
     expected: NDArray[np.uint32] | None  # (blocks, 3) checksums of X, label, norm; of a survey (blocks, 2)
     entries: Entries | None  # of sparse points
+    features: tuple[str, ...]  # names of the features; empty where there are none
     header: Any  # of a dataset that dfeas wrote; None of others
 
     @property
@@ -133,6 +135,13 @@ def signs_of(label: NDArray[Any], code: int | None) -> NDArray[np.int8]:
     if code is not None:
         return np.asarray((label == code).view(np.int8) * np.int8(2) - np.int8(1))
     return np.asarray(label * (np.abs(label) == 1), np.int8)
+
+
+def require_features(data: Data, certificate: Certificate) -> None:
+    """Raise CheckFailedError where data and certificate have names of features that differ, or stand in another order."""
+    other = difference(data.features, certificate.features)
+    if other:
+        raise CheckFailedError(f"{data.where}: {other} than the certificate was made for")
 
 
 def require_signs(signs: bool, where: str) -> None:

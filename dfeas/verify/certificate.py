@@ -6,12 +6,13 @@ kind does not use is empty. LP people call a Gordan certificate a Farkas certifi
 
 With a kernel there is one array more, ``kernel``: its name and parameters as JSON. Columns are then the signed unit vectors of
 the kernel's space, and a separator is ``weights`` of any sign on those of ``support``: y is their sum. Where the data is not
-taken as it is stored there is ``view``: what it is seen as, as JSON, of which the fingerprint is one, too. ``format`` is the
-number of the format.
+taken as it is stored there is ``view``: what it is seen as, as JSON, of which the fingerprint is one, too. Where features have
+names there is ``features``, a JSON list of them. ``format`` is the number of the format: 2 with names, 1 without.
 """
 
 from __future__ import annotations
 
+import json
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,12 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.storage import files
+from dfeas.data.storage.features import are_names
 from dfeas.data.storage.files import DAMAGE, parsed, placed
 from dfeas.data.storage.zarr_arrays import read_header
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, NewerFormatError
 
 _FIELDS = ("kind", "y", "support", "weights", "fingerprint")
-_MORE = ("kernel", "view")
+_MORE = ("kernel", "view", "features")
 """Texts that are there when they are not empty."""
 
 HYPERPLANE = "hyperplane"
@@ -45,6 +47,7 @@ class Certificate:
     weights: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))  # (s,) on the simplex, or any of a kernel
     kernel: str = ""  # name and parameters, if there is one
     view: str = ""  # how the data is seen, if not as it is stored
+    features: tuple[str, ...] = ()  # names of the m features of the data; empty where it has none
 
     @property
     def checking_reads(self) -> int:
@@ -54,8 +57,10 @@ class Certificate:
     def save(self, path: Path) -> None:
         """Write the file whole or not at all."""
         with placed(path) as file:
-            plain: dict[str, Any] = {files.KEY: files.CERTIFICATE, "kind": self.kind, "fingerprint": self.fingerprint}
-            plain |= {name: getattr(self, name) for name in _MORE if getattr(self, name)}
+            number = files.NAMED if self.features else files.PLAIN
+            plain: dict[str, Any] = {files.KEY: number, "kind": self.kind, "fingerprint": self.fingerprint}
+            more = {"kernel": self.kernel, "view": self.view, "features": json.dumps(self.features) if self.features else ""}
+            plain |= {name: text for name, text in more.items() if text}
             arrays: dict[str, Any] = {"y": self.y, "support": self.support, "weights": self.weights}
             arrays |= {name: np.array(value) for name, value in plain.items()}
             np.savez(file, **arrays)
@@ -77,6 +82,9 @@ def load(path: Path) -> Certificate:
         with np.load(path, allow_pickle=False) as arrays:
             kind, y, support, weights, mark = (np.asarray(arrays[name]) for name in _FIELDS)
             texts = {name: str(arrays[name]) for name in more}
+        features = tuple(parsed(texts.pop("features", "[]"), list))
+        if not are_names(features):
+            raise ValueError("its names of features are no text")
         for text in texts.values():
             parsed(text, dict)
     except NewerFormatError:
@@ -92,7 +100,7 @@ def load(path: Path) -> Certificate:
     )
     if not sound:
         raise CorruptDataError(f"{path}: the arrays of the certificate have wrong types or shapes")
-    return Certificate(str(kind), str(mark), y, support, weights, **texts)
+    return Certificate(str(kind), str(mark), y, support, weights, **texts, features=features)
 
 
 def direction(path: Path, certificate: Certificate, entries: int) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from dfeas.data.storage.readers import Stop
 from dfeas.errors import CheckFailedError
-from dfeas.verify.blocks import Data, Maps, Node, compare, whole
+from dfeas.verify.blocks import Data, Maps, Node, compare, require_features, whole
 from dfeas.verify.certificate import Answer, Certificate, Check, attempt
 from dfeas.verify.cones import Cones
 from dfeas.verify.kernel import Kernels
@@ -70,7 +70,7 @@ def check_each(engine: Maps, data: Data, certificates: Sequence[Certificate], fu
 
 
 def _proved(engine: Maps, data: Data, checker: Checker, certificates: Sequence[Certificate]) -> list[Answer]:
-    refusals = [attempt(checker.require, certificate, data) for certificate in certificates]
+    refusals = [attempt(_require, checker, certificate, data) for certificate in certificates]
     sound = [certificate for certificate, refusal in zip(certificates, refusals, strict=True) if refusal is None]
     try:
         more = iter(_together(engine, data, checker, sound) if sound else ())
@@ -78,6 +78,11 @@ def _proved(engine: Maps, data: Data, checker: Checker, certificates: Sequence[C
         # one of them cannot be looked at: which one shows when each is looked at alone
         more = iter([error] if len(sound) == 1 else [_proved(engine, data, checker, [each])[0] for each in sound])
     return [next(more) if refusal is None else refusal for refusal in refusals]
+
+
+def _require(checker: Checker, certificate: Certificate, data: Data) -> None:
+    require_features(data, certificate)
+    checker.require(certificate, data)
 
 
 def _together(engine: Maps, data: Data, checker: Checker, certificates: Sequence[Certificate]) -> list[Answer]:

@@ -5,6 +5,7 @@ import gzip
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -504,7 +505,8 @@ def test_data_frames_of_dask_are_read_by_partitions(tmp_path: Path) -> None:
     X[:, 0] = np.where(y == "out", 1, -1)
     frame = pandas.DataFrame({"a": X[:, 0], "b": X[:, 1], "kind": y, "c": X[:, 2]})
     lazy = dask.dataframe.from_pandas(frame, npartitions=4)
-    expected = ingest(X, tmp_path / "expected", labels=y, block_rows=64)
+    plain = ingest(X, tmp_path / "expected", labels=y, block_rows=64)
+    expected = replace(plain, format=2, features=("a", "b", "c"))
     for index, each in enumerate((frame, lazy[lazy["b"] > -99])):
         assert ingest(each, tmp_path / f"{index}", label_column="kind", block_rows=64) == expected
         solved = dfeas.solve(each, "kind")

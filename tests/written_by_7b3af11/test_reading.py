@@ -17,7 +17,7 @@ from dfeas.data.ingest.cones import append_cones
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.errors import CheckFailedError
-from dfeas.run.results import load_run
+from dfeas.run.result_files import load_run
 
 ARCHIVE = Path(__file__).with_name("written.tar.xz")
 WRITTEN_AT = b"/tmp/written_by_7b3af11"

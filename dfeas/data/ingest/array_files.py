@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 
 from dfeas.data.arrays import cast, stored_dtype
 from dfeas.data.ingest import hdf5
+from dfeas.data.ingest.names import names_in
 from dfeas.data.ingest.partitions import PointSource
 from dfeas.data.ingest.sparse_files import PARTS, CscRows, SparseRows, kind_and_shape
 from dfeas.data.labels import Categories
+from dfeas.data.storage.features import kept
 from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.layout import SPARSE_BELOW, default_block_rows, sparse_block_rows
 from dfeas.data.storage.places import Place, absolute, place, require_column, require_width, seekable
@@ -30,8 +32,6 @@ from dfeas.data.storage.zarr_arrays import check_shape, is_zarr2, open_array, op
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, absent
 from dfeas.linalg.csr import tidied, with_data
 from dfeas.linalg.points import Points
-
-_HDF5 = (".h5", ".hdf5", ".he5", ".h5ad")
 
 
 class NpyRows:
@@ -132,7 +132,7 @@ def open_rows(path: Any, name: str) -> Iterator[Any]:
                 members = _members(archive)
             of_scipy = {"format", "shape"} <= set(members) and name not in members
             yield _npz_sparse(stack, path) if of_scipy else stack.enter_context(_npz_member(path, name))
-        elif path.suffix in _HDF5:
+        elif path.suffix in hdf5.SUFFIXES:
             node = _hdf5_node(stack, path, name)
             where = f"{path}:{name}"
             yield node if isinstance(node, SparseRows | CscRows) else _StoredRows(node, where)
@@ -281,6 +281,9 @@ class ArraySource(PointSource):
             sparse = self._entries is not None and self._entries < SPARSE_BELOW * self.n * self.m
         self.sparse = sparse
         self.parallel = bool(rows.parallel) and not sparse
+        found, unread = ([], "") if is_array(path) else names_in(path, name)
+        self.features, unkept = kept(found, self.m) if found else ((), unread)
+        self._unkept = [unkept] if unkept else []
 
     def describe(self, rows: int) -> None:
         """Note what is cast, and how often all is read for blocks of so many rows. Raises BadInputError for too wide points."""
@@ -291,7 +294,7 @@ class ArraySource(PointSource):
             notes.append(f"stored {'sparse' if self.sparse else 'dense'}, as {self.dtype}")
         if isinstance(self._rows, CscRows):
             notes.append(f"CSC, entries by columns: read {self._rows.reads(rows)} times; CSR would be read once")
-        self.notes = tuple(notes)
+        self.notes = (*notes, *self._unkept)
 
     def usual_rows(self, dtype: np.dtype[Any]) -> int:
         if not self.sparse:

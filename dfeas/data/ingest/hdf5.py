@@ -18,6 +18,9 @@ from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.places import Place, require_chunks, require_column, seekable
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError
 
+SUFFIXES = (".h5", ".hdf5", ".he5", ".h5ad")
+"""How names of such files end."""
+
 MOST_LINKS = 16
 """Soft links on the way to one dataset; more of them are a loop."""
 

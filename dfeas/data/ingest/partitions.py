@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 import uuid
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -71,7 +71,7 @@ class PointSource(PointReader):
     m: int
     dtype: np.dtype[Any]
     sparse = False  # whether the points are CSR matrices
-    names: Sequence[str] | None = None  # of the m features, where they have any
+    features: tuple[str, ...] = ()  # names of the m features that are kept; empty where there are none
     run_rows = 1  # points that are read together at least
     parallel = False  # whether several threads may read blocks, in any order
     notes: tuple[str, ...] = ()  # what is cast or dropped, for the user
@@ -279,7 +279,7 @@ class Ingest:
 
     def _target(self, kind: type[DatasetWriter], path: Place, n: int, rows: int) -> DatasetWriter:
         label = CODE if self.label is None else self.label.dtype
-        return kind(path, n, self.source.m, self.dtype, rows, self.source.names, label, provisional=self.label is None)
+        return kind(path, n, self.source.m, self.dtype, rows, self.source.features, label, provisional=self.label is None)
 
     @property
     def _step(self) -> int:

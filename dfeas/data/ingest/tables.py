@@ -14,6 +14,7 @@ from dfeas.data.arrays import cast, joint_dtype, stored_dtype
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.partitions import Batch, PointSource, cut, in_order
 from dfeas.data.labels import Categories
+from dfeas.data.storage.features import kept
 from dfeas.data.storage.files import parsed
 from dfeas.data.storage.places import Place, require_width, seekable
 from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, near
@@ -122,8 +123,10 @@ class Table(PointSource):
         self.dtype = joint_dtype([dtype_of(schema.field(name), where) for schema in schemas for name in self.names])
         cast = sorted(kinds - {_KINDS.get(self.dtype.name, self.dtype.name)})
         require_width(self.m, self.dtype.itemsize, where)
+        self.features, unkept = kept(self.names, self.m)
         notes = [f"{', '.join(cast)} cast to {self.dtype.name}"] if cast else []
-        self.notes = (*notes, *(f"column {name} dropped: an index of pandas" for name in sorted(indices)))
+        notes += [f"column {name} dropped: an index of pandas" for name in sorted(indices)]
+        self.notes = (*notes, *([unkept] if unkept else []))
 
     def blocks(self, first: int, stop: int | None, rows: int) -> Iterator[tuple[Points, list[Categories]]]:
         return cut(in_order(lambda part: self._batch(*part), self._parts(first, stop)), rows)
@@ -198,7 +201,10 @@ class Frame(Table):
     """A data frame in memory that speaks Arrow: pyarrow tables, pandas 2.2, polars."""
 
     def __init__(self, frame: Any, options: IngestOptions) -> None:
-        self._table = pyarrow.table(frame)
+        try:
+            self._table = pyarrow.table(frame)
+        except (pyarrow.ArrowException, TypeError, ValueError) as error:
+            raise BadInputError(f"the data frame: {_line(error)}") from None
         super().__init__([self._table.schema], self._table.num_rows, options, "the data frame")
 
     def _parts(self, first: int, stop: int | None) -> Iterator[tuple[int, Any]]:
@@ -213,7 +219,10 @@ class LazyFrame(Table):
     def __init__(self, frame: Any, options: IngestOptions) -> None:
         self._partitions = frame.partitions
         self._done = 0  # partitions
-        schema = pyarrow.Schema.from_pandas(frame._meta, preserve_index=False)
+        try:
+            schema = pyarrow.Schema.from_pandas(frame._meta, preserve_index=False)
+        except (pyarrow.ArrowException, TypeError, ValueError) as error:
+            raise BadInputError(f"the data frame: {_line(error)}") from None
         super().__init__([schema], None, options, "the data frame")
 
     def total(self, done: int) -> int:

@@ -4,7 +4,7 @@ The first row of a cone has the code ``4 size + kind``, its other rows 0. A cone
 ``PADDING``, fill a block up. Kinds and sizes are those of SCS: an entry of the orthant (``l``), a second-order cone of so many
 rows (``q``), the lower triangle of a semidefinite matrix of that order (``s``).
 
-OUT/zarr.json          attributes: the header below
+OUT/zarr.json          attributes: the header below; of format 2 where it has names of features, otherwise of format 1
 OUT/X                  (n, m)  one chunk a block, uncompressed, crc32c; sparse: a group, see ``writers.sparse``
 OUT/label              (n,)    int8, -1 or +1; of more than two classes int16, their positions in ``classes``; of cones int32,
                                their codes
@@ -18,13 +18,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.storage import files
+from dfeas.data.storage.features import are_names
 from dfeas.data.storage.files import COUNT, Number, conform
 from dfeas.data.storage.locks import LOCK
 from dfeas.data.storage.places import Place
@@ -164,6 +165,7 @@ _SHAPE = {
     "block_entries?": COUNT,
     "counts?": [COUNT],
     "cones?": {"counts": [list]},
+    "features?": list,
 }
 
 
@@ -188,12 +190,16 @@ class Header:
     block_entries: int | None = None  # and of its largest block
     counts: tuple[int, ...] = ()  # points of each class, where there are more than two
     cones: ConeTable | None = None  # of a dataset of cones, whose points are their rows
+    features: tuple[str, ...] = ()  # names of the m features, each once; empty where the source had none
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON values; a dense dataset does not mention entries, nor one of two classes their counts."""
-        values = {**asdict(self), "cones": None if self.cones is None else self.cones.to_json()}
+        """As plain JSON values; a dense dataset does not mention entries, nor one of two classes their counts, nor one without
+        names its features.
+        """
+        plain = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        values = {**plain, "cones": None if self.cones is None else self.cones.to_json()}
         idle = (*(_OF_SPARSE if self.entries is None else ()), *(() if self.counts else ("counts",)))
-        idle = (*idle, *(() if self.cones is not None else ("cones",)))
+        idle = (*idle, *(() if self.cones is not None else ("cones",)), *(() if self.features else ("features",)))
         return {name: value for name, value in values.items() if name not in idle}
 
     @classmethod
@@ -203,12 +209,14 @@ class Header:
             files.require_readable(where, values.get(files.KEY), files.DATASET)
         try:
             conform(values, _SHAPE)
-            lists = {"classes": values["classes"], "first_zero": values["first_zero"], "counts": values.get("counts", ())}
+            lists = {name: values[name] for name in ("classes", "first_zero")}
+            lists |= {name: values.get(name, ()) for name in ("counts", "features")}
             plain = {**values, **{name: tuple(entries) for name, entries in lists.items()}}
             plain["cones"] = ConeTable.from_json(values["cones"]) if "cones" in values else None
             header = cls(**plain)
             sane = 0 < header.block_rows <= header.n and header.m > 0 and header.dtype in DTYPES
             sane = sane and len(header.counts) == (len(header.classes) if len(header.classes) > 2 else 0)
+            sane = sane and are_names(header.features) and len(set(header.features)) == len(header.features) in (0, header.m)
         except (KeyError, TypeError, ValueError):
             sane = False
         if not sane:

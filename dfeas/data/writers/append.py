@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +28,7 @@ from dfeas.data.ingest.ingest import Note, format_of, ingest
 from dfeas.data.ingest.options import IngestOptions, SourceKeywords, spells_out
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
+from dfeas.data.storage.features import called, difference
 from dfeas.data.storage.files import naming, sync
 from dfeas.data.storage.layout import APPENDED, ATTRIBUTE, MARKER, Header, fingerprint, looks_like_dataset, seal
 from dfeas.data.storage.places import is_url
@@ -111,7 +112,7 @@ def blocks_of(tail: Labelled, new: Dataset, rows: int, dtype: np.dtype[Any]) -> 
     points, label = tail
     for block in new.read_blocks(range(new.blocks), Cost()):
         alike = block.points if is_dense(points) or not is_dense(block.points) else _sparse(block.points)
-        points = stacked([points, exact(alike, dtype, block.start)])
+        points = stacked([points, exact(alike, dtype, block.start, new.features)])
         label = np.concatenate([label, block.label.astype(label.dtype)])
         while len(label) >= rows:
             yield _rows(points, slice(0, rows)), label[:rows]
@@ -128,7 +129,7 @@ def _sparse(points: NDArray[Any]) -> Points:
     return csr.tidied(scipy.sparse.csr_array(points))
 
 
-def exact(points: Points, dtype: np.dtype[Any], start: int) -> Points:
+def exact(points: Points, dtype: np.dtype[Any], start: int, features: Sequence[str] = ()) -> Points:
     """In another type. Raises BadInputError with the first entry that it does not hold, in points from ``start`` on."""
     stored = points if is_dense(points) else points.data
     with np.errstate(over="ignore"):
@@ -137,7 +138,7 @@ def exact(points: Points, dtype: np.dtype[Any], start: int) -> Points:
         at = tuple(int(place[0]) for place in np.nonzero(cast != stored))
         row, feature = at if is_dense(points) else (int(csr.row_numbers(points)[at[0]]), int(points.indices[at[0]]))
         raise BadInputError(
-            f"point {start + row} feature {feature} of the new points: {stored[at]!r} is not exact "
+            f"point {start + row} feature {called(features, feature)} of the new points: {stored[at]!r} is not exact "
             f"in {dtype.name}, the type of the dataset; round it first, or ingest all again"
         )
     return cast if is_dense(points) else csr.with_data(points, cast)
@@ -158,7 +159,8 @@ def append(
     """Append the points of a source to a dataset, and return its new header.
 
     ``src`` and ``options`` are those of ``dfeas.ingest``; None only finishes an append that was cut off at its end. Labels are
-    those of the dataset, and points must fit its type exactly.
+    those of the dataset, and points must fit its type exactly. Where both have names of features they must be the same, in the
+    same order.
 
     Raises BadInputError for points or labels that do not fit, UsageError when another process writes there; the dataset stays
     what it was then.
@@ -175,6 +177,9 @@ def append(
             sparse = old.entries is not None if dense_or_sparse else None
             given = IngestOptions(**options, sparse=sparse, block_rows=old.block_rows)
             new = ingest(src, part / "new", given, classes=old.header.classes, progress=progress, note=note)
+            other = difference(new.features, old.features)
+            if other:
+                raise BadInputError(f"the new points: {other} than {path}; give the columns of the dataset, in its order")
             if new.m != old.m:
                 raise BadInputError(f"new points of {new.m} features, {path} has {old.m}")
             return _stage_points(part, old, open_source(Source(str(part / "new"))))

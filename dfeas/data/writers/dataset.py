@@ -19,8 +19,8 @@ import zarr.codecs
 from numpy.typing import NDArray
 
 from dfeas.data.labels import stored_type
-from dfeas.data.storage import files
-from dfeas.data.storage.files import FULL
+from dfeas.data.storage.features import called
+from dfeas.data.storage.files import FULL, NAMED, PLAIN
 from dfeas.data.storage.layout import ATTRIBUTE, MARKER, Header, fingerprint, seal
 from dfeas.data.storage.places import Place, place, put, put_whole, remove, zarr_store
 from dfeas.data.storage.scratch import claim, discard, release
@@ -30,10 +30,10 @@ from dfeas.passes.block import Block
 from dfeas.passes.survey import EMPTY, NORM_RANGE, Summary, Survey, checksum
 
 
-def refuse_unusable(summary: Summary, where: str, names: Sequence[str] | None = None) -> None:
-    """Raise BadInputError for non-finite entries and for norms that cannot be squared."""
+def refuse_unusable(summary: Summary, where: str, features: Sequence[str] = ()) -> None:
+    """Raise BadInputError for non-finite entries and for norms that cannot be squared; ``features`` have maybe names."""
     if summary.nonfinite:
-        shown = ", ".join(f"point {p} feature {names[f] if names else f}: {v}" for p, f, v in summary.first_nonfinite)
+        shown = ", ".join(f"point {p} feature {called(features, f)}: {v}" for p, f, v in summary.first_nonfinite)
         raise BadInputError(f"{where}: {summary.nonfinite} or more entries are not finite ({shown}); remove or correct them")
     if summary.extreme:
         shown = ", ".join(str(j) for j in summary.first_extreme)
@@ -116,8 +116,8 @@ class Written:
 class DatasetWriter:
     """Takes the blocks of one dataset, in any order and from several threads; ``finish`` makes it whole.
 
-    ``names`` are those of the features, where the source has them: messages use them. With ``provisional`` labels are codes,
-    which ``relabel`` replaces when all are known.
+    ``features`` are their names, where the source has them: messages use them, and the header keeps them. With ``provisional``
+    labels are codes, which ``relabel`` replaces when all are known.
     """
 
     def __init__(
@@ -127,12 +127,12 @@ class DatasetWriter:
         m: int,
         dtype: np.dtype[Any],
         block_rows: int,
-        names: Sequence[str] | None = None,
+        features: tuple[str, ...] = (),
         label: np.dtype[Any] | type = np.int8,
         provisional: bool = False,
     ) -> None:
         self.path, self.n, self.m, self.dtype, self.block_rows = path, n, m, np.dtype(dtype), block_rows
-        self._names = names
+        self._features = features
         self._aside: Path | None = None
         self.where = str(path)  # how messages call it
         self.written = Written()
@@ -160,7 +160,7 @@ class DatasetWriter:
     def write(self, index: int, points: Points, label: NDArray[Any]) -> None:
         """Survey and store one whole block."""
         norm, summary = self._survey(index * self.block_rows, points, label)
-        refuse_unusable(summary, self.where, self._names)
+        refuse_unusable(summary, self.where, self._features)
         of_points, of_label = summary.checksums[0][1:]
         of_norm = checksum(norm)
         self.written.summaries[index], self.written.checksums[index] = summary, (of_points, of_label, of_norm)
@@ -243,7 +243,7 @@ class DatasetWriter:
         more = self._finish_points()
         store_whole(self._group, "checksum", checksums)
         header = Header(
-            format=files.DATASET,
+            format=NAMED if self._features else PLAIN,
             n=self.n,
             m=self.m,
             dtype=self.dtype.name,
@@ -257,6 +257,7 @@ class DatasetWriter:
             fingerprint=mark,
             generator=generator,
             counts=self._counts(len(classes)) if coded else (),
+            features=self._features,
             **more,
         )
         self._group.attrs[ATTRIBUTE] = header.to_json()

@@ -135,7 +135,7 @@ class SoftMarginResult(Saved, Predictor):
 
     @property
     def _certificate(self) -> Certificate:
-        return Certificate(HYPERPLANE, self.fingerprint, y=self.y)
+        return Certificate(HYPERPLANE, self.fingerprint, y=self.y, features=tuple(self.features or ()))
 
 
 @dataclass(frozen=True)

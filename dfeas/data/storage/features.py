@@ -1,0 +1,59 @@
+"""Names of features: which of them are kept, and how two lists of them differ."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+MOST_BYTES = 4 << 20
+"""Of all names of a dataset as UTF-8: they are in its header, in results and in certificates."""
+
+SHOWN = 5
+"""Names that a message has."""
+MOST_SHOWN = 80
+"""Characters of a name in a message."""
+
+
+def kept(names: Sequence[str], m: int) -> tuple[tuple[str, ...], str]:
+    """The names that a dataset of m features keeps, and why none, for people: where they are not one for each, each once."""
+    if len(names) != m:
+        return (), f"names of features not kept: {len(names)} for {m} features"
+    if len(set(names)) < m:
+        twice, many = Counter(names).most_common(1)[0]
+        return (), f"names of features not kept: {many} are called {shown(twice)}"
+    size = sum(len(name.encode(errors="replace")) for name in names)
+    if size > MOST_BYTES:
+        return (), f"names of features not kept: {size / 1e6:.3g} MB, at most {MOST_BYTES / 1e6:.3g} MB are"
+    return tuple(names), ""
+
+
+def are_names(values: Sequence[object]) -> bool:
+    """Whether all that a file has for names are text: there may be a million."""
+    return all(type(value) is str for value in values)
+
+
+def called(names: Sequence[str], feature: int) -> str:
+    """What messages call a feature."""
+    return shown(names[feature]) if names else str(feature)
+
+
+def shown(name: str) -> str:
+    """A name as messages have it: the beginning of a long one."""
+    return name if len(name) <= MOST_SHOWN else f"{name[:MOST_SHOWN]}..."
+
+
+def difference(names: Sequence[str], others: Sequence[str]) -> str:
+    """How features differ from ``others``, which are expected; empty where they do not, or where either have no names."""
+    if not names or not others or tuple(names) == tuple(others):
+        return ""
+    here, there = set(names), set(others)
+    if here == there and len(names) == len(others):
+        place = next(i for i, (name, other) in enumerate(zip(names, others, strict=True)) if name != other)
+        return f"the same features in another order (at {place} stands {shown(names[place])}, not {shown(others[place])})"
+    missing, further = [name for name in others if name not in here], [name for name in names if name not in there]
+    what = [f"without {_listed(missing)}"] if missing else []
+    return f"other features ({', '.join([*what, *([f'with {_listed(further)}'] if further else [])])})"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(shown, names[:SHOWN])) + (", .." if len(names) > SHOWN else "")
