@@ -6,7 +6,9 @@ it is imported here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -67,6 +69,17 @@ class Collection:
     def range(self, partition: int) -> range:
         """Rows of a partition."""
         return range(partition * self.rows, min((partition + 1) * self.rows, int(self.X.shape[0])))
+
+
+@dataclass(kw_only=True)
+class CollectionDataset(Dataset):
+    """The points of a collection, whose labels were counted when it was opened."""
+
+    counts: dict[int, int] = field(default_factory=dict)  # of each label as it is stored
+
+    def count(self, code: int) -> int:
+        """As of any dataset, without reading labels again."""
+        return self.counts[code]
 
 
 @dataclass(frozen=True)
@@ -133,12 +146,20 @@ def block_rows_of(X: Any) -> int:
     return next((rows for rows in range(usual, usual // LEAST_SHARE, -1) if chunk % rows == 0), usual)
 
 
-def dataset_of(client: Any, table: Table, block_rows: int, classes: tuple[str, ...], *, intercept: bool) -> Dataset:
-    """A dataset whose points stay in partitions of about the chunks that they came in; ``classes`` are those of the labels."""
+@dataclass(frozen=True)
+class Labelled:
+    """What the labels of all partitions are."""
+
+    classes: tuple[str, ...] = ()
+    counts: dict[int, int] = field(default_factory=dict)  # of each label as it is stored
+
+
+def dataset_of(client: Any, table: Table, block_rows: int, labelled: Labelled, *, intercept: bool) -> CollectionDataset:
+    """A dataset whose points stay in partitions of about the chunks that they came in."""
     n, m = check_shape(table.X.shape, WHERE)
     dtype = stored_dtype(np.dtype(table.X.dtype), WHERE)
     rows = max(1, round(max(table.X.chunks[0]) / block_rows)) * block_rows
-    X, labels = table.X.rechunk({0: rows, 1: -1}), table.labels
+    X, labels, classes = table.X.rechunk({0: rows, 1: -1}), table.labels, labelled.classes
     kind = stored_type(classes)
     known: Any = np.broadcast_to(np.int8(1), n)
     if isinstance(labels, np.ndarray):
@@ -149,13 +170,14 @@ def dataset_of(client: Any, table: Table, block_rows: int, classes: tuple[str, .
     points = PartitionReader(
         WHERE, Fetched(client, X), n, block_rows, dtype, convert=cast, collection=Collection(X, labels, rows)
     )
-    return Dataset(
+    return CollectionDataset(
         where=WHERE,
         n=n,
         m=m,
         dtype=dtype,
         block_rows=block_rows,
         points=points,
+        counts=labelled.counts,
         labels=SliceReader("label", known, n, block_rows, kind, overlaps=True),
         classes=classes,
         intercept=intercept,
@@ -163,24 +185,32 @@ def dataset_of(client: Any, table: Table, block_rows: int, classes: tuple[str, .
     )
 
 
-def label_values(labels: Any, first: int) -> list[Any]:
-    """The different labels of a partition from point ``first`` on. Raises BadInputError for labels that cannot be used."""
+def label_counts(labels: Any, first: int) -> dict[Any, int]:
+    """The different labels of a partition from point ``first`` on, and how many have each.
+
+    Raises BadInputError for labels that cannot be used.
+    """
     values = np.asarray(labels).reshape(-1)
     require_usable(values, LABELS)
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         point = first + int((~np.isfinite(values)).argmax())
         raise BadInputError(f"{LABELS}: the label of point {point} is not a finite number; remove or correct it")
     encoder = LabelEncoder(LABELS, column=False)
-    encoder.encode(Categories.of(values), first)
-    return encoder.values
+    codes = encoder.encode(Categories.of(values), first)
+    return dict(zip(encoder.values, np.bincount(codes).tolist(), strict=True))
 
 
-def classes_of(found: list[list[Any]], n: int, positive: str | None, *, many: bool) -> tuple[str, ...]:
-    """The classes from the different labels of all partitions. Raises BadInputError as ``LabelEncoder.finish``."""
-    encoder = LabelEncoder(LABELS, None if many else positive, column=False)
-    for values in found:
-        encoder.encode(Categories(np.arange(len(values)), values), 0)
-    return encoder.finish(n, many)[0]
+def labelled_by(found: Sequence[dict[Any, int]], n: int, positive: str | None, *, many: bool) -> Labelled:
+    """From the labels of all partitions. Raises BadInputError as ``LabelEncoder.finish``."""
+    encoder, total = LabelEncoder(LABELS, None if many else positive, column=False), Counter[int]()
+    for counts in found:
+        codes = encoder.encode(Categories(np.arange(len(counts)), list(counts)), 0)
+        total.update(dict(zip(codes.tolist(), counts.values(), strict=True)))
+    classes, table = encoder.finish(n, many)
+    counted = Counter[int]()
+    for code, count in total.items():
+        counted[int(table[code])] += count
+    return Labelled(classes, dict(counted))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,16 @@ import numpy as np
 from dask.delayed import delayed
 from distributed import Client, Future
 
-from dfeas.data.collections import Window, block_rows_of, classes_of, collection_of, dataset_of, label_values, table_of
+from dfeas.data.collections import (
+    Labelled,
+    Window,
+    block_rows_of,
+    collection_of,
+    dataset_of,
+    label_counts,
+    labelled_by,
+    table_of,
+)
 from dfeas.data.dataset import Dataset
 from dfeas.data.source import Source
 from dfeas.data.storage.readers import Cost
@@ -42,22 +51,20 @@ def open_collection(
     """
     with client.as_current():
         table = table_of(X, labels)
-    n = int(table.X.shape[0])
-    classes: tuple[str, ...] = ()
+    labelled = Labelled()
     if table.labels is not None:
-        classes = classes_of(_label_values(client, table.labels), n, positive, many=many)
-    return dataset_of(client, table, block_rows_of(table.X), classes, intercept=intercept)
+        labelled = labelled_by(_label_counts(client, table.labels), int(table.X.shape[0]), positive, many=many)
+    return dataset_of(client, table, block_rows_of(table.X), labelled, intercept=intercept)
 
 
-def _label_values(client: Client, labels: Any) -> list[list[Any]]:
-    """The different labels of all partitions."""
+def _label_counts(client: Client, labels: Any) -> list[dict[Any, int]]:
+    """The different labels of all partitions, counted where they lie."""
     if isinstance(labels, np.ndarray):
-        return [label_values(labels, 0)]
+        return [label_counts(labels, 0)]
     starts = np.cumsum([0, *labels.chunks[0]]).tolist()
-    parts = [
-        delayed(label_values, pure=False)(part, first) for part, first in zip(labels.to_delayed().ravel(), starts, strict=False)
-    ]
-    found: list[list[Any]] = Retry(Watch(client))(lambda: client.gather(client.compute(parts)))
+    look, chunks = delayed(label_counts, pure=False), labels.to_delayed().ravel()
+    parts = [look(part, first) for part, first in zip(chunks, starts, strict=False)]
+    found: list[dict[Any, int]] = Retry(Watch(client))(lambda: client.gather(client.compute(parts)))
     return found
 
 

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 import dfeas
-from dfeas.data.collections import Table, block_rows_of, dataset_of
+from dfeas.data.collections import Labelled, Table, block_rows_of, dataset_of
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.readers import Buffers
@@ -62,7 +62,7 @@ class CollectionTests(EngineTests):
             return self.arranged(da.concatenate(parts).rechunk({0: self.chunks}))
 
         table = Table(array("points", there.dtype, (there.m,)), array("labels", np.dtype(np.int8), ()))
-        dataset = dataset_of(self.client, table, BLOCK_ROWS, there.classes, intercept=False)
+        dataset = dataset_of(self.client, table, BLOCK_ROWS, Labelled(there.classes), intercept=False)
         assert there.expected is not None
         dataset.expected = there.expected[:, :2]
         return CollectionEngine(self.client, dataset, scratch)
