@@ -154,8 +154,10 @@ class Problem:
 
     Parameters
     ----------
-    X : path of a dfeas dataset or of a zarr array, or an array (n, m) of NumPy, zarr, HDF5 or Dask; row j is point j. Or cones:
-        what ``dfeas.from_scs`` returns, or a dataset that ``dfeas.ingest_scs`` wrote, without labels.
+    X : path of a dfeas dataset or of a zarr array, or an array (n, m) of NumPy, zarr, HDF5 or Dask; row j is point j. Or a
+        data frame; with a client a dense array or frame of Dask is solved where it lies, in its partitions, as they are
+        persisted or computed anew in each pass. Or cones: what ``dfeas.from_scs`` returns, or a dataset that
+        ``dfeas.ingest_scs`` wrote, without labels.
     labels : (n,) array of two values, or the path of one; of a frame also the name of a column. None when the dataset has
         them, and for cones. ``"all-positive"`` asks about points without labels: A'y > 0 for all of them as they are.
     """
@@ -314,7 +316,7 @@ class Resources:
         the end. Workers use the temporary-directory of Dask's configuration, where there is one and no other folder is given.
     checkpoint_every : seconds between checkpoints, at least; they never take more than a twentieth of the time.
     client : a Dask client, a cluster, the address of a scheduler, or True for the current client; workers see the data under
-        its path. None: threads of this process.
+        its path, or compute the partitions of a Dask array or frame. None: threads of this process.
     """
 
     HEADING: ClassVar[str] = "Where"

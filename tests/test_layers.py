@@ -45,6 +45,7 @@ MATPLOTLIB_ONLY_IN = {"report/figures.py", "report/evidence.py"}
 DASK_ONLY_IN = {
     "engine/distributed.py",
     "engine/clusters.py",
+    "engine/collection.py",
     "engine/configuration.py",
     "engine/task_pool.py",
     "engine/watch.py",

@@ -228,7 +228,16 @@ class DaskEngine(RangeEngine):
         sent = self._sendable(args)
         work = [(on_worker, function, self.source, first, stop, sent) for first, stop in ranges]
         futures = [self._submit(name, i, home, *work[i]) for i, home in enumerate(homes)]
-        done: list[tuple[str, R]] | None = None
+        done = self._gathered(name, futures, homes, work)
+        if known is not None:
+            known.remember(ranges, [worker for worker, _ in done])
+        return [answer for _, answer in done]
+
+    def _gathered(
+        self, name: str, futures: list[Future], homes: list[str | None], work: list[tuple[Any, ...]]
+    ) -> list[tuple[str, Any]]:
+        """Who did each part of a pass, and its result."""
+        done: list[tuple[str, Any]] | None = None
         workers = self._workers
         try:
             while done is None:
@@ -240,9 +249,7 @@ class DaskEngine(RangeEngine):
             raise
         # released when the next pass has been sent: a client sends at most every 10 ms, and the pass would wait
         self._answers = futures
-        if known is not None:
-            known.remember(ranges, [worker for worker, _ in done])
-        return [answer for _, answer in done]
+        return done
 
     def _settle(self, name: str, futures: list[Future], homes: list[str | None], work: list[tuple[Any, ...]]) -> None:
         """Wait for all results. What has a wish for a worker that is gone is sent again without it.

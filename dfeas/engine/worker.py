@@ -61,6 +61,12 @@ def on_worker(function: Callable[..., R], source: Source, first: int, stop: int,
         return get_worker().address, function(open_cached(source), first, stop, *args)
 
 
+def on_partition(task: Callable[..., R], X: Any, labels: Any, sent: Any) -> tuple[str, R]:
+    """Who did it, and what a task makes of a partition."""
+    _one_blas_thread()
+    return get_worker().address, task(X, labels, sent)
+
+
 @dataclass(frozen=True)
 class Held:
     """Blocks that a worker has read and waits to fold."""

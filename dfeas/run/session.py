@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dfeas.data.arrays import from_arrays
+from dfeas.data.collections import collection_of, is_collection
 from dfeas.data.dataset import Dataset
 from dfeas.data.labels import too_many
 from dfeas.data.open import open_source
@@ -32,7 +33,7 @@ from dfeas.linalg.blas import processors
 from dfeas.passes.survey import Survey
 from dfeas.problem import Problem, Resources, View
 from dfeas.run.trace import Sink
-from dfeas.run.transform import Data, checksums_of, mark_of, with_transform
+from dfeas.run.transform import Data, checksums_of, engine_there, mark_of, with_transform
 from dfeas.verify.certificate import Certificate, Check
 from dfeas.verify.core import check_each
 
@@ -91,13 +92,20 @@ class Surveyed:
 
 
 def open_data(
-    X: Any, labels: Any = None, view: View = PLAIN, *, cache_dir: str | Path | None = None, cones: bool = False
+    X: Any,
+    labels: Any = None,
+    view: View = PLAIN,
+    *,
+    cache_dir: str | Path | None = None,
+    cones: bool = False,
+    client: Client | None = None,
 ) -> Data:
     """Data by path or in memory, without reading points; the source is None for arrays.
 
     Where the caller knows what to do with them, data may be ``cones``: a dataset, or what ``dfeas.from_scs`` made in memory.
     Labels of many classes stay codes where each is set against the rest; otherwise more than two are refused unless the view
-    chooses one. Blocks of object stores are kept in ``cache_dir``.
+    chooses one. Blocks of object stores are kept in ``cache_dir``. With a ``client`` a Dask array or frame stays where it
+    lies.
     """
     positive, intercept, point, many, mask = view.positive, view.intercept, view.point, view.one_vs_rest, view.mask
     if point is not None and (labels is not None or positive is not None or intercept):
@@ -113,6 +121,8 @@ def open_data(
     if not isinstance(X, str | Path):
         if view.also:
             raise UsageError("also names datasets whose points follow those of another one: give X by path, too")
+        if client is not None and is_collection(X):
+            return None, _opened_there(client, X, labels, view)
         dataset = from_arrays(X, labels, positive=positive, intercept=intercept, many=many)
         if mask is not None:
             dataset = picked([dataset], open_mask(local(mask, "--mask")) if isinstance(mask, str | Path) else mask)
@@ -141,6 +151,16 @@ def open_data(
     return source, dataset
 
 
+def _opened_there(client: Client, X: Any, labels: Any, view: View) -> Dataset:
+    """A Dask array or frame on its cluster. Raises UsageError for views that it cannot be seen with there."""
+    if view.mask is not None or view.point is not None:
+        what = "mask" if view.mask is not None else "point"
+        raise UsageError(f"{what}: not for a Dask array or frame on its cluster; ingest it first, or leave the client out")
+    from dfeas.engine.collection import open_collection
+
+    return open_collection(client, X, labels, view.positive, intercept=view.intercept, many=view.one_vs_rest)
+
+
 @contextmanager
 def open_session(
     problem: Problem,
@@ -157,8 +177,11 @@ def open_session(
     Raises what opening does, and UsageError for an ``out`` in the data or around it.
     """
     view, kernel, memory = problem.view, problem.kernel, resources.memory_bytes
-    data = open_data(problem.X, problem.given_labels, view, cache_dir=resources.cache_dir, cones=cones)
+    client = resources.client
+    data = open_data(problem.X, problem.given_labels, view, cache_dir=resources.cache_dir, cones=cones, client=client)
     geometry_of(data[1]).require(data[1], kernel=kernel.kernel, transform=view.transform)
+    if kernel.kernel is not None and collection_of(data[1]) is not None:
+        raise UsageError("a kernel needs points by pairs of blocks: ingest the data first, or leave the client out")
     data = with_transform(data, view.transform if transform is None else transform, memory, resources.client, progress)
     with ExitStack() as stack:
         yield assemble_session(stack, data, memory, resources.client, out, kernel.function, resources.scratch)
@@ -195,16 +218,13 @@ def assemble_session(
         workers, engine = 0, LocalEngine(dataset, threads, scratch)
         second = LocalEngine(other, threads_that_fit(other, memory, processors()))
     else:
-        if source is None or plain is None:
-            raise UsageError("a cluster reads the data by path: ingest the arrays first, or leave the client out")
-        from dfeas.engine.distributed import DaskEngine
         from dfeas.run.cluster_log import ClusterLog
 
         processes = client.nthreads()
         threads, workers = max(processes.values(), default=1), max(1, len(processes))
         require(other, memory, threads)
-        kept = replace(source, cache_bytes=cache_bytes(dataset, memory, threads, worker=True))
-        engine, second = DaskEngine(client, kept, dataset, scratch), DaskEngine(client, plain, other)
+        kept = None if source is None else replace(source, cache_bytes=cache_bytes(dataset, memory, threads, worker=True))
+        engine, second = engine_there(client, kept, dataset, scratch), engine_there(client, plain, other)
         log = ClusterLog(client, dataset.where if out is None else Path(out).name)
         stack.callback(log.close)
     engine = geometry_of(dataset).wrap(engine)

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.data.collections import collection_of
 from dfeas.data.dataset import Dataset
 from dfeas.data.source import FACTORS, Source, Transform
 from dfeas.data.storage.layout import fingerprint
+from dfeas.data.storage.scratch import Scratch
 from dfeas.data.views import transformed
 from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine
@@ -127,11 +129,23 @@ def _engine(data: Data, memory: int, client: Client | None) -> Engine:
     source, dataset = data
     if client is None:
         return LocalEngine(dataset, threads_that_fit(dataset, memory, processors()))
-    if source is None:
-        raise UsageError("a cluster reads the data by path: ingest the arrays first, or leave the client out")
-    from dfeas.engine.distributed import DaskEngine
+    return engine_there(client, source, dataset)
 
-    return DaskEngine(client, source, dataset)
+
+def engine_there(client: Client, source: Source | None, dataset: Dataset, scratch: Scratch | None = None) -> Engine:
+    """Workers of a cluster on data by path, or on a Dask array or frame. Raises UsageError for other arrays in memory."""
+    if source is not None:
+        from dfeas.engine.distributed import DaskEngine
+
+        return DaskEngine(client, source, dataset, scratch)
+    if collection_of(dataset) is None:
+        raise UsageError(
+            "a cluster reads data by path, or in the partitions of a Dask array or frame: ingest the arrays first, make a "
+            "Dask array of them, or leave the client out"
+        )
+    from dfeas.engine.collection import CollectionEngine
+
+    return CollectionEngine(client, dataset, scratch)
 
 
 def _numbers(transform: Transform, moments: MomentsAnswer) -> Transform:

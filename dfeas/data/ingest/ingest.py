@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dfeas.data.collections import is_collection
 from dfeas.data.frames import is_lazy
 from dfeas.data.ingest.array_files import ArraySource, array_labels, is_array, open_rows
 from dfeas.data.ingest.options import IngestOptions
@@ -167,7 +168,8 @@ def require_split(src: Any, out: Any, options: IngestOptions) -> None:
     require_free(folder_of(out), MARKER)
     kind = format_of(src, options.format)
     if not isinstance(src, str | Path):
-        raise _unsplit("the data frame" if kind == "frame" else "the array", "in the memory of this process")
+        why = "computed for this process" if is_collection(src) else "in the memory of this process"
+        raise _unsplit("the data frame" if kind == "frame" else "the array", why)
     path = place(src)
     if kind in ("csv", "tsv", "svmlight") and (path.suffix in PACKED or not path.is_file()):
         raise _unsplit(str(path), "compressed" if path.suffix in PACKED else "no file")

@@ -1,0 +1,295 @@
+"""A Dask array or frame of the caller: points in partitions of whole blocks, which stay where they lie.
+
+A partition comes to a task as an array, with a window that says what dataset it is a part of. Dask is the caller's: nothing of
+it is imported here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.data.arrays import cast, stored_dtype
+from dfeas.data.dataset import Dataset
+from dfeas.data.frames import is_lazy, split
+from dfeas.data.labels import Categories, LabelEncoder, encode_array, require_usable, stored_type
+from dfeas.data.source import Transform
+from dfeas.data.storage.layout import default_block_rows
+from dfeas.data.storage.readers import SliceReader
+from dfeas.data.storage.zarr_arrays import check_shape
+from dfeas.data.views import transformed
+from dfeas.errors import BadInputError, CorruptDataError, UsageError
+
+WHERE = "X"
+LABELS = f"labels of {WHERE}"
+LEAST_SHARE = 2
+"""Blocks that divide the chunks of an array have at least the usual rows over that."""
+
+
+def is_collection(X: Any) -> bool:
+    """Whether it is an array or a frame of Dask."""
+    return is_lazy(X) or (hasattr(X, "__dask_graph__") and hasattr(X, "rechunk"))
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """Rows of a Dask array, computed on its cluster."""
+
+    client: Any
+    array: Any
+    known: tuple[str, ...] | None = None  # of labels: their classes
+
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
+        found = np.asarray(self.client.compute(self.array[rows]).result())
+        return found if self.known is None else encode_array(found, len(found), LABELS, known=self.known)[1]
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Points (n, m) and labels (n,) in partitions of whole blocks."""
+
+    X: Any  # a Dask array whose rows are in partitions
+    labels: Any  # a Dask array in the same partitions, (n,) as they are stored in memory, or None: all are +1
+    rows: int  # of every partition but the last
+
+    @property
+    def partitions(self) -> int:
+        return -(-int(self.X.shape[0]) // self.rows)
+
+    @property
+    def lazy_labels(self) -> bool:
+        """Whether labels are in partitions, too."""
+        return self.labels is not None and not isinstance(self.labels, np.ndarray)
+
+    def range(self, partition: int) -> range:
+        """Rows of a partition."""
+        return range(partition * self.rows, min((partition + 1) * self.rows, int(self.X.shape[0])))
+
+
+@dataclass(kw_only=True)
+class CollectionDataset(Dataset):
+    """The points of a collection, whose labels were counted when it was opened."""
+
+    counts: dict[int, int] = field(default_factory=dict)  # of each label as it is stored
+
+    def count(self, code: int) -> int:
+        """As of any dataset, without reading labels again."""
+        return self.counts[code]
+
+
+@dataclass(frozen=True)
+class PartitionReader(SliceReader):
+    """A reader in the driver of a few blocks of a collection."""
+
+    collection: Collection | None = None
+
+
+def collection_of(dataset: Dataset) -> Collection | None:
+    """The collection whose points a dataset has, maybe transformed; None for others."""
+    points = (dataset.stored or dataset).points
+    return points.collection if isinstance(points, PartitionReader) else None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Points, labels as they are given, and names of the features."""
+
+    X: Any  # a Dask array (n, m)
+    labels: Any
+    features: tuple[str, ...] = ()
+
+
+def table_of(X: Any, labels: Any) -> Table:
+    """Of a Dask array, or of a frame, of which ``labels`` may name a column or be one; its partitions are counted.
+
+    Raises BadInputError for what cannot be used, UsageError for points that are not dense.
+    """
+    if is_lazy(X) and isinstance(labels, str) and labels in list(X.columns):
+        X, labels = X.drop(columns=[labels]), X[labels]
+    table = split(X, None if hasattr(labels, "to_dask_array") else labels)
+    points = table.X
+    n, _ = check_shape(points.shape, WHERE)
+    stored_dtype(np.dtype(points.dtype), WHERE)
+    if not isinstance(getattr(points, "_meta", None), np.ndarray):
+        raise UsageError(f"{WHERE}: chunks that are not NumPy arrays; ingest it first, or leave the client out")
+    if hasattr(labels, "to_dask_array"):
+        labels = _column(labels, points.chunks[0])
+    elif table.labels is not None:
+        labels = table.labels if is_collection(table.labels) else np.asarray(table.labels)
+    if labels is not None and tuple(labels.shape) not in ((n,), (n, 1)):
+        raise BadInputError(f"{LABELS}: expected {n} labels, one a point, got an array of shape {tuple(labels.shape)}")
+    return Table(points, labels if labels is None else labels.reshape(-1), table.features)
+
+
+def _column(column: Any, lengths: tuple[int, ...]) -> Any:
+    """A column of a Dask frame as a Dask array, with what NumPy has no type for as objects."""
+    if not isinstance(column.dtype, np.dtype):
+        number = {"b": bool, "i": "float64", "u": "float64", "f": "float64"}
+        column = column.astype(number.get(getattr(column.dtype, "kind", "O"), object))
+    return column.to_dask_array(lengths=lengths)
+
+
+def block_rows_of(X: Any) -> int:
+    """Rows of a block: those of an ingest, or about as many that fit regular chunks, which then need not be cut across."""
+    n, m = X.shape
+    usual = default_block_rows(m, stored_dtype(np.dtype(X.dtype), WHERE).itemsize, n)
+    chunk, *others = X.chunks[0]
+    if usual == n or set(others[:-1]) - {chunk} or (others and others[-1] > chunk):
+        return usual
+    if chunk <= usual:
+        return int(chunk * (usual // chunk))
+    return next((rows for rows in range(usual, usual // LEAST_SHARE, -1) if chunk % rows == 0), usual)
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """What the labels of all partitions are."""
+
+    classes: tuple[str, ...] = ()
+    counts: dict[int, int] = field(default_factory=dict)  # of each label as it is stored
+
+
+def dataset_of(client: Any, table: Table, block_rows: int, labelled: Labelled, *, intercept: bool) -> CollectionDataset:
+    """A dataset whose points stay in partitions of about the chunks that they came in."""
+    n, m = check_shape(table.X.shape, WHERE)
+    dtype = stored_dtype(np.dtype(table.X.dtype), WHERE)
+    rows = max(1, round(max(table.X.chunks[0]) / block_rows)) * block_rows
+    X, labels, classes = table.X.rechunk({0: rows, 1: -1}), table.labels, labelled.classes
+    kind = stored_type(classes)
+    known: Any = np.broadcast_to(np.int8(1), n)
+    if isinstance(labels, np.ndarray):
+        known = labels = encode_array(labels, n, LABELS, known=classes)[1]
+    elif labels is not None:
+        labels = labels.rechunk({0: rows})
+        known = Fetched(client, labels, classes)
+    points = PartitionReader(
+        WHERE, Fetched(client, X), n, block_rows, dtype, convert=cast, collection=Collection(X, labels, rows)
+    )
+    return CollectionDataset(
+        where=WHERE,
+        n=n,
+        m=m,
+        dtype=dtype,
+        block_rows=block_rows,
+        points=points,
+        counts=labelled.counts,
+        labels=SliceReader("label", known, n, block_rows, kind, overlaps=True),
+        classes=classes,
+        intercept=intercept,
+        features=table.features,
+    )
+
+
+def label_counts(labels: Any, first: int) -> dict[Any, int]:
+    """The different labels of a partition from point ``first`` on, and how many have each.
+
+    Raises BadInputError for labels that cannot be used.
+    """
+    values = np.asarray(labels).reshape(-1)
+    require_usable(values, LABELS)
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        point = first + int((~np.isfinite(values)).argmax())
+        raise BadInputError(f"{LABELS}: the label of point {point} is not a finite number; remove or correct it")
+    encoder = LabelEncoder(LABELS, column=False)
+    codes = encoder.encode(Categories.of(values), first)
+    return dict(zip(encoder.values, np.bincount(codes).tolist(), strict=True))
+
+
+def labelled_by(found: Sequence[dict[Any, int]], n: int, positive: str | None, *, many: bool) -> Labelled:
+    """From the labels of all partitions. Raises BadInputError as ``LabelEncoder.finish``."""
+    encoder, total = LabelEncoder(LABELS, None if many else positive, column=False), Counter[int]()
+    for counts in found:
+        codes = encoder.encode(Categories(np.arange(len(counts)), list(counts)), 0)
+        total.update(dict(zip(codes.tolist(), counts.values(), strict=True)))
+    classes, table = encoder.finish(n, many)
+    counted = Counter[int]()
+    for code, count in total.items():
+        counted[int(table[code])] += count
+    return Labelled(classes, dict(counted))
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of an array whose first one has a number."""
+
+    array: NDArray[Any]
+    first: int
+
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
+        return self.array[rows.start - self.first : rows.stop - self.first]
+
+
+@dataclass(frozen=True)
+class Window:
+    """What travels with a task beside a partition: the dataset without its points."""
+
+    n: int
+    block_rows: int
+    m: int  # features, as they are stored
+    dtype: np.dtype[Any]  # likewise
+    rows: range  # of the partition
+    known: tuple[str, ...] | None  # classes of labels that come as they are; None: they come as they are stored
+    classes: tuple[str, ...]
+    positive: int | None
+    intercept: bool
+    transform: Transform | None
+    expected: NDArray[np.uint32] | None  # checksums of the blocks of the partition
+
+    @classmethod
+    def of(cls, dataset: Dataset, collection: Collection, partition: int) -> Window:
+        """On one partition of a dataset as it is seen now."""
+        stored, rows = dataset.stored or dataset, collection.range(partition)
+        blocks = slice(rows.start // dataset.block_rows, -(-rows.stop // dataset.block_rows))
+        reader = dataset.labels
+        known = reader.array.known if isinstance(reader, SliceReader) and isinstance(reader.array, Fetched) else None
+        expected = None if stored.expected is None else stored.expected[blocks]
+        how = dataset.classes, dataset.positive, dataset.intercept, dataset.transform
+        return cls(dataset.n, dataset.block_rows, stored.m, stored.dtype, rows, known, *how, expected)
+
+    def open(self, X: Any, labels: Any) -> Dataset:
+        """The dataset, of which the blocks of the partition can be read, and are compared with what they were.
+
+        Raises CorruptDataError for a partition of another shape, or with other classes than before.
+        """
+        first, points = self.rows.start // self.block_rows, np.asarray(X)
+        label = np.broadcast_to(np.int8(1), len(self.rows)) if labels is None else np.asarray(labels).reshape(-1)
+        if points.shape != (len(self.rows), self.m) or len(label) != len(self.rows):
+            raise CorruptDataError(
+                f"{WHERE}: block {first} (from point {self.rows.start}) and those after it came as {points.shape} points with "
+                f"{len(label)} labels, expected {(len(self.rows), self.m)}; let the partitions be the same each time"
+            )
+        if self.known is not None:
+            label = self._encoded(label)
+        expected = None
+        if self.expected is not None:
+            expected = np.zeros((-(-self.n // self.block_rows), 2), np.uint32)
+            expected[first : first + len(self.expected)] = self.expected
+        dataset = Dataset(
+            where=WHERE,
+            n=self.n,
+            m=self.m,
+            dtype=self.dtype,
+            block_rows=self.block_rows,
+            points=self._reader(WHERE, points, self.dtype),
+            labels=self._reader("label", label, label.dtype),
+            classes=self.classes,
+            positive=self.positive,
+            intercept=self.intercept,
+            expected=expected,
+        )
+        return dataset if self.transform is None else transformed(dataset, self.transform)
+
+    def _reader(self, name: str, array: NDArray[Any], dtype: np.dtype[Any]) -> SliceReader:
+        rows = _Rows(array, self.rows.start)
+        return SliceReader(name, rows, self.n, self.block_rows, dtype, cast if name == WHERE else None, overlaps=True)
+
+    def _encoded(self, label: NDArray[Any]) -> NDArray[Any]:
+        try:
+            return encode_array(label, len(label), LABELS, known=self.known)[1]
+        except BadInputError as error:
+            raise CorruptDataError(f"{error}; from point {self.rows.start} on they were others before") from None

@@ -1,0 +1,261 @@
+"""A Dask array or frame is solved where it lies: the laws of an engine, the bits of an ingest, and what may go wrong there."""
+
+import os
+import pickle
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+
+import dfeas
+from dfeas.data.collections import Labelled, Table, block_rows_of, dataset_of
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.data.storage.readers import Buffers
+from dfeas.data.storage.scratch import Scratch
+from dfeas.engine.clusters import local_cluster
+from dfeas.engine.collection import CollectionEngine, open_collection
+from dfeas.errors import BadInputError, ClusterLostError, CorruptDataError, UsageError
+from dfeas.methods.registry import METHODS
+from dfeas.passes.protocol import OnVectors
+from dfeas.passes.survey import Survey
+from dfeas.passes.vectors import Positive
+from tests.bits import digest
+from tests.conformance.engines import BLOCK_ROWS, PAIRS, EngineTests, source
+from tests.faults.faulty import wait_until
+
+__all__ = ["source"]  # a fixture of the tests below
+
+
+def rows_of(path: str, index: int, name: str) -> np.ndarray:
+    """A block of a dataset, as its bytes are now."""
+    return getattr(open_source(Source(path)), name).read(index, Buffers()).copy()
+
+
+class CollectionTests(EngineTests):
+    """Over a lazy array whose chunks are the blocks of a dataset, or others."""
+
+    points_alone = True
+    methods = tuple(name for name in METHODS if name != "ispvn")
+    chunks: Any = BLOCK_ROWS
+
+    @pytest.fixture(autouse=True)
+    def connected(self, client: Any) -> None:
+        self.client = client
+
+    def make(self, source: Source, scratch: Scratch | None) -> CollectionEngine:
+        there = open_source(source)
+
+        def array(name: str, dtype: np.dtype, row: tuple[int, ...]) -> Any:
+            read = dask.delayed(rows_of, pure=False)
+            parts = []
+            for index in range(there.blocks):
+                shape = (min(BLOCK_ROWS, there.n - index * BLOCK_ROWS), *row)
+                parts.append(da.from_delayed(read(source.path, index, name), shape, dtype))
+            return self.arranged(da.concatenate(parts).rechunk({0: self.chunks}))
+
+        table = Table(array("points", there.dtype, (there.m,)), array("labels", np.dtype(np.int8), ()))
+        dataset = dataset_of(self.client, table, BLOCK_ROWS, Labelled(there.classes), intercept=False)
+        assert there.expected is not None
+        dataset.expected = there.expected[:, :2]
+        return CollectionEngine(self.client, dataset, scratch)
+
+    def arranged(self, array: Any) -> Any:
+        return array
+
+    test_pairs_that_are_kept_change_no_bit = None
+    test_vectors_are_written_read_and_forgotten = None
+
+    def test_pairs_and_vectors_are_refused(self, start: Callable[..., Any], source: Source) -> None:
+        engine = start(source)
+        with pytest.raises(UsageError, match="a kernel needs points by pairs"):
+            engine.run(PAIRS)
+        with pytest.raises(UsageError, match="ispvn keeps numbers for each point"):
+            engine.run(OnVectors(Positive(0.0), ("w",), (), points=False, keeps=None))
+
+
+class TestLazyBlocks(CollectionTests):
+    pass
+
+
+class TestRaggedChunks(CollectionTests):
+    chunks = (1, 1200, 7, 2000, 0, 1792)
+    methods = ("online-perceptron", "working-set")
+
+
+class TestPersisted(CollectionTests):
+    chunks = 2 * BLOCK_ROWS
+    test_a_damaged_chunk_is_corrupt_data = None  # nothing reads the files any more
+
+    def arranged(self, array: Any) -> Any:
+        return self.client.persist(array)
+
+
+@pytest.fixture(scope="module")
+def alone() -> Iterator[Any]:
+    """A client of a cluster of one worker process."""
+    with local_cluster(1) as client:
+        yield client
+
+
+class TestOneWorker(CollectionTests):
+    chunks = 1000
+    methods = ("working-set",)
+
+    @pytest.fixture(autouse=True)
+    def connected(self, alone: Any) -> None:
+        self.client = alone
+
+
+SAME = ("verdict", "proof", "margin_lower", "margin_upper", "passes", "reads", "iterations", "bytes_read", "fingerprint")
+
+
+def people(n: int) -> tuple[pd.DataFrame, np.ndarray]:
+    """Incomes, dates and dummies, of which one combination decides the outcome."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(
+        {
+            "income": rng.lognormal(10, 1, n).round(2),
+            "age": rng.integers(18, 90, n).astype(np.int32),
+            "since": rng.integers(0, 20_000, n).astype(np.float32),
+            "owner": rng.integers(0, 2, n).astype(bool),
+        }
+    )
+    outcome = np.where(frame["income"] / 2e4 + frame["age"] / 50 > 2.5, "yes", "no")
+    return frame, outcome
+
+
+@pytest.mark.parametrize("method", ["auto", "mirror-prox-one-pass", "online-perceptron"])
+@pytest.mark.parametrize("lazy", [True, False])
+def test_a_solve_has_the_bits_of_an_ingest(
+    arrays: Callable[..., Any], tmp_path: Path, client: Any, method: str, lazy: bool
+) -> None:
+    X, labels = arrays("one-flip" if method == "mirror-prox-one-pass" else "planted", 200, 10_000, margin=0.05)
+    labels = labels.astype(np.int8)
+    parts = da.from_array(X, chunks=(7000, 90)), da.from_array(labels, chunks=3000)
+    if not lazy:
+        parts = client.persist(list(parts))
+    rows = block_rows_of(parts[0])
+    assert rows < 7000  # partitions of several blocks
+    dfeas.ingest(X, tmp_path / "data", labels=labels, block_rows=rows)
+    options: dict[str, Any] = {"method": method, "eps": 0.01, "max_passes": 30, "intercept": True}
+    there = dfeas.solve(*parts, client=client, **options)
+    here = dfeas.solve(tmp_path / "data", **options)
+    assert there.proof == "rigorous"
+    assert digest(there.evidence) == digest(here.evidence)
+    same = [name for name in SAME if name not in ("reads", "bytes_read")]  # the survey of an ingest is no read of a run
+    assert [getattr(there, name) for name in same] == [getattr(here, name) for name in same]
+
+
+def test_a_frame_is_solved_where_it_lies(client: Any) -> None:
+    frame, outcome = people(6000)
+    frame["outcome"] = pd.Series(outcome).astype("category")
+    lazy = dd.from_pandas(frame, npartitions=7)
+    there = dfeas.solve(lazy, "outcome", client=client, intercept=True, scale="std")
+    here = dfeas.solve(frame, "outcome", intercept=True, scale="std")
+    assert (there.verdict, there.proof) == ("feasible", "rigorous")
+    assert [getattr(there, name) for name in SAME] == [getattr(here, name) for name in SAME]
+    assert np.array_equal(there.y, here.y)
+    positive = dfeas.solve(lazy, "outcome", client=client, positive="no", intercept=True)
+    assert positive.verdict == "feasible"
+    assert positive.fingerprint != there.fingerprint
+    with pytest.raises(BadInputError, match="did you mean outcome"):
+        dfeas.solve(lazy, "outcomes", client=client)
+
+
+def test_labels_lie_in_memory_in_chunks_or_nowhere(arrays: Callable[..., Any], client: Any) -> None:
+    X, labels = arrays("planted", 12, 3000, margin=0.05)
+    points = da.from_array(X, chunks=(700, 5))
+    here = dfeas.solve(X, labels)
+    for given in (labels, labels.tolist(), da.from_array(labels[:, None], chunks=100), labels > 0):
+        there = dfeas.solve(points, given, client=client)
+        assert [getattr(there, name) for name in SAME] == [getattr(here, name) for name in SAME]
+    signed = points * da.from_array(labels[:, None].astype(X.dtype))
+    assert dfeas.solve(signed, "all-positive", client=client).margin_lower == here.margin_lower
+
+
+def test_less_than_a_block_comes_to_the_driver(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    n, m = 60_000, 40
+    rng = da.random.default_rng(5)
+    X = client.persist(rng.standard_normal((n, m), chunks=(15_000, m)))
+    labels = X[:, 0] - X[:, 1] > 0
+    received: list[int] = []
+    gather = client._gather_remote  # every value that this process gets of a worker goes through it
+
+    async def counting(*args: Any, **options: Any) -> Any:
+        found = await gather(*args, **options)
+        received.append(len(pickle.dumps(found.get("data"))))
+        return found
+
+    monkeypatch.setattr(client, "_gather_remote", counting)
+    assert X[:1000].compute().nbytes < sum(received)  # so it does
+    received.clear()
+    result = dfeas.solve(X, labels, client=client, method="mirror-prox-one-pass", max_passes=6)
+    assert len(received) > result.passes
+    assert sum(received) < block_rows_of(X) * m < X.nbytes / 50
+    received.clear()
+    assert dfeas.solve(X, labels, client=client).verdict == "feasible"  # by points that a working set has in memory
+    assert sum(received) < X.nbytes / 4
+
+
+def drawn(shape: tuple[int, ...]) -> np.ndarray:
+    """Other points each time."""
+    return np.random.default_rng().standard_normal(shape)
+
+
+def test_a_partition_that_comes_back_different_is_corrupt_data(client: Any) -> None:
+    steady = np.random.default_rng(0).standard_normal((4000, 300))
+    drawing = dask.delayed(drawn, pure=False)((2000, 300))
+    X = da.concatenate([da.from_array(steady, chunks=2000), da.from_delayed(drawing, (2000, 300), np.float64)])
+    labels = np.arange(6000) % 2
+    with pytest.raises(CorruptDataError, match=r"X: block [234] of X \(from point [45]\d{3}\) has changed during the run"):
+        dfeas.solve(X, labels, client=client)
+
+
+def test_refusals_say_what_to_do(client: Any) -> None:
+    X, labels = da.ones((50, 3), chunks=20), np.arange(50) % 2
+    for options, text in [
+        ({"kernel": "rbf"}, "a kernel needs points by pairs"),
+        ({"mask": labels == 1}, "mask: not for a Dask array"),
+    ]:
+        with pytest.raises(UsageError, match=text):
+            dfeas.solve(X, labels, client=client, **options)
+    with pytest.raises(UsageError, match="make a Dask array of them"):
+        dfeas.solve(np.ones((50, 3)), labels, client=client)
+    with pytest.raises(BadInputError, match="3 classes"):
+        open_collection(client, X, np.arange(50) % 3)
+    with pytest.raises(BadInputError, match="point 30 is not a finite number"):
+        open_collection(client, X, da.from_array(np.where(np.arange(50) == 30, np.nan, labels), chunks=25))
+    with pytest.raises(BadInputError, match="expected 50 labels"):
+        open_collection(client, X, labels[:40])
+
+
+def test_partitions_of_a_dead_worker_are_made_again(arrays: Callable[..., Any]) -> None:
+    X, labels = arrays("planted", 20, 12_000, margin=0.05)
+    options: dict[str, Any] = {"method": "mirror-prox-one-pass", "eps": 0.01}
+    calm = dfeas.solve(X, labels, **options)
+    with local_cluster(2) as client:
+        points = client.persist(da.from_array(X, chunks=1000))
+        killed: list[int] = []
+
+        def kill(record: Any) -> None:
+            if not killed:
+                killed.append(next(iter(client.run(os.getpid).values())))
+                os.kill(killed[0], signal.SIGKILL)
+
+        found = dfeas.solve(points, labels, client=client, callback=kill, **options)
+        assert killed
+        assert digest(found.evidence) == digest(calm.evidence)
+        assert [getattr(found, name) for name in SAME] == [getattr(calm, name) for name in SAME]
+        wait_until(lambda: len(client.nthreads()) == 2)
+        engine = CollectionEngine(client, open_collection(client, points, labels))
+        client.cancel(points, force=True)
+        with pytest.raises(ClusterLostError):
+            engine.run(Survey())

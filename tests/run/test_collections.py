@@ -1,0 +1,113 @@
+"""What is asked of a Dask array or frame on its cluster beyond one verdict has the bits of the same arrays in memory."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+
+import dfeas
+from dfeas.engine.collection import open_collection
+
+SAME = ("verdict", "proof", "margin_lower", "margin_upper", "passes", "reads", "fingerprint")
+
+
+@pytest.fixture(scope="module")
+def given(arrays: Callable[..., Any], client: Any) -> tuple[Any, ...]:
+    """Points and labels that no hyperplane separates, in memory and persisted in chunks, and three classes."""
+    X, labels = arrays("one-flip", 12, 9000, margin=0.05)
+    three = np.array(["low", "middle", "high"])[np.digitize(X[:, 0], [-0.2, 0.2])]
+    there = client.persist([da.from_array(each, chunks=2000) for each in (X, labels, three)])
+    return X, labels, three, there
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"scale": "std", "center": True},
+        {"normalize": False, "intercept": True},
+        {"scale": "maxabs", "normalize": False},
+    ],
+)
+def test_transforms(given: tuple[Any, ...], client: Any, options: dict[str, Any]) -> None:
+    X, labels, _, (points, signs, _) = given
+    here, there = dfeas.solve(X, labels, **options), dfeas.solve(points, signs, client=client, **options)
+    assert there.proof == "rigorous" or there.proof == "exact"
+    assert [getattr(there, name) for name in SAME] == [getattr(here, name) for name in SAME]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"C": [0.1, 1.0], "folds": 3, "intercept": True},
+        {"loss": "squared_hinge", "class_weight": "balanced"},
+        {"method": "sgd", "max_passes": 10},
+        {"weights": np.arange(9000.0) % 3 + 1},
+    ],
+)
+def test_soft_margins(given: tuple[Any, ...], client: Any, options: dict[str, Any]) -> None:
+    X, labels, _, (points, signs, _) = given
+    here, there = dfeas.soft_margin(X, labels, **options), dfeas.soft_margin(points, signs, client=client, **options)
+    assert np.array_equal(here.y, there.y)
+    same = ("objective", "lower", "C", "passes", "fingerprint", "sides")
+    assert [getattr(there, name) for name in same] == [getattr(here, name) for name in same]
+
+
+def test_dual_variables(given: tuple[Any, ...], client: Any, tmp_path: Path) -> None:
+    X, labels, _, (points, signs, _) = given
+    dfeas.soft_margin(X, labels, dual=tmp_path / "here.npy")
+    dfeas.soft_margin(points, signs, dual=tmp_path / "there.npy", client=client)
+    assert np.array_equal(np.load(tmp_path / "here.npy"), np.load(tmp_path / "there.npy"))
+
+
+def test_each_class_against_the_rest(given: tuple[Any, ...], client: Any) -> None:
+    X, _, three, (points, _, names) = given
+    for verb in (dfeas.solve, dfeas.soft_margin):
+        here = verb(X, three, one_vs_rest=True, intercept=True, max_passes=9)
+        there = verb(points, names, one_vs_rest=True, intercept=True, max_passes=9, client=client)
+        assert list(there.results) == list(here.results) == ["high", "low", "middle"]
+        for name, result in there.results.items():
+            assert result.sides == here.results[name].sides
+            assert result.fingerprint == here.results[name].fingerprint
+            assert digest_of(result) == digest_of(here.results[name])
+    dataset = open_collection(client, points, names, many=True)
+    assert [dataset.count(code) for code in dataset.codes] == [int((three == name).sum()) for name in dataset.classes]
+
+
+def digest_of(result: Any) -> tuple[Any, ...]:
+    vector = None if result.y is None else result.y.tobytes()
+    return vector, getattr(result, "verdict", None), getattr(result, "objective", None), result.passes
+
+
+def test_races(given: tuple[Any, ...], client: Any) -> None:
+    X, labels, _, (points, signs, _) = given
+    options: dict[str, Any] = {"methods": ["mirror-prox-one-pass", "online-perceptron"], "max_passes": 12}
+    here, there = dfeas.race(X, labels, **options), dfeas.race(points, signs, client=client, **options)
+    assert {name: digest_of(result) for name, result in there.results.items()} == {
+        name: digest_of(result) for name, result in here.results.items()
+    }
+
+
+def test_a_run_goes_on(given: tuple[Any, ...], client: Any, tmp_path: Path) -> None:
+    _, _, _, (points, signs, _) = given
+    options: dict[str, Any] = {"method": "mirror-prox-one-pass", "eps": 0.01, "client": client}
+    whole = dfeas.solve(points, signs, **options)
+    cut = dfeas.solve(points, signs, out=tmp_path / "run", max_passes=3, **options)
+    assert cut.passes == 3 < whole.passes
+    on = dfeas.resume(tmp_path / "run", points, signs, max_passes=1000, client=client)
+    assert [getattr(on, name) for name in ("verdict", "margin_lower", "margin_upper", "passes", "fingerprint")] == [
+        getattr(whole, name) for name in ("verdict", "margin_lower", "margin_upper", "passes", "fingerprint")
+    ]
+
+
+def test_separation_and_the_widest_margin(given: tuple[Any, ...], client: Any) -> None:
+    X, labels, _, (points, signs, _) = given
+    here, there = dfeas.separation(X, labels), dfeas.separation(points, signs, client=client)
+    assert (there.kind, there.proof) == (here.kind, here.proof)
+    assert there.kind == "overlap"
+    wide = da.where(points[:, :1] > 0, points + 1, points - 1)
+    sign = da.where(points[:, 0] > 0, 1, -1)
+    found = dfeas.hard_margin(wide, sign, client=client)
+    assert found.margin == dfeas.hard_margin(wide.compute(), sign.compute()).margin
