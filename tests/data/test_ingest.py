@@ -22,7 +22,7 @@ from dfeas.data.labels import encode_array
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.readers import Cost
-from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError
+from dfeas.errors import BadInputError, CorruptDataError, DfeasError, UsageError, keywords
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_what_cannot_be_used_is_refused_and_leaves_nothing(
 ) -> None:
     X, y = change(*data)
     np.savez(tmp_path / "a.npz", X=X, y=y)
-    with pytest.raises(DfeasError, match=words) as caught:
+    with pytest.raises(DfeasError, match=keywords(words)) as caught:
         ingest(tmp_path / "a.npz", tmp_path / "out", block_rows=64)
     assert caught.value.exit_code == code
     assert not (tmp_path / "out").exists()
@@ -147,10 +147,10 @@ def test_every_option_is_in_help_and_in_types() -> None:
     types = {each.name: each.type for each in fields(IngestOptions)}
     typed = {name: hint.__forward_arg__ for name, hint in IngestKeywords.__annotations__.items()}
     assert typed == {**types, "labels": "Any"}
-    for verb, keywords in ((dfeas.ingest, IngestKeywords), (dfeas.append, SourceKeywords)):
+    for verb, taken in ((dfeas.ingest, IngestKeywords), (dfeas.append, SourceKeywords)):
         parameters = inspect.signature(verb).parameters
-        assert {name: parameters[name].default for name in keywords.__annotations__} == {
-            each.name: each.default for each in fields(IngestOptions) if each.name in keywords.__annotations__
+        assert {name: parameters[name].default for name in taken.__annotations__} == {
+            each.name: each.default for each in fields(IngestOptions) if each.name in taken.__annotations__
         }
         assert not any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
     described = inspect.getdoc(dfeas.ingest) or ""
@@ -169,7 +169,7 @@ def test_every_option_is_in_help_and_in_types() -> None:
 )
 def test_options_without_a_sense_are_refused(tmp_path: Path, options: dict[str, Any], words: str) -> None:
     frame = pa.table({"age": [41.0, 29.0, 63.0], "income": [31_000.0, 48_500.0, 27_250.0], "y": [0, 1, 0]})
-    with pytest.raises(UsageError, match=words):
+    with pytest.raises(UsageError, match=keywords(words)):
         ingest(frame, tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
 

@@ -322,7 +322,7 @@ def test_the_command_line_picks_and_transforms(stored: Callable[..., Path], tmp_
 
 def test_what_makes_no_sense_is_refused() -> None:
     X, label = points()
-    with pytest.raises(UsageError, match="expected maxabs or std"):
+    with pytest.raises(UsageError, match="expected maxabs, std"):
         dfeas.solve(X, label, scale="foo")
     for options in ({"labels": label, "kernel": "rbf"}, {"point": [0.0] * 5}):
         with pytest.raises(UsageError, match="leave them out"):
