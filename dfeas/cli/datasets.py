@@ -10,7 +10,8 @@ import click
 
 from dfeas.analysis.ingest import ingest as write_dataset
 from dfeas.cli.command import Command
-from dfeas.cli.options import CLUSTER, DATA, JSON, QUIET, Cluster, Name, asks, option
+from dfeas.cli.options import CLUSTER, DATA, FORCE, JSON, QUIET, Cluster, Name, asks, option
+from dfeas.cli.outputs import dataset_place
 from dfeas.cli.render import show_header
 from dfeas.data.cones.files import SDPA, append_cones, ingest_cones
 from dfeas.data.generate.cones import CONE_KINDS, ConeInstance
@@ -80,7 +81,7 @@ def _refuse(options: dict[str, Any]) -> None:
 @option("Data", "--seed", default=0, show_default=True, metavar="S", help="The same seed gives the same data.")
 @option("Format", "--dtype", default="float32", show_default=True, type=Name(DTYPES), metavar="TYPE", help="As it is stored.")
 @option("Data", "--density", type=float, default=None, metavar="D", help="Sparse points like text: this share is not zero.")
-@asks(QUIET, JSON)
+@asks(FORCE, QUIET, JSON)
 def generate(
     kind: str,
     out: str,
@@ -89,6 +90,7 @@ def generate(
     density: float | None,
     as_json: bool,
     quiet: bool,
+    force: bool,
     **options: Any,
 ) -> None:
     """Write a generated dataset with a known answer.
@@ -125,7 +127,8 @@ def generate(
         instance = Instance(kind, **options)
     else:
         instance = SparseInstance(kind, density=density, **options)
-    header = write_instance(instance, out, _progress(quiet))
+    with dataset_place(out, force):
+        header = write_instance(instance, out, _progress(quiet))
     show_header(out, header.to_json(), as_json)
 
 
@@ -142,8 +145,10 @@ def generate(
 @option("Data", "--positive", default=None, metavar="CLASS", help="This class against all others.")
 @asks(FORMAT)
 @option("Format", "--sparse/--dense", default=None, help="How svmlight and arrays are stored.  [default: as suits their zeros]")
-@asks(CLUSTER, QUIET, JSON)
-def ingest(src: str, out: str, cones: str | None, as_json: bool, quiet: bool, cluster: Cluster, **options: Any) -> None:
+@asks(CLUSTER, FORCE, QUIET, JSON)
+def ingest(
+    src: str, out: str, cones: str | None, as_json: bool, quiet: bool, force: bool, cluster: Cluster, **options: Any
+) -> None:
     """Write a dataset from a file of points.
 
     The dataset OUT is made from SRC.
@@ -165,11 +170,13 @@ def ingest(src: str, out: str, cones: str | None, as_json: bool, quiet: bool, cl
         _refuse(options)
         if cluster != Cluster(None, None, None):
             raise click.UsageError("a cluster is for points, not for cones")
-        show_header(out, ingest_cones(src, out, cones, options["points"], _progress(quiet)).to_json(), as_json)
+        with dataset_place(out, force):
+            header = ingest_cones(src, out, cones, options["points"], _progress(quiet))
+        show_header(out, header.to_json(), as_json)
         return
     if cluster != Cluster(None, None, None):
         require_split(src, out, options["format"], options["points"])
-    with cluster.client() as client:
+    with cluster.client() as client, dataset_place(out, force):
         header = write_dataset(src, out, client=client, progress=_progress(quiet), note=notes.append, **options)
     show_header(out, {**header.to_json(), "notes": notes}, as_json)
 

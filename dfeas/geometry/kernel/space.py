@@ -36,6 +36,7 @@ from dfeas.methods.registry import ALL
 from dfeas.passes.block import Columns
 from dfeas.passes.select import sample
 from dfeas.problem import Kernel as KernelOptions
+from dfeas.settings import setting
 
 ON_ALL = {method.name: method for method in ALL if method.traits.kernel is not None}
 """Methods that keep n-vectors."""
@@ -73,7 +74,7 @@ BLOCKS = 8
 def kernel_options(asked: KernelOptions, scratch: str | Path | None = None) -> KernelOptions | None:
     """The options, if there is a kernel. Raises UsageError for options that make no sense without data."""
     if asked.kernel is None:
-        if scratch is not None:
+        if scratch is not None and str(scratch) != setting("scratch", None):  # that is for runs with a kernel
             raise UsageError("a scratch folder is for tiles of a kernel, and none is given")
         return None
     kernel_of(asked.kernel, asked.gamma, asked.degree, asked.coef0)
