@@ -206,8 +206,8 @@ def test_an_index_of_pandas_is_left_out(tmp_path: Path) -> None:
         ("1,2,3", {"label_column": "3", "header": True}, None),
         ("a,b,y", {"label_column": "2"}, None),
         ("7,2,0", {"label_column": "2"}, 3),
-        ("0,1,2,3", {"label_column": "3"}, "say --header or --no-header"),
-        ("a,2,3,1", {"label_column": "3"}, "say --header or --no-header"),
+        ("0,1,2,3", {"label_column": "3"}, "say header or header=False"),
+        ("a,2,3,1", {"label_column": "3"}, "say header or header=False"),
         (",a,y", {"label_column": "y"}, "column 0 has no name"),
     ],
 )
@@ -290,7 +290,7 @@ def test_bad_csv_is_refused_with_its_place(tmp_path: Path, make: Callable[[Path]
         (b"1 1:2:3", "line 17: index 1: expected a finite number, got '2:3'"),
         (b"1 2:3 1:3", "line 17: index 1 after 2; indices must ascend"),
         (b"1 2:3 2:3", "line 17: index 2 after 2"),
-        (b"1 0:3", "line 17: index 0, expected 1 or more; .*--zero-based"),
+        (b"1 0:3", "line 17: index 0, expected 1 or more; .*zero_based"),
         (b"1 10:1", "line 17: index 10 is beyond the 9 features"),
         (b"1,2 3:1", "line 17: label: expected a finite number, got '1,2'"),
         (b"nan 3:1", "line 17: label: expected a finite"),
@@ -389,7 +389,7 @@ def test_h5ad_that_cannot_be_used_is_refused(tmp_path: Path, data: tuple[np.ndar
     path = as_h5ad(tmp_path / "a.h5ad", *data)
     for options, words in (
         ({"label_column": "none"}, "no column none in obs; it has kind, number, text"),
-        ({}, "--label-column"),
+        ({}, "label_column"),
     ):
         with pytest.raises(DfeasError, match=words):
             ingest(path, tmp_path / "out", **options)
@@ -432,17 +432,17 @@ def test_zarr2_that_could_run_code_or_lost_chunks_is_refused(tmp_path: Path, dat
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
-        ("a.csv", {}, r"say which column holds the labels with --label-column NAME; the columns are f0, f1"),
-        ("a.csv", {"label_column": "class", "labels": "y"}, "--labels and --label-column: give one of them"),
-        ("a.svm", {"labels": "y"}, "--labels y: svmlight has its labels beside the points"),
-        ("a.npz", {"dtype": "float32"}, "--dtype is for csv and tsv and parquet and frame and svmlight; this is arrays"),
-        ("a.csv", {"label_column": "class", "features": 3}, "--features is for svmlight; this is csv"),
-        ("a.csv", {"label_column": "class", "format": "json"}, "format json: expected one of csv"),
-        ("a.svm", {"header": True}, "--header is for csv and tsv"),
-        ("a.svm", {"label_column": "0"}, "--label-column"),
-        ("a.svm", {"features": 0}, "--features 0: expected at least 1"),
-        ("a.npz", {"zero_based": True}, "--zero-based is for svmlight; this is arrays"),
-        ("a.npz", {"label_column": "y"}, "--label-column is for tables"),
+        ("a.csv", {}, r"say which column holds the labels with label_column='NAME'; the columns are f0, f1"),
+        ("a.csv", {"label_column": "class", "labels": "y"}, "labels and label_column: give one of them"),
+        ("a.svm", {"labels": "y"}, "labels y: svmlight has its labels beside the points"),
+        ("a.npz", {"dtype": "float32"}, "dtype is for csv and tsv and parquet and frame and svmlight; this is arrays"),
+        ("a.csv", {"label_column": "class", "features": 3}, "features is for svmlight; this is csv"),
+        ("a.csv", {"label_column": "class", "format": "json"}, "format json; expected csv"),
+        ("a.svm", {"header": True}, "header is for csv and tsv"),
+        ("a.svm", {"label_column": "0"}, "label_column"),
+        ("a.svm", {"features": 0}, "features=0: expected at least 1"),
+        ("a.npz", {"zero_based": True}, "zero_based is for svmlight; this is arrays"),
+        ("a.npz", {"label_column": "y"}, "label_column is for tables"),
     ],
 )
 def test_options_that_do_not_apply_are_refused(
