@@ -94,10 +94,11 @@ def _keyword(option: re.Match[str]) -> str:
     name = _OTHERWISE.get(name, name.replace("-", "_"))
     if value is None:
         return f"{name}=False" if negated else name
-    try:
-        return f"{name}={float(value):g}"
-    except ValueError:
-        return f"{name}={value}" if value.startswith("'") else f"{name}='{value}'"
+    plain = value.startswith("'") or _NUMBER.fullmatch(value)
+    return f"{name}={value}" if plain else f"{name}='{value}'"
+
+
+_NUMBER = re.compile(r"-?[0-9.]+(?:e[+-]?[0-9]+)?")
 
 
 _UNITS = {"PiB": 2**50, "TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "kiB": 2**10}

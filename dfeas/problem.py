@@ -8,10 +8,9 @@ stands under the HEADING of its class unless it has a heading of its own.
 from __future__ import annotations
 
 import inspect
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import Field, dataclass, fields
 from difflib import get_close_matches
 from functools import wraps
 from pathlib import Path
@@ -21,6 +20,9 @@ import numpy as np
 
 from dfeas.data.source import SCALES, Transform
 from dfeas.errors import UsageError, none_of
+from dfeas.settings import DEFAULT_MEMORY as DEFAULT_MEMORY
+from dfeas.settings import option
+from dfeas.settings import parse_bytes as parse_bytes
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -35,34 +37,13 @@ EVERY = 30.0
 LOSSES = ("hinge", "squared_hinge")
 
 
-DEFAULT_MEMORY = "2GB"
-
-_SIZE = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)([kmgtp]?)(i?)b?")
-
-
-def parse_bytes(text: str | int) -> int:
-    """Bytes from a number or from text such as ``2GB``, ``512MiB``, as ``dask.utils.parse_bytes`` reads them.
-
-    Raises UsageError for anything else.
-    """
-    match = _SIZE.fullmatch("".join(str(text).lower().split()))
-    if match is None or (match[3] and not match[2]):
-        raise UsageError(f"--memory {text}: expected a size such as 2GB or 512MiB")
-    size = float(match[1]) * (1024 if match[3] else 1000) ** " kmgtp".index(match[2] or " ")
-    if not size < 2.0**63:
-        raise UsageError("--memory: expected a size such as 2GB or 512MiB")
-    return int(size)
-
+ALL_POSITIVE = "all-positive"
+"""Labels that ask the homogeneous question by name: A'y > 0 for all points as they are."""
 
 ALL_POSITIVE = "all-positive"
 """Labels that ask the homogeneous question by name: A'y > 0 for all points as they are."""
 
 UNSEEN = "--scale, --center and --no-normalize are for the points themselves: leave them out with a --kernel or a point"
-
-
-def option(default: Any, text: str = "", **click: Any) -> Any:
-    """A field with the help of its command-line option, and what else that needs; without a text it has none."""
-    return field(default=default, metadata={"help": text, **click})
 
 
 def never() -> bool:
@@ -306,7 +287,7 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """What a run may use.
+    """What a run may use. What is not given is a ``setting``, where there is one.
 
     Parameters
     ----------
@@ -322,13 +303,22 @@ class Resources:
     HEADING: ClassVar[str] = "Where"
 
     memory: str | int = option(
-        DEFAULT_MEMORY, "Budget of a process for blocks and answers.", metavar="SIZE", shown=True, heading="Limits"
+        DEFAULT_MEMORY, "Budget of a process for blocks and answers.", "memory", metavar="SIZE", shown=True, heading="Limits"
     )
-    cache_dir: str | Path | None = option(None, "Keep blocks of object stores in this folder.", metavar="DIR", place="local")
+    cache_dir: str | Path | None = option(
+        None, "Keep blocks of object stores in this folder.", "cache_dir", metavar="DIR", place="local"
+    )
     scratch: str | Path | None = option(
-        None, "Folder for tiles of a kernel that memory does not hold.", metavar="DIR", place="local", heading="Kernel"
+        None,
+        "Folder for tiles of a kernel that memory does not hold.",
+        "scratch",
+        metavar="DIR",
+        place="local",
+        heading="Kernel",
     )
-    checkpoint_every: float = option(EVERY, "Between checkpoints.", metavar="SECONDS", shown=True, heading="Output")
+    checkpoint_every: float = option(
+        EVERY, "Between checkpoints.", "checkpoint_every", metavar="SECONDS", shown=True, heading="Output"
+    )
     client: Client | Cluster | str | bool | None = option(None)
 
     @property
@@ -353,7 +343,7 @@ class Output:
     """
 
     out: str | Path | None = option(None)
-    progress: bool = option(False)
+    progress: bool = option(False, "", "progress")
     callback: Callable[[Any], object] | None = option(None)
     stop: Callable[[], bool] = option(never)
 
@@ -444,7 +434,7 @@ def _parameters(own: list[inspect.Parameter], kept: dict[type, list[Field[Any]]]
     yield from (each for each in own if each.name not in words)
     for names in kept.values():
         for each in names:
-            default = inspect.Parameter.empty if each.default is MISSING else each.default
+            default = each.metadata["default"]
             yield inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=each.type)
 
 

@@ -11,14 +11,15 @@ import click
 
 from dfeas.cli.command import Command
 from dfeas.cli.options import (
+    ASKED,
     CLUSTER,
     JSON,
     KERNEL,
     KERNEL_HELP,
     LOCAL,
     METHOD,
+    PLACE,
     POINTS,
-    RUN,
     Cluster,
     asks,
     fields_of,
@@ -58,7 +59,7 @@ BOTH = (
         "dfeas submit /shared/mail.data --out /shared/svm --C 0.1,1 --scheduler tcp://head:8786",
     ),
 )
-@asks(RUN, METHOD, POINTS, KERNEL)
+@asks(PLACE, ASKED, METHOD, POINTS, KERNEL)
 @option("Question", "--C", "C", default=None, metavar="C,..", help="Fit a soft margin. Price of losses; several together.")
 @asks(fields_of(Objective, without=("C",)))
 @click.pass_context

@@ -10,7 +10,8 @@ import click
 
 from dfeas.api import ingest as write_dataset
 from dfeas.cli.command import Command
-from dfeas.cli.options import CLUSTER, DATA, JSON, QUIET, Cluster, Name, asks, fields_of, option
+from dfeas.cli.options import CLUSTER, DATA, FORCE, JSON, QUIET, Cluster, Name, asks, fields_of, option
+from dfeas.cli.outputs import dataset_place
 from dfeas.cli.render import show_header
 from dfeas.data.generate.cones import CONE_KINDS, ConeInstance
 from dfeas.data.generate.points import KINDS, Generated, Instance, SparseInstance
@@ -57,7 +58,7 @@ def _refuse(options: dict[str, Any]) -> None:
 @option("Data", "--seed", default=0, show_default=True, metavar="S", help="The same seed gives the same data.")
 @option("Format", "--dtype", default="float32", show_default=True, type=Name(DTYPES), metavar="TYPE", help="As it is stored.")
 @option("Data", "--density", type=float, default=None, metavar="D", help="Sparse points like text: this share is not zero.")
-@asks(QUIET, JSON)
+@asks(FORCE, QUIET, JSON)
 def generate(
     kind: str,
     out: str,
@@ -66,6 +67,7 @@ def generate(
     density: float | None,
     as_json: bool,
     quiet: bool,
+    force: bool,
     **options: Any,
 ) -> None:
     """Write a generated dataset with a known answer.
@@ -102,7 +104,8 @@ def generate(
         instance = Instance(kind, **options)
     else:
         instance = SparseInstance(kind, density=density, **options)
-    header = write_instance(instance, out, _progress(quiet))
+    with dataset_place(out, force):
+        header = write_instance(instance, out, _progress(quiet))
     show_header(out, header.to_json(), as_json)
 
 
@@ -115,8 +118,10 @@ def generate(
 )
 @click.argument("src", type=DATA)
 @click.argument("out", type=DATA)
-@asks(fields_of(IngestOptions), CONES, CLUSTER, QUIET, JSON)
-def ingest(src: str, out: str, cones: str | None, as_json: bool, quiet: bool, cluster: Cluster, **options: Any) -> None:
+@asks(fields_of(IngestOptions), CONES, CLUSTER, FORCE, QUIET, JSON)
+def ingest(
+    src: str, out: str, cones: str | None, as_json: bool, quiet: bool, force: bool, cluster: Cluster, **options: Any
+) -> None:
     """Write a dataset from a file of points.
 
     The dataset OUT is made from SRC.
@@ -138,11 +143,13 @@ def ingest(src: str, out: str, cones: str | None, as_json: bool, quiet: bool, cl
         _refuse(options)
         if cluster != Cluster(None, None, None):
             raise click.UsageError("a cluster is for points, not for cones")
-        show_header(out, ingest_cones(src, out, cones, options["points"], _progress(quiet)).to_json(), as_json)
+        with dataset_place(out, force):
+            header = ingest_cones(src, out, cones, options["points"], _progress(quiet))
+        show_header(out, header.to_json(), as_json)
         return
     if cluster != Cluster(None, None, None):
         require_split(src, out, IngestOptions(**options))
-    with cluster.client() as client:
+    with cluster.client() as client, dataset_place(out, force):
         header = write_dataset(src, out, client=client, progress=_progress(quiet), note=notes.append, **options)
     show_header(out, {**header.to_json(), "notes": notes}, as_json)
 

@@ -13,7 +13,22 @@ import click
 from dfeas.analysis.recheck import recheck as run_recheck
 from dfeas.analysis.verify import verify_certificate, verify_classes, verify_run, verify_separation
 from dfeas.cli.command import LIMIT_REACHED, Command
-from dfeas.cli.options import ALL_METHODS, DATA, JSON, LABELS, LOCAL, POINTS, UNLABELLED, Name, asks, fields_of, numbers, option
+from dfeas.cli.options import (
+    ALL_METHODS,
+    DATA,
+    FORCE,
+    JSON,
+    LABELS,
+    LOCAL,
+    POINTS,
+    UNLABELLED,
+    Name,
+    asks,
+    fields_of,
+    numbers,
+    option,
+)
+from dfeas.cli.outputs import is_array, replaced
 from dfeas.cli.render import say, show_check, show_checks, show_plan, show_prediction, show_recheck
 from dfeas.problem import DEFAULT_MEMORY, Kernel, Objective, Resources, View
 from dfeas.report.compare import compare as compare_runs
@@ -104,8 +119,10 @@ def recheck(run: Path, data: str, as_json: bool, **options: Any) -> None:
 @click.argument("out", type=LOCAL)
 @LABELS
 @option("Question", "--positive", default=None, metavar="CLASS", help="This class against all others, when they have two.")
-@asks(fields_of(Resources, "memory", memory="Budget of the process."), JSON)
-def predict(run: Path, data: str, out: Path, labels: str | None, positive: str | None, memory: str, as_json: bool) -> None:
+@asks(fields_of(Resources, "memory", memory="Budget of the process."), FORCE, JSON)
+def predict(
+    run: Path, data: str, out: Path, labels: str | None, positive: str | None, memory: str, force: bool, as_json: bool
+) -> None:
     """Score points by the hyperplane of a run.
 
     The scores of the points of DATA are written to the .npy file OUT: above 0 is positive. Of a one-vs-rest run OUT gets the
@@ -113,9 +130,11 @@ def predict(run: Path, data: str, out: Path, labels: str | None, positive: str |
     their label, where DATA has labels. Of cones OUT gets the least eigenvalue of each, over its norm, in their order, and the
     critical cones are named.
     """
-    if out.exists():
-        raise click.UsageError(f"{out} exists; choose another output or remove it")
-    show_prediction(run_predict(run, data, labels, out=out, positive=positive, memory=memory), out, as_json)
+    if out.exists() and not force:
+        raise click.UsageError(f"{out} exists; choose another output, remove it, or say --force")
+    with replaced(out, is_array, force):
+        found = run_predict(run, data, labels, out=out, positive=positive, memory=memory)
+    show_prediction(found, out, as_json)
 
 
 @click.command(cls=Command)

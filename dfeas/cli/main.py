@@ -50,6 +50,19 @@ TOPICS = {
         An error is one line on stderr; with --json it is the last line there, a JSON
         object with error and exit_code. stdout has the result only.
         """,
+    "environment": """
+        Options that are set once, for the commands and for Python; what is typed says more:
+
+          DFEAS_MEMORY=8GB             --memory
+          DFEAS_CACHE_DIR=DIR          --cache-dir
+          DFEAS_SCRATCH=DIR            --scratch, of runs with a kernel
+          DFEAS_CHECKPOINT_EVERY=60    --checkpoint-every
+          DFEAS_SCHEDULER=ADDR         --scheduler, of commands
+          DFEAS_PROGRESS=0             --quiet; in Python 1 shows progress
+
+        NO_COLOR and FORCE_COLOR say whether verdicts have a colour; DFEAS_TRACEBACK=1
+        shows where an error came from that nobody foresaw.
+        """,
 }
 """Texts of ``dfeas help`` that are about no command."""
 
@@ -102,6 +115,7 @@ def commands(context: click.Context) -> None:
     dfeas help COMMAND     options and examples of a command
     dfeas help completion  commands and options by the Tab key
     dfeas help exit-codes  0 is a verdict, 3 a limit, all others are errors
+    dfeas help environment what is set once, for all commands
     """
     context.color = _colour()
     if context.invoked_subcommand is None:
@@ -114,7 +128,7 @@ def commands(context: click.Context) -> None:
 def help(context: click.Context, topic: str | None) -> None:
     """Show the help of a command, or of a topic.
 
-    Topics are completion and exit-codes.
+    Topics are completion, environment and exit-codes.
     """
     parent = context.parent
     assert parent is not None, "it is a command of the group"

@@ -25,6 +25,7 @@ from dfeas.geometry.kernel.space import KERNEL_METHODS
 from dfeas.methods.registry import METHODS
 from dfeas.problem import ALL_POSITIVE, Goal, Kernel, Limits, Objective, Resources, View
 from dfeas.run.spec import SOFT_METHODS
+from dfeas.settings import setting, variable
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -184,13 +185,16 @@ def fields_of(group: type, *names: str, without: Sequence[str] = (), **texts: st
 
 def _option(each: Field[Any], text: str, heading: str) -> Decorator:
     """Its type is that of the annotation, a place, or one of some choices; what is text with commas is read by ``numbers``."""
-    how, default, flag = each.metadata, each.default, f"--{each.name.replace('_', '-')}"
+    how, flag = each.metadata, f"--{each.name.replace('_', '-')}"
+    default = how.get("default", each.default)
     heading = how.get("heading", heading)
     if isinstance(default, bool):
         return option(heading, f"{flag}/--no-{each.name}" if default else flag, is_flag=True, default=default, help=text)
     if "off" in how:
         return option(heading, f"{flag}/--{how['off']}", each.name, default=default, help=text)
     more: dict[str, Any] = {name: how[name] for name in ("metavar", "multiple") if name in how}
+    if how.get("setting"):
+        more |= {"envvar": variable(how["setting"]), "show_envvar": True}
     if how.get("numbers"):
         default = None if default is None else f"{default:g}"
     elif each.name in _CHOICES or "choices" in how:
@@ -203,9 +207,23 @@ def _option(each: Field[Any], text: str, heading: str) -> Decorator:
 
 
 JSON = option("Output", "--json", "as_json", is_flag=True, help="Print one JSON object; an error as one, too.")
-QUIET = option("Output", "--quiet", "-q", is_flag=True, help="Show no progress.")
+QUIET = option(
+    "Output",
+    "--quiet/--progress",
+    "-q",
+    default=lambda: not setting("progress", True),
+    help=f"Show no progress.  [{variable('progress')}=0]",
+)
 CLUSTER = [
-    option("Where", "--scheduler", default=None, metavar="ADDR", help="Run on this Dask cluster."),
+    option(
+        "Where",
+        "--scheduler",
+        default=None,
+        metavar="ADDR",
+        envvar=variable("scheduler"),
+        show_envvar=True,
+        help="Run on this Dask cluster.",
+    ),
     option(
         "Where",
         "--scheduler-file",
@@ -223,6 +241,15 @@ PLACE = [
     click.argument("data", type=DATA),
     option("Output", "--out", required=True, type=LOCAL, metavar="RUN", help="Folder for the result; must not exist."),
 ]
+FORCE = option("Output", "--force", is_flag=True, help="Replace what dfeas wrote there before, once the new one is written.")
+NAMED = [
+    click.argument("data", type=DATA),
+    option(
+        "Output", "--out", default=None, type=LOCAL, metavar="RUN", help="Folder for the result.  [default: DATA-run-1, ..]"
+    ),
+    FORCE,
+]
+"""A place that is found when none is given."""
 LABELS = option(
     "Question",
     "--labels",
@@ -247,9 +274,10 @@ SOFT_METHOD = option(
 )
 GO_ON = [*fields_of(Resources, "cache_dir", "checkpoint_every"), *CLUSTER, PERFORMANCE, QUIET, JSON]
 POINTS = fields_of(View, "also", "mask", "scale", "center", "normalize")
-RUN = [*PLACE, LABELS, UNLABELLED, *fields_of(View, "positive", "intercept"), *fields_of(Goal), *fields_of(Limits)]
-RUN = [*RUN, *fields_of(Resources, "memory"), *GO_ON]
-SOFT = [*PLACE, LABELS, UNLABELLED, *fields_of(View, "positive", "intercept", "also", "mask"), *fields_of(Objective)]
+ASKED = [LABELS, UNLABELLED, *fields_of(View, "positive", "intercept"), *fields_of(Goal), *fields_of(Limits)]
+ASKED = [*ASKED, *fields_of(Resources, "memory"), *GO_ON]
+RUN = [*NAMED, *ASKED]
+SOFT = [*NAMED, LABELS, UNLABELLED, *fields_of(View, "positive", "intercept", "also", "mask"), *fields_of(Objective)]
 SOFT = [*SOFT, SOFT_METHOD, *fields_of(Limits), *fields_of(Resources, "memory"), *GO_ON]
 KERNEL = [*fields_of(Kernel), *fields_of(Resources, "scratch")]
 
@@ -263,6 +291,8 @@ def asks(*options: Decorator | Sequence[Decorator]) -> Callable[[Body], Body]:
         def called(**values: Any) -> None:
             if "scheduler" in values:
                 named = {name: values.pop(name, None) for name in ("scheduler", "scheduler_file", "local")}
+                if _from_environment("scheduler") and (named["scheduler_file"], named["local"]) != (None, None):
+                    named["scheduler"] = None  # what is typed says more
                 if sum(choice is not None for choice in named.values()) > 1:
                     raise click.UsageError("choose one of --scheduler, --scheduler-file and --local")
                 values["cluster"] = Cluster(**named, performance_report=values.pop("performance_report", None))
@@ -277,6 +307,11 @@ def asks(*options: Decorator | Sequence[Decorator]) -> Callable[[Body], Body]:
         return called
 
     return decorate
+
+
+def _from_environment(name: str) -> bool:
+    """Whether an option was not typed, but is a variable of the environment."""
+    return click.get_current_context().get_parameter_source(name) == click.core.ParameterSource.ENVIRONMENT
 
 
 def numbers(text: str, option: str) -> list[float]:

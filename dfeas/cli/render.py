@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -40,10 +40,32 @@ MOST_CONFLICTS = 5
 """Points of a conflict that are printed."""
 
 
+COLOURS = {"feasible": "green", "infeasible": "red", "eps-infeasible": "red", "undecided": "yellow"}
+"""Of verdicts."""
+
+
+@dataclass(frozen=True)
+class Coloured:
+    """A line whose verdict has a colour on a terminal."""
+
+    head: str
+    verdict: str
+    tail: str
+
+    def __str__(self) -> str:
+        return f"{self.head}{self.verdict}{self.tail}"
+
+    @property
+    def shown(self) -> str:
+        """With the codes of the colour, which what is no terminal does not get."""
+        word = click.style(visible(self.verdict), fg=COLOURS.get(self.verdict), bold=True)
+        return f"{visible(self.head)}{word}{visible(self.tail)}"
+
+
 def say(*lines: object, err: bool = False) -> None:
     """Print lines; ends of lines within one are shown as escapes."""
     for line in lines:
-        click.echo(visible(str(line)), err=err)
+        click.echo(line.shown if isinstance(line, Coloured) else visible(str(line)), err=err)
 
 
 def put(values: Any, lines: Iterable[object], as_json: bool) -> None:
@@ -60,8 +82,8 @@ def show(answer: Answer, out: Path, as_json: bool) -> None:
     put(values, (*_LINES[type(answer)](answer), f"results      {out}"), as_json)
 
 
-def _verdict(result: Result) -> Iterator[str]:
-    yield f"verdict      {result.verdict} (proof: {result.proof})"
+def _verdict(result: Result) -> Iterator[object]:
+    yield Coloured("verdict      ", result.verdict, f" (proof: {result.proof})")
     yield f"             {result.message}"
     yield f"margin       {result.margin_lower:.6g} .. {result.margin_upper:.6g}"
     yield _cost(result)
@@ -116,7 +138,7 @@ def _hull(hull: Hull) -> Iterator[str]:
     yield _cost(result)
 
 
-def _hard_margin(answer: HardMargin) -> Iterator[str]:
+def _hard_margin(answer: HardMargin) -> Iterator[object]:
     """The result, and the maximum margin with its figures."""
     yield from _verdict(answer.result)
     if answer.margin is not None and answer.bias is not None and answer.radius is not None:
@@ -129,7 +151,7 @@ def _hard_margin(answer: HardMargin) -> Iterator[str]:
         yield f"bounds       {answer.corrections:.4g} corrections of a perceptron, dimension {answer.dimension}"
 
 
-def _separation(answer: Separation) -> Iterator[str]:
+def _separation(answer: Separation) -> Iterator[object]:
     """Which of the three, before the result."""
     yield f"separation   {answer.kind or 'not decided'} (proof: {answer.proof})"
     yield f"             {answer.message}"
@@ -142,7 +164,7 @@ def _several(answer: Race | OneVsRest) -> Iterator[str]:
     yield f"{answer.reads:.4g} reads of the data for all of them"
 
 
-_LINES: Mapping[type, Callable[[Any], Iterator[str]]] = {
+_LINES: Mapping[type, Callable[[Any], Iterator[object]]] = {
     Result: _verdict,
     SoftMarginResult: _soft_margin,
     Hull: _hull,
@@ -260,7 +282,7 @@ def _time(seconds: float) -> str:
 
 def show_check(check: Check, kind: Kind | None, as_json: bool) -> None:
     """What was proved, and of which kind the separation is, where that was asked."""
-    lines = [f"proved       {check.verdict} ({check.proof})", f"             {check.message}"]
+    lines: list[object] = [Coloured("proved       ", check.verdict, f" ({check.proof})"), f"             {check.message}"]
     lines += [] if kind is None else [f"separation   {kind.kind} ({kind.proof})"]
     put({**asdict(check), **({} if kind is None else {"separation": asdict(kind)})}, lines, as_json)
 

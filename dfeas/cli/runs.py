@@ -27,7 +27,7 @@ from dfeas.cli.options import (
     LOCAL,
     METHOD,
     METHOD_HELP,
-    PLACE,
+    NAMED,
     POINTS,
     RUN,
     SOFT,
@@ -38,6 +38,7 @@ from dfeas.cli.options import (
     margin_values,
     option,
 )
+from dfeas.cli.outputs import run_place
 from dfeas.cli.render import Answer, say, show
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.methods.registry import METHODS
@@ -98,7 +99,8 @@ def _limit(out: Path, interrupted: bool) -> NoReturn:
 @asks(fields_of(View, "one_vs_rest"), POINTS)
 def solve(
     data: str,
-    out: Path,
+    out: Path | None,
+    force: bool,
     cluster: Cluster,
     as_json: bool,
     quiet: bool,
@@ -122,8 +124,8 @@ def solve(
     plain = not (options["kernel"] is not None or options["one_vs_rest"] or options["also"] or options["mask"])
     if hard_margin and (separation or not plain):
         raise click.UsageError("--hard-margin asks about DATA as it is: leave out --separation, --kernel and the like")
-    with cluster.client() as client, asked_to_stop() as stop:
-        more = {"out": out, "client": client, "progress": not quiet, "stop": stop, **options}
+    with cluster.client() as client, asked_to_stop() as stop, run_place(out, data, force) as place:
+        more = {"out": place, "client": client, "progress": not quiet, "stop": stop, **options}
         found: Result | OneVsRest | HardMargin | Separation
         if hard_margin:
             tolerance, _ = more.pop("margin_tolerance") or TOLERANCE, more.pop("one_vs_rest")  # which is refused above
@@ -132,7 +134,7 @@ def solve(
             found = find_separation(data, **more)
         else:
             found = run_solve(data, scratch=scratch, **more)
-    end(found, out, as_json)
+    end(found, place, as_json)
 
 
 @click.command(
@@ -144,7 +146,15 @@ def solve(
 )
 @asks(SOFT)
 def svm(
-    data: str, out: Path, cluster: Cluster, as_json: bool, quiet: bool, C: str, class_weight: str | None, **options: Any
+    data: str,
+    out: Path | None,
+    force: bool,
+    cluster: Cluster,
+    as_json: bool,
+    quiet: bool,
+    C: str,
+    class_weight: str | None,
+    **options: Any,
 ) -> None:
     """Fit a soft margin: a support vector machine.
 
@@ -153,10 +163,10 @@ def svm(
     near as --gap. dfeas predict RUN applies it.
     """
     values = margin_values(C, class_weight)
-    with cluster.client() as client, asked_to_stop() as stop:
-        more = {"out": out, "client": client, "progress": not quiet, "stop": stop, **options}
+    with cluster.client() as client, asked_to_stop() as stop, run_place(out, data, force) as place:
+        more = {"out": place, "client": client, "progress": not quiet, "stop": stop, **options}
         found = run_soft_margin(data, **values, **more)
-    end(found, out, as_json)
+    end(found, place, as_json)
 
 
 @click.command(
@@ -167,7 +177,7 @@ def svm(
     context_settings={"ignore_unknown_options": True},
 )
 @click.argument("point")
-@asks(PLACE, fields_of(Limits), fields_of(Resources, "memory"), GO_ON)
+@asks(NAMED, fields_of(Limits), fields_of(Resources, "memory"), GO_ON)
 @option(
     "Question",
     "--eps",
@@ -185,7 +195,9 @@ def svm(
     metavar="NAME",
     help="How the answer is found, see below.",
 )
-def in_hull(point: str, data: str, out: Path, cluster: Cluster, as_json: bool, quiet: bool, **options: Any) -> None:
+def in_hull(
+    point: str, data: str, out: Path | None, force: bool, cluster: Cluster, as_json: bool, quiet: bool, **options: Any
+) -> None:
     """Decide whether a point is in the convex hull of others.
 
     The others are the points of DATA; the evidence is written to the folder RUN. POINT is a .npy file, or numbers with commas
@@ -195,9 +207,9 @@ def in_hull(point: str, data: str, out: Path, cluster: Cluster, as_json: bool, q
         where: Any = point if point.endswith(".npy") else [float(v) for v in point.split(",")]
     except ValueError:
         raise click.UsageError(f"POINT {point}: expected a .npy file, or numbers with commas between them") from None
-    with cluster.client() as client, asked_to_stop() as stop:
-        found = find_in_hull(where, data, out=out, client=client, progress=not quiet, stop=stop, **options)
-    end(found, out, as_json)
+    with cluster.client() as client, asked_to_stop() as stop, run_place(out, data, force) as place:
+        found = find_in_hull(where, data, out=place, client=client, progress=not quiet, stop=stop, **options)
+    end(found, place, as_json)
 
 
 @click.command(
@@ -211,16 +223,18 @@ def in_hull(point: str, data: str, out: Path, cluster: Cluster, as_json: bool, q
 @asks(RUN, POINTS, KERNEL)
 @option("Question", "--methods", required=True, metavar="A,B,..", help="Names of methods, see below.")
 @option("Question", "--all", "to_the_end", is_flag=True, help="Go on until each method has its own verdict, or a limit.")
-def race(data: str, out: Path, cluster: Cluster, as_json: bool, quiet: bool, methods: str, **options: Any) -> None:
+def race(
+    data: str, out: Path | None, force: bool, cluster: Cluster, as_json: bool, quiet: bool, methods: str, **options: Any
+) -> None:
     """Run several methods on the same reads.
 
     A run of each is written to the folder RUN. The first verdict ends all. Limits of passes hold for each method; reads are
     counted once. dfeas compare RUN and dfeas report RUN show them again.
     """
     names = [name.strip() for name in methods.split(",") if name.strip()]
-    with cluster.client() as client, asked_to_stop() as stop:
-        found = run_race(data, methods=names, out=out, client=client, progress=not quiet, stop=stop, **options)
-    end(found, out, as_json)
+    with cluster.client() as client, asked_to_stop() as stop, run_place(out, data, force) as place:
+        found = run_race(data, methods=names, out=place, client=client, progress=not quiet, stop=stop, **options)
+    end(found, place, as_json)
 
 
 @click.command(cls=Command, examples=("dfeas resume RUN", "dfeas resume RUN --max-passes 500 --time-limit 3600"))

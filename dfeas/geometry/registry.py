@@ -13,6 +13,7 @@ from dfeas.geometry.points import Points
 from dfeas.geometry.protocol import Geometry
 from dfeas.methods.registry import METHODS
 from dfeas.problem import Kernel as KernelOptions
+from dfeas.settings import setting
 
 
 def geometry_of(dataset: Dataset, kernel: KernelOptions | None = None) -> Geometry:
@@ -42,7 +43,7 @@ def known_method(method: str, kernel: KernelOptions | None, more: tuple[str, ...
 def kernel_options(options: KernelOptions, scratch: str | Path | None = None) -> KernelOptions | None:
     """The options, if there is a kernel. Raises UsageError for options that make no sense without data."""
     if options.kernel is None:
-        if scratch is not None:
+        if scratch is not None and str(scratch) != setting("scratch", None):  # that is for runs with a kernel
             raise UsageError("a scratch folder is for tiles of a kernel, and none is given")
         return None
     kernel_of(options.kernel, options.gamma, options.degree, options.coef0)

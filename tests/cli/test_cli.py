@@ -304,7 +304,7 @@ def test_bad_input_is_one_line_with_its_exit_code(room: Path, tmp_path: Path, ar
         zarr.create_array(tmp_path / f"bad{value}", data=Z, chunks=(1000, 8))
         _refused(solve(f"bad{value}", "--labels", "good"), 4, words)
         shutil.rmtree(out, ignore_errors=True)
-    _refused(solve(room / "yes", "--memory", "1MB"), 2, "too little for one block", "are needed")
+    _refused(solve(room / "yes", "--memory", "1MB"), 2, "too little for one block", "is needed")
     _refused(solve(room / "yes", "--memory", "much"), 2, "expected a size")
     _refused(solve(room / "yes", "--scheduler", "tcp://127.0.0.1:9"), 2, "no Dask scheduler answers at tcp://127.0.0.1:9")
     _refused(solve(room / "yes", "--scheduler-file", "none.json"), 2, "no Dask scheduler answers at none.json")

@@ -14,7 +14,7 @@ from tests.typed import dfeas as typed
     ("text", "asked"),
     [
         ("leave out --one-vs-rest and --also", "leave out one_vs_rest and also"),
-        ("--eps 2.0: expected less", "eps=2: expected less"),
+        ("--eps 2.0: expected less", "eps=2.0: expected less"),
         ("--max-passes -1: expected at least 1", "max_passes=-1: expected at least 1"),
         ("raise --memory to --memory 400MB.", "raise memory to memory='400MB'."),
         ("as --positive 'b c', or", "as positive='b c', or"),

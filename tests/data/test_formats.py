@@ -208,8 +208,8 @@ def test_an_index_of_pandas_is_left_out(tmp_path: Path) -> None:
         ("1,2,3", {"label_column": "3", "header": True}, None),
         ("a,b,y", {"label_column": "2"}, None),
         ("7,2,0", {"label_column": "2"}, 3),
-        ("0,1,2,3", {"label_column": "3"}, "say --header or --no-header"),
-        ("a,2,3,1", {"label_column": "3"}, "say --header or --no-header"),
+        ("0,1,2,3", {"label_column": "3"}, "say header or header=False"),
+        ("a,2,3,1", {"label_column": "3"}, "say header or header=False"),
         (",a,y", {"label_column": "y"}, "column 0 has no name"),
     ],
 )
@@ -292,7 +292,7 @@ def test_bad_csv_is_refused_with_its_place(tmp_path: Path, make: Callable[[Path]
         (b"1 1:2:3", "line 17: index 1: expected a finite number, got '2:3'"),
         (b"1 2:3 1:3", "line 17: index 1 after 2; indices must ascend"),
         (b"1 2:3 2:3", "line 17: index 2 after 2"),
-        (b"1 0:3", "line 17: index 0, expected 1 or more; .*--zero-based"),
+        (b"1 0:3", "line 17: index 0, expected 1 or more; .*zero_based"),
         (b"1 10:1", "line 17: index 10 is beyond the 9 features"),
         (b"1,2 3:1", "line 17: label: expected a finite number, got '1,2'"),
         (b"nan 3:1", "line 17: label: expected a finite"),
@@ -391,7 +391,7 @@ def test_h5ad_that_cannot_be_used_is_refused(tmp_path: Path, data: tuple[np.ndar
     path = as_h5ad(tmp_path / "a.h5ad", *data)
     for options, words in (
         ({"label_column": "none"}, "no column none in obs; it has kind, number, text"),
-        ({}, "--label-column"),
+        ({}, "label_column"),
     ):
         with pytest.raises(DfeasError, match=keywords(words)):
             ingest(path, tmp_path / "out", **options)

@@ -451,7 +451,7 @@ def test_progress_is_live_on_a_terminal_and_plain_in_a_pipe() -> None:
         terminal.note("check", "done")
         terminal.close()
     assert screen.getvalue().count("\rpass ") == 39
-    assert screen.getvalue().endswith("done\n")
+    assert screen.getvalue().rstrip("\r").endswith("done\n")
     lines = pipe.getvalue().splitlines()
     assert "\r" not in pipe.getvalue()
     assert "\x1b" not in pipe.getvalue()

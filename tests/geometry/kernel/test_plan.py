@@ -90,7 +90,7 @@ def test_what_does_not_fit_is_refused_with_the_number() -> None:
     found = dfeas.plan(X, labels, kernel="rbf", memory="20MB")
     remarks = {estimate.method: estimate.remark for estimate in found.estimates}
     assert list(remarks) == list(dfeas.KERNEL_METHODS)
-    need = remarks["mirror-prox"].removeprefix("does not fit: --memory ").removesuffix(" is needed")
+    need = remarks["mirror-prox"].removeprefix("does not fit: ").removesuffix(" of memory are needed")
     classes = dfeas.plan(X, np.arange(200_000) % 5, kernel="rbf", memory="200MB", one_vs_rest=True)
     assert next(each.remark for each in classes.estimates if each.method == "mirror-prox") == "1 of 5 classes at a time"
     enough = dfeas.plan(X, labels, kernel="rbf", method="mirror-prox", memory=need)

@@ -1,0 +1,105 @@
+"""Where a command writes: a name of its own for a run, and what is replaced where that is asked for."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+from dfeas.data.storage.layout import MARKER
+from dfeas.data.storage.locks import LOCK
+from dfeas.data.storage.places import is_url
+from dfeas.data.storage.scratch import being_written
+from dfeas.errors import UsageError
+from dfeas.run.result_files import CERTIFICATE, CHECKPOINT, RACE, RESULT, TRACE
+
+Kind = Callable[[Path], bool]
+"""Whether something is an output of a kind, and nothing else."""
+
+OF_RUN = {RESULT, RACE, CERTIFICATE, TRACE, CHECKPOINT, LOCK, "margin.json", "report.html", "path.svg"}
+"""Names in the folder of a run, beside runs."""
+OF_DATASET = {MARKER, LOCK, "zarr.json", "X", "label", "norm", "checksum", "offset", "code"}
+"""Names in the folder of a dataset."""
+NUMPY = b"\x93NUMPY"
+
+
+def is_run(path: Path) -> bool:
+    """A folder with a result, or a checkpoint to go on from, and what belongs to it."""
+    if path.is_symlink() or not path.is_dir() or not any((path / name).exists() for name in (RESULT, RACE, CHECKPOINT)):
+        return False
+    return all(each.name in OF_RUN or is_run(each) for each in path.iterdir())
+
+
+def is_dataset(path: Path) -> bool:
+    """A dataset that was finished."""
+    if path.is_symlink() or not (path / MARKER).is_file():
+        return False
+    return all(each.name in OF_DATASET for each in path.iterdir())
+
+
+def is_array(path: Path) -> bool:
+    """A .npy file."""
+    if path.is_symlink() or path.suffix != ".npy" or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(NUMPY)) == NUMPY
+
+
+@contextmanager
+def replaced(path: Path, kind: Kind, force: bool) -> Iterator[None]:
+    """With ``force`` what is at the path makes room, and is removed when something new is there; otherwise it comes back.
+
+    Raises UsageError for what is no output of the kind, or is being written.
+    """
+    if not force or not (path.exists() or path.is_symlink()):
+        yield
+        return
+    if not kind(path):
+        raise UsageError(f"{path}: it holds what this command did not write, which --force leaves alone; choose another output")
+    if being_written(path):
+        raise UsageError(f"{path}: another process is writing it; wait for it or choose another output")
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.old")
+    path.rename(aside)
+    try:
+        yield
+    finally:
+        old = aside
+        if not _finished(path):
+            if path.exists():  # what was begun a moment ago
+                old = aside.with_suffix(".part")
+                path.rename(old)
+            aside.rename(path)
+        if old.is_dir():
+            shutil.rmtree(old)
+        else:
+            old.unlink(missing_ok=True)
+
+
+def _finished(path: Path) -> bool:
+    return path.is_file() or any((path / name).exists() for name in (RESULT, RACE, MARKER))
+
+
+@contextmanager
+def run_place(out: Path | None, data: str, force: bool) -> Iterator[Path]:
+    """The folder of a run: the one that is given, or the first of its name that is free, here."""
+    place = free_name(data) if out is None else out
+    with replaced(place, is_run, force):
+        yield place
+
+
+@contextmanager
+def dataset_place(out: str, force: bool) -> Iterator[None]:
+    """The place of a dataset. Raises UsageError for one of an object store that would have to make room."""
+    if force and is_url(out):
+        raise UsageError(f"{out}: --force is for folders of this machine")
+    with replaced(Path(out), is_dataset, force):
+        yield
+
+
+def free_name(data: str) -> Path:
+    """``DATA-run-1``, or the first number that is free."""
+    stem = data.rstrip("/").rsplit("/", 1)[-1].partition(".")[0] or "data"
+    return next(path for number in count(1) if not (path := Path(f"{stem}-run-{number}")).exists())

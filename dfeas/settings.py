@@ -1,0 +1,64 @@
+"""What people set once, for all runs: variables of the environment, and Dask's configuration; and sizes as they write them."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from dataclasses import field
+from functools import partial
+from typing import Any
+
+from dfeas.errors import UsageError
+
+DEFAULT_MEMORY = "2GB"
+
+_SIZE = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)([kmgtp]?)(i?)b?")
+
+
+def parse_bytes(text: str | int) -> int:
+    """Bytes from a number or from text such as ``2GB``, ``512MiB``, as ``dask.utils.parse_bytes`` reads them.
+
+    Raises UsageError for anything else.
+    """
+    match = _SIZE.fullmatch("".join(str(text).lower().split()))
+    if match is None or (match[3] and not match[2]):
+        raise UsageError(f"--memory {text}: expected a size such as 2GB or 512MiB")
+    size = float(match[1]) * (1024 if match[3] else 1000) ** " kmgtp".index(match[2] or " ")
+    if not size < 2.0**63:
+        raise UsageError("--memory: expected a size such as 2GB or 512MiB")
+    return int(size)
+
+
+def setting(name: str, default: Any) -> Any:
+    """What people set once: a variable of the environment, ``DFEAS_CACHE_DIR``, or where Dask is loaded its configuration,
+    ``dfeas.cache-dir``; otherwise the default. Raises UsageError for what is no number, where one is expected.
+    """
+    value: Any = os.environ.get(variable(name)) or None
+    config = sys.modules.get("dask.config")
+    if value is None and config is not None:
+        value = config.get(f"dfeas.{name.replace('_', '-')}", None)
+    if value is None or default is None or isinstance(default, str):
+        return default if value is None else value
+    if isinstance(default, bool):
+        return str(value).lower() not in ("0", "false", "no", "off")
+    try:
+        return float(value)
+    except ValueError:
+        raise UsageError(f"{variable(name)} {value}: expected a number") from None
+
+
+def variable(name: str) -> str:
+    """Of the environment, for an option that people set once."""
+    return f"DFEAS_{name.upper()}"
+
+
+def option(default: Any, text: str = "", setting_name: str = "", **click: Any) -> Any:
+    """A field with the help of its command-line option, and what else that needs; without a text it has none.
+
+    One with the name of a ``setting`` has that as its default.
+    """
+    metadata = {"help": text, "default": default, "setting": setting_name, **click}
+    if setting_name:
+        return field(default_factory=partial(setting, setting_name, default), metadata=metadata)
+    return field(default=default, metadata=metadata)
