@@ -41,7 +41,7 @@ def test_both_engines_have_the_same_bits() -> None:
             assert runs[one][what] == runs[f"cluster/{other}"][what], (one, what)
 
 
-COMPUTE_NOTHING = {"cancel", "config"}
+COMPUTE_NOTHING = {"cancel", "config", "help"}
 """Commands without an answer that could have bits."""
 
 
