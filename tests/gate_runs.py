@@ -52,6 +52,7 @@ people/complete: solve @people --labels @born.npy --separation --intercept --out
 people/predict: solve @people --labels @born.npy --intercept --out run; predict run @people --labels @born.npy scores.npy
 people/solve: solve @people --intercept --out run; solve @people --intercept --scale std --center --out scaled; verify scaled
 people/levels: solve @levels --separation --intercept --out run; verify run
+people/table: check-separation @people.csv --label-column bought; check-separation @people.parquet --label-column bought
 people/unreadable: ingest @gaps.csv data --label-column bought; ingest @dates.csv data --label-column bought
 people/refused: ingest @people.csv data --label-column none; solve @people --mask @mask.npy --out run; solve nothing --out run
 people/usage: solve @people --method none --out run; solve @rings --kernel rbf --intercept --out run; plan @rings --degree 2

@@ -268,7 +268,7 @@ def test_levels_of_a_million_rows_are_coded_in_the_memory_that_is_given(tmp_path
 
 
 def test_the_scratch_folder_is_gone_also_after_an_error(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(dfeas.UsageError, match="memory 1 MB is too little"):
+    with pytest.raises(dfeas.UsageError, match="is too little for one block"):
         of_table(folder / "t.parquet", Asked("died", without=rest("died"), scratch=tmp_path, options={"memory": "1MB"}))
     assert not list(tmp_path.iterdir())
 
