@@ -120,13 +120,15 @@ class CollectionEngine(DaskEngine):
         if function is scan_range and isinstance(args[0], Partial):
             chosen = args[0].blocks
         positions = groupby(range(len(chosen)), lambda position: chosen[position] // self._blocks)
-        sent, tasks = self._sendable(args), []
+        sent, tasks, sizes = self._sendable(args), [], []
+        self.observe(0, len(chosen))
         for partition, group in positions:
             first, *others = group
             stop = others[-1] + 1 if others else first + 1
             tasks.append(self._task(name, partition, function, (first, stop), sent))
+            sizes.append(stop - first)
         futures = self.client.compute(tasks)
-        return [answer for _, answer in self._gathered(name, futures, [None] * len(futures), [])]
+        return [answer for _, answer in self._gathered(name, futures, [None] * len(futures), [], sizes)]
 
     def _task(self, name: str, partition: int, function: Callable[..., Any], args: tuple[Any, ...], sent: Any) -> Any:
         """A Delayed of what a function makes of a partition; ``sent`` are more arguments, or what Dask has of them."""

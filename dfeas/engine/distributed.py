@@ -228,20 +228,25 @@ class DaskEngine(RangeEngine):
         sent = self._sendable(args)
         work = [(on_worker, function, self.source, first, stop, sent) for first, stop in ranges]
         futures = [self._submit(name, i, home, *work[i]) for i, home in enumerate(homes)]
-        done = self._gathered(name, futures, homes, work)
+        done = self._gathered(name, futures, homes, work, [stop - first for first, stop in ranges])
         if known is not None:
             known.remember(ranges, [worker for worker, _ in done])
         return [answer for _, answer in done]
 
     def _gathered(
-        self, name: str, futures: list[Future], homes: list[str | None], work: list[tuple[Any, ...]]
+        self,
+        name: str,
+        futures: list[Future],
+        homes: list[str | None],
+        work: list[tuple[Any, ...]],
+        sizes: Sequence[int],
     ) -> list[tuple[str, Any]]:
-        """Who did each part of a pass, and its result."""
+        """Who did each part of a pass, of so many blocks, and its result."""
         done: list[tuple[str, Any]] | None = None
         workers = self._workers
         try:
             while done is None:
-                self._settle(name, futures, homes, work)
+                self._settle(name, futures, homes, work, sizes)
                 done = self._watch.gathered(futures, workers)
                 workers = self._watch.threads() if done is None else workers
         except BaseException:
@@ -251,16 +256,21 @@ class DaskEngine(RangeEngine):
         self._answers = futures
         return done
 
-    def _settle(self, name: str, futures: list[Future], homes: list[str | None], work: list[tuple[Any, ...]]) -> None:
+    def _settle(
+        self,
+        name: str,
+        futures: list[Future],
+        homes: list[str | None],
+        work: list[tuple[Any, ...]],
+        sizes: Sequence[int],
+    ) -> None:
         """Wait for all results. What has a wish for a worker that is gone is sent again without it.
 
         When there is nobody else the scheduler puts such a task aside, and never takes it up; also one whose result was lost.
         """
 
         def told() -> None:
-            self.observe(
-                sum(each[4] - each[3] for each, future in zip(work, futures, strict=True) if future.done()), work[-1][4]
-            )
+            self.observe(sum(size for size, future in zip(sizes, futures, strict=True) if future.done()), sum(sizes))
 
         while not self._watch.settled(futures, {home for home in homes if home is not None}, told):
             there = self._watch.threads()
