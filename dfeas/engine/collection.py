@@ -147,6 +147,7 @@ class CollectionEngine(DaskEngine):
         """The carry goes from partition to partition, and comes to the driver now and then."""
         while held.done < self.collection.partitions:
             self._begin()
+            self.observe(held.done * self._blocks, self.dataset.blocks)
             stop = min(held.done + FOLDED * self.parallel, self.collection.partitions)
             link: Any = held.carry
             for partition in range(held.done, stop):

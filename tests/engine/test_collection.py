@@ -82,7 +82,7 @@ class CollectionTests(EngineTests):
 
 
 class TestLazyBlocks(CollectionTests):
-    pass
+    methods = ("mirror-prox-one-pass", "online-perceptron", "working-set")
 
 
 class TestRaggedChunks(CollectionTests):
@@ -195,7 +195,7 @@ def test_less_than_a_block_comes_to_the_driver(client: Any, monkeypatch: pytest.
         return found
 
     monkeypatch.setattr(client, "_gather_remote", counting)
-    assert X[:1000].compute().nbytes < sum(received)  # so it does
+    assert client.compute(X[:1000]).result().nbytes < sum(received)  # so it does
     received.clear()
     result = dfeas.solve(X, labels, client=client, method="mirror-prox-one-pass", max_passes=6)
     assert len(received) > result.passes
