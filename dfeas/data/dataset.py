@@ -339,14 +339,18 @@ class Dataset(Storage, View, Provenance):
 
     def _prefetched(self, indices: Sequence[int], cost: Cost, keep: bool) -> Iterator[Block]:
         # two sets of buffers: one block is scanned while the next is read
-        buffers = (Buffers(), Buffers())
-        with ThreadPoolExecutor(1, "dfeas-read") as pool:
+        buffers, pool = (Buffers(), Buffers()), ThreadPoolExecutor(1, "dfeas-read")
+        try:
             coming = pool.submit(self.read, indices[0], buffers[0], cost, keep)
             for done, _ in enumerate(indices, 1):
                 block = coming.result()
                 if done < len(indices):
                     coming = pool.submit(self.read, indices[done], buffers[done % 2], cost, keep)
                 yield block
+        finally:
+            # Nobody waits for a block that is not wanted any more: Python ends what was left behind in whichever thread
+            # looks for garbage, and that may be the one of zarr, for which the read waits.
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def array_reader(name: str, array: NDArray[Any], block_rows: int) -> SliceReader:

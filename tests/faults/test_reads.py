@@ -1,7 +1,9 @@
 """The k-th read fails or is damaged, for every k: corrupt data is said, or the verdict is right; never a wrong one."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 import dfeas
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
+from dfeas.data.storage.readers import Cost, SliceReader
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.distributed import DaskEngine
 from dfeas.engine.local import LocalEngine
@@ -103,6 +106,37 @@ def test_storage_that_fails_on_a_worker_is_corrupt_data_and_no_lost_cluster(data
     engine = DaskEngine(client, Source(str(path)), open_source(Source(str(path))))
     with pytest.raises(CorruptDataError, match=r"cannot be read on a worker: \[Errno 5"):
         engine.map(_unreadable)
+
+
+@dataclass
+class Held:
+    """An array that gives its first rows at once, and later ones when it may."""
+
+    rows: np.ndarray
+    asked: Event = field(default_factory=Event)
+    may: Event = field(default_factory=Event)
+    given: Event = field(default_factory=Event)
+
+    def __getitem__(self, which: slice) -> np.ndarray:
+        if which.start:
+            self.asked.set()
+            self.may.wait(10)
+            self.given.set()
+        return self.rows[which]
+
+
+def test_a_block_that_nobody_wants_any_more_is_not_waited_for(dataset: Callable[..., Any]) -> None:
+    path, _ = dataset("gaussian", 5, 300, block_rows=64)
+    opened = open_source(Source(str(path), direct=False))
+    assert isinstance(opened.points, SliceReader)
+    held = Held(opened.points.array[:])
+    opened.points = replace(opened.points, array=held)
+    blocks = opened.read_blocks(range(opened.blocks), Cost())
+    next(blocks)
+    assert held.asked.wait(60)
+    blocks.close()  # as whoever looks for garbage does, in any thread: that of zarr, too
+    assert not held.given.is_set()
+    held.may.set()
 
 
 def test_a_full_disk_under_the_vectors_is_said(dataset: Callable[..., Any], tmp_path: Path) -> None:
