@@ -12,20 +12,22 @@ import yaml
 from dfeas.engine.configuration import configuration, text
 
 
-@pytest.fixture(params=["home", "folder", "file"])
+@pytest.fixture
 def place(tmp_path: Path, request: pytest.FixtureRequest) -> tuple[Path, dict[str, str]]:
     """Where the file belongs, and the environment that says so."""
     home = {name: value for name, value in os.environ.items() if not name.startswith("DASK_")} | {"HOME": str(tmp_path)}
-    if request.param == "home":
+    kind = getattr(request, "param", "home")
+    if kind == "home":
         return tmp_path / ".config" / "dask" / "dfeas.yaml", home
-    where = tmp_path / ("dask" if request.param == "folder" else "dask.yaml")
-    return where / "dfeas.yaml" if request.param == "folder" else where, home | {"DASK_CONFIG": str(where)}
+    where = tmp_path / ("dask" if kind == "folder" else "dask.yaml")
+    return where / "dfeas.yaml" if kind == "folder" else where, home | {"DASK_CONFIG": str(where)}
 
 
 def run(env: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *words], env=env, capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.parametrize("place", ["home", "folder", "file"], indirect=True)
 def test_dask_reads_what_is_written(place: tuple[Path, dict[str, str]]) -> None:
     path, env = place
     done = run(env, "-m", "dfeas", "config", "--write")

@@ -3,7 +3,7 @@
 import os
 import pickle
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -96,22 +96,6 @@ class TestPersisted(CollectionTests):
 
     def arranged(self, array: Any) -> Any:
         return self.client.persist(array)
-
-
-@pytest.fixture(scope="module")
-def alone() -> Iterator[Any]:
-    """A client of a cluster of one worker process."""
-    with local_cluster(1) as client:
-        yield client
-
-
-class TestOneWorker(CollectionTests):
-    chunks = 1000
-    methods = ("working-set",)
-
-    @pytest.fixture(autouse=True)
-    def connected(self, alone: Any) -> None:
-        self.client = alone
 
 
 SAME = ("verdict", "proof", "margin_lower", "margin_upper", "passes", "reads", "iterations", "bytes_read", "fingerprint")
