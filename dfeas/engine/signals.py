@@ -10,9 +10,10 @@ from __future__ import annotations
 import atexit
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import current_thread, main_thread
 from types import FrameType
 from typing import Any
@@ -30,6 +31,7 @@ Handler = Callable[[int, FrameType | None], Any]
 
 _held: int | None = None  # interrupts that were held back; None: none is
 _last = -BURST  # when the last one came, in monotonic seconds
+_code: int | None = None  # of a program that has ended
 
 
 @contextmanager
@@ -64,12 +66,15 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 def at_once_from_now() -> None:
     """A signal ends this process, until ``ended``: of a program, while it is imported."""
-    atexit.register(_ignore)  # comes last; Python itself takes its handlers back before it has ended
+    atexit.register(_leave)  # comes last; Python itself takes its handlers back before it has ended
     _set(SIGNALS, _end)
 
 
 def ended(code: int) -> None:
     """A signal changes nothing any more but that this process may not get stuck in its own end."""
+
+    global _code
+    _code = code
 
     def leave(number: int, frame: FrameType | None) -> None:
         os._exit(code)
@@ -77,8 +82,13 @@ def ended(code: int) -> None:
     _set(SIGNALS, leave)
 
 
-def _ignore() -> None:
+def _leave() -> None:
     _set(SIGNALS, signal.SIG_IGN)
+    if _code == INTERRUPTED:
+        # python -m remembers an interrupt that came in an exec of a text, which makes data classes, and would die of SIGINT
+        with suppress(OSError):
+            sys.stdout.flush()
+        os._exit(_code)
 
 
 @contextmanager

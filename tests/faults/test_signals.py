@@ -138,6 +138,25 @@ def test_a_signal_leaves_nothing_of_an_output_and_the_old_dataset(tmp_path: Path
     assert not (tmp_path / "data" / "append.part").exists()
 
 
+TEXT = """
+import sys
+from dfeas.engine.signals import at_once_from_now, ended
+at_once_from_now()
+try:
+    exec("raise KeyboardInterrupt")
+except KeyboardInterrupt:
+    print("said", end="")
+ended(75)
+sys.exit(75)
+"""
+
+
+def test_an_interrupt_of_what_python_runs_from_a_text_has_the_exit_code_of_all(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(TEXT)
+    done = subprocess.run([sys.executable, "-m", "program"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (75, "said", "")
+
+
 def test_what_nobody_asks_about_yet_is_interrupted() -> None:
     with asked_to_stop() as stop, pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGTERM)
