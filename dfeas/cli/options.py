@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import Field, dataclass, fields
 from functools import wraps
-from multiprocessing import active_children
 from pathlib import Path
 from shlex import quote
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import click
+import psutil
 
 from dfeas.cli.render import say
 from dfeas.data.storage.places import is_url, local
@@ -98,9 +98,15 @@ class Cluster:
 
 
 def _kill_workers() -> None:
-    """Those of a local cluster that starts."""
-    for process in active_children():
-        process.kill()
+    """Those of a local cluster that starts, also one that multiprocessing has not noted yet; semaphores are still removed."""
+    left = True
+    while left:
+        left = False
+        for process in psutil.Process().children(recursive=True):
+            with suppress(psutil.Error):
+                if process.status() != psutil.STATUS_ZOMBIE and "resource_tracker" not in " ".join(process.cmdline()):
+                    process.kill()
+                    left = True
 
 
 @contextmanager

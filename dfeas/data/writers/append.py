@@ -209,8 +209,8 @@ def growing(path: Path) -> Iterator[Path]:
     """DATA/append.part, in which the body lays out ``stage``: that is moved into its place then. Where it raises all goes."""
     part = path / PART
     shutil.rmtree(part, ignore_errors=True)
-    part.mkdir()
     try:
+        part.mkdir()
         with naming(path):
             yield part
     except BaseException:
