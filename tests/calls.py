@@ -1,0 +1,12 @@
+"""What mypy says of public calls: types that come back, and mistakes that it finds, which an unused ignore would betray."""
+
+from typing import assert_type
+
+import dfeas
+
+X = [[1.0, 2.0]]
+assert_type(dfeas.solve(X, [1]), dfeas.Result)
+assert_type(dfeas.solve(X, [1], one_vs_rest=True), dfeas.OneVsRest)
+assert_type(dfeas.soft_margin(X, [1], C=2.0), dfeas.SoftMarginResult)
+dfeas.solve(X, [1], scale="stdd")  # type: ignore[call-overload]
+dfeas.solve(X, [1], intercpt=True)  # type: ignore[call-overload]
