@@ -41,12 +41,12 @@ dense/scaled: solve @thin --scale maxabs --out run; verify run; predict run @thi
 dense/centered: solve @thin --scale std --center --intercept --method mirror-prox-one-pass --max-passes 30 --out run
 dense/lengths: solve @thin --no-normalize --method smooth-perceptron --max-passes 30 --out run
 dense/memory: solve @thin --memory 170MB --out run
-dense/resume: solve @thin --method mirror-prox --max-passes 7 --out run; resume run --max-passes 60; verify run
+dense/resume: solve @thin --method mirror-prox --max-passes 7 --out run; resume run --max-passes 30; verify run
 dense/race: race @planted --out a {RACE}; race @flip --out b {RACE}; compare a b
 dense/race-resume: race @flip --out run --methods perceptron,mirror-prox --all --max-passes 5; resume run --max-passes 200
 dense/classes: solve @clusters --one-vs-rest --intercept --out run; verify run; predict run @clusters classes.npy
 dense/class: solve @clusters --positive dog --out run; predict run @clusters --positive dog scores.npy
-dense/classes-resume: solve @clusters --one-vs-rest --method mirror-prox --max-passes 2 --out run; resume run --max-passes 99
+dense/classes-resume: solve @clusters --one-vs-rest --method mirror-prox --max-passes 1 --out run; resume run --max-passes 99
 people/separation: solve @people --separation --intercept --out run; verify run
 people/complete: solve @people --labels @born.npy --separation --intercept --out run; verify run
 people/predict: solve @people --labels @born.npy --intercept --out run; predict run @people --labels @born.npy scores.npy
@@ -76,7 +76,7 @@ cones/q: solve @cones-q --out run; verify run; info @cones-q
 cones/s: solve @cones-s --out run; verify run
 cones/many: solve @cones-many --out run; verify run
 cones/commands: solve @cones --out run; predict run @cones least.npy; plan @cones
-cones/resume: solve @cones --method mirror-prox --max-passes 3 --out run; resume run --max-passes 60
+cones/resume: solve @cones --method mirror-prox --max-passes 2 --out run; resume run --max-passes 60
 cones/race: race @cones-no --out run {CONE_RACE}
 svm/hinge: svm @flip --C 0.1,1 --out run --dual dual.npy; predict run @flip scores.npy; verify run
 svm/squared: svm @normal --loss squared_hinge --C 1 --intercept --class-weight balanced --out run
@@ -101,7 +101,7 @@ cluster/classes: solve @clusters --one-vs-rest --intercept --out run --scheduler
 cluster/kernel: race @rings --kernel exponential --out run {KERNEL_RACE} --scheduler @cluster
 cluster/cones: solve @cones-many --out run --scheduler @cluster
 cluster/svm: svm @flip --C 0.1,1 --out run --dual dual.npy --scheduler @cluster
-cluster/resume: solve @thin --method mirror-prox --max-passes 7 --out run --scheduler @cluster; resume run --max-passes 60
+cluster/resume: solve @thin --method mirror-prox --max-passes 7 --out run --scheduler @cluster; resume run --max-passes 30
 cluster/ingest: ingest @people.csv a --label-column bought --scheduler @cluster
 cluster/processes: solve @planted --method mirror-prox --out run --local 1
 """
@@ -140,7 +140,7 @@ def arrays(bench: Bench, record: Record) -> None:
         record.returned(dfeas.solve(points, y, intercept=True, out=f"run-{i}"))
     half, reads = np.arange(len(X)) % 2 == 0, count()
     record.returned(dfeas.solve(X, y, positive="b", mask=half, scale="std", center=True, intercept=True, out="scaled"))
-    record.returned(dfeas.solve(X, y, method="mirror-prox", callback=lambda read: next(reads) == 5, out="ended"))
+    record.returned(dfeas.solve(X, y, method="mirror-prox", callback=lambda read: next(reads) == 2, out="ended"))
     record.returned(dfeas.solve(X, y, kernel=lambda A, B: (A @ B.T + 1) ** 2, max_passes=30, out="kernel"))
 
 
@@ -152,7 +152,7 @@ def verbs(bench: Bench, record: Record) -> None:
     record.returned(dfeas.separation(X, y, intercept=True, out="kind"))
     record.returned(dfeas.hard_margin(X, y, intercept=True, out="hard"))
     record.returned(dfeas.in_hull(X[0], X[1:], out="hull"))
-    record.returned(dfeas.solve(X, y, intercept=True, method="mirror-prox", max_passes=3, out="run"))
+    record.returned(dfeas.solve(X, y, intercept=True, method="mirror-prox", max_passes=2, out="run"))
     record.returned(dfeas.resume("run", X, y, max_passes=400))
 
 

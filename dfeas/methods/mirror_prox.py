@@ -11,8 +11,8 @@ w_y, weighted by gamma, are the answer.
 
 Guarantee: with gamma = 1/L = sqrt(alpha_x alpha_y) the gap of the averages after t steps is at most sqrt(2 log n) / t; with any
 steps that pass the test  gamma <F(w), w - v+> <= V_v(v+)  it is at most 2 / (sum of gamma).
-Passes: one for A v_x at the start, then two a step, at the point of w_x and at g+. The direction of g is that of the average of
-w_y, so its min_j a_j'y is known without a question of its own; other candidates ride along.
+Passes: one for A v_x at the start, then one a step: the points of w_x and of g+ are known before it, for w_y needs A v_x alone.
+The direction of g is that of the average of w_y, so its min_j a_j'y is known without a question of its own.
 Evidence: both ends of the bracket; x is a mixture of the softmaxes w_x.
 """
 
@@ -37,7 +37,7 @@ LONGEST = 1e9
 
 
 class Steps(Protocol):
-    """A rule for gamma: several are tried on the same two reads, and the largest that stands is taken."""
+    """A rule for gamma: several are tried on the same read, and the largest that stands is taken."""
 
     @property
     def factors(self) -> tuple[float, ...]:
@@ -160,7 +160,7 @@ def project(y: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class MirrorProxState:
-    """Between passes. ``half`` is the answer at the points of w while the second pass of the step is awaited."""
+    """Between passes."""
 
     gamma: float  # step that was last taken
     log_n: float
@@ -168,7 +168,6 @@ class MirrorProxState:
     v: Vector  # v_y
     Av: Vector | None  # A v_x; None before the first pass
     lse: float  # of g
-    half: tuple[Floats, Floats] | None  # A w_x (m, f) and lse (f,) for the f steps that are tried
     steps: int  # accepted steps
     weight: float  # sum of gamma over accepted steps
     Ax_sum: Vector  # sum of gamma A w_x
@@ -180,48 +179,36 @@ class MirrorProxState:
 
 @dataclass(frozen=True, slots=True)
 class MirrorProx(Ladder[MirrorProxState]):
-    """Mirror prox with a rule for the step; ``reads`` a step: one for each of its points as in the paper, or one for both."""
+    """Mirror prox with a rule for the step."""
 
     rule: Steps = field(default_factory=AdaptiveSteps)
-    traits: Traits = Traits("mirror-prox", "two reads a step", points=0.03, cones=0.03, weighs_all=True)
-    reads: int = 2
+    traits: Traits = Traits("mirror-prox", "one read a step", points=0.03, kernel=0.2, cones=0.03, weighs_all=True)
 
     def init(self, facts: Facts) -> MirrorProxState:
         """v_x uniform, v_y = 0, gamma = 1/L."""
         zero, log_n = facts.zero, size_of(facts)
-        return MirrorProxState(safe_step(log_n), log_n, zero, zero, None, 0.0, None, 0, 0.0, zero, (), 0, Bracket())
+        return MirrorProxState(safe_step(log_n), log_n, zero, zero, None, 0.0, 0, 0.0, zero, (), 0, Bracket())
 
     def ask(self, state: MirrorProxState) -> Any:
-        """Soft questions, one for each point and gamma that is tried, and hard ones for candidates that ride along."""
+        """Soft questions, two for each gamma that is tried, and a hard one for a candidate that rides along."""
         return softmin(*self._questions(state))
 
     def _questions(self, state: MirrorProxState) -> tuple[list[Vector], list[Vector]]:
         if state.Av is None:
             return [state.g], []
         gammas = self.gammas(state)
-        if state.half is not None:
-            return [_next_g(state, gamma) for gamma in gammas], [_next_v(state, gammas[-1], state.half[0][:, -1])]
-        more = [_next_g(state, gamma) for gamma in gammas] if self.reads == 1 else []
+        soft = [*(_point(state, gamma) for gamma in gammas), *(_next_g(state, gamma) for gamma in gammas)]
         # the direction of Ax: at the optimum it is the widest separator
-        return [*(_point(state, gamma) for gamma in gammas), *more], [state.Ax_sum] if state.steps else []
+        return soft, [state.Ax_sum] if state.steps else []
 
     def tell(self, state: MirrorProxState, answer: Any) -> MirrorProxState:
+        """Take the largest step that stands, or try smaller ones."""
         if state.Av is None:
             return replace(state, Av=column(answer, 0), lse=float(answer.lse[0]))
         tried, (soft, hard) = len(self.rule.factors), self._questions(state)
         state = replace(state, bracket=raised(state.bracket, [*soft, *hard], answer))
-        if self.reads == 1:
-            columns = [column(answer, i) for i in range(2 * tried)]
-            return self._step(state, columns[:tried], answer.lse[:tried], columns[tried:], answer.lse[tried:])
-        mean, lse = answer.mean[:, :tried], answer.lse[:tried]
-        if state.half is None:
-            return replace(state, half=(mean, lse))
-        return self._step(state, list(state.half[0].T), state.half[1], list(mean.T), lse)
-
-    def _step(
-        self, state: MirrorProxState, Aw: list[Any], lse_w: Floats, Av_next: list[Any], lse_next: Floats
-    ) -> MirrorProxState:
-        """Take the largest step that stands, or try smaller ones."""
+        columns = [column(answer, i) for i in range(2 * tried)]
+        Aw, Av_next, lse_next = columns[:tried], columns[tried:], answer.lse[tried:]
         alpha_x, alpha_y = 1 / state.log_n, 2.0
 
         def excess(i: int, gamma: float) -> float:
@@ -234,15 +221,15 @@ class MirrorProx(Ladder[MirrorProxState]):
 
         i = self.standing(state, excess)
         if i is None:
-            return replace(state, gamma=self.shorter(state), half=None)
+            return replace(state, gamma=self.shorter(state))
         gamma = self.gammas(state)[i]
-        known = averaged(state, _point(state, gamma), float(lse_w[i]), gamma, Aw[i])
-        g, v = _next_g(state, gamma), _next_v(state, gamma, Aw[i])
-        return replace(state, g=g, v=v, Av=Av_next[i], lse=float(lse_next[i]), half=None, **known)
+        known = averaged(state, soft[i], float(answer.lse[i]), gamma, Aw[i])
+        v = _next_v(state, gamma, Aw[i])
+        return replace(state, g=soft[tried + i], v=v, Av=Av_next[i], lse=float(lse_next[i]), **known)
 
     def bound(self, facts: Facts, margin: float) -> float:
-        """One pass, and those of the steps."""
-        return 1 + self.reads * self.steps(facts, margin)
+        """One pass, and one a step."""
+        return 1 + self.steps(facts, margin)
 
     def product_columns(self, facts: Facts) -> int:
         return 2 * len(self.rule.factors)
@@ -250,8 +237,9 @@ class MirrorProx(Ladder[MirrorProxState]):
 
 FIXED = MirrorProx(
     FixedSteps(),
-    Traits("mirror-prox-fixed", "two reads a step, the theorem's step", points=0.2, cones=0.2, weighs_all=True),
+    Traits("mirror-prox-fixed", "one read a step, the theorem's step", points=0.2, kernel=0.5, cones=0.2, weighs_all=True),
 )
+BALL = MirrorProx(traits=Traits("mirror-prox-euclidean", cones=0.03, weighs_all=True, ball=True))
 
 
 def _point(state: MirrorProxState, gamma: float) -> Any:
@@ -270,8 +258,3 @@ def _next_g(state: MirrorProxState, gamma: float) -> Any:
 
 def _next_v(state: MirrorProxState, gamma: float, Aw: Vector) -> Any:
     return project(state.v + gamma / 2 * Aw)
-
-
-IN_KERNEL = MirrorProx(traits=Traits("mirror-prox", kernel=0.2, weighs_all=True), reads=1)
-FIXED_IN_KERNEL = MirrorProx(FixedSteps(), Traits("mirror-prox-fixed", kernel=0.5, weighs_all=True), 1)
-BALL = MirrorProx(traits=Traits("mirror-prox-euclidean", cones=0.03, weighs_all=True, ball=True))

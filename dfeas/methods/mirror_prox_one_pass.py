@@ -66,7 +66,9 @@ class OnePassMirrorProx(Ladder[OnePassState]):
     """One pass a step, with a rule for it."""
 
     rule: Steps = field(default=FIVE)
-    traits: Traits = Traits("mirror-prox-one-pass", "one read a step", points=0.025, cones=0.025, weighs_all=True)
+    traits: Traits = Traits(
+        "mirror-prox-one-pass", "one read a step, half the work", points=0.025, cones=0.025, weighs_all=True
+    )
 
     def init(self, facts: Facts) -> OnePassState:
         """x uniform, y = 0, gamma = 1/L."""

@@ -2,7 +2,7 @@
 
 from dfeas.methods.ispvn import Ispvn
 from dfeas.methods.margin_perceptron import margin_perceptron
-from dfeas.methods.mirror_prox import BALL, FIXED, FIXED_IN_KERNEL, IN_KERNEL, MirrorProx
+from dfeas.methods.mirror_prox import BALL, FIXED, MirrorProx
 from dfeas.methods.mirror_prox_one_pass import OnePassMirrorProx
 from dfeas.methods.normalized_perceptron import WORST, NormalizedPerceptron
 from dfeas.methods.online_perceptron import OnlinePerceptron
@@ -24,10 +24,8 @@ ALL: tuple[AnyMethod, ...] = (
     RideAlong(PointWorkingSet(), SmoothPerceptron(), RIDDEN),
     PointWorkingSet(),
     MirrorProx(),
-    IN_KERNEL,
     OnePassMirrorProx(),
     FIXED,
-    FIXED_IN_KERNEL,
     SmoothPerceptron(),
     perceptron(),
     KernelPerceptron(),

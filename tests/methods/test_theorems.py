@@ -59,8 +59,8 @@ def test_smooth_perceptron_separates_within_its_bound(m: int, n: int, margin: fl
 def test_mirror_prox_keeps_its_gap(kind: str, options: dict[str, Any], rule: Any, seed: int) -> None:
     engine, A, facts = problem(kind, 8, 300, seed=seed, dtype="float64", **options)
     fixed = isinstance(rule, FixedSteps)
-    for state in states(MirrorProx(rule), engine, facts, 121):
-        if not state.steps or state.half is not None:
+    for state in states(MirrorProx(rule), engine, facts, 61):
+        if not state.steps:
             continue
         t, gamma = state.steps, math.sqrt(2 / math.log(facts.n))
         average, Ax = state.g / state.log_n / state.weight, state.Ax_sum / state.weight
@@ -69,7 +69,7 @@ def test_mirror_prox_keeps_its_gap(kind: str, options: dict[str, Any], rule: Any
         if fixed:
             assert state.weight == pytest.approx(t * gamma)
             assert gap <= math.sqrt(2 * math.log(facts.n)) / t + 1e-9
-            assert engine.passes == 1 + 2 * t
+            assert engine.passes == 1 + t
 
 
 @pytest.mark.parametrize("method", [MirrorProx, OnePassMirrorProx])
@@ -83,7 +83,7 @@ def test_steps_of_one_over_l_pass_the_test_of_the_adaptive_rule(method: Any) -> 
 
     engine, _, facts = problem("halfspace", 8, 300, dtype="float64")
     list(states(method(Watching((1 + 1e-9,))), engine, facts, 101))  # steps of 1/L itself are not tested any more
-    assert len(seen) in (50, 100)
+    assert len(seen) == 100
     assert max(seen) <= 1e-9
 
 
@@ -154,7 +154,7 @@ def test_mirror_prox_holds_the_softmaxes_of_the_paper() -> None:
         wx, wy = simplex(vx, gamma / ax * (A.T @ vy)), ball(vy + gamma / ay * (A @ vx))
         vx, vy = simplex(vx, gamma / ax * (A.T @ wy)), ball(vy + gamma / ay * (A @ wx))
         mean_x, mean_y = mean_x + wx / 2, mean_y + wy / 2
-    *_, state = states(MirrorProx(FixedSteps()), engine, facts, 5)
+    *_, state = states(MirrorProx(FixedSteps()), engine, facts, 3)
     assert np.allclose(state.g / state.log_n / state.weight, mean_y, atol=1e-12)
     assert np.allclose(state.Ax_sum / state.weight, A @ mean_x, atol=1e-12)
     assert np.allclose(state.v, vy, atol=1e-12)

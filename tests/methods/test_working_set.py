@@ -328,6 +328,6 @@ def test_bounds_are_those_of_the_theorems() -> None:
     facts = Facts(100, 10**6)
     log = math.log(10**6)
     assert dfeas.METHODS["smooth-perceptron"].bound(facts, 0.01) == pytest.approx(2 + 200 * math.sqrt(2 * log))
-    assert dfeas.METHODS["mirror-prox-fixed"].bound(facts, 0.01) == pytest.approx(1 + 200 * math.sqrt(2 * log))
+    assert dfeas.METHODS["mirror-prox-fixed"].bound(facts, 0.01) == pytest.approx(1 + 100 * math.sqrt(2 * log))
     assert dfeas.METHODS["perceptron"].bound(facts, 0.01) == pytest.approx(1 + 1e4)
     assert dfeas.METHODS["working-set"].bound(facts, 0.01) == pytest.approx(5 + 200 * math.sqrt(2 * log))

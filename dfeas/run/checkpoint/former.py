@@ -5,7 +5,7 @@ Each class has the fields that one had; ``now`` returns what goes on from there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from dfeas.methods.perceptron import KernelPerceptronState
 from dfeas.methods.protocol import Bracket, Ends, Facts, Sparse
 from dfeas.methods.smooth_perceptron import SmoothPerceptronState
 from dfeas.methods.snkpvn import Loop, Snkpvn, SnkpvnState
-from dfeas.methods.vector import Combination, lse_of
+from dfeas.methods.vector import Combination, Vector, lse_of
 from dfeas.methods.von_neumann import VonNeumannState
 from dfeas.passes.block import Columns
 
@@ -76,7 +76,30 @@ class MirrorProx:
         vector, bracket = self.ends.vector, self.ends.bracket
         g, Av = self.log_n * vector(self.y_sum), None if self.x is None else vector(self.x)
         averages, lse = (self.steps, self.weight, vector(self.x_sum)), lse_of(-g.scores)
-        return MirrorProxState(self.gamma, self.log_n, g, vector(self.v), Av, lse, None, *averages, (), 0, bracket, self.ends.x)
+        return MirrorProxState(self.gamma, self.log_n, g, vector(self.v), Av, lse, *averages, (), 0, bracket, self.ends.x)
+
+
+@dataclass(frozen=True, slots=True)
+class HalfMirrorProx:
+    """Each point of a step had a read of its own; a step that was half done is begun again."""
+
+    gamma: float
+    log_n: float
+    g: Vector
+    v: Vector
+    Av: Vector | None
+    lse: float
+    half: tuple[Floats, Floats] | None
+    steps: int
+    weight: float
+    Ax_sum: Vector
+    asked: tuple[tuple[Floats, float, float, Floats], ...]
+    best: int
+    bracket: Bracket
+    x: Floats | None = None
+
+    def now(self) -> MirrorProxState:
+        return MirrorProxState(**{each.name: getattr(self, each.name) for each in fields(self) if each.name != "half"})
 
 
 @dataclass(frozen=True, slots=True)

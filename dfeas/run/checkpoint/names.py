@@ -35,7 +35,7 @@ PLACES = {
     "ispvn.State": "dfeas.methods.ispvn:IspvnState",
     "ispvn.Search": "dfeas.methods.ispvn:Search",
     "ispvn.Threshold": "dfeas.methods.ispvn:Threshold",
-    "mirror_prox.State": "dfeas.methods.mirror_prox:MirrorProxState",
+    "mirror_prox.State.2": "dfeas.methods.mirror_prox:MirrorProxState",
     "mirror_prox_one_pass.State": "dfeas.methods.mirror_prox_one_pass:OnePassState",
     "mistakes.State": "dfeas.methods.mistakes:MistakesState",
     "mistakes.Tally": "dfeas.methods.mistakes:Tally",
@@ -76,6 +76,7 @@ GONE = {
     "kernel.snkpvn.State": "dfeas.run.checkpoint.former:SnkpvnLoop",
     "kernel.von_neumann.State": "dfeas.run.checkpoint.former:VonNeumann",
     "kernel.working_set.State": "dfeas.run.checkpoint.former:KernelWorkingSet",
+    "mirror_prox.State": "dfeas.run.checkpoint.former:HalfMirrorProx",
 }
 """Name of a class that is gone -> module:class with its fields, whose ``now`` returns what stands in its place."""
 

@@ -80,7 +80,7 @@ def test_theorems_hold_with_the_rank_in_place_of_the_points() -> None:
         dataset = dfeas.from_scs(X, CONE)
         best = dfeas.solve(dataset, margin_tolerance=1e-4, eps=1e-9)
         gaps = {}
-        for name, passes in (("mirror-prox-fixed", 41), ("smooth-perceptron", 40)):
+        for name, passes in (("mirror-prox-fixed", 21), ("smooth-perceptron", 40)):
             for evidence in states(dataset, name, passes):
                 assert evidence.bracket.lower <= max(0.0, best.margin_upper) + 1e-9
                 assert evidence.bracket.upper >= max(0.0, best.margin_lower) - 1e-9

@@ -281,8 +281,8 @@ LINEAR = {
     "normalized-perceptron": (20, 20, lambda linear, kernel: (linear.w, kernel.w)),
     "von-neumann": (20, 20, lambda linear, kernel: (linear.w, kernel.w)),
     "smooth-perceptron": (20, 20, lambda linear, kernel: (linear.Ax, kernel.Ax)),
-    "mirror-prox-fixed": (19, 10, lambda linear, kernel: (linear.Ax_sum, kernel.Ax_sum)),
-    "mirror-prox": (19, 10, lambda linear, kernel: (linear.Ax_sum, kernel.Ax_sum)),
+    "mirror-prox-fixed": (10, 10, lambda linear, kernel: (linear.Ax_sum, kernel.Ax_sum)),
+    "mirror-prox": (10, 10, lambda linear, kernel: (linear.Ax_sum, kernel.Ax_sum)),
 }
 """Passes of the linear method, products of its twin, and what must be the same vector then."""
 
