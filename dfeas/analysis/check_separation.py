@@ -19,7 +19,7 @@ from dfeas.analysis.regression.likelihood import Options, Regression, examined
 from dfeas.analysis.regression.models import is_model, of_model
 from dfeas.analysis.regression.outcome import Values, flat
 from dfeas.data.frames import is_frame, is_lazy
-from dfeas.errors import BadInputError, UsageError
+from dfeas.errors import BadInputError, UsageError, format_bytes
 from dfeas.problem import DEFAULT_MEMORY, parse_bytes
 
 __all__ = ["Advice", "Separated", "check_separation"]
@@ -172,7 +172,7 @@ def _whole(frame: Any, options: Options) -> Any:
     size, most = int(frame.memory_usage(deep=True).sum().compute()), parse_bytes(options.get("memory", DEFAULT_MEMORY)) // 2
     if size > most:
         raise BadInputError(
-            f"{FRAME} takes {size / 1e6:.0f} MB, more than half of memory: write it as Parquet, and give the path of that"
+            f"{FRAME} takes {format_bytes(size)}, more than half of memory: write it as Parquet, and give the path of that"
         )
     return frame.compute()
 

@@ -7,6 +7,7 @@ perceptron).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.source import Transform, seen_as
 from dfeas.data.storage import files
+from dfeas.display import Displayed, Part, Row
 from dfeas.engine.client import takes_client
 from dfeas.errors import UsageError
 from dfeas.geometry.cones.space import require_points
@@ -36,8 +38,8 @@ TOLERANCE = 1e-3
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class HardMargin(Saved):
+@dataclass(frozen=True, repr=False)
+class HardMargin(Displayed, Saved):
     """The hyperplane of maximum margin of the unit points, up to ``tolerance``; where there is none, only ``result``."""
 
     FILE: ClassVar = MARGIN
@@ -56,6 +58,23 @@ class HardMargin(Saved):
     w: Floats | None = None  # (m,) canonical: the least l_j (x_j'w + bias) of the stored points is 1
     support: NDArray[np.int64] | None = None  # points whose unit columns make the upper end of the bracket
     weights: Floats | None = None  # theirs, on the simplex; None with methods that weigh all points
+
+    def _brief(self) -> str:
+        if self.margin is None:
+            return f"none, {self.result.verdict} ({self.result.proof})"
+        return f"{self.margin:.6g} from the nearest point, up to a share of {self.tolerance:g}"
+
+    def _parts(self) -> Iterator[Part]:
+        yield from self.result._parts()
+        if self.margin is None or self.bias is None or self.radius is None:
+            return
+        bias = f"bias {self.bias:.6g} with the least score 1"
+        yield Row("hyperplane", f"{self.margin:.6g} from the nearest point as stored, {bias}")
+        yield Row("", f"the longest point has length {self.radius:.6g}")
+        if self.support is not None and self.leave_one_out is not None:
+            share = f"leaving one point out errs on at most {100 * self.leave_one_out:.4g} %"
+            yield Row("support", f"{len(self.support)} points, weights in margin.json; {share}")
+        yield Row("bounds", f"{self.corrections:.4g} corrections of a perceptron, dimension {self.dimension}")
 
     @property
     def fingerprint(self) -> str:

@@ -12,7 +12,7 @@ exactly when they conflict, and the weights of the conflict are those that make 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,12 @@ from numpy.typing import ArrayLike, NDArray
 from dfeas.analysis.separation import Separation, said, searched
 from dfeas.data.dataset import signed_rows
 from dfeas.data.storage.zarr_arrays import load_npy
+from dfeas.display import Displayed, Part, Row
 from dfeas.engine.client import takes_client
 from dfeas.errors import BadInputError
 from dfeas.problem import Goal, Kernel, Limits, Output, Problem, Resources, View, takes
 from dfeas.run.exact.search import floats
-from dfeas.run.results import Result
+from dfeas.run.results import Result, cost_row
 from dfeas.run.session import open_data
 from dfeas.run.solve import decide
 from dfeas.run.termination import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED
@@ -37,8 +38,8 @@ EPS = 1e-9
 """|Ax| up to this ends a run in float64; integers go on from there."""
 
 
-@dataclass(frozen=True)
-class Hull:
+@dataclass(frozen=True, repr=False)
+class Hull(Displayed):
     """Where a point is, with evidence."""
 
     inside: bool | None  # None: not decided
@@ -49,6 +50,25 @@ class Hull:
     y: NDArray[np.float64] | None  # (m,) normal of a hyperplane through the point, all points are on its positive side
     result: Result  # of the points seen from the point: bracket, proof, cost
     exactly: Separation | None = None  # of the points (x_j, 1) and -(p, 1), where float64 could not tell, and has no y
+
+    @property
+    def _where(self) -> str:
+        return {True: "inside the hull", False: "outside the hull", None: "not decided"}[self.inside]
+
+    def _brief(self) -> str:
+        return f"{self._where} ({self.proof}), {self.result.passes:.4g} passes of {self.result.method}"
+
+    def _parts(self) -> Iterator[Part]:
+        yield Row(None, f"the point is {self._where} (proof: {self.proof})")
+        if self.support is not None:
+            exactly = "; weights that make it exactly exist on the same points" if self.inside and self.distance else ""
+            yield Row("", f"{len(self.support)} points make it, up to {self.distance:.3g}{exactly}")
+        elif self.inside is False:
+            yield Row("", "a hyperplane through it has all points on its positive side: y in certificate.npz")
+        else:
+            yield Row("", self.result.message)
+        yield self.result.margin_row
+        yield cost_row(self.result)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values; the vectors are in the certificate."""

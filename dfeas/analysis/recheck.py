@@ -8,7 +8,7 @@ whose sum is zero, or small, are that for more points, too. A separator is check
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from dfeas.data.storage.layout import fingerprint, seen_fingerprint
 from dfeas.data.storage.places import absolute, local, require_apart
 from dfeas.data.storage.readers import Buffers, Cost, Stop, unless_stopped
 from dfeas.data.views import transformed
+from dfeas.display import Displayed, Part, Row
 from dfeas.engine.local import local_engine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
 from dfeas.geometry.registry import geometry_of
@@ -38,8 +39,8 @@ from dfeas.verify.certificate import Certificate, load
 from dfeas.verify.core import checker_of
 
 
-@dataclass(frozen=True)
-class Recheck:
+@dataclass(frozen=True, repr=False)
+class Recheck(Displayed):
     """What is left of a run."""
 
     results: dict[str, Result]  # of each class, or of the one question under its empty name; those that hold
@@ -48,6 +49,17 @@ class Recheck:
     reads: float  # share of the data that was read
     named: str = "point"  # what the number of a row names
     rows: str = "points"  # what the data has n of
+
+    def _brief(self) -> str:
+        return f"{'holds' if self.holds else 'no longer holds'}, with {self.new_points} new {self.rows}"
+
+    def _parts(self) -> Iterator[Part]:
+        for name, result in self.results.items():
+            yield Row(None, f"{name + ': ' if name else ''}{result.verdict} holds (proof: {result.proof}): {result.message}")
+        for name, points in self.refuted.items():
+            which, wrong = f"class {name}: " if name else "", ", ".join(map(str, points))
+            yield Row(None, f"{which}no longer separated: {self.named} {wrong} on the wrong side; solve again")
+        yield Row("read", f"{self.reads:.3g} of the data, for {self.new_points} new {self.rows}")
 
     @property
     def holds(self) -> bool:

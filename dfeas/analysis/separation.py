@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from dfeas.analysis.presolve import presolved
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage import files
+from dfeas.display import Displayed, Part, Row
 from dfeas.engine.client import takes_client
 from dfeas.errors import UsageError
 from dfeas.geometry.cones.space import require_points
@@ -43,15 +44,15 @@ from dfeas.verify.dyadic import Integers
 from dfeas.verify.separation import COMPLETE, QUASI, SEPARATED, SEPARATION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 EPS = 1e-9
 LEAST = 1e-3
 """Seconds that a solve is given at least."""
 
 
-@dataclass(frozen=True)
-class Separation(Saved):
+@dataclass(frozen=True, repr=False)
+class Separation(Displayed, Saved):
     """Which of the three, with evidence."""
 
     FILE: ClassVar = SEPARATION
@@ -69,6 +70,14 @@ class Separation(Saved):
     weights: list[int] | None  # (s,) positive, with an exactly zero sum of the signed points of the support
     flat: list[list[int]]  # vectors (d,) orthogonal to all points that overlap, a basis: features that depend on each other
     result: Result  # of the solve that came first
+
+    def _brief(self) -> str:
+        return f"{self.kind or 'not decided'} ({self.proof})"
+
+    def _parts(self) -> Iterator[Part]:
+        yield Row("separation", f"{self.kind or 'not decided'} (proof: {self.proof})")
+        yield Row("", self.message)
+        yield from self.result._parts()
 
     @property
     def fingerprint(self) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
 from dfeas.data.source import Source, Transform, for_checker, seen_as, source_of
+from dfeas.display import Displayed, Part, Row
 from dfeas.engine.local import local_engine
 from dfeas.errors import BadInputError, CheckFailedError, UndecidedError, UsageError
 from dfeas.geometry.kernel.kernel import Function
@@ -146,9 +147,19 @@ def verify_run(run: str | Path, memory: str | int = DEFAULT_MEMORY, kernel: Func
     return proved
 
 
-def verify_classes(
-    run: str | Path, memory: str | int = DEFAULT_MEMORY, kernel: Function | None = None
-) -> dict[str, Check | None]:
+class Checks(Displayed, dict[str, Check | None]):
+    """What was proved of each class; None where it is undecided."""
+
+    def _brief(self) -> str:
+        return f"of {len(self)} classes, {sum(each is not None for each in self.values())} proved"
+
+    def _parts(self) -> Iterator[Part]:
+        for name, each in self.items():
+            said = "nothing, it is undecided" if each is None else f"{each.verdict} ({each.proof}): {each.message}"
+            yield Row(None, f"{name}: proved {said}")
+
+
+def verify_classes(run: str | Path, memory: str | int = DEFAULT_MEMORY, kernel: Function | None = None) -> Checks:
     """Check the certificates of all classes of a one-vs-rest run in one read, and the verdicts; None for undecided classes.
 
     With a kernel it takes two reads; one that is a function of Python is not kept in a file, and is needed again.
@@ -163,7 +174,7 @@ def verify_classes(
     whole = load_result(path)
     if not isinstance(whole["data"], dict):
         raise BadInputError(f"{path}: the data was in memory; a certificate is checked by dfeas verify DATA CERTIFICATE")
-    answers: dict[str, Check | None] = dict.fromkeys(folders)
+    answers = Checks(dict.fromkeys(folders))
     values = {name: load_result(folder) for name, folder in folders.items()}
     for name, each in values.items():
         _require_listed(path / RESULT, whole, name, each)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 import time
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -17,7 +18,8 @@ from dfeas.data.storage import files as formats
 from dfeas.data.storage.files import placed, read_json
 from dfeas.data.storage.places import absolute, local, require_apart
 from dfeas.data.storage.scratch import being_written
-from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError
+from dfeas.display import Displayed, Part, Row
+from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError, format_bytes
 from dfeas.geometry.registry import kernel_options, known_method
 from dfeas.problem import ALL_POSITIVE, DEFAULT_MEMORY, Goal, Kernel, Limits, Objective, View, check, parse_bytes
 from dfeas.run.checkpoint.folder import finished, resumable
@@ -49,8 +51,8 @@ FETCHED_BYTES = 1 << 30
 """Larger results are copied from where they are."""
 
 
-@dataclass(frozen=True)
-class Submitted:
+@dataclass(frozen=True, repr=False)
+class Submitted(Displayed):
     """A run on a cluster."""
 
     id: str
@@ -58,6 +60,16 @@ class Submitted:
     task: str  # of the driver, as Dask calls it: "processing", "memory" when it has ended, "erred", "lost", ..; or "cancelled"
     error: str  # why, for "erred"
     status: RunStatus | None  # None when no worker can see the folder, or none answers
+
+    def _brief(self) -> str:
+        return f"{self.id}: {self._said}"
+
+    def _parts(self) -> Iterator[Part]:
+        yield Row(None, f"{self.id}: {self._said}  (driver {self.task}, {self.out})")
+
+    @property
+    def _said(self) -> str:
+        return self.error or ("not begun" if self.status is None else self.status.described)
 
     def to_json(self) -> dict[str, Any]:
         plain = {"id": self.id, "out": self.out, "task": self.task, "error": self.error}
@@ -268,12 +280,12 @@ def _files(out: str) -> dict[str, bytes]:
     present = [path for path in (Path(out) / name for name in (RESULT, CERTIFICATE, TRACE)) if path.is_file()]
     size = sum(path.stat().st_size for path in present)
     if size > FETCHED_BYTES:
-        raise UsageError(f"the result has {size / 1e9:.1f} GB; copy it from {out}")
+        raise UsageError(f"the result has {format_bytes(size)}; copy it from {out}")
     return {path.name: path.read_bytes() for path in present}
 
 
-@dataclass(frozen=True)
-class RunStatus:
+@dataclass(frozen=True, repr=False)
+class RunStatus(Displayed):
     """How far a run is."""
 
     run: str
@@ -286,6 +298,24 @@ class RunStatus:
     verdict: str | None = None
     stopped: str | None = None
     gap: float | None = None  # relative, of a soft margin
+
+    def _brief(self) -> str:
+        return f"{self.run}: {self.described}"
+
+    def _parts(self) -> Iterator[Part]:
+        yield Row(None, f"{self.run}: {self.described}")
+
+    @property
+    def described(self) -> str:
+        """How far it is, without its name."""
+        parts = [self.verdict or self.state if self.state == "finished" else self.state]
+        if self.passes is not None:
+            margins = self.gap is None
+            ends = f"margin {self.margin_lower:+.3e} .. {self.margin_upper:.3e}" if margins else f"gap {self.gap:.2e}"
+            parts += [f"pass {self.passes:.4g}, {ends}", f"{self.seconds:.1f} s"]
+        if self.checkpoint_age is not None:
+            parts.append(f"checkpoint {self.checkpoint_age:.0f} s old")
+        return ", ".join(parts)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

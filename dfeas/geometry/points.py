@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
-from dfeas.errors import BadInputError, UsageError
+from dfeas.display import Displayed, Grid, Part, Row
+from dfeas.errors import BadInputError, UsageError, enough, format_bytes
 from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, Rule, Trained, facts_of, in_turns, least_seconds
 from dfeas.linalg.csr import csr
 from dfeas.linalg.points import Floats, row_slice
@@ -111,8 +112,8 @@ def _usual(method: AnyMethod, facts: Facts, margin: float) -> float:
 
 def choose(method: str, facts: Facts) -> tuple[str, str]:
     """The method, and why. Raises UsageError when it cannot work within the memory."""
-    columns = f"{4 * working_set.least_bytes(facts) / 1e6:.0f} MB of memory"
-    weights = f"{POINT_BYTES * facts.n / 1e6:.0f} MB of memory"
+    columns = f"{enough(4 * working_set.least_bytes(facts))} of memory"
+    weights = f"{enough(POINT_BYTES * facts.n)} of memory"
     if method == "auto":
         if working_set.fits(facts):
             return "working-set", "chosen because its columns fit in memory: a few reads, where other methods need hundreds"
@@ -141,7 +142,7 @@ def limit_passes(methods: Sequence[str], facts: Facts, eps: float, max_passes: i
             needed = min(passes, limit)
             if needed > fit:
                 raise UsageError(
-                    f"{method} keeps {each} bytes of each pass, {needed * each / 1e9:.2g} GB of {needed:.2g}, and half of "
+                    f"{method} keeps {each} bytes of each pass, {format_bytes(needed * each)} of {needed:.2g}, and half of "
                     f"--memory is for that: choose --max-passes {fit}, a larger --eps, or another method"
                 )
             continue
@@ -196,14 +197,41 @@ class Hyperplanes:
         return np.asarray(points.astype(np.float64, copy=False) @ self.Y[:m] + self.Y[m:].sum(axis=0))
 
 
-@dataclass(frozen=True)
-class Prediction:
+MOST_CLASSES = 20
+"""Classes whose confusion is printed."""
+
+
+def _compared(prediction: Prediction | ClassPrediction, names: Sequence[str]) -> Iterator[Part]:
+    """How many points are of which class, and how that compares with their labels, whose classes have these names."""
+    predicted = prediction.to_json()["predicted"]
+    yield Row("predicted", ", ".join(f"{count} are {name}" for name, count in predicted.items()))
+    if prediction.accuracy is None or prediction.confusion is None:
+        return
+    yield Row("accuracy", f"{prediction.accuracy:.6g}")
+    if len(prediction.classes) <= MOST_CLASSES:
+        rows = [[name, *map(str, counts)] for name, counts in zip(names, prediction.confusion, strict=True)]
+        yield Grid(["label \\ predicted", *prediction.classes], rows)
+
+
+def _counted(prediction: Prediction | ClassPrediction, points: int) -> str:
+    right = "" if prediction.accuracy is None else f", accuracy {prediction.accuracy:.6g}"
+    return f"of {points} points in {len(prediction.classes)} classes{right}"
+
+
+@dataclass(frozen=True, repr=False)
+class Prediction(Displayed):
     """Scores, and how they compare with labels, where there are any."""
 
     score: Floats  # (n,) y'x_j, of unit length in a kernel's space; above 0 is the positive class
     classes: tuple[str, str]  # negative, positive, of the run's data
     accuracy: float | None  # share of points whose class is that of their label
     confusion: list[list[int]] | None  # points: a row for each label, a column for each class that was predicted
+
+    def _brief(self) -> str:
+        return _counted(self, len(self.score))
+
+    def _parts(self) -> Iterator[Part]:
+        return _compared(self, self.classes)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values without the scores."""
@@ -216,8 +244,8 @@ class Prediction:
         }
 
 
-@dataclass(frozen=True)
-class ClassPrediction:
+@dataclass(frozen=True, repr=False)
+class ClassPrediction(Displayed):
     """Classes, and how they compare with labels, where there are any."""
 
     predicted: NDArray[np.int16]  # (n,) positions in ``classes``
@@ -226,6 +254,12 @@ class ClassPrediction:
     labels: tuple[str, ...]  # of the data; empty without labels
     accuracy: float | None  # share of points whose class is that of their label
     confusion: list[list[int]] | None  # points: a row for each label of the data, a column for each class of the run
+
+    def _brief(self) -> str:
+        return _counted(self, len(self.predicted))
+
+    def _parts(self) -> Iterator[Part]:
+        return _compared(self, self.labels)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values without those of points."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,11 @@ import psutil
 
 from dfeas.data.dataset import SIDES_WIDTH, Dataset
 from dfeas.data.writers.dataset import refuse_unusable
+from dfeas.display import Displayed, Grid, Part, Row
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import cache_bytes, thread_bytes, threads_that_fit
 from dfeas.engine.protocol import Engine
-from dfeas.errors import UsageError
+from dfeas.errors import UsageError, format_bytes
 from dfeas.geometry.points import solver_seconds
 from dfeas.geometry.protocol import Geometry, Load, Needs, facts_of
 from dfeas.geometry.registry import geometry_of, kernel_options, known_method
@@ -52,12 +54,12 @@ class Projection:
         return asdict(self)
 
     def __str__(self) -> str:
-        memory = f"at most {self.memory_bytes / 1e9:.2g} GB of memory"
+        memory = f"at most {format_bytes(self.memory_bytes)} of memory"
         if self.worker_bytes:
-            memory += f" here and {self.worker_bytes / 1e9:.2g} GB in each worker"
-        later = f"{self.later_bytes / 1e9:.3g} GB" if self.later_bytes else "nothing"
+            memory += f" here and {format_bytes(self.worker_bytes)} in each worker"
+        later = format_bytes(self.later_bytes) if self.later_bytes else "nothing"
         seconds = "" if self.seconds is None else f" in about {self.seconds:.2g} s"
-        reads = f"a pass reads {self.first_bytes / 1e9:.3g} GB{seconds}, a later one {later}"
+        reads = f"a pass reads {format_bytes(self.first_bytes)}{seconds}, a later one {later}"
         return f"projected: {memory}; {reads if self.first_bytes else 'the points are in memory'}"
 
 
@@ -179,8 +181,8 @@ class Estimate:
     remark: str
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan(Displayed):
     """Estimates for a dataset, of each method that can."""
 
     n: int
@@ -197,9 +199,65 @@ class Plan:
     product_bytes: int = 0  # that a product with its Gram matrix reads from storage
     value_seconds: float = 0.0  # of one value of it, with all threads, measured
     cones: str = ""  # which ones; n counts their rows
+    data: str = "X"  # what messages call it
+
+    def _brief(self) -> str:
+        auto = next((each for each in self.estimates if each.auto), None)
+        took = "" if auto is None else f", auto is {auto.method}: about {_time(auto.seconds)}"
+        return f"for {self.n} {'rows of cones' if self.cones else 'points'} of {self.m} features{took}"
+
+    def _parts(self) -> Iterator[Part]:
+        classes = f"; {self.classes} classes, each against the rest, on the same reads" if self.classes > 1 else ""
+        what = f"rows of cones ({self.cones})" if self.cones else "points"
+        yield Row(None, f"{self.data}: {self.n} {what} of {self.m} features, {format_bytes(self.bytes)}{classes}")
+        first, later = self.first_seconds, self.later_seconds
+        ends = f"({format_bytes(self.bytes / first)}/s), a later one {_time(later)} ({format_bytes(self.bytes / later)}/s)"
+        yield Row(None, f"a pass takes {_time(first)} {ends}: measured now, {self.threads} threads")
+        if self.kernel:
+            yield Row(None, self._products())
+        elif self.later_bytes:
+            kept = format_bytes(self.bytes - self.later_bytes)
+            yield Row(None, f"memory keeps {kept} of the data: a later pass reads the rest")
+        else:
+            yield Row(None, "memory keeps the data: a later pass reads nothing from storage")
+        yield Row(None, "")
+        yield self._grid()
+        yield Row(None, "")
+        if self.margin is None:
+            yield Row(None, "passes and time as a relative gap of 1e-3 usually takes them; no theorem bounds them")
+            return
+        passes = "products (of a working set: passes)" if self.kernel else "passes"
+        bound = f"at most: by theorem, for a margin or |Ax| of {self.margin:g}"
+        yield Row(None, f"{passes} and time as they usually are, without the check; {bound}")
+
+    def _grid(self) -> Grid:
+        rows = []
+        for e in self.estimates:
+            remark = "; ".join(text for text in ("this is auto" if e.auto else "", e.remark) if text)
+            most = "-" if e.most_passes is None else f"{e.most_passes:.3g}"
+            rows.append([e.method, format_bytes(e.memory_bytes), f"{e.passes:.4g}", most, _time(e.seconds), remark])
+        return Grid(["method", "memory", "products" if self.kernel else "passes", "at most", "time"], rows)
+
+    def _products(self) -> str:
+        """What a product with the Gram matrix of all points takes."""
+        values = self.n * (self.n + 1) / 2
+        read = format_bytes(self.product_bytes) if self.product_bytes else "nothing"
+        seconds, whole = _time(values * self.value_seconds), format_bytes(8 * self.n**2)
+        return (
+            f"{self.kernel}: a product with the Gram matrix evaluates {values:.3g} values, {seconds}, and reads {read} from "
+            f"storage; the matrix, which is never stored, has {whole}"
+        )
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def _time(seconds: float) -> str:
+    """A length of time for people."""
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
 
 
 @takes(View, Kernel, Resources, without=("point", "cache_dir", "scratch", "checkpoint_every", "client"))
@@ -238,16 +296,18 @@ def plan(
     if method is not None and view.one_vs_rest:
         geometry.require_shared(method)
     classes = len(classes_to_share(opened)) if view.one_vs_rest else 1
+    name = str(problem.X) if isinstance(problem.X, str | Path) else opened.where
     dataset = as_planned(opened, view.transform)
     threads = threads_that_fit(dataset, budget, processors())
     if C is not None:
         soft = options_of(dataset, Objective(C=C, loss=loss, folds=folds))
         require_memory(dataset, soft, budget)
-        return soft_plan(dataset, soft, budget, threads)
+        return replace(soft_plan(dataset, soft, budget, threads), data=name)
     speed = read_seconds(dataset, threads)
     with closing(LocalEngine(dataset, threads)) as engine:
         geometry = geometry.resolve(geometry.wrap(engine), dataset)[0]
-    return _plan(geometry, dataset, method, margin, Load(dataset, (), budget, threads=threads, classes=classes), speed)
+    load = Load(dataset, (), budget, threads=threads, classes=classes)
+    return replace(_plan(geometry, dataset, method, margin, load, speed), data=name)
 
 
 def _plan(
@@ -316,4 +376,5 @@ def soft_plan(
         memory_bytes = project_soft(dataset, name, options, budget, threads=threads).memory_bytes
         estimates.append(Estimate(name, name == names[0], memory_bytes, reads, None, seconds, soft.remark(facts, k)))
     later_bytes = project_soft(dataset, names[0], options, budget, threads=threads).later_bytes
-    return Plan(dataset.n, dataset.m, dataset.stored_bytes, later_bytes, threads, first, later, None, tuple(estimates))
+    rows = dataset.n, dataset.m, dataset.stored_bytes
+    return Plan(*rows, later_bytes, threads, first, later, None, tuple(estimates))

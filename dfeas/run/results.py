@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.source import seen_as
+from dfeas.display import Displayed, Part, Row
+from dfeas.errors import format_bytes
 from dfeas.geometry.kernel.kernel import Function
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Sparse
@@ -19,6 +21,9 @@ from dfeas.run.prediction import Finished, Predictor
 from dfeas.run.result_files import Saved
 from dfeas.run.termination import Proof, Stop, Verdict
 from dfeas.verify.certificate import Certificate
+
+if TYPE_CHECKING:
+    from dfeas.run.soft_margin.result import SoftMarginResult
 
 
 @dataclass(frozen=True)
@@ -50,8 +55,20 @@ def plane_of(y: Floats, m: int, view: str = "") -> tuple[Floats, float]:
     return (y[:m], float(y[m:].sum())) if transform is None else transform.folded(y, m)
 
 
-@dataclass(frozen=True)
-class Result(Saved, Predictor):
+MOST_CONFLICTS = 5
+"""Points of a conflict that are printed."""
+ALL_POSITIVE_ROW = Row("labels", "none: all points count as +1")
+"""Of the homogeneous question, which was asked by name."""
+
+
+def cost_row(result: Result | SoftMarginResult) -> Row:
+    """What a run took."""
+    passes = f"{result.passes:.4g} passes of {result.method}, {result.reads:.4g} reads in all"
+    return Row("cost", f"{passes}, {format_bytes(result.bytes_read)}, {result.seconds:.2f} s")
+
+
+@dataclass(frozen=True, repr=False)
+class Result(Displayed, Saved, Predictor):
     """A verdict with its evidence. Shaped like SciPy's ``OptimizeResult``: success, status, message, nit.
 
     ``coef`` and ``bias`` are in the units of X, whatever scaling was asked for: X @ coef + bias is above 0 where a point is
@@ -169,6 +186,40 @@ class Result(Saved, Predictor):
     def __getstate__(self) -> dict[str, Any]:
         """Points stay where they are: a result that travels, or is kept, has none, and with a kernel cannot predict there."""
         return {**vars(self), "points": None, "function": None}
+
+    @property
+    def all_positive(self) -> bool:
+        """Whether the question was asked without labels: A'y > 0 for all points as they are."""
+        return self.sides is not None and len(self.sides) == 1
+
+    def _brief(self) -> str:
+        margin = f"margin {self.margin_lower:.6g} .. {self.margin_upper:.6g}"
+        return f"{self.verdict} ({self.proof}), {margin}, {self.passes:.4g} passes of {self.method}"
+
+    def _parts(self) -> Iterator[Part]:
+        yield Row("verdict", f" (proof: {self.proof})", self.verdict)
+        yield Row("", self.message)
+        if self.all_positive:
+            yield ALL_POSITIVE_ROW
+        yield self.margin_row
+        yield cost_row(self)
+        yield from self._conflict_rows()
+
+    @property
+    def margin_row(self) -> Row:
+        """Both ends of the bracket."""
+        return Row("margin", f"{self.margin_lower:.6g} .. {self.margin_upper:.6g}")
+
+    def _conflict_rows(self) -> Iterator[Row]:
+        if not self.conflicts:
+            return
+        total, first = 0 if self.support is None else len(self.support), self.conflicts[:MOST_CONFLICTS]
+        scored = first[0]["score"] is not None
+        rest = f", {'the most suspect' if scored else 'the heaviest'} of them:" if total > len(first) else ":"
+        yield Row("conflict", f"{total} points that no hyperplane separates{rest}")
+        for entry in first:
+            score = f"  score {entry['score']:+.6f}" if scored else ""
+            yield Row("", f"point {entry['point']}  label {entry['label']}{score}  weight {entry['weight']:.6g}")
 
     def finished(self) -> Finished:
         files = (Path(self.certificate or "the result"),)

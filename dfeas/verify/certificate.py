@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,6 +26,7 @@ from dfeas.data.storage import files
 from dfeas.data.storage.features import are_names
 from dfeas.data.storage.files import DAMAGE, parsed, placed
 from dfeas.data.storage.zarr_arrays import read_header
+from dfeas.display import Displayed, Part, Row
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, NewerFormatError
 
 _FIELDS = ("kind", "y", "support", "weights", "fingerprint")
@@ -36,8 +37,8 @@ HYPERPLANE = "hyperplane"
 """Kind of a direction that proves nothing: the one of a soft margin."""
 
 
-@dataclass(frozen=True)
-class Certificate:
+@dataclass(frozen=True, repr=False)
+class Certificate(Displayed):
     """A separator y with A'y > 0, or weights on the simplex with |Ax| small."""
 
     kind: str  # "separator" | "gordan"; or "hyperplane", which proves nothing
@@ -48,6 +49,20 @@ class Certificate:
     kernel: str = ""  # name and parameters, if there is one
     view: str = ""  # how the data is seen, if not as it is stored
     features: tuple[str, ...] = ()  # names of the m features of the data; empty where it has none
+
+    def _brief(self) -> str:
+        weighed = f"weights of {len(self.support)} points" if len(self.support) else ""
+        return f"{self.kind}, {weighed or f'{len(self.y)} entries'}"
+
+    def _parts(self) -> Iterator[Part]:
+        yield Row("certificate", self.kind)
+        if len(self.y):
+            yield Row("entries", str(len(self.y)))
+        if len(self.support):
+            yield Row("weights", f"of {len(self.support)} points")
+        for word, text in (("kernel", self.kernel), ("view", self.view), ("data", self.fingerprint)):
+            if text:
+                yield Row(word, text)
 
     @property
     def checking_reads(self) -> int:
@@ -130,8 +145,8 @@ def _check_declared_size(archive: zipfile.ZipFile, name: str, where: str) -> Non
         raise ValueError(f"{name} is compressed beyond what deflate can")
 
 
-@dataclass(frozen=True)
-class Check:
+@dataclass(frozen=True, repr=False)
+class Check(Displayed):
     """What a certificate proves of the data that it is about."""
 
     verdict: str  # "feasible" | "infeasible" | "eps-infeasible"
@@ -142,6 +157,13 @@ class Check:
     exact_points: int  # of them, decided beyond float64
     message: str
     rounding: float = 0.0  # what margin_upper allows for rounding errors, which other orders of summation share
+
+    def _brief(self) -> str:
+        return f"{self.verdict} ({self.proof}), margin {self.margin_lower:.6g} .. {self.margin_upper:.6g}"
+
+    def _parts(self) -> Iterator[Part]:
+        yield Row("proved", f" ({self.proof})", self.verdict)
+        yield Row("", self.message)
 
 
 T = TypeVar("T")

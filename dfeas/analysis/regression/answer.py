@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any
 
 import numpy as np
 
 from dfeas.analysis.separation import Separation
+from dfeas.display import Displayed, Part, Row
 from dfeas.verify.separation import COMPLETE, OVERLAP
 
 SHOWN = 5
@@ -30,8 +30,8 @@ class Advice:
         return f"{self.text}{said[self.finite]}"
 
 
-@dataclass(frozen=True)
-class Separated:
+@dataclass(frozen=True, repr=False)
+class Separated(Displayed):
     """What was found. Print it for sentences; ``to_json`` has all of it."""
 
     kind: str | None  # "complete" | "quasi-complete" | "overlap"; None: not decided
@@ -54,23 +54,12 @@ class Separated:
         """Whether the maximum of the likelihood exists; None when it was not decided."""
         return None if self.kind is None else self.kind == OVERLAP
 
-    def __repr__(self) -> str:
-        return (
-            f"<Separated {self.outcome}: {self.kind or 'not decided'}{f', by {_some(self.columns)}' if self.columns else ''}>"
-        )
+    def _brief(self) -> str:
+        return f"{self.outcome}: {self.kind or 'not decided'}{f', by {_some(self.columns)}' if self.columns else ''}"
 
-    def __str__(self) -> str:
-        return "\n".join([self._said, *(f"- {each}" for each in self.advice), *(f"note: {text}" for text in self.notes)])
-
-    def _repr_html_(self) -> str:
-        """A small table for notebooks."""
-        rows = [("answer", self._said), *(("what to do", str(each)) for each in self.advice)]
-        rows += [*(("note", text) for text in self.notes), ("proof", self.proof)]
-        cells = "".join(
-            f'<tr><th style="text-align:left">{name}</th><td style="text-align:left">{escape(text)}</td></tr>'
-            for name, text in rows
-        )
-        return f"<table>{cells}</table>"
+    def _parts(self) -> Iterator[Part]:
+        texts = [self._said, *(f"- {each}" for each in self.advice), *(f"note: {text}" for text in self.notes)]
+        yield from (Row(None, text) for text in texts)
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the evidence and further points than the first, as values of JSON."""

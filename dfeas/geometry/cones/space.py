@@ -7,7 +7,7 @@ columns is then an element of the cones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,6 +21,7 @@ from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.data.storage.layout import kind_of, looks_like_dataset, rows_of
 from dfeas.data.storage.places import place
+from dfeas.display import Displayed, Part, Row
 from dfeas.engine.protocol import Engine
 from dfeas.errors import BadInputError, UsageError, enough, near
 from dfeas.geometry.cones.softmin import (
@@ -332,12 +333,19 @@ class CriticalCone:
         return f"{name} at row {self.row} ({self.least:.6g})"
 
 
-@dataclass(frozen=True)
-class ConePrediction:
+@dataclass(frozen=True, repr=False)
+class ConePrediction(Displayed):
     """Where A*y lies in each cone."""
 
     least: Floats  # (cones,) in their order: least eigenvalue of X_c y / |y|, over the norm of the cone
     critical: tuple[CriticalCone, ...]  # the lowest
+
+    def _brief(self) -> str:
+        return f"{len(self.least) - self.outside} of {len(self.least)} cones have A*y in their interior"
+
+    def _parts(self) -> Iterator[Part]:
+        yield Row("cones", f"{len(self.least) - self.outside} of {len(self.least)} have A*y in their interior")
+        yield Row("critical", ", ".join(map(str, self.critical)))
 
     @property
     def outside(self) -> int:

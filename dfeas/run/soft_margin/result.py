@@ -14,6 +14,7 @@ from numpy.lib import format as npy
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.files import placed
 from dfeas.data.storage.places import local
+from dfeas.display import Displayed, Part, Row
 from dfeas.engine.protocol import Engine
 from dfeas.errors import UsageError
 from dfeas.linalg.points import Floats
@@ -21,7 +22,8 @@ from dfeas.passes.protocol import Partial
 from dfeas.passes.slacks import Multipliers, MultipliersAnswer
 from dfeas.run.prediction import Finished, Predictor
 from dfeas.run.result_files import SOFT_MARGIN, Saved
-from dfeas.run.results import Sides, class_names, plane_of
+from dfeas.run.results import Sides, class_names, cost_row, plane_of
+from dfeas.run.table import SOFT_MARGINS
 from dfeas.run.termination import Stop
 from dfeas.verify.certificate import HYPERPLANE, Certificate
 
@@ -60,8 +62,8 @@ class DualVariables:
     full: int  # points with alpha_j = c_j > 0, of the hinge
 
 
-@dataclass(frozen=True)
-class SoftMarginResult(Saved, Predictor):
+@dataclass(frozen=True, repr=False)
+class SoftMarginResult(Displayed, Saved, Predictor):
     """The hyperplane of the chosen C, and both ends of what it minimises.
 
     That is |w|^2/2 + sum_j c_j loss(1 - l_j x_j'w) over the points as they are stored; c_j is C times the weights of the
@@ -103,6 +105,25 @@ class SoftMarginResult(Saved, Predictor):
     sides: Sides | None = None  # which class is -1 and which is +1, and how many points each has
     features: list[str] | None = None  # names of the features; None where the data has none
 
+    def _brief(self) -> str:
+        ends = f"objective {self.objective:.6g}, gap {self.gap:.3g}" if math.isfinite(self.objective) else "no objective yet"
+        return f"{self.loss}, C = {self.C:g}: {ends}, {self.passes:.4g} passes"
+
+    def _parts(self) -> Iterator[Part]:
+        ends = f"{self.objective:.9g}, the minimum is at least {self.lower:.9g}"
+        yield Row("objective", ends if math.isfinite(self.objective) else "not known yet")
+        yield Row("", self.message)
+        yield Row("margin", f"{self.margin:.6g}, {self.support} points at it or beyond it, C = {self.C:g}, {self.loss}")
+        if self.error is not None:
+            yield Row("error", f"{100 * self.error:.4g} % of all points are on the wrong side")
+        if self.dual is not None:
+            yield Row("dual", f"{self.dual.support} variables above 0, worth {self.dual.value:.9g}: {self.dual.path}")
+            yield Row("", f"y is their combination of the points up to {self.dual.residual:.3g}")
+        for entry in self.validation:
+            mark = "  chosen" if entry.C == self.C else ""
+            yield Row("validation", f"C = {entry.C:g}: {100 * entry.error:.4g} % +- {100 * entry.deviation:.2g} %{mark}")
+        yield cost_row(self)
+
     @property
     def success(self) -> bool:
         """Whether all gaps are as small as asked."""
@@ -138,12 +159,20 @@ class SoftMarginResult(Saved, Predictor):
         return Certificate(HYPERPLANE, self.fingerprint, y=self.y, features=tuple(self.features or ()))
 
 
-@dataclass(frozen=True)
-class SoftMarginClasses(Predictor):
+@dataclass(frozen=True, repr=False)
+class SoftMarginClasses(Displayed, Predictor):
     """One soft margin for each class, and what was read for all of them together."""
 
     results: dict[str, SoftMarginResult]  # in the order of the classes
     reads: float  # of the data: what several classes asked at once counts once
+
+    def _brief(self) -> str:
+        reached = sum(result.success for result in self.results.values())
+        return f"of {len(self.results)} classes, {reached} as near to the minimum as asked, {self.reads:.4g} reads"
+
+    def _parts(self) -> Iterator[Part]:
+        yield SOFT_MARGINS.grid([SOFT_MARGINS.row(name, Path(), vars(each)) for name, each in self.results.items()])
+        yield Row(None, f"{self.reads:.4g} reads of the data for all of them")
 
     @property
     def success(self) -> bool:
