@@ -156,7 +156,7 @@ def test_passes_that_a_method_remembers_fit_or_are_refused(method: str, each: in
     for eps, limit in ((1e-9, fit), (0.01, 100 * fit)):
         assert limit_passes([method], facts, eps, limit) == (limit, "")
     assert limit_passes(["perceptron"], facts, 1e-9, None) == (None, "")
-    with pytest.raises(UsageError, match=rf"{method} keeps {each} bytes .* GiB .*max_passes={fit}, a larger eps, or"):
+    with pytest.raises(UsageError, match=rf"{method} keeps {each} bytes .* MiB .*max_passes={fit}, a larger eps, or"):
         limit_passes([method], facts, 1e-9, 2 * fit)
 
 
