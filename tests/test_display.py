@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dfeas
-from dfeas.cli.remote import Submitted, run_status
+from dfeas.cli.status import Submitted, run_status
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
 from dfeas.display import BRIEF, LEAST_NAME, Displayed, Grid, Row, lines
@@ -139,7 +139,7 @@ def subclasses(kind: type) -> Iterator[type]:
 
 def timeless(text: str) -> str:
     """Without the seconds of a run, and what was measured, which two have not in common."""
-    return re.sub(r" *[\d.]+(e[-+]?\d+)? (s|min|h|d|[kMG]?i?B)(/s)?", " #", text)
+    return re.sub(r" +", " ", re.sub(r"[\d.]+(e[-+]?\d+)? (s|min|h|d|[kMG]?i?B)(/s)?", "#", text))
 
 
 def test_every_public_answer_is_displayed_and_shown_here(shown: dict[str, tuple[Any, str]]) -> None:

@@ -40,16 +40,43 @@ EPS = 1e-9
 
 @dataclass(frozen=True, repr=False)
 class Hull(Displayed):
-    """Where a point is, with evidence."""
+    """Where a point is, with evidence.
 
-    inside: bool | None  # None: not decided
-    proof: str  # "exact" | "rigorous" | "none"
-    support: NDArray[np.int64] | None  # (s,) points that make it, when it is inside or as good as
-    weights: NDArray[np.float64] | None  # (s,) of the convex combination, up to rounding
-    distance: float | None  # between the point and the combination, as float64 computes it
-    y: NDArray[np.float64] | None  # (m,) normal of a hyperplane through the point, all points are on its positive side
-    result: Result  # of the points seen from the point: bracket, proof, cost
-    exactly: Separation | None = None  # of the points (x_j, 1) and -(p, 1), where float64 could not tell, and has no y
+    Attributes
+    ----------
+    inside : bool, optional
+        None: not decided.
+    proof : str
+        "exact", "rigorous" or "none".
+    support : array (s,) of int64, optional
+        Points that make it, when it is inside or as good as.
+    weights : array (s,) of float64, optional
+        Of the convex combination, up to rounding.
+    distance : float, optional
+        Between the point and the combination, as float64 computes it.
+    y : array (m,) of float64, optional
+        Normal of a hyperplane through the point, all points are on its positive side.
+    result : Result
+        Of the points seen from the point: bracket, proof, cost.
+    exactly : Separation, optional
+        Of the points (x_j, 1) and -(p, 1), where float64 could not tell, and has no y.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> found = dfeas.in_hull([0.25, 0.25], [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> found.support.tolist(), found.weights.round(6).tolist()
+    ([0, 1, 2], [0.5, 0.25, 0.25])
+    """
+
+    inside: bool | None
+    proof: str
+    support: NDArray[np.int64] | None
+    weights: NDArray[np.float64] | None
+    distance: float | None
+    y: NDArray[np.float64] | None
+    result: Result
+    exactly: Separation | None = None
 
     @property
     def _where(self) -> str:
@@ -78,13 +105,38 @@ class Hull(Displayed):
 
 
 def in_hull(point: ArrayLike | str | Path, X: Any, *, eps: float = EPS, **options: Any) -> Hull:
-    """Decide whether a point (m,) is in the convex hull of the points X (n, m), the boundary included.
+    """Decide whether a point is in the convex hull of others, the boundary included.
 
-    ``point`` is an array, or the path of one as .npy. X is what ``dfeas.solve`` takes, without labels: those of a dataset
-    do not matter. ``options`` are its others. It is undecided only when a limit of time or passes ends it, or where a larger
-    eps is enough: no hyperplane through the point leaves a margin above eps, and it is within ``distance`` of the hull.
+    It is undecided only when a limit of time or passes ends it, or where a larger eps is enough: no hyperplane through the
+    point leaves a margin above eps, and it is within ``distance`` of the hull.
 
-    Raises what ``dfeas.solve`` does.
+    Parameters
+    ----------
+    point : array (m,), or path
+        The path is that of a .npy file.
+    X : array (n, m), data frame, or path
+        What ``dfeas.solve`` takes, without labels: those of a dataset do not matter.
+    eps : float
+        |Ax| up to this ends the run in float64; where it is not larger than 1e-9 integers go on from there.
+    **options
+        Others of ``dfeas.solve``.
+
+    Returns
+    -------
+    Hull
+        Where the point is, with the points that make it, or the hyperplane between.
+
+    Raises
+    ------
+    UsageError, BadInputError, CorruptDataError
+        As ``dfeas.solve``.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> corners = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
+    >>> print(dfeas.in_hull([0.25, 0.25], corners).inside, dfeas.in_hull([1.0, 1.0], corners).inside)
+    True False
     """
     return _in_hull(X, point=_point(point), eps=eps, **options)
 

@@ -128,10 +128,37 @@ OF_ALL = {"positive": None, "many": True}
 def verify_run(run: str | Path, memory: str | int = DEFAULT_MEMORY, kernel: Function | None = None) -> Check:
     """Check the certificate of a finished run against its data, and the verdict against both.
 
-    A ``kernel`` that is a function of Python is not kept in a file, and is needed again.
+    Parameters
+    ----------
+    run : path
+        Folder of the run.
+    memory : int or str
+        Budget in bytes for blocks.
+    kernel : callable, optional
+        The function of Python that was the kernel, if one was: it is not kept in a file.
 
-    Raises CheckFailedError when the certificate does not prove the verdict, or the result claims what is not so, and
-    UndecidedError when there is no verdict.
+    Returns
+    -------
+    Check
+        What was proved.
+
+    Raises
+    ------
+    CheckFailedError
+        The certificate does not prove the verdict, or the result claims what is not so.
+    UndecidedError
+        There is no verdict.
+    BadInputError, CorruptDataError
+        There is no such run, its data was in memory, or files are damaged.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> import numpy as np
+    >>> header = dfeas.ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), "data", labels=["ham", "spam"])
+    >>> result = dfeas.solve("data", out="run")
+    >>> print(dfeas.verify_run("run").verdict)
+    feasible
     """
     run_folder = Path(run)
     values = load_result(run_folder)
@@ -160,12 +187,41 @@ class Checks(Displayed, dict[str, Check | None]):
 
 
 def verify_classes(run: str | Path, memory: str | int = DEFAULT_MEMORY, kernel: Function | None = None) -> Checks:
-    """Check the certificates of all classes of a one-vs-rest run in one read, and the verdicts; None for undecided classes.
+    """Check the certificates of all classes of a one-vs-rest run in one read, and the verdicts.
 
-    With a kernel it takes two reads; one that is a function of Python is not kept in a file, and is needed again.
+    With a kernel it takes two reads.
 
-    Raises CheckFailedError when one does not prove its verdict, or a result claims what is not so, UndecidedError when no class
-    has a verdict, BadInputError when it is no such run.
+    Parameters
+    ----------
+    run : path
+        Folder of the run.
+    memory : int or str
+        Budget in bytes for blocks.
+    kernel : callable, optional
+        The function of Python that was the kernel, if one was: it is not kept in a file.
+
+    Returns
+    -------
+    Checks
+        A dictionary: what was proved of each class, None where it is undecided.
+
+    Raises
+    ------
+    CheckFailedError
+        A certificate does not prove its verdict, or a result claims what is not so.
+    UndecidedError
+        No class has a verdict.
+    BadInputError, CorruptDataError
+        It is no such run, its data was in memory, or files are damaged.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> import numpy as np
+    >>> header = dfeas.ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), "data", labels=["ham", "spam"])
+    >>> result = dfeas.solve("data", one_vs_rest=True, out="run")
+    >>> {name: check.verdict for name, check in dfeas.verify_classes("run").items()}
+    {'ham': 'feasible', 'spam': 'feasible'}
     """
     path = Path(run)
     folders = classes_of(path)
@@ -248,11 +304,44 @@ def verify_certificate(
     kernel: Function | None = None,
     **options: Any,
 ) -> Check:
-    """Check a certificate file against data by path, in one read. Raises CheckFailedError when it proves nothing.
+    """Check a certificate file against data by path, in one read.
 
-    ``options`` are ``labels`` and those of ``dfeas.View``, as it was solved. A certificate says itself how features are scaled
-    and centred, and its numbers are compared with the data; when ``scale``, ``center`` or ``normalize`` say something, it must
-    be about that. A ``kernel`` that is a function of Python is not kept in a file, and is needed again.
+    A certificate says itself how features are scaled and centred, and its numbers are compared with the data; when ``scale``,
+    ``center`` or ``normalize`` say something, it must be about that.
+
+    Parameters
+    ----------
+    path : path
+        Of the data.
+    certificate : path
+        The file, ``certificate.npz``.
+    memory : int or str
+        Budget in bytes for blocks.
+    kernel : callable, optional
+        The function of Python that was the kernel, if one was: it is not kept in a file.
+    **options
+        ``labels`` and those of ``dfeas.View``, as it was solved.
+
+    Returns
+    -------
+    Check
+        What was proved.
+
+    Raises
+    ------
+    CheckFailedError
+        It proves nothing of this data.
+    UsageError, BadInputError, CorruptDataError
+        As ``dfeas.solve``.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> import numpy as np
+    >>> header = dfeas.ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), "data", labels=["ham", "spam"])
+    >>> result = dfeas.solve("data", out="run")
+    >>> print(dfeas.verify_certificate("data", "run/certificate.npz").proof)
+    rigorous
     """
     return _verify_certificate(path, certificate=Path(certificate), memory=memory, function=kernel, **options)
 

@@ -26,12 +26,13 @@ from dfeas.cli.options import (
     margin_values,
     option,
 )
-from dfeas.cli.remote import CANCELLED, run_status
+from dfeas.cli.remote import CANCELLED
 from dfeas.cli.remote import cancel as run_cancel
 from dfeas.cli.remote import fetch as run_fetch
 from dfeas.cli.remote import status as submitted_status
 from dfeas.cli.remote import submit as run_submit
 from dfeas.cli.render import put, say
+from dfeas.cli.status import run_status
 from dfeas.engine import configuration
 from dfeas.errors import UsageError
 from dfeas.problem import Objective

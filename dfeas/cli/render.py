@@ -19,8 +19,7 @@ from dfeas.analysis.verify import Checks
 from dfeas.data.storage.layout import described, stored_bytes
 from dfeas.display import Displayed, Part, Row, lines
 from dfeas.errors import visible
-from dfeas.geometry.cones.space import ConePrediction
-from dfeas.geometry.points import ClassPrediction, Prediction
+from dfeas.geometry.prediction import ClassPrediction, ConePrediction, Prediction
 from dfeas.run.results import Result
 from dfeas.run.screen import Screen
 from dfeas.run.soft_margin.result import SoftMarginResult

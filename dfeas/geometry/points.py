@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
-from dfeas.display import Displayed, Grid, Part, Row
 from dfeas.errors import BadInputError, UsageError, enough, format_bytes
+from dfeas.geometry.prediction import ClassPrediction, Prediction
 from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, Rule, Trained, facts_of, in_turns, least_seconds
 from dfeas.linalg.csr import csr
 from dfeas.linalg.points import Floats, row_slice
@@ -195,83 +195,6 @@ class Hyperplanes:
     def scores(self, points: Rows) -> Floats:
         m = points.shape[1]
         return np.asarray(points.astype(np.float64, copy=False) @ self.Y[:m] + self.Y[m:].sum(axis=0))
-
-
-MOST_CLASSES = 20
-"""Classes whose confusion is printed."""
-
-
-def _compared(prediction: Prediction | ClassPrediction, names: Sequence[str]) -> Iterator[Part]:
-    """How many points are of which class, and how that compares with their labels, whose classes have these names."""
-    predicted = prediction.to_json()["predicted"]
-    yield Row("predicted", ", ".join(f"{count} are {name}" for name, count in predicted.items()))
-    if prediction.accuracy is None or prediction.confusion is None:
-        return
-    yield Row("accuracy", f"{prediction.accuracy:.6g}")
-    if len(prediction.classes) <= MOST_CLASSES:
-        rows = [[name, *map(str, counts)] for name, counts in zip(names, prediction.confusion, strict=True)]
-        yield Grid(["label \\ predicted", *prediction.classes], rows)
-
-
-def _counted(prediction: Prediction | ClassPrediction, points: int) -> str:
-    right = "" if prediction.accuracy is None else f", accuracy {prediction.accuracy:.6g}"
-    return f"of {points} points in {len(prediction.classes)} classes{right}"
-
-
-@dataclass(frozen=True, repr=False)
-class Prediction(Displayed):
-    """Scores, and how they compare with labels, where there are any."""
-
-    score: Floats  # (n,) y'x_j, of unit length in a kernel's space; above 0 is the positive class
-    classes: tuple[str, str]  # negative, positive, of the run's data
-    accuracy: float | None  # share of points whose class is that of their label
-    confusion: list[list[int]] | None  # points: a row for each label, a column for each class that was predicted
-
-    def _brief(self) -> str:
-        return _counted(self, len(self.score))
-
-    def _parts(self) -> Iterator[Part]:
-        return _compared(self, self.classes)
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values without the scores."""
-        positive = int((self.score > 0).sum())
-        return {
-            "points": len(self.score),
-            "predicted": dict(zip(self.classes, (len(self.score) - positive, positive), strict=True)),
-            "accuracy": self.accuracy,
-            "confusion": self.confusion,
-        }
-
-
-@dataclass(frozen=True, repr=False)
-class ClassPrediction(Displayed):
-    """Classes, and how they compare with labels, where there are any."""
-
-    predicted: NDArray[np.int16]  # (n,) positions in ``classes``
-    score: Floats  # (n,) y'x_j of that class, |y| = 1
-    classes: tuple[str, ...]  # of the run
-    labels: tuple[str, ...]  # of the data; empty without labels
-    accuracy: float | None  # share of points whose class is that of their label
-    confusion: list[list[int]] | None  # points: a row for each label of the data, a column for each class of the run
-
-    def _brief(self) -> str:
-        return _counted(self, len(self.predicted))
-
-    def _parts(self) -> Iterator[Part]:
-        return _compared(self, self.labels)
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values without those of points."""
-        counts = np.bincount(self.predicted, minlength=len(self.classes)).tolist()
-        return {
-            "points": len(self.predicted),
-            "classes": list(self.classes),
-            "labels": list(self.labels),
-            "predicted": dict(zip(self.classes, counts, strict=True)),
-            "accuracy": self.accuracy,
-            "confusion": self.confusion,
-        }
 
 
 @dataclass(frozen=True)

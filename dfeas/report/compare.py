@@ -25,10 +25,34 @@ class Comparison(Displayed, list[dict[str, Any]]):
 
 
 def compare(runs: Sequence[str | Path]) -> Comparison:
-    """One dict a run: ``run`` (its name), ``folder`` and keys of its ``result.json``, in the order given.
+    """Rows of finished runs: ``run`` (its name), ``folder`` and keys of its ``result.json``, in the order given.
 
-    A folder that holds runs stands for all of them. Of soft margins the keys are theirs. Raises BadInputError where there is no
-    finished run, CorruptDataError for a damaged one, UsageError for soft margins among others.
+    Parameters
+    ----------
+    runs : sequence of paths
+        Folders of runs; one that holds runs stands for all of them.
+
+    Returns
+    -------
+    Comparison
+        A list of dictionaries, one a run; print it for a table. Of soft margins the keys are theirs.
+
+    Raises
+    ------
+    BadInputError
+        There is no finished run.
+    CorruptDataError
+        One is damaged.
+    UsageError
+        No run, or soft margins among others.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> X = [[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]]
+    >>> race = dfeas.race(X, [1, 1, -1], methods=["perceptron", "working-set"], to_the_end=True, out="race")
+    >>> [(row["run"], row["verdict"]) for row in dfeas.compare(["race"])]
+    [('perceptron', 'feasible'), ('working-set', 'feasible')]
     """
     folders = find_runs(runs)
     if all_soft(folders):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -14,7 +14,6 @@ import psutil
 
 from dfeas.data.dataset import SIDES_WIDTH, Dataset
 from dfeas.data.writers.dataset import refuse_unusable
-from dfeas.display import Displayed, Grid, Part, Row
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import cache_bytes, thread_bytes, threads_that_fit
 from dfeas.engine.protocol import Engine
@@ -28,6 +27,7 @@ from dfeas.passes.protocol import AnyPass, Exclusive, Partial
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.survey import Survey
 from dfeas.problem import LEAST_EPS, Kernel, Objective, Problem, Resources, View, takes
+from dfeas.run.estimate import Estimate, Plan
 from dfeas.run.session import classes_to_share, open_data, require_labels
 from dfeas.run.spec import SoftMarginOptions, margin_method, method_for, options_of, require_memory
 from dfeas.run.transform import as_planned
@@ -168,98 +168,6 @@ def project_soft(
     return _projection(load, lambda kept: Needs(own + weights, weights + min(memory // 4, own)))
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """What a run with one method would cost."""
-
-    method: str
-    auto: bool  # whether ``auto`` takes it
-    memory_bytes: int  # of this process, at the peak
-    passes: float  # usual; with a kernel a product with the Gram matrix is one
-    most_passes: float | None  # by its theorem, for a margin, or |Ax|, of ``margin``; None: there is none
-    seconds: float  # usual
-    remark: str
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Plan(Displayed):
-    """Estimates for a dataset, of each method that can."""
-
-    n: int
-    m: int
-    bytes: int  # of one read of the data
-    later_bytes: int  # that a later pass reads from storage: what this process does not keep
-    threads: int
-    first_seconds: float  # of a pass as the data is now, measured
-    later_seconds: float  # of one after it
-    margin: float | None  # None of a soft margin
-    estimates: tuple[Estimate, ...]
-    classes: int = 1  # that are set against the rest on the same reads
-    kernel: str = ""  # with its parameters
-    product_bytes: int = 0  # that a product with its Gram matrix reads from storage
-    value_seconds: float = 0.0  # of one value of it, with all threads, measured
-    cones: str = ""  # which ones; n counts their rows
-    data: str = "X"  # what messages call it
-
-    def _brief(self) -> str:
-        auto = next((each for each in self.estimates if each.auto), None)
-        took = "" if auto is None else f", auto is {auto.method}: about {_time(auto.seconds)}"
-        return f"for {self.n} {'rows of cones' if self.cones else 'points'} of {self.m} features{took}"
-
-    def _parts(self) -> Iterator[Part]:
-        classes = f"; {self.classes} classes, each against the rest, on the same reads" if self.classes > 1 else ""
-        what = f"rows of cones ({self.cones})" if self.cones else "points"
-        yield Row(None, f"{self.data}: {self.n} {what} of {self.m} features, {format_bytes(self.bytes)}{classes}")
-        first, later = self.first_seconds, self.later_seconds
-        ends = f"({format_bytes(self.bytes / first)}/s), a later one {_time(later)} ({format_bytes(self.bytes / later)}/s)"
-        yield Row(None, f"a pass takes {_time(first)} {ends}: measured now, {self.threads} threads")
-        if self.kernel:
-            yield Row(None, self._products())
-        elif self.later_bytes:
-            kept = format_bytes(self.bytes - self.later_bytes)
-            yield Row(None, f"memory keeps {kept} of the data: a later pass reads the rest")
-        else:
-            yield Row(None, "memory keeps the data: a later pass reads nothing from storage")
-        yield Row(None, "")
-        yield self._grid()
-        yield Row(None, "")
-        if self.margin is None:
-            yield Row(None, "passes and time as a relative gap of 1e-3 usually takes them; no theorem bounds them")
-            return
-        passes = "products (of a working set: passes)" if self.kernel else "passes"
-        bound = f"at most: by theorem, for a margin or |Ax| of {self.margin:g}"
-        yield Row(None, f"{passes} and time as they usually are, without the check; {bound}")
-
-    def _grid(self) -> Grid:
-        rows = []
-        for e in self.estimates:
-            remark = "; ".join(text for text in ("this is auto" if e.auto else "", e.remark) if text)
-            most = "-" if e.most_passes is None else f"{e.most_passes:.3g}"
-            rows.append([e.method, format_bytes(e.memory_bytes), f"{e.passes:.4g}", most, _time(e.seconds), remark])
-        return Grid(["method", "memory", "products" if self.kernel else "passes", "at most", "time"], rows)
-
-    def _products(self) -> str:
-        """What a product with the Gram matrix of all points takes."""
-        values = self.n * (self.n + 1) / 2
-        read = format_bytes(self.product_bytes) if self.product_bytes else "nothing"
-        seconds, whole = _time(values * self.value_seconds), format_bytes(8 * self.n**2)
-        return (
-            f"{self.kernel}: a product with the Gram matrix evaluates {values:.3g} values, {seconds}, and reads {read} from "
-            f"storage; the matrix, which is never stored, has {whole}"
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-def _time(seconds: float) -> str:
-    """A length of time for people."""
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
-
-
 @takes(View, Kernel, Resources, without=("point", "cache_dir", "scratch", "checkpoint_every", "client"))
 def plan(
     problem: Problem,
@@ -273,11 +181,38 @@ def plan(
 ) -> Plan:
     """Estimate what ``dfeas.solve`` would cost in this process, for one method or for all. Reads some blocks.
 
-    With ``C`` what ``dfeas.soft_margin`` would, with ``loss`` and ``folds`` as there; passes are those that a relative gap of
-    1e-3 usually takes.
+    With ``C`` what ``dfeas.soft_margin`` would; passes are those that a relative gap of 1e-3 usually takes. With a kernel a
+    sample of the points is read that says what gamma is, if nobody does.
 
-    ``margin`` is the margin, or the |Ax|, for which the theorems bound the passes. With a kernel a sample of the points is read
-    that says what gamma is, if nobody does. Raises what ``dfeas.solve`` does.
+    Parameters
+    ----------
+    method : str, optional
+        Only this one.
+    margin : float
+        The margin, or the |Ax|, for which the theorems bound the passes.
+    C : float, or sequence of float, optional
+        Of a soft margin.
+    loss : {"hinge", "squared_hinge"}
+        Of a soft margin.
+    folds : int
+        Of its cross-validation.
+
+    Returns
+    -------
+    Plan
+        Memory in bytes, passes and seconds of each method.
+
+    Raises
+    ------
+    UsageError, BadInputError, CorruptDataError
+        As ``dfeas.solve``.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> plan = dfeas.plan([[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]], [1, 1, -1])
+    >>> [each.method for each in plan.estimates if each.auto]
+    ['working-set']
     """
     view, budget = problem.view, resources.memory_bytes
     space = kernel_options(problem.kernel)

@@ -73,6 +73,81 @@ class Result(Displayed, Saved, Predictor):
 
     ``coef`` and ``bias`` are in the units of X, whatever scaling was asked for: X @ coef + bias is above 0 where a point is
     predicted to be of the class ``classes[1]``. ``y`` is what the certificate holds, of points as they were seen.
+
+    Attributes
+    ----------
+    verdict : Verdict
+        ``feasible``, ``infeasible``, ``eps-infeasible`` or ``undecided``.
+    stopped : Stop
+        Why the run ended: ``verdict``, or the limit that was reached.
+    proof : Proof
+        ``exact``, ``rigorous``, ``floating_point`` or ``none``.
+    method : str
+        The one that found it.
+    why : str
+        Why this method.
+    m : int
+        Features.
+    n : int
+        Points.
+    intercept : bool
+        Whether there is a feature equal to 1.
+    margin_lower : float
+        The lower end of the bracket: margin_lower <= best margin <= margin_upper.
+    margin_upper : float
+        The upper end; no unit vector has a greater margin on the unit points.
+    eps : float
+        The one that was asked for.
+    margin_tolerance : float, optional
+        The one that was asked for, if any.
+    passes : float
+        Reads that the method asked for; a partial read counts as its share.
+    reads : float
+        All reads: also survey, recovery and check.
+    iterations : int
+        Steps of the method.
+    bytes_read : int
+        What these reads took, from storage or from blocks that were kept in memory.
+    seconds : float
+        Wall time of the run.
+    certificate : str, optional
+        Path of its file.
+    fingerprint : str
+        Hash of the data.
+    versions : dict of str
+        Those of dfeas, and of what it stands on, that computed it.
+    data : dict, optional
+        Path, labels, positive, intercept; None for arrays in memory.
+    conflicts : list of dict
+        Point, label, weight, score of an infeasible verdict, the most suspect first.
+    detail : str
+        What the checker proved, in words.
+    kernel : dict, optional
+        Name and parameters.
+    sides : dict of Side, optional
+        Which class is -1 and which is +1, and how many points each has; None: of cones, or not known.
+    features : list of str, optional
+        Names of the features; None where the data has none.
+    evidence : Certificate, optional
+        What the file of the certificate holds.
+    weighed : Sparse, optional
+        Of a separator: what margin_upper comes from.
+    points : Dataset, optional
+        Points in memory: a kernel needs some to predict.
+    function : Function, optional
+        The function of Python that is the kernel.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> X, labels = [[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]], [1, 1, -1]
+    >>> result = dfeas.solve(X, labels)
+    >>> print(result.verdict, result.success, result.margin_lower <= result.margin_upper)
+    feasible True True
+    >>> result.predict([[3.0, 1.0], [-2.0, 0.0]]).tolist()
+    [1, -1]
+    >>> print(str(result).splitlines()[0])
+    verdict      feasible (proof: rigorous)
     """
 
     HIDDEN: ClassVar = ("evidence", "weighed", "points", "function")
@@ -82,32 +157,32 @@ class Result(Displayed, Saved, Predictor):
     stopped: Stop
     proof: Proof
     method: str
-    why: str  # why this method
-    m: int  # features
-    n: int  # points
+    why: str
+    m: int
+    n: int
     intercept: bool
-    margin_lower: float  # margin_lower <= best margin <= margin_upper
+    margin_lower: float
     margin_upper: float
     eps: float
     margin_tolerance: float | None
-    passes: float  # reads that the method asked for; a partial read counts as its share
-    reads: float  # all reads: also survey, recovery and check
+    passes: float
+    reads: float
     iterations: int
-    bytes_read: int  # of these reads, from storage or from blocks that were kept in memory
+    bytes_read: int
     seconds: float
-    certificate: str | None  # path of the file
+    certificate: str | None
     fingerprint: str
     versions: dict[str, str]
-    data: dict[str, Any] | None  # path, labels, positive, intercept; None for arrays in memory
-    conflicts: list[dict[str, Any]]  # point, label, weight, score of an infeasible verdict, the most suspect first
-    detail: str  # what the checker proved, in words
-    kernel: dict[str, Any] | None = None  # name and parameters
-    sides: Sides | None = None  # which class is -1 and which is +1, and how many points each has; None: of cones, or not known
-    features: list[str] | None = None  # names of the features; None where the data has none
+    data: dict[str, Any] | None
+    conflicts: list[dict[str, Any]]
+    detail: str
+    kernel: dict[str, Any] | None = None
+    sides: Sides | None = None
+    features: list[str] | None = None
     evidence: Certificate | None = field(default=None, repr=False, compare=False)
-    weighed: Sparse | None = field(default=None, repr=False, compare=False)  # of a separator: what margin_upper comes from
-    points: Dataset | None = field(default=None, repr=False, compare=False)  # in memory: a kernel needs some to predict
-    function: Function | None = field(default=None, repr=False, compare=False)  # of Python, that is the kernel
+    weighed: Sparse | None = field(default=None, repr=False, compare=False)
+    points: Dataset | None = field(default=None, repr=False, compare=False)
+    function: Function | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any], **changes: Any) -> Result:

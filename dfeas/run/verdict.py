@@ -207,13 +207,29 @@ def _several(results: dict[str, Result], reads: float) -> Iterator[Part]:
 
 @dataclass(frozen=True, repr=False)
 class Race(Displayed, Saved):
-    """How each method ended, and what was read for all of them together."""
+    """How each method ended, and what was read for all of them together.
+
+    Attributes
+    ----------
+    results : dict of Result
+        In the order of the methods.
+    reads : float
+        Of the data: what several methods asked at once counts once.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> X, labels = [[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]], [1, 1, -1]
+    >>> race = dfeas.race(X, labels, methods=["perceptron", "working-set"], to_the_end=True)
+    >>> print(race.first.verdict, list(race.results))
+    feasible ['perceptron', 'working-set']
+    """
 
     FILE: ClassVar = RACE
     FORMAT: ClassVar = files.RACE
 
-    results: dict[str, Result]  # in the order of the methods
-    reads: float  # of the data: what several methods asked at once counts once
+    results: dict[str, Result]
+    reads: float
 
     def _brief(self) -> str:
         first = self.first
@@ -237,12 +253,33 @@ class Race(Displayed, Saved):
 
 @dataclass(frozen=True, repr=False)
 class OneVsRest(Displayed, Saved, Predictor):
-    """How each class ended, and what was read for all of them together."""
+    """How each class ended, and what was read for all of them together.
 
-    results: dict[str, Result]  # in the order of the classes
-    reads: float  # of the data: what several classes asked at once counts once
+    Attributes
+    ----------
+    results : dict of Result
+        In the order of the classes.
+    reads : float
+        Of the data: what several classes asked at once counts once.
+    seconds : float
+        Wall time of the run.
+    fingerprint : str
+        Of the data with all its classes.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> found = dfeas.solve([[2.0, 0.0], [0.0, 2.0], [-1.0, -1.0]], ["a", "b", "c"], one_vs_rest=True)
+    >>> found.classes, found.coef.shape
+    (('a', 'b', 'c'), (3, 2))
+    >>> found.predict([[5.0, 0.5]]).tolist()
+    ['a']
+    """
+
+    results: dict[str, Result]
+    reads: float
     seconds: float
-    fingerprint: str  # of the data with all its classes
+    fingerprint: str
 
     def _brief(self) -> str:
         decided = sum(result.verdict != UNDECIDED for result in self.results.values())

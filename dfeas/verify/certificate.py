@@ -39,16 +39,44 @@ HYPERPLANE = "hyperplane"
 
 @dataclass(frozen=True, repr=False)
 class Certificate(Displayed):
-    """A separator y with A'y > 0, or weights on the simplex with |Ax| small."""
+    """A separator y with A'y > 0, or weights on the simplex with |Ax| small.
 
-    kind: str  # "separator" | "gordan"; or "hyperplane", which proves nothing
+    Attributes
+    ----------
+    kind : str
+        "separator" or "gordan"; or "hyperplane", which proves nothing.
+    fingerprint : str
+        Of the data that it is about.
+    y : array (m,) or (m+1,) of float64
+        The separator, with the intercept last; empty of other kinds.
+    support : array (s,) of int64
+        Indices of points, ascending.
+    weights : array (s,) of float64
+        On the simplex, or any of a kernel.
+    kernel : str
+        Name and parameters, if there is one.
+    view : str
+        How the data is seen, if not as it is stored.
+    features : tuple of str
+        Names of the m features of the data; empty where it has none.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> dfeas.solve([[1.0, 2.0], [-1.0, -1.0]], [1, -1]).evidence
+    <Certificate separator, 2 entries>
+    >>> dfeas.solve([[1.0], [2.0]], [1, -1]).evidence
+    <Certificate gordan, weights of 2 points>
+    """
+
+    kind: str
     fingerprint: str
-    y: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))  # (m,) or (m+1,)
-    support: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))  # (s,) ascending
-    weights: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))  # (s,) on the simplex, or any of a kernel
-    kernel: str = ""  # name and parameters, if there is one
-    view: str = ""  # how the data is seen, if not as it is stored
-    features: tuple[str, ...] = ()  # names of the m features of the data; empty where it has none
+    y: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    support: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    weights: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    kernel: str = ""
+    view: str = ""
+    features: tuple[str, ...] = ()
 
     def _brief(self) -> str:
         weighed = f"weights of {len(self.support)} points" if len(self.support) else ""
@@ -147,16 +175,46 @@ def _check_declared_size(archive: zipfile.ZipFile, name: str, where: str) -> Non
 
 @dataclass(frozen=True, repr=False)
 class Check(Displayed):
-    """What a certificate proves of the data that it is about."""
+    """What a certificate proves of the data that it is about.
 
-    verdict: str  # "feasible" | "infeasible" | "eps-infeasible"
-    proof: str  # "exact" | "rigorous"
-    margin_lower: float  # proved: some unit y has at least this margin (-1 if nothing is known)
-    margin_upper: float  # proved: no unit y has more (1 if nothing is known)
-    points: int  # points that were read
-    exact_points: int  # of them, decided beyond float64
+    Attributes
+    ----------
+    verdict : str
+        "feasible", "infeasible" or "eps-infeasible".
+    proof : str
+        "exact" or "rigorous".
+    margin_lower : float
+        Proved: some unit y has at least this margin (-1 if nothing is known).
+    margin_upper : float
+        Proved: no unit y has more (1 if nothing is known).
+    points : int
+        Points that were read.
+    exact_points : int
+        Of them, decided beyond float64.
+    message : str
+        What was proved, in words.
+    rounding : float
+        What margin_upper allows for rounding errors, which other orders of summation share.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> import numpy as np
+    >>> header = dfeas.ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), "data", labels=["ham", "spam"])
+    >>> result = dfeas.solve("data", out="run")
+    >>> check = dfeas.verify_run("run")
+    >>> check.verdict, check.proof, check.points
+    ('feasible', 'rigorous', 2)
+    """
+
+    verdict: str
+    proof: str
+    margin_lower: float
+    margin_upper: float
+    points: int
+    exact_points: int
     message: str
-    rounding: float = 0.0  # what margin_upper allows for rounding errors, which other orders of summation share
+    rounding: float = 0.0
 
     def _brief(self) -> str:
         return f"{self.verdict} ({self.proof}), margin {self.margin_lower:.6g} .. {self.margin_upper:.6g}"
