@@ -61,7 +61,7 @@ def test_classes_are_named_and_counted(tmp_path: Path, *, data: bool) -> None:
     assert facts["label +1"] == f"repaid, {100 * many / 600:.3g} % ({many} points)"
     assert facts["label −1"] == f"default, {100 - 100 * many / 600:.3g} % ({600 - many} points)"
     if data:
-        assert (facts["entries"], facts["size"], facts["zero points"]) == ("float64", "19.2 kB", "none")
+        assert (facts["entries"], facts["size"], facts["zero points"]) == ("float64", "18.75 kiB", "none")
     assert facts["features"] == "4 and an intercept"
     assert facts["seen as"] == "scaled by std"
 
