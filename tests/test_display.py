@@ -103,7 +103,17 @@ def shown(room: Path) -> dict[str, tuple[Any, str]]:
 
     for name in RUNS:
         add(name, dfeas.load(room / name), last=f"results      {name}")
-    add("hull", dfeas.in_hull([0, 0, 0], room / "yes"), "in-hull", "0,0,0", "yes", "--out", "h", "-q", last="results      h")
+    add(
+        "hull",
+        dfeas.in_hull([0, 0, 0], room / "yes", out=room / "again"),
+        "in-hull",
+        "0,0,0",
+        "yes",
+        "--out",
+        "h",
+        "-q",
+        last="results      h",
+    )
     add("check", dfeas.verify_run(room / "result"), "verify", "result")
     add("checks", dfeas.verify_classes(room / "classes"), "verify", "classes")
     add("recheck", dfeas.recheck(room / "result", room / "yes"), "recheck", "result", "yes")
@@ -217,3 +227,11 @@ def test_a_grid_has_room_or_loses_spare_columns_and_the_ends_of_names(data: st.D
 def test_lines_have_controls_as_escapes_and_a_verdict_is_painted_alone() -> None:
     row = Row("verdict", f" of {HOSTILE}", "feasible")
     assert list(lines([row], paint=lambda text: f"[{text}]")) == [f"verdict      [feasible] of {SEEN}"]
+
+
+def test_files_are_named_only_where_there_are_some(tmp_path: Path) -> None:
+    points, labels = [[1.0, 0.0], [-3.0, 0.0]], [1, -1]
+    for out in (None, tmp_path / "hard"):
+        assert ("margin.json" in str(dfeas.hard_margin(points, labels, out=out))) == (out is not None)
+    for out in (None, tmp_path / "hull"):
+        assert ("certificate.npz" in str(dfeas.in_hull([5.0, 5.0], points, out=out))) == (out is not None)

@@ -106,7 +106,8 @@ class HardMargin(Displayed, Saved):
         yield Row("", f"the longest point has length {self.radius:.6g}")
         if self.support is not None and self.leave_one_out is not None:
             share = f"leaving one point out errs on at most {100 * self.leave_one_out:.4g} %"
-            yield Row("support", f"{len(self.support)} points, weights in margin.json; {share}")
+            where = "" if self.result.certificate is None else ", weights in margin.json"
+            yield Row("support", f"{len(self.support)} points{where}; {share}")
         yield Row("bounds", f"{self.corrections:.4g} corrections of a perceptron, dimension {self.dimension}")
 
     @property

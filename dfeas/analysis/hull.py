@@ -91,7 +91,8 @@ class Hull(Displayed):
             exactly = "; weights that make it exactly exist on the same points" if self.inside and self.distance else ""
             yield Row("", f"{len(self.support)} points make it, up to {self.distance:.3g}{exactly}")
         elif self.inside is False:
-            yield Row("", "a hyperplane through it has all points on its positive side: y in certificate.npz")
+            where = "" if self.result.certificate is None else ": y in certificate.npz"
+            yield Row("", f"a hyperplane through it has all points on its positive side{where}")
         else:
             yield Row("", self.result.message)
         yield self.result.margin_row

@@ -20,18 +20,42 @@ from dfeas.run.trace import last_pass
 
 @dataclass(frozen=True, repr=False)
 class RunStatus(Displayed):
-    """How far a run is."""
+    """How far a run is.
+
+    Attributes
+    ----------
+    run : str
+        Folder, or the id of a submitted run.
+    state : str
+        "running", "finished", "resumable" or "abandoned".
+    passes : float, optional
+        None before the first.
+    margin_lower : float, optional
+        Lower end of the bracket.
+    margin_upper : float, optional
+        Upper end.
+    seconds : float, optional
+        Of the run, as its last pass says.
+    checkpoint_age : float, optional
+        Seconds since the last checkpoint.
+    verdict : str, optional
+        Of a run that is finished.
+    stopped : str, optional
+        Why it ended.
+    gap : float, optional
+        Relative, of a soft margin.
+    """
 
     run: str
-    state: str  # "running" | "finished" | "resumable" | "abandoned"
-    passes: float | None = None  # None before the first
+    state: str
+    passes: float | None = None
     margin_lower: float | None = None
     margin_upper: float | None = None
     seconds: float | None = None
-    checkpoint_age: float | None = None  # seconds since the last checkpoint
+    checkpoint_age: float | None = None
     verdict: str | None = None
     stopped: str | None = None
-    gap: float | None = None  # relative, of a soft margin
+    gap: float | None = None
 
     def _brief(self) -> str:
         return f"{self.run}: {self.described}"
@@ -89,13 +113,27 @@ def run_status(run: str | Path) -> RunStatus:
 
 @dataclass(frozen=True, repr=False)
 class Submitted(Displayed):
-    """A run on a cluster."""
+    """A run on a cluster.
+
+    Attributes
+    ----------
+    id : str
+        The name that ``dfeas.status``, ``dfeas.cancel`` and ``dfeas.fetch`` take.
+    out : str
+        Its folder, as workers see it.
+    task : str
+        What the driver does, as Dask calls it: "processing", "memory" when it has ended, "erred", "lost", ..; or "cancelled".
+    error : str
+        Why, for "erred".
+    status : RunStatus, optional
+        None when no worker can see the folder, or none answers.
+    """
 
     id: str
-    out: str  # its folder, as workers see it
-    task: str  # of the driver, as Dask calls it: "processing", "memory" when it has ended, "erred", "lost", ..; or "cancelled"
-    error: str  # why, for "erred"
-    status: RunStatus | None  # None when no worker can see the folder, or none answers
+    out: str
+    task: str
+    error: str
+    status: RunStatus | None
 
     def _brief(self) -> str:
         return f"{self.id}: {self._said}"

@@ -226,26 +226,66 @@ _SHAPE = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Header(Displayed):
-    """Attributes of a finished dataset."""
+    """Attributes of a finished dataset.
+
+    Attributes
+    ----------
+    format : int
+        Number of the format on disk.
+    n : int
+        Points, or rows of cones.
+    m : int
+        Features.
+    dtype : str
+        Of the entries, one of DTYPES.
+    block_rows : int
+        Points of a block.
+    classes : tuple of str
+        (negative, positive) as they were called in the source, or more in order; empty without labels.
+    positive : int
+        Number of points with label +1; 0 of more than two classes.
+    zero : int
+        Number of zero points.
+    first_zero : tuple of int
+        The first of the zero points.
+    norm_min : float
+        Least norm of a point, or of a cone.
+    norm_max : float
+        Greatest one.
+    fingerprint : str
+        Hash of the data.
+    generator : dict, optional
+        Kind, seed, margin of a generated dataset.
+    entries : int, optional
+        Stored ones of a sparse dataset.
+    block_entries : int, optional
+        And of its largest block.
+    counts : tuple of int
+        Points of each class, where there are more than two.
+    cones : ConeTable, optional
+        Of a dataset of cones, whose points are their rows.
+    features : tuple of str
+        Names of the m features, each once; empty where the source had none.
+    """
 
     format: int
     n: int
     m: int
-    dtype: str  # of the entries, one of DTYPES
+    dtype: str
     block_rows: int
-    classes: tuple[str, ...]  # (negative, positive) as they were called in the source, or more in order; empty without labels
-    positive: int  # number of points with label +1; 0 of more than two classes
-    zero: int  # number of zero points
+    classes: tuple[str, ...]
+    positive: int
+    zero: int
     first_zero: tuple[int, ...]
     norm_min: float
     norm_max: float
     fingerprint: str
-    generator: dict[str, Any] | None  # kind, seed, margin of a generated dataset
-    entries: int | None = None  # stored ones of a sparse dataset
-    block_entries: int | None = None  # and of its largest block
-    counts: tuple[int, ...] = ()  # points of each class, where there are more than two
-    cones: ConeTable | None = None  # of a dataset of cones, whose points are their rows
-    features: tuple[str, ...] = ()  # names of the m features, each once; empty where the source had none
+    generator: dict[str, Any] | None
+    entries: int | None = None
+    block_entries: int | None = None
+    counts: tuple[int, ...] = ()
+    cones: ConeTable | None = None
+    features: tuple[str, ...] = ()
 
     def _brief(self) -> str:
         what = f"rows of cones ({self.cones})" if self.cones else "points"
