@@ -38,10 +38,10 @@ from dfeas.errors import DfeasError as DfeasError
 from dfeas.errors import UndecidedError as UndecidedError
 from dfeas.errors import UsageError as UsageError
 from dfeas.geometry.cones.space import CONE_METHODS as CONE_METHODS
-from dfeas.geometry.cones.space import ConePrediction as ConePrediction
 from dfeas.geometry.kernel.space import KERNEL_METHODS as KERNEL_METHODS
-from dfeas.geometry.points import ClassPrediction as ClassPrediction
-from dfeas.geometry.points import Prediction as Prediction
+from dfeas.geometry.prediction import ClassPrediction as ClassPrediction
+from dfeas.geometry.prediction import ConePrediction as ConePrediction
+from dfeas.geometry.prediction import Prediction as Prediction
 from dfeas.methods.registry import METHODS as METHODS
 from dfeas.problem import Goal as Goal
 from dfeas.problem import Kernel as Kernel
@@ -53,7 +53,7 @@ from dfeas.problem import Resources as Resources
 from dfeas.problem import View as View
 from dfeas.report.compare import compare as compare
 from dfeas.report.page import report as report
-from dfeas.run.cost import Plan as Plan
+from dfeas.run.estimate import Plan as Plan
 from dfeas.run.prediction import predict as predict
 from dfeas.run.results import Result as Result
 from dfeas.run.soft_margin.result import SoftMarginClasses as SoftMarginClasses

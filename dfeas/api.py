@@ -44,39 +44,51 @@ def ingest(
     note: Note | None = None,
     **options: Unpack[IngestKeywords],
 ) -> Header:
-    """Write the dataset OUT from a file, a folder, an array or a data frame, and return its header.
+    """Write the dataset OUT from a file, a folder, an array or a data frame.
 
     Names of features are kept where the source has them: columns of frames and tables, the index of var of .h5ad, an attribute
-    ``feature_names`` or ``features`` or a dimension scale in HDF5, an array ``feature_names`` in .npz.
-
-    Raises BadInputError or CorruptDataError for what cannot be used, UsageError when OUT exists or an option does not apply,
-    and ClusterLostError when the cluster goes away; nothing is left of OUT then.
+    ``feature_names`` or ``features`` or a dimension scale in HDF5, an array ``feature_names`` in .npz. Nothing is left of OUT
+    where it fails.
 
     Parameters
     ----------
-    src : an array (n, m) of NumPy, SciPy, zarr, HDF5 or Dask; a frame that speaks Arrow (pyarrow, pandas 2.2, polars) or of
-        Dask; or the path of .npy, .npz, HDF5, .h5ad or zarr; of CSV or TSV (also .gz), of Parquet or a folder of it; of
-        svmlight (also .gz, .bz2). Sparse matrices are CSR and CSC: ``X`` of .h5ad and of HDF5 in the same layout, and .npz
-        files that SciPy wrote.
-    out : the dataset, which must not exist.
-    client : that of ``dfeas.solve``: workers read and write .npy, zarr, HDF5, Parquet, and CSV, TSV and svmlight that are not
+    src : array (n, m), data frame, or path
+        An array of NumPy, SciPy, zarr, HDF5 or Dask; a frame that speaks Arrow (pyarrow, pandas 2.2, polars) or of Dask; or the
+        path of .npy, .npz, HDF5, .h5ad or zarr; of CSV or TSV (also .gz), of Parquet or a folder of it; of svmlight (also .gz,
+        .bz2). Sparse matrices are CSR and CSC: ``X`` of .h5ad and of HDF5 in the same layout, and .npz files that SciPy wrote.
+    out : path
+        The dataset, which must not exist.
+    client : dask.distributed Client or cluster, str, or bool, optional
+        That of ``dfeas.solve``: workers read and write .npy, zarr, HDF5, Parquet, and CSV, TSV and svmlight that are not
         compressed; they see SRC and OUT under the same paths. The bytes are the same.
-    progress : called with the points done, and those in all, as far as is known.
-    note : told what was cast or dropped.
-    points : name of the array of points in .npz and HDF5.
-    labels : an array (n,), the path of one, or the name of an array in SRC (default ``y`` in .npz and HDF5). Of two values they
-        become signs, of more codes.
-    label_column : of a table, a name or an index: all others are features, and with ``labels`` all are; of .h5ad a column of
-        obs.
-    positive : the class that counts as +1, against all others.
-    format : ``csv``, ``tsv``, ``parquet`` or ``svmlight``, for names that do not tell.
-    header : whether CSV has names in its first line; None looks.
-    features : of svmlight; None takes as many as its indices say.
-    dtype : ``float32`` or ``float64``, to which tables and svmlight are rounded.
-    zero_based : indices of svmlight begin with 0, not with 1.
-    sparse : how svmlight and arrays are stored; None stores them sparse when SRC is, and less than a quarter of the entries are
-        not zero.
-    block_rows : points of a block; None takes as many as suit their size.
+    progress : callable, optional
+        Called with the points done, and those in all, as far as is known.
+    note : callable, optional
+        Told what was cast or dropped.
+
+    Returns
+    -------
+    Header
+        What was written: points, features, classes, type, fingerprint.
+
+    Raises
+    ------
+    BadInputError, CorruptDataError
+        What cannot be used, or read.
+    UsageError
+        OUT exists, or an option does not apply.
+    ClusterLostError
+        The cluster went away.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> import numpy as np
+    >>> X = np.array([[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]])
+    >>> dfeas.ingest(X, "mail.data", labels=["ham", "ham", "spam"])
+    <Header 3 points of 2 features, float64>
+    >>> print(dfeas.solve("mail.data").verdict)
+    feasible
     """
     require_apart(out, src)
     given = IngestOptions(**options)
@@ -103,16 +115,48 @@ def solve(
 ) -> Result | Any:  # a OneVsRest when that is asked
     """Decide whether a hyperplane through the origin separates labelled points, with checked evidence.
 
-    Raises UsageError, BadInputError or CorruptDataError, see ``dfeas.errors``: one line that says what to do.
-
     Parameters
     ----------
-    X : path of a dfeas dataset or of a zarr array, or an array (n, m) of NumPy, zarr, HDF5 or Dask; row j is point j. Or cones:
-        what ``dfeas.from_scs`` returns, or a dataset that ``dfeas.ingest_scs`` wrote, without labels. Or a ``dfeas.Problem``.
-    labels, y : (n,) array of two values, or the path of one; of a frame also the name of a column. None when the dataset has
-        them, and for cones. ``"all-positive"`` asks about points without labels: A'y > 0 for all of them as they are.
-    method : a name of ``dfeas.METHODS``, or ``auto``: the working set where it fits the memory, otherwise mirror prox. With a
-        kernel a name of ``dfeas.KERNEL_METHODS``.
+    method : str
+        A name of ``dfeas.METHODS``, or ``auto``: the working set where it fits the memory, otherwise mirror prox. With a kernel
+        a name of ``dfeas.KERNEL_METHODS``, of cones one of ``dfeas.CONE_METHODS``.
+
+    Returns
+    -------
+    Result
+        Verdict, bracket of the margin, evidence and cost; with ``one_vs_rest`` a ``OneVsRest``.
+
+    Raises
+    ------
+    UsageError
+        What cannot be asked so: options, paths of outputs.
+    BadInputError
+        Points or labels that do not pose the problem: shapes, types, entries that are not finite.
+    CorruptDataError
+        Stored data that is missing, damaged, or not what it was.
+    KeyboardInterrupt, ClusterLostError
+        When the run has been saved, unless there is a ``stop``.
+
+    Notes
+    -----
+    Feasible: some y has l_j x_j'y > 0 for all points. Infeasible: some x >= 0 that is not zero has sum_j x_j l_j x_j = 0 [1]_.
+    Exactly one of them holds, and a verdict is said when a checker that shares no code with the search has proved it.
+
+    References
+    ----------
+    .. [1] P. Gordan, Ueber die Auflösung linearer Gleichungen mit reellen Coefficienten, Mathematische Annalen 6 (1873).
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> X = [[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]]
+    >>> result = dfeas.solve(X, [1, 1, -1])
+    >>> print(result.verdict, result.proof, result.message, sep="; ")
+    feasible; rigorous; all 3 points are on the positive side; the margin is at least 0.948683
+    >>> print(dfeas.solve([[1.0], [2.0]], ["a", "b"]).verdict)
+    infeasible
+    >>> print(dfeas.solve([[1.0], [2.0]], ["a", "b"], intercept=True).verdict)
+    feasible
     """
     return decide(problem, (method,), goal, limits, resources, output)
 
@@ -131,14 +175,34 @@ def race(
 ) -> Race:
     """Run several methods side by side: their questions ride on the same reads of the data.
 
-    Arguments and errors are those of ``dfeas.solve``; passes are limited for each method, memory is for all of them together,
-    and ``out`` gets a run folder for each method, and race.json. Samples of working sets are of the same blocks, and share a
-    read. Points in order and n-vectors are read on reads of their own. With a kernel all products with the Gram matrix are one.
+    Passes are limited for each method, memory is for all of them together, and ``out`` gets a run folder for each method, and
+    race.json. Samples of working sets are of the same blocks, and share a read. Points in order and n-vectors are read on reads
+    of their own. With a kernel all products with the Gram matrix are one.
 
     Parameters
     ----------
-    methods : at least two names of ``dfeas.METHODS``, or with a kernel of ``dfeas.KERNEL_METHODS``, each once.
-    to_the_end : go on until each has a verdict of its own or reaches a limit; otherwise the first verdict ends all.
+    methods : sequence of str
+        At least two names of ``dfeas.METHODS``, or with a kernel of ``dfeas.KERNEL_METHODS``, each once.
+    to_the_end : bool
+        Go on until each has a verdict of its own or reaches a limit; otherwise the first verdict ends all.
+
+    Returns
+    -------
+    Race
+        A result for each method, and the reads of all together.
+
+    Raises
+    ------
+    UsageError, BadInputError, CorruptDataError
+        As ``dfeas.solve``.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> X = [[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]]
+    >>> race = dfeas.race(X, [1, 1, -1], methods=["perceptron", "working-set"], to_the_end=True)
+    >>> {name: result.verdict.value for name, result in race.results.items()}
+    {'perceptron': 'feasible', 'working-set': 'feasible'}
     """
     answer: Race = decide(problem, tuple(methods), goal, limits, resources, output, race=True, to_the_end=to_the_end)
     return answer
@@ -157,12 +221,32 @@ def soft_margin(
 ) -> Any:  # a SoftMarginResult, or SoftMarginClasses where each class is set against the rest
     """Minimise |w|^2/2 + C sum_j c_j loss(1 - l_j x_j'w) over labelled points as they are stored, up to a relative gap.
 
-    Arguments and errors are those of ``dfeas.solve``. An intercept is a feature equal to 1; its weight is in |w| like the
-    others, as LIBLINEAR has it.
+    An intercept is a feature equal to 1; its weight is in |w| like the others, as LIBLINEAR has it.
 
     Parameters
     ----------
-    method : ``auto``, or ``sgd``: stochastic steps for the hinge loss and one C, to compare with.
+    method : str
+        ``auto``, or ``sgd``: stochastic steps for the hinge loss and one C, to compare with.
+
+    Returns
+    -------
+    SoftMarginResult
+        The hyperplane of the chosen C, with both ends of the minimum; with ``one_vs_rest`` a ``SoftMarginClasses``.
+
+    Raises
+    ------
+    UsageError, BadInputError, CorruptDataError
+        As ``dfeas.solve``.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> X = [[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]]
+    >>> fit = dfeas.soft_margin(X, [1, 1, -1], C=10, gap=1e-6)
+    >>> print(f"{fit.lower:.3f} <= {fit.objective:.3f}, {fit.error:.0%} on the wrong side")
+    0.250 <= 0.250, 0% on the wrong side
+    >>> fit.predict([[3.0, 3.0]])
+    array([1])
     """
     answer: SoftMarginResult | SoftMarginClasses = minimise(problem, objective, method, limits, resources, output)
     return _with_path(answer, output.out)
@@ -183,17 +267,44 @@ def resume(
 ) -> Result | Race | OneVsRest | SoftMarginResult | HardMargin | Separation:
     """Go on with a run from its last checkpoint; the result has the same bits as if it had never been interrupted.
 
-    Raises BadInputError when there is nothing to resume, UsageError when another process is working on the run or the data is
-    not known, CorruptDataError when no checkpoint can be read or the data is not what it was.
-
     Parameters
     ----------
-    run : folder of a run of ``dfeas.solve``, ``dfeas.race``, ``dfeas.soft_margin``, ``dfeas.hard_margin`` or
+    run : path
+        Folder of a run of ``dfeas.solve``, ``dfeas.race``, ``dfeas.soft_margin``, ``dfeas.hard_margin`` or
         ``dfeas.separation``; it may have been moved.
-    X, labels, mask : the data, if it was in memory or has been moved; it must be the same data.
-    kernel : the function of Python that was the kernel, if one was.
-    max_passes, time_limit : new limits, counted from the beginning of the run; None keeps those it had.
-    client : as for ``dfeas.solve``, or None for threads of this process, whatever it was before.
+    X : array (n, m), data frame, or path, optional
+        The data, if it was in memory or has been moved; it must be the same data.
+    labels : array (n,), or path, optional
+        Likewise.
+    mask : array (n,) of bool, or path, optional
+        Likewise.
+    kernel : callable, optional
+        The function of Python that was the kernel, if one was.
+
+    Returns
+    -------
+    Result, Race, OneVsRest, SoftMarginResult, HardMargin or Separation
+        What the call would have returned. Limits count from the beginning of the run; those that are not given are as they
+        were.
+
+    Raises
+    ------
+    BadInputError
+        There is nothing to resume.
+    UsageError
+        Another process is working on the run, or the data is not known.
+    CorruptDataError
+        No checkpoint can be read, or the data is not what it was.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> X, labels = [[5.0, 1.0], [1.0, 5.0], [-1.0, 0.9]], [1, 1, -1]
+    >>> early = dfeas.solve(X, labels, method="perceptron", max_passes=1, out="run")
+    >>> print(early.verdict, early.stopped)
+    undecided pass_limit
+    >>> print(dfeas.resume("run", X, labels, max_passes=100).verdict)
+    feasible
     """
     path = Path(run)
     given = Problem(X, labels, View(mask=mask), Kernel(kernel=kernel))

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 
 from dfeas.data.source import SCALES, Transform
+from dfeas.docstring import entries, with_parameters
 from dfeas.errors import UsageError, none_of
 from dfeas.settings import DEFAULT_MEMORY as DEFAULT_MEMORY
 from dfeas.settings import option
@@ -43,6 +44,9 @@ ALL_POSITIVE = "all-positive"
 ALL_POSITIVE = "all-positive"
 """Labels that ask the homogeneous question by name: A'y > 0 for all points as they are."""
 
+OTHER_WORD = "y : array (n,), path, or str, optional\n    Another word for ``labels``."
+"""Of every verb that takes points."""
+
 UNSEEN = "--scale, --center and --no-normalize are for the points themselves: leave them out with a --kernel or a point"
 
 
@@ -57,19 +61,39 @@ class View:
 
     Parameters
     ----------
-    intercept : add a feature equal to 1: any hyperplane, not only those through the origin.
-    positive : the class that counts as +1, against all others.
-    one_vs_rest : solve each class against the rest, on the same reads; limits of passes hold for each. Memory is shared, and
-        ``out`` gets a run folder for each class. Not with ``positive`` or ``point``.
-    also : paths of datasets whose points follow those of X: all of them as one.
-    mask : (n,) booleans, or the path of a .npy file of them: only these points count.
-    scale : multiply each feature by one over its standard deviation, ``std``, or over its greatest magnitude, ``maxabs``, after
-        centring. Nothing is written. It changes margins and the work, not which points can be separated.
-    center : subtract the mean of each feature. With an intercept that changes nothing but margins and the work; without one the
+    intercept : bool
+        Add a feature equal to 1: any hyperplane, not only those through the origin.
+    positive : str, optional
+        The class that counts as +1, against all others.
+    one_vs_rest : bool
+        Solve each class against the rest, on the same reads; limits of passes hold for each. Memory is shared, and ``out`` gets
+        a run folder for each class. Not with ``positive`` or ``point``.
+    also : path, or sequence of paths
+        Datasets whose points follow those of X: all of them as one.
+    mask : array (n,) of bool, or path, optional
+        Only these points count; the path is that of a .npy file.
+    scale : {"std", "maxabs"}, optional
+        Multiply each feature by one over its standard deviation, or over its greatest magnitude, after centring. Nothing is
+        written. It changes margins and the work, not which points can be separated.
+    center : bool
+        Subtract the mean of each feature. With an intercept that changes nothing but margins and the work; without one the
         hyperplane goes through the mean of the points. Not for sparse points.
-    normalize : columns are points over their own length; False: over the length of the longest point, so that margins are
-        distances of the points from the hyperplane, as a share of that length.
-    point : (m,) ask about the points x_j - point, without labels: see ``dfeas.in_hull``, which says what the answer means.
+    normalize : bool
+        Columns are points over their own length; False: over the length of the longest point, so that margins are distances of
+        the points from the hyperplane, as a share of that length.
+    point : array (m,), optional
+        Ask about the points x_j - point, without labels: see ``dfeas.in_hull``, which says what the answer means.
+
+    Raises
+    ------
+    UsageError
+        Options that contradict each other.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> dfeas.View(intercept=True, scale="std").scale
+    'std'
     """
 
     HEADING: ClassVar[str] = "Question"
@@ -106,10 +130,26 @@ class Kernel:
 
     Parameters
     ----------
-    kernel : ask about the points in the space of a kernel: a name of ``dfeas.KERNELS``, or a function of two blocks of points,
-        (b, m) and (c, m), that returns (b, c), symmetric and positive definite. It is normalised, K(x, x) = 1.
-    gamma, degree, coef0 : of the kernel. Without a gamma it is one over the median (squared) distance of a sample; a polynomial
-        has a degree of 3 and a coef0 of 1.
+    kernel : str or callable, optional
+        Ask about the points in the space of a kernel: a name of ``dfeas.KERNELS``, or a function of two blocks of points, (b,
+        m) and (c, m), that returns (b, c), symmetric and positive definite. It is normalised, K(x, x) = 1.
+    gamma : float, optional
+        Of the kernel; by default one over the median (squared) distance of a sample.
+    degree : int, optional
+        Of the polynomial kernel; by default 3.
+    coef0 : float, optional
+        Of the polynomial kernel; by default 1.
+
+    Raises
+    ------
+    UsageError
+        Parameters without a kernel.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> dfeas.Kernel(kernel="rbf", gamma=0.5)
+    Kernel(kernel='rbf', gamma=0.5, degree=None, coef0=None)
     """
 
     HEADING: ClassVar[str] = "Kernel"
@@ -135,12 +175,30 @@ class Problem:
 
     Parameters
     ----------
-    X : path of a dfeas dataset or of a zarr array, or an array (n, m) of NumPy, zarr, HDF5 or Dask; row j is point j. Or a
-        data frame; with a client a dense array or frame of Dask is solved where it lies, in its partitions, as they are
+    X : array (n, m), data frame, path, cones, or Problem
+        Row j is point j, of NumPy, SciPy, zarr, HDF5 or Dask; or the path of a dfeas dataset, of a zarr array or of a small
+        file of points. With a client a dense array or frame of Dask is solved where it lies, in its partitions, as they are
         persisted or computed anew in each pass. Or cones: what ``dfeas.from_scs`` returns, or a dataset that
         ``dfeas.ingest_scs`` wrote, without labels.
-    labels : (n,) array of two values, or the path of one; of a frame also the name of a column. None when the dataset has
-        them, and for cones. ``"all-positive"`` asks about points without labels: A'y > 0 for all of them as they are.
+    labels : array (n,) of two values, path, or str, optional
+        Of a frame also the name of a column. None when the dataset has them, and for cones. ``"all-positive"`` asks about
+        points without labels: A'y > 0 for all of them as they are.
+    view : View
+        Which points count, and how they are seen.
+    kernel : Kernel
+        The space.
+
+    Raises
+    ------
+    UsageError
+        A view that is not for a kernel.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> problem = dfeas.Problem([[1.0, 2.0], [-1.0, 0.5]], [1, -1], dfeas.View(intercept=True))
+    >>> dfeas.solve(problem).verdict.value
+    'feasible'
     """
 
     X: Any
@@ -169,9 +227,22 @@ class Goal:
 
     Parameters
     ----------
-    eps : a run may end with ``eps-infeasible``: no unit vector has a margin above eps on the unit points.
-    margin_tolerance : go on past the first separator until margin_lower >= (1 - margin_tolerance) margin_upper: the hyperplane
-        of maximum margin (hard-margin SVM) up to this share.
+    eps : float
+        A run may end with ``eps-infeasible``: no unit vector has a margin above eps on the unit points.
+    margin_tolerance : float, optional
+        Go on past the first separator until margin_lower >= (1 - margin_tolerance) margin_upper: the hyperplane of maximum
+        margin (hard-margin SVM) up to this share.
+
+    Raises
+    ------
+    UsageError
+        An eps that float64 cannot prove, or no share.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> dfeas.Goal(margin_tolerance=0.01)
+    Goal(eps=0.001, margin_tolerance=0.01)
     """
 
     HEADING: ClassVar[str] = "Question"
@@ -193,18 +264,38 @@ class Objective:
 
     Parameters
     ----------
-    C : > 0; of several, all are found on the same reads. With folds the one of least error on the points that were left out is
-        chosen, of equals the smallest; without folds the greatest.
-    loss : ``hinge``, max(0, z), or ``squared_hinge``, its square; as LIBLINEAR, without a factor of one half.
-    gap : (objective - lower bound of the minimum) / objective at which it ends.
-    folds : of cross-validation, at least 2; each point is in one, by its index and ``seed``. 0: none.
-    class_weight : weights of the classes -1 and +1, or ``balanced``: n / (2 n_class).
-    weights : (n,) of the points that count, >= 0, or the path of a .npy file.
-    seed : draws the folds.
-    dual : a .npy file for the dual variables alpha (n,) of the chosen C, those that prove ``lower``, written in one more read
+    C : float, or sequence of float
+        Price of losses, above 0; of several, all are found on the same reads. With folds the one of least error on the points
+        that were left out is chosen, of equals the smallest; without folds the greatest.
+    loss : {"hinge", "squared_hinge"}
+        max(0, z), or its square; as LIBLINEAR, without a factor of one half.
+    gap : float
+        (objective - lower bound of the minimum) / objective at which it ends.
+    folds : int
+        Of cross-validation, at least 2; each point is in one, by its index and ``seed``. 0: none.
+    class_weight : "balanced", or two floats, optional
+        Of the classes -1 and +1; ``balanced`` is n / (2 n_class).
+    weights : array (n,), or path, optional
+        Of the points that count, >= 0; the path is that of a .npy file.
+    seed : int
+        Draws the folds.
+    dual : path, optional
+        A .npy file for the dual variables alpha (n,) of the chosen C, those that prove ``lower``, written in one more read
         without keeping them: 0 <= alpha_j <= c_j for the hinge, 0 <= alpha_j for its square, and y is the sum of alpha_j l_j
         x_j up to ``dual.residual``. At a limit they are those of the bound so far. Not for ``sgd``.
-    start : (m,) or (m+1,) a hyperplane to begin from, as a result has it in y; (classes, m) of each against the rest.
+    start : array (m,), (m+1,) or (classes, m), optional
+        A hyperplane to begin from, as a result has it in y; of each class against the rest.
+
+    Raises
+    ------
+    UsageError
+        Numbers out of their range.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> dfeas.Objective(C=[10, 0.1], folds=5).prices
+    (0.1, 10.0)
     """
 
     HEADING: ClassVar[str] = "Question"
@@ -265,7 +356,21 @@ class Limits:
 
     Parameters
     ----------
-    max_passes, time_limit : when to give up, in reads of the data and in seconds.
+    max_passes : int, optional
+        Reads of the data.
+    time_limit : float, optional
+        Seconds.
+
+    Raises
+    ------
+    UsageError
+        No positive numbers.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> dfeas.Limits(time_limit=60)
+    Limits(max_passes=None, time_limit=60)
     """
 
     HEADING: ClassVar[str] = "Limits"
@@ -291,13 +396,24 @@ class Resources:
 
     Parameters
     ----------
-    memory : budget in bytes, per process, for blocks, answers and columns in memory.
-    cache_dir : folder of each machine that keeps what was read of object stores, for later runs, too; nothing is ever removed.
-    scratch : folder of each machine for what methods with a kernel compute again and again and memory does not hold; removed at
-        the end. Workers use the temporary-directory of Dask's configuration, where there is one and no other folder is given.
-    checkpoint_every : seconds between checkpoints, at least; they never take more than a twentieth of the time.
-    client : a Dask client, a cluster, the address of a scheduler, or True for the current client; workers see the data under
-        its path, or compute the partitions of a Dask array or frame. None: threads of this process.
+    memory : int or str
+        Budget in bytes, per process, for blocks, answers and columns in memory; text such as ``"2GB"`` or ``"512MiB"``.
+    cache_dir : path, optional
+        Folder of each machine that keeps what was read of object stores, for later runs, too; nothing is ever removed.
+    scratch : path, optional
+        Folder of each machine for what methods with a kernel compute again and again and memory does not hold; removed at the
+        end. Workers use the temporary-directory of Dask's configuration, where there is one and no other folder is given.
+    checkpoint_every : float
+        Seconds between checkpoints, at least; they never take more than a twentieth of the time.
+    client : dask.distributed Client or cluster, str, or bool, optional
+        The address of a scheduler, or True for the current client; workers see the data under its path, or compute the
+        partitions of a Dask array or frame. None: threads of this process.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> dfeas.Resources(memory="512MiB").memory_bytes
+    536870912
     """
 
     HEADING: ClassVar[str] = "Where"
@@ -333,13 +449,23 @@ class Output:
 
     Parameters
     ----------
-    out : folder for result.json, certificate.npz and trace.jsonl, and for checkpoints, from which ``dfeas.resume`` goes on.
-    progress : show a line of progress on stderr.
-    callback : called with the record of each read, of each class; when it returns True or raises StopIteration, the run ends as
+    out : path, optional
+        Folder for result.json, certificate.npz and trace.jsonl, and for checkpoints, from which ``dfeas.resume`` goes on.
+    progress : bool
+        Show a line of progress on stderr.
+    callback : callable, optional
+        Called with the record of each read, of each class; when it returns True or raises StopIteration, the run ends as
         ``interrupted``, unless that read decided it.
-    stop : asked between reads; when it returns True the run ends as ``interrupted``, with a checkpoint, and is returned. So
-        does a run then that Ctrl-C ends, or the loss of a cluster; without ``stop`` these are raised, KeyboardInterrupt and
+    stop : callable, optional
+        Asked between reads; when it returns True the run ends as ``interrupted``, with a checkpoint, and is returned. So does a
+        run then that Ctrl-C ends, or the loss of a cluster; without ``stop`` these are raised, KeyboardInterrupt and
         ClusterLostError, when the run has been saved.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> dfeas.Output(out="run", progress=True).out
+    'run'
     """
 
     out: str | Path | None = option(None)
@@ -384,7 +510,9 @@ def takes(*groups: type, without: Sequence[str] = ()) -> Callable[[Callable[...,
             return function(problem, **options, **values)
 
         verb.__dict__["__signature__"] = inspect.Signature(list(_parameters(list(own.values()), kept)))
-        verb.__doc__ = "\n".join([inspect.getdoc(function) or "", *(_described(group, names) for group, names in kept.items())])
+        added = [entry for group, names in kept.items() for entry in entries(group, {each.name for each in names})]
+        about = [*entries(Problem, ("X", "labels")), OTHER_WORD] if View in kept else []
+        verb.__doc__ = with_parameters(inspect.getdoc(function) or "", about, added)
         return verb
 
     return decorate
@@ -436,15 +564,3 @@ def _parameters(own: list[inspect.Parameter], kept: dict[type, list[Field[Any]]]
         for each in names:
             default = each.metadata["default"]
             yield inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=each.type)
-
-
-def _described(group: type, names: Sequence[Field[Any]]) -> str:
-    """The parameters of a class, without those that a verb has not."""
-    block = (inspect.getdoc(group) or "").partition("----------\n")[2]
-    entries: list[str] = []
-    for line in block.splitlines():
-        entries += [line] if not line.startswith(" ") else []
-        if line.startswith(" "):
-            entries[-1] += f"\n{line}"
-    kept = {each.name for each in names}
-    return "\n".join(entry for entry in entries if kept & set(entry.partition(" :")[0].split(", ")))

@@ -12,24 +12,27 @@ PACKAGE = Path(__file__).parents[1] / "dfeas"
 # room -> rooms that it may import
 ALLOWED = {
     "errors": set(),
+    "display": {"errors"},
+    "docstring": set(),
     "linalg": set(),
     "passes": {"linalg"},
     "methods": {"errors", "linalg", "passes"},
-    "data": {"errors", "linalg", "passes"},
+    "data": {"display", "docstring", "errors", "linalg", "passes"},
     "settings": {"errors"},
-    "problem": {"data", "errors", "settings"},
+    "problem": {"data", "docstring", "errors", "settings"},
     "engine": {"data", "errors", "linalg", "passes"},
-    "geometry": {"data", "engine", "errors", "linalg", "methods", "passes", "problem", "settings"},
-    "verify": {"data", "errors"},
-    "run": {"data", "engine", "errors", "geometry", "linalg", "methods", "passes", "problem", "verify"},
-    "report": {"data", "engine", "errors", "linalg", "passes", "problem", "run"},
-    "analysis": {"data", "engine", "errors", "geometry", "linalg", "methods", "passes", "problem", "run", "verify"},
+    "geometry": {"data", "display", "engine", "errors", "linalg", "methods", "passes", "problem", "settings"},
+    "verify": {"data", "display", "errors"},
+    "run": {"data", "display", "engine", "errors", "geometry", "linalg", "methods", "passes", "problem", "verify"},
+    "report": {"data", "display", "engine", "errors", "linalg", "passes", "problem", "run"},
+    "analysis": {"data", "display", "engine", "errors", "geometry", "linalg", "methods", "passes", "problem", "run", "verify"},
     "api": {"analysis", "data", "engine", "problem", "report", "run", "verify"},
     "estimators": {"analysis", "api", "errors", "geometry", "linalg", "methods", "problem", "run"},
     "cli": {
         "analysis",
         "api",
         "data",
+        "display",
         "engine",
         "errors",
         "geometry",
@@ -138,14 +141,14 @@ def _closure(folder: str) -> set[str]:
 
 def test_storage_knows_errors_only() -> None:
     others = {name for name in _closure("data/storage") if not name.startswith("dfeas.data.storage")}
-    assert others == {"dfeas", "dfeas.data", "dfeas.errors"}
+    assert others == {"dfeas", "dfeas.data", "dfeas.display", "dfeas.errors"}
 
 
 def test_the_checker_knows_storage_and_errors_only() -> None:
     """By closure, and when it is loaded: nothing that it proves by is what the search computed with."""
     mine = ("dfeas.verify", "dfeas.data.storage")
     others = {name for name in _closure("verify") if not name.startswith(mine)}
-    assert others == {"dfeas", "dfeas.data", "dfeas.errors"}
+    assert others == {"dfeas", "dfeas.data", "dfeas.display", "dfeas.errors"}
     modules = sorted(name for name in _closure("verify") if name.startswith("dfeas.verify"))
     script = f"import sys, {', '.join(modules)}\nprint(*(name for name in sys.modules if name.split('.')[0] == 'dfeas'))"
     loaded = set(subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split())

@@ -19,7 +19,7 @@ from dfeas.analysis.regression.likelihood import Options, Regression, examined
 from dfeas.analysis.regression.models import is_model, of_model
 from dfeas.analysis.regression.outcome import Values, flat
 from dfeas.data.frames import is_frame, is_lazy
-from dfeas.errors import BadInputError, UsageError
+from dfeas.errors import BadInputError, UsageError, format_bytes
 from dfeas.problem import DEFAULT_MEMORY, parse_bytes
 
 __all__ = ["Advice", "Separated", "check_separation"]
@@ -37,27 +37,35 @@ def check_separation(
 
     Parameters
     ----------
-    X : a data frame of pandas, polars, pyarrow or Dask; an array (n, m) or a SciPy sparse matrix; a formula such as
-        ``"died ~ age + C(ward)"``, by formulaic, the frame or path is ``y``; a model of statsmodels (Logit, Probit, MNLogit,
-        Poisson, GLM of Binomial or Poisson), fitted or not; or the path of a CSV or Parquet file, of any size. Text, categories
-        and booleans of a frame are coded by treatment: the first level in order is the reference, and ``kind[b]`` is 1 where
-        kind is b.
-    y : (n,) outcomes, or the name of a column of the frame. With a formula the frame; a model has its own.
-    intercept : whether the regression has one. Without one the first column of text keeps all its levels, as in R.
-    outcome : ``"binary"``, ``"multinomial"`` or ``"poisson"``. Without it two values are binary and more texts multinomial; of
-        more numbers it has to be said. For counts, or amounts >= 0, under a log link say ``"poisson"``.
-    positive : the class that is 1, of two or against all others.
-    options : those of ``dfeas.solve`` that bound the work: ``memory``, ``time_limit``, ``max_passes``.
+    X : data frame, array (n, m), SciPy sparse matrix, formula, model, or path
+        A frame of pandas, polars, pyarrow or Dask; a formula such as ``"died ~ age + C(ward)"``, by formulaic, the frame or
+        path is ``y``; a model of statsmodels (Logit, Probit, MNLogit, Poisson, GLM of Binomial or Poisson), fitted or not; or
+        the path of a CSV or Parquet file, of any size. Text, categories and booleans of a frame are coded by treatment: the
+        first level in order is the reference, and ``kind[b]`` is 1 where kind is b.
+    y : array (n,), str, data frame, or path, optional
+        Outcomes, or the name of a column of the frame. With a formula the frame; a model has its own.
+    intercept : bool
+        Whether the regression has one. Without one the first column of text keeps all its levels, as in R.
+    outcome : {"binary", "multinomial", "poisson"}, optional
+        Without it two values are binary and more texts multinomial; of more numbers it has to be said. For counts, or amounts
+        >= 0, under a log link say ``"poisson"``.
+    positive : scalar, optional
+        The class that is 1, of two or against all others.
+    **options
+        Those of ``dfeas.solve`` that bound the work: ``memory``, ``time_limit``, ``max_passes``.
 
     Returns
     -------
-    Separated : ``finite``, ``kind``, ``columns``, ``levels``, ``points`` and ``advice``; print it for sentences.
+    Separated
+        ``finite``, ``kind``, ``columns``, ``levels``, ``points`` and ``advice``; print it for sentences.
 
     Raises
     ------
-    BadInputError : values that are missing, by column, count and first row; dates; texts that differ in all rows; columns and
-        outcomes that cannot be used.
-    UsageError : an outcome that has to be said, a model of another likelihood, a package that is not installed.
+    BadInputError
+        Values that are missing, by column, count and first row; dates; texts that differ in all rows; columns and outcomes that
+        cannot be used.
+    UsageError
+        An outcome that has to be said, a model of another likelihood, a package that is not installed.
 
     Examples
     --------
@@ -172,7 +180,7 @@ def _whole(frame: Any, options: Options) -> Any:
     size, most = int(frame.memory_usage(deep=True).sum().compute()), parse_bytes(options.get("memory", DEFAULT_MEMORY)) // 2
     if size > most:
         raise BadInputError(
-            f"{FRAME} takes {size / 1e6:.0f} MB, more than half of memory: write it as Parquet, and give the path of that"
+            f"{FRAME} takes {format_bytes(size)}, more than half of memory: write it as Parquet, and give the path of that"
         )
     return frame.compute()
 

@@ -7,6 +7,7 @@ perceptron).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.source import Transform, seen_as
 from dfeas.data.storage import files
+from dfeas.display import Displayed, Part, Row
 from dfeas.engine.client import takes_client
 from dfeas.errors import UsageError
 from dfeas.geometry.cones.space import require_points
@@ -36,26 +38,77 @@ TOLERANCE = 1e-3
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class HardMargin(Saved):
-    """The hyperplane of maximum margin of the unit points, up to ``tolerance``; where there is none, only ``result``."""
+@dataclass(frozen=True, repr=False)
+class HardMargin(Displayed, Saved):
+    """The hyperplane of maximum margin of the unit points, up to ``tolerance``; where there is none, only ``result``.
+
+    Attributes
+    ----------
+    result : Result
+        Of the solve; margin_lower and margin_upper are those of unit points.
+    tolerance : float
+        Share of the margin that may be missing.
+    bias : float, optional
+        0 without an intercept, unless points are centred.
+    margin : float, optional
+        Of the stored points: 1 / |w|, their least distance from the hyperplane.
+    radius : float, optional
+        Length of the longest point, centred and scaled as asked, with its intercept.
+    corrections : float, optional
+        Of a perceptron on unit points, at most: 1 / margin_lower^2.
+    dimension : int, optional
+        Vapnik: of unit points, at most min(m, 1 / margin_lower^2) + 1.
+    leave_one_out : float, optional
+        Share of errors of the exact one, at most: support points / n.
+    w : array (m,), optional
+        Canonical: the least l_j (x_j'w + bias) of the stored points is 1.
+    support : array of int64, optional
+        Points whose unit columns make the upper end of the bracket.
+    weights : array, optional
+        Theirs, on the simplex; None with methods that weigh all points.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> found = dfeas.hard_margin([[1.0, 0.0], [-3.0, 0.0]], [1, -1])
+    >>> print(round(found.margin, 3), round(found.radius, 3), found.dimension)
+    1.0 3.0 2
+    """
 
     FILE: ClassVar = MARGIN
     FORMAT: ClassVar = files.HARD_MARGIN
     HIDDEN: ClassVar = ("result",)
     DERIVED: ClassVar = ("fingerprint",)
 
-    result: Result  # of the solve; margin_lower and margin_upper are those of unit points
+    result: Result
     tolerance: float
-    bias: float | None = None  # 0 without an intercept, unless points are centred
-    margin: float | None = None  # of the stored points: 1 / |w|, their least distance from the hyperplane
-    radius: float | None = None  # length of the longest point, centred and scaled as asked, with its intercept
-    corrections: float | None = None  # of a perceptron on unit points, at most: 1 / margin_lower^2
-    dimension: int | None = None  # Vapnik: of unit points, at most min(m, 1 / margin_lower^2) + 1
-    leave_one_out: float | None = None  # share of errors of the exact one, at most: support points / n
-    w: Floats | None = None  # (m,) canonical: the least l_j (x_j'w + bias) of the stored points is 1
-    support: NDArray[np.int64] | None = None  # points whose unit columns make the upper end of the bracket
-    weights: Floats | None = None  # theirs, on the simplex; None with methods that weigh all points
+    bias: float | None = None
+    margin: float | None = None
+    radius: float | None = None
+    corrections: float | None = None
+    dimension: int | None = None
+    leave_one_out: float | None = None
+    w: Floats | None = None
+    support: NDArray[np.int64] | None = None
+    weights: Floats | None = None
+
+    def _brief(self) -> str:
+        if self.margin is None:
+            return f"none, {self.result.verdict} ({self.result.proof})"
+        return f"{self.margin:.6g} from the nearest point, up to a share of {self.tolerance:g}"
+
+    def _parts(self) -> Iterator[Part]:
+        yield from self.result._parts()
+        if self.margin is None or self.bias is None or self.radius is None:
+            return
+        bias = f"bias {self.bias:.6g} with the least score 1"
+        yield Row("hyperplane", f"{self.margin:.6g} from the nearest point as stored, {bias}")
+        yield Row("", f"the longest point has length {self.radius:.6g}")
+        if self.support is not None and self.leave_one_out is not None:
+            share = f"leaving one point out errs on at most {100 * self.leave_one_out:.4g} %"
+            where = "" if self.result.certificate is None else ", weights in margin.json"
+            yield Row("support", f"{len(self.support)} points{where}; {share}")
+        yield Row("bounds", f"{self.corrections:.4g} corrections of a perceptron, dimension {self.dimension}")
 
     @property
     def fingerprint(self) -> str:
@@ -77,13 +130,38 @@ def hard_margin(
 ) -> HardMargin:
     """Find the hyperplane of maximum margin up to a share of it, and what follows from it; one read more than the solve.
 
-    Arguments and errors are those of ``dfeas.solve``. With ``out`` the folder gets ``margin.json``, too. Points count as unit
-    vectors, as everywhere in dfeas; for the widest margin of the points as they are stored see ``dfeas.soft_margin`` with a
-    large C.
+    With ``out`` the folder gets ``margin.json``, too. Points count as unit vectors, as everywhere in dfeas; for the widest
+    margin of the points as they are stored see ``dfeas.soft_margin`` with a large C.
 
     Parameters
     ----------
-    tolerance : the ``margin_tolerance`` of ``dfeas.solve``.
+    tolerance : float
+        The ``margin_tolerance`` of ``dfeas.solve``.
+    method : str
+        That of ``dfeas.solve``.
+
+    Returns
+    -------
+    HardMargin
+        The canonical hyperplane, its margin, and bounds that textbooks derive from it; where there is none only the result.
+
+    Raises
+    ------
+    UsageError, BadInputError, CorruptDataError
+        As ``dfeas.solve``.
+
+    References
+    ----------
+    .. [1] V. Vapnik, Statistical Learning Theory, Wiley 1998, section 10: dimension of hyperplanes with a margin,
+       leave-one-out.
+    .. [2] A. Novikoff, On convergence proofs for perceptrons, 1962: corrections of a perceptron.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> found = dfeas.hard_margin([[1.0, 0.0], [-3.0, 0.0]], [1, -1])
+    >>> print(f"{found.margin:.3f} from the nearest point; w has {len(found.w)} entries")
+    1.000 from the nearest point; w has 2 entries
     """
     if problem.kernel.kernel is not None:
         raise UsageError("a hard margin is that of the points as they are: leave out the kernel")

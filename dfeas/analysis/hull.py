@@ -12,7 +12,7 @@ exactly when they conflict, and the weights of the conflict are those that make 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,12 @@ from numpy.typing import ArrayLike, NDArray
 from dfeas.analysis.separation import Separation, said, searched
 from dfeas.data.dataset import signed_rows
 from dfeas.data.storage.zarr_arrays import load_npy
+from dfeas.display import Displayed, Part, Row
 from dfeas.engine.client import takes_client
 from dfeas.errors import BadInputError
 from dfeas.problem import Goal, Kernel, Limits, Output, Problem, Resources, View, takes
 from dfeas.run.exact.search import floats
-from dfeas.run.results import Result
+from dfeas.run.results import Result, cost_row
 from dfeas.run.session import open_data
 from dfeas.run.solve import decide
 from dfeas.run.termination import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED
@@ -37,18 +38,65 @@ EPS = 1e-9
 """|Ax| up to this ends a run in float64; integers go on from there."""
 
 
-@dataclass(frozen=True)
-class Hull:
-    """Where a point is, with evidence."""
+@dataclass(frozen=True, repr=False)
+class Hull(Displayed):
+    """Where a point is, with evidence.
 
-    inside: bool | None  # None: not decided
-    proof: str  # "exact" | "rigorous" | "none"
-    support: NDArray[np.int64] | None  # (s,) points that make it, when it is inside or as good as
-    weights: NDArray[np.float64] | None  # (s,) of the convex combination, up to rounding
-    distance: float | None  # between the point and the combination, as float64 computes it
-    y: NDArray[np.float64] | None  # (m,) normal of a hyperplane through the point, all points are on its positive side
-    result: Result  # of the points seen from the point: bracket, proof, cost
-    exactly: Separation | None = None  # of the points (x_j, 1) and -(p, 1), where float64 could not tell, and has no y
+    Attributes
+    ----------
+    inside : bool, optional
+        None: not decided.
+    proof : str
+        "exact", "rigorous" or "none".
+    support : array (s,) of int64, optional
+        Points that make it, when it is inside or as good as.
+    weights : array (s,) of float64, optional
+        Of the convex combination, up to rounding.
+    distance : float, optional
+        Between the point and the combination, as float64 computes it.
+    y : array (m,) of float64, optional
+        Normal of a hyperplane through the point, all points are on its positive side.
+    result : Result
+        Of the points seen from the point: bracket, proof, cost.
+    exactly : Separation, optional
+        Of the points (x_j, 1) and -(p, 1), where float64 could not tell, and has no y.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> found = dfeas.in_hull([0.25, 0.25], [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> found.support.tolist(), found.weights.round(6).tolist()
+    ([0, 1, 2], [0.5, 0.25, 0.25])
+    """
+
+    inside: bool | None
+    proof: str
+    support: NDArray[np.int64] | None
+    weights: NDArray[np.float64] | None
+    distance: float | None
+    y: NDArray[np.float64] | None
+    result: Result
+    exactly: Separation | None = None
+
+    @property
+    def _where(self) -> str:
+        return {True: "inside the hull", False: "outside the hull", None: "not decided"}[self.inside]
+
+    def _brief(self) -> str:
+        return f"{self._where} ({self.proof}), {self.result.passes:.4g} passes of {self.result.method}"
+
+    def _parts(self) -> Iterator[Part]:
+        yield Row(None, f"the point is {self._where} (proof: {self.proof})")
+        if self.support is not None:
+            exactly = "; weights that make it exactly exist on the same points" if self.inside and self.distance else ""
+            yield Row("", f"{len(self.support)} points make it, up to {self.distance:.3g}{exactly}")
+        elif self.inside is False:
+            where = "" if self.result.certificate is None else ": y in certificate.npz"
+            yield Row("", f"a hyperplane through it has all points on its positive side{where}")
+        else:
+            yield Row("", self.result.message)
+        yield self.result.margin_row
+        yield cost_row(self.result)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values; the vectors are in the certificate."""
@@ -58,13 +106,38 @@ class Hull:
 
 
 def in_hull(point: ArrayLike | str | Path, X: Any, *, eps: float = EPS, **options: Any) -> Hull:
-    """Decide whether a point (m,) is in the convex hull of the points X (n, m), the boundary included.
+    """Decide whether a point is in the convex hull of others, the boundary included.
 
-    ``point`` is an array, or the path of one as .npy. X is what ``dfeas.solve`` takes, without labels: those of a dataset
-    do not matter. ``options`` are its others. It is undecided only when a limit of time or passes ends it, or where a larger
-    eps is enough: no hyperplane through the point leaves a margin above eps, and it is within ``distance`` of the hull.
+    It is undecided only when a limit of time or passes ends it, or where a larger eps is enough: no hyperplane through the
+    point leaves a margin above eps, and it is within ``distance`` of the hull.
 
-    Raises what ``dfeas.solve`` does.
+    Parameters
+    ----------
+    point : array (m,), or path
+        The path is that of a .npy file.
+    X : array (n, m), data frame, or path
+        What ``dfeas.solve`` takes, without labels: those of a dataset do not matter.
+    eps : float
+        |Ax| up to this ends the run in float64; where it is not larger than 1e-9 integers go on from there.
+    **options
+        Others of ``dfeas.solve``.
+
+    Returns
+    -------
+    Hull
+        Where the point is, with the points that make it, or the hyperplane between.
+
+    Raises
+    ------
+    UsageError, BadInputError, CorruptDataError
+        As ``dfeas.solve``.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> corners = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
+    >>> print(dfeas.in_hull([0.25, 0.25], corners).inside, dfeas.in_hull([1.0, 1.0], corners).inside)
+    True False
     """
     return _in_hull(X, point=_point(point), eps=eps, **options)
 

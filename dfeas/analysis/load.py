@@ -29,17 +29,29 @@ def load(run: str | Path) -> Loaded:
 
     Parameters
     ----------
-    run : folder of a run of ``dfeas.solve``, ``dfeas.race``, ``dfeas.soft_margin``, ``dfeas.hard_margin`` or
+    run : path
+        Folder of a run of ``dfeas.solve``, ``dfeas.race``, ``dfeas.soft_margin``, ``dfeas.hard_margin`` or
         ``dfeas.separation``; it may have been moved.
 
     Returns
     -------
-    What the call returned, with its certificate; data that was in memory, and a function that was the kernel, are not in a
-    folder. The path of a soft margin has the chosen hyperplane only.
+    Result, Race, OneVsRest, SoftMarginResult, SoftMarginClasses, HardMargin or Separation
+        What the call returned, with its certificate; data that was in memory, and a function that was the kernel, are not in a
+        folder. The path of a soft margin has the chosen hyperplane only.
 
     Raises
     ------
-    BadInputError : there is no finished run. CorruptDataError : its files are damaged.
+    BadInputError
+        There is no finished run.
+    CorruptDataError
+        Its files are damaged.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> result = dfeas.solve([[1.0, 2.0], [-1.0, -1.0]], [1, -1], out="run")
+    >>> dfeas.load("run").margin_lower == result.margin_lower
+    True
     """
     folder = Path(run)
     try:

@@ -8,7 +8,7 @@ whose sum is zero, or small, are that for more points, too. A separator is check
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from dfeas.data.storage.layout import fingerprint, seen_fingerprint
 from dfeas.data.storage.places import absolute, local, require_apart
 from dfeas.data.storage.readers import Buffers, Cost, Stop, unless_stopped
 from dfeas.data.views import transformed
+from dfeas.display import Displayed, Part, Row
 from dfeas.engine.local import local_engine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
 from dfeas.geometry.registry import geometry_of
@@ -38,16 +39,54 @@ from dfeas.verify.certificate import Certificate, load
 from dfeas.verify.core import checker_of
 
 
-@dataclass(frozen=True)
-class Recheck:
-    """What is left of a run."""
+@dataclass(frozen=True, repr=False)
+class Recheck(Displayed):
+    """What is left of a run.
 
-    results: dict[str, Result]  # of each class, or of the one question under its empty name; those that hold
-    refuted: dict[str, list[int]]  # the first new points on the wrong side, where a separator does not hold
+    Attributes
+    ----------
+    results : dict of Result
+        Of each class, or of the one question under its empty name; those that hold.
+    refuted : dict of list
+        The first new points on the wrong side, where a separator does not hold.
+    new_points : int
+        How many were appended.
+    reads : float
+        Share of the data that was read.
+    named : str
+        What the number of a row names.
+    rows : str
+        What the data has n of.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> import numpy as np
+    >>> header = dfeas.ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), "data", labels=["ham", "spam"])
+    >>> result = dfeas.solve("data", out="run")
+    >>> header = dfeas.append("data", np.array([[-5.0, -5.0]]), labels=["ham"])
+    >>> found = dfeas.recheck("run", "data")
+    >>> found.holds, found.refuted
+    (False, {'': [2]})
+    """
+
+    results: dict[str, Result]
+    refuted: dict[str, list[int]]
     new_points: int
-    reads: float  # share of the data that was read
-    named: str = "point"  # what the number of a row names
-    rows: str = "points"  # what the data has n of
+    reads: float
+    named: str = "point"
+    rows: str = "points"
+
+    def _brief(self) -> str:
+        return f"{'holds' if self.holds else 'no longer holds'}, with {self.new_points} new {self.rows}"
+
+    def _parts(self) -> Iterator[Part]:
+        for name, result in self.results.items():
+            yield Row(None, f"{name + ': ' if name else ''}{result.verdict} holds (proof: {result.proof}): {result.message}")
+        for name, points in self.refuted.items():
+            which, wrong = f"class {name}: " if name else "", ", ".join(map(str, points))
+            yield Row(None, f"{which}no longer separated: {self.named} {wrong} on the wrong side; solve again")
+        yield Row("read", f"{self.reads:.3g} of the data, for {self.new_points} new {self.rows}")
 
     @property
     def holds(self) -> bool:
@@ -82,11 +121,44 @@ def recheck(
 ) -> Recheck:
     """Say whether the verdict of a run, or of each of its classes, holds after points were appended to its data.
 
-    Reads the blocks of new points only. ``data`` is a dfeas dataset; ``labels`` those that the run had beside it. With ``out``
-    a run is written that is one of the larger data, if all verdicts hold.
+    Reads the blocks of new points only.
 
-    Raises BadInputError for a run without a verdict, or of another kind of data, CorruptDataError when the data is not that of
-    the run with points appended, CheckFailedError when a certificate is no evidence for its verdict.
+    Parameters
+    ----------
+    run : path
+        Folder of a finished run.
+    data : path
+        Of the dfeas dataset that has grown.
+    labels : path, optional
+        Those that the run had beside it.
+    out : path, optional
+        Folder for a run that is one of the larger data, written if all verdicts hold.
+    memory : int or str
+        Budget in bytes for blocks.
+
+    Returns
+    -------
+    Recheck
+        The results that hold, and new points on the wrong side where one does not.
+
+    Raises
+    ------
+    BadInputError
+        A run without a verdict, or of another kind of data.
+    CorruptDataError
+        The data is not that of the run with points appended.
+    CheckFailedError
+        A certificate is no evidence for its verdict.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> import numpy as np
+    >>> header = dfeas.ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), "data", labels=[1, -1])
+    >>> result = dfeas.solve("data", out="run")
+    >>> header = dfeas.append("data", np.array([[3.0, 3.0]]), labels=[1])
+    >>> dfeas.recheck("run", "data")
+    <Recheck holds, with 1 new points>
     """
     began, path = time.monotonic(), Path(run)
     folders = classes_of(path)

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from dfeas.analysis.presolve import presolved
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage import files
+from dfeas.display import Displayed, Part, Row
 from dfeas.engine.client import takes_client
 from dfeas.errors import UsageError
 from dfeas.geometry.cones.space import require_points
@@ -43,32 +44,71 @@ from dfeas.verify.dyadic import Integers
 from dfeas.verify.separation import COMPLETE, QUASI, SEPARATED, SEPARATION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 EPS = 1e-9
 LEAST = 1e-3
 """Seconds that a solve is given at least."""
 
 
-@dataclass(frozen=True)
-class Separation(Saved):
-    """Which of the three, with evidence."""
+@dataclass(frozen=True, repr=False)
+class Separation(Displayed, Saved):
+    """Which of the three, with evidence.
+
+    Attributes
+    ----------
+    kind : str, optional
+        "complete", "quasi-complete" or "overlap"; None: not decided.
+    proof : Proof
+        Rigorous only of complete, whose separator ``result`` has; none: not decided.
+    on : int
+        Points on the hyperplane of y, when it is quasi-complete: no other has fewer.
+    rank : int, optional
+        Of the points that conflict; of all points when they overlap.
+    message : str
+        What was found, in words.
+    y : list of int, optional
+        (d,) with y'a_j >= 0 for all j, exactly; with an intercept it comes last.
+    support : array of int64, optional
+        Points that conflict.
+    weights : list of int, optional
+        (s,) positive, with an exactly zero sum of the signed points of the support.
+    flat : list of list
+        Vectors (d,) orthogonal to all points that overlap, a basis: features that depend on each other.
+    result : Result
+        Of the solve that came first.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> found = dfeas.separation([[1.0], [2.0], [2.0], [3.0]], [0, 0, 1, 1], intercept=True)
+    >>> found.kind, found.on, found.y
+    ('quasi-complete', 2, [1, -2])
+    """
 
     FILE: ClassVar = SEPARATION
     FORMAT: ClassVar = files.SEPARATION
     HIDDEN: ClassVar = ("result",)
     DERIVED: ClassVar = ("fingerprint",)
 
-    kind: str | None  # "complete" | "quasi-complete" | "overlap"; None: not decided
-    proof: Proof  # rigorous only of complete, whose separator ``result`` has; none: not decided
-    on: int  # points on the hyperplane of y, when it is quasi-complete: no other has fewer
-    rank: int | None  # of the points that conflict; of all points when they overlap
+    kind: str | None
+    proof: Proof
+    on: int
+    rank: int | None
     message: str
-    y: list[int] | None  # (d,) with y'a_j >= 0 for all j, exactly; with an intercept it comes last
-    support: NDArray[np.int64] | None  # points that conflict
-    weights: list[int] | None  # (s,) positive, with an exactly zero sum of the signed points of the support
-    flat: list[list[int]]  # vectors (d,) orthogonal to all points that overlap, a basis: features that depend on each other
-    result: Result  # of the solve that came first
+    y: list[int] | None
+    support: NDArray[np.int64] | None
+    weights: list[int] | None
+    flat: list[list[int]]
+    result: Result
+
+    def _brief(self) -> str:
+        return f"{self.kind or 'not decided'} ({self.proof})"
+
+    def _parts(self) -> Iterator[Part]:
+        yield Row("separation", f"{self.kind or 'not decided'} (proof: {self.proof})")
+        yield Row("", self.message)
+        yield from self.result._parts()
 
     @property
     def fingerprint(self) -> str:
@@ -83,8 +123,34 @@ def separation(
 ) -> Separation:
     """Say whether labelled points are completely separated, quasi-completely separated, or overlap.
 
-    Arguments and errors are those of ``dfeas.solve``; ``eps`` is 1e-9, whatever is given. With ``out`` the folder gets
-    ``separation.json``, too. Limits of time and passes hold for everything together.
+    ``eps`` is 1e-9, whatever is given. With ``out`` the folder gets ``separation.json``, too. Limits of time and passes hold
+    for everything together.
+
+    Parameters
+    ----------
+    method : str
+        That of ``dfeas.solve``.
+
+    Returns
+    -------
+    Separation
+        Which of the three, with evidence in integers where float64 could not tell.
+
+    Raises
+    ------
+    UsageError, BadInputError, CorruptDataError
+        As ``dfeas.solve``.
+
+    References
+    ----------
+    .. [1] A. Albert and J. A. Anderson, On the existence of maximum likelihood estimates in logistic regression models,
+       Biometrika 71 (1984).
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> print(dfeas.separation([[1.0], [2.0], [2.0], [3.0]], [0, 0, 1, 1], intercept=True).kind)
+    quasi-complete
     """
     view = problem.view
     if problem.kernel.kernel is not None:

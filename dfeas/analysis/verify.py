@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
 from dfeas.data.source import Source, Transform, for_checker, seen_as, source_of
+from dfeas.display import Displayed, Part, Row
 from dfeas.engine.local import local_engine
 from dfeas.errors import BadInputError, CheckFailedError, UndecidedError, UsageError
 from dfeas.geometry.kernel.kernel import Function
@@ -127,10 +128,37 @@ OF_ALL = {"positive": None, "many": True}
 def verify_run(run: str | Path, memory: str | int = DEFAULT_MEMORY, kernel: Function | None = None) -> Check:
     """Check the certificate of a finished run against its data, and the verdict against both.
 
-    A ``kernel`` that is a function of Python is not kept in a file, and is needed again.
+    Parameters
+    ----------
+    run : path
+        Folder of the run.
+    memory : int or str
+        Budget in bytes for blocks.
+    kernel : callable, optional
+        The function of Python that was the kernel, if one was: it is not kept in a file.
 
-    Raises CheckFailedError when the certificate does not prove the verdict, or the result claims what is not so, and
-    UndecidedError when there is no verdict.
+    Returns
+    -------
+    Check
+        What was proved.
+
+    Raises
+    ------
+    CheckFailedError
+        The certificate does not prove the verdict, or the result claims what is not so.
+    UndecidedError
+        There is no verdict.
+    BadInputError, CorruptDataError
+        There is no such run, its data was in memory, or files are damaged.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> import numpy as np
+    >>> header = dfeas.ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), "data", labels=["ham", "spam"])
+    >>> result = dfeas.solve("data", out="run")
+    >>> print(dfeas.verify_run("run").verdict)
+    feasible
     """
     run_folder = Path(run)
     values = load_result(run_folder)
@@ -146,15 +174,54 @@ def verify_run(run: str | Path, memory: str | int = DEFAULT_MEMORY, kernel: Func
     return proved
 
 
-def verify_classes(
-    run: str | Path, memory: str | int = DEFAULT_MEMORY, kernel: Function | None = None
-) -> dict[str, Check | None]:
-    """Check the certificates of all classes of a one-vs-rest run in one read, and the verdicts; None for undecided classes.
+class Checks(Displayed, dict[str, Check | None]):
+    """What was proved of each class; None where it is undecided."""
 
-    With a kernel it takes two reads; one that is a function of Python is not kept in a file, and is needed again.
+    def _brief(self) -> str:
+        return f"of {len(self)} classes, {sum(each is not None for each in self.values())} proved"
 
-    Raises CheckFailedError when one does not prove its verdict, or a result claims what is not so, UndecidedError when no class
-    has a verdict, BadInputError when it is no such run.
+    def _parts(self) -> Iterator[Part]:
+        for name, each in self.items():
+            said = "nothing, it is undecided" if each is None else f"{each.verdict} ({each.proof}): {each.message}"
+            yield Row(None, f"{name}: proved {said}")
+
+
+def verify_classes(run: str | Path, memory: str | int = DEFAULT_MEMORY, kernel: Function | None = None) -> Checks:
+    """Check the certificates of all classes of a one-vs-rest run in one read, and the verdicts.
+
+    With a kernel it takes two reads.
+
+    Parameters
+    ----------
+    run : path
+        Folder of the run.
+    memory : int or str
+        Budget in bytes for blocks.
+    kernel : callable, optional
+        The function of Python that was the kernel, if one was: it is not kept in a file.
+
+    Returns
+    -------
+    Checks
+        A dictionary: what was proved of each class, None where it is undecided.
+
+    Raises
+    ------
+    CheckFailedError
+        A certificate does not prove its verdict, or a result claims what is not so.
+    UndecidedError
+        No class has a verdict.
+    BadInputError, CorruptDataError
+        It is no such run, its data was in memory, or files are damaged.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> import numpy as np
+    >>> header = dfeas.ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), "data", labels=["ham", "spam"])
+    >>> result = dfeas.solve("data", one_vs_rest=True, out="run")
+    >>> {name: check.verdict for name, check in dfeas.verify_classes("run").items()}
+    {'ham': 'feasible', 'spam': 'feasible'}
     """
     path = Path(run)
     folders = classes_of(path)
@@ -163,7 +230,7 @@ def verify_classes(
     whole = load_result(path)
     if not isinstance(whole["data"], dict):
         raise BadInputError(f"{path}: the data was in memory; a certificate is checked by dfeas verify DATA CERTIFICATE")
-    answers: dict[str, Check | None] = dict.fromkeys(folders)
+    answers = Checks(dict.fromkeys(folders))
     values = {name: load_result(folder) for name, folder in folders.items()}
     for name, each in values.items():
         _require_listed(path / RESULT, whole, name, each)
@@ -237,11 +304,44 @@ def verify_certificate(
     kernel: Function | None = None,
     **options: Any,
 ) -> Check:
-    """Check a certificate file against data by path, in one read. Raises CheckFailedError when it proves nothing.
+    """Check a certificate file against data by path, in one read.
 
-    ``options`` are ``labels`` and those of ``dfeas.View``, as it was solved. A certificate says itself how features are scaled
-    and centred, and its numbers are compared with the data; when ``scale``, ``center`` or ``normalize`` say something, it must
-    be about that. A ``kernel`` that is a function of Python is not kept in a file, and is needed again.
+    A certificate says itself how features are scaled and centred, and its numbers are compared with the data; when ``scale``,
+    ``center`` or ``normalize`` say something, it must be about that.
+
+    Parameters
+    ----------
+    path : path
+        Of the data.
+    certificate : path
+        The file, ``certificate.npz``.
+    memory : int or str
+        Budget in bytes for blocks.
+    kernel : callable, optional
+        The function of Python that was the kernel, if one was: it is not kept in a file.
+    **options
+        ``labels`` and those of ``dfeas.View``, as it was solved.
+
+    Returns
+    -------
+    Check
+        What was proved.
+
+    Raises
+    ------
+    CheckFailedError
+        It proves nothing of this data.
+    UsageError, BadInputError, CorruptDataError
+        As ``dfeas.solve``.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> import numpy as np
+    >>> header = dfeas.ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), "data", labels=["ham", "spam"])
+    >>> result = dfeas.solve("data", out="run")
+    >>> print(dfeas.verify_certificate("data", "run/certificate.npz").proof)
+    rigorous
     """
     return _verify_certificate(path, certificate=Path(certificate), memory=memory, function=kernel, **options)
 

@@ -26,12 +26,13 @@ from dfeas.cli.options import (
     margin_values,
     option,
 )
-from dfeas.cli.remote import CANCELLED, run_status
+from dfeas.cli.remote import CANCELLED
 from dfeas.cli.remote import cancel as run_cancel
 from dfeas.cli.remote import fetch as run_fetch
 from dfeas.cli.remote import status as submitted_status
 from dfeas.cli.remote import submit as run_submit
-from dfeas.cli.render import say, show_statuses, show_submitted
+from dfeas.cli.render import put, say
+from dfeas.cli.status import run_status
 from dfeas.engine import configuration
 from dfeas.errors import UsageError
 from dfeas.problem import Objective
@@ -104,12 +105,14 @@ def status(run: str | None, cluster: Cluster, as_json: bool) -> None:
     RUN is its folder, or the id of a submitted run; without it, all runs of the cluster.
     """
     if run is not None and Path(run).is_dir():
-        show_statuses([run_status(run)], as_json)
+        found = run_status(run)
+        put([found.to_json()], found, as_json)
         return
     if run is not None and cluster.named is None:
         raise UsageError(f"{run}: no such run here; for the id of a submitted one say --scheduler or --scheduler-file")
     with cluster.joined() as client:
-        show_submitted(submitted_status(run, client=client), as_json)
+        known = submitted_status(run, client=client)
+    put([each.to_json() for each in known], [part for each in known for part in each._parts()], as_json)
 
 
 @click.command(

@@ -29,10 +29,10 @@ from dfeas.cli.options import (
     option,
 )
 from dfeas.cli.outputs import is_array, replaced
-from dfeas.cli.render import say, show_check, show_checks, show_plan, show_prediction, show_recheck
+from dfeas.cli.render import put, say, show_check, show_checks, show_prediction, show_recheck
 from dfeas.problem import DEFAULT_MEMORY, Kernel, Objective, Resources, View
 from dfeas.report.compare import compare as compare_runs
-from dfeas.report.compare import table, warning
+from dfeas.report.compare import warning
 from dfeas.report.page import report as write_report
 from dfeas.run.cost import plan as make_plan
 from dfeas.run.prediction import predict as run_predict
@@ -59,7 +59,8 @@ def plan(data: str, labels: str | None, as_json: bool, C: str | None, **options:
     It is about each method, in this process; a few blocks are read. With --kernel a pass is a product with the Gram matrix; a
     --method that does not fit the memory is refused with the number. With --C it is about svm.
     """
-    show_plan(data, make_plan(data, labels, C=None if C is None else numbers(C, "--C"), **options), as_json)
+    found = make_plan(data, labels, C=None if C is None else numbers(C, "--C"), **options)
+    put(found.to_json(), found, as_json)
 
 
 @click.command(cls=Command, examples=("dfeas verify RUN", "dfeas verify mail.data RUN/certificate.npz"))
@@ -167,4 +168,4 @@ def compare(runs: tuple[Path, ...], as_json: bool) -> None:
     rows = compare_runs(runs)
     if warning(rows):
         say(f"dfeas: warning: {warning(rows)}", err=True)
-    say(*([json.dumps(rows)] if as_json else table(rows)))
+    put(rows, rows, as_json)

@@ -6,25 +6,23 @@ import secrets
 import shutil
 import time
 from contextlib import AbstractContextManager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dfeas.analysis.hard_margin import HardMargin
 from dfeas.analysis.separation import Separation
 from dfeas.api import resume, soft_margin, solve
-from dfeas.data.storage import files as formats
-from dfeas.data.storage.files import placed, read_json
+from dfeas.cli.status import RunStatus, Submitted, run_status
+from dfeas.data.storage.files import placed
 from dfeas.data.storage.places import absolute, local, require_apart
-from dfeas.data.storage.scratch import being_written
-from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError
+from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError, format_bytes
 from dfeas.geometry.registry import kernel_options, known_method
 from dfeas.problem import ALL_POSITIVE, DEFAULT_MEMORY, Goal, Kernel, Limits, Objective, View, check, parse_bytes
 from dfeas.run.checkpoint.folder import finished, resumable
-from dfeas.run.result_files import CERTIFICATE, CHECKPOINT, RACE, RESULT, TRACE
+from dfeas.run.result_files import CERTIFICATE, RESULT, TRACE
 from dfeas.run.results import Result
 from dfeas.run.soft_margin.result import SoftMarginResult
-from dfeas.run.trace import last_pass
 from dfeas.run.verdict import OneVsRest, Race
 
 if TYPE_CHECKING:
@@ -49,32 +47,39 @@ FETCHED_BYTES = 1 << 30
 """Larger results are copied from where they are."""
 
 
-@dataclass(frozen=True)
-class Submitted:
-    """A run on a cluster."""
-
-    id: str
-    out: str  # its folder, as workers see it
-    task: str  # of the driver, as Dask calls it: "processing", "memory" when it has ended, "erred", "lost", ..; or "cancelled"
-    error: str  # why, for "erred"
-    status: RunStatus | None  # None when no worker can see the folder, or none answers
-
-    def to_json(self) -> dict[str, Any]:
-        plain = {"id": self.id, "out": self.out, "task": self.task, "error": self.error}
-        return {**plain, "look": None if self.status is None else self.status.to_json()}
-
-
 def submit(X: str | Path, labels: str | Path | None = None, *, out: str | Path, client: Any = True, **options: Any) -> str:
     """Have a worker of a cluster drive ``dfeas.solve``, and return the id of the run at once.
 
-    Should the driving worker die, another one goes on from the last checkpoint. Raises UsageError for options that make no
-    sense, and where no scheduler answers.
+    Should the driving worker die, another one goes on from the last checkpoint.
 
     Parameters
     ----------
-    X, labels, out : paths that all workers see.
-    client : that of ``dfeas.solve``: by default the current client, else the cluster of Dask's ``scheduler-address``.
-    options : those of ``dfeas.solve``, or, with ``C`` among them, those of ``dfeas.soft_margin``.
+    X : path
+        The data, under a path that all workers see.
+    labels : path, optional
+        Likewise.
+    out : path
+        Folder for the run, likewise.
+    client : dask.distributed Client or cluster, str, or bool
+        That of ``dfeas.solve``: by default the current client, else the cluster of Dask's ``scheduler-address``.
+    **options
+        Those of ``dfeas.solve``, or, with ``C`` among them, those of ``dfeas.soft_margin``.
+
+    Returns
+    -------
+    str
+        The id, which ``dfeas.status``, ``dfeas.cancel`` and ``dfeas.fetch`` take.
+
+    Raises
+    ------
+    UsageError
+        Options that make no sense, or no scheduler answers.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> dfeas.submit("/shared/mail.data", out="/shared/run", client="tcp://head:8786")  # doctest: +SKIP
+    'c56c787c'
     """
     if not all(isinstance(each, str | Path | None) for each in (X, labels)):
         raise UsageError("a cluster reads the data by path: ingest the arrays first")
@@ -127,9 +132,30 @@ def _absolute_paths(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def status(run: str | None = None, *, client: Any = True) -> list[Submitted]:
-    """How submitted runs are, one or all of them; ``client`` is that of ``dfeas.submit``.
+    """How submitted runs are, one or all of them.
 
-    Raises BadInputError when the cluster knows no such run.
+    Parameters
+    ----------
+    run : str, optional
+        The id of one.
+    client : dask.distributed Client or cluster, str, or bool
+        That of ``dfeas.solve``: by default the current client, else the cluster of Dask's ``scheduler-address``.
+
+    Returns
+    -------
+    list of Submitted
+        What the driver of each does, and how far its run is.
+
+    Raises
+    ------
+    BadInputError
+        The cluster knows no such run.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> print(*dfeas.status(client="tcp://head:8786"), sep="\\n")  # doctest: +SKIP
+    c56c787c: running, pass 12, margin -1.204e-02 .. 3.100e-02, 41.5 s  (driver processing, /shared/run)
     """
     with _reached(client) as there:
         return [_status(there, name, known) for name, known in _known(there, run).items()]
@@ -146,8 +172,28 @@ def _known(client: Client, run: str | None) -> dict[str, dict[str, Any]]:
 def cancel(run: str, *, client: Any = True) -> Submitted:
     """End a submitted run after the read that it is at, with a checkpoint from which ``dfeas.resume`` goes on with its folder.
 
-    Returns at once: its driver is still "processing" where it had begun, otherwise "cancelled", and will not begin. Raises
-    BadInputError when the cluster knows no such run, or when it has ended.
+    Parameters
+    ----------
+    run : str
+        The id.
+    client : dask.distributed Client or cluster, str, or bool
+        That of ``dfeas.solve``: by default the current client, else the cluster of Dask's ``scheduler-address``.
+
+    Returns
+    -------
+    Submitted
+        At once: its driver is still "processing" where it had begun, otherwise "cancelled", and will not begin.
+
+    Raises
+    ------
+    BadInputError
+        The cluster knows no such run, or it has ended.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> dfeas.cancel("c56c787c", client="tcp://head:8786").task  # doctest: +SKIP
+    'processing'
     """
     with _reached(client) as there:
         known, name = _known(there, run)[run], _task(run)
@@ -163,9 +209,34 @@ def cancel(run: str, *, client: Any = True) -> Submitted:
 
 
 def fetch(run: str, to: str | Path | None = None, *, client: Any = True) -> Path:
-    """Copy result, certificate and trace of a submitted run into a new folder here, named by its id, whole or not at all.
+    """Copy result, certificate and trace of a submitted run into a new folder here, whole or not at all.
 
-    Raises BadInputError when there is no result yet, UsageError when the folder exists, or the files are too large.
+    Parameters
+    ----------
+    run : str
+        The id.
+    to : path, optional
+        The folder; by default one named by the id.
+    client : dask.distributed Client or cluster, str, or bool
+        That of ``dfeas.solve``: by default the current client, else the cluster of Dask's ``scheduler-address``.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Raises
+    ------
+    BadInputError
+        There is no result yet.
+    UsageError
+        The folder exists, or the files are too large.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> dfeas.fetch("c56c787c", client="tcp://head:8786")  # doctest: +SKIP
+    PosixPath('c56c787c')
     """
     folder = Path(run if to is None else to)
     if folder.exists():
@@ -268,56 +339,5 @@ def _files(out: str) -> dict[str, bytes]:
     present = [path for path in (Path(out) / name for name in (RESULT, CERTIFICATE, TRACE)) if path.is_file()]
     size = sum(path.stat().st_size for path in present)
     if size > FETCHED_BYTES:
-        raise UsageError(f"the result has {size / 1e9:.1f} GB; copy it from {out}")
+        raise UsageError(f"the result has {format_bytes(size)}; copy it from {out}")
     return {path.name: path.read_bytes() for path in present}
-
-
-@dataclass(frozen=True)
-class RunStatus:
-    """How far a run is."""
-
-    run: str
-    state: str  # "running" | "finished" | "resumable" | "abandoned"
-    passes: float | None = None  # None before the first
-    margin_lower: float | None = None
-    margin_upper: float | None = None
-    seconds: float | None = None
-    checkpoint_age: float | None = None  # seconds since the last checkpoint
-    verdict: str | None = None
-    stopped: str | None = None
-    gap: float | None = None  # relative, of a soft margin
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-def run_status(run: str | Path) -> RunStatus:
-    """Read what is there, without waiting for anybody. Raises BadInputError when it is no folder of a run, CorruptDataError
-    when its files are damaged.
-    """
-    path = Path(run)
-    if not path.is_dir() or not any((path / name).exists() for name in (TRACE, RESULT, RACE, CHECKPOINT)):
-        raise BadInputError(f"{path}: no such run")
-    last = last_pass(path / TRACE)
-    ended: dict[str, Any] = {}
-    if being_written(path):
-        state = "running"
-    elif resumable(path):
-        state = "resumable"
-    else:
-        state = "finished" if (path / RESULT).is_file() or (path / RACE).is_file() else "abandoned"
-    if state != "running" and (path / RESULT).is_file():
-        ended = read_json(path / RESULT, {"verdict?": str, "stopped?": str}, "result", formats.RESULT)
-    saved = max((file.stat().st_mtime for file in (path / CHECKPOINT).glob("*.zip")), default=None)
-    return RunStatus(
-        str(path),
-        state,
-        passes=last.get("passes"),
-        margin_lower=last.get("margin_lower"),
-        margin_upper=last.get("margin_upper"),
-        seconds=last.get("seconds"),
-        gap=last.get("gap"),
-        checkpoint_age=None if saved is None else max(0.0, time.time() - saved),
-        verdict=ended.get("verdict"),
-        stopped=ended.get("stopped"),
-    )

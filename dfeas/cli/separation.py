@@ -74,6 +74,6 @@ def check_separation(
         more = {**options, "stop": stop}
         asked = Asked(label_column or "", intercept, outcome, positive, without, scratch, more, IngestProgress(sys.stderr))
         found = of_table(table, asked) if formula is None else of_formula(table, formula, asked)
-    put(found.to_json(), str(found).splitlines(), as_json)
+    put(found.to_json(), found, as_json)
     if found.kind is None:
         sys.exit(INTERRUPTED if found.found.result.stopped == Stop.INTERRUPTED else LIMIT_REACHED)

@@ -61,9 +61,28 @@ def squares(rows: Array, k: int) -> Array:
 
 
 def svec(S: Floats) -> Floats:
-    """Elements (..., k (k + 1) / 2) of symmetric matrices (..., k, k), as SCS orders and scales them.
+    """Elements of symmetric matrices, as SCS orders and scales them.
 
-    Raises BadInputError when they are not square, not symmetric up to rounding, or not finite.
+    Parameters
+    ----------
+    S : array (..., k, k)
+        Symmetric matrices.
+
+    Returns
+    -------
+    array (..., k (k + 1) / 2)
+        Lower triangles, column by column, entries off the diagonal times sqrt 2: inner products are those of the matrices.
+
+    Raises
+    ------
+    BadInputError
+        They are not square, not symmetric up to rounding, or not finite.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> dfeas.svec([[1.0, 2.0], [2.0, 3.0]]).round(3).tolist()
+    [1.0, 2.828, 3.0]
     """
     S = np.asarray(S, np.float64)
     if S.ndim < 2 or S.shape[-1] != S.shape[-2] or S.shape[-1] == 0:

@@ -138,7 +138,7 @@ class Provenance:
     surveyed: tuple[Summary, int] | None = None  # a survey that was made already, and the reads that it took
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, repr=False)
 class Dataset(Storage, View, Provenance):
     """Points, labels and norms behind readers, verified. Safe to read from several threads, each with its own buffers."""
 
@@ -179,6 +179,9 @@ class Dataset(Storage, View, Provenance):
             return header.positive if code > 0 else header.n - header.positive
         buffers = Buffers()
         return sum(int((self.labels.read(index, buffers) == code).sum()) for index in range(self.blocks))
+
+    def __repr__(self) -> str:
+        return f"<Dataset {self.n} {'rows of cones' if self.cones else 'points'} of {self.m} features, {self.dtype.name}>"
 
     def sides(self, positive: int) -> dict[str, tuple[str | None, int]]:
         """Class and points of the labels -1 and +1, of which so many are ``positive``; without labels of +1 alone."""

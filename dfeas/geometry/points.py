@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
-from dfeas.errors import BadInputError, UsageError
+from dfeas.errors import BadInputError, UsageError, enough, format_bytes
+from dfeas.geometry.prediction import ClassPrediction, Prediction
 from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, Rule, Trained, facts_of, in_turns, least_seconds
 from dfeas.linalg.csr import csr
 from dfeas.linalg.points import Floats, row_slice
@@ -111,8 +112,8 @@ def _usual(method: AnyMethod, facts: Facts, margin: float) -> float:
 
 def choose(method: str, facts: Facts) -> tuple[str, str]:
     """The method, and why. Raises UsageError when it cannot work within the memory."""
-    columns = f"{4 * working_set.least_bytes(facts) / 1e6:.0f} MB of memory"
-    weights = f"{POINT_BYTES * facts.n / 1e6:.0f} MB of memory"
+    columns = f"{enough(4 * working_set.least_bytes(facts))} of memory"
+    weights = f"{enough(POINT_BYTES * facts.n)} of memory"
     if method == "auto":
         if working_set.fits(facts):
             return "working-set", "chosen because its columns fit in memory: a few reads, where other methods need hundreds"
@@ -141,7 +142,7 @@ def limit_passes(methods: Sequence[str], facts: Facts, eps: float, max_passes: i
             needed = min(passes, limit)
             if needed > fit:
                 raise UsageError(
-                    f"{method} keeps {each} bytes of each pass, {needed * each / 1e9:.2g} GB of {needed:.2g}, and half of "
+                    f"{method} keeps {each} bytes of each pass, {format_bytes(needed * each)} of {needed:.2g}, and half of "
                     f"--memory is for that: choose --max-passes {fit}, a larger --eps, or another method"
                 )
             continue
@@ -194,50 +195,6 @@ class Hyperplanes:
     def scores(self, points: Rows) -> Floats:
         m = points.shape[1]
         return np.asarray(points.astype(np.float64, copy=False) @ self.Y[:m] + self.Y[m:].sum(axis=0))
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """Scores, and how they compare with labels, where there are any."""
-
-    score: Floats  # (n,) y'x_j, of unit length in a kernel's space; above 0 is the positive class
-    classes: tuple[str, str]  # negative, positive, of the run's data
-    accuracy: float | None  # share of points whose class is that of their label
-    confusion: list[list[int]] | None  # points: a row for each label, a column for each class that was predicted
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values without the scores."""
-        positive = int((self.score > 0).sum())
-        return {
-            "points": len(self.score),
-            "predicted": dict(zip(self.classes, (len(self.score) - positive, positive), strict=True)),
-            "accuracy": self.accuracy,
-            "confusion": self.confusion,
-        }
-
-
-@dataclass(frozen=True)
-class ClassPrediction:
-    """Classes, and how they compare with labels, where there are any."""
-
-    predicted: NDArray[np.int16]  # (n,) positions in ``classes``
-    score: Floats  # (n,) y'x_j of that class, |y| = 1
-    classes: tuple[str, ...]  # of the run
-    labels: tuple[str, ...]  # of the data; empty without labels
-    accuracy: float | None  # share of points whose class is that of their label
-    confusion: list[list[int]] | None  # points: a row for each label of the data, a column for each class of the run
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values without those of points."""
-        counts = np.bincount(self.predicted, minlength=len(self.classes)).tolist()
-        return {
-            "points": len(self.predicted),
-            "classes": list(self.classes),
-            "labels": list(self.labels),
-            "predicted": dict(zip(self.classes, counts, strict=True)),
-            "accuracy": self.accuracy,
-            "confusion": self.confusion,
-        }
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from math import ceil, log, sqrt
 
 import numpy as np
 
+from dfeas.errors import format_bytes
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Method, Stored, Traits, weights_text
 from dfeas.methods.smooth_perceptron import theta
@@ -155,7 +156,7 @@ class Ispvn(Method[IspvnState]):
         return 8 * facts.m * min(facts.m, self.gram_features) * 4
 
     def remark(self, facts: Facts) -> str:
-        return f"and {40 * facts.n / 1e9:.2g} GB of scratch storage; {weights_text(facts)}, if there is no separator"
+        return f"and {format_bytes(40 * facts.n)} of scratch storage; {weights_text(facts)}, if there is no separator"
 
     def evidence(self, state: IspvnState) -> Evidence:
         best = Stored(state.best)

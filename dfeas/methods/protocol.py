@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from dfeas.errors import format_bytes
 from dfeas.linalg.points import Floats, Indices
 from dfeas.methods.vector import Combination, Expansion, Vector, direction, upper_end, weights_of
 from dfeas.passes.protocol import Exclusive, Question, Together
@@ -222,7 +223,7 @@ class Method(Protocol[S]):
 
 def weights_text(facts: Facts) -> str:
     """What weights of all points take, for people."""
-    return f"{16 * facts.n / 1e6:.0f} MB for weights"
+    return f"{format_bytes(16 * facts.n)} for weights"
 
 
 AnyMethod = Method[Any]

@@ -37,6 +37,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from dfeas.errors import enough
 from dfeas.linalg.basic import basic
 from dfeas.linalg.columns import DIRECT_SPARSE, ColumnMatrix
 from dfeas.linalg.points import Floats, Indices
@@ -309,7 +310,7 @@ class PointWorkingSet(WorkingSet[PointWorkingSetState]):
 
     def remark(self, facts: Facts) -> str:
         if not fits(facts):
-            return f"does not fit: --memory {4 * least_bytes(facts) / 1e6:.0f}MB is needed"
+            return f"does not fit: --memory {enough(4 * least_bytes(facts))} is needed"
         return "fewer passes with more memory: columns will be dropped" if drops(facts) else ""
 
     def hopeful(self, state: PointWorkingSetState) -> bool:

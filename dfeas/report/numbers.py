@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
-UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float | None) -> str:
     """JSON has no infinity: what is null was not known, or has no bound."""
     return "-" if value is None else f"{value:.6g}"
-
-
-def size(count: float) -> str:
-    """Bytes with three digits, in decimal units: 1.6 GB."""
-    power = min(len(UNITS) - 1, int(math.log10(count) / 3)) if count >= 1 else 0
-    if count / 1000**power >= 999.5 and power < len(UNITS) - 1:  # would be written with four digits
-        power += 1
-    return f"{count / 1000**power:.3g} {UNITS[power]}"
 
 
 def percent(share: float) -> str:

@@ -20,21 +20,42 @@ _HEAD_BYTES = 1000
 def report(
     runs: Sequence[str | Path], out: str | Path | None = None, *, memory: str | int = DEFAULT_MEMORY, data: bool = True
 ) -> Path:
-    """Write one page about finished runs, and return its path.
+    """Write one page about finished runs, that opens offline.
 
     Parameters
     ----------
-    runs : folders of runs; one that holds runs in its direct subfolders stands for all of them. Soft margins are not reported
-        with others.
-    out : the page; by default ``report.html`` in the folder, when a single one is given. A page of ours is replaced.
-    memory : budget in bytes for reading the data.
-    data : whether to read the data once for the distances of the points from the final hyperplane.
+    runs : sequence of paths
+        Folders of runs; one that holds runs in its direct subfolders stands for all of them. Soft margins are not reported with
+        others.
+    out : path, optional
+        The page; by default ``report.html`` in the folder, when a single one is given. A page of ours is replaced.
+    memory : int or str
+        Budget in bytes for reading the data.
+    data : bool
+        Whether to read the data once for the distances of the points from the final hyperplane.
+
+    Returns
+    -------
+    Path
+        The page.
 
     Raises
     ------
-    UsageError : without matplotlib, without ``out`` for several folders, or when ``out`` is a file that is not ours.
-    BadInputError : where there is no finished run.
-    CorruptDataError : when files of a run are missing or damaged. Data that has gone is said on the page.
+    UsageError
+        Without matplotlib, without ``out`` for several folders, or when ``out`` is a file that is not ours.
+    BadInputError
+        There is no finished run.
+    CorruptDataError
+        Files of a run are missing or damaged. Data that has gone is said on the page.
+
+    Examples
+    --------
+    Drawing takes a second or two:
+
+    >>> import dfeas
+    >>> result = dfeas.solve([[1.0, 2.0], [-1.0, -1.0]], [1, -1], out="run")
+    >>> dfeas.report(["run"])  # doctest: +SKIP
+    PosixPath('run/report.html')
     """
     if find_spec("matplotlib") is None:
         raise UsageError("dfeas report needs matplotlib: pip install 'dfeas[report]'")

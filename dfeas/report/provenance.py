@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dfeas.errors import format_bytes
 from dfeas.report.html import Html, element, facts, joined
 from dfeas.report.margins import Seen
-from dfeas.report.numbers import number, percent, points, size
+from dfeas.report.numbers import number, percent, points
 from dfeas.run.result_files import CHECKPOINT, SOFT_MARGIN
 from dfeas.run.termination import RESUMABLE, UNDECIDED
 
@@ -103,7 +104,7 @@ def _stored(seen: Seen) -> dict[str, str]:
         return {}
     entries = header.entries
     share = "" if entries is None else f", sparse: {entries:,} entries ({percent(entries / (header.n * header.m))})"
-    what = {"entries": f"{header.dtype}{share}", "size": size(seen.bytes)}
+    what = {"entries": f"{header.dtype}{share}", "size": format_bytes(seen.bytes)}
     if header.cones is None:
         first = f", the first of them {', '.join(map(str, header.first_zero))}" if header.first_zero else ""
         what["zero points"] = f"{header.zero:,}{first}" if header.zero else "none"
@@ -131,12 +132,12 @@ def making_block(
     if isinstance(machine, Mapping):
         kind = [str(machine[name]) for name in ("system", "processor") if machine.get(name)]
         cores = [f"{machine['cores']} cores"] if machine.get("cores") else []
-        memory = [f"{size(machine['memory_bytes'])} of memory"] if isinstance(machine.get("memory_bytes"), int) else []
+        memory = [f"{format_bytes(machine['memory_bytes'])} of memory"] if isinstance(machine.get("memory_bytes"), int) else []
         what["machine"] = ", ".join([*kind, *cores, *memory])
     if isinstance(workers, int):
         what["work"] = f"{workers} worker processes of a Dask cluster" if workers else "threads of one process"
     if memory_bytes:
-        what["memory"] = f"{size(max(memory_bytes))} at its peak after a pass, in the process that began the run"
+        what["memory"] = f"{format_bytes(max(memory_bytes))} at its peak after a pass, in the process that began the run"
     what["versions"] = ", ".join(f"{name} {version}" for name, version in values["versions"].items())
     return [element("h3", "How this was made"), facts(what), joined(*_commands(folder, values))]
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dfeas.errors import CorruptDataError, DfeasError
+from dfeas.errors import CorruptDataError, DfeasError, format_bytes
 from dfeas.report import evidence
-from dfeas.report.compare import SOFT_MARGINS
 from dfeas.report.figures import drawing, style
 from dfeas.report.html import Html, document, element, facts, picture, pictures, soft, table
 from dfeas.report.margins import Seen
-from dfeas.report.numbers import number, percent, points, size
+from dfeas.report.numbers import number, percent, points
 from dfeas.report.provenance import data_block, making_block
 from dfeas.report.verdicts import coefficients, comparison, distances, log
 from dfeas.run.result_files import RESULT, TRACE, Run
+from dfeas.run.table import SOFT_MARGINS
 from dfeas.run.termination import Stop
 from dfeas.run.trace import read_trace
 
@@ -29,9 +29,9 @@ def soft_page(runs: Sequence[Run], seen: Mapping[str, Seen]) -> str:
     if len(runs) == 1:
         return document(f"{runs[0].name}: soft margin", *sections)
     rows = [SOFT_MARGINS.row(run.name, run.folder, run.values) for run in runs]
-    head, *cells = SOFT_MARGINS.lines(rows)
-    linked = [[element("a", name, href=f"#run-{i}"), *others] for i, (name, *others) in enumerate(cells, 1)]
-    lines = table(head, linked, SOFT_MARGINS.left(rows), "Comparison of the soft margins")
+    grid = SOFT_MARGINS.grid(rows)
+    linked = [[element("a", name, href=f"#run-{i}"), *others] for i, (name, *others) in enumerate(grid.rows, 1)]
+    lines = table(grid.head, linked, grid.left, "Comparison of the soft margins")
     return document(f"{len(runs)} soft margins", comparison(rows, lines), *sections)
 
 
@@ -91,7 +91,7 @@ def _key_figures(values: Mapping[str, Any], seen: Seen) -> dict[str, str]:
         "passes": f"{values['passes']:.4g}",
         "reads in all": f"{values['reads']:.4g}",
         "iterations": f"{values['iterations']:,}",
-        "read": size(values["bytes_read"]),
+        "read": format_bytes(values["bytes_read"]),
         "time": f"{values['seconds']:.2f} s",
     }
 

@@ -6,17 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dfeas.data.source import seen_as
+from dfeas.errors import format_bytes
 from dfeas.report import evidence
 from dfeas.report import figures as plots
 from dfeas.report.coefficients import Coefficients
-from dfeas.report.compare import VERDICTS, warning
+from dfeas.report.compare import warning
 from dfeas.report.conflict import Conflict
 from dfeas.report.figures import FLOOR, drawing, style
 from dfeas.report.html import Html, document, element, facts, joined, picture, pictures, soft, table
 from dfeas.report.margins import Seen
-from dfeas.report.numbers import number, percent, size
+from dfeas.report.numbers import number, percent
 from dfeas.report.provenance import classes_of, data_block, kernel_parameters, making_block, names_of
 from dfeas.run.result_files import Run
+from dfeas.run.table import VERDICTS
 from dfeas.run.termination import FEASIBLE, INFEASIBLE, UNDECIDED, Proof, Record, Stop, Verdict
 
 SHOWN = 50
@@ -46,8 +48,8 @@ def comparison(rows: Sequence[Mapping[str, Any]], lines: Html, *more: Html) -> H
 def _compared(runs: Sequence[Run]) -> Html:
     """The table of all runs and their brackets over each other."""
     rows = [VERDICTS.row(run.name, run.folder, run.values) for run in runs]
-    head, *cells = VERDICTS.lines(rows)
-    linked = [[element("a", name, href=f"#run-{i}"), *others] for i, (name, *others) in enumerate(cells, 1)]
+    grid = VERDICTS.grid(rows)
+    linked = [[element("a", name, href=f"#run-{i}"), *others] for i, (name, *others) in enumerate(grid.rows, 1)]
     with_passes = {run.name: run.records for run in runs if run.records}
     overlay = soft("No run made a pass: there is nothing to draw.")
     if with_passes:
@@ -60,7 +62,7 @@ def _compared(runs: Sequence[Run]) -> Html:
             for name, label in AXES
         ]
         overlay = joined(pictures(*drawn), soft(f"Upper ends solid, lower ends dashed. {_floor(with_passes.values())}".strip()))
-    lines = table(head, linked, VERDICTS.left(rows), "Comparison of the runs")
+    lines = table(grid.head, linked, grid.left, "Comparison of the runs")
     return comparison(rows, lines, element("h3", "Brackets of all runs"), overlay)
 
 
@@ -113,7 +115,7 @@ def _key_figures(run: Run) -> dict[str, str]:
         "passes": f"{values['passes']:.4g}",
         "reads in all": f"{values['reads']:.4g}, with survey, recovery and check",
         "iterations": f"{values['iterations']:,}",
-        "read": size(values["bytes_read"]),
+        "read": format_bytes(values["bytes_read"]),
         "time": f"{values['seconds']:.2f} s",
         "certificate": "none" if run.certificate is None else run.certificate.kind,
     }

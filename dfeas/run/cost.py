@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import cache_bytes, thread_bytes, threads_that_fit
 from dfeas.engine.protocol import Engine
-from dfeas.errors import UsageError
+from dfeas.errors import UsageError, format_bytes
 from dfeas.geometry.points import solver_seconds
 from dfeas.geometry.protocol import Geometry, Load, Needs, facts_of
 from dfeas.geometry.registry import geometry_of, kernel_options, known_method
@@ -26,6 +27,7 @@ from dfeas.passes.protocol import AnyPass, Exclusive, Partial
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.survey import Survey
 from dfeas.problem import LEAST_EPS, Kernel, Objective, Problem, Resources, View, takes
+from dfeas.run.estimate import Estimate, Plan
 from dfeas.run.session import classes_to_share, open_data, require_labels
 from dfeas.run.spec import SoftMarginOptions, margin_method, method_for, options_of, require_memory
 from dfeas.run.transform import as_planned
@@ -52,12 +54,12 @@ class Projection:
         return asdict(self)
 
     def __str__(self) -> str:
-        memory = f"at most {self.memory_bytes / 1e9:.2g} GB of memory"
+        memory = f"at most {format_bytes(self.memory_bytes)} of memory"
         if self.worker_bytes:
-            memory += f" here and {self.worker_bytes / 1e9:.2g} GB in each worker"
-        later = f"{self.later_bytes / 1e9:.3g} GB" if self.later_bytes else "nothing"
+            memory += f" here and {format_bytes(self.worker_bytes)} in each worker"
+        later = format_bytes(self.later_bytes) if self.later_bytes else "nothing"
         seconds = "" if self.seconds is None else f" in about {self.seconds:.2g} s"
-        reads = f"a pass reads {self.first_bytes / 1e9:.3g} GB{seconds}, a later one {later}"
+        reads = f"a pass reads {format_bytes(self.first_bytes)}{seconds}, a later one {later}"
         return f"projected: {memory}; {reads if self.first_bytes else 'the points are in memory'}"
 
 
@@ -166,42 +168,6 @@ def project_soft(
     return _projection(load, lambda kept: Needs(own + weights, weights + min(memory // 4, own)))
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """What a run with one method would cost."""
-
-    method: str
-    auto: bool  # whether ``auto`` takes it
-    memory_bytes: int  # of this process, at the peak
-    passes: float  # usual; with a kernel a product with the Gram matrix is one
-    most_passes: float | None  # by its theorem, for a margin, or |Ax|, of ``margin``; None: there is none
-    seconds: float  # usual
-    remark: str
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Estimates for a dataset, of each method that can."""
-
-    n: int
-    m: int
-    bytes: int  # of one read of the data
-    later_bytes: int  # that a later pass reads from storage: what this process does not keep
-    threads: int
-    first_seconds: float  # of a pass as the data is now, measured
-    later_seconds: float  # of one after it
-    margin: float | None  # None of a soft margin
-    estimates: tuple[Estimate, ...]
-    classes: int = 1  # that are set against the rest on the same reads
-    kernel: str = ""  # with its parameters
-    product_bytes: int = 0  # that a product with its Gram matrix reads from storage
-    value_seconds: float = 0.0  # of one value of it, with all threads, measured
-    cones: str = ""  # which ones; n counts their rows
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-
 @takes(View, Kernel, Resources, without=("point", "cache_dir", "scratch", "checkpoint_every", "client"))
 def plan(
     problem: Problem,
@@ -215,11 +181,38 @@ def plan(
 ) -> Plan:
     """Estimate what ``dfeas.solve`` would cost in this process, for one method or for all. Reads some blocks.
 
-    With ``C`` what ``dfeas.soft_margin`` would, with ``loss`` and ``folds`` as there; passes are those that a relative gap of
-    1e-3 usually takes.
+    With ``C`` what ``dfeas.soft_margin`` would; passes are those that a relative gap of 1e-3 usually takes. With a kernel a
+    sample of the points is read that says what gamma is, if nobody does.
 
-    ``margin`` is the margin, or the |Ax|, for which the theorems bound the passes. With a kernel a sample of the points is read
-    that says what gamma is, if nobody does. Raises what ``dfeas.solve`` does.
+    Parameters
+    ----------
+    method : str, optional
+        Only this one.
+    margin : float
+        The margin, or the |Ax|, for which the theorems bound the passes.
+    C : float, or sequence of float, optional
+        Of a soft margin.
+    loss : {"hinge", "squared_hinge"}
+        Of a soft margin.
+    folds : int
+        Of its cross-validation.
+
+    Returns
+    -------
+    Plan
+        Memory in bytes, passes and seconds of each method.
+
+    Raises
+    ------
+    UsageError, BadInputError, CorruptDataError
+        As ``dfeas.solve``.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> plan = dfeas.plan([[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]], [1, 1, -1])
+    >>> [each.method for each in plan.estimates if each.auto]
+    ['working-set']
     """
     view, budget = problem.view, resources.memory_bytes
     space = kernel_options(problem.kernel)
@@ -238,16 +231,18 @@ def plan(
     if method is not None and view.one_vs_rest:
         geometry.require_shared(method)
     classes = len(classes_to_share(opened)) if view.one_vs_rest else 1
+    name = str(problem.X) if isinstance(problem.X, str | Path) else opened.where
     dataset = as_planned(opened, view.transform)
     threads = threads_that_fit(dataset, budget, processors())
     if C is not None:
         soft = options_of(dataset, Objective(C=C, loss=loss, folds=folds))
         require_memory(dataset, soft, budget)
-        return soft_plan(dataset, soft, budget, threads)
+        return replace(soft_plan(dataset, soft, budget, threads), data=name)
     speed = read_seconds(dataset, threads)
     with closing(LocalEngine(dataset, threads)) as engine:
         geometry = geometry.resolve(geometry.wrap(engine), dataset)[0]
-    return _plan(geometry, dataset, method, margin, Load(dataset, (), budget, threads=threads, classes=classes), speed)
+    load = Load(dataset, (), budget, threads=threads, classes=classes)
+    return replace(_plan(geometry, dataset, method, margin, load, speed), data=name)
 
 
 def _plan(
@@ -316,4 +311,5 @@ def soft_plan(
         memory_bytes = project_soft(dataset, name, options, budget, threads=threads).memory_bytes
         estimates.append(Estimate(name, name == names[0], memory_bytes, reads, None, seconds, soft.remark(facts, k)))
     later_bytes = project_soft(dataset, names[0], options, budget, threads=threads).later_bytes
-    return Plan(dataset.n, dataset.m, dataset.stored_bytes, later_bytes, threads, first, later, None, tuple(estimates))
+    rows = dataset.n, dataset.m, dataset.stored_bytes
+    return Plan(*rows, later_bytes, threads, first, later, None, tuple(estimates))

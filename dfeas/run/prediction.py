@@ -25,9 +25,9 @@ from dfeas.data.storage.readers import Cost, Stop, unless_stopped
 from dfeas.data.views import require_features, transformed
 from dfeas.engine.local import local_engine
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
-from dfeas.geometry.cones.space import ConePrediction
 from dfeas.geometry.kernel.kernel import Function
-from dfeas.geometry.points import ClassPrediction, Largest, Prediction, Scores
+from dfeas.geometry.points import Largest, Scores
+from dfeas.geometry.prediction import ClassPrediction, ConePrediction, Prediction
 from dfeas.geometry.protocol import Geometry, Rule, Trained
 from dfeas.geometry.registry import geometry_again
 from dfeas.linalg.points import Floats
@@ -50,17 +50,21 @@ class Predictor(ABC):
 
         Parameters
         ----------
-        X : points (n, m) as ``dfeas.solve`` takes them, with the same features in the same order.
-        memory : budget in bytes for blocks.
+        X : array (n, m), data frame, path, or cones
+            As ``dfeas.solve`` takes them, with the same features in the same order.
+        memory : int or str
+            Budget in bytes for blocks.
 
         Returns
         -------
-        (n,) scores, above 0 for the class +1; of classes each against the rest (n, classes), by directions of unit length; of
-        cones the least eigenvalue of each.
+        array (n,) or (n, classes)
+            Scores, above 0 for the class +1; of classes each against the rest by directions of unit length; of cones the least
+            eigenvalue of each.
 
         Raises
         ------
-        BadInputError : other features, entries that are not finite, or a run that left no direction.
+        BadInputError
+            Other features, entries that are not finite, or a run that left no direction.
         """
         finished = self.finished()
         dataset, geometry = _opened(finished, X)
@@ -71,9 +75,24 @@ class Predictor(ABC):
     def predict(self, X: Any, *, memory: str | int = DEFAULT_MEMORY) -> NDArray[Any]:
         """Classify points, in one read of them; see ``decision_function``.
 
+        Parameters
+        ----------
+        X : array (n, m), data frame, or path
+            As there.
+        memory : int or str
+            Budget in bytes for blocks.
+
         Returns
         -------
-        (n,) the class of each point, as labels have it: numbers where all classes are numbers, truth values, or text.
+        array (n,)
+            The class of each point, as labels have it: numbers where all classes are numbers, truth values, or text.
+
+        Raises
+        ------
+        UsageError
+            Cones, which have no classes.
+        BadInputError
+            As there.
         """
         prediction = predict(self, X, memory=memory)
         if isinstance(prediction, ConePrediction):
@@ -106,19 +125,43 @@ def predict(
 ) -> Prediction | ClassPrediction | ConePrediction:
     """Score points by the best direction of a run, in one read; of a one-vs-rest run by those of all classes.
 
-    Of cones it gives the least eigenvalue of each, over its norm, as a ``ConePrediction``.
-
     Parameters
     ----------
-    run : result, or folder, of a run of ``dfeas.solve`` or ``dfeas.soft_margin`` that left a direction. With a kernel its data
-        is read again for the points of the expansion.
-    X, labels, positive : what ``dfeas.solve`` takes; labels are compared with the scores.
-    out : a .npy file for the scores (n,), float64; of a one-vs-rest run for the classes (n,), int16.
-    kernel : the function of Python that was the kernel, if one was.
+    run : result, or path
+        Of a run of ``dfeas.solve`` or ``dfeas.soft_margin`` that left a direction. With a kernel its data is read again for the
+        points of the expansion.
+    X : array (n, m), data frame, path, or cones
+        What ``dfeas.solve`` takes.
+    labels : array (n,), path, or str, optional
+        Compared with the scores.
+    out : path, optional
+        A .npy file for the scores (n,), float64; of a one-vs-rest run for the classes (n,), int16.
+    positive : str, optional
+        The class that counts as +1, as for ``dfeas.solve``.
+    kernel : callable, optional
+        The function of Python that was the kernel, if one was.
+    memory : int or str
+        Budget in bytes for blocks.
+
+    Returns
+    -------
+    Prediction, ClassPrediction or ConePrediction
+        Scores; of a one-vs-rest run classes; of cones the least eigenvalue of each, over its norm.
 
     Raises
     ------
-    BadInputError : the run has no direction, or the points have other features or classes, or are not finite.
+    UsageError
+        ``positive`` with a run of all classes.
+    BadInputError
+        The run has no direction, or the points have other features or classes, or are not finite.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> result = dfeas.solve([[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]], [1, 1, -1])
+    >>> found = dfeas.predict(result, [[3.0, 3.0], [-2.0, 0.5]], [1, -1])
+    >>> found.accuracy, found.confusion
+    (1.0, [[1, 0], [0, 1]])
     """
     if out is not None:
         require_apart(out, X)

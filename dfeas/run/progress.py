@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from dfeas.display import Grid
 from dfeas.errors import format_bytes, visible
 from dfeas.geometry.registry import geometry_of
 from dfeas.problem import never
@@ -42,20 +43,6 @@ SPARE = ("iterations", "violated", "seconds", "passes")
 MOST_ROWS = 20
 
 logger = logging.getLogger("dfeas")
-
-
-def aligned(lines: Sequence[Sequence[str]], words: int) -> list[str]:
-    """Lines of equal columns: the first ``words`` of them to the left, the others to the right; a last text may hang over.
-
-    All lines have the cells of the first one, or one more, which is not aligned.
-    """
-    columns = len(lines[0])
-    widths = [max(len(line[i]) for line in lines) for i in range(columns)]
-    texts = []
-    for line in lines:
-        cells = [line[i].ljust(widths[i]) if i < words else line[i].rjust(widths[i]) for i in range(columns)]
-        texts.append("  ".join([*cells, *line[columns:]]).rstrip())
-    return texts
 
 
 @dataclass
@@ -223,14 +210,8 @@ class Scoreboard(Watched):
         shown = list(self._rows)
         if len(shown) > MOST_ROWS:
             shown = [name for name in shown if name not in self._ended][:MOST_ROWS]
-        rows = [(self.title, *HEAD), *(self._cells(name, self._rows[name]) for name in shown)]
-        lines = aligned(rows, 1)
-        for word in SPARE:
-            if max(map(len, lines)) <= self.screen.columns:
-                break
-            place = rows[0].index(word)
-            rows = [(*row[:place], *row[place + 1 :]) for row in rows]
-            lines = aligned(rows, 1)
+        rows = [self._cells(name, self._rows[name]) for name in shown]
+        lines = Grid((self.title, *HEAD), rows, spare=SPARE).lines(self.screen.columns)
         if len(self._rows) > MOST_ROWS:
             lines.append(f"{len(self._ended)} of {len(self._rows)} have ended")
         return lines

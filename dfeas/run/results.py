@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.source import seen_as
+from dfeas.display import Displayed, Part, Row
+from dfeas.errors import format_bytes
 from dfeas.geometry.kernel.kernel import Function
 from dfeas.linalg.points import Floats
 from dfeas.methods.protocol import Sparse
@@ -19,6 +21,9 @@ from dfeas.run.prediction import Finished, Predictor
 from dfeas.run.result_files import Saved
 from dfeas.run.termination import Proof, Stop, Verdict
 from dfeas.verify.certificate import Certificate
+
+if TYPE_CHECKING:
+    from dfeas.run.soft_margin.result import SoftMarginResult
 
 
 @dataclass(frozen=True)
@@ -50,12 +55,99 @@ def plane_of(y: Floats, m: int, view: str = "") -> tuple[Floats, float]:
     return (y[:m], float(y[m:].sum())) if transform is None else transform.folded(y, m)
 
 
-@dataclass(frozen=True)
-class Result(Saved, Predictor):
+MOST_CONFLICTS = 5
+"""Points of a conflict that are printed."""
+ALL_POSITIVE_ROW = Row("labels", "none: all points count as +1")
+"""Of the homogeneous question, which was asked by name."""
+
+
+def cost_row(result: Result | SoftMarginResult) -> Row:
+    """What a run took."""
+    passes = f"{result.passes:.4g} passes of {result.method}, {result.reads:.4g} reads in all"
+    return Row("cost", f"{passes}, {format_bytes(result.bytes_read)}, {result.seconds:.2f} s")
+
+
+@dataclass(frozen=True, repr=False)
+class Result(Displayed, Saved, Predictor):
     """A verdict with its evidence. Shaped like SciPy's ``OptimizeResult``: success, status, message, nit.
 
     ``coef`` and ``bias`` are in the units of X, whatever scaling was asked for: X @ coef + bias is above 0 where a point is
     predicted to be of the class ``classes[1]``. ``y`` is what the certificate holds, of points as they were seen.
+
+    Attributes
+    ----------
+    verdict : Verdict
+        ``feasible``, ``infeasible``, ``eps-infeasible`` or ``undecided``.
+    stopped : Stop
+        Why the run ended: ``verdict``, or the limit that was reached.
+    proof : Proof
+        ``exact``, ``rigorous``, ``floating_point`` or ``none``.
+    method : str
+        The one that found it.
+    why : str
+        Why this method.
+    m : int
+        Features.
+    n : int
+        Points.
+    intercept : bool
+        Whether there is a feature equal to 1.
+    margin_lower : float
+        The lower end of the bracket: margin_lower <= best margin <= margin_upper.
+    margin_upper : float
+        The upper end; no unit vector has a greater margin on the unit points.
+    eps : float
+        The one that was asked for.
+    margin_tolerance : float, optional
+        The one that was asked for, if any.
+    passes : float
+        Reads that the method asked for; a partial read counts as its share.
+    reads : float
+        All reads: also survey, recovery and check.
+    iterations : int
+        Steps of the method.
+    bytes_read : int
+        What these reads took, from storage or from blocks that were kept in memory.
+    seconds : float
+        Wall time of the run.
+    certificate : str, optional
+        Path of its file.
+    fingerprint : str
+        Hash of the data.
+    versions : dict of str
+        Those of dfeas, and of what it stands on, that computed it.
+    data : dict, optional
+        Path, labels, positive, intercept; None for arrays in memory.
+    conflicts : list of dict
+        Point, label, weight, score of an infeasible verdict, the most suspect first.
+    detail : str
+        What the checker proved, in words.
+    kernel : dict, optional
+        Name and parameters.
+    sides : dict of Side, optional
+        Which class is -1 and which is +1, and how many points each has; None: of cones, or not known.
+    features : list of str, optional
+        Names of the features; None where the data has none.
+    evidence : Certificate, optional
+        What the file of the certificate holds.
+    weighed : Sparse, optional
+        Of a separator: what margin_upper comes from.
+    points : Dataset, optional
+        Points in memory: a kernel needs some to predict.
+    function : Function, optional
+        The function of Python that is the kernel.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> X, labels = [[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]], [1, 1, -1]
+    >>> result = dfeas.solve(X, labels)
+    >>> print(result.verdict, result.success, result.margin_lower <= result.margin_upper)
+    feasible True True
+    >>> result.predict([[3.0, 1.0], [-2.0, 0.0]]).tolist()
+    [1, -1]
+    >>> print(str(result).splitlines()[0])
+    verdict      feasible (proof: rigorous)
     """
 
     HIDDEN: ClassVar = ("evidence", "weighed", "points", "function")
@@ -65,32 +157,32 @@ class Result(Saved, Predictor):
     stopped: Stop
     proof: Proof
     method: str
-    why: str  # why this method
-    m: int  # features
-    n: int  # points
+    why: str
+    m: int
+    n: int
     intercept: bool
-    margin_lower: float  # margin_lower <= best margin <= margin_upper
+    margin_lower: float
     margin_upper: float
     eps: float
     margin_tolerance: float | None
-    passes: float  # reads that the method asked for; a partial read counts as its share
-    reads: float  # all reads: also survey, recovery and check
+    passes: float
+    reads: float
     iterations: int
-    bytes_read: int  # of these reads, from storage or from blocks that were kept in memory
+    bytes_read: int
     seconds: float
-    certificate: str | None  # path of the file
+    certificate: str | None
     fingerprint: str
     versions: dict[str, str]
-    data: dict[str, Any] | None  # path, labels, positive, intercept; None for arrays in memory
-    conflicts: list[dict[str, Any]]  # point, label, weight, score of an infeasible verdict, the most suspect first
-    detail: str  # what the checker proved, in words
-    kernel: dict[str, Any] | None = None  # name and parameters
-    sides: Sides | None = None  # which class is -1 and which is +1, and how many points each has; None: of cones, or not known
-    features: list[str] | None = None  # names of the features; None where the data has none
+    data: dict[str, Any] | None
+    conflicts: list[dict[str, Any]]
+    detail: str
+    kernel: dict[str, Any] | None = None
+    sides: Sides | None = None
+    features: list[str] | None = None
     evidence: Certificate | None = field(default=None, repr=False, compare=False)
-    weighed: Sparse | None = field(default=None, repr=False, compare=False)  # of a separator: what margin_upper comes from
-    points: Dataset | None = field(default=None, repr=False, compare=False)  # in memory: a kernel needs some to predict
-    function: Function | None = field(default=None, repr=False, compare=False)  # of Python, that is the kernel
+    weighed: Sparse | None = field(default=None, repr=False, compare=False)
+    points: Dataset | None = field(default=None, repr=False, compare=False)
+    function: Function | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any], **changes: Any) -> Result:
@@ -169,6 +261,40 @@ class Result(Saved, Predictor):
     def __getstate__(self) -> dict[str, Any]:
         """Points stay where they are: a result that travels, or is kept, has none, and with a kernel cannot predict there."""
         return {**vars(self), "points": None, "function": None}
+
+    @property
+    def all_positive(self) -> bool:
+        """Whether the question was asked without labels: A'y > 0 for all points as they are."""
+        return self.sides is not None and len(self.sides) == 1
+
+    def _brief(self) -> str:
+        margin = f"margin {self.margin_lower:.6g} .. {self.margin_upper:.6g}"
+        return f"{self.verdict} ({self.proof}), {margin}, {self.passes:.4g} passes of {self.method}"
+
+    def _parts(self) -> Iterator[Part]:
+        yield Row("verdict", f" (proof: {self.proof})", self.verdict)
+        yield Row("", self.message)
+        if self.all_positive:
+            yield ALL_POSITIVE_ROW
+        yield self.margin_row
+        yield cost_row(self)
+        yield from self._conflict_rows()
+
+    @property
+    def margin_row(self) -> Row:
+        """Both ends of the bracket."""
+        return Row("margin", f"{self.margin_lower:.6g} .. {self.margin_upper:.6g}")
+
+    def _conflict_rows(self) -> Iterator[Row]:
+        if not self.conflicts:
+            return
+        total, first = 0 if self.support is None else len(self.support), self.conflicts[:MOST_CONFLICTS]
+        scored = first[0]["score"] is not None
+        rest = f", {'the most suspect' if scored else 'the heaviest'} of them:" if total > len(first) else ":"
+        yield Row("conflict", f"{total} points that no hyperplane separates{rest}")
+        for entry in first:
+            score = f"  score {entry['score']:+.6f}" if scored else ""
+            yield Row("", f"point {entry['point']}  label {entry['label']}{score}  weight {entry['weight']:.6g}")
 
     def finished(self) -> Finished:
         files = (Path(self.certificate or "the result"),)

@@ -12,7 +12,7 @@ import numpy as np
 from dfeas.data.dataset import Dataset
 from dfeas.data.source import Transform
 from dfeas.data.storage.zarr_arrays import load_npy
-from dfeas.errors import BadInputError, UsageError
+from dfeas.errors import BadInputError, UsageError, enough, format_bytes
 from dfeas.geometry.protocol import facts_of
 from dfeas.linalg.points import Floats
 from dfeas.methods.registry import SOFT_MARGINS
@@ -117,13 +117,13 @@ def options_of(dataset: Dataset, objective: Objective, dual: Path | None = None,
 def require_memory(dataset: Dataset, options: SoftMarginOptions, memory: int) -> None:
     """Raise UsageError when the budget is too small, with what is needed."""
     if 8 * dataset.n > memory // 4 and options.weight is not None:
-        raise UsageError(f"weights of {dataset.n} points need {32 * dataset.n / 1e6:.0f} MB of memory: raise --memory")
+        raise UsageError(f"weights of {dataset.n} points need {enough(32 * dataset.n)} of memory: raise --memory")
     count = len(options.C) * (1 + options.folds)
     need = least_memory(facts_of(dataset, memory), count)
     if need > memory // 4:
         raise UsageError(
-            f"memory {memory / 1e6:.0f} MB is too little for {dataset.m} features and {count} values of C and folds: "
-            f"at least {4 * need / 1e6:.0f} MB are needed"
+            f"memory {format_bytes(memory)} is too little for {dataset.m} features and {count} values of C and folds: "
+            f"at least {enough(4 * need)} are needed"
         )
 
 

@@ -25,7 +25,7 @@ from dfeas.data.writers.dataset import refuse_unusable
 from dfeas.engine.local import LocalEngine
 from dfeas.engine.memory import threads_that_fit
 from dfeas.engine.protocol import Engine
-from dfeas.errors import UsageError
+from dfeas.errors import UsageError, format_bytes
 from dfeas.linalg.blas import processors
 from dfeas.passes.protocol import Together
 from dfeas.passes.survey import Moments, MomentsAnswer, Summary, Survey
@@ -117,9 +117,8 @@ def _look(
         else:
             summary = engine.run(Survey())
         cost = engine.cost
-    print_status(
-        progress, f"{what}: {cost.bytes_read / max(cost.wall_seconds, 1e-9) / 1e9:.2f} GB/s  {cost.wall_seconds:.1f} s"
-    )
+    speed = format_bytes(cost.bytes_read / max(cost.wall_seconds, 1e-9))
+    print_status(progress, f"{what}: {speed}/s  {cost.wall_seconds:.1f} s")
     if summary is not None:
         refuse_unusable(summary, dataset.where, dataset.features)
     return summary, moments_answer

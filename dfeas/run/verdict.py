@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,6 +14,7 @@ from urllib.parse import quote
 import numpy as np
 
 from dfeas.data.storage import files
+from dfeas.display import Displayed, Part, Row
 from dfeas.errors import CheckFailedError
 from dfeas.geometry.protocol import Geometry, Load, facts_of
 from dfeas.linalg.points import Floats
@@ -23,9 +25,10 @@ from dfeas.run.prediction import Finished, Predictor
 from dfeas.run.progress import RunOptions
 from dfeas.run.recovery import CONFLICTING, conflicts
 from dfeas.run.result_files import CLASSES, RACE, Saved, versions
-from dfeas.run.results import Result, Side, Sides
+from dfeas.run.results import ALL_POSITIVE_ROW, Result, Side, Sides
 from dfeas.run.session import Session, Surveyed
 from dfeas.run.spec import RunSpec
+from dfeas.run.table import VERDICTS
 from dfeas.run.task import Outcome, VerdictTask, without_a_pass
 from dfeas.run.termination import FEASIBLE, UNDECIDED, Goal, Proof, Record, Stop, Verdict, ending
 from dfeas.run.trace import Sink
@@ -194,15 +197,47 @@ def _weighed(outcome: Outcome) -> Sparse | None:
     return gordan if isinstance(gordan, Sparse) else None
 
 
-@dataclass(frozen=True)
-class Race(Saved):
-    """How each method ended, and what was read for all of them together."""
+def _several(results: dict[str, Result], reads: float) -> Iterator[Part]:
+    """How each method, or each class, ended, and what was read for all."""
+    yield VERDICTS.grid([VERDICTS.row(name, Path(), vars(result)) for name, result in results.items()])
+    if any(result.all_positive for result in results.values()):
+        yield ALL_POSITIVE_ROW
+    yield Row(None, f"{reads:.4g} reads of the data for all of them")
+
+
+@dataclass(frozen=True, repr=False)
+class Race(Displayed, Saved):
+    """How each method ended, and what was read for all of them together.
+
+    Attributes
+    ----------
+    results : dict of Result
+        In the order of the methods.
+    reads : float
+        Of the data: what several methods asked at once counts once.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> X, labels = [[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]], [1, 1, -1]
+    >>> race = dfeas.race(X, labels, methods=["perceptron", "working-set"], to_the_end=True)
+    >>> print(race.first.verdict, list(race.results))
+    feasible ['perceptron', 'working-set']
+    """
 
     FILE: ClassVar = RACE
     FORMAT: ClassVar = files.RACE
 
-    results: dict[str, Result]  # in the order of the methods
-    reads: float  # of the data: what several methods asked at once counts once
+    results: dict[str, Result]
+    reads: float
+
+    def _brief(self) -> str:
+        first = self.first
+        won = "no verdict" if first is None else f"{first.verdict} by {first.method}"
+        return f"of {len(self.results)} methods: {won}, {self.reads:.4g} reads"
+
+    def _parts(self) -> Iterator[Part]:
+        return _several(self.results, self.reads)
 
     @property
     def first(self) -> Result | None:
@@ -216,14 +251,42 @@ class Race(Saved):
         return {"first": None if first is None else first.method, "reads": self.reads, "results": results}
 
 
-@dataclass(frozen=True)
-class OneVsRest(Saved, Predictor):
-    """How each class ended, and what was read for all of them together."""
+@dataclass(frozen=True, repr=False)
+class OneVsRest(Displayed, Saved, Predictor):
+    """How each class ended, and what was read for all of them together.
 
-    results: dict[str, Result]  # in the order of the classes
-    reads: float  # of the data: what several classes asked at once counts once
+    Attributes
+    ----------
+    results : dict of Result
+        In the order of the classes.
+    reads : float
+        Of the data: what several classes asked at once counts once.
+    seconds : float
+        Wall time of the run.
+    fingerprint : str
+        Of the data with all its classes.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> found = dfeas.solve([[2.0, 0.0], [0.0, 2.0], [-1.0, -1.0]], ["a", "b", "c"], one_vs_rest=True)
+    >>> found.classes, found.coef.shape
+    (('a', 'b', 'c'), (3, 2))
+    >>> found.predict([[5.0, 0.5]]).tolist()
+    ['a']
+    """
+
+    results: dict[str, Result]
+    reads: float
     seconds: float
-    fingerprint: str  # of the data with all its classes
+    fingerprint: str
+
+    def _brief(self) -> str:
+        decided = sum(result.verdict != UNDECIDED for result in self.results.values())
+        return f"{decided} of {len(self.results)} classes decided, {self.reads:.4g} reads"
+
+    def _parts(self) -> Iterator[Part]:
+        return _several(self.results, self.reads)
 
     @property
     def classes(self) -> tuple[str, ...]:

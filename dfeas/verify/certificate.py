@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,6 +26,7 @@ from dfeas.data.storage import files
 from dfeas.data.storage.features import are_names
 from dfeas.data.storage.files import DAMAGE, parsed, placed
 from dfeas.data.storage.zarr_arrays import read_header
+from dfeas.display import Displayed, Part, Row
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError, DfeasError, NewerFormatError
 
 _FIELDS = ("kind", "y", "support", "weights", "fingerprint")
@@ -36,18 +37,60 @@ HYPERPLANE = "hyperplane"
 """Kind of a direction that proves nothing: the one of a soft margin."""
 
 
-@dataclass(frozen=True)
-class Certificate:
-    """A separator y with A'y > 0, or weights on the simplex with |Ax| small."""
+@dataclass(frozen=True, repr=False)
+class Certificate(Displayed):
+    """A separator y with A'y > 0, or weights on the simplex with |Ax| small.
 
-    kind: str  # "separator" | "gordan"; or "hyperplane", which proves nothing
+    Attributes
+    ----------
+    kind : str
+        "separator" or "gordan"; or "hyperplane", which proves nothing.
+    fingerprint : str
+        Of the data that it is about.
+    y : array (m,) or (m+1,) of float64
+        The separator, with the intercept last; empty of other kinds.
+    support : array (s,) of int64
+        Indices of points, ascending.
+    weights : array (s,) of float64
+        On the simplex, or any of a kernel.
+    kernel : str
+        Name and parameters, if there is one.
+    view : str
+        How the data is seen, if not as it is stored.
+    features : tuple of str
+        Names of the m features of the data; empty where it has none.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> dfeas.solve([[1.0, 2.0], [-1.0, -1.0]], [1, -1]).evidence
+    <Certificate separator, 2 entries>
+    >>> dfeas.solve([[1.0], [2.0]], [1, -1]).evidence
+    <Certificate gordan, weights of 2 points>
+    """
+
+    kind: str
     fingerprint: str
-    y: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))  # (m,) or (m+1,)
-    support: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))  # (s,) ascending
-    weights: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))  # (s,) on the simplex, or any of a kernel
-    kernel: str = ""  # name and parameters, if there is one
-    view: str = ""  # how the data is seen, if not as it is stored
-    features: tuple[str, ...] = ()  # names of the m features of the data; empty where it has none
+    y: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    support: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    weights: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    kernel: str = ""
+    view: str = ""
+    features: tuple[str, ...] = ()
+
+    def _brief(self) -> str:
+        weighed = f"weights of {len(self.support)} points" if len(self.support) else ""
+        return f"{self.kind}, {weighed or f'{len(self.y)} entries'}"
+
+    def _parts(self) -> Iterator[Part]:
+        yield Row("certificate", self.kind)
+        if len(self.y):
+            yield Row("entries", str(len(self.y)))
+        if len(self.support):
+            yield Row("weights", f"of {len(self.support)} points")
+        for word, text in (("kernel", self.kernel), ("view", self.view), ("data", self.fingerprint)):
+            if text:
+                yield Row(word, text)
 
     @property
     def checking_reads(self) -> int:
@@ -130,18 +173,55 @@ def _check_declared_size(archive: zipfile.ZipFile, name: str, where: str) -> Non
         raise ValueError(f"{name} is compressed beyond what deflate can")
 
 
-@dataclass(frozen=True)
-class Check:
-    """What a certificate proves of the data that it is about."""
+@dataclass(frozen=True, repr=False)
+class Check(Displayed):
+    """What a certificate proves of the data that it is about.
 
-    verdict: str  # "feasible" | "infeasible" | "eps-infeasible"
-    proof: str  # "exact" | "rigorous"
-    margin_lower: float  # proved: some unit y has at least this margin (-1 if nothing is known)
-    margin_upper: float  # proved: no unit y has more (1 if nothing is known)
-    points: int  # points that were read
-    exact_points: int  # of them, decided beyond float64
+    Attributes
+    ----------
+    verdict : str
+        "feasible", "infeasible" or "eps-infeasible".
+    proof : str
+        "exact" or "rigorous".
+    margin_lower : float
+        Proved: some unit y has at least this margin (-1 if nothing is known).
+    margin_upper : float
+        Proved: no unit y has more (1 if nothing is known).
+    points : int
+        Points that were read.
+    exact_points : int
+        Of them, decided beyond float64.
+    message : str
+        What was proved, in words.
+    rounding : float
+        What margin_upper allows for rounding errors, which other orders of summation share.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> import numpy as np
+    >>> header = dfeas.ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), "data", labels=["ham", "spam"])
+    >>> result = dfeas.solve("data", out="run")
+    >>> check = dfeas.verify_run("run")
+    >>> check.verdict, check.proof, check.points
+    ('feasible', 'rigorous', 2)
+    """
+
+    verdict: str
+    proof: str
+    margin_lower: float
+    margin_upper: float
+    points: int
+    exact_points: int
     message: str
-    rounding: float = 0.0  # what margin_upper allows for rounding errors, which other orders of summation share
+    rounding: float = 0.0
+
+    def _brief(self) -> str:
+        return f"{self.verdict} ({self.proof}), margin {self.margin_lower:.6g} .. {self.margin_upper:.6g}"
+
+    def _parts(self) -> Iterator[Part]:
+        yield Row("proved", f" ({self.proof})", self.verdict)
+        yield Row("", self.message)
 
 
 T = TypeVar("T")

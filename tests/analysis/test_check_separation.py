@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-import importlib
 import json
 from collections.abc import Callable
 from typing import Any
@@ -243,13 +241,6 @@ def test_a_limit_leaves_it_undecided() -> None:
     found = dfeas.check_separation(patients(), "died", time_limit=1e-9)
     assert (found.kind, found.finite, found.columns) == (None, None, [])
     assert "not decided" in str(found)
-
-
-def test_the_examples_of_the_docstring_say_what_they_print() -> None:
-    module = importlib.import_module("dfeas.analysis.check_separation")
-    tests = doctest.DocTestFinder(recurse=False).find(module.check_separation, "check_separation", module)
-    assert [len(each.examples) for each in tests] == [6]
-    assert doctest.DocTestRunner().run(tests[0]) == (0, 6)
 
 
 def test_frames_of_pandas_with_columns_of_any_name_and_sparse_ones() -> None:

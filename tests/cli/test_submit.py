@@ -18,7 +18,8 @@ from distributed import LocalCluster
 
 import dfeas
 from dfeas.cli.main import commands
-from dfeas.cli.remote import Submitted, fetch, run_status, status, submit
+from dfeas.cli.remote import fetch, status, submit
+from dfeas.cli.status import Submitted, run_status
 from dfeas.engine.clusters import local_cluster
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.run.cluster_log import ClusterLog

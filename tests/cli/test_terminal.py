@@ -54,6 +54,33 @@ def test_a_race_has_one_table_that_fits(room: Path, tmp_path: Path) -> None:
     assert len(heads) == 1
 
 
+def test_tables_of_answers_do_not_wrap(room: Path, tmp_path: Path) -> None:
+    words = ("--methods", "perceptron,mirror-prox-one-pass,normalized-perceptron", "--all", "--max-passes", 2)
+    assert dfeas("race", "yes", "--out", tmp_path / "a-race-of-three", *words, "-q", cwd=room).returncode == 3
+    assert dfeas("svm", "yes", "--out", tmp_path / "a-soft-margin-of-two", "--C", 1, "-q", cwd=room).returncode == 0
+    for name in ("compare a-race-of-three", "compare a-soft-margin-of-two", f"plan {room / 'yes'} --intercept"):
+        whole = dfeas(*name.split(), cwd=tmp_path).stdout.splitlines()
+        assert max(map(len, whole)) > 80, "there is something to leave out"
+        _, written, _ = typed(*name.split(), cwd=tmp_path)
+        table = _table(written, "method " if name.startswith("plan") else "run ")
+        assert max(map(len, table)) < 80
+        assert [row.split()[0] for row in table if row[0] != " "] == [
+            row.split()[0] for row in _table("\n".join(whole), table[0][:4])
+        ]
+    _, written, _ = typed("resume", "a-race-of-three", "--max-passes", 3, "-q", cwd=tmp_path)
+    table = _table(written, "run ")
+    assert max(map(len, table)) < 80
+    assert {"verdict", "margin", "lower", "upper"} <= set(table[0].split())
+
+
+def _table(text: str, head: str) -> list[str]:
+    """The rows from the headings on, up to a sentence."""
+    rows = re.split(r"\r?\n\r?|\r", text)
+    (first,) = (place for place, row in enumerate(rows) if row.startswith(head))
+    after = (place for place, row in enumerate(rows) if place > first and (not row or " reads of " in row))
+    return rows[first : next(after, None)]
+
+
 def test_a_verdict_has_a_colour_on_a_terminal_only(room: Path, tmp_path: Path) -> None:
     for data, word, colour in (("yes", "feasible", "32"), ("no", "infeasible", "31")):
         code, written, _ = typed("solve", data, "--out", tmp_path / data, "-q", cwd=room)

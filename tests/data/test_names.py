@@ -153,7 +153,7 @@ def test_without_names_a_dataset_is_what_it_was(tmp_path: Path, people: pandas.D
     [
         (("a", "b", "a", "c"), "2 are called a"),
         (("a", "b", "c"), "3 for 4 features"),
-        (("a", "b", "c", "é" * features.MOST_BYTES), "8.39 MB, at most 4.19 MB are"),
+        (("a", "b", "c", "é" * features.MOST_BYTES), "8.00 MiB, at most 4.00 MiB are"),
     ],
 )
 def test_names_that_are_not_kept_are_told(tmp_path: Path, people: pandas.DataFrame, names: tuple[str, ...], why: str) -> None:

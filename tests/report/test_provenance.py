@@ -11,6 +11,7 @@ import zarr
 
 import dfeas
 from dfeas.data.source import seen_as
+from dfeas.errors import format_bytes
 from dfeas.linalg.blas import processors
 from dfeas.report.coefficients import Coefficients
 from dfeas.report.page import report
@@ -60,7 +61,7 @@ def test_classes_are_named_and_counted(tmp_path: Path, *, data: bool) -> None:
     assert facts["label +1"] == f"repaid, {100 * many / 600:.3g} % ({many} points)"
     assert facts["label −1"] == f"default, {100 - 100 * many / 600:.3g} % ({600 - many} points)"
     if data:
-        assert (facts["entries"], facts["size"], facts["zero points"]) == ("float64", "19.2 kB", "none")
+        assert (facts["entries"], facts["size"], facts["zero points"]) == ("float64", "18.75 kiB", "none")
     assert facts["features"] == "4 and an intercept"
     assert facts["seen as"] == "scaled by std"
 
@@ -215,7 +216,7 @@ def test_the_machine_is_said_and_old_traces_do_without(tmp_path: Path) -> None:
     assert facts["began"].endswith(" UTC")
     events = [json.loads(line) for line in (tmp_path / "run" / "trace.jsonl").read_text().splitlines()]
     peak = max(event["memory_bytes"] for event in events if event["event"] == "pass")
-    assert facts["memory"].startswith(f"{peak / 1e6:.3g} MB")
+    assert facts["memory"].startswith(f"{format_bytes(peak)} ")
     for event in events:
         for key in ("machine", "began", "workers"):
             event.pop(key, None)

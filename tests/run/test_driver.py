@@ -101,8 +101,8 @@ def test_auto_takes_the_working_set_where_it_fits_and_says_why(arrays: Callable[
     poor = dfeas.solve(X, labels, memory="60MB", max_passes=2)
     assert poor.method == "mirror-prox-one-pass"
     # 3000 columns of 2000 float32 and 100 bytes, four times, and twenty matrices 2000 x 2000
-    assert "would need 737 MB of memory" in poor.why
-    with pytest.raises(UsageError, match="working-set needs 737 MB of memory for this data, or use mirror-prox-one-pass"):
+    assert "would need 703.05MiB of memory" in poor.why
+    with pytest.raises(UsageError, match=r"working-set needs 703\.05MiB of memory for this data, or use mirror-prox-one-pass"):
         dfeas.solve(X, labels, method="working-set", memory="60MB")
 
 

@@ -121,7 +121,8 @@ def test_a_run_says_what_it_will_take_before_it_begins(dataset: Callable[..., An
         limit = 1 if "race" in folder else None
         expected = project(POINTS, opened, names, 60_000_000, 1e-3, max_passes=limit).to_json()
         assert {key: said[key] for key in expected} == expected
-        assert "a pass reads 0.06 GB, a later one 0.0" in said["text"]
+        reads = f"a pass reads 57.22 MiB, a later one {said['later_bytes'] / 2**20:.2f} MiB"
+        assert reads in said["text"]
 
 
 def test_the_speed_of_large_data_is_measured_before_it_begins(large: Path) -> None:
@@ -133,16 +134,16 @@ def test_the_speed_of_large_data_is_measured_before_it_begins(large: Path) -> No
         assert expected.seconds is not None
         assert 0 < expected.seconds < 20 * session.engine.cost.wall_seconds
         assert VerdictTarget(session, job, Probe(bytes=1, share=1e-9)).projected().seconds is None
-    assert f"a pass reads 0.48 GB in about {expected.seconds:.2g} s" in str(expected)
+    assert f"a pass reads 457.76 MiB in about {expected.seconds:.2g} s" in str(expected)
 
 
 @pytest.mark.parametrize("method", ["mirror-prox", "smooth-perceptron", "ispvn", "online-perceptron"])
 def test_weights_of_all_points_that_do_not_fit_are_refused_with_the_number_needed(method: str) -> None:
     facts = Facts(20, 1_000_000, 40_000_000 // 4, 100, 4, None, 1.0)
     assert choose(method, facts) == (method, "asked for")
-    with pytest.raises(UsageError, match=rf"{method} needs 40 MB of memory for weights of all points"):
+    with pytest.raises(UsageError, match=rf"{method} needs 38.15MiB of memory for weights of all points"):
         choose(method, replace(facts, memory=39_999_996 // 4))
-    with pytest.raises(UsageError, match=r"a working set, or 40 MB of memory for weights"):
+    with pytest.raises(UsageError, match=r"a working set, or 38.15MiB of memory for weights"):
         choose("auto", replace(facts, memory=1000))
 
 
@@ -155,7 +156,7 @@ def test_passes_that_a_method_remembers_fit_or_are_refused(method: str, each: in
     for eps, limit in ((1e-9, fit), (0.01, 100 * fit)):
         assert limit_passes([method], facts, eps, limit) == (limit, "")
     assert limit_passes(["perceptron"], facts, 1e-9, None) == (None, "")
-    with pytest.raises(UsageError, match=rf"{method} keeps {each} bytes .* GB .*max_passes={fit}, a larger eps, or"):
+    with pytest.raises(UsageError, match=rf"{method} keeps {each} bytes .* MiB .*max_passes={fit}, a larger eps, or"):
         limit_passes([method], facts, 1e-9, 2 * fit)
 
 

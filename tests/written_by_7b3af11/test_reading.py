@@ -12,7 +12,7 @@ import scipy.sparse
 
 import dfeas
 from dfeas.analysis.verify import verify_separation
-from dfeas.cli.remote import run_status
+from dfeas.cli.status import run_status
 from dfeas.data.ingest.cones import append_cones
 from dfeas.data.open import open_source
 from dfeas.data.source import Source

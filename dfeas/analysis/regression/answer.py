@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any
 
 import numpy as np
 
 from dfeas.analysis.separation import Separation
+from dfeas.display import Displayed, Part, Row
 from dfeas.verify.separation import COMPLETE, OVERLAP
 
 SHOWN = 5
@@ -30,47 +30,75 @@ class Advice:
         return f"{self.text}{said[self.finite]}"
 
 
-@dataclass(frozen=True)
-class Separated:
-    """What was found. Print it for sentences; ``to_json`` has all of it."""
+@dataclass(frozen=True, repr=False)
+class Separated(Displayed):
+    """What was found. Print it for sentences; ``to_json`` has all of it.
 
-    kind: str | None  # "complete" | "quasi-complete" | "overlap"; None: not decided
-    columns: list[Any]  # names (of a frame) or indices of the columns whose coefficients run away; none for overlap
-    points: list[Any]  # labels of rows (of a frame) or indices: separated for good, or, of an overlap, in conflict
-    direction: dict[Any, Any]  # coefficients along which the likelihood rises for ever, by column; the largest is 1 or -1
-    intercept: Any  # of the direction; of more than two classes, as in ``direction``, a number for each class
-    depending: list[tuple[Any, list[Any]]]  # of an overlap: columns that follow from others, and these ("intercept" is one)
-    proof: str  # "exact" | "rigorous" | "none": not decided
-    found: Separation = field(repr=False)  # with all evidence
-    outcome: str = "binary"  # | "multinomial" | "poisson"
-    classes: tuple[str, ...] = ()  # (negative, positive), or all in order; none of counts
-    levels: dict[Any, list[str]] = field(default_factory=dict)  # of columns that are no numbers: those that separate
+    Attributes
+    ----------
+    kind : str, optional
+        "complete", "quasi-complete" or "overlap"; None: not decided.
+    columns : list
+        Names (of a frame) or indices of the columns whose coefficients run away; none for overlap.
+    points : list
+        Labels of rows (of a frame) or indices: separated for good, or, of an overlap, in conflict.
+    direction : dict
+        Coefficients along which the likelihood rises for ever, by column; the largest is 1 or -1.
+    intercept : float, or dict
+        Of the direction; of more than two classes, as in ``direction``, a number for each class.
+    depending : list of tuple
+        Of an overlap: columns that follow from others, and these ("intercept" is one).
+    proof : str
+        "exact", "rigorous", or "none": not decided.
+    found : Separation
+        With all evidence.
+    outcome : str
+        "binary", "multinomial" or "poisson".
+    classes : tuple of str
+        (negative, positive), or all in order; none of counts.
+    levels : dict of list
+        Of columns that are no numbers: those that separate.
+    advice : list of Advice
+        Ways out, each with what a second look says of it.
+    notes : list of str
+        What else is to be known.
+    separated : int
+        Rows that are separated; of a file ``points`` has the first of them only.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> found = dfeas.check_separation([[1.0], [2.0], [3.0]], [0, 1, 1])
+    >>> found.finite, found.kind, found.columns
+    (False, 'complete', [0])
+    """
+
+    kind: str | None
+    columns: list[Any]
+    points: list[Any]
+    direction: dict[Any, Any]
+    intercept: Any
+    depending: list[tuple[Any, list[Any]]]
+    proof: str
+    found: Separation = field(repr=False)
+    outcome: str = "binary"
+    classes: tuple[str, ...] = ()
+    levels: dict[Any, list[str]] = field(default_factory=dict)
     advice: list[Advice] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    separated: int = 0  # rows that are separated; of a file ``points`` has the first of them only
+    separated: int = 0
 
     @property
     def finite(self) -> bool | None:
         """Whether the maximum of the likelihood exists; None when it was not decided."""
         return None if self.kind is None else self.kind == OVERLAP
 
-    def __repr__(self) -> str:
-        return (
-            f"<Separated {self.outcome}: {self.kind or 'not decided'}{f', by {_some(self.columns)}' if self.columns else ''}>"
-        )
+    def _brief(self) -> str:
+        return f"{self.outcome}: {self.kind or 'not decided'}{f', by {_some(self.columns)}' if self.columns else ''}"
 
-    def __str__(self) -> str:
-        return "\n".join([self._said, *(f"- {each}" for each in self.advice), *(f"note: {text}" for text in self.notes)])
-
-    def _repr_html_(self) -> str:
-        """A small table for notebooks."""
-        rows = [("answer", self._said), *(("what to do", str(each)) for each in self.advice)]
-        rows += [*(("note", text) for text in self.notes), ("proof", self.proof)]
-        cells = "".join(
-            f'<tr><th style="text-align:left">{name}</th><td style="text-align:left">{escape(text)}</td></tr>'
-            for name, text in rows
-        )
-        return f"<table>{cells}</table>"
+    def _parts(self) -> Iterator[Part]:
+        texts = [self._said, *(f"- {each}" for each in self.advice), *(f"note: {text}" for text in self.notes)]
+        yield from (Row(None, text) for text in texts)
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the evidence and further points than the first, as values of JSON."""

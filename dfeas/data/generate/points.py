@@ -95,7 +95,35 @@ class Generated(ABC):
 
 
 def generate(instance: Generated, out: str | Path, progress: Progress | None = None) -> Header:
-    """Write the instance as a dataset; memory does not depend on n. Raises UsageError when OUT exists."""
+    """Write an instance as a dataset; memory does not depend on the number of its points.
+
+    Parameters
+    ----------
+    instance : Instance
+        What, how large, from which seed.
+    out : path
+        The dataset, which must not exist.
+    progress : callable, optional
+        Called with the points done, and those in all.
+
+    Returns
+    -------
+    Header
+        What was written.
+
+    Raises
+    ------
+    UsageError
+        OUT exists.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> dfeas.generate(dfeas.Instance("planted", 3, 100, margin=0.1), "data")
+    <Header 100 points of 3 features, float32>
+    >>> print(dfeas.solve("data").verdict)
+    feasible
+    """
     with output_place(out) as path:
         target = instance.writer(path)
         fill(target, instance.block, progress)
@@ -121,7 +149,38 @@ class GeneratedPoints(Generated):
 
 @dataclass(frozen=True)
 class Instance(GeneratedPoints):
-    """A generated dataset: what, how large, from which seed."""
+    """A generated dataset: what, how large, from which seed.
+
+    Parameters
+    ----------
+    kind : {"halfspace", "planted", "gaussian", "one-flip"}
+        Random points on both sides of a random plane; every point at a margin of at least R, which is the best; standard normal
+        points with random labels; planted, with one label wrong, which is infeasible.
+    m : int
+        Features.
+    n : int
+        Points.
+    margin : float
+        R, of planted and one-flip.
+    seed : int
+        The same seed gives the same data.
+    dtype : str
+        As entries are stored, such as ``float32``, ``float64`` or ``int8``.
+    block_rows : int
+        Points of a block; 0 takes as many as suit their size.
+
+    Raises
+    ------
+    UsageError
+        What no such dataset can be.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> points, labels = dfeas.Instance("gaussian", 2, 5, seed=1).block(0)
+    >>> points.shape, labels.shape
+    ((5, 2), (5,))
+    """
 
     margin: float = 0.01  # of planted and one-flip
     seed: int = 0

@@ -14,7 +14,7 @@ from dfeas.data.ingest import hdf5
 from dfeas.data.storage.features import MOST_BYTES
 from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.places import Place, seekable
-from dfeas.errors import DfeasError
+from dfeas.errors import DfeasError, format_bytes
 
 ATTRIBUTES = ("feature_names", "features")
 """Of a dataset of HDF5, a list of text; and the array of an .npz file is called as the first."""
@@ -92,4 +92,4 @@ def _text(found: Any) -> list[str]:
 def _require_small(size: int, where: object) -> None:
     """Raise ValueError for more than names that are kept can be: lists of them are padded to the longest."""
     if size > 16 * MOST_BYTES:
-        raise ValueError(f"{where}: {size / 1e6:.0f} MB of them")
+        raise ValueError(f"{where}: {format_bytes(size)} of them")

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from inspect import Parameter, signature
+from inspect import Parameter, getdoc, signature
 from typing import Any, ClassVar, TypedDict, TypeVar
 
+from dfeas.docstring import entries, with_parameters
 from dfeas.errors import UsageError, none_of
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -50,7 +51,36 @@ class IngestKeywords(SourceKeywords, total=False):
 class IngestOptions:
     """See ``dfeas.ingest``; ``kinds`` are those of sources that an option is for, where that is not all.
 
-    Raises UsageError for what makes no sense, whatever the source.
+    Parameters
+    ----------
+    points : str
+        Name of the array of points in .npz and HDF5.
+    labels : array (n,), path, or str, optional
+        Or the name of an array in SRC (default ``y`` in .npz and HDF5). Of two values they become signs, of more codes.
+    label_column : str or int, optional
+        Of a table, by name or index: all others are features, and with ``labels`` all are; of .h5ad a column of obs.
+    positive : str, optional
+        The class that counts as +1, against all others.
+    format : {"csv", "tsv", "parquet", "svmlight"}, optional
+        For names that do not tell.
+    header : bool, optional
+        Whether CSV has names in its first line; None looks.
+    features : int, optional
+        Of svmlight; None takes as many as its indices say.
+    dtype : {"float32", "float64"}, optional
+        To which tables and svmlight are rounded.
+    zero_based : bool
+        Indices of svmlight begin with 0, not with 1.
+    sparse : bool, optional
+        How svmlight and arrays are stored; None stores them sparse when SRC is, and less than a quarter of the entries are not
+        zero.
+    block_rows : int, optional
+        Points of a block; None takes as many as suit their size.
+
+    Raises
+    ------
+    UsageError
+        What makes no sense, whatever the source.
     """
 
     HEADING: ClassVar[str] = "Format"
@@ -142,6 +172,8 @@ def spells_out(keywords: type) -> Callable[[F], F]:
             if each.name in keywords.__annotations__
         ]
         vars(function)["__signature__"] = shown.replace(parameters=[*own, *more])
+        added = entries(IngestOptions, keywords.__annotations__)
+        function.__doc__ = with_parameters(getdoc(function) or "", (), added)
         return function
 
     return decorate

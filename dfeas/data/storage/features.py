@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from dfeas.errors import format_bytes
+
 MOST_BYTES = 4 << 20
 """Of all names of a dataset as UTF-8: they are in its header, in results and in certificates."""
 
@@ -23,7 +25,7 @@ def kept(names: Sequence[str], m: int) -> tuple[tuple[str, ...], str]:
         return (), f"names of features not kept: {many} are called {shown(twice)}"
     size = sum(len(name.encode(errors="replace")) for name in names)
     if size > MOST_BYTES:
-        return (), f"names of features not kept: {size / 1e6:.3g} MB, at most {MOST_BYTES / 1e6:.3g} MB are"
+        return (), f"names of features not kept: {format_bytes(size)}, at most {format_bytes(MOST_BYTES)} are"
     return tuple(names), ""
 
 

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import zarr.errors
 
 from dfeas import __version__
-from dfeas.errors import BadInputError, CorruptDataError, DfeasError, NewerFormatError
+from dfeas.errors import BadInputError, CorruptDataError, DfeasError, NewerFormatError, format_bytes
 
 if TYPE_CHECKING:
     from dfeas.data.storage.places import Place
@@ -175,7 +175,7 @@ def read_json(path: Place, shape: Any = object, what: str = "JSON file", newest:
         if isinstance(path, Path) and not path.is_file():
             raise ValueError("not a file")
         if size > MOST_BYTES:
-            raise ValueError(f"{size / 1e6:.0f} MB, at most {MOST_BYTES / 1e6:.0f} MB are read")
+            raise ValueError(f"{format_bytes(size)}, at most {format_bytes(MOST_BYTES)} are read")
         value = parsed(path.read_bytes())
         if newest is not None and isinstance(value, dict):
             require_readable(path, value.get(KEY, 0), newest)

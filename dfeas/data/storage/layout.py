@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -25,11 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dfeas.data.storage import files
-from dfeas.data.storage.features import are_names
+from dfeas.data.storage.features import are_names, shown
 from dfeas.data.storage.files import COUNT, Number, conform
 from dfeas.data.storage.locks import LOCK
 from dfeas.data.storage.places import Place
-from dfeas.errors import CorruptDataError
+from dfeas.display import Displayed, Part, Row
+from dfeas.errors import CorruptDataError, format_bytes
 
 KINDS = ("", "l", "q", "s")
 """By their number in a code."""
@@ -114,6 +115,60 @@ def codes_of(label: NDArray[Any]) -> NDArray[np.int64]:
     return np.flatnonzero(label > 0)
 
 
+MOST_CLASSES = 20
+"""Classes that are printed with their points, and names of features."""
+
+
+def stored_bytes(header: Mapping[str, Any]) -> int:
+    """Of the points of a dataset, from the JSON of its header."""
+    n, m, itemsize = header["n"], header["m"], np.dtype(header["dtype"]).itemsize
+    entries = header.get("entries")
+    return int(n * m * itemsize if entries is None else entries * (itemsize + (4 if m < 2**31 else 8)) + 8 * n)
+
+
+def described(header: Mapping[str, Any]) -> Iterator[Row]:
+    """What is printed of a dataset: of the JSON of its header, or of what is known of an array."""
+    (what, cones), entries, dtype = rows_described(header), header.get("entries"), header["dtype"]
+    worked = "float32" if dtype in DTYPES and dtype != "float64" else "float64"
+    work = "" if worked == dtype else f" (worked on as {worked})"
+    yield Row(what, f"{header['n']} of {header['m']} features, {dtype}{work}, {format_bytes(stored_bytes(header))}")
+    if header.get("features"):
+        yield Row("names", _few(list(map(shown, header["features"][: MOST_CLASSES + 1]))))
+    yield Row("blocks", f"{-(-header['n'] // header['block_rows'])} of {header['block_rows']} {what}")
+    if cones:
+        yield Row("cones", cones)
+    if entries is not None:
+        share = entries / header["n"] / header["m"]
+        yield Row("entries", f"{entries}, {share:.3g} of all; at most {header.get('block_entries')} in a block")
+    yield from _classes(header)
+    if "norm_min" in header:
+        zero = "" if cones else f", {header['zero']} zero points"
+        yield Row("norms", f"{header['norm_min']:.6g} .. {header['norm_max']:.6g}{zero}")
+    if header.get("generator"):
+        yield Row("generated", ", ".join(f"{name} {value}" for name, value in header["generator"].items()))
+    if header.get("notes"):
+        yield Row("ingested", "; ".join(header["notes"]))
+    yield Row("fingerprint", header["fingerprint"] or "computed when it is solved")
+
+
+def _classes(header: Mapping[str, Any]) -> Iterator[Row]:
+    """The classes with their points, the first of many."""
+    names = header["classes"]
+    if len(names) > 2:
+        counts = header.get("counts") or [None] * len(names)
+        said = [name if count is None else f"{name} ({count})" for name, count in zip(names, counts, strict=True)]
+        yield Row("classes", f"{len(names)}: {_few(said)}")
+    elif names:
+        positive = header.get("positive")
+        counted = "" if positive is None else f" ({header['n'] - positive} and {positive})"
+        yield Row("classes", f"{names[0]} is -1, {names[1]} is +1{counted}")
+
+
+def _few(said: Sequence[str]) -> str:
+    """The first of many."""
+    return ", ".join(said[:MOST_CLASSES]) + (", ..." if len(said) > MOST_CLASSES else "")
+
+
 MARKER = "dfeas.complete"
 ATTRIBUTE = "dfeas"
 APPENDED = "append.ready"
@@ -169,28 +224,75 @@ _SHAPE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
-    """Attributes of a finished dataset."""
+@dataclass(frozen=True, slots=True, repr=False)
+class Header(Displayed):
+    """Attributes of a finished dataset.
+
+    Attributes
+    ----------
+    format : int
+        Number of the format on disk.
+    n : int
+        Points, or rows of cones.
+    m : int
+        Features.
+    dtype : str
+        Of the entries, one of DTYPES.
+    block_rows : int
+        Points of a block.
+    classes : tuple of str
+        (negative, positive) as they were called in the source, or more in order; empty without labels.
+    positive : int
+        Number of points with label +1; 0 of more than two classes.
+    zero : int
+        Number of zero points.
+    first_zero : tuple of int
+        The first of the zero points.
+    norm_min : float
+        Least norm of a point, or of a cone.
+    norm_max : float
+        Greatest one.
+    fingerprint : str
+        Hash of the data.
+    generator : dict, optional
+        Kind, seed, margin of a generated dataset.
+    entries : int, optional
+        Stored ones of a sparse dataset.
+    block_entries : int, optional
+        And of its largest block.
+    counts : tuple of int
+        Points of each class, where there are more than two.
+    cones : ConeTable, optional
+        Of a dataset of cones, whose points are their rows.
+    features : tuple of str
+        Names of the m features, each once; empty where the source had none.
+    """
 
     format: int
     n: int
     m: int
-    dtype: str  # of the entries, one of DTYPES
+    dtype: str
     block_rows: int
-    classes: tuple[str, ...]  # (negative, positive) as they were called in the source, or more in order; empty without labels
-    positive: int  # number of points with label +1; 0 of more than two classes
-    zero: int  # number of zero points
+    classes: tuple[str, ...]
+    positive: int
+    zero: int
     first_zero: tuple[int, ...]
     norm_min: float
     norm_max: float
     fingerprint: str
-    generator: dict[str, Any] | None  # kind, seed, margin of a generated dataset
-    entries: int | None = None  # stored ones of a sparse dataset
-    block_entries: int | None = None  # and of its largest block
-    counts: tuple[int, ...] = ()  # points of each class, where there are more than two
-    cones: ConeTable | None = None  # of a dataset of cones, whose points are their rows
-    features: tuple[str, ...] = ()  # names of the m features, each once; empty where the source had none
+    generator: dict[str, Any] | None
+    entries: int | None = None
+    block_entries: int | None = None
+    counts: tuple[int, ...] = ()
+    cones: ConeTable | None = None
+    features: tuple[str, ...] = ()
+
+    def _brief(self) -> str:
+        what = f"rows of cones ({self.cones})" if self.cones else "points"
+        return f"{self.n} {what} of {self.m} features, {self.dtype}"
+
+    def _parts(self) -> Iterator[Part]:
+        return described(self.to_json())
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON values; a dense dataset does not mention entries, nor one of two classes their counts, nor one without

@@ -156,14 +156,42 @@ def append(
     note: Note | None = None,
     **options: Unpack[SourceKeywords],
 ) -> Header:
-    """Append the points of a source to a dataset, and return its new header.
+    """Append points to a dataset of dfeas: until the new ones are all written it stays as it was.
 
-    ``src`` and ``options`` are those of ``dfeas.ingest``; None only finishes an append that was cut off at its end. Labels are
-    those of the dataset, and points must fit its type exactly. Where both have names of features they must be the same, in the
-    same order.
+    Labels are of its classes, and points must fit its type exactly. Where both have names of features they must be the same, in
+    the same order.
 
-    Raises BadInputError for points or labels that do not fit, UsageError when another process writes there; the dataset stays
-    what it was then.
+    Parameters
+    ----------
+    data : path
+        The dataset, on a disk of this machine.
+    src : array (n, m), data frame, or path, optional
+        What ``dfeas.ingest`` takes. None finishes an append that was cut off at its end.
+    progress : callable, optional
+        Called with the points done, and those in all, as far as is known.
+    note : callable, optional
+        Told what was cast or dropped.
+
+    Returns
+    -------
+    Header
+        Of all points.
+
+    Raises
+    ------
+    BadInputError, CorruptDataError
+        Points or labels that do not fit, or cannot be read; the dataset stays what it was.
+    UsageError
+        Another process writes there, or an option does not apply.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> import numpy as np
+    >>> dfeas.ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), "mail.data", labels=["ham", "spam"])
+    <Header 2 points of 2 features, float64>
+    >>> dfeas.append("mail.data", np.array([[3.0, 3.0]]), labels=["ham"])
+    <Header 3 points of 2 features, float64>
     """
     with open_to_append(data, "points") as old:
         assert old.header is not None, "a dataset has a header"

@@ -185,12 +185,41 @@ def surveyed(start: int, points: Points, label: NDArray[Any]) -> tuple[Floats, S
 def ingest_scs(X: Any, cone: Mapping[str, Any], out: str | Path, progress: Progress | None = None) -> Header:
     """Write a product of cones as a dataset, for ``dfeas.solve(out)``.
 
-    ``X`` (N, m) is a NumPy array or a SciPy sparse matrix: its rows are the coordinates of K in the order of SCS; the question
-    is whether some y has X y in the interior of K. ``cone`` is SCS's dictionary of kinds and sizes, as ``{'l': 3, 'q': [5, 5],
-    's': [6]}``: entries of the orthant, second-order cones (t, u) with t >= |u|, and semidefinite matrices of that order as
-    lower triangles, column by column, entries off the diagonal times sqrt 2 (``dfeas.svec`` makes them).
+    The question is whether some y has X y in the interior of the cones.
 
-    Raises BadInputError when the numbers do not add up or entries are not finite, UsageError when OUT exists.
+    Parameters
+    ----------
+    X : array (N, m), or SciPy sparse matrix
+        Its rows are the coordinates of the cones in the order of SCS.
+    cone : dict
+        Kinds and sizes, as SCS has them, ``{'l': 3, 'q': [5, 5], 's': [6]}``: entries of the orthant, second-order cones (t, u)
+        with t >= |u|, and semidefinite matrices of that order as lower triangles, column by column, entries off the diagonal
+        times sqrt 2 (``dfeas.svec`` makes them).
+    out : path
+        The dataset, which must not exist.
+    progress : callable, optional
+        Called with the rows done, and those in all.
+
+    Returns
+    -------
+    Header
+        What was written.
+
+    Raises
+    ------
+    BadInputError
+        The numbers do not add up, or entries are not finite.
+    UsageError
+        OUT exists.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> import numpy as np
+    >>> dfeas.ingest_scs(np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 1.0]]), {"l": 1, "q": [2]}, "cones")
+    <Header 3 rows of cones (1 of l, 1 of q 2) of 2 features, float64>
+    >>> print(dfeas.solve("cones").verdict)
+    feasible
     """
     return ingest_product(X, Product.from_scs(cone), out, progress)
 
@@ -217,9 +246,32 @@ def block_of(placing: Placing, index: int, rows: Rows, m: int, dtype: np.dtype[A
 
 
 def from_scs(X: Any, cone: Mapping[str, Any]) -> Dataset:
-    """A product of cones in memory, for ``dfeas.solve``; the arguments and errors are those of ``ingest_scs``.
+    """A product of cones in memory, for ``dfeas.solve``; an array that needs no padding is not copied.
 
-    An array that needs no padding is not copied.
+    Parameters
+    ----------
+    X : array (N, m), or SciPy sparse matrix
+        As ``dfeas.ingest_scs`` takes it.
+    cone : dict
+        Kinds and sizes, as there.
+
+    Returns
+    -------
+    Dataset
+        What ``dfeas.solve`` takes.
+
+    Raises
+    ------
+    BadInputError
+        The numbers do not add up, or entries are not finite.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> import numpy as np
+    >>> cones = dfeas.from_scs(np.array([[1.0, 1.0], [0.0, 2.0]]), {"q": [2]})
+    >>> print(dfeas.solve(cones).verdict)
+    feasible
     """
     product = Product.from_scs(cone)
     rows, m, dtype = read_product(X, product)

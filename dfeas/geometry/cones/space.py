@@ -8,7 +8,7 @@ columns is then an element of the cones.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -33,6 +33,7 @@ from dfeas.geometry.cones.softmin import (
     factors,
 )
 from dfeas.geometry.cones.working_set import ConeWorkingSet, Rows, SelectCones
+from dfeas.geometry.prediction import ConePrediction, CriticalCone
 from dfeas.geometry.protocol import Forecast, Forecasts, Geometry, Load, Needs, Rule, Trained, facts_of, least_seconds
 from dfeas.linalg.blas import one_thread
 from dfeas.linalg.points import Floats
@@ -316,42 +317,6 @@ AT_ONCE = 1 << 16
 """Rows of cones whose scores are found at a time."""
 SHOWN = 5
 """Critical cones that are named."""
-
-
-@dataclass(frozen=True, slots=True)
-class CriticalCone:
-    """A cone whose least eigenvalue is among the lowest."""
-
-    least: float
-    row: int  # its first row, counted without padding: as in the X that was given
-    kind: str
-    size: int
-
-    def __str__(self) -> str:
-        name = self.kind if self.kind == "l" else f"{self.kind} {self.size}"
-        return f"{name} at row {self.row} ({self.least:.6g})"
-
-
-@dataclass(frozen=True)
-class ConePrediction:
-    """Where A*y lies in each cone."""
-
-    least: Floats  # (cones,) in their order: least eigenvalue of X_c y / |y|, over the norm of the cone
-    critical: tuple[CriticalCone, ...]  # the lowest
-
-    @property
-    def outside(self) -> int:
-        """Cones that A*y is not in the interior of."""
-        return int((self.least <= 0).sum())
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values without those of all cones."""
-        return {
-            "cones": len(self.least),
-            "outside": self.outside,
-            "margin": float(self.least.min()),
-            "critical": [asdict(cone) for cone in self.critical],
-        }
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from numpy.lib import format as npy
 from dfeas.data.dataset import Dataset
 from dfeas.data.storage.files import placed
 from dfeas.data.storage.places import local
+from dfeas.display import Displayed, Part, Row
 from dfeas.engine.protocol import Engine
 from dfeas.errors import UsageError
 from dfeas.linalg.points import Floats
@@ -21,7 +22,8 @@ from dfeas.passes.protocol import Partial
 from dfeas.passes.slacks import Multipliers, MultipliersAnswer
 from dfeas.run.prediction import Finished, Predictor
 from dfeas.run.result_files import SOFT_MARGIN, Saved
-from dfeas.run.results import Sides, class_names, plane_of
+from dfeas.run.results import Sides, class_names, cost_row, plane_of
+from dfeas.run.table import SOFT_MARGINS
 from dfeas.run.termination import Stop
 from dfeas.verify.certificate import HYPERPLANE, Certificate
 
@@ -60,48 +62,140 @@ class DualVariables:
     full: int  # points with alpha_j = c_j > 0, of the hinge
 
 
-@dataclass(frozen=True)
-class SoftMarginResult(Saved, Predictor):
+@dataclass(frozen=True, repr=False)
+class SoftMarginResult(Displayed, Saved, Predictor):
     """The hyperplane of the chosen C, and both ends of what it minimises.
 
     That is |w|^2/2 + sum_j c_j loss(1 - l_j x_j'w) over the points as they are stored; c_j is C times the weights of the
     class and of the point.
+
+    Attributes
+    ----------
+    stopped : Stop
+        ``VERDICT`` when all gaps are small enough.
+    message : str
+        How near to the minimum it is, in words.
+    C : float
+        The one that was given, or that cross-validation chose.
+    loss : str
+        "hinge" or "squared_hinge".
+    objective : float
+        |w|^2/2 + the sum of all losses, at the w that was found.
+    lower : float
+        Bound of its minimum, proved.
+    gap : float
+        (objective - lower) / objective.
+    margin : float
+        1 / |w|: half of the width between both margins; inf for w = 0.
+    support : int
+        Points at the margin or beyond it.
+    error : float, optional
+        Weighted share of all points on the wrong side.
+    fits : list of Fit
+        Of all C and folds.
+    validation : list of Validation
+        Of each C; empty without folds.
+    method : str
+        The one that found it.
+    m : int
+        Features.
+    n : int
+        Points.
+    intercept : bool
+        A feature equal to 1, the last of y, and in |w| like the others.
+    target : float
+        The gap that was asked for.
+    passes : float
+        Reads that the method asked for.
+    reads : float
+        Also those of the survey.
+    iterations : int
+        Steps of the method.
+    bytes_read : int
+        What these reads took.
+    seconds : float
+        Wall time of the run.
+    fingerprint : str
+        Hash of the data.
+    versions : dict of str
+        Those of dfeas, and of what it stands on, that computed it.
+    data : dict, optional
+        Path, labels, positive, intercept; None for arrays in memory.
+    y : array (m,) or (m+1,)
+        With the intercept last.
+    path : array (fits, m) or (fits, m+1)
+        The hyperplanes of all C and folds.
+    certificate : str, optional
+        Path of the file with y.
+    dual : DualVariables, optional
+        Dual variables, where they were asked for.
+    sides : dict of Side, optional
+        Which class is -1 and which is +1, and how many points each has.
+    features : list of str, optional
+        Names of the features; None where the data has none.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> X, labels = [[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]], [1, 1, -1]
+    >>> fit = dfeas.soft_margin(X, labels, C=[0.1, 10])
+    >>> print(fit.C, len(fit.fits), fit.lower <= fit.objective, fit.coef.shape)
+    10.0 2 True (2,)
     """
 
     HIDDEN: ClassVar = ("y", "path")
     DERIVED: ClassVar = ("success",)
 
-    stopped: Stop  # ``VERDICT`` when all gaps are small enough
+    stopped: Stop
     message: str
-    C: float  # the one that was given, or that cross-validation chose
-    loss: str  # "hinge" | "squared_hinge"
+    C: float
+    loss: str
     objective: float
     lower: float
     gap: float
-    margin: float  # 1 / |w|: half of the width between both margins; inf for w = 0
+    margin: float
     support: int
-    error: float | None  # weighted share of all points on the wrong side
-    fits: list[Fit]  # of all C and folds
-    validation: list[Validation]  # of each C; empty without folds
+    error: float | None
+    fits: list[Fit]
+    validation: list[Validation]
     method: str
     m: int
     n: int
-    intercept: bool  # a feature equal to 1, the last of y, and in |w| like the others
-    target: float  # the gap that was asked for
+    intercept: bool
+    target: float
     passes: float
-    reads: float  # also those of the survey
+    reads: float
     iterations: int
     bytes_read: int
     seconds: float
     fingerprint: str
     versions: dict[str, str]
-    data: dict[str, Any] | None  # path, labels, positive, intercept; None for arrays in memory
-    y: Floats = field(repr=False, compare=False)  # (m,) or (m+1,) with the intercept last
-    path: Floats = field(repr=False, compare=False)  # (fits, m) or (fits, m+1)
-    certificate: str | None = None  # path of the file with y
-    dual: DualVariables | None = None  # where they were asked for
-    sides: Sides | None = None  # which class is -1 and which is +1, and how many points each has
-    features: list[str] | None = None  # names of the features; None where the data has none
+    data: dict[str, Any] | None
+    y: Floats = field(repr=False, compare=False)
+    path: Floats = field(repr=False, compare=False)
+    certificate: str | None = None
+    dual: DualVariables | None = None
+    sides: Sides | None = None
+    features: list[str] | None = None
+
+    def _brief(self) -> str:
+        ends = f"objective {self.objective:.6g}, gap {self.gap:.3g}" if math.isfinite(self.objective) else "no objective yet"
+        return f"{self.loss}, C = {self.C:g}: {ends}, {self.passes:.4g} passes"
+
+    def _parts(self) -> Iterator[Part]:
+        ends = f"{self.objective:.9g}, the minimum is at least {self.lower:.9g}"
+        yield Row("objective", ends if math.isfinite(self.objective) else "not known yet")
+        yield Row("", self.message)
+        yield Row("margin", f"{self.margin:.6g}, {self.support} points at it or beyond it, C = {self.C:g}, {self.loss}")
+        if self.error is not None:
+            yield Row("error", f"{100 * self.error:.4g} % of all points are on the wrong side")
+        if self.dual is not None:
+            yield Row("dual", f"{self.dual.support} variables above 0, worth {self.dual.value:.9g}: {self.dual.path}")
+            yield Row("", f"y is their combination of the points up to {self.dual.residual:.3g}")
+        for entry in self.validation:
+            mark = "  chosen" if entry.C == self.C else ""
+            yield Row("validation", f"C = {entry.C:g}: {100 * entry.error:.4g} % +- {100 * entry.deviation:.2g} %{mark}")
+        yield cost_row(self)
 
     @property
     def success(self) -> bool:
@@ -138,12 +232,35 @@ class SoftMarginResult(Saved, Predictor):
         return Certificate(HYPERPLANE, self.fingerprint, y=self.y, features=tuple(self.features or ()))
 
 
-@dataclass(frozen=True)
-class SoftMarginClasses(Predictor):
-    """One soft margin for each class, and what was read for all of them together."""
+@dataclass(frozen=True, repr=False)
+class SoftMarginClasses(Displayed, Predictor):
+    """One soft margin for each class, and what was read for all of them together.
 
-    results: dict[str, SoftMarginResult]  # in the order of the classes
-    reads: float  # of the data: what several classes asked at once counts once
+    Attributes
+    ----------
+    results : dict of SoftMarginResult
+        In the order of the classes.
+    reads : float
+        Of the data: what several classes asked at once counts once.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> fits = dfeas.soft_margin([[2.0, 0.0], [0.0, 2.0], [-1.0, -1.0]], ["a", "b", "c"], one_vs_rest=True)
+    >>> fits.classes, fits.coef.shape
+    (('a', 'b', 'c'), (3, 2))
+    """
+
+    results: dict[str, SoftMarginResult]
+    reads: float
+
+    def _brief(self) -> str:
+        reached = sum(result.success for result in self.results.values())
+        return f"of {len(self.results)} classes, {reached} as near to the minimum as asked, {self.reads:.4g} reads"
+
+    def _parts(self) -> Iterator[Part]:
+        yield SOFT_MARGINS.grid([SOFT_MARGINS.row(name, Path(), vars(each)) for name, each in self.results.items()])
+        yield Row(None, f"{self.reads:.4g} reads of the data for all of them")
 
     @property
     def success(self) -> bool:
