@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from dfeas.cli.command import Command
+from dfeas.cli.command import Command, say
 from dfeas.cli.options import (
     ASKED,
     CLUSTER,
@@ -31,7 +31,7 @@ from dfeas.cli.remote import cancel as run_cancel
 from dfeas.cli.remote import fetch as run_fetch
 from dfeas.cli.remote import status as submitted_status
 from dfeas.cli.remote import submit as run_submit
-from dfeas.cli.render import put, say
+from dfeas.cli.render import put
 from dfeas.cli.status import run_status
 from dfeas.engine import configuration
 from dfeas.errors import UsageError

@@ -12,9 +12,8 @@ from typing import Any
 
 import click
 
-from dfeas.cli.render import say
 from dfeas.engine.signals import INTERRUPTED, interruptible
-from dfeas.errors import CorruptDataError, DfeasError
+from dfeas.errors import CorruptDataError, DfeasError, visible
 
 LIMIT_REACHED = 3
 
@@ -26,6 +25,12 @@ TRACEBACK = "DFEAS_TRACEBACK"
 
 MOST_SHOWN = 300
 """Characters of such an error."""
+
+
+def say(*texts: object, err: bool = False) -> None:
+    """Print lines; ends of lines within one are shown as escapes."""
+    for text in texts:
+        click.echo(visible(str(text)), err=err)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import click
 
 from dfeas.analysis.recheck import recheck as run_recheck
 from dfeas.analysis.verify import verify_certificate, verify_classes, verify_run, verify_separation
-from dfeas.cli.command import LIMIT_REACHED, Command
+from dfeas.cli.command import LIMIT_REACHED, Command, say
 from dfeas.cli.options import (
     ALL_METHODS,
     DATA,
@@ -29,7 +29,7 @@ from dfeas.cli.options import (
     option,
 )
 from dfeas.cli.outputs import is_array, replaced
-from dfeas.cli.render import put, say, show_check, show_checks, show_prediction, show_recheck
+from dfeas.cli.render import put, show_check, show_checks, show_prediction, show_recheck
 from dfeas.problem import DEFAULT_MEMORY, Kernel, Objective, Resources, View
 from dfeas.report.compare import compare as compare_runs
 from dfeas.report.compare import warning

@@ -10,8 +10,7 @@ from textwrap import dedent
 import click
 
 from dfeas import __version__
-from dfeas.cli.command import Command, one_line_errors
-from dfeas.cli.render import say
+from dfeas.cli.command import Command, one_line_errors, say
 from dfeas.errors import near
 
 SECTIONS = {

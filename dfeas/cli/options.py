@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import psutil
 
-from dfeas.cli.render import say
+from dfeas.cli.command import say
 from dfeas.data.storage.places import is_url, local
 from dfeas.engine.signals import at_once, not_interrupted
 from dfeas.errors import none_of

@@ -16,9 +16,9 @@ from dfeas.analysis.hull import Hull
 from dfeas.analysis.recheck import Recheck
 from dfeas.analysis.separation import Separation
 from dfeas.analysis.verify import Checks
+from dfeas.cli.command import say
 from dfeas.data.storage.layout import described, stored_bytes
 from dfeas.display import Displayed, Part, Row, lines
-from dfeas.errors import visible
 from dfeas.geometry.prediction import ClassPrediction, ConePrediction, Prediction
 from dfeas.run.results import Result
 from dfeas.run.screen import Screen
@@ -31,12 +31,6 @@ Answer = Result | SoftMarginResult | Hull | HardMargin | Separation | Race | One
 
 COLOURS = {"feasible": "green", "infeasible": "red", "eps-infeasible": "red", "undecided": "yellow"}
 """Of verdicts."""
-
-
-def say(*texts: object, err: bool = False) -> None:
-    """Print lines; ends of lines within one are shown as escapes."""
-    for text in texts:
-        click.echo(visible(str(text)), err=err)
 
 
 def put(values: Any, answer: Displayed | Iterable[Part], as_json: bool, *more: Part) -> None:

@@ -18,7 +18,7 @@ from dfeas.api import race as run_race
 from dfeas.api import resume as run_resume
 from dfeas.api import soft_margin as run_soft_margin
 from dfeas.api import solve as run_solve
-from dfeas.cli.command import LIMIT_REACHED, Command
+from dfeas.cli.command import LIMIT_REACHED, Command, say
 from dfeas.cli.options import (
     DATA,
     GO_ON,
@@ -39,7 +39,7 @@ from dfeas.cli.options import (
     option,
 )
 from dfeas.cli.outputs import run_place
-from dfeas.cli.render import Answer, say, show
+from dfeas.cli.render import Answer, show
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.methods.registry import METHODS
 from dfeas.problem import Limits, Resources, View
