@@ -145,9 +145,9 @@ def decide(record: SoftMarginRecord, gap: float, limits: Limits) -> Decision | N
 def ending(stopped: str, record: SoftMarginRecord) -> str:
     """Why a run ended, in a sentence."""
     if stopped == "verdict":
-        return f"the relative gap is {record.gap:.2g}: both ends were computed in float64 from the stored points"
+        return f"the relative gap is at most {record.gap:.2g}: both ends were computed in float64 from the stored points"
     more = f": {record.stalled}" if stopped == "stalled" else ""
-    return f"{Stop(stopped).sentence}{more}; the relative gap is {record.gap:.2g}"
+    return f"{Stop(stopped).sentence}{more}; the relative gap is at most {record.gap:.2g}"
 
 
 @dataclass(frozen=True)
