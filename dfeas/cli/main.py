@@ -4,30 +4,61 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from importlib import import_module
 from textwrap import dedent
 
 import click
+from click.shell_completion import CompletionItem
 
 from dfeas import __version__
 from dfeas.cli.command import Command, one_line_errors, say
 from dfeas.errors import near
 
+
+@dataclass(frozen=True)
+class Named:
+    """A command before it is imported: its module in this package, and what it does in a line."""
+
+    module: str
+    summary: str
+
+
 SECTIONS = {
-    "Data": {"generate": "datasets", "ingest": "datasets", "append": "datasets", "info": "datasets"},
-    "Solve": {"plan": "evidence", "solve": "runs", "svm": "runs", "race": "runs", "in-hull": "runs", "resume": "runs"},
-    "Evidence": {
-        "verify": "evidence",
-        "recheck": "evidence",
-        "predict": "evidence",
-        "check-separation": "separation",
-        "report": "evidence",
-        "compare": "evidence",
+    "Data": {
+        "generate": Named("datasets", "Write a generated dataset with a known answer."),
+        "ingest": Named("datasets", "Write a dataset from a file of points."),
+        "append": Named("datasets", "Append the points of SRC to the dataset DATA."),
+        "info": Named("datasets", "Say what a dataset is, without reading its points."),
     },
-    "Cluster": dict.fromkeys(("submit", "status", "fetch", "cancel", "config"), "clusters"),
-    "Help": {"help": "main"},
+    "Solve": {
+        "plan": Named("evidence", "Say what a run would cost: memory, passes and time."),
+        "solve": Named("runs", "Decide whether labelled points are separable."),
+        "svm": Named("runs", "Fit a soft margin: a support vector machine."),
+        "race": Named("runs", "Run several methods on the same reads."),
+        "in-hull": Named("runs", "Decide whether a point is in the convex hull of others."),
+        "resume": Named("runs", "Go on with a run that was interrupted or hit a limit."),
+    },
+    "Evidence": {
+        "verify": Named("evidence", "Check a certificate against the stored data."),
+        "recheck": Named("evidence", "Say whether a verdict holds after points were appended."),
+        "predict": Named("evidence", "Score points by the hyperplane of a run."),
+        "check-separation": Named("separation", "Say whether the estimates of a regression are finite."),
+        "report": Named("evidence", "Write a page about finished runs that opens offline."),
+        "compare": Named("evidence", "Print a table of finished runs."),
+    },
+    "Cluster": {
+        "submit": Named("clusters", "Have the cluster itself drive a run, and return at once."),
+        "status": Named("clusters", "Say how far a run is, here or on a cluster."),
+        "fetch": Named("clusters", "Copy the result of a submitted run here."),
+        "cancel": Named("clusters", "End a submitted run, with a checkpoint."),
+        "config": Named("clusters", "Print or write the Dask configuration for workers."),
+    },
+    "Help": {"help": Named("main", "Show the help of a command, or of a topic.")},
 }
-"""Commands, with their modules in this package, under the headings of the help text; one is imported when it is asked for."""
+"""Commands under the headings of the help text."""
+
+NAMED = {name: named for names in SECTIONS.values() for name, named in names.items()}
 
 TOPICS = {
     "completion": """
@@ -67,34 +98,36 @@ TOPICS = {
 
 
 class Commands(click.Group):
-    """Imports a command, with all that it needs, when it is asked for."""
+    """Imports a command, with all that it needs, when it is asked for; a list of all of them needs none."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for names in SECTIONS.values() for name in names]
+        return list(NAMED)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of a name; None when there is none."""
-        for names in SECTIONS.values():
-            if cmd_name in names:
-                command = getattr(import_module(f"dfeas.cli.{names[cmd_name]}"), cmd_name.replace("-", "_"))
-                assert isinstance(command, click.Command)
-                return command
-        return None
+        if cmd_name not in NAMED:
+            return None
+        command = getattr(import_module(f"dfeas.cli.{NAMED[cmd_name].module}"), cmd_name.replace("-", "_"))
+        assert isinstance(command, click.Command)
+        return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names of commands, and options of ``dfeas`` itself."""
+        names = [CompletionItem(name, help=named.summary) for name, named in NAMED.items() if name.startswith(incomplete)]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         """Raises UsageError for a command that there is not, with the nearest one."""
-        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+        if args[0] not in NAMED and not args[0].startswith("-"):
             raise click.UsageError(f"No such command '{args[0]}'{near(args[0], self.list_commands(ctx))}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """In sections, in the order in which they are used."""
-        widest = max(map(len, self.list_commands(ctx)))
+        widest = max(map(len, NAMED))
         for heading, names in SECTIONS.items():
             with formatter.section(heading):
-                found = [(name, self.get_command(ctx, name)) for name in names]
-                rows = [(name.ljust(widest), command.get_short_help_str(formatter.width)) for name, command in found if command]
-                formatter.write_dl(rows)
+                formatter.write_dl([(name.ljust(widest), named.summary) for name, named in names.items()])
 
 
 def _colour() -> bool | None:

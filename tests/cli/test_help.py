@@ -1,6 +1,9 @@
 """What the help texts say, and whether what they show can be typed."""
 
+import os
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from dfeas.cli.command import Command
-from dfeas.cli.main import SECTIONS, TOPICS, commands
+from dfeas.cli.main import NAMED, SECTIONS, TOPICS, commands
 from tests.typed import apart, dfeas
 
 NAMES = commands.list_commands(click.Context(commands))
@@ -44,6 +47,25 @@ def test_no_line_is_wider_than_a_terminal_and_no_summary_is_cut(name: str) -> No
     assert max(map(len, texts)) <= MOST
     if not name:
         assert "..." not in shown.partition("Options:")[2]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_list_says_of_a_command_what_its_help_begins_with(name: str) -> None:
+    assert NAMED[name].summary == command(name).get_short_help_str(MOST)
+
+
+def test_what_only_lists_commands_imports_none(tmp_path: Path) -> None:
+    look = "import sys, dfeas.__main__\ntry: dfeas.__main__.main()\nfinally: print('numpy' in sys.modules)"
+    for words, more in (
+        (["--help"], {}),
+        (["-V"], {}),
+        ([], {"_DFEAS_COMPLETE": "bash_complete", "COMP_WORDS": "dfeas c", "COMP_CWORD": "1"}),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", look, *words], env=os.environ | more, cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.stdout.splitlines()[-1] == "False", done.stderr
+        assert not more or "plain,check-separation" in done.stdout.splitlines()
 
 
 @pytest.mark.parametrize("name", NAMES)
