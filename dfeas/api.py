@@ -107,10 +107,11 @@ def solve(
 
     Parameters
     ----------
-    X : path of a dfeas dataset or of a zarr array, or an array (n, m) of NumPy, zarr, HDF5 or Dask; row j is point j. Or cones:
-        what ``dfeas.from_scs`` returns, or a dataset that ``dfeas.ingest_scs`` wrote, without labels. Or a ``dfeas.Problem``.
-    labels, y : (n,) array of two values, or the path of one; of a frame also the name of a column. None when the dataset has
-        them, and for cones. ``"all-positive"`` asks about points without labels: A'y > 0 for all of them as they are.
+    X : path of a dfeas dataset or of a zarr array, or an array (n, m) of NumPy, zarr, HDF5 or Dask; row j is point j. Or the
+        path of a file that ``dfeas.ingest`` takes, up to a quarter of ``memory``. Or cones: what ``dfeas.from_scs`` returns, or
+        a dataset that ``dfeas.ingest_scs`` wrote, without labels. Or a ``dfeas.Problem``.
+    labels, y : (n,) array of two values, or the path of one; of a frame or a file also the name of a column. None when the
+        dataset has them, and for cones. ``"all-positive"`` asks about points without labels: A'y > 0 for all as they are.
     method : a name of ``dfeas.METHODS``, or ``auto``: the working set where it fits the memory, otherwise mirror prox. With a
         kernel a name of ``dfeas.KERNEL_METHODS``.
     """

@@ -135,10 +135,10 @@ class Problem:
 
     Parameters
     ----------
-    X : path of a dfeas dataset or of a zarr array, or an array (n, m) of NumPy, zarr, HDF5 or Dask; row j is point j. Or a
-        data frame; with a client a dense array or frame of Dask is solved where it lies, in its partitions, as they are
-        persisted or computed anew in each pass. Or cones: what ``dfeas.from_scs`` returns, or a dataset that
-        ``dfeas.ingest_scs`` wrote, without labels.
+    X : path of a dfeas dataset, of a zarr array or of a small file of points, or an array (n, m) of NumPy, zarr, HDF5 or Dask;
+        row j is point j. Or a data frame; with a client a dense array or frame of Dask is solved where it lies, in its
+        partitions, as they are persisted or computed anew in each pass. Or cones: what ``dfeas.from_scs`` returns, or a dataset
+        that ``dfeas.ingest_scs`` wrote, without labels.
     labels : (n,) array of two values, or the path of one; of a frame also the name of a column. None when the dataset has
         them, and for cones. ``"all-positive"`` asks about points without labels: A'y > 0 for all of them as they are.
     """
@@ -152,11 +152,6 @@ class Problem:
     def all_positive(self) -> bool:
         """Whether the question is asked without labels, by name."""
         return isinstance(self.labels, str) and self.labels == ALL_POSITIVE
-
-    @property
-    def given_labels(self) -> Any:
-        """Labels beside X; None where the dataset has them, or none are asked for."""
-        return None if self.all_positive else self.labels
 
     def __post_init__(self) -> None:
         if self.view.transform and self.kernel.kernel is not None:

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
-from dfeas.data.source import Source, seen_as
+from dfeas.data.source import Source, is_file, seen_as
 from dfeas.data.storage.layout import fingerprint, seen_fingerprint
-from dfeas.data.storage.places import absolute, local, require_apart
+from dfeas.data.storage.places import absolute, local, place, require_apart
 from dfeas.data.storage.readers import Buffers, Cost, Stop, unless_stopped
 from dfeas.data.views import transformed
 from dfeas.engine.local import local_engine
@@ -96,10 +96,10 @@ def recheck(
     source = Source(absolute(data), beside, intercept=bool(first["intercept"]), many=True, cones=True)
     if out is not None:
         require_apart(out, source.path)
-    dataset = open_source(source)
+    dataset = None if is_file(place(data)) else open_source(source)
     transform = seen_as(next(iter(old.values())).certificate.view)[1]
-    if dataset.header is None:
-        raise BadInputError(f"{dataset.where}: not a dfeas dataset, so nothing tells old points from new ones; solve again")
+    if dataset is None or dataset.header is None:
+        raise BadInputError(f"{data}: not a dfeas dataset, so nothing tells old points from new ones; solve again")
     n = int(first["n"])
     _require_prefix(path, dataset, int(first["m"]), n, [each.certificate for each in old.values()])
     viewed = dataset if transform is None else transformed(dataset, transform)

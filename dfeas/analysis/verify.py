@@ -10,7 +10,8 @@ from typing import Any
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
-from dfeas.data.source import Source, Transform, for_checker, seen_as, source_of
+from dfeas.data.source import Source, Transform, for_checker, is_file, seen_as, source_of
+from dfeas.data.storage.places import place
 from dfeas.engine.local import local_engine
 from dfeas.errors import BadInputError, CheckFailedError, UndecidedError, UsageError
 from dfeas.geometry.kernel.kernel import Function
@@ -18,6 +19,7 @@ from dfeas.geometry.registry import geometry_of
 from dfeas.problem import DEFAULT_MEMORY, LEAST_EPS, Problem, View, parse_bytes, takes
 from dfeas.run.recovery import CONFLICTING, MOST, labels_of
 from dfeas.run.result_files import CERTIFICATE, CLASSES, RESULT, classes_of, load_result
+from dfeas.run.session import labels_by_path
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE, UNDECIDED, Proof, Stop, Verdict
 from dfeas.verify.certificate import Certificate, Check, load
 from dfeas.verify.core import check, check_each
@@ -171,7 +173,7 @@ def verify_classes(
     if not decided:
         raise UndecidedError(f"{path}: no class has a verdict ({whole.get('stopped')}): they claim nothing to check")
     evidence = [load(folders[name] / CERTIFICATE) for name in decided]
-    dataset = open_source(for_checker(source_of({**whole["data"], **OF_ALL})))
+    dataset = open_source(for_checker(source_of({**whole["data"], **OF_ALL}).within(parse_bytes(memory))))
     if dataset.fingerprint not in ("", whole["fingerprint"]):
         raise CheckFailedError(f"{path / RESULT}: fingerprint is {whole['fingerprint']!r}, which is not that of the data")
     with local_engine(dataset, parse_bytes(memory)) as engine:
@@ -219,7 +221,7 @@ def verify_separation(run: str | Path, proved: Check, memory: str | int = DEFAUL
     try:
         if claim.fingerprint != values["fingerprint"]:
             raise CheckFailedError("it is about other data than the run")
-        dataset = open_source(for_checker(source_of(values["data"])))
+        dataset = open_source(for_checker(source_of(values["data"]).within(parse_bytes(memory))))
         with local_engine(dataset, parse_bytes(memory)) as engine:
             proof = prove(engine, dataset, claim, proved)
         if claim.proof != proof:
@@ -255,11 +257,11 @@ def _verify_certificate(problem: Problem, *, certificate: Path, memory: str | in
     own = transform or Transform()
     if view.transform and view.transform != Transform(own.scale, own.center, own.normalize):
         raise CheckFailedError(f"{certificate}: it is about points {own.words}, not {view.transform.words}")
-    if view.also and labels is not None:
+    if view.also and labels is not None and not is_file(place(problem.X)):
         raise UsageError("also is for datasets with labels of their own: leave out labels")
     source = Source(
         str(problem.X),
-        None if labels is None else str(labels),
+        labels_by_path(problem.X, labels),
         positive or view.positive,
         view.intercept,
         many=labels is not None and positive is not None,
@@ -276,6 +278,6 @@ def _checked(
 ) -> tuple[Check, Certificate, Dataset]:
     """What is proved, by which certificate, of which data."""
     certificate = load(path)
-    dataset = open_source(for_checker(source))
+    dataset = open_source(for_checker(source.within(parse_bytes(memory))))
     with local_engine(dataset, parse_bytes(memory)) as engine:
         return check(engine, dataset, certificate, kernel), certificate, dataset

@@ -15,6 +15,7 @@ from dfeas.analysis.verify import verify_certificate, verify_classes, verify_run
 from dfeas.cli.command import LIMIT_REACHED, Command
 from dfeas.cli.options import (
     ALL_METHODS,
+    COLUMN,
     DATA,
     FORCE,
     JSON,
@@ -42,7 +43,7 @@ from dfeas.run.result_files import classes_of, find_runs
 @click.command(cls=Command, examples=("dfeas plan mail.data", "dfeas plan mail.data --kernel rbf --memory 8GB"))
 @click.argument("data", type=DATA)
 @option("Question", "--method", default=None, type=Name(ALL_METHODS), metavar="NAME", help="Only this one.  [default: all]")
-@asks(LABELS, UNLABELLED, fields_of(Kernel), fields_of(View))
+@asks(LABELS, COLUMN, UNLABELLED, fields_of(Kernel), fields_of(View))
 @option(
     "Question",
     "--margin",
@@ -65,7 +66,7 @@ def plan(data: str, labels: str | None, as_json: bool, C: str | None, **options:
 @click.command(cls=Command, examples=("dfeas verify RUN", "dfeas verify mail.data RUN/certificate.npz"))
 @click.argument("target", type=DATA)
 @click.argument("certificate", required=False, type=LOCAL)
-@LABELS
+@asks(LABELS, COLUMN)
 @option("Question", "--positive", default=None, metavar="CLASS", help="As it was solved.")
 @option("Question", "--intercept", is_flag=True, help="As it was solved.")
 @asks(POINTS)
@@ -112,12 +113,12 @@ def recheck(run: Path, data: str, as_json: bool, **options: Any) -> None:
 
 @click.command(
     cls=Command,
-    examples=("dfeas predict RUN new.data scores.npy", "dfeas predict RUN new.zarr scores.npy --labels labels.zarr --json"),
+    examples=("dfeas predict RUN new.csv scores.npy", "dfeas predict RUN new.zarr scores.npy --labels labels.zarr --json"),
 )
 @click.argument("run", type=LOCAL)
 @click.argument("data", type=DATA)
 @click.argument("out", type=LOCAL)
-@LABELS
+@asks(LABELS, COLUMN)
 @option("Question", "--positive", default=None, metavar="CLASS", help="This class against all others, when they have two.")
 @asks(fields_of(Resources, "memory", memory="Budget of the process."), FORCE, JSON)
 def predict(
@@ -125,7 +126,8 @@ def predict(
 ) -> None:
     """Score points by the hyperplane of a run.
 
-    The scores of the points of DATA are written to the .npy file OUT: above 0 is positive. Of a one-vs-rest run OUT gets the
+    The scores of the points of DATA are written to the .npy file OUT: above 0 is positive. DATA may be a table: the column that
+    is no feature of the run has the labels. Of a one-vs-rest run OUT gets the
     number of the class with the largest score, from 0 in the order that is printed. Says how many points have the class of
     their label, where DATA has labels. Of cones OUT gets the least eigenvalue of each, over its norm, in their order, and the
     critical cones are named.

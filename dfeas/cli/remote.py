@@ -23,6 +23,7 @@ from dfeas.problem import ALL_POSITIVE, DEFAULT_MEMORY, Goal, Kernel, Limits, Ob
 from dfeas.run.checkpoint.folder import finished, resumable
 from dfeas.run.result_files import CERTIFICATE, CHECKPOINT, RACE, RESULT, TRACE
 from dfeas.run.results import Result
+from dfeas.run.session import labels_by_path
 from dfeas.run.soft_margin.result import SoftMarginResult
 from dfeas.run.trace import last_pass
 from dfeas.run.verdict import OneVsRest, Race
@@ -86,7 +87,7 @@ def submit(X: str | Path, labels: str | Path | None = None, *, out: str | Path, 
     require_apart(out, X, *options.get("also", ()))
     run = secrets.token_hex(4)
     data, folder = absolute(X), str(local(out, "--out").absolute())
-    options = {**options, **_absolute_paths(options)}
+    options = {**options, **_absolute_paths(data, options)}
     with _reached(client) as there:
         there.set_metadata([RUNS, run], {"out": folder, "data": data, "submitted": time.time()})
         future = there.submit(_drive, run, data, folder, options, key=_task(run), pure=False)
@@ -113,11 +114,11 @@ def _require_solvable(options: dict[str, Any]) -> None:
     known_method(method, space, ("auto",))
 
 
-def _absolute_paths(options: dict[str, Any]) -> dict[str, Any]:
+def _absolute_paths(data: str, options: dict[str, Any]) -> dict[str, Any]:
     """Paths among the options, as workers in other folders find them."""
     paths: dict[str, Any] = {}
     if options.get("labels") not in (None, ALL_POSITIVE):
-        paths["labels"] = absolute(options["labels"])
+        paths["labels"] = labels_by_path(data, options["labels"])
     if options.get("also"):
         paths["also"] = tuple(absolute(each) for each in options["also"])
     for name in ("mask", "weights", "dual"):

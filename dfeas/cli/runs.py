@@ -112,8 +112,8 @@ def solve(
 ) -> None:
     """Decide whether labelled points are separable.
 
-    Verdict, certificate and trace are written to the folder RUN. DATA is a dfeas dataset, or a zarr array (n, m) with --labels.
-    Without a cluster the work is done in this process.
+    Verdict, certificate and trace are written to the folder RUN. DATA is a dfeas dataset, a zarr array (n, m) with --labels, or
+    a file that ingest takes, if it is small beside the memory. Without a cluster the work is done in this process.
     """
     if away_steps:
         options["method"] = f"{options['method'].removesuffix('-away')}-away"

@@ -231,7 +231,7 @@ def plan(
         raise UsageError("loss and folds are of a soft margin: give C, too")
     if C is not None and (view.one_vs_rest or method is not None or space is not None or view.transform):
         raise UsageError("C asks for a soft margin of the points as they are: leave out method, kernel, scale and the like")
-    opened = open_data(problem.X, problem.given_labels, view, cones=True)[1]
+    opened = open_data(problem.X, problem.labels, view, cones=True, memory=budget)[1]
     require_labels(problem, opened)
     geometry = geometry_of(opened, space)
     geometry.require(opened, transform=view.transform, C=C is not None)

@@ -17,12 +17,13 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
+from dfeas.data.frames import columns_of
 from dfeas.data.open import open_source
-from dfeas.data.source import seen_as, source_of
+from dfeas.data.source import is_file, seen_as, source_of
 from dfeas.data.storage.files import placed
-from dfeas.data.storage.places import require_apart
+from dfeas.data.storage.places import place, require_apart
 from dfeas.data.storage.readers import Cost, Stop, unless_stopped
-from dfeas.data.views import require_features, transformed
+from dfeas.data.views import require_features, require_names, transformed
 from dfeas.engine.local import local_engine
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.geometry.cones.space import ConePrediction
@@ -32,7 +33,7 @@ from dfeas.geometry.protocol import Geometry, Rule, Trained
 from dfeas.geometry.registry import geometry_again
 from dfeas.linalg.points import Floats
 from dfeas.methods.vector import Expansion
-from dfeas.problem import DEFAULT_MEMORY, View, parse_bytes
+from dfeas.problem import ALL_POSITIVE, DEFAULT_MEMORY, View, parse_bytes
 from dfeas.run.result_files import CERTIFICATE, classes_of, load_result
 from dfeas.run.session import open_data
 from dfeas.verify.certificate import Certificate, direction, load
@@ -63,7 +64,7 @@ class Predictor(ABC):
         BadInputError : other features, entries that are not finite, or a run that left no direction.
         """
         finished = self.finished()
-        dataset, geometry = _opened(finished, X)
+        dataset, geometry = _opened(finished, X, memory)
         rule = geometry.rule(finished.trained(geometry), dataset)
         rule = Scores(rule.directions) if isinstance(rule, Largest) else rule
         return np.asarray(read_once(finished.see(dataset, geometry), rule, memory, None)[0])
@@ -112,7 +113,8 @@ def predict(
     ----------
     run : result, or folder, of a run of ``dfeas.solve`` or ``dfeas.soft_margin`` that left a direction. With a kernel its data
         is read again for the points of the expansion.
-    X, labels, positive : what ``dfeas.solve`` takes; labels are compared with the scores.
+    X, labels, positive : what ``dfeas.solve`` takes; labels are compared with the scores. Of a frame or a table the column that
+        is no feature of the run has them, if nobody says more.
     out : a .npy file for the scores (n,), float64; of a one-vs-rest run for the classes (n,), int16.
     kernel : the function of Python that was the kernel, if one was.
 
@@ -125,7 +127,7 @@ def predict(
     finished = run.finished() if isinstance(run, Predictor) else Finished.load(Path(run))
     if finished.classes is not None and positive is not None:
         raise UsageError(f"{finished.name}: a run of all classes; leave out positive")
-    dataset, geometry = _opened(finished, X, labels, positive, kernel)
+    dataset, geometry = _opened(finished, X, memory, labels, positive, kernel)
     rule = geometry.rule(finished.trained(geometry), dataset)
     answer: Prediction | ClassPrediction | ConePrediction
     answer = rule.prediction(read_once(finished.see(dataset, geometry), rule, memory, out), dataset)
@@ -133,11 +135,21 @@ def predict(
 
 
 def _opened(
-    finished: Finished, X: Any, labels: Any = None, positive: str | None = None, kernel: Function | None = None
+    finished: Finished,
+    X: Any,
+    memory: str | int,
+    labels: Any = None,
+    positive: str | None = None,
+    kernel: Function | None = None,
 ) -> tuple[Dataset, Geometry]:
-    """Points to be scored, and the space in which a run has its directions."""
+    """Points to be scored, and the space in which a run has its directions. Labels may be of some of its classes only."""
     many = finished.classes is not None
-    dataset = open_data(X, labels, View(positive=positive, one_vs_rest=many), cones=not many)[1]
+    view, how = View(positive=positive, one_vs_rest=many), {"cones": not many, "memory": parse_bytes(memory)}
+    labels = finished.labels_of(X) if labels is None else labels
+    try:
+        dataset = open_data(X, labels, view, **how, known=() if positive is not None else finished.names)[1]
+    except BadInputError:  # maybe of labels that are of other classes
+        dataset = open_data(X, labels, view, **how)[1]
     return dataset, geometry_again(dataset, finished.certificates[0].kernel, kernel or finished.function)
 
 
@@ -189,6 +201,38 @@ class Finished:
             )
         return cls(name, values, (certificate,), files, None)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of its classes, where it says them."""
+        if self.classes is not None:
+            return self.classes
+        sides = [side["name"] for side in (self.values.get("sides") or {}).values()]
+        return tuple(sides) if len(sides) == 2 and None not in sides else ()
+
+    def labels_of(self, X: Any) -> str | None:
+        """Where a table, or another file, has its labels, where nobody said it: of a table the column that is no feature of the
+        run, if it is the only one. Datasets, cones and arrays say themselves what they have.
+
+        Raises BadInputError for a table with other features.
+        """
+        columns: Sequence[str] | None
+        if isinstance(X, str | Path):
+            if not is_file(place(X)):
+                return None
+            from dfeas.data.ingest.small_file import columns_of_file, own_labels  # with readers of all formats
+
+            columns = columns_of_file(X)
+            if columns is None:
+                return own_labels(X) or ALL_POSITIVE
+        else:
+            columns = columns_of(X)
+        features = tuple(self.values.get("features") or ())
+        others = [name for name in columns if name not in features] if features else []
+        label = others[0] if len(others) == 1 else None
+        given = tuple(name for name in columns if name != label)
+        require_names(given, features, str(X) if isinstance(X, str | Path) else "X", f"the run {self.name}")
+        return label or (ALL_POSITIVE if isinstance(X, str | Path) else None)
+
     def trained(self, geometry: Geometry) -> Trained:
         """Its directions. Raises CorruptDataError when one has other entries than the run had features."""
         m, intercept = int(self.values["m"]), bool(self.values["intercept"])
@@ -197,8 +241,7 @@ class Finished:
             expansion = Expansion(each.support, each.weights) if geometry.expands else None
             directions.append(direction(file, each, m + intercept) if expansion is None else expansion)
         data = self._data(needed=geometry.expands)
-        sides = [side["name"] for side in (self.values.get("sides") or {}).values()]
-        names = tuple(sides) if len(sides) == 2 and None not in sides else ()
+        names = () if self.classes is not None else self.names
         return Trained(self.name, intercept, self.certificates[0].view, tuple(directions), self.classes, data, names)
 
     def _data(self, *, needed: bool) -> Dataset | None:

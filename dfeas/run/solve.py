@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dfeas.data.source import Transform
-from dfeas.data.storage.places import local, require_apart
+from dfeas.data.source import Transform, is_file
+from dfeas.data.storage.places import local, place, require_apart
 from dfeas.data.storage.scratch import Scratch
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, visible
 from dfeas.geometry.protocol import Geometry
 from dfeas.geometry.registry import geometry_of, kernel_options, known_method
-from dfeas.problem import Goal, Kernel, Limits, Objective, Output, Problem, Resources, View
+from dfeas.problem import ALL_POSITIVE, Goal, Kernel, Limits, Objective, Output, Problem, Resources, View
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpoints, finished, require_free, run_folder, run_folder_again
 from dfeas.run.execute import execute
 from dfeas.run.progress import run_options
@@ -202,6 +202,8 @@ def _as_asked(run: Path, job: RunSpec, given: Problem) -> Problem:
         if job.path is None:
             raise UsageError(f"{run}: the data of this run was in memory; call dfeas.resume(run, X, labels)")
         X, labels = job.path, job.labels
+        if labels is None and is_file(place(X)):
+            labels = ALL_POSITIVE
     view = View(
         intercept=job.intercept,
         positive=job.positive,

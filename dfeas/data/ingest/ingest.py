@@ -96,10 +96,10 @@ def ingest(
     options.require_for(kind)
     path = place(out) if pool is None else folder_of(out)
     with output_place(path), ExitStack() as stack:
-        source = _open_source(stack, src, kind, options, pool)
-        beside = _labels_beside(src, kind, options)
+        source = open_points(stack, src, kind, options, pool)
+        beside = labels_beside(src, kind, options)
         about = f"labels of {source.where}"
-        names, label = _encoded(beside, source, about, options.positive, classes)
+        names, label = encoded_beside(beside, source, about, options.positive, classes)
         stored = source.dtype if options.dtype is None else np.dtype(options.dtype)
         rows = min(source.n or MANY, options.block_rows or source.usual_rows(stored))
         source.describe(rows)
@@ -111,7 +111,7 @@ def ingest(
         return work.in_order(path) if not isinstance(path, Path) or pool is None else work.spread(path, pool, str(out))
 
 
-def _labels_beside(src: Any, kind: str, options: IngestOptions) -> Any:
+def labels_beside(src: Any, kind: str, options: IngestOptions) -> Any:
     """An array of labels beside the points; None where they come with them."""
     if kind == "arrays":
         return array_labels(src if is_array(src) else place(src), options.labels, options.label_column)
@@ -119,7 +119,7 @@ def _labels_beside(src: Any, kind: str, options: IngestOptions) -> Any:
     return given if given is None else np.atleast_1d(open_labels(place(given))[:] if isinstance(given, str | Path) else given)
 
 
-def _encoded(
+def encoded_beside(
     beside: Any, source: PointSource, where: str, positive: str | None, known: tuple[str, ...] | None
 ) -> tuple[tuple[str, ...], NDArray[Any] | None]:
     """The classes, and labels (n,) beside points as they are stored; none where they come with the points.
@@ -134,7 +134,7 @@ def _encoded(
     return encode_array(beside, n, where, positive, many=True, known=known, column=not array)
 
 
-def _open_source(stack: ExitStack, src: Any, kind: str, options: IngestOptions, pool: Pool | None) -> PointSource:
+def open_points(stack: ExitStack, src: Any, kind: str, options: IngestOptions, pool: Pool | None) -> PointSource:
     """The points of a format; with a ``pool`` text is looked through first.
 
     Raises UsageError when what the format needs is not installed.
