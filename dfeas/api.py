@@ -123,7 +123,7 @@ def solve(
 def race(
     problem: Problem,
     *,
-    methods: Sequence[str],
+    methods: str | Sequence[str],
     to_the_end: bool = False,
     goal: Goal,
     limits: Limits,
@@ -138,10 +138,11 @@ def race(
 
     Parameters
     ----------
-    methods : at least two names of ``dfeas.METHODS``, or with a kernel of ``dfeas.KERNEL_METHODS``, each once.
+    methods : at least two names of ``dfeas.METHODS``, or with a kernel of ``dfeas.KERNEL_METHODS``, each once; a list of them,
+        or text with commas between them.
     to_the_end : go on until each has a verdict of its own or reaches a limit; otherwise the first verdict ends all.
     """
-    answer: Race = decide(problem, tuple(methods), goal, limits, resources, output, race=True, to_the_end=to_the_end)
+    answer: Race = decide(problem, methods, goal, limits, resources, output, race=True, to_the_end=to_the_end)
     return answer
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 
 from dfeas.data.source import SCALES, Transform
+from dfeas.data.storage.places import paths_of
 from dfeas.errors import UsageError, none_of
 from dfeas.settings import DEFAULT_MEMORY as DEFAULT_MEMORY
 from dfeas.settings import option
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from distributed import Client
     from distributed.deploy import Cluster
 
+F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
 
 LEAST_EPS = 1e-12
@@ -61,7 +63,7 @@ class View:
     positive : the class that counts as +1, against all others.
     one_vs_rest : solve each class against the rest, on the same reads; limits of passes hold for each. Memory is shared, and
         ``out`` gets a run folder for each class. Not with ``positive`` or ``point``.
-    also : paths of datasets whose points follow those of X: all of them as one.
+    also : path of a dataset, or paths of several, whose points follow those of X: all of them as one.
     mask : (n,) booleans, or the path of a .npy file of them: only these points count.
     scale : multiply each feature by one over its standard deviation, ``std``, or over its greatest magnitude, ``maxabs``, after
         centring. Nothing is written. It changes margins and the work, not which points can be separated.
@@ -77,7 +79,7 @@ class View:
     intercept: bool = option(False, "Any hyperplane, not only those through the origin.")
     positive: str | None = option(None, "This class against all others.", metavar="CLASS")
     one_vs_rest: bool = option(False, "Each class against the rest, on the same reads.")
-    also: Sequence[str | Path] = option(
+    also: str | Path | Sequence[str | Path] = option(
         (), "A dataset whose points follow; any number of them.", metavar="DATA", place="data", multiple=True
     )
     mask: Any = option(None, "Booleans (.npy), one a point: only these count.", metavar="FILE", place="local")
@@ -87,6 +89,7 @@ class View:
     point: Sequence[float] | None = option(None)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "also", paths_of(self.also, "--also"))
         if self.scale not in (None, *SCALES):
             raise UsageError(f"--scale {none_of(self.scale, SCALES)}")
         if self.transform and self.point is not None:
@@ -364,23 +367,45 @@ def takes(*groups: type, without: Sequence[str] = ()) -> Callable[[Callable[...,
     kept = {group: [each for each in fields(group) if each.name not in without] for group in groups}
 
     def decorate(function: Callable[..., R]) -> Callable[..., R]:
-        own = inspect.signature(function).parameters
+        own, called = inspect.signature(function).parameters, function.__name__.lstrip("_")
 
         @wraps(function)
         def verb(*arguments: Any, **options: Any) -> R:
-            values = {_word(group): _value(function.__name__, group, names, options) for group, names in kept.items()}
+            values = {_word(group): _value(called, group, names, options) for group, names in kept.items()}
             for name in options.keys() - own.keys() - ({"X", "labels", "y"} if View in kept else {"X", "labels"}):
                 near = get_close_matches(name, [*own, *(each.name for names in kept.values() for each in names)], 1)
                 hint = f"; did you mean {near[0]}?" if near else ""
-                raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}{hint}")
+                raise TypeError(f"{called}() got an unexpected keyword argument {name!r}{hint}")
             if View not in kept:
                 return function(*arguments, **options, **values)
-            problem = _problem(function.__name__, arguments, options, values.pop("view"), values.pop("kernel", Kernel()))
+            problem = _problem(called, arguments, options, values.pop("view"), values.pop("kernel", Kernel()))
             return function(problem, **options, **values)
 
         verb.__dict__["__signature__"] = inspect.Signature(list(_parameters(list(own.values()), kept)))
-        verb.__doc__ = "\n".join([inspect.getdoc(function) or "", *(_described(group, names) for group, names in kept.items())])
+        text = inspect.getdoc(function) or ""
+        place = min((at for at in map(text.find, _BEHIND) if at >= 0), default=len(text))
+        more = (_described(group, names) for group, names in kept.items())
+        verb.__doc__ = "\n".join([text[:place], *more]) + text[place:]
         return verb
+
+    return decorate
+
+
+_BEHIND = ("\n\nReturns\n---", "\n\nRaises\n---", "\n\nExamples\n---")
+"""Sections of a docstring that stand behind the parameters."""
+
+
+def like(*verbs: Callable[..., Any], without: Sequence[str] = ()) -> Callable[[F], F]:
+    """A function whose ``**options`` are keyword arguments of some verbs, or most of them, shows each in its signature."""
+
+    def decorate(function: F) -> F:
+        shown = inspect.signature(function)
+        own = [each for each in shown.parameters.values() if each.kind is not each.VAR_KEYWORD]
+        known = dict.fromkeys([*(each.name for each in own), *without])
+        more = {each.name: each for verb in verbs for each in inspect.signature(verb).parameters.values()}
+        kept = [each.replace(kind=each.KEYWORD_ONLY) for name, each in more.items() if name not in known]
+        vars(function)["__signature__"] = shown.replace(parameters=[*own, *kept])
+        return function
 
     return decorate
 

@@ -16,11 +16,13 @@ DEFAULT_MEMORY = "2GB"
 _SIZE = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)([kmgtp]?)(i?)b?")
 
 
-def parse_bytes(text: str | int) -> int:
-    """Bytes from a number or from text such as ``2GB``, ``512MiB``, as ``dask.utils.parse_bytes`` reads them.
+def parse_bytes(text: str | int | None) -> int:
+    """Bytes from a number or from text such as ``2GB``, ``512MiB``, as ``dask.utils.parse_bytes`` reads them; None is the
+    setting ``memory``.
 
     Raises UsageError for anything else.
     """
+    text = setting("memory", DEFAULT_MEMORY) if text is None else text
     match = _SIZE.fullmatch("".join(str(text).lower().split()))
     if match is None or (match[3] and not match[2]):
         raise UsageError(f"--memory {text}: expected a size such as 2GB or 512MiB")

@@ -25,7 +25,7 @@ from dfeas.data.dataset import signed_rows
 from dfeas.data.storage.zarr_arrays import load_npy
 from dfeas.engine.client import takes_client
 from dfeas.errors import BadInputError
-from dfeas.problem import Goal, Kernel, Limits, Output, Problem, Resources, View, takes
+from dfeas.problem import Goal, Kernel, Limits, Output, Problem, Resources, View, like, takes
 from dfeas.run.exact.search import floats
 from dfeas.run.results import Result
 from dfeas.run.session import open_data
@@ -33,6 +33,11 @@ from dfeas.run.solve import decide
 from dfeas.run.termination import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED
 from dfeas.verify.separation import COMPLETE
 
+NOT_OF_HULLS = (
+    *("labels", "y", "positive", "intercept", "one_vs_rest", "also", "mask", "margin_tolerance"),
+    *("scale", "center", "normalize", "kernel", "gamma", "degree", "coef0", "scratch"),
+)
+"""Options of a solve that a hull refuses, or that have no meaning for it."""
 EPS = 1e-9
 """|Ax| up to this ends a run in float64; integers go on from there."""
 
@@ -57,18 +62,6 @@ class Hull:
         return {**own, **self.result.to_json(), "proof": self.proof}
 
 
-def in_hull(point: ArrayLike | str | Path, X: Any, *, eps: float = EPS, **options: Any) -> Hull:
-    """Decide whether a point (m,) is in the convex hull of the points X (n, m), the boundary included.
-
-    ``point`` is an array, or the path of one as .npy. X is what ``dfeas.solve`` takes, without labels: those of a dataset
-    do not matter. ``options`` are its others. It is undecided only when a limit of time or passes ends it, or where a larger
-    eps is enough: no hyperplane through the point leaves a margin above eps, and it is within ``distance`` of the hull.
-
-    Raises what ``dfeas.solve`` does.
-    """
-    return _in_hull(X, point=_point(point), eps=eps, **options)
-
-
 @takes(View, Kernel, Goal, Limits, Resources, Output)
 @takes_client
 def _in_hull(
@@ -85,6 +78,19 @@ def _in_hull(
     here = length == 0
     weights = here.astype(np.float64) if here.any() else result.weights / length
     return _combination(inside, result.proof, result.support, weights, differences, result)
+
+
+@like(_in_hull, without=NOT_OF_HULLS)
+def in_hull(point: ArrayLike | str | Path, X: Any, *, eps: float = EPS, **options: Any) -> Hull:
+    """Decide whether a point (m,) is in the convex hull of the points X (n, m), the boundary included.
+
+    ``point`` is an array, or the path of one as .npy. X is what ``dfeas.solve`` takes, without labels: those of a dataset
+    do not matter. ``options`` are its others. It is undecided only when a limit of time or passes ends it, or where a larger
+    eps is enough: no hyperplane through the point leaves a margin above eps, and it is within ``distance`` of the hull.
+
+    Raises what ``dfeas.solve`` does.
+    """
+    return _in_hull(X, point=_point(point), eps=eps, **options)
 
 
 def _exactly(problem: Problem, result: Result, limits: Limits, resources: Resources, output: Output) -> Hull:

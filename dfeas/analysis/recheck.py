@@ -26,7 +26,7 @@ from dfeas.data.views import transformed
 from dfeas.engine.local import local_engine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
 from dfeas.geometry.registry import geometry_of
-from dfeas.problem import DEFAULT_MEMORY, parse_bytes
+from dfeas.problem import parse_bytes
 from dfeas.run.checkpoint.folder import run_folder
 from dfeas.run.result_files import CERTIFICATE, TRACE, classes_of, load_values, versions
 from dfeas.run.results import Result
@@ -78,7 +78,7 @@ def recheck(
     *,
     labels: str | Path | None = None,
     out: str | Path | None = None,
-    memory: str | int = DEFAULT_MEMORY,
+    memory: str | int | None = None,
 ) -> Recheck:
     """Say whether the verdict of a run, or of each of its classes, holds after points were appended to its data.
 
@@ -169,7 +169,7 @@ def _require_prefix(run: Path, dataset: Dataset, m: int, n: int, certificates: S
 
 
 def _on_new_points(
-    dataset: Dataset, viewed: Dataset, n: int, separators: list[Certificate], memory: str | int
+    dataset: Dataset, viewed: Dataset, n: int, separators: list[Certificate], memory: str | int | None
 ) -> tuple[list[Tally], int]:
     """What separators show on the blocks that hold new points, and how many points were read."""
     assert dataset.expected is not None, "a dataset has checksums"

@@ -16,7 +16,7 @@ from dfeas.engine.local import local_engine
 from dfeas.errors import BadInputError, CheckFailedError, UndecidedError, UsageError
 from dfeas.geometry.kernel.kernel import Function
 from dfeas.geometry.registry import geometry_of
-from dfeas.problem import DEFAULT_MEMORY, LEAST_EPS, Problem, View, parse_bytes, takes
+from dfeas.problem import LEAST_EPS, Problem, View, like, parse_bytes, takes
 from dfeas.run.recovery import CONFLICTING, MOST, labels_of
 from dfeas.run.result_files import CERTIFICATE, CLASSES, RESULT, classes_of, load_result
 from dfeas.run.session import labels_by_path
@@ -126,7 +126,7 @@ OF_ALL = {"positive": None, "many": True}
 """Where data is seen with all its classes."""
 
 
-def verify_run(run: str | Path, memory: str | int = DEFAULT_MEMORY, kernel: Function | None = None) -> Check:
+def verify_run(run: str | Path, memory: str | int | None = None, kernel: Function | None = None) -> Check:
     """Check the certificate of a finished run against its data, and the verdict against both.
 
     A ``kernel`` that is a function of Python is not kept in a file, and is needed again.
@@ -148,9 +148,7 @@ def verify_run(run: str | Path, memory: str | int = DEFAULT_MEMORY, kernel: Func
     return proved
 
 
-def verify_classes(
-    run: str | Path, memory: str | int = DEFAULT_MEMORY, kernel: Function | None = None
-) -> dict[str, Check | None]:
+def verify_classes(run: str | Path, memory: str | int | None = None, kernel: Function | None = None) -> dict[str, Check | None]:
     """Check the certificates of all classes of a one-vs-rest run in one read, and the verdicts; None for undecided classes.
 
     With a kernel it takes two reads; one that is a function of Python is not kept in a file, and is needed again.
@@ -209,7 +207,7 @@ def _require_listed(where: Path, whole: dict[str, Any], name: str, values: dict[
         raise CheckFailedError(f"{where}: the run of {name} is about other data")
 
 
-def verify_separation(run: str | Path, proved: Check, memory: str | int = DEFAULT_MEMORY) -> Kind | None:
+def verify_separation(run: str | Path, proved: Check, memory: str | int | None = None) -> Kind | None:
     """Check what ``separation.json`` of a run says, beyond what ``verify_run`` ``proved``; None when there is none.
 
     Raises CheckFailedError when it does not follow from the data, or is not proved as it says.
@@ -231,25 +229,8 @@ def verify_separation(run: str | Path, proved: Check, memory: str | int = DEFAUL
     return Kind(claim.kind, proof)
 
 
-def verify_certificate(
-    path: str | Path,
-    certificate: str | Path,
-    *,
-    memory: str | int = DEFAULT_MEMORY,
-    kernel: Function | None = None,
-    **options: Any,
-) -> Check:
-    """Check a certificate file against data by path, in one read. Raises CheckFailedError when it proves nothing.
-
-    ``options`` are ``labels`` and those of ``dfeas.View``, as it was solved. A certificate says itself how features are scaled
-    and centred, and its numbers are compared with the data; when ``scale``, ``center`` or ``normalize`` say something, it must
-    be about that. A ``kernel`` that is a function of Python is not kept in a file, and is needed again.
-    """
-    return _verify_certificate(path, certificate=Path(certificate), memory=memory, function=kernel, **options)
-
-
 @takes(View, without=("one_vs_rest", "point"))
-def _verify_certificate(problem: Problem, *, certificate: Path, memory: str | int, function: Function | None) -> Check:
+def _verify_certificate(problem: Problem, *, certificate: Path, memory: str | int | None, function: Function | None) -> Check:
     view, labels = problem.view, problem.labels
     positive, transform = seen_as(load(certificate).view)
     if positive is not None and view.positive not in (None, positive):
@@ -273,8 +254,26 @@ def _verify_certificate(problem: Problem, *, certificate: Path, memory: str | in
     return _checked(source, certificate, memory, function)[0]
 
 
+@like(_verify_certificate, without=("X", "y", "function"))
+def verify_certificate(
+    path: str | Path,
+    certificate: str | Path,
+    *,
+    memory: str | int | None = None,
+    kernel: Function | None = None,
+    **options: Any,
+) -> Check:
+    """Check a certificate file against data by path, in one read. Raises CheckFailedError when it proves nothing.
+
+    ``options`` are ``labels`` and those of ``dfeas.View``, as it was solved. A certificate says itself how features are scaled
+    and centred, and its numbers are compared with the data; when ``scale``, ``center`` or ``normalize`` say something, it must
+    be about that. A ``kernel`` that is a function of Python is not kept in a file, and is needed again.
+    """
+    return _verify_certificate(path, certificate=Path(certificate), memory=memory, function=kernel, **options)
+
+
 def _checked(
-    source: Source, path: Path, memory: str | int, kernel: Function | None = None
+    source: Source, path: Path, memory: str | int | None, kernel: Function | None = None
 ) -> tuple[Check, Certificate, Dataset]:
     """What is proved, by which certificate, of which data."""
     certificate = load(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import webbrowser
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,9 @@ from dfeas.cli.options import (
     numbers,
     option,
 )
-from dfeas.cli.outputs import is_array, replaced
+from dfeas.cli.outputs import is_array, is_run, replaced
 from dfeas.cli.render import say, show_check, show_checks, show_plan, show_prediction, show_recheck
-from dfeas.problem import DEFAULT_MEMORY, Kernel, Objective, Resources, View
+from dfeas.problem import Kernel, Objective, Resources, View
 from dfeas.report.compare import compare as compare_runs
 from dfeas.report.compare import table, warning
 from dfeas.report.page import report as write_report
@@ -97,16 +98,19 @@ def verify(target: str, certificate: Path | None, memory: str, as_json: bool, **
 @click.argument("run", type=LOCAL)
 @click.argument("data", type=DATA)
 @option("Question", "--labels", default=None, metavar="FILE", help="Label array, if the run had one beside DATA.")
-@option("Output", "--out", default=None, type=LOCAL, metavar="DIR", help="Folder for a run of the larger data; must not exist.")
-@asks(fields_of(Resources, "memory", memory="Budget of the process."), JSON)
-def recheck(run: Path, data: str, as_json: bool, **options: Any) -> None:
+@option("Output", "--out", default=None, type=LOCAL, metavar="DIR", help="Folder for a run of the larger data.")
+@asks(fields_of(Resources, "memory", memory="Budget of the process."), FORCE, JSON)
+def recheck(run: Path, data: str, out: Path | None, force: bool, as_json: bool, **options: Any) -> None:
     """Say whether a verdict holds after points were appended.
 
     Of DATA only the blocks that hold new points are read. Exit code 3 when a new point is on the wrong side of a separator:
     solve again.
     """
-    answer = run_recheck(run, data, **options)
-    show_recheck(answer, options["out"], as_json)
+    if force and out is None:
+        raise click.UsageError("--force is for --out")
+    with nullcontext() if out is None else replaced(out, is_run, force):
+        answer = run_recheck(run, data, out=out, **options)
+    show_recheck(answer, out, as_json)
     if not answer.holds:
         sys.exit(LIMIT_REACHED)
 
@@ -142,10 +146,9 @@ def predict(
 @click.command(cls=Command)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=LOCAL)
 @option("Output", "--out", default=None, type=LOCAL, metavar="FILE", help="The page.  [default: RUN/report.html]")
-@option("Where", "--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget for reading the data.")
 @option("Data", "--no-data", is_flag=True, help="Do not read the data: no distances of points.")
 @option("Output", "--open", "opens", is_flag=True, help="Show the page in a browser.")
-@asks(JSON)
+@asks(fields_of(Resources, "memory", memory="Budget for reading the data."), JSON)
 def report(runs: tuple[Path, ...], out: Path | None, memory: str, no_data: bool, opens: bool, as_json: bool) -> None:
     """Write a page about finished runs that opens offline.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 import time
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -15,11 +16,11 @@ from dfeas.analysis.separation import Separation
 from dfeas.api import resume, soft_margin, solve
 from dfeas.data.storage import files as formats
 from dfeas.data.storage.files import placed, read_json
-from dfeas.data.storage.places import absolute, local, require_apart
+from dfeas.data.storage.places import absolute, local, paths_of, require_apart
 from dfeas.data.storage.scratch import being_written
 from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError
 from dfeas.geometry.registry import kernel_options, known_method
-from dfeas.problem import ALL_POSITIVE, DEFAULT_MEMORY, Goal, Kernel, Limits, Objective, View, check, parse_bytes
+from dfeas.problem import ALL_POSITIVE, Goal, Kernel, Limits, Objective, View, check, like, parse_bytes
 from dfeas.run.checkpoint.folder import finished, resumable
 from dfeas.run.result_files import CERTIFICATE, CHECKPOINT, RACE, RESULT, TRACE
 from dfeas.run.results import Result
@@ -65,7 +66,16 @@ class Submitted:
         return {**plain, "look": None if self.status is None else self.status.to_json()}
 
 
-def submit(X: str | Path, labels: str | Path | None = None, *, out: str | Path, client: Any = True, **options: Any) -> str:
+@like(solve, soft_margin, without=("y", "progress", "callback", "stop"))
+def submit(
+    X: str | Path,
+    labels: str | Path | None = None,
+    *,
+    out: str | Path,
+    client: Any = True,
+    C: float | Sequence[float] | None = None,
+    **options: Any,
+) -> str:
     """Have a worker of a cluster drive ``dfeas.solve``, and return the id of the run at once.
 
     Should the driving worker die, another one goes on from the last checkpoint. Raises UsageError for options that make no
@@ -75,16 +85,17 @@ def submit(X: str | Path, labels: str | Path | None = None, *, out: str | Path, 
     ----------
     X, labels, out : paths that all workers see.
     client : that of ``dfeas.solve``: by default the current client, else the cluster of Dask's ``scheduler-address``.
-    options : those of ``dfeas.solve``, or, with ``C`` among them, those of ``dfeas.soft_margin``.
+    C : of a soft margin, which is then what is driven; None: a solve.
+    options : those of ``dfeas.solve``, or with ``C`` those of ``dfeas.soft_margin``.
     """
     if not all(isinstance(each, str | Path | None) for each in (X, labels)):
         raise UsageError("a cluster reads the data by path: ingest the arrays first")
-    options["labels"] = labels
+    options |= {"labels": labels} if C is None else {"labels": labels, "C": C}
     check(options, View, Limits, Objective if "C" in options else Goal)
     if "C" not in options:
         _require_solvable(options)
-    parse_bytes(options.get("memory", DEFAULT_MEMORY))
-    require_apart(out, X, *options.get("also", ()))
+    parse_bytes(options.get("memory"))
+    require_apart(out, X, *paths_of(options.get("also", ()), "--also"))
     run = secrets.token_hex(4)
     data, folder = absolute(X), str(local(out, "--out").absolute())
     options = {**options, **_absolute_paths(data, options)}
@@ -120,7 +131,7 @@ def _absolute_paths(data: str, options: dict[str, Any]) -> dict[str, Any]:
     if options.get("labels") not in (None, ALL_POSITIVE):
         paths["labels"] = labels_by_path(data, options["labels"])
     if options.get("also"):
-        paths["also"] = tuple(absolute(each) for each in options["also"])
+        paths["also"] = tuple(absolute(each) for each in paths_of(options["also"], "--also"))
     for name in ("mask", "weights", "dual"):
         if isinstance(options.get(name), str | Path):
             paths[name] = str(local(options[name], f"--{name}").absolute())

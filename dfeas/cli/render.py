@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 from dfeas.analysis.hard_margin import HardMargin
 from dfeas.analysis.hull import Hull
+from dfeas.analysis.info import Info
 from dfeas.analysis.recheck import Recheck
 from dfeas.analysis.separation import Separation
 from dfeas.cli.remote import RunStatus, Submitted
-from dfeas.data.storage.features import shown
-from dfeas.data.storage.layout import rows_described
 from dfeas.errors import format_bytes, visible
 from dfeas.geometry.cones.space import ConePrediction
 from dfeas.geometry.points import ClassPrediction, Prediction
-from dfeas.linalg.points import working
 from dfeas.report.compare import VERDICTS, table
 from dfeas.run.cost import Plan
 from dfeas.run.progress import aligned
@@ -175,55 +172,9 @@ _LINES: Mapping[type, Callable[[Any], Iterator[object]]] = {
 }
 
 
-def show_header(path: str, values: dict[str, Any], as_json: bool) -> None:
+def show_info(found: Info, as_json: bool) -> None:
     """A dataset: the header that it was written with, or what is known of an array."""
-    size = values["n"] * values["m"] * np.dtype(values["dtype"]).itemsize
-    if (entries := values.get("entries")) is not None:
-        index_size = 4 if values["m"] < 2**31 else 8
-        size = entries * (np.dtype(values["dtype"]).itemsize + index_size) + 8 * values["n"]
-    blocks = -(-values["n"] // values["block_rows"])
-    put({"path": str(path), "bytes": size, "blocks": blocks, **values}, _header(path, values, size, blocks), as_json)
-
-
-def _header(path: str, values: dict[str, Any], size: int, blocks: int) -> Iterator[str]:
-    (what, cones), entries, most = rows_described(values), values.get("entries"), values.get("block_entries")
-    worked = working(np.dtype(values["dtype"])).name
-    work = "" if worked == values["dtype"] else f" (worked on as {worked})"
-    yield path
-    yield f"  {what:12} {values['n']} of {values['m']} features, {values['dtype']}{work}, {format_bytes(size)}"
-    if values.get("features"):
-        yield f"  names        {_few(list(map(shown, values['features'][: MOST_CLASSES + 1])))}"
-    yield f"  blocks       {blocks} of {values['block_rows']} {what}"
-    if cones:
-        yield f"  cones        {cones}"
-    if entries is not None:
-        yield f"  entries      {entries}, {entries / values['n'] / values['m']:.3g} of all; at most {most} in a block"
-    if len(values["classes"]) > 2:
-        yield f"  classes      {len(values['classes'])}: {_classes(values)}"
-    elif values["classes"]:
-        negative, positive = values["classes"]
-        counts = f" ({values['n'] - values['positive']} and {values['positive']})" if "positive" in values else ""
-        yield f"  classes      {negative} is -1, {positive} is +1{counts}"
-    if "norm_min" in values:
-        zero = "" if cones else f", {values['zero']} zero points"
-        yield f"  norms        {values['norm_min']:.6g} .. {values['norm_max']:.6g}{zero}"
-    if values.get("generator"):
-        yield "  generated    " + ", ".join(f"{name} {value}" for name, value in values["generator"].items())
-    if values.get("notes"):
-        yield f"  ingested     {'; '.join(values['notes'])}"
-    yield f"  fingerprint  {values['fingerprint'] or 'computed when it is solved'}"
-
-
-def _classes(values: dict[str, Any]) -> str:
-    """The classes with their points, the first of many."""
-    names, counts = values["classes"], values.get("counts") or [None] * len(values["classes"])
-    said = [name if count is None else f"{name} ({count})" for name, count in zip(names, counts, strict=True)]
-    return _few(said)
-
-
-def _few(said: Sequence[str]) -> str:
-    """The first of many."""
-    return ", ".join(said[:MOST_CLASSES]) + (", ..." if len(said) > MOST_CLASSES else "")
+    put(found.to_json(), str(found).splitlines(), as_json)
 
 
 def show_plan(data: str, plan: Plan, as_json: bool) -> None:

@@ -20,7 +20,6 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from dfeas.api import solve
 from dfeas.errors import DfeasError
 from dfeas.linalg.points import Floats, Points
-from dfeas.problem import DEFAULT_MEMORY
 from dfeas.run.results import Result
 from dfeas.run.termination import Verdict
 from dfeas.run.verdict import OneVsRest
@@ -110,7 +109,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
     Parameters are the fields of dataclasses: scikit-learn finds them in the signature of ``__init__``.
     """
 
-    memory: str | int = DEFAULT_MEMORY
+    memory: str | int | None = None
     max_passes: int | None = None
     time_limit: float | None = None
     verbose: bool = False

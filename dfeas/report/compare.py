@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dfeas.data.storage.places import paths_of
 from dfeas.errors import UsageError
 from dfeas.report.numbers import number, size
 from dfeas.run.progress import aligned
@@ -73,13 +74,14 @@ SOFT_MARGINS = Table(
 _SOFT_SHAPE = {**dict.fromkeys(SOFT_MARGINS.words, str), **dict.fromkeys(SOFT_MARGINS.numbers, int | float | None)}
 
 
-def compare(runs: Sequence[str | Path]) -> list[dict[str, Any]]:
+def compare(*runs: str | Path | Sequence[str | Path]) -> list[dict[str, Any]]:
     """One dict a run: ``run`` (its name), ``folder`` and keys of its ``result.json``, in the order given.
 
-    A folder that holds runs stands for all of them. Of soft margins the keys are theirs. Raises BadInputError where there is no
-    finished run, CorruptDataError for a damaged one, UsageError for soft margins among others.
+    ``runs`` are folders, each by itself or in lists; one that holds runs stands for all of them. Of soft margins the keys are
+    theirs. Raises BadInputError where there is no finished run, CorruptDataError for a damaged one, UsageError for soft margins
+    among others.
     """
-    folders = find_runs(runs)
+    folders = find_runs([folder for each in runs for folder in paths_of(each, "runs")])
     if all_soft(folders):
         return [SOFT_MARGINS.row(name, folder, load_soft(folder)) for name, folder in folders.items()]
     return [VERDICTS.row(name, folder, load_values(folder)) for name, folder in folders.items()]

@@ -33,7 +33,7 @@ from dfeas.geometry.protocol import Geometry, Rule, Trained
 from dfeas.geometry.registry import geometry_again
 from dfeas.linalg.points import Floats
 from dfeas.methods.vector import Expansion
-from dfeas.problem import ALL_POSITIVE, DEFAULT_MEMORY, View, parse_bytes
+from dfeas.problem import ALL_POSITIVE, View, parse_bytes
 from dfeas.run.result_files import CERTIFICATE, classes_of, load_result
 from dfeas.run.session import open_data
 from dfeas.verify.certificate import Certificate, direction, load
@@ -46,7 +46,7 @@ class Predictor(ABC):
     def finished(self) -> Finished:
         """Its directions. Raises BadInputError where there is none."""
 
-    def decision_function(self, X: Any, *, memory: str | int = DEFAULT_MEMORY) -> Floats:
+    def decision_function(self, X: Any, *, memory: str | int | None = None) -> Floats:
         """Score points, in one read of them.
 
         Parameters
@@ -69,7 +69,7 @@ class Predictor(ABC):
         rule = Scores(rule.directions) if isinstance(rule, Largest) else rule
         return np.asarray(read_once(finished.see(dataset, geometry), rule, memory, None)[0])
 
-    def predict(self, X: Any, *, memory: str | int = DEFAULT_MEMORY) -> NDArray[Any]:
+    def predict(self, X: Any, *, memory: str | int | None = None) -> NDArray[Any]:
         """Classify points, in one read of them; see ``decision_function``.
 
         Returns
@@ -103,7 +103,7 @@ def predict(
     out: str | Path | None = None,
     positive: str | None = None,
     kernel: Function | None = None,
-    memory: str | int = DEFAULT_MEMORY,
+    memory: str | int | None = None,
 ) -> Prediction | ClassPrediction | ConePrediction:
     """Score points by the best direction of a run, in one read; of a one-vs-rest run by those of all classes.
 
@@ -137,7 +137,7 @@ def predict(
 def _opened(
     finished: Finished,
     X: Any,
-    memory: str | int,
+    memory: str | int | None,
     labels: Any = None,
     positive: str | None = None,
     kernel: Function | None = None,
@@ -285,7 +285,7 @@ class Finished:
         return transformed(dataset, replace(transform, points=dataset.n))
 
 
-def read_once(dataset: Dataset, rule: Rule, memory: str | int, out: str | Path | None) -> list[NDArray[Any]]:
+def read_once(dataset: Dataset, rule: Rule, memory: str | int | None, out: str | Path | None) -> list[NDArray[Any]]:
     """What a rule gives of all blocks, in the order of the points; the first array is written to ``out``, a .npy file.
 
     Raises BadInputError when a score is not finite.

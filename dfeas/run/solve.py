@@ -30,7 +30,7 @@ logger = logging.getLogger("dfeas")
 
 def decide(
     problem: Problem,
-    methods: Sequence[str],
+    methods: str | Sequence[str],
     goal: Goal,
     limits: Limits,
     resources: Resources,
@@ -44,7 +44,7 @@ def decide(
 
     ``then`` is what the result is for: a run that goes on later goes on to that.
     """
-    view = problem.view
+    methods, view = _names(methods), problem.view
     space = kernel_options(problem.kernel, resources.scratch)
     _require_known(methods, space, race)
     request = Request.begun(goal, limits, resources)
@@ -77,6 +77,14 @@ def decide(
             **where(session),
         )
         return execute(session, job, run_options(resources.checkpoint_every, output), folder)
+
+
+def _names(methods: str | Sequence[str]) -> tuple[str, ...]:
+    """Of methods, from a list or from text with commas between them. Raises UsageError for what are no names."""
+    several = methods.split(",") if isinstance(methods, str) else methods
+    if not isinstance(several, Sequence) or not all(isinstance(name, str) for name in several):
+        raise UsageError(f"methods {methods!r}: expected names, in a list or with commas between them")
+    return tuple(name.strip() for name in several if name.strip())
 
 
 def _require_known(methods: Sequence[str], space: Kernel | None, race: bool) -> None:

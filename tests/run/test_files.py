@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas
@@ -81,6 +82,18 @@ def test_other_verbs_and_views_take_it_too(here: Path, tmp_path: Path) -> None:
     mask = np.arange(dfeas.plan("data").n) % 2 == 0
     np.save(tmp_path / "mask.npy", mask)
     assert dfeas.solve("both.npz", mask=tmp_path / "mask.npy").n == mask.sum()
+
+
+@pytest.mark.parametrize("name", ["table.csv", "points.svm"])
+def test_workers_read_it_each_for_itself(name: str, here: Path, client: Any) -> None:
+    alone, together = (dfeas.solve(here / name, FILES[name], client=there) for there in (None, client))
+    assert (alone.margin_lower, alone.fingerprint) == (together.margin_lower, together.fingerprint)
+
+
+def test_what_is_known_of_a_file_is_said(here: Path) -> None:
+    found = dfeas.info("table.csv", "kind")
+    assert (found.m, found.features, found.classes) == (3, NAMES, ("bad", "good"))
+    assert "bad is -1, good is +1" in typed("info", "table.csv", "--labels", "kind", cwd=here).stdout
 
 
 def test_a_run_on_a_file_goes_on_where_it_stopped(here: Path, tmp_path: Path) -> None:
