@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from dfeas.analysis.hard_margin import HARD_MARGIN, HardMargin, widest
 from dfeas.analysis.separation import Separation, separated
+from dfeas.data.collections import is_collection
 from dfeas.data.ingest.options import IngestKeywords, IngestOptions, spells_out
-from dfeas.data.storage.layout import Header
+from dfeas.data.storage.layout import MARKER, Header
 from dfeas.data.storage.places import require_apart
+from dfeas.data.storage.scratch import require_free
 from dfeas.data.writers.dataset import Progress
 from dfeas.engine.client import joined, takes_client
 from dfeas.problem import Goal, Kernel, Limits, Objective, Output, Problem, Resources, View, takes
@@ -60,7 +62,8 @@ def ingest(
         files that SciPy wrote.
     out : the dataset, which must not exist.
     client : that of ``dfeas.solve``: workers read and write .npy, zarr, HDF5, Parquet, and CSV, TSV and svmlight that are not
-        compressed; they see SRC and OUT under the same paths. The bytes are the same.
+        compressed; they see SRC and OUT under the same paths. The bytes are the same. Of Dask arrays and frames they write the
+        partitions that they have; labels come to this process.
     progress : called with the points done, and those in all, as far as is known.
     note : told what was cast or dropped.
     points : name of the array of points in .npz and HDF5.
@@ -80,13 +83,22 @@ def ingest(
     """
     require_apart(out, src)
     given = IngestOptions(**options)
+    from dfeas.data.ingest.ingest import folder_of
     from dfeas.data.ingest.ingest import ingest as ingest_here
 
     with joined(client) as workers:
         if workers is None:
             return ingest_here(src, out, given, progress=progress, note=note)
-        from dfeas.engine.task_pool import TaskPool
+        from dfeas.engine.task_pool import PartitionPool, TaskPool
 
+        if is_collection(src):
+            from dfeas.data.ingest.collection import CollectionSource
+
+            require_free(folder_of(out), MARKER)
+            with workers.as_current():
+                source = CollectionSource(src, given)
+            beside = replace(given, labels=source.labels, label_column=None)
+            return ingest_here(source, out, beside, progress=progress, note=note, pool=PartitionPool(workers, source.X))
         return ingest_here(src, out, given, progress=progress, note=note, pool=TaskPool(workers))
 
 

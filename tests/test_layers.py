@@ -25,7 +25,7 @@ ALLOWED = {
     "report": {"data", "engine", "errors", "linalg", "passes", "problem", "run"},
     "analysis": {"data", "engine", "errors", "geometry", "linalg", "methods", "passes", "problem", "run", "verify"},
     "api": {"analysis", "data", "engine", "problem", "report", "run", "verify"},
-    "estimators": {"analysis", "api", "errors", "geometry", "linalg", "methods", "problem", "run"},
+    "estimators": {"analysis", "api", "engine", "errors", "geometry", "linalg", "methods", "problem", "run"},
     "cli": {
         "analysis",
         "api",

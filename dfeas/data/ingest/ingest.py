@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.collections import is_collection
 from dfeas.data.frames import is_lazy
 from dfeas.data.ingest.array_files import ArraySource, array_labels, is_array, open_rows
 from dfeas.data.ingest.options import IngestOptions
@@ -87,17 +86,19 @@ def ingest(
 ) -> Header:
     """Write the dataset OUT from a file, a folder, an array or a data frame, and return its header; see ``dfeas.ingest``.
 
-    ``classes`` are those of a dataset to which the points will be appended. ``pool`` does the work elsewhere, of sources that
-    can be split.
+    A source that is open already has its labels among the options. ``classes`` are those of a dataset to which the points will
+    be appended. ``pool`` does the work elsewhere, of sources that can be split.
     """
-    if pool is not None:
-        require_split(src, out, options)
-    kind = format_of(src, options.format)
-    options.require_for(kind)
+    kind = "arrays"
+    if not isinstance(src, PointSource):
+        kind = format_of(src, options.format)
+        options.require_for(kind)
+        if pool is not None:
+            require_split(src, out, options)
     path = place(out) if pool is None else folder_of(out)
     with output_place(path), ExitStack() as stack:
-        source = open_points(stack, src, kind, options, pool)
-        beside = labels_beside(src, kind, options)
+        source = src if isinstance(src, PointSource) else open_points(stack, src, kind, options, pool)
+        beside = options.labels if source is src else labels_beside(src, kind, options)
         about = f"labels of {source.where}"
         names, label = encoded_beside(beside, source, about, options.positive, classes)
         stored = source.dtype if options.dtype is None else np.dtype(options.dtype)
@@ -168,8 +169,7 @@ def require_split(src: Any, out: Any, options: IngestOptions) -> None:
     require_free(folder_of(out), MARKER)
     kind = format_of(src, options.format)
     if not isinstance(src, str | Path):
-        why = "computed for this process" if is_collection(src) else "in the memory of this process"
-        raise _unsplit("the data frame" if kind == "frame" else "the array", why)
+        raise _unsplit("the data frame" if kind == "frame" else "the array", "in the memory of this process")
     path = place(src)
     if kind in ("csv", "tsv", "svmlight") and (path.suffix in PACKED or not path.is_file()):
         raise _unsplit(str(path), "compressed" if path.suffix in PACKED else "no file")
