@@ -41,7 +41,8 @@ class Info:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type in which entries are stored."""
-        return np.dtype(self.values["dtype"])
+        dtype: np.dtype[Any] = np.dtype(self.values["dtype"])
+        return dtype
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -56,7 +57,8 @@ class Info:
     @property
     def fingerprint(self) -> str | None:
         """Hash of points and labels; None where nobody has read them."""
-        return self.values["fingerprint"]
+        mark: str | None = self.values["fingerprint"]
+        return mark
 
     @property
     def bytes(self) -> int:

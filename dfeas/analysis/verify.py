@@ -11,7 +11,7 @@ from typing import Any
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
 from dfeas.data.source import Source, Transform, for_checker, is_file, seen_as, source_of
-from dfeas.data.storage.places import place
+from dfeas.data.storage.places import paths_of, place
 from dfeas.engine.local import local_engine
 from dfeas.errors import BadInputError, CheckFailedError, UndecidedError, UsageError
 from dfeas.geometry.kernel.kernel import Function
@@ -246,7 +246,7 @@ def _verify_certificate(problem: Problem, *, certificate: Path, memory: str | in
         positive or view.positive,
         view.intercept,
         many=labels is not None and positive is not None,
-        also=tuple(str(each) for each in view.also),
+        also=tuple(str(each) for each in paths_of(view.also, "--also")),
         mask=None if view.mask is None else str(view.mask),
         cones=not (view.also or view.mask is not None or transform is not None),
         transform=transform,

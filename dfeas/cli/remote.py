@@ -66,7 +66,7 @@ class Submitted:
         return {**plain, "look": None if self.status is None else self.status.to_json()}
 
 
-@like(solve, soft_margin, without=("y", "progress", "callback", "stop"))
+@like(solve, soft_margin, without=("y", "progress", "callback", "stop"))  # type: ignore[has-type]  # the stub imports this
 def submit(
     X: str | Path,
     labels: str | Path | None = None,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -144,12 +145,12 @@ def _opened(
 ) -> tuple[Dataset, Geometry]:
     """Points to be scored, and the space in which a run has its directions. Labels may be of some of its classes only."""
     many = finished.classes is not None
-    view, how = View(positive=positive, one_vs_rest=many), {"cones": not many, "memory": parse_bytes(memory)}
+    view, opened = View(positive=positive, one_vs_rest=many), partial(open_data, X, cones=not many, memory=parse_bytes(memory))
     labels = finished.labels_of(X) if labels is None else labels
     try:
-        dataset = open_data(X, labels, view, **how, known=() if positive is not None else finished.names)[1]
+        dataset = opened(labels, view, known=() if positive is not None else finished.names)[1]
     except BadInputError:  # maybe of labels that are of other classes
-        dataset = open_data(X, labels, view, **how)[1]
+        dataset = opened(labels, view)[1]
     return dataset, geometry_again(dataset, finished.certificates[0].kernel, kernel or finished.function)
 
 

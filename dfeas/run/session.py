@@ -18,7 +18,7 @@ from dfeas.data.labels import too_many
 from dfeas.data.open import open_source
 from dfeas.data.source import Source, Transform, for_checker, is_file
 from dfeas.data.storage.layout import Header, seen_fingerprint
-from dfeas.data.storage.places import absolute, local, place, require_apart
+from dfeas.data.storage.places import absolute, local, paths_of, place, require_apart
 from dfeas.data.storage.scratch import Scratch
 from dfeas.data.views import open_mask, picked, seen_from
 from dfeas.data.writers.dataset import refuse_unusable
@@ -144,7 +144,7 @@ def open_data(
         positive,
         intercept,
         many,
-        tuple(absolute(each) for each in view.also),
+        tuple(absolute(each) for each in paths_of(view.also, "--also")),
         None if mask is None else str(local(mask, "--mask").absolute()),
         cache_dir="" if cache_dir is None else str(local(cache_dir, "--cache-dir").absolute()),
         point=None if point is None else tuple(float(v) for v in point),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,20 +25,6 @@ from dfeas.errors import BadInputError, UsageError, near
 from dfeas.linalg.points import Points
 
 
-@dataclass
-class PartRows:
-    """Rows of a source from the point ``first`` on; who reads them is given their array."""
-
-    where: str
-    first: int
-    array: NDArray[Any] | None = None
-
-    def blocks(self, first: int, stop: int | None, rows: int) -> Iterator[tuple[Points, list[Categories]]]:
-        assert self.array is not None, "it came with the piece"
-        stop = self.first + len(self.array) if stop is None else stop
-        return stored_blocks(self.array, first - self.first, stop - self.first, rows, sparse=False)
-
-
 class CollectionSource(PointSource):
     """Points in the partitions of a collection, whose lengths are counted. Its labels come to this process."""
 
@@ -51,10 +38,26 @@ class CollectionSource(PointSource):
         self.features, unkept = kept(table.features, self.m) if table.features else ((), "")
         cast = [] if table.X.dtype == self.dtype else [f"{table.X.dtype} cast to {self.dtype}"]
         self.notes = (*cast, *([unkept] if unkept else []))
-        self.labels = np.asarray(table.labels)
+        self.labels: Any = np.asarray(table.labels)
+        self._first = 0
+        self._array: NDArray[Any] | None = None
 
-    def part(self, first: int, stop: int) -> PartRows:
-        return PartRows(self.where, first)
+    def part(self, first: int, stop: int) -> CollectionSource:
+        """What travels: neither labels nor what Dask knows of the points, whose array comes to it by ``holding``."""
+        part = copy(self)
+        part.X, part.labels, part._first = None, None, first
+        return part
+
+    def holding(self, array: Any) -> CollectionSource:
+        """The same part with its points (b, m)."""
+        part = copy(self)
+        part._array = np.asarray(array)
+        return part
+
+    def blocks(self, first: int, stop: int | None, rows: int) -> Iterator[tuple[Points, list[Categories]]]:
+        assert self._array is not None, "a part that holds its points"
+        stop = self._first + len(self._array) if stop is None else stop
+        return stored_blocks(self._array, first - self._first, stop - self._first, rows, sparse=False)
 
 
 def _labels(collection: Any, options: IngestOptions) -> Any:
@@ -78,5 +81,5 @@ def _labels(collection: Any, options: IngestOptions) -> Any:
 def write_piece(piece: Piece, array: Any) -> Done:
     """Write blocks whose points came from elsewhere."""
     source = piece.part.source
-    assert isinstance(source, PartRows), "a piece of a collection"
-    return replace(piece, part=replace(piece.part, source=replace(source, array=np.asarray(array)))).write()
+    assert isinstance(source, CollectionSource), "a piece of a collection"
+    return replace(piece, part=replace(piece.part, source=source.holding(array))).write()
