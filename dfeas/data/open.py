@@ -97,7 +97,7 @@ def open_source(source: Source) -> Dataset:
             if source.labels is not None:
                 dataset = _relabelled(dataset, open_labels(place(source.labels)), source)
             _require_same(dataset, source.fingerprint)
-    chosen = source.many or dataset.in_memory or (dataset.header is not None and source.labels is None)
+    chosen = source.many or (dataset.header is not None and source.labels is None)
     if source.transform is not None:
         dataset = transformed(dataset, source.transform)
     if source.positive is not None and chosen:

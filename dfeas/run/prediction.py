@@ -146,11 +146,18 @@ def _opened(
     """Points to be scored, and the space in which a run has its directions. Labels may be of some of its classes only."""
     many = finished.classes is not None
     view, opened = View(positive=positive, one_vs_rest=many), partial(open_data, X, cones=not many, memory=parse_bytes(memory))
-    labels = finished.labels_of(X) if labels is None else labels
+    column = finished.labels_of(X) if labels is None else None
     try:
-        dataset = opened(labels, view, known=() if positive is not None else finished.names)[1]
-    except BadInputError:  # maybe of labels that are of other classes
-        dataset = opened(labels, view)[1]
+        dataset = opened(column or labels, view, known=() if positive is not None else finished.names)[1]
+    except BadInputError as error:
+        if column not in (None, ALL_POSITIVE) and error.typed.startswith("labels of"):
+            classes = f"classes of the run ({', '.join(finished.names[:6])})" if finished.names else "labels"
+            where = X if isinstance(X, str | Path) else "X"
+            raise BadInputError(
+                f"{where}: column {column} is no feature of the run {finished.name}, and holds no {classes}: leave it out, or "
+                "say which column has the labels"
+            ) from None
+        dataset = opened(column or labels, view)[1]  # maybe labels are of other classes
     return dataset, geometry_again(dataset, finished.certificates[0].kernel, kernel or finished.function)
 
 
@@ -203,6 +210,11 @@ class Finished:
         return cls(name, values, (certificate,), files, None)
 
     @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features, where the data had them."""
+        return tuple(self.values.get("features") or self.certificates[0].features)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Of its classes, where it says them."""
         if self.classes is not None:
@@ -227,7 +239,7 @@ class Finished:
                 return own_labels(X) or ALL_POSITIVE
         else:
             columns = columns_of(X)
-        features = tuple(self.values.get("features") or ())
+        features = self.features
         others = [name for name in columns if name not in features] if features else []
         label = others[0] if len(others) == 1 else None
         given = tuple(name for name in columns if name != label)
@@ -275,7 +287,7 @@ class Finished:
         m = int(self.values["m"])
         if dataset.m != m:
             raise BadInputError(f"{dataset.where}: {geometry.scored} of {dataset.m} features, the run {self.name} had {m}")
-        require_features(dataset, tuple(self.values.get("features") or ()), f"the run {self.name}")
+        require_features(dataset, self.features, f"the run {self.name}")
         transform = seen_as(self.certificates[0].view)[1]
         if transform is None or not transform.features:
             return dataset

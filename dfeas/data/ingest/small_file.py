@@ -85,7 +85,7 @@ def labels_in(where: str | Path, labels: str | Path | None) -> str | None:
 
 
 def open_file(source: Source) -> Dataset:
-    """All points of a file in memory, with labels of all classes as codes; a table without labels has features only.
+    """All points of a file in memory, with labels as those of an array; a table without labels has features only.
 
     Raises what an ingest does, and UsageError for a file that is too large.
     """
@@ -97,11 +97,11 @@ def open_file(source: Source) -> Dataset:
         points = open_points(stack, path, kind, options, None)
         about = f"labels of {points.where}"
         beside = None if source.labels is None or kind == "svmlight" else labels_beside(path, kind, options)
-        known = source.known or None
-        classes, label = encoded_beside(beside, points, about, None, known)
+        positive, known = None if source.many else source.positive, source.known or None
+        classes, label = encoded_beside(beside, points, about, positive, known)
         if source.labels is None and kind == "arrays":
             label = np.ones(points.n or 0, np.int8)
-        encoder = LabelEncoder(about, known=known)
+        encoder = LabelEncoder(about, positive, known)
         held, codes = _read(path, points, label, encoder, source)
         if label is None:
             label = np.ones(len(codes), np.int8)
