@@ -240,7 +240,7 @@ class Finished:
         else:
             columns = columns_of(X)
         features = self.features
-        others = [name for name in columns if name not in features] if features else []
+        others = [name for name in columns if name not in features] if {*features} <= {*columns} and features else []
         label = others[0] if len(others) == 1 else None
         given = tuple(name for name in columns if name != label)
         require_names(given, features, str(X) if isinstance(X, str | Path) else "X", f"the run {self.name}")
