@@ -180,7 +180,8 @@ def test_runs_on_different_data_are_compared_with_a_warning(room: Path, tmp_path
 
 
 def test_one_folder_is_as_good_as_a_list_of_them(room: Path, tmp_path: Path) -> None:
-    run, other = room / "separator", room / "conflict"
+    run, other = tmp_path / "separator", room / "conflict"
+    shutil.copytree(room / "separator", run)
     assert report(str(run)) == report(run) == run / "report.html"
     rows = compare([run, other])
     assert compare(run, str(other)) == compare((run,), other) == rows
