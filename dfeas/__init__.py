@@ -16,6 +16,7 @@ _PUBLIC = {
     "analysis.check_separation": "check_separation",
     "analysis.hard_margin": "HardMargin hard_margin",
     "analysis.hull": "Hull in_hull",
+    "analysis.info": "Info info",
     "run.prediction": "predict",
     "analysis.load": "load",
     "analysis.recheck": "Recheck recheck",

@@ -6,26 +6,26 @@ from typing import Any, Literal, overload
 
 from distributed import Client
 from distributed.deploy import Cluster
+from numpy.typing import ArrayLike
 
 from dfeas.data.ingest.ingest import Note
 from dfeas.data.storage.layout import Header
 from dfeas.data.writers.dataset import Progress
-from dfeas.analysis.check_separation import check_separation as check_separation
+from dfeas.geometry.kernel.kernel import Function
 from dfeas.analysis.hard_margin import HardMargin as HardMargin
 from dfeas.analysis.hull import Hull as Hull
-from dfeas.analysis.hull import in_hull as in_hull
+from dfeas.analysis.info import Info as Info
+from dfeas.analysis.info import info as info
 from dfeas.analysis.load import load as load
 from dfeas.analysis.recheck import Recheck as Recheck
 from dfeas.analysis.recheck import recheck as recheck
 from dfeas.analysis.regression.answer import Separated as Separated
 from dfeas.analysis.separation import Separation as Separation
-from dfeas.analysis.verify import verify_certificate as verify_certificate
 from dfeas.analysis.verify import verify_classes as verify_classes
 from dfeas.analysis.verify import verify_run as verify_run
 from dfeas.cli.remote import cancel as cancel
 from dfeas.cli.remote import fetch as fetch
 from dfeas.cli.remote import status as status
-from dfeas.cli.remote import submit as submit
 from dfeas.data.cones import svec as svec
 from dfeas.data.generate.points import Instance as Instance
 from dfeas.data.generate.points import generate as generate
@@ -66,6 +66,17 @@ from dfeas.verify.certificate import Check as Check
 __version__: str
 __all__: list[str]
 KERNELS: tuple[str, ...]
+def check_separation(
+    X: Any,
+    y: Any = ...,
+    *,
+    intercept: bool = ...,
+    outcome: str | None = ...,
+    positive: Any = ...,
+    max_passes: int | None = ...,
+    time_limit: float | None = ...,
+    memory: str | int = ...,
+) -> Separated: ...
 def hard_margin(
     X: Any,
     labels: Any = ...,
@@ -76,7 +87,7 @@ def hard_margin(
     intercept: bool = ...,
     positive: str | None = ...,
     one_vs_rest: bool = ...,
-    also: Sequence[str | Path] = ...,
+    also: str | Path | Sequence[str | Path] = ...,
     mask: Any = ...,
     scale: Literal['maxabs', 'std'] | None = ...,
     center: bool = ...,
@@ -100,6 +111,23 @@ def hard_margin(
     callback: Callable[[Any], object] | None = ...,
     stop: Callable[[], bool] = ...,
 ) -> HardMargin: ...
+def in_hull(
+    point: ArrayLike | str | Path,
+    X: Any,
+    *,
+    eps: float = ...,
+    method: str = ...,
+    max_passes: int | None = ...,
+    time_limit: float | None = ...,
+    memory: str | int = ...,
+    cache_dir: str | Path | None = ...,
+    checkpoint_every: float = ...,
+    client: Client | Cluster | str | bool | None = ...,
+    out: str | Path | None = ...,
+    progress: bool = ...,
+    callback: Callable[[Any], object] | None = ...,
+    stop: Callable[[], bool] = ...,
+) -> Hull: ...
 def separation(
     X: Any,
     labels: Any = ...,
@@ -109,7 +137,7 @@ def separation(
     intercept: bool = ...,
     positive: str | None = ...,
     one_vs_rest: bool = ...,
-    also: Sequence[str | Path] = ...,
+    also: str | Path | Sequence[str | Path] = ...,
     mask: Any = ...,
     scale: Literal['maxabs', 'std'] | None = ...,
     center: bool = ...,
@@ -132,6 +160,21 @@ def separation(
     callback: Callable[[Any], object] | None = ...,
     stop: Callable[[], bool] = ...,
 ) -> Separation: ...
+def verify_certificate(
+    path: str | Path,
+    certificate: str | Path,
+    *,
+    memory: str | int | None = ...,
+    kernel: Function | None = ...,
+    labels: Any = ...,
+    intercept: bool = ...,
+    positive: str | None = ...,
+    also: str | Path | Sequence[str | Path] = ...,
+    mask: Any = ...,
+    scale: Literal['maxabs', 'std'] | None = ...,
+    center: bool = ...,
+    normalize: bool = ...,
+) -> Check: ...
 def ingest(
     src: Any,
     out: str | Path,
@@ -156,11 +199,11 @@ def race(
     labels: Any = ...,
     *,
     y: Any = ...,
-    methods: Sequence[str],
+    methods: str | Sequence[str],
     to_the_end: bool = ...,
     intercept: bool = ...,
     positive: str | None = ...,
-    also: Sequence[str | Path] = ...,
+    also: str | Path | Sequence[str | Path] = ...,
     mask: Any = ...,
     scale: Literal['maxabs', 'std'] | None = ...,
     center: bool = ...,
@@ -210,7 +253,7 @@ def soft_margin(
     intercept: bool = ...,
     positive: str | None = ...,
     one_vs_rest: Literal[False] = ...,
-    also: Sequence[str | Path] = ...,
+    also: str | Path | Sequence[str | Path] = ...,
     mask: Any = ...,
     C: float | Sequence[float] = ...,
     loss: Literal['hinge', 'squared_hinge'] = ...,
@@ -242,7 +285,7 @@ def soft_margin(
     intercept: bool = ...,
     positive: str | None = ...,
     one_vs_rest: Literal[True],
-    also: Sequence[str | Path] = ...,
+    also: str | Path | Sequence[str | Path] = ...,
     mask: Any = ...,
     C: float | Sequence[float] = ...,
     loss: Literal['hinge', 'squared_hinge'] = ...,
@@ -274,7 +317,7 @@ def soft_margin(
     intercept: bool = ...,
     positive: str | None = ...,
     one_vs_rest: bool,
-    also: Sequence[str | Path] = ...,
+    also: str | Path | Sequence[str | Path] = ...,
     mask: Any = ...,
     C: float | Sequence[float] = ...,
     loss: Literal['hinge', 'squared_hinge'] = ...,
@@ -306,7 +349,7 @@ def solve(
     intercept: bool = ...,
     positive: str | None = ...,
     one_vs_rest: Literal[False] = ...,
-    also: Sequence[str | Path] = ...,
+    also: str | Path | Sequence[str | Path] = ...,
     mask: Any = ...,
     scale: Literal['maxabs', 'std'] | None = ...,
     center: bool = ...,
@@ -340,7 +383,7 @@ def solve(
     intercept: bool = ...,
     positive: str | None = ...,
     one_vs_rest: Literal[True],
-    also: Sequence[str | Path] = ...,
+    also: str | Path | Sequence[str | Path] = ...,
     mask: Any = ...,
     scale: Literal['maxabs', 'std'] | None = ...,
     center: bool = ...,
@@ -374,7 +417,7 @@ def solve(
     intercept: bool = ...,
     positive: str | None = ...,
     one_vs_rest: bool,
-    also: Sequence[str | Path] = ...,
+    also: str | Path | Sequence[str | Path] = ...,
     mask: Any = ...,
     scale: Literal['maxabs', 'std'] | None = ...,
     center: bool = ...,
@@ -398,6 +441,44 @@ def solve(
     callback: Callable[[Any], object] | None = ...,
     stop: Callable[[], bool] = ...,
 ) -> Result | OneVsRest: ...
+def submit(
+    X: str | Path,
+    labels: str | Path | None = ...,
+    *,
+    out: str | Path,
+    client: Any = ...,
+    C: float | Sequence[float] | None = ...,
+    method: str = ...,
+    intercept: bool = ...,
+    positive: str | None = ...,
+    one_vs_rest: bool = ...,
+    also: str | Path | Sequence[str | Path] = ...,
+    mask: Any = ...,
+    scale: Literal['maxabs', 'std'] | None = ...,
+    center: bool = ...,
+    normalize: bool = ...,
+    point: Sequence[float] | None = ...,
+    kernel: str | Callable[..., Any] | None = ...,
+    gamma: float | None = ...,
+    degree: int | None = ...,
+    coef0: float | None = ...,
+    eps: float = ...,
+    margin_tolerance: float | None = ...,
+    max_passes: int | None = ...,
+    time_limit: float | None = ...,
+    memory: str | int = ...,
+    cache_dir: str | Path | None = ...,
+    scratch: str | Path | None = ...,
+    checkpoint_every: float = ...,
+    loss: Literal['hinge', 'squared_hinge'] = ...,
+    gap: float = ...,
+    folds: int = ...,
+    class_weight: str | Sequence[float] | None = ...,
+    weights: Any = ...,
+    seed: int = ...,
+    dual: str | Path | None = ...,
+    start: Any = ...,
+) -> str: ...
 def append(
     data: str | Path,
     src: Any = ...,
@@ -426,7 +507,7 @@ def plan(
     intercept: bool = ...,
     positive: str | None = ...,
     one_vs_rest: bool = ...,
-    also: Sequence[str | Path] = ...,
+    also: str | Path | Sequence[str | Path] = ...,
     mask: Any = ...,
     scale: Literal['maxabs', 'std'] | None = ...,
     center: bool = ...,

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from dfeas.analysis.hard_margin import HARD_MARGIN, HardMargin, widest
 from dfeas.analysis.separation import Separation, separated
+from dfeas.data.collections import is_collection
 from dfeas.data.ingest.options import IngestKeywords, IngestOptions, spells_out
-from dfeas.data.storage.layout import Header
+from dfeas.data.storage.layout import MARKER, Header
 from dfeas.data.storage.places import require_apart
+from dfeas.data.storage.scratch import require_free
 from dfeas.data.writers.dataset import Progress
 from dfeas.engine.client import joined, takes_client
-from dfeas.problem import Goal, Kernel, Limits, Objective, Output, Problem, Resources, View, takes
+from dfeas.keywords import takes
+from dfeas.problem import Goal, Kernel, Limits, Objective, Output, Problem, Resources, View
 from dfeas.run.results import Result
 from dfeas.run.soft_margin.result import SoftMarginClasses, SoftMarginResult
 from dfeas.run.solve import decide, go_on, minimise
@@ -61,6 +64,7 @@ def ingest(
     client : dask.distributed Client or cluster, str, or bool, optional
         That of ``dfeas.solve``: workers read and write .npy, zarr, HDF5, Parquet, and CSV, TSV and svmlight that are not
         compressed; they see SRC and OUT under the same paths. The bytes are the same.
+        Of Dask arrays and frames they write the partitions that they have; labels come to this process.
     progress : callable, optional
         Called with the points done, and those in all, as far as is known.
     note : callable, optional
@@ -92,13 +96,22 @@ def ingest(
     """
     require_apart(out, src)
     given = IngestOptions(**options)
+    from dfeas.data.ingest.ingest import folder_of
     from dfeas.data.ingest.ingest import ingest as ingest_here
 
     with joined(client) as workers:
         if workers is None:
             return ingest_here(src, out, given, progress=progress, note=note)
-        from dfeas.engine.task_pool import TaskPool
+        from dfeas.engine.task_pool import PartitionPool, TaskPool
 
+        if is_collection(src):
+            from dfeas.data.ingest.collection import CollectionSource
+
+            require_free(folder_of(out), MARKER)
+            with workers.as_current():
+                source = CollectionSource(src, given)
+            beside = replace(given, labels=source.labels, label_column=None)
+            return ingest_here(source, out, beside, progress=progress, note=note, pool=PartitionPool(workers, source.X))
         return ingest_here(src, out, given, progress=progress, note=note, pool=TaskPool(workers))
 
 
@@ -166,7 +179,7 @@ def solve(
 def race(
     problem: Problem,
     *,
-    methods: Sequence[str],
+    methods: str | Sequence[str],
     to_the_end: bool = False,
     goal: Goal,
     limits: Limits,
@@ -181,8 +194,9 @@ def race(
 
     Parameters
     ----------
-    methods : sequence of str
-        At least two names of ``dfeas.METHODS``, or with a kernel of ``dfeas.KERNEL_METHODS``, each once.
+    methods : sequence of str, or str
+        At least two names of ``dfeas.METHODS``, or with a kernel of ``dfeas.KERNEL_METHODS``, each once; in text with commas
+        between them.
     to_the_end : bool
         Go on until each has a verdict of its own or reaches a limit; otherwise the first verdict ends all.
 
@@ -204,7 +218,7 @@ def race(
     >>> {name: result.verdict.value for name, result in race.results.items()}
     {'perceptron': 'feasible', 'working-set': 'feasible'}
     """
-    answer: Race = decide(problem, tuple(methods), goal, limits, resources, output, race=True, to_the_end=to_the_end)
+    answer: Race = decide(problem, methods, goal, limits, resources, output, race=True, to_the_end=to_the_end)
     return answer
 
 

@@ -80,13 +80,21 @@ def changed(where: str) -> CorruptDataError:
 
 
 _OPTION = re.compile(r"(?<![\w-])--(no-)?([a-z][a-z0-9-]*)(?: ('[^']*'|[A-Z][A-Z_]*\b|-?[0-9][\w.+-]*(?<![.-])))?")
+_INGEST = re.compile(r"dfeas ingest (\S+) ([\w.-]+)(?: --(label-column|labels) ('[^']*'))?")
+"""A command that can be typed, which is a call in Python."""
 _OTHERWISE = {"dense": "sparse=False", "scheduler": "client", "unlabelled": "labels='all-positive'"}
 """Options that are keyword arguments of another name."""
 
 
 def keywords(text: str) -> str:
     """The same text with options as keyword arguments: ``eps=0.01`` for ``--eps 0.01``."""
-    return _OPTION.sub(_keyword, text)
+    return _OPTION.sub(_keyword, _INGEST.sub(_call, text))
+
+
+def _call(command: re.Match[str]) -> str:
+    src, out, name, value = command.groups()
+    labels = f", {name.replace('-', '_')}={value}" if name else ""
+    return f"dfeas.ingest('{src}', '{out}'{labels})"
 
 
 def _keyword(option: re.Match[str]) -> str:

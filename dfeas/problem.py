@@ -7,19 +7,16 @@ stands under the HEADING of its class unless it has a heading of its own.
 
 from __future__ import annotations
 
-import inspect
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import Field, dataclass, fields
-from difflib import get_close_matches
-from functools import wraps
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
 from dfeas.data.source import SCALES, Transform
-from dfeas.docstring import entries, with_parameters
+from dfeas.data.storage.places import paths_of
 from dfeas.errors import UsageError, none_of
 from dfeas.settings import DEFAULT_MEMORY as DEFAULT_MEMORY
 from dfeas.settings import option
@@ -29,6 +26,7 @@ if TYPE_CHECKING:
     from distributed import Client
     from distributed.deploy import Cluster
 
+F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
 
 LEAST_EPS = 1e-12
@@ -44,8 +42,6 @@ ALL_POSITIVE = "all-positive"
 ALL_POSITIVE = "all-positive"
 """Labels that ask the homogeneous question by name: A'y > 0 for all points as they are."""
 
-OTHER_WORD = "y : array (n,), path, or str, optional\n    Another word for ``labels``."
-"""Of every verb that takes points."""
 
 UNSEEN = "--scale, --center and --no-normalize are for the points themselves: leave them out with a --kernel or a point"
 
@@ -101,7 +97,7 @@ class View:
     intercept: bool = option(False, "Any hyperplane, not only those through the origin.")
     positive: str | None = option(None, "This class against all others.", metavar="CLASS")
     one_vs_rest: bool = option(False, "Each class against the rest, on the same reads.")
-    also: Sequence[str | Path] = option(
+    also: str | Path | Sequence[str | Path] = option(
         (), "A dataset whose points follow; any number of them.", metavar="DATA", place="data", multiple=True
     )
     mask: Any = option(None, "Booleans (.npy), one a point: only these count.", metavar="FILE", place="local")
@@ -111,6 +107,7 @@ class View:
     point: Sequence[float] | None = option(None)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "also", paths_of(self.also, "--also"))
         if self.scale not in (None, *SCALES):
             raise UsageError(f"--scale {none_of(self.scale, SCALES)}")
         if self.transform and self.point is not None:
@@ -210,11 +207,6 @@ class Problem:
     def all_positive(self) -> bool:
         """Whether the question is asked without labels, by name."""
         return isinstance(self.labels, str) and self.labels == ALL_POSITIVE
-
-    @property
-    def given_labels(self) -> Any:
-        """Labels beside X; None where the dataset has them, or none are asked for."""
-        return None if self.all_positive else self.labels
 
     def __post_init__(self) -> None:
         if self.view.transform and self.kernel.kernel is not None:
@@ -485,82 +477,3 @@ def check(options: Mapping[str, Any], *groups: type) -> None:
     """Raise UsageError for options by name that make no sense, whatever the data."""
     for group in groups:
         group(**{each.name: options[each.name] for each in fields(group) if each.name in options})
-
-
-def takes(*groups: type, without: Sequence[str] = ()) -> Callable[[Callable[..., R]], Callable[..., R]]:
-    """A verb whose keyword arguments are the fields of these classes, or one value of a class under its name in small letters.
-
-    What is decorated gets the values. Where View is one of them its first argument is a Problem: X and labels, or one as it is.
-    """
-    kept = {group: [each for each in fields(group) if each.name not in without] for group in groups}
-
-    def decorate(function: Callable[..., R]) -> Callable[..., R]:
-        own = inspect.signature(function).parameters
-
-        @wraps(function)
-        def verb(*arguments: Any, **options: Any) -> R:
-            values = {_word(group): _value(function.__name__, group, names, options) for group, names in kept.items()}
-            for name in options.keys() - own.keys() - ({"X", "labels", "y"} if View in kept else {"X", "labels"}):
-                near = get_close_matches(name, [*own, *(each.name for names in kept.values() for each in names)], 1)
-                hint = f"; did you mean {near[0]}?" if near else ""
-                raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}{hint}")
-            if View not in kept:
-                return function(*arguments, **options, **values)
-            problem = _problem(function.__name__, arguments, options, values.pop("view"), values.pop("kernel", Kernel()))
-            return function(problem, **options, **values)
-
-        verb.__dict__["__signature__"] = inspect.Signature(list(_parameters(list(own.values()), kept)))
-        added = [entry for group, names in kept.items() for entry in entries(group, {each.name for each in names})]
-        about = [*entries(Problem, ("X", "labels")), OTHER_WORD] if View in kept else []
-        verb.__doc__ = with_parameters(inspect.getdoc(function) or "", about, added)
-        return verb
-
-    return decorate
-
-
-def _word(group: type) -> str:
-    return group.__name__.lower()
-
-
-def _value(verb: str, group: type, names: Sequence[Field[Any]], options: dict[str, Any]) -> Any:
-    """The value of a group from keyword arguments, which are taken away."""
-    word = _word(group)
-    whole = options.pop(word) if isinstance(options.get(word), group) else None
-    given = {each.name: options.pop(each.name) for each in names if each.name in options}
-    if whole is not None and given:
-        raise TypeError(f"{verb}() got {word}, and {next(iter(given))}, which is a part of it")
-    return group(**given) if whole is None else whole
-
-
-def _problem(verb: str, given: Sequence[Any], options: dict[str, Any], view: View, kernel: Kernel) -> Problem:
-    """X and labels, by place or by name, with the rest; or the problem that X is."""
-    if len(given) > 2:
-        raise TypeError(f"{verb}() takes X and labels by place, and all others by name")
-    named: dict[str, Any] = dict(zip(("X", "labels"), given, strict=False))
-    named |= {name: options.pop(name) for name in ("X", "labels") if name in options}
-    if "y" in options:
-        if named.get("labels") is not None:
-            raise TypeError(f"{verb}() got labels, and y, which is another word for them")
-        named["labels"] = options.pop("y")
-    if "X" not in named:
-        raise TypeError(f"{verb}() missing its points: X")
-    if not isinstance(named["X"], Problem):
-        return Problem(**named, view=view, kernel=kernel)
-    if (named.get("labels"), view, kernel) != (None, View(), Kernel()):
-        raise UsageError("a Problem has its labels, its view and its kernel: give no others beside it")
-    return named["X"]
-
-
-def _parameters(own: list[inspect.Parameter], kept: dict[type, list[Field[Any]]]) -> Iterator[inspect.Parameter]:
-    """Of the verb as it is called: its own, without the values, and then all fields."""
-    words = {_word(group) for group in kept}
-    if View in kept:
-        yield inspect.Parameter("X", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Any)
-        yield inspect.Parameter("labels", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=Any)
-        yield inspect.Parameter("y", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Any)
-        own = own[1:]
-    yield from (each for each in own if each.name not in words)
-    for names in kept.values():
-        for each in names:
-            default = each.metadata["default"]
-            yield inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=each.type)

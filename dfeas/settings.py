@@ -1,10 +1,12 @@
-"""What people set once, for all runs: variables of the environment, and Dask's configuration; and sizes as they write them."""
+"""Options as fields: what people set once in the environment or Dask's configuration, sizes as they write them, docstrings."""
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import sys
+from collections.abc import Collection, Iterable
 from dataclasses import field
 from functools import partial
 from typing import Any
@@ -13,14 +15,20 @@ from dfeas.errors import UsageError
 
 DEFAULT_MEMORY = "2GB"
 
+PARAMETERS = "Parameters\n----------\n"
+_SECTION = re.compile(r"\n\n(?=[A-Z][A-Za-z ]+\n-{3,}\n)")
+"""Where the next one begins."""
+
 _SIZE = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)([kmgtp]?)(i?)b?")
 
 
-def parse_bytes(text: str | int) -> int:
-    """Bytes from a number or from text such as ``2GB``, ``512MiB``, as ``dask.utils.parse_bytes`` reads them.
+def parse_bytes(text: str | int | None) -> int:
+    """Bytes from a number or from text such as ``2GB``, ``512MiB``, as ``dask.utils.parse_bytes`` reads them; None is the
+    setting ``memory``.
 
     Raises UsageError for anything else.
     """
+    text = setting("memory", DEFAULT_MEMORY) if text is None else text
     match = _SIZE.fullmatch("".join(str(text).lower().split()))
     if match is None or (match[3] and not match[2]):
         raise UsageError(f"--memory {text}: expected a size such as 2GB or 512MiB")
@@ -62,3 +70,20 @@ def option(default: Any, text: str = "", setting_name: str = "", **click: Any) -
     if setting_name:
         return field(default_factory=partial(setting, setting_name, default), metadata=metadata)
     return field(default=default, metadata=metadata)
+
+
+def entries(described: object, names: Collection[str]) -> list[str]:
+    """What a docstring says of these parameters."""
+    text = inspect.getdoc(described) or ""
+    _, _, rest = text.partition(PARAMETERS)
+    each = re.split(r"\n(?=\S)", _SECTION.split(rest)[0].rstrip()) if rest else []
+    return [entry for entry in each if entry.partition(" :")[0] in names]
+
+
+def with_parameters(text: str, before: Iterable[str], after: Iterable[str]) -> str:
+    """A docstring whose own parameters stand between others; where it has none, they come before all other sections."""
+    first, *others = _SECTION.split(text)
+    own = next((place for place, section in enumerate(others) if section.startswith(PARAMETERS)), None)
+    listed = [] if own is None else [others.pop(own).removeprefix(PARAMETERS).rstrip()]
+    section = PARAMETERS + "\n".join([*before, *listed, *after])
+    return "\n\n".join([first.rstrip(), section, *others])

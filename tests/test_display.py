@@ -126,6 +126,7 @@ def shown(room: Path) -> dict[str, tuple[Any, str]]:
     add("status", run_status(room / "result"), "status", str(room / "result"))
     add("plan", dfeas.plan(room / "yes"), "plan", str(room / "yes"))
     add("cones", dfeas.predict(room / "on-cones", room / "q"), "predict", "on-cones", "q", "e.npy", last="eigenvalues  e.npy")
+    add("info", dfeas.info(room / "yes"), "info", str(room / "yes"))
     header = open_source(Source(str(room / "yes"))).header
     found["dataset"] = header, printed("info", "yes", cwd=room).removeprefix("data         yes\n")
     # what no command prints

@@ -20,15 +20,24 @@ from dfeas.analysis.regression.models import is_model, of_model
 from dfeas.analysis.regression.outcome import Values, flat
 from dfeas.data.frames import is_frame, is_lazy
 from dfeas.errors import BadInputError, UsageError, format_bytes
-from dfeas.problem import DEFAULT_MEMORY, parse_bytes
+from dfeas.keywords import takes
+from dfeas.problem import Limits, Resources, parse_bytes
 
 __all__ = ["Advice", "Separated", "check_separation"]
 
 FRAME = "the frame"
 
 
+@takes(Limits, Resources, without=("cache_dir", "scratch", "checkpoint_every", "client"))
 def check_separation(
-    X: Any, y: Any = None, *, intercept: bool = True, outcome: str | None = None, positive: Any = None, **options: Any
+    X: Any,
+    y: Any = None,
+    *,
+    intercept: bool = True,
+    outcome: str | None = None,
+    positive: Any = None,
+    limits: Limits,
+    resources: Resources,
 ) -> Separated:
     """Say whether a regression of y on X has finite estimates; if not because of which columns and rows, and what helps.
 
@@ -51,8 +60,6 @@ def check_separation(
         >= 0, under a log link say ``"poisson"``.
     positive : scalar, optional
         The class that is 1, of two or against all others.
-    **options
-        Those of ``dfeas.solve`` that bound the work: ``memory``, ``time_limit``, ``max_passes``.
 
     Returns
     -------
@@ -80,6 +87,7 @@ def check_separation(
     - or leave out column ward: then the estimates are finite
     - or use a penalty, by which all estimates are finite: Firth (bias reduction), ridge
     """
+    options = {"max_passes": limits.max_passes, "time_limit": limits.time_limit, "memory": resources.memory}
     if is_model(X):
         if y is not None or positive is not None or not intercept:
             raise UsageError("a model says itself what it regresses: leave out y, positive and intercept")
@@ -177,7 +185,7 @@ def _whole(frame: Any, options: Options) -> Any:
     """A frame of Dask in memory. Raises BadInputError for one that is too large."""
     if not is_lazy(frame):
         return frame
-    size, most = int(frame.memory_usage(deep=True).sum().compute()), parse_bytes(options.get("memory", DEFAULT_MEMORY)) // 2
+    size, most = int(frame.memory_usage(deep=True).sum().compute()), parse_bytes(options.get("memory")) // 2
     if size > most:
         raise BadInputError(
             f"{FRAME} takes {format_bytes(size)}, more than half of memory: write it as Parquet, and give the path of that"

@@ -21,9 +21,10 @@ from dfeas.display import Displayed, Part, Row
 from dfeas.engine.client import takes_client
 from dfeas.errors import UsageError
 from dfeas.geometry.cones.space import require_points
+from dfeas.keywords import takes
 from dfeas.methods.protocol import Sparse
 from dfeas.passes.select import Select
-from dfeas.problem import Goal, Kernel, Limits, Output, Problem, Resources, View, takes
+from dfeas.problem import Goal, Kernel, Limits, Output, Problem, Resources, View
 from dfeas.run.checkpoint.folder import discard_checkpoints
 from dfeas.run.result_files import Saved
 from dfeas.run.results import Result

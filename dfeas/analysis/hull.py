@@ -26,7 +26,8 @@ from dfeas.data.storage.zarr_arrays import load_npy
 from dfeas.display import Displayed, Part, Row
 from dfeas.engine.client import takes_client
 from dfeas.errors import BadInputError
-from dfeas.problem import Goal, Kernel, Limits, Output, Problem, Resources, View, takes
+from dfeas.keywords import like, takes
+from dfeas.problem import Goal, Kernel, Limits, Output, Problem, Resources, View
 from dfeas.run.exact.search import floats
 from dfeas.run.results import Result, cost_row
 from dfeas.run.session import open_data
@@ -34,6 +35,11 @@ from dfeas.run.solve import decide
 from dfeas.run.termination import FEASIBLE, INFEASIBLE, RESUMABLE, UNDECIDED
 from dfeas.verify.separation import COMPLETE
 
+NOT_OF_HULLS = (
+    *("labels", "y", "positive", "intercept", "one_vs_rest", "also", "mask", "margin_tolerance"),
+    *("scale", "center", "normalize", "kernel", "gamma", "degree", "coef0", "scratch"),
+)
+"""Options of a solve that a hull refuses, or that have no meaning for it."""
 EPS = 1e-9
 """|Ax| up to this ends a run in float64; integers go on from there."""
 
@@ -105,6 +111,32 @@ class Hull(Displayed):
         return {**own, **self.result.to_json(), "proof": self.proof}
 
 
+@takes(View, Kernel, Goal, Limits, Resources, Output)
+@takes_client
+def _in_hull(
+    problem: Problem, *, method: str = "auto", goal: Goal, limits: Limits, resources: Resources, output: Output
+) -> Hull:
+    """Decide it.
+
+    Parameters
+    ----------
+    method : str
+        A name of ``dfeas.METHODS``, or ``auto``. With a kernel a name of ``dfeas.KERNEL_METHODS``.
+    """
+    eps, result = goal.eps, decide(problem, (method,), goal, limits, resources, output)
+    inside = {FEASIBLE: False, INFEASIBLE: True}.get(result.verdict)
+    if inside is None and eps <= EPS and result.stopped not in RESUMABLE:
+        return _exactly(problem, result, limits, resources, output)
+    if result.support is None or result.weights is None or result.verdict == UNDECIDED:
+        return Hull(inside, result.proof, None, None, None, result.y if result.verdict == FEASIBLE else None, result)
+    differences = signed_rows(open_data(problem.X, None, problem.view)[1], result.support)
+    length = np.linalg.norm(differences, axis=1)
+    here = length == 0
+    weights = here.astype(np.float64) if here.any() else result.weights / length
+    return _combination(inside, result.proof, result.support, weights, differences, result)
+
+
+@like(_in_hull, without=NOT_OF_HULLS)
 def in_hull(point: ArrayLike | str | Path, X: Any, *, eps: float = EPS, **options: Any) -> Hull:
     """Decide whether a point is in the convex hull of others, the boundary included.
 
@@ -119,8 +151,6 @@ def in_hull(point: ArrayLike | str | Path, X: Any, *, eps: float = EPS, **option
         What ``dfeas.solve`` takes, without labels: those of a dataset do not matter.
     eps : float
         |Ax| up to this ends the run in float64; where it is not larger than 1e-9 integers go on from there.
-    **options
-        Others of ``dfeas.solve``.
 
     Returns
     -------
@@ -140,24 +170,6 @@ def in_hull(point: ArrayLike | str | Path, X: Any, *, eps: float = EPS, **option
     True False
     """
     return _in_hull(X, point=_point(point), eps=eps, **options)
-
-
-@takes(View, Kernel, Goal, Limits, Resources, Output)
-@takes_client
-def _in_hull(
-    problem: Problem, *, method: str = "auto", goal: Goal, limits: Limits, resources: Resources, output: Output
-) -> Hull:
-    eps, result = goal.eps, decide(problem, (method,), goal, limits, resources, output)
-    inside = {FEASIBLE: False, INFEASIBLE: True}.get(result.verdict)
-    if inside is None and eps <= EPS and result.stopped not in RESUMABLE:
-        return _exactly(problem, result, limits, resources, output)
-    if result.support is None or result.weights is None or result.verdict == UNDECIDED:
-        return Hull(inside, result.proof, None, None, None, result.y if result.verdict == FEASIBLE else None, result)
-    differences = signed_rows(open_data(problem.X, None, problem.view)[1], result.support)
-    length = np.linalg.norm(differences, axis=1)
-    here = length == 0
-    weights = here.astype(np.float64) if here.any() else result.weights / length
-    return _combination(inside, result.proof, result.support, weights, differences, result)
 
 
 def _exactly(problem: Problem, result: Result, limits: Limits, resources: Resources, output: Output) -> Hull:

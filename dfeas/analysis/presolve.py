@@ -46,7 +46,8 @@ def presolved(problem: Problem, goal: Goal, limits: Limits, resources: Resources
     asked = Request.begun(goal, limits, resources)
     if resources.client is not None:
         return None
-    if not _fits(open_data(problem.X, problem.given_labels, problem.view, cache_dir=resources.cache_dir)[1], asked.memory):
+    opened = open_data(problem.X, problem.labels, problem.view, cache_dir=resources.cache_dir, memory=asked.memory)[1]
+    if not _fits(opened, asked.memory):
         return None
     if output.out is not None:
         require_free(local(output.out, "--out"))

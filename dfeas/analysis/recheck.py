@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
-from dfeas.data.source import Source, seen_as
+from dfeas.data.source import Source, is_file, seen_as
 from dfeas.data.storage.layout import fingerprint, seen_fingerprint
-from dfeas.data.storage.places import absolute, local, require_apart
+from dfeas.data.storage.places import absolute, local, place, require_apart
 from dfeas.data.storage.readers import Buffers, Cost, Stop, unless_stopped
 from dfeas.data.views import transformed
 from dfeas.display import Displayed, Part, Row
 from dfeas.engine.local import local_engine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
 from dfeas.geometry.registry import geometry_of
-from dfeas.problem import DEFAULT_MEMORY, parse_bytes
+from dfeas.problem import parse_bytes
 from dfeas.run.checkpoint.folder import run_folder
 from dfeas.run.result_files import CERTIFICATE, TRACE, classes_of, load_values, versions
 from dfeas.run.results import Result
@@ -117,7 +117,7 @@ def recheck(
     *,
     labels: str | Path | None = None,
     out: str | Path | None = None,
-    memory: str | int = DEFAULT_MEMORY,
+    memory: str | int | None = None,
 ) -> Recheck:
     """Say whether the verdict of a run, or of each of its classes, holds after points were appended to its data.
 
@@ -168,10 +168,10 @@ def recheck(
     source = Source(absolute(data), beside, intercept=bool(first["intercept"]), many=True, cones=True)
     if out is not None:
         require_apart(out, source.path)
-    dataset = open_source(source)
+    dataset = None if is_file(place(data)) else open_source(source)
     transform = seen_as(next(iter(old.values())).certificate.view)[1]
-    if dataset.header is None:
-        raise BadInputError(f"{dataset.where}: not a dfeas dataset, so nothing tells old points from new ones; solve again")
+    if dataset is None or dataset.header is None:
+        raise BadInputError(f"{data}: not a dfeas dataset, so nothing tells old points from new ones; solve again")
     n = int(first["n"])
     _require_prefix(path, dataset, int(first["m"]), n, [each.certificate for each in old.values()])
     viewed = dataset if transform is None else transformed(dataset, transform)
@@ -241,7 +241,7 @@ def _require_prefix(run: Path, dataset: Dataset, m: int, n: int, certificates: S
 
 
 def _on_new_points(
-    dataset: Dataset, viewed: Dataset, n: int, separators: list[Certificate], memory: str | int
+    dataset: Dataset, viewed: Dataset, n: int, separators: list[Certificate], memory: str | int | None
 ) -> tuple[list[Tally], int]:
     """What separators show on the blocks that hold new points, and how many points were read."""
     assert dataset.expected is not None, "a dataset has checksums"

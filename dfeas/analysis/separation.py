@@ -32,7 +32,8 @@ from dfeas.display import Displayed, Part, Row
 from dfeas.engine.client import takes_client
 from dfeas.errors import UsageError
 from dfeas.geometry.cones.space import require_points
-from dfeas.problem import Goal, Kernel, Limits, Output, Problem, Resources, View, takes
+from dfeas.keywords import takes
+from dfeas.problem import Goal, Kernel, Limits, Output, Problem, Resources, View
 from dfeas.run.checkpoint.folder import discard_checkpoints
 from dfeas.run.exact.search import Face, search
 from dfeas.run.result_files import Saved

@@ -10,15 +10,18 @@ from typing import Any
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.open import open_source
-from dfeas.data.source import Source, Transform, for_checker, seen_as, source_of
+from dfeas.data.source import Source, Transform, for_checker, is_file, seen_as, source_of
+from dfeas.data.storage.places import paths_of, place
 from dfeas.display import Displayed, Part, Row
 from dfeas.engine.local import local_engine
 from dfeas.errors import BadInputError, CheckFailedError, UndecidedError, UsageError
 from dfeas.geometry.kernel.kernel import Function
 from dfeas.geometry.registry import geometry_of
-from dfeas.problem import DEFAULT_MEMORY, LEAST_EPS, Problem, View, parse_bytes, takes
+from dfeas.keywords import like, takes
+from dfeas.problem import LEAST_EPS, Problem, View, parse_bytes
 from dfeas.run.recovery import CONFLICTING, MOST, labels_of
 from dfeas.run.result_files import CERTIFICATE, CLASSES, RESULT, classes_of, load_result
+from dfeas.run.session import labels_by_path
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE, UNDECIDED, Proof, Stop, Verdict
 from dfeas.verify.certificate import Certificate, Check, load
 from dfeas.verify.core import check, check_each
@@ -125,7 +128,7 @@ OF_ALL = {"positive": None, "many": True}
 """Where data is seen with all its classes."""
 
 
-def verify_run(run: str | Path, memory: str | int = DEFAULT_MEMORY, kernel: Function | None = None) -> Check:
+def verify_run(run: str | Path, memory: str | int | None = None, kernel: Function | None = None) -> Check:
     """Check the certificate of a finished run against its data, and the verdict against both.
 
     Parameters
@@ -186,7 +189,7 @@ class Checks(Displayed, dict[str, Check | None]):
             yield Row(None, f"{name}: proved {said}")
 
 
-def verify_classes(run: str | Path, memory: str | int = DEFAULT_MEMORY, kernel: Function | None = None) -> Checks:
+def verify_classes(run: str | Path, memory: str | int | None = None, kernel: Function | None = None) -> Checks:
     """Check the certificates of all classes of a one-vs-rest run in one read, and the verdicts.
 
     With a kernel it takes two reads.
@@ -238,7 +241,7 @@ def verify_classes(run: str | Path, memory: str | int = DEFAULT_MEMORY, kernel: 
     if not decided:
         raise UndecidedError(f"{path}: no class has a verdict ({whole.get('stopped')}): they claim nothing to check")
     evidence = [load(folders[name] / CERTIFICATE) for name in decided]
-    dataset = open_source(for_checker(source_of({**whole["data"], **OF_ALL})))
+    dataset = open_source(for_checker(source_of({**whole["data"], **OF_ALL}).within(parse_bytes(memory))))
     if dataset.fingerprint not in ("", whole["fingerprint"]):
         raise CheckFailedError(f"{path / RESULT}: fingerprint is {whole['fingerprint']!r}, which is not that of the data")
     with local_engine(dataset, parse_bytes(memory)) as engine:
@@ -274,7 +277,7 @@ def _require_listed(where: Path, whole: dict[str, Any], name: str, values: dict[
         raise CheckFailedError(f"{where}: the run of {name} is about other data")
 
 
-def verify_separation(run: str | Path, proved: Check, memory: str | int = DEFAULT_MEMORY) -> Kind | None:
+def verify_separation(run: str | Path, proved: Check, memory: str | int | None = None) -> Kind | None:
     """Check what ``separation.json`` of a run says, beyond what ``verify_run`` ``proved``; None when there is none.
 
     Raises CheckFailedError when it does not follow from the data, or is not proved as it says.
@@ -286,7 +289,7 @@ def verify_separation(run: str | Path, proved: Check, memory: str | int = DEFAUL
     try:
         if claim.fingerprint != values["fingerprint"]:
             raise CheckFailedError("it is about other data than the run")
-        dataset = open_source(for_checker(source_of(values["data"])))
+        dataset = open_source(for_checker(source_of(values["data"]).within(parse_bytes(memory))))
         with local_engine(dataset, parse_bytes(memory)) as engine:
             proof = prove(engine, dataset, claim, proved)
         if claim.proof != proof:
@@ -296,11 +299,37 @@ def verify_separation(run: str | Path, proved: Check, memory: str | int = DEFAUL
     return Kind(claim.kind, proof)
 
 
+@takes(View, without=("one_vs_rest", "point"))
+def _verify_certificate(problem: Problem, *, certificate: Path, memory: str | int | None, function: Function | None) -> Check:
+    view, labels = problem.view, problem.labels
+    positive, transform = seen_as(load(certificate).view)
+    if positive is not None and view.positive not in (None, positive):
+        raise CheckFailedError(f"{certificate}: it is about class {positive} against the rest, not {view.positive}")
+    own = transform or Transform()
+    if view.transform and view.transform != Transform(own.scale, own.center, own.normalize):
+        raise CheckFailedError(f"{certificate}: it is about points {own.words}, not {view.transform.words}")
+    if view.also and labels is not None and not is_file(place(problem.X)):
+        raise UsageError("also is for datasets with labels of their own: leave out labels")
+    source = Source(
+        str(problem.X),
+        labels_by_path(problem.X, labels),
+        positive or view.positive,
+        view.intercept,
+        many=labels is not None and positive is not None,
+        also=tuple(str(each) for each in paths_of(view.also, "--also")),
+        mask=None if view.mask is None else str(view.mask),
+        cones=not (view.also or view.mask is not None or transform is not None),
+        transform=transform,
+    )
+    return _checked(source, certificate, memory, function)[0]
+
+
+@like(_verify_certificate, without=("X", "y", "function"))
 def verify_certificate(
     path: str | Path,
     certificate: str | Path,
     *,
-    memory: str | int = DEFAULT_MEMORY,
+    memory: str | int | None = None,
     kernel: Function | None = None,
     **options: Any,
 ) -> Check:
@@ -319,8 +348,6 @@ def verify_certificate(
         Budget in bytes for blocks.
     kernel : callable, optional
         The function of Python that was the kernel, if one was: it is not kept in a file.
-    **options
-        ``labels`` and those of ``dfeas.View``, as it was solved.
 
     Returns
     -------
@@ -346,36 +373,11 @@ def verify_certificate(
     return _verify_certificate(path, certificate=Path(certificate), memory=memory, function=kernel, **options)
 
 
-@takes(View, without=("one_vs_rest", "point"))
-def _verify_certificate(problem: Problem, *, certificate: Path, memory: str | int, function: Function | None) -> Check:
-    view, labels = problem.view, problem.labels
-    positive, transform = seen_as(load(certificate).view)
-    if positive is not None and view.positive not in (None, positive):
-        raise CheckFailedError(f"{certificate}: it is about class {positive} against the rest, not {view.positive}")
-    own = transform or Transform()
-    if view.transform and view.transform != Transform(own.scale, own.center, own.normalize):
-        raise CheckFailedError(f"{certificate}: it is about points {own.words}, not {view.transform.words}")
-    if view.also and labels is not None:
-        raise UsageError("also is for datasets with labels of their own: leave out labels")
-    source = Source(
-        str(problem.X),
-        None if labels is None else str(labels),
-        positive or view.positive,
-        view.intercept,
-        many=labels is not None and positive is not None,
-        also=tuple(str(each) for each in view.also),
-        mask=None if view.mask is None else str(view.mask),
-        cones=not (view.also or view.mask is not None or transform is not None),
-        transform=transform,
-    )
-    return _checked(source, certificate, memory, function)[0]
-
-
 def _checked(
-    source: Source, path: Path, memory: str | int, kernel: Function | None = None
+    source: Source, path: Path, memory: str | int | None, kernel: Function | None = None
 ) -> tuple[Check, Certificate, Dataset]:
     """What is proved, by which certificate, of which data."""
     certificate = load(path)
-    dataset = open_source(for_checker(source))
+    dataset = open_source(for_checker(source.within(parse_bytes(memory))))
     with local_engine(dataset, parse_bytes(memory)) as engine:
         return check(engine, dataset, certificate, kernel), certificate, dataset

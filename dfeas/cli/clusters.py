@@ -13,6 +13,7 @@ from dfeas.cli.command import Command, say
 from dfeas.cli.options import (
     ASKED,
     CLUSTER,
+    FORCE,
     JSON,
     KERNEL,
     KERNEL_HELP,
@@ -26,6 +27,7 @@ from dfeas.cli.options import (
     margin_values,
     option,
 )
+from dfeas.cli.outputs import is_run, replaced
 from dfeas.cli.remote import CANCELLED
 from dfeas.cli.remote import cancel as run_cancel
 from dfeas.cli.remote import fetch as run_fetch
@@ -124,14 +126,15 @@ def status(run: str | None, cluster: Cluster, as_json: bool) -> None:
 )
 @click.argument("run")
 @option("Output", "--out", default=None, type=LOCAL, metavar="DIR", help="Folder for the result.  [default: the id]")
-@asks(CLUSTER[:2], JSON)
-def fetch(run: str, out: Path | None, cluster: Cluster, as_json: bool) -> None:
+@asks(CLUSTER[:2], FORCE, JSON)
+def fetch(run: str, out: Path | None, cluster: Cluster, force: bool, as_json: bool) -> None:
     """Copy the result of a submitted run here.
 
     RUN is its id; result, certificate and trace come into a new folder.
     """
-    with cluster.joined() as client:
-        folder = run_fetch(run, out, client=client)
+    place = Path(run) if out is None else out
+    with cluster.joined() as client, replaced(place, is_run, force):
+        folder = run_fetch(run, place, client=client)
     say(json.dumps({"run": run, "out": str(folder)}) if as_json else folder)
 
 

@@ -8,19 +8,19 @@ from typing import Any
 
 import click
 
+from dfeas.analysis.info import Info
+from dfeas.analysis.info import info as describe
 from dfeas.api import ingest as write_dataset
 from dfeas.cli.command import Command
 from dfeas.cli.options import CLUSTER, DATA, FORCE, JSON, QUIET, Cluster, Name, asks, fields_of, option
 from dfeas.cli.outputs import dataset_place
-from dfeas.cli.render import show_header
+from dfeas.cli.render import show_info
 from dfeas.data.generate.cones import CONE_KINDS, ConeInstance
 from dfeas.data.generate.points import KINDS, Generated, Instance, SparseInstance
 from dfeas.data.generate.points import generate as write_instance
 from dfeas.data.ingest.cones import SDPA, append_cones, ingest_cones
 from dfeas.data.ingest.ingest import require_split
 from dfeas.data.ingest.options import IngestOptions
-from dfeas.data.open import open_source
-from dfeas.data.source import Source
 from dfeas.data.storage.layout import DTYPES
 from dfeas.data.writers.append import append as append_points
 from dfeas.run.progress import IngestProgress
@@ -106,7 +106,7 @@ def generate(
         instance = SparseInstance(kind, density=density, **options)
     with dataset_place(out, force):
         header = write_instance(instance, out, _progress(quiet))
-    show_header(out, header.to_json(), as_json)
+    show_info(Info(out, header.to_json()), as_json)
 
 
 @click.command(
@@ -145,13 +145,13 @@ def ingest(
             raise click.UsageError("a cluster is for points, not for cones")
         with dataset_place(out, force):
             header = ingest_cones(src, out, cones, options["points"], _progress(quiet))
-        show_header(out, header.to_json(), as_json)
+        show_info(Info(out, header.to_json()), as_json)
         return
     if cluster != Cluster(None, None, None):
         require_split(src, out, IngestOptions(**options))
     with cluster.client() as client, dataset_place(out, force):
         header = write_dataset(src, out, client=client, progress=_progress(quiet), note=notes.append, **options)
-    show_header(out, {**header.to_json(), "notes": notes}, as_json)
+    show_info(Info(out, {**header.to_json(), "notes": notes}), as_json)
 
 
 @click.command(
@@ -171,30 +171,21 @@ def append(data: str, src: str | None, cones: str | None, as_json: bool, quiet: 
     notes: list[str] = []
     if src is not None and (cones is not None or src.endswith(SDPA)):
         _refuse(options)
-        show_header(data, append_cones(data, src, cones, options["points"], _progress(quiet)).to_json(), as_json)
+        header = append_cones(data, src, cones, options["points"], _progress(quiet))
+        show_info(Info(data, header.to_json()), as_json)
         return
     if cones is not None:
         raise click.UsageError("--cones says what the rows of SRC are; name SRC")
     header = append_points(data, src, progress=_progress(quiet), note=notes.append, **options)
-    show_header(data, {**header.to_json(), "notes": notes}, as_json)
+    show_info(Info(data, {**header.to_json(), "notes": notes}), as_json)
 
 
 @click.command(cls=Command, examples=("dfeas info mail.data", "dfeas info points.zarr --labels labels.zarr --json"))
 @click.argument("data", type=DATA)
-@option("Data", "--labels", default=None, metavar="FILE", help="Label array of a zarr array.")
+@option(
+    "Data", "--labels", default=None, metavar="FILE", help="Label array of a zarr array, or of a file; a column of a table."
+)
 @asks(JSON)
 def info(data: str, labels: str | None, as_json: bool) -> None:
     """Say what a dataset is, without reading its points."""
-    dataset = open_source(Source(data, labels, cones=True))
-    if dataset.header is not None:
-        show_header(data, dataset.header.to_json(), as_json)
-        return
-    values = {
-        "n": dataset.n,
-        "m": dataset.m,
-        "dtype": dataset.dtype.name,
-        "block_rows": dataset.block_rows,
-        "classes": list(dataset.classes),
-        "fingerprint": None,
-    }
-    show_header(data, values, as_json)
+    show_info(describe(data, labels), as_json)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import webbrowser
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from dfeas.analysis.verify import verify_certificate, verify_classes, verify_run
 from dfeas.cli.command import LIMIT_REACHED, Command, say
 from dfeas.cli.options import (
     ALL_METHODS,
+    COLUMN,
     DATA,
     FORCE,
     JSON,
@@ -28,9 +30,9 @@ from dfeas.cli.options import (
     numbers,
     option,
 )
-from dfeas.cli.outputs import is_array, replaced
+from dfeas.cli.outputs import is_array, is_run, replaced
 from dfeas.cli.render import put, show_check, show_checks, show_prediction, show_recheck
-from dfeas.problem import DEFAULT_MEMORY, Kernel, Objective, Resources, View
+from dfeas.problem import Kernel, Objective, Resources, View
 from dfeas.report.compare import compare as compare_runs
 from dfeas.report.compare import warning
 from dfeas.report.page import report as write_report
@@ -42,7 +44,7 @@ from dfeas.run.result_files import classes_of, find_runs
 @click.command(cls=Command, examples=("dfeas plan mail.data", "dfeas plan mail.data --kernel rbf --memory 8GB"))
 @click.argument("data", type=DATA)
 @option("Question", "--method", default=None, type=Name(ALL_METHODS), metavar="NAME", help="Only this one.  [default: all]")
-@asks(LABELS, UNLABELLED, fields_of(Kernel), fields_of(View))
+@asks(LABELS, COLUMN, UNLABELLED, fields_of(Kernel), fields_of(View))
 @option(
     "Question",
     "--margin",
@@ -66,7 +68,7 @@ def plan(data: str, labels: str | None, as_json: bool, C: str | None, **options:
 @click.command(cls=Command, examples=("dfeas verify RUN", "dfeas verify mail.data RUN/certificate.npz"))
 @click.argument("target", type=DATA)
 @click.argument("certificate", required=False, type=LOCAL)
-@LABELS
+@asks(LABELS, COLUMN)
 @option("Question", "--positive", default=None, metavar="CLASS", help="As it was solved.")
 @option("Question", "--intercept", is_flag=True, help="As it was solved.")
 @asks(POINTS)
@@ -97,28 +99,31 @@ def verify(target: str, certificate: Path | None, memory: str, as_json: bool, **
 @click.argument("run", type=LOCAL)
 @click.argument("data", type=DATA)
 @option("Question", "--labels", default=None, metavar="FILE", help="Label array, if the run had one beside DATA.")
-@option("Output", "--out", default=None, type=LOCAL, metavar="DIR", help="Folder for a run of the larger data; must not exist.")
-@asks(fields_of(Resources, "memory", memory="Budget of the process."), JSON)
-def recheck(run: Path, data: str, as_json: bool, **options: Any) -> None:
+@option("Output", "--out", default=None, type=LOCAL, metavar="DIR", help="Folder for a run of the larger data.")
+@asks(fields_of(Resources, "memory", memory="Budget of the process."), FORCE, JSON)
+def recheck(run: Path, data: str, out: Path | None, force: bool, as_json: bool, **options: Any) -> None:
     """Say whether a verdict holds after points were appended.
 
     Of DATA only the blocks that hold new points are read. Exit code 3 when a new point is on the wrong side of a separator:
     solve again.
     """
-    answer = run_recheck(run, data, **options)
-    show_recheck(answer, options["out"], as_json)
+    if force and out is None:
+        raise click.UsageError("--force is for --out")
+    with nullcontext() if out is None else replaced(out, is_run, force):
+        answer = run_recheck(run, data, out=out, **options)
+    show_recheck(answer, out, as_json)
     if not answer.holds:
         sys.exit(LIMIT_REACHED)
 
 
 @click.command(
     cls=Command,
-    examples=("dfeas predict RUN new.data scores.npy", "dfeas predict RUN new.zarr scores.npy --labels labels.zarr --json"),
+    examples=("dfeas predict RUN new.csv scores.npy", "dfeas predict RUN new.zarr scores.npy --labels labels.zarr --json"),
 )
 @click.argument("run", type=LOCAL)
 @click.argument("data", type=DATA)
 @click.argument("out", type=LOCAL)
-@LABELS
+@asks(LABELS, COLUMN)
 @option("Question", "--positive", default=None, metavar="CLASS", help="This class against all others, when they have two.")
 @asks(fields_of(Resources, "memory", memory="Budget of the process."), FORCE, JSON)
 def predict(
@@ -126,7 +131,8 @@ def predict(
 ) -> None:
     """Score points by the hyperplane of a run.
 
-    The scores of the points of DATA are written to the .npy file OUT: above 0 is positive. Of a one-vs-rest run OUT gets the
+    The scores of the points of DATA are written to the .npy file OUT: above 0 is positive. DATA may be a table: the column that
+    is no feature of the run has the labels. Of a one-vs-rest run OUT gets the
     number of the class with the largest score, from 0 in the order that is printed. Says how many points have the class of
     their label, where DATA has labels. Of cones OUT gets the least eigenvalue of each, over its norm, in their order, and the
     critical cones are named.
@@ -141,10 +147,9 @@ def predict(
 @click.command(cls=Command)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=LOCAL)
 @option("Output", "--out", default=None, type=LOCAL, metavar="FILE", help="The page.  [default: RUN/report.html]")
-@option("Where", "--memory", default=DEFAULT_MEMORY, show_default=True, help="Budget for reading the data.")
 @option("Data", "--no-data", is_flag=True, help="Do not read the data: no distances of points.")
 @option("Output", "--open", "opens", is_flag=True, help="Show the page in a browser.")
-@asks(JSON)
+@asks(fields_of(Resources, "memory", memory="Budget for reading the data."), JSON)
 def report(runs: tuple[Path, ...], out: Path | None, memory: str, no_data: bool, opens: bool, as_json: bool) -> None:
     """Write a page about finished runs that opens offline.
 

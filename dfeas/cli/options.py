@@ -263,6 +263,9 @@ LABELS = option(
     metavar="FILE",
     help="Label array (.npy, zarr) of a zarr array, or instead of the labels of DATA.",
 )
+COLUMN = option(
+    "Question", "--label-column", "column", default=None, metavar="NAME", help="The labels, where DATA is a file of points."
+)
 UNLABELLED = option(
     "Question", "--unlabelled", is_flag=True, help="DATA has no labels: ask whether A'y > 0 for all points as they are."
 )
@@ -280,10 +283,10 @@ SOFT_METHOD = option(
 )
 GO_ON = [*fields_of(Resources, "cache_dir", "checkpoint_every"), *CLUSTER, PERFORMANCE, QUIET, JSON]
 POINTS = fields_of(View, "also", "mask", "scale", "center", "normalize")
-ASKED = [LABELS, UNLABELLED, *fields_of(View, "positive", "intercept"), *fields_of(Goal), *fields_of(Limits)]
+ASKED = [LABELS, COLUMN, UNLABELLED, *fields_of(View, "positive", "intercept"), *fields_of(Goal), *fields_of(Limits)]
 ASKED = [*ASKED, *fields_of(Resources, "memory"), *GO_ON]
 RUN = [*NAMED, *ASKED]
-SOFT = [*NAMED, LABELS, UNLABELLED, *fields_of(View, "positive", "intercept", "also", "mask"), *fields_of(Objective)]
+SOFT = [*NAMED, LABELS, COLUMN, UNLABELLED, *fields_of(View, "positive", "intercept", "also", "mask"), *fields_of(Objective)]
 SOFT = [*SOFT, SOFT_METHOD, *fields_of(Limits), *fields_of(Resources, "memory"), *GO_ON]
 KERNEL = [*fields_of(Kernel), *fields_of(Resources, "scratch")]
 
@@ -302,6 +305,11 @@ def asks(*options: Decorator | Sequence[Decorator]) -> Callable[[Body], Body]:
                 if sum(choice is not None for choice in named.values()) > 1:
                     raise click.UsageError("choose one of --scheduler, --scheduler-file and --local")
                 values["cluster"] = Cluster(**named, performance_report=values.pop("performance_report", None))
+            column = values.pop("column", None)
+            if column is not None:
+                if values["labels"] is not None:
+                    raise click.UsageError("choose one of --labels and --label-column")
+                values["labels"] = column
             if values.pop("unlabelled", False):
                 if values["labels"] is not None:
                     raise click.UsageError("choose one of --labels and --unlabelled")

@@ -15,11 +15,12 @@ from dfeas.data.storage.places import is_url
 from dfeas.data.storage.scratch import being_written
 from dfeas.errors import UsageError
 from dfeas.run.result_files import CERTIFICATE, CHECKPOINT, RACE, RESULT, TRACE
+from dfeas.verify.separation import SEPARATION
 
 Kind = Callable[[Path], bool]
 """Whether something is an output of a kind, and nothing else."""
 
-OF_RUN = {RESULT, RACE, CERTIFICATE, TRACE, CHECKPOINT, LOCK, "margin.json", "report.html", "path.svg"}
+OF_RUN = {RESULT, RACE, CERTIFICATE, TRACE, CHECKPOINT, LOCK, SEPARATION, "margin.json", "report.html", "path.svg"}
 """Names in the folder of a run, beside runs."""
 OF_DATASET = {MARKER, LOCK, "zarr.json", "X", "label", "norm", "checksum", "offset", "code"}
 """Names in the folder of a dataset."""

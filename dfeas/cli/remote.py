@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 import time
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -15,13 +16,15 @@ from dfeas.analysis.separation import Separation
 from dfeas.api import resume, soft_margin, solve
 from dfeas.cli.status import RunStatus, Submitted, run_status
 from dfeas.data.storage.files import placed
-from dfeas.data.storage.places import absolute, local, require_apart
+from dfeas.data.storage.places import absolute, local, paths_of, require_apart
 from dfeas.errors import BadInputError, ClusterLostError, DfeasError, UsageError, format_bytes
 from dfeas.geometry.registry import kernel_options, known_method
-from dfeas.problem import ALL_POSITIVE, DEFAULT_MEMORY, Goal, Kernel, Limits, Objective, View, check, parse_bytes
+from dfeas.keywords import like
+from dfeas.problem import ALL_POSITIVE, Goal, Kernel, Limits, Objective, View, check, parse_bytes
 from dfeas.run.checkpoint.folder import finished, resumable
 from dfeas.run.result_files import CERTIFICATE, RESULT, TRACE
 from dfeas.run.results import Result
+from dfeas.run.session import labels_by_path
 from dfeas.run.soft_margin.result import SoftMarginResult
 from dfeas.run.verdict import OneVsRest, Race
 
@@ -47,7 +50,16 @@ FETCHED_BYTES = 1 << 30
 """Larger results are copied from where they are."""
 
 
-def submit(X: str | Path, labels: str | Path | None = None, *, out: str | Path, client: Any = True, **options: Any) -> str:
+@like(solve, soft_margin, without=("y", "progress", "callback", "stop"))  # type: ignore[has-type]  # the stub imports this
+def submit(
+    X: str | Path,
+    labels: str | Path | None = None,
+    *,
+    out: str | Path,
+    client: Any = True,
+    C: float | Sequence[float] | None = None,
+    **options: Any,
+) -> str:
     """Have a worker of a cluster drive ``dfeas.solve``, and return the id of the run at once.
 
     Should the driving worker die, another one goes on from the last checkpoint.
@@ -62,8 +74,8 @@ def submit(X: str | Path, labels: str | Path | None = None, *, out: str | Path, 
         Folder for the run, likewise.
     client : dask.distributed Client or cluster, str, or bool
         That of ``dfeas.solve``: by default the current client, else the cluster of Dask's ``scheduler-address``.
-    **options
-        Those of ``dfeas.solve``, or, with ``C`` among them, those of ``dfeas.soft_margin``.
+    C : float or sequence of float, optional
+        Of a soft margin, which is then what is driven; None: a solve.
 
     Returns
     -------
@@ -83,15 +95,15 @@ def submit(X: str | Path, labels: str | Path | None = None, *, out: str | Path, 
     """
     if not all(isinstance(each, str | Path | None) for each in (X, labels)):
         raise UsageError("a cluster reads the data by path: ingest the arrays first")
-    options["labels"] = labels
+    options |= {"labels": labels} if C is None else {"labels": labels, "C": C}
     check(options, View, Limits, Objective if "C" in options else Goal)
     if "C" not in options:
         _require_solvable(options)
-    parse_bytes(options.get("memory", DEFAULT_MEMORY))
-    require_apart(out, X, *options.get("also", ()))
+    parse_bytes(options.get("memory"))
+    require_apart(out, X, *paths_of(options.get("also", ()), "--also"))
     run = secrets.token_hex(4)
     data, folder = absolute(X), str(local(out, "--out").absolute())
-    options = {**options, **_absolute_paths(options)}
+    options = {**options, **_absolute_paths(data, options)}
     with _reached(client) as there:
         there.set_metadata([RUNS, run], {"out": folder, "data": data, "submitted": time.time()})
         future = there.submit(_drive, run, data, folder, options, key=_task(run), pure=False)
@@ -118,13 +130,13 @@ def _require_solvable(options: dict[str, Any]) -> None:
     known_method(method, space, ("auto",))
 
 
-def _absolute_paths(options: dict[str, Any]) -> dict[str, Any]:
+def _absolute_paths(data: str, options: dict[str, Any]) -> dict[str, Any]:
     """Paths among the options, as workers in other folders find them."""
     paths: dict[str, Any] = {}
     if options.get("labels") not in (None, ALL_POSITIVE):
-        paths["labels"] = absolute(options["labels"])
+        paths["labels"] = labels_by_path(data, options["labels"])
     if options.get("also"):
-        paths["also"] = tuple(absolute(each) for each in options["also"])
+        paths["also"] = tuple(absolute(each) for each in paths_of(options["also"], "--also"))
     for name in ("mask", "weights", "dual"):
         if isinstance(options.get(name), str | Path):
             paths[name] = str(local(options[name], f"--{name}").absolute())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,11 @@ import click
 
 from dfeas.analysis.hard_margin import HardMargin
 from dfeas.analysis.hull import Hull
+from dfeas.analysis.info import Info
 from dfeas.analysis.recheck import Recheck
 from dfeas.analysis.separation import Separation
 from dfeas.analysis.verify import Checks
 from dfeas.cli.command import say
-from dfeas.data.storage.layout import described, stored_bytes
 from dfeas.display import Displayed, Part, Row, lines
 from dfeas.geometry.prediction import ClassPrediction, ConePrediction, Prediction
 from dfeas.run.results import Result
@@ -56,11 +56,9 @@ def show(answer: Answer, out: Path, as_json: bool) -> None:
     put(values, answer, as_json, Row("results", str(out)))
 
 
-def show_header(path: str, values: Mapping[str, Any], as_json: bool) -> None:
+def show_info(found: Info, as_json: bool) -> None:
     """A dataset: the header that it was written with, or what is known of an array."""
-    blocks = -(-values["n"] // values["block_rows"])
-    known = {"path": str(path), "bytes": stored_bytes(values), "blocks": blocks, **values}
-    put(known, [Row("data", str(path)), *described(values)], as_json)
+    put(found.to_json(), found, as_json)
 
 
 def show_check(check: Check, kind: Kind | None, as_json: bool) -> None:

@@ -112,8 +112,8 @@ def solve(
 ) -> None:
     """Decide whether labelled points are separable.
 
-    Verdict, certificate and trace are written to the folder RUN. DATA is a dfeas dataset, or a zarr array (n, m) with --labels.
-    Without a cluster the work is done in this process.
+    Verdict, certificate and trace are written to the folder RUN. DATA is a dfeas dataset, a zarr array (n, m) with --labels, or
+    a file that ingest takes, if it is small beside the memory. Without a cluster the work is done in this process.
     """
     if away_steps:
         options["method"] = f"{options['method'].removesuffix('-away')}-away"
@@ -231,9 +231,8 @@ def race(
     A run of each is written to the folder RUN. The first verdict ends all. Limits of passes hold for each method; reads are
     counted once. dfeas compare RUN and dfeas report RUN show them again.
     """
-    names = [name.strip() for name in methods.split(",") if name.strip()]
     with cluster.client() as client, asked_to_stop() as stop, run_place(out, data, force) as place:
-        found = run_race(data, methods=names, out=place, client=client, progress=not quiet, stop=stop, **options)
+        found = run_race(data, methods=methods, out=place, client=client, progress=not quiet, stop=stop, **options)
     end(found, place, as_json)
 
 

@@ -24,7 +24,7 @@ from dfeas.data.storage.readers import PointReader, SliceReader
 from dfeas.data.storage.sparse_readers import CsrRows, Entries, index_size
 from dfeas.data.storage.zarr_arrays import check_codecs, check_shape, files_of, open_labels, rows_of_whole_chunks
 from dfeas.errors import BadInputError
-from dfeas.linalg.points import LOW, working
+from dfeas.linalg.points import LOW, Points, working
 
 _EXACT = {"b1": "uint8", **dict.fromkeys(("i4", "u4", "i8", "u8", "f8"), "float64"), "f4": "float32"}
 _EXACT |= {f"{np.dtype(name).kind}{np.dtype(name).itemsize}": name for name in LOW}
@@ -57,16 +57,22 @@ def joint_dtype(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
 
 
 def from_arrays(
-    X: Any, labels: Any = None, *, positive: str | None = None, intercept: bool = False, many: bool = False
+    X: Any,
+    labels: Any = None,
+    *,
+    positive: str | None = None,
+    intercept: bool = False,
+    many: bool = False,
+    known: tuple[str, ...] = (),
 ) -> Dataset:
     """A dataset from an array (n, m) that has shape, dtype and row slices (NumPy, zarr, HDF5, Dask), a SciPy sparse matrix, or
     a data frame, and labels (n,), of which a frame may have them in a column.
 
-    Points are not copied where NumPy has them. Labels of ``many`` classes become codes. Raises BadInputError for a wrong shape,
-    type or labels.
+    Points are not copied where NumPy has them. Labels of ``many`` classes become codes, of ``known`` ones those of these.
+    Raises BadInputError for a wrong shape, type or labels.
     """
     table = split(X, labels)
-    return replace(_from_table(table, Source("", None, positive, intercept, many)), features=table.features)
+    return replace(_from_table(table, Source("", None, positive, intercept, many, known=known)), features=table.features)
 
 
 def _from_table(table: Table, source: Source) -> Dataset:
@@ -106,6 +112,22 @@ def _from_sparse(X: Any, labels: Any, source: Source) -> Dataset:
     return replace(assemble("X", points, n, m, dtype, rows, labels, source), entries=entries)
 
 
+def of_points(
+    where: str, X: Points, classes: tuple[str, ...], label: NDArray[Any], intercept: bool, features: tuple[str, ...]
+) -> Dataset:
+    """A dataset from points (n, m) that were read from a file, dense or CSR, and labels (n,), all as they are stored."""
+    plain = _from_table(Table(X, None), Source("", intercept=intercept))
+    assert isinstance(plain.points, SliceReader | CsrRows), "they are in memory"
+    points = replace(plain.points, files=_of_nothing)  # so that what several processes read is compared
+    labels = array_reader("label", label, plain.block_rows)
+    return replace(plain, where=where, points=points, labels=labels, classes=classes, features=features)
+
+
+def _of_nothing(index: int) -> tuple[str, ...]:
+    """The files of a block whose file was read as a whole."""
+    return ()
+
+
 def _as_array(values: Any, where: str) -> Any:
     """Something with shape, dtype and row slices; raises BadInputError when there is no such thing in it."""
     if not hasattr(values, "dtype"):
@@ -122,7 +144,9 @@ def _as_array(values: Any, where: str) -> Any:
 
 def encode(labels: Any, n: int, source: Source, where: str) -> tuple[tuple[str, ...], NDArray[Any]]:
     """The classes, and labels (n,) in memory as they are stored."""
-    return encode_array(labels, n, f"labels of {where}", None if source.many else source.positive, source.many)
+    return encode_array(
+        labels, n, f"labels of {where}", None if source.many else source.positive, source.many, source.known or None
+    )
 
 
 def assemble(

@@ -116,7 +116,10 @@ def table_of(X: Any, labels: Any) -> Table:
     n, _ = check_shape(points.shape, WHERE)
     stored_dtype(np.dtype(points.dtype), WHERE)
     if not isinstance(getattr(points, "_meta", None), np.ndarray):
-        raise UsageError(f"{WHERE}: chunks that are not NumPy arrays; ingest it first, or leave the client out")
+        raise UsageError(
+            f"{WHERE}: chunks that are not NumPy arrays, but {type(points._meta).__name__}: make them dense, as by "
+            "X.map_blocks(lambda block: block.toarray()), or write them to files and ingest these"
+        )
     if hasattr(labels, "to_dask_array"):
         labels = _column(labels, points.chunks[0])
     elif table.labels is not None:

@@ -38,6 +38,13 @@ def is_frame(X: Any) -> bool:
     return bool(dependencies.is_into_dataframe(X))
 
 
+def columns_of(X: Any) -> tuple[str, ...]:
+    """Names of the columns of a data frame; none of anything else."""
+    if is_lazy(X):
+        return tuple(map(str, X.columns))
+    return tuple(map(str, _opened(X).columns)) if is_frame(X) else ()
+
+
 def split(X: Any, labels: Any) -> Table:
     """Points, labels and names of features; ``labels`` may name a column of a frame, and be a series.
 

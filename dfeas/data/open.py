@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dfeas.data.arrays import assemble, cast, encode, stored_dtype
 from dfeas.data.dataset import Dataset, array_reader
 from dfeas.data.labels import stored_type
-from dfeas.data.source import Source
+from dfeas.data.source import Source, is_file
 from dfeas.data.storage.files import DAMAGE
 from dfeas.data.storage.layout import ATTRIBUTE, Header, fingerprint, looks_like_dataset, require_complete, seal
 from dfeas.data.storage.places import Place, place, speaking
@@ -90,7 +90,7 @@ def open_source(source: Source) -> Dataset:
     if not path.exists():
         raise BadInputError(absent(path))
     with speaking(path), speaking(path if source.labels is None else place(source.labels)):
-        dataset = _open_dataset(path, source) if looks_like_dataset(path) else _open_foreign(path, source)
+        dataset = _points_at(path, source)
         if dataset.header is not None:
             if dataset.cones is not None:
                 _require_plain(source)
@@ -105,6 +105,17 @@ def open_source(source: Source) -> Dataset:
     if source.point is not None:
         return seen_from(dataset, source.point)
     return dataset
+
+
+def _points_at(path: Place, source: Source) -> Dataset:
+    """A dataset, an array of zarr, or a small file."""
+    if looks_like_dataset(path):
+        return _open_dataset(path, source)
+    if not is_file(path):
+        return _open_foreign(path, source)
+    from dfeas.data.ingest.small_file import open_file  # with readers of all formats
+
+    return open_file(source)
 
 
 def _require_plain(source: Source) -> None:
@@ -122,6 +133,7 @@ def _picked(source: Source) -> Dataset:
     """The points that the mask keeps, of all stores."""
     chosen = None if source.many else source.positive
     plain = Source("", source.labels, chosen, source.intercept, source.many, direct=source.direct, cache_dir=source.cache_dir)
+    plain = replace(plain, file_bytes=source.file_bytes)
     parts = [open_source(replace(plain, path=path)) for path in (source.path, *source.also)]
     dataset = picked(parts, None if source.mask is None else open_mask(Path(source.mask)))
     if source.transform is not None:

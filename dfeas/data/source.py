@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.storage.files import COUNT, Number, conform, parsed
 from dfeas.data.storage.layout import looks_like_dataset
-from dfeas.data.storage.places import place
+from dfeas.data.storage.places import Place, place
 from dfeas.errors import CorruptDataError
 
 SCALES: tuple[str, ...] = ("maxabs", "std")
@@ -24,6 +24,11 @@ FACTORS = (1e-130, 1e130)
 """What a feature is multiplied by is within; beyond it a feature is as good as zero, or as infinite."""
 LENGTHS = (1e-140, 1e140)
 """The length that points are divided by is within."""
+
+SHARE = 4
+"""A file that is opened as it is takes at most memory over this."""
+FILE_BYTES = 2_000_000_000 // SHARE
+"""Of such a file, where nobody said how much memory there is."""
 
 Floats = NDArray[np.float64]
 
@@ -136,7 +141,7 @@ class Source:
     """Where data is, small enough to travel with every task."""
 
     path: str
-    labels: str | None = None
+    labels: str | None = None  # a path, or of a file of points the name of a column or an array in it
     positive: str | None = None
     intercept: bool = False
     many: bool = False  # labels of an array become codes of classes, which ``positive`` then chooses from
@@ -150,6 +155,12 @@ class Source:
     point: tuple[float, ...] | None = None  # the points are seen from there, without labels
     cones: bool = False  # whoever opens it knows what to do with cones
     transform: Transform | None = None  # of features and lengths
+    file_bytes: int = FILE_BYTES  # that a file of points may have, on disk and in memory
+    known: tuple[str, ...] = ()  # classes that labels have which come with points or beside them; none: those that they show
+
+    def within(self, memory: int) -> Source:
+        """The same for whoever has so much memory."""
+        return replace(self, file_bytes=memory // SHARE)
 
     @property
     def place(self) -> dict[str, Any]:
@@ -175,3 +186,11 @@ def for_checker(source: Source) -> Source:
     foreign array is of what the run's own reader gave: another one has to give the same.
     """
     return replace(source, direct=looks_like_dataset(place(source.path)))
+
+
+def is_file(path: Place) -> bool:
+    """Whether it is points in a file, which an ingest reads from its beginning, or a folder of Parquet; no array of chunks."""
+    if not path.is_dir():
+        return path.is_file()
+    arrays = any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup")) or looks_like_dataset(path)
+    return not arrays and any(path.rglob("*.parquet"))

@@ -97,9 +97,14 @@ def seen_from(dataset: Dataset, point: Sequence[float]) -> Dataset:
 
 def require_features(dataset: Dataset, names: Sequence[str], whose: str) -> None:
     """Raise BadInputError for points with other features, or the same in another order, where both have names."""
-    what = difference(dataset.features, names)
+    require_names(dataset.features, names, dataset.where, whose)
+
+
+def require_names(features: Sequence[str], names: Sequence[str], where: str, whose: str) -> None:
+    """Raise BadInputError for features of points that are not those names in their order, where both have names."""
+    what = difference(features, names)
     if what:
-        raise BadInputError(f"{dataset.where}: {what} than {whose}; give them as there")
+        raise BadInputError(f"{where}: {what} than {whose}; give them as there")
 
 
 def transformed(dataset: Dataset, transform: Transform) -> Dataset:

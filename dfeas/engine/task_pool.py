@@ -5,12 +5,16 @@ from __future__ import annotations
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from threading import Semaphore
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from dask.delayed import delayed
 from distributed import Client, Future
 
+from dfeas.data.ingest.collection import write_piece
+from dfeas.data.ingest.partitions import Done, Piece
 from dfeas.data.storage.files import FULL
 from dfeas.engine.clusters import line
 from dfeas.engine.watch import Retry, Watch
@@ -35,7 +39,7 @@ class TaskPool:
         Raises what the work does, and ClusterLostError when the cluster goes away, or when many workers die at a piece.
         """
         watch = Watch(self._client)
-        sent, persist = _Sent(self._client, watch, work, iter(items)), Retry(watch)
+        sent, persist = _Sent(self._client, watch, self._submit, work, iter(items)), Retry(watch)
         try:
             while found := persist(sent.next, lambda: sent.done):
                 if isinstance(found[0], DfeasError):
@@ -44,12 +48,49 @@ class TaskPool:
         finally:
             sent.cancel()
 
+    def _submit(self, work: Callable[[T], R], item: T, key: str) -> Future:
+        """A piece of work on its way."""
+        return self._client.submit(_on_worker, work, item, key=key, pure=False)
+
+
+class PartitionPool(TaskPool):
+    """Pieces of an ingest whose points are in the partitions of a Dask array: each goes where its points are, or they to it."""
+
+    def __init__(self, client: Client, X: Any) -> None:
+        super().__init__(client)
+        self._X = X
+        self._rows: list[Any] = []  # those of each piece
+
+    def _submit(self, work: Callable[[T], R], item: T, key: str) -> Future:
+        assert isinstance(item, Piece), "a dense dataset is written piece by piece"
+        first, stop = item.part.first, item.part.stop or int(self._X.shape[0])
+        if not self._rows:  # the first one has no less than the others
+            self._size = stop - first
+            self._rows = self._X.rechunk({0: self._size, 1: -1}).to_delayed().ravel().tolist()
+        there = delayed(_on_worker, pure=False)(
+            partial(_write, _Sealed(item)), self._rows[first // self._size], dask_key_name=key
+        )
+        return self._client.compute(there)
+
+
+class _Sealed:
+    """A piece in which Dask does not look for what it could compute."""
+
+    def __init__(self, piece: Piece) -> None:
+        self.piece = piece
+
+
+def _write(sealed: _Sealed, array: Any) -> Done:
+    return write_piece(sealed.piece, array)
+
 
 class _Sent(Generic[T, R]):
     """Pieces of work: some are sent, others wait."""
 
-    def __init__(self, client: Client, watch: Watch, work: Callable[[T], R], items: Iterator[T]) -> None:
-        self._client, self._watch, self._work, self._items = client, watch, work, items
+    def __init__(
+        self, client: Client, watch: Watch, submit: Callable[..., Future], work: Callable[[T], R], items: Iterator[T]
+    ) -> None:
+        self._client, self._watch, self._submit, self._work, self._items = client, watch, submit, work, items
         self._again: deque[T] = deque()  # were sent, and are lost
         self._sent: dict[Future, T] = {}
         self._woken = Semaphore(0)
@@ -79,8 +120,7 @@ class _Sent(Generic[T, R]):
             some = [self._again.popleft()] if self._again else list(islice(self._items, 1))
             if not some:
                 return
-            key = f"dfeas-{self._work.__name__}-{uuid.uuid4().hex}"
-            future = self._client.submit(_on_worker, self._work, some[0], key=key, pure=False)
+            future = self._submit(self._work, some[0], f"dfeas-{self._work.__name__}-{uuid.uuid4().hex}")
             self._sent[future] = some[0]
             future.add_done_callback(lambda _: self._woken.release())
 

@@ -6,9 +6,11 @@ Dask arrays and data frames are known by what they offer: nothing of Dask is imp
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, Self
+from functools import wraps
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +20,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from dfeas.api import solve
+from dfeas.engine.client import joined
 from dfeas.errors import DfeasError
 from dfeas.linalg.points import Floats, Points
-from dfeas.problem import DEFAULT_MEMORY
 from dfeas.run.results import Result
 from dfeas.run.termination import Verdict
 from dfeas.run.verdict import OneVsRest
+
+F = TypeVar("F")
 
 
 def is_dask(X: Any) -> bool:
@@ -103,6 +107,17 @@ def value_errors() -> Iterator[None]:
         raise ValueError(str(error)) from None
 
 
+def on_its_cluster(fit: Callable[..., F]) -> Callable[..., F]:
+    """A ``fit`` in which the cluster of the estimator, if it has one, computes what is of Dask."""
+
+    @wraps(fit)
+    def fitted(estimator: LinearClassifier, *args: Any, **options: Any) -> F:
+        with value_errors(), joined(estimator.client) as client, nullcontext() if client is None else client.as_current():
+            return fit(estimator, *args, **options)
+
+    return fitted
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
 class Classifier(ClassifierMixin, BaseEstimator):
     """A classifier of dfeas, by problems of two classes; where there are more, each is set against the rest.
@@ -110,7 +125,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
     Parameters are the fields of dataclasses: scikit-learn finds them in the signature of ``__init__``.
     """
 
-    memory: str | int = DEFAULT_MEMORY
+    memory: str | int | None = None
     max_passes: int | None = None
     time_limit: float | None = None
     verbose: bool = False
@@ -122,6 +137,10 @@ class Classifier(ClassifierMixin, BaseEstimator):
         """Those that every run takes."""
         names = ("memory", "max_passes", "time_limit", "callback")
         return {"progress": self.verbose, **{name: getattr(self, name) for name in names}}
+
+    def _cluster_of(self, points: Any) -> dict[str, Any]:
+        """The option that says on which cluster a fit reads these points; none for this process."""
+        return {}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -155,6 +174,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
 
     def _solved(self, points: Any, index: NDArray[np.int64], **options: Any) -> dict[int, Result]:
         """The results of all classes that there are, on the same reads; of two that of the positive one."""
+        options |= self._cluster_of(points)
         with value_errors():
             if len(self.classes_) == 2:
                 return {1: solve(points, self._problems(index)[0], **options)}
@@ -208,9 +228,23 @@ class Classifier(ClassifierMixin, BaseEstimator):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LinearClassifier(Classifier):
-    """One whose scores are X coef_' + intercept_."""
+    """One whose scores are X coef_' + intercept_; with a ``client`` points of Dask are fitted where they lie."""
 
     fit_intercept: bool = True
+    client: Any = None
+
+    def _cluster_of(self, points: Any) -> dict[str, Any]:
+        return {"client": True} if self.client is not None and is_dask(points) else {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is fitted goes elsewhere; a client stays with the process that has it."""
+        state: dict[str, Any] = super().__getstate__()
+        return state if isinstance(self.client, str | bool) else {**state, "client": None}
+
+    def __sklearn_clone__(self) -> Self:
+        cloned: Self = BaseEstimator.__sklearn_clone__(copy(self))
+        cloned.client = self.client
+        return cloned
 
     def _set(self, Y: list[Floats], intercept: bool) -> Self:
         """Take hyperplanes, with the intercept last where there is one."""

@@ -14,7 +14,7 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
 from dfeas.api import soft_margin
-from dfeas.estimators.classifier import LinearClassifier, value_errors, values_of
+from dfeas.estimators.classifier import LinearClassifier, on_its_cluster, value_errors, values_of
 from dfeas.linalg.points import Floats
 from dfeas.run.soft_margin.result import SoftMarginClasses, SoftMarginResult
 
@@ -32,7 +32,7 @@ class SoftMarginClassifier(LinearClassifier):
 
         Raises ValueError for what dfeas cannot take; warns when a gap is not reached.
         """
-        options |= {"loss": self.loss, "gap": self.tol, "intercept": self.fit_intercept, **self._options}
+        options |= {"loss": self.loss, "gap": self.tol, "intercept": self.fit_intercept, **self._options, **self._cluster_of(X)}
         with value_errors():
             if len(self.classes_) == 2:
                 start = None if starts is None else starts[0]
@@ -42,7 +42,7 @@ class SoftMarginClassifier(LinearClassifier):
                 results = list(answer.results.values())
         short = [result for result in results if not result.success]
         if short:
-            warnings.warn(f"{type(self).__name__}: {short[0].message}", ConvergenceWarning, stacklevel=3)
+            warnings.warn(f"{type(self).__name__}: {short[0].message}", ConvergenceWarning, stacklevel=4)
         return results
 
     def _taken(self, results: list[SoftMarginResult], fit: int = 0) -> Self:
@@ -79,6 +79,7 @@ class LinearSVC(SoftMarginClassifier):
     class_weight : None, ``balanced`` or a dict, which multiply weights of points.
     warm_start : begin from the last ``coef_``.
     memory, max_passes, time_limit : as for ``dfeas.soft_margin``.
+    client : as for ``dfeas.solve``: Dask arrays and frames are fitted where they lie. It is not kept with what is fitted.
     verbose : show progress on stderr.
     callback : called with the record of each read, as that of ``dfeas.soft_margin``: it may end the fit.
 
@@ -92,6 +93,7 @@ class LinearSVC(SoftMarginClassifier):
     _: KW_ONLY
     warm_start: bool = False
 
+    @on_its_cluster
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,); weights (n,) multiply losses."""
         starts = self._starts()
@@ -132,6 +134,7 @@ class LinearSVCCV(SoftMarginClassifier):
     folds: int = 5
     seed: int = 0
 
+    @on_its_cluster
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose C, and fit with it to points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,)."""
         points, index = self._labelled(X, y)

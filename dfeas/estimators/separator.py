@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from dfeas.api import soft_margin
-from dfeas.estimators.classifier import Classifier, LinearClassifier, below, rows_of
+from dfeas.estimators.classifier import Classifier, LinearClassifier, below, on_its_cluster, rows_of
 from dfeas.geometry.kernel.expansion import Expansions
 from dfeas.geometry.kernel.kernel import Kernel
 from dfeas.geometry.kernel.nearest import Matrix
@@ -37,6 +37,7 @@ class Separator(LinearClassifier):
     Parameters
     ----------
     eps, method, margin_tolerance, memory, max_passes, time_limit : as for ``dfeas.solve``.
+    client : as for ``dfeas.solve``: Dask arrays and frames are fitted where they lie. It is not kept with what is fitted.
     fit_intercept : any hyperplane, not only those through the origin.
     verbose : show progress on stderr.
     callback : called with the record of each read, as that of ``dfeas.solve``: it may end the fit.
@@ -53,6 +54,7 @@ class Separator(LinearClassifier):
     method: str = "auto"
     margin_tolerance: float | None = None
 
+    @on_its_cluster
     def fit(self, X: Any, y: Any) -> Self:
         """Decide for points (n, m) of NumPy, pandas, SciPy sparse or Dask, and labels (n,)."""
         points, index = self._labelled(X, y)
@@ -105,7 +107,8 @@ class Separator(LinearClassifier):
             y[:width] = result.y
         else:
             labels = np.where(index == k, 1, -1)
-            y[:width] = soft_margin(points, labels, loss="squared_hinge", intercept=self.fit_intercept, memory=self.memory).y
+            more = {"intercept": self.fit_intercept, "memory": self.memory, **self._cluster_of(points)}
+            y[:width] = soft_margin(points, labels, loss="squared_hinge", **more).y
         return y
 
 

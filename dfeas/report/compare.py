@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dfeas.data.storage.places import paths_of
 from dfeas.display import Displayed, Part
 from dfeas.errors import UsageError
 from dfeas.run.result_files import SOFT_MARGIN, find_runs, load_result, load_values, require_shape
@@ -24,13 +25,13 @@ class Comparison(Displayed, list[dict[str, Any]]):
         yield (SOFT_MARGINS if "objective" in self[0] else VERDICTS).grid(self)
 
 
-def compare(runs: Sequence[str | Path]) -> Comparison:
+def compare(*runs: str | Path | Sequence[str | Path]) -> Comparison:
     """Rows of finished runs: ``run`` (its name), ``folder`` and keys of its ``result.json``, in the order given.
 
     Parameters
     ----------
-    runs : sequence of paths
-        Folders of runs; one that holds runs stands for all of them.
+    *runs : path, or sequence of paths
+        Folders of runs, each by itself or in lists; one that holds runs stands for all of them.
 
     Returns
     -------
@@ -51,10 +52,10 @@ def compare(runs: Sequence[str | Path]) -> Comparison:
     >>> import dfeas
     >>> X = [[1.0, 2.0], [2.0, 1.0], [-1.0, -1.0]]
     >>> race = dfeas.race(X, [1, 1, -1], methods=["perceptron", "working-set"], to_the_end=True, out="race")
-    >>> [(row["run"], row["verdict"]) for row in dfeas.compare(["race"])]
+    >>> [(row["run"], row["verdict"]) for row in dfeas.compare("race")]
     [('perceptron', 'feasible'), ('working-set', 'feasible')]
     """
-    folders = find_runs(runs)
+    folders = find_runs([folder for each in runs for folder in paths_of(each, "runs")])
     if all_soft(folders):
         return Comparison(SOFT_MARGINS.row(name, folder, load_soft(folder)) for name, folder in folders.items())
     return Comparison(VERDICTS.row(name, folder, load_values(folder)) for name, folder in folders.items())

@@ -7,8 +7,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from dfeas.data.storage.files import placed
+from dfeas.data.storage.places import paths_of
 from dfeas.errors import UsageError
-from dfeas.problem import DEFAULT_MEMORY, parse_bytes
+from dfeas.problem import parse_bytes
 from dfeas.report.compare import all_soft, load_soft
 from dfeas.report.margins import NOT_READ, look
 from dfeas.run.result_files import Run, certificate_of, find_runs, load_run
@@ -18,13 +19,17 @@ _HEAD_BYTES = 1000
 
 
 def report(
-    runs: Sequence[str | Path], out: str | Path | None = None, *, memory: str | int = DEFAULT_MEMORY, data: bool = True
+    runs: str | Path | Sequence[str | Path],
+    out: str | Path | None = None,
+    *,
+    memory: str | int | None = None,
+    data: bool = True,
 ) -> Path:
     """Write one page about finished runs, that opens offline.
 
     Parameters
     ----------
-    runs : sequence of paths
+    runs : path, or sequence of paths
         Folders of runs; one that holds runs in its direct subfolders stands for all of them. Soft margins are not reported with
         others.
     out : path, optional
@@ -62,6 +67,7 @@ def report(
     from dfeas.report.soft_margins import soft_page  # they draw
     from dfeas.report.verdicts import page
 
+    runs = paths_of(runs, "runs")
     budget, folders = parse_bytes(memory), find_runs(runs)
     soft = all_soft(folders)
     finished = [_soft_run(name, folder) if soft else load_run(name, folder) for name, folder in folders.items()]

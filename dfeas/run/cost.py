@@ -21,12 +21,13 @@ from dfeas.errors import UsageError, format_bytes
 from dfeas.geometry.points import solver_seconds
 from dfeas.geometry.protocol import Geometry, Load, Needs, facts_of
 from dfeas.geometry.registry import geometry_of, kernel_options, known_method
+from dfeas.keywords import takes
 from dfeas.linalg.blas import processors
 from dfeas.methods.registry import SOFT_MARGINS
 from dfeas.passes.protocol import AnyPass, Exclusive, Partial
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.survey import Survey
-from dfeas.problem import LEAST_EPS, Kernel, Objective, Problem, Resources, View, takes
+from dfeas.problem import LEAST_EPS, Kernel, Objective, Problem, Resources, View
 from dfeas.run.estimate import Estimate, Plan
 from dfeas.run.session import classes_to_share, open_data, require_labels
 from dfeas.run.spec import SoftMarginOptions, margin_method, method_for, options_of, require_memory
@@ -224,7 +225,7 @@ def plan(
         raise UsageError("loss and folds are of a soft margin: give C, too")
     if C is not None and (view.one_vs_rest or method is not None or space is not None or view.transform):
         raise UsageError("C asks for a soft margin of the points as they are: leave out method, kernel, scale and the like")
-    opened = open_data(problem.X, problem.given_labels, view, cones=True)[1]
+    opened = open_data(problem.X, problem.labels, view, cones=True, memory=budget)[1]
     require_labels(problem, opened)
     geometry = geometry_of(opened, space)
     geometry.require(opened, transform=view.transform, C=C is not None)

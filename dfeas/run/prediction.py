@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,13 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
+from dfeas.data.frames import columns_of
 from dfeas.data.open import open_source
-from dfeas.data.source import seen_as, source_of
+from dfeas.data.source import is_file, seen_as, source_of
 from dfeas.data.storage.files import placed
-from dfeas.data.storage.places import require_apart
+from dfeas.data.storage.places import place, require_apart
 from dfeas.data.storage.readers import Cost, Stop, unless_stopped
-from dfeas.data.views import require_features, transformed
+from dfeas.data.views import require_features, require_names, transformed
 from dfeas.engine.local import local_engine
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.geometry.kernel.kernel import Function
@@ -32,7 +34,7 @@ from dfeas.geometry.protocol import Geometry, Rule, Trained
 from dfeas.geometry.registry import geometry_again
 from dfeas.linalg.points import Floats
 from dfeas.methods.vector import Expansion
-from dfeas.problem import DEFAULT_MEMORY, View, parse_bytes
+from dfeas.problem import ALL_POSITIVE, View, parse_bytes
 from dfeas.run.result_files import CERTIFICATE, classes_of, load_result
 from dfeas.run.session import open_data
 from dfeas.verify.certificate import Certificate, direction, load
@@ -45,7 +47,7 @@ class Predictor(ABC):
     def finished(self) -> Finished:
         """Its directions. Raises BadInputError where there is none."""
 
-    def decision_function(self, X: Any, *, memory: str | int = DEFAULT_MEMORY) -> Floats:
+    def decision_function(self, X: Any, *, memory: str | int | None = None) -> Floats:
         """Score points, in one read of them.
 
         Parameters
@@ -67,12 +69,12 @@ class Predictor(ABC):
             Other features, entries that are not finite, or a run that left no direction.
         """
         finished = self.finished()
-        dataset, geometry = _opened(finished, X)
+        dataset, geometry = _opened(finished, X, memory)
         rule = geometry.rule(finished.trained(geometry), dataset)
         rule = Scores(rule.directions) if isinstance(rule, Largest) else rule
         return np.asarray(read_once(finished.see(dataset, geometry), rule, memory, None)[0])
 
-    def predict(self, X: Any, *, memory: str | int = DEFAULT_MEMORY) -> NDArray[Any]:
+    def predict(self, X: Any, *, memory: str | int | None = None) -> NDArray[Any]:
         """Classify points, in one read of them; see ``decision_function``.
 
         Parameters
@@ -121,7 +123,7 @@ def predict(
     out: str | Path | None = None,
     positive: str | None = None,
     kernel: Function | None = None,
-    memory: str | int = DEFAULT_MEMORY,
+    memory: str | int | None = None,
 ) -> Prediction | ClassPrediction | ConePrediction:
     """Score points by the best direction of a run, in one read; of a one-vs-rest run by those of all classes.
 
@@ -133,7 +135,7 @@ def predict(
     X : array (n, m), data frame, path, or cones
         What ``dfeas.solve`` takes.
     labels : array (n,), path, or str, optional
-        Compared with the scores.
+        Compared with the scores. Of a frame or a table the column that is no feature of the run has them, if nobody says more.
     out : path, optional
         A .npy file for the scores (n,), float64; of a one-vs-rest run for the classes (n,), int16.
     positive : str, optional
@@ -168,7 +170,7 @@ def predict(
     finished = run.finished() if isinstance(run, Predictor) else Finished.load(Path(run))
     if finished.classes is not None and positive is not None:
         raise UsageError(f"{finished.name}: a run of all classes; leave out positive")
-    dataset, geometry = _opened(finished, X, labels, positive, kernel)
+    dataset, geometry = _opened(finished, X, memory, labels, positive, kernel)
     rule = geometry.rule(finished.trained(geometry), dataset)
     answer: Prediction | ClassPrediction | ConePrediction
     answer = rule.prediction(read_once(finished.see(dataset, geometry), rule, memory, out), dataset)
@@ -176,11 +178,28 @@ def predict(
 
 
 def _opened(
-    finished: Finished, X: Any, labels: Any = None, positive: str | None = None, kernel: Function | None = None
+    finished: Finished,
+    X: Any,
+    memory: str | int | None,
+    labels: Any = None,
+    positive: str | None = None,
+    kernel: Function | None = None,
 ) -> tuple[Dataset, Geometry]:
-    """Points to be scored, and the space in which a run has its directions."""
+    """Points to be scored, and the space in which a run has its directions. Labels may be of some of its classes only."""
     many = finished.classes is not None
-    dataset = open_data(X, labels, View(positive=positive, one_vs_rest=many), cones=not many)[1]
+    view, opened = View(positive=positive, one_vs_rest=many), partial(open_data, X, cones=not many, memory=parse_bytes(memory))
+    column = finished.labels_of(X) if labels is None else None
+    try:
+        dataset = opened(column or labels, view, known=() if positive is not None else finished.names)[1]
+    except BadInputError as error:
+        if column not in (None, ALL_POSITIVE) and error.typed.startswith("labels of"):
+            classes = f"classes of the run ({', '.join(finished.names[:6])})" if finished.names else "labels"
+            where = X if isinstance(X, str | Path) else "X"
+            raise BadInputError(
+                f"{where}: column {column} is no feature of the run {finished.name}, and holds no {classes}: leave it out, or "
+                "say which column has the labels"
+            ) from None
+        dataset = opened(column or labels, view)[1]  # maybe labels are of other classes
     return dataset, geometry_again(dataset, finished.certificates[0].kernel, kernel or finished.function)
 
 
@@ -232,6 +251,43 @@ class Finished:
             )
         return cls(name, values, (certificate,), files, None)
 
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features, where the data had them."""
+        return tuple(self.values.get("features") or self.certificates[0].features)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of its classes, where it says them."""
+        if self.classes is not None:
+            return self.classes
+        sides = [side["name"] for side in (self.values.get("sides") or {}).values()]
+        return tuple(sides) if len(sides) == 2 and None not in sides else ()
+
+    def labels_of(self, X: Any) -> str | None:
+        """Where a table, or another file, has its labels, where nobody said it: of a table the column that is no feature of the
+        run, if it is the only one. Datasets, cones and arrays say themselves what they have.
+
+        Raises BadInputError for a table with other features.
+        """
+        columns: Sequence[str] | None
+        if isinstance(X, str | Path):
+            if not is_file(place(X)):
+                return None
+            from dfeas.data.ingest.small_file import columns_of_file, own_labels  # with readers of all formats
+
+            columns = columns_of_file(X)
+            if columns is None:
+                return own_labels(X) or ALL_POSITIVE
+        else:
+            columns = columns_of(X)
+        features = self.features
+        others = [name for name in columns if name not in features] if {*features} <= {*columns} and features else []
+        label = others[0] if len(others) == 1 else None
+        given = tuple(name for name in columns if name != label)
+        require_names(given, features, str(X) if isinstance(X, str | Path) else "X", f"the run {self.name}")
+        return label or (ALL_POSITIVE if isinstance(X, str | Path) else None)
+
     def trained(self, geometry: Geometry) -> Trained:
         """Its directions. Raises CorruptDataError when one has other entries than the run had features."""
         m, intercept = int(self.values["m"]), bool(self.values["intercept"])
@@ -240,8 +296,7 @@ class Finished:
             expansion = Expansion(each.support, each.weights) if geometry.expands else None
             directions.append(direction(file, each, m + intercept) if expansion is None else expansion)
         data = self._data(needed=geometry.expands)
-        sides = [side["name"] for side in (self.values.get("sides") or {}).values()]
-        names = tuple(sides) if len(sides) == 2 and None not in sides else ()
+        names = () if self.classes is not None else self.names
         return Trained(self.name, intercept, self.certificates[0].view, tuple(directions), self.classes, data, names)
 
     def _data(self, *, needed: bool) -> Dataset | None:
@@ -274,7 +329,7 @@ class Finished:
         m = int(self.values["m"])
         if dataset.m != m:
             raise BadInputError(f"{dataset.where}: {geometry.scored} of {dataset.m} features, the run {self.name} had {m}")
-        require_features(dataset, tuple(self.values.get("features") or ()), f"the run {self.name}")
+        require_features(dataset, self.features, f"the run {self.name}")
         transform = seen_as(self.certificates[0].view)[1]
         if transform is None or not transform.features:
             return dataset
@@ -285,7 +340,7 @@ class Finished:
         return transformed(dataset, replace(transform, points=dataset.n))
 
 
-def read_once(dataset: Dataset, rule: Rule, memory: str | int, out: str | Path | None) -> list[NDArray[Any]]:
+def read_once(dataset: Dataset, rule: Rule, memory: str | int | None, out: str | Path | None) -> list[NDArray[Any]]:
     """What a rule gives of all blocks, in the order of the points; the first array is written to ``out``, a .npy file.
 
     Raises BadInputError when a score is not finite.

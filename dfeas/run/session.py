@@ -16,9 +16,9 @@ from dfeas.data.collections import collection_of, is_collection
 from dfeas.data.dataset import Dataset
 from dfeas.data.labels import too_many
 from dfeas.data.open import open_source
-from dfeas.data.source import Source, Transform, for_checker
+from dfeas.data.source import Source, Transform, for_checker, is_file
 from dfeas.data.storage.layout import Header, seen_fingerprint
-from dfeas.data.storage.places import absolute, local, require_apart
+from dfeas.data.storage.places import absolute, local, paths_of, place, require_apart
 from dfeas.data.storage.scratch import Scratch
 from dfeas.data.views import open_mask, picked, seen_from
 from dfeas.data.writers.dataset import refuse_unusable
@@ -31,7 +31,7 @@ from dfeas.geometry.protocol import Geometry
 from dfeas.geometry.registry import geometry_again, geometry_of
 from dfeas.linalg.blas import processors
 from dfeas.passes.survey import Survey
-from dfeas.problem import Problem, Resources, View
+from dfeas.problem import ALL_POSITIVE, Problem, Resources, View
 from dfeas.run.trace import Sink
 from dfeas.run.transform import Data, checksums_of, engine_there, mark_of, with_transform
 from dfeas.verify.certificate import Certificate, Check
@@ -99,15 +99,19 @@ def open_data(
     cache_dir: str | Path | None = None,
     cones: bool = False,
     client: Client | None = None,
+    memory: int | None = None,
+    known: tuple[str, ...] = (),
 ) -> Data:
     """Data by path or in memory, without reading points; the source is None for arrays.
 
-    Where the caller knows what to do with them, data may be ``cones``: a dataset, or what ``dfeas.from_scs`` made in memory.
-    Labels of many classes stay codes where each is set against the rest; otherwise more than two are refused unless the view
-    chooses one. Blocks of object stores are kept in ``cache_dir``. With a ``client`` a Dask array or frame stays where it
-    lies.
+    A small file of points is read, into a part of ``memory``. Labels are what a Problem has: ``ALL_POSITIVE`` for none; of
+    ``known`` classes not all need be there, but in a dataset. Where the caller knows what to do with them, data may be
+    ``cones``: a dataset, or what ``dfeas.from_scs`` made in memory. Labels of many classes stay codes where each is set against
+    the rest; otherwise more than two are refused unless the view chooses one. Blocks of object stores are kept in
+    ``cache_dir``. With a ``client`` a Dask array or frame stays where it lies.
     """
     positive, intercept, point, many, mask = view.positive, view.intercept, view.point, view.one_vs_rest, view.mask
+    named, labels = labels, None if isinstance(labels, str) and labels == ALL_POSITIVE else labels
     if point is not None and (labels is not None or positive is not None or intercept):
         raise UsageError("a point asks for the hull of all points: leave out labels, positive and intercept")
     if point is not None and (mask is not None or view.also):
@@ -123,32 +127,49 @@ def open_data(
             raise UsageError("also names datasets whose points follow those of another one: give X by path, too")
         if client is not None and is_collection(X):
             return None, _opened_there(client, X, labels, view)
-        dataset = from_arrays(X, labels, positive=positive, intercept=intercept, many=many)
+        dataset = from_arrays(X, labels, positive=positive, intercept=intercept, many=many, known=known)
         if mask is not None:
             dataset = picked([dataset], open_mask(local(mask, "--mask")) if isinstance(mask, str | Path) else mask)
         return None, dataset if point is None else seen_from(dataset, point)
     if labels is not None and not isinstance(labels, str | Path):
         raise UsageError("labels of data given by path are given by path, too")
-    where = absolute(X), None if labels is None else absolute(labels)
+    beside = labels_by_path(X, named) if point is None else None
     if mask is not None and not isinstance(mask, str | Path):
         raise UsageError("a mask of data given by path is given by path, too")
-    if view.also and labels is not None:
+    if view.also and beside is not None and not is_file(place(X)):
         raise UsageError("also is for datasets with labels of their own: leave out labels")
     source = Source(
-        *where,
+        absolute(X),
+        beside,
         positive,
         intercept,
         many,
-        tuple(absolute(each) for each in view.also),
+        tuple(absolute(each) for each in paths_of(view.also, "--also")),
         None if mask is None else str(local(mask, "--mask").absolute()),
         cache_dir="" if cache_dir is None else str(local(cache_dir, "--cache-dir").absolute()),
         point=None if point is None else tuple(float(v) for v in point),
         cones=cones and not (many or view.also or mask is not None),
+        known=known,
     )
+    source = source if memory is None else source.within(memory)
     dataset = open_source(source)
     if dataset.coded and not many:
         raise too_many(dataset.classes, dataset.where)
     return source, dataset
+
+
+def labels_by_path(X: str | Path, labels: str | Path | None) -> str | None:
+    """The labels of data by path as a ``Source`` has them; those of a Problem, or ``ALL_POSITIVE`` for none.
+
+    Raises UsageError and BadInputError for a file of points that has no such labels.
+    """
+    if labels == ALL_POSITIVE:
+        return None
+    if is_file(place(X)):
+        from dfeas.data.ingest.small_file import labels_in  # with readers of all formats
+
+        return labels_in(X, labels)
+    return None if labels is None else absolute(labels)
 
 
 def _opened_there(client: Client, X: Any, labels: Any, view: View) -> Dataset:
@@ -178,7 +199,7 @@ def open_session(
     """
     view, kernel, memory = problem.view, problem.kernel, resources.memory_bytes
     client = resources.client
-    data = open_data(problem.X, problem.given_labels, view, cache_dir=resources.cache_dir, cones=cones, client=client)
+    data = open_data(problem.X, problem.labels, view, cache_dir=resources.cache_dir, cones=cones, client=client, memory=memory)
     geometry_of(data[1]).require(data[1], kernel=kernel.kernel, transform=view.transform)
     if kernel.kernel is not None and collection_of(data[1]) is not None:
         raise UsageError("a kernel needs points by pairs of blocks: ingest the data first, or leave the client out")
@@ -206,7 +227,7 @@ def assemble_session(
         require_apart(out, source.path, *source.also)
     folder = None if tiles is None else _made(local(tiles, "--scratch").absolute())
     plain = None if source is None else for_checker(source)
-    other = dataset.uncached() if plain is None else open_source(plain)
+    other = dataset.uncached() if plain is None or is_file(place(plain.path)) else open_source(plain)
     temporary = Path(tempfile.gettempdir()) / f"dfeas-{uuid.uuid4().hex}"
     scratch = Scratch(temporary if out is None else Path(out).absolute() / "scratch")
     engine: Engine

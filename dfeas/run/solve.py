@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dfeas.data.source import Transform
-from dfeas.data.storage.places import local, require_apart
+from dfeas.data.source import Transform, is_file
+from dfeas.data.storage.places import local, place, require_apart
 from dfeas.data.storage.scratch import Scratch
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, visible
 from dfeas.geometry.protocol import Geometry
 from dfeas.geometry.registry import geometry_of, kernel_options, known_method
-from dfeas.problem import Goal, Kernel, Limits, Objective, Output, Problem, Resources, View
+from dfeas.problem import ALL_POSITIVE, Goal, Kernel, Limits, Objective, Output, Problem, Resources, View
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpoints, finished, require_free, run_folder, run_folder_again
 from dfeas.run.execute import execute
 from dfeas.run.progress import run_options
@@ -30,7 +30,7 @@ logger = logging.getLogger("dfeas")
 
 def decide(
     problem: Problem,
-    methods: Sequence[str],
+    methods: str | Sequence[str],
     goal: Goal,
     limits: Limits,
     resources: Resources,
@@ -44,7 +44,7 @@ def decide(
 
     ``then`` is what the result is for: a run that goes on later goes on to that.
     """
-    view = problem.view
+    methods, view = _names(methods), problem.view
     space = kernel_options(problem.kernel, resources.scratch)
     _require_known(methods, space, race)
     request = Request.begun(goal, limits, resources)
@@ -77,6 +77,14 @@ def decide(
             **where(session),
         )
         return execute(session, job, run_options(resources.checkpoint_every, output), folder)
+
+
+def _names(methods: str | Sequence[str]) -> tuple[str, ...]:
+    """Of methods, from a list or from text with commas between them. Raises UsageError for what are no names."""
+    several = methods.split(",") if isinstance(methods, str) else methods
+    if not isinstance(several, Sequence) or not all(isinstance(name, str) for name in several):
+        raise UsageError(f"methods {methods!r}: expected names, in a list or with commas between them")
+    return tuple(name.strip() for name in several if name.strip())
 
 
 def _require_known(methods: Sequence[str], space: Kernel | None, race: bool) -> None:
@@ -202,6 +210,8 @@ def _as_asked(run: Path, job: RunSpec, given: Problem) -> Problem:
         if job.path is None:
             raise UsageError(f"{run}: the data of this run was in memory; call dfeas.resume(run, X, labels)")
         X, labels = job.path, job.labels
+        if labels is None and is_file(place(X)):
+            labels = ALL_POSITIVE
     view = View(
         intercept=job.intercept,
         positive=job.positive,

@@ -10,6 +10,7 @@ import dask.config
 import numpy as np
 import pytest
 
+from dfeas import predict, report, solve, verify_certificate, verify_run
 from dfeas.errors import UsageError
 from dfeas.problem import Resources
 from tests.typed import dfeas
@@ -61,11 +62,24 @@ def test_a_race_and_classes_are_replaced_with_their_runs(room: Path, tmp_path: P
         ("race", "--methods", "perceptron,working-set", "--all"),
         ("solve", "--one-vs-rest"),
         ("solve", "--hard-margin"),
+        ("solve", "--separation"),
     ):
         for _ in range(2):
             done = dfeas(*words, room / "yes.data", "--out", tmp_path / "run", "--force")
             assert done.returncode == 0, done.stderr
     assert os.listdir(tmp_path) == ["run"]
+
+
+def test_what_a_recheck_wrote_is_replaced(room: Path, tmp_path: Path) -> None:
+    run, more = tmp_path / "run", tmp_path / "more"
+    assert dfeas("solve", room / "yes.data", "--out", run).returncode == 0
+    assert dfeas("recheck", run, room / "yes.data", "--out", more).returncode == 0
+    assert dfeas("recheck", run, room / "yes.data", "--out", more).returncode == 2
+    done = dfeas("recheck", run, room / "yes.data", "--out", more, "--force", "--json")
+    assert (done.returncode, json.loads(done.stdout)["holds"]) == (0, True)
+    assert dfeas("verify", more).returncode == 0
+    assert "--force is for --out" in dfeas("recheck", run, room / "yes.data", "--force").stderr
+    assert sorted(os.listdir(tmp_path)) == ["more", "run"]
 
 
 @pytest.mark.parametrize("words", [("solve",), ("race", "--methods", "perceptron,working-set")])
@@ -159,6 +173,22 @@ def test_settings_hold_for_the_command_line_and_for_python(room: Path, tmp_path:
     monkeypatch.setenv("DFEAS_CHECKPOINT_EVERY", "often")
     with pytest.raises(UsageError, match="DFEAS_CHECKPOINT_EVERY often: expected a number"):
         Resources()
+
+
+def test_the_memory_that_is_set_holds_for_what_reads_a_finished_run(room: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    run, data = tmp_path / "run", room / "yes.data"
+    solved = solve(data, out=run)
+    monkeypatch.setenv("DFEAS_MEMORY", "10kB")
+    for call in (
+        lambda: verify_run(run),
+        lambda: verify_certificate(data, run / "certificate.npz"),
+        lambda: predict(run, data),
+        lambda: solved.decision_function(data),
+    ):
+        with pytest.raises(UsageError, match=r"memory='9\.77kiB' is too little"):
+            call()
+    assert "memory=&#x27;9.77kiB&#x27; is too little" in report(run).read_text()
+    assert verify_run(run, memory="1GB").verdict == "feasible"
 
 
 def test_a_scheduler_of_the_environment_is_used_unless_another_cluster_is_typed(

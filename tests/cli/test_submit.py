@@ -107,6 +107,8 @@ def test_the_command_line_submits_watches_and_fetches(cluster: Any, dataset: Cal
     assert run in [entry["id"] for entry in json.loads(out)]
     code, out, err = finished(*printed[1], cwd=tmp_path)
     assert (code, out.strip()) == (0, run), err
+    assert finished(*printed[1], cwd=tmp_path)[0] == 2
+    assert finished(*printed[1], "--force", cwd=tmp_path)[0] == 0
     assert finished("verify", tmp_path / run)[0] == 0
     assert json.loads((tmp_path / run / "result.json").read_text())["kernel"]["name"] == "rbf"
     code, out, err = finished("status", run)

@@ -306,7 +306,12 @@ def test_a_soft_margin_keeps_them(room: Path) -> None:
 
 def test_info_shows_names(room: Path) -> None:
     assert "age (years), Größe, cm" in typed("info", "data", cwd=room).stdout
-    assert json.loads(typed("info", "data", "--json", cwd=room).stdout)["features"] == list(NAMES)
+    described = json.loads(typed("info", "data", "--json", cwd=room).stdout)
+    assert described["features"] == list(NAMES)
+    found = dfeas.info(room / "data")
+    assert found.to_json() == {**described, "path": str(room / "data")}
+    assert str(found).splitlines()[1:] == typed("info", "data", cwd=room).stdout.splitlines()[1:]
+    assert (found.n, found.features, found.classes) == (described["n"], NAMES, tuple(described["classes"]))
     assert "features" not in json.loads(typed("info", "plain", "--json", cwd=room).stdout)
 
 

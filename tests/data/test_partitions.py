@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import dask.array
 import h5py
 import numpy as np
 import pyarrow as pa
@@ -188,7 +187,6 @@ def test_what_cannot_be_split_is_said(
         (tmp_path / "X.csv.gz", {"label_column": "a"}, "X.csv.gz: compressed"),
         (tmp_path / "X.svm.bz2", {}, "X.svm.bz2: compressed"),
         (X, options, "the array: in the memory of this process"),
-        (dask.array.from_array(X, chunks=100), options, "the array: computed for this process"),
         (pa.table({"a": [1.0, 2.0], "b": [1, 2]}), {"label_column": "b"}, "the data frame: in the memory"),
     ]
     for given_, more, words in refused:

@@ -128,5 +128,7 @@ def test_what_cannot_be_picked_is_said(stores: tuple[np.ndarray, np.ndarray], tm
     dfeas.ingest(tmp_path / "d.npz", tmp_path / "d")
     with pytest.raises(BadInputError, match=r"its classes are .'1', '2'., those of"):
         dfeas.solve(tmp_path / "a", also=[tmp_path / "d"])
+    with pytest.raises(UsageError, match="also: expected a path or several, got int"):
+        dfeas.solve(tmp_path / "a", also=[5])
     with pytest.raises(UsageError, match="leave out also and mask"):
         dfeas.in_hull([0, 0, 0, 0], X, mask=np.ones(1000, bool))

@@ -13,6 +13,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 
 import dfeas
 from dfeas.data.collections import Labelled, Table, block_rows_of, dataset_of
@@ -29,6 +30,7 @@ from dfeas.passes.survey import Survey
 from dfeas.passes.vectors import Positive
 from tests.bits import digest
 from tests.conformance.engines import BLOCK_ROWS, PAIRS, EngineTests, source
+from tests.engine.test_client import bars
 from tests.faults.faulty import wait_until
 
 __all__ = ["source"]  # a fixture of the tests below
@@ -243,3 +245,42 @@ def test_partitions_of_a_dead_worker_are_made_again(arrays: Callable[..., Any]) 
         client.cancel(points, force=True)
         with pytest.raises(ClusterLostError):
             engine.run(Survey())
+
+
+@pytest.mark.parametrize("kind", ["array", "frame"])
+def test_workers_write_the_dataset_of_a_collection(
+    kind: str, client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dfeas.data.ingest.partitions.Ingest.piece_bytes", 1)  # so that there are several
+    X = np.random.default_rng(0).standard_normal((700, 3)).astype(np.float32)
+    y = np.where(X @ [1, 2, 3] > 0, "good", "bad")
+    np.savez(tmp_path / "both.npz", X=X, y=y)
+    expected = dfeas.ingest(tmp_path / "both.npz", tmp_path / "here", block_rows=64)
+    if kind == "array":
+        src, how = da.from_array(X, chunks=(150, 2)), {"labels": da.from_array(y, chunks=200)}
+    else:
+        frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(kind=y)
+        src, how = dd.from_pandas(frame, npartitions=4), {"label_column": "kind"}
+    assert "dfeas-write" in bars(client, lambda: dfeas.ingest(src, tmp_path / kind, client=client, block_rows=64, **how))
+    found = dfeas.info(tmp_path / kind)
+    assert (found.fingerprint, found.classes) == (expected.fingerprint, ("bad", "good"))
+    assert found.features == (() if kind == "array" else ("a", "b", "c"))
+
+
+def test_what_workers_cannot_write_is_said(client: Any, tmp_path: Path) -> None:
+    frame = dd.from_pandas(pd.DataFrame({"a": [1.0, 2.0], "b": [1.0, np.nan], "kind": [0, 1]}), npartitions=2)
+    array = da.from_array(np.ones((4, 2)), chunks=2)
+    sparse = array.map_blocks(csr_array, dtype=float, meta=csr_array((0, 0)))
+    for src, options, text in (
+        (sparse, {"labels": [0, 1, 0, 1]}, "chunks that are not NumPy arrays, but csr_array: make them dense"),
+        (array, {}, "a Dask array or frame: give labels"),
+        (array, {"labels": [0, 1]}, "expected 4 labels"),
+        (array, {"labels": [0, 1, 0, 1], "sparse": True}, "write the partitions of a Dask collection dense"),
+        (frame, {"label_column": "knd"}, "no column knd; did you mean kind?"),
+        (frame, {"label_column": "kind"}, "feature b"),
+    ):
+        with pytest.raises(dfeas.DfeasError, match=text):
+            dfeas.ingest(src, tmp_path / "out", client=client, **options)
+        assert not (tmp_path / "out").exists()
+    with pytest.raises(UsageError, match="not NumPy arrays, but csr_array: make them dense"):
+        dfeas.solve(sparse, [0, 1, 0, 1], client=client)

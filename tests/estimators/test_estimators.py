@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array, csr_matrix
 from sklearn import svm
+from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, make_blobs, make_circles
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
@@ -22,6 +23,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import dfeas
 from dfeas.estimators.linear_svc import LinearSVC, LinearSVCCV
 from dfeas.estimators.separator import KernelSeparator, Separator
+from tests.engine.test_client import bars
 
 EXPECTED = {
     "LinearSVCCV": {
@@ -93,6 +95,23 @@ def test_dask_in_and_dask_out(estimator: Any, classes: int) -> None:
     assert estimator.score(frame, y) == (expected == y).mean()
     with pytest.raises(ValueError, match="1 features"):
         estimator.predict(array[:, :1])
+
+
+@pytest.mark.parametrize(("kind", "classes"), [(LinearSVC, 2), (Separator, 3)])
+def test_partitions_are_fitted_on_their_cluster(kind: Any, classes: int, client: Any) -> None:
+    X, y = make_blobs(90, centers=classes, random_state=3)
+    named = pd.DataFrame(X, columns=["u", "v"])
+    frame = dd.from_pandas(named, npartitions=3)
+    there = clone(kind(client=client))
+    assert "dfeas-survey" in bars(client, lambda: there.fit(frame, dd.from_pandas(pd.Series(y), npartitions=3)))
+    here = kind().fit(named, y)
+    np.testing.assert_allclose(there.decision_function(named), here.decision_function(named), rtol=1e-3, atol=1e-6)
+    kept = pickle.loads(pickle.dumps(there))
+    assert (there.client, kept.client) == (client, None)
+    assert (kept.predict(named) == there.predict(named)).all()
+    assert kind(client=client).fit(named, y).score(named, y) == here.score(named, y)  # in memory, so that this process does it
+    with pytest.raises(ValueError, match="client"):
+        kind(client=5).fit(frame, y)
 
 
 @pytest.mark.parametrize("estimator", [LinearSVC(loss="hinge", tol=1e-8), Separator(), KernelSeparator(gamma=1.0)], ids=str)

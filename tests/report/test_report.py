@@ -179,6 +179,17 @@ def test_runs_on_different_data_are_compared_with_a_warning(room: Path, tmp_path
         report([room / "separator", room / "conflict"])
 
 
+def test_one_folder_is_as_good_as_a_list_of_them(room: Path, tmp_path: Path) -> None:
+    run, other = tmp_path / "separator", room / "conflict"
+    shutil.copytree(room / "separator", run)
+    assert report(str(run)) == report(run) == run / "report.html"
+    rows = compare([run, other])
+    assert compare(run, str(other)) == compare((run,), other) == rows
+    for call in (lambda: report(5), lambda: compare(5), lambda: report([run, None])):  # type: ignore[arg-type, list-item]
+        with pytest.raises(UsageError, match="runs: expected a path or several, got "):
+            call()
+
+
 def test_rows_are_the_values_of_the_results(room: Path, tmp_path: Path) -> None:
     rows = compare([room / "conflict", room / "race"])
     assert [r["run"] for r in rows] == ["conflict", "mirror-prox", "perceptron", "working-set"]

@@ -47,6 +47,17 @@ def test_each_method_answers_in_a_race_as_it_does_alone(arrays: Callable[..., An
     assert race.first is not None
 
 
+def test_names_of_methods_are_a_list_or_text(arrays: Callable[..., Any]) -> None:
+    X, labels = arrays("planted", 4, 50, margin=0.1)
+    for methods in ("perceptron, winnow", ["perceptron", "winnow"], ("perceptron", "winnow")):
+        assert list(dfeas.race(X, labels, methods=methods).results) == ["perceptron", "winnow"]
+    with pytest.raises(UsageError, match="methods perceptron: expected at least two"):
+        dfeas.race(X, labels, methods="perceptron")
+    for wrong in (5, ["perceptron", None]):
+        with pytest.raises(UsageError, match="expected names, in a list or with commas between them"):
+            dfeas.race(X, labels, methods=wrong)  # type: ignore[arg-type]
+
+
 class Counting(LocalEngine):
     """Counts reads."""
 

@@ -31,7 +31,7 @@ from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import BadInputError, UsageError
 from dfeas.linalg.csr import csr
 from dfeas.linalg.points import is_dense, stacked
-from dfeas.problem import ALL_POSITIVE, DEFAULT_MEMORY, never, parse_bytes
+from dfeas.problem import ALL_POSITIVE, never, parse_bytes
 
 ENTRY = 16
 """Bytes of an entry of a sparse point, with its place."""
@@ -59,7 +59,7 @@ class Asked:
 
     @property
     def memory(self) -> int:
-        return parse_bytes(self.options.get("memory", DEFAULT_MEMORY))
+        return parse_bytes(self.options.get("memory"))
 
 
 @dataclass(frozen=True)

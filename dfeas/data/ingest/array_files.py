@@ -128,8 +128,7 @@ def open_rows(path: Any, name: str) -> Iterator[Any]:
             kind = NpyFile if isinstance(path, Path) else NpyRows
             yield kind(file, path.stat().st_size, str(path))
         elif path.suffix == ".npz":
-            with _archive(path) as archive:
-                members = _members(archive)
+            members = members_of(path)
             of_scipy = {"format", "shape"} <= set(members) and name not in members
             yield _npz_sparse(stack, path) if of_scipy else stack.enter_context(_npz_member(path, name))
         elif path.suffix in hdf5.SUFFIXES:
@@ -154,6 +153,12 @@ def _archive(path: Place) -> Iterator[zipfile.ZipFile]:
         raise CorruptDataError(f"{path}: not a readable .npz file: {error}") from None
     with archive:
         yield archive
+
+
+def members_of(path: Place) -> list[str]:
+    """Names of the arrays in an .npz file. Raises CorruptDataError when it is none."""
+    with _archive(path) as archive:
+        return _members(archive)
 
 
 def _members(archive: zipfile.ZipFile) -> list[str]:

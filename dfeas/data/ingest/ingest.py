@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.collections import is_collection
 from dfeas.data.frames import is_lazy
 from dfeas.data.ingest.array_files import ArraySource, array_labels, is_array, open_rows
 from dfeas.data.ingest.options import IngestOptions
@@ -87,19 +86,21 @@ def ingest(
 ) -> Header:
     """Write the dataset OUT from a file, a folder, an array or a data frame, and return its header; see ``dfeas.ingest``.
 
-    ``classes`` are those of a dataset to which the points will be appended. ``pool`` does the work elsewhere, of sources that
-    can be split.
+    A source that is open already has its labels among the options. ``classes`` are those of a dataset to which the points will
+    be appended. ``pool`` does the work elsewhere, of sources that can be split.
     """
-    if pool is not None:
-        require_split(src, out, options)
-    kind = format_of(src, options.format)
-    options.require_for(kind)
+    kind = "arrays"
+    if not isinstance(src, PointSource):
+        kind = format_of(src, options.format)
+        options.require_for(kind)
+        if pool is not None:
+            require_split(src, out, options)
     path = place(out) if pool is None else folder_of(out)
     with output_place(path), ExitStack() as stack:
-        source = _open_source(stack, src, kind, options, pool)
-        beside = _labels_beside(src, kind, options)
+        source = src if isinstance(src, PointSource) else open_points(stack, src, kind, options, pool)
+        beside = options.labels if source is src else labels_beside(src, kind, options)
         about = f"labels of {source.where}"
-        names, label = _encoded(beside, source, about, options.positive, classes)
+        names, label = encoded_beside(beside, source, about, options.positive, classes)
         stored = source.dtype if options.dtype is None else np.dtype(options.dtype)
         rows = min(source.n or MANY, options.block_rows or source.usual_rows(stored))
         source.describe(rows)
@@ -111,7 +112,7 @@ def ingest(
         return work.in_order(path) if not isinstance(path, Path) or pool is None else work.spread(path, pool, str(out))
 
 
-def _labels_beside(src: Any, kind: str, options: IngestOptions) -> Any:
+def labels_beside(src: Any, kind: str, options: IngestOptions) -> Any:
     """An array of labels beside the points; None where they come with them."""
     if kind == "arrays":
         return array_labels(src if is_array(src) else place(src), options.labels, options.label_column)
@@ -119,7 +120,7 @@ def _labels_beside(src: Any, kind: str, options: IngestOptions) -> Any:
     return given if given is None else np.atleast_1d(open_labels(place(given))[:] if isinstance(given, str | Path) else given)
 
 
-def _encoded(
+def encoded_beside(
     beside: Any, source: PointSource, where: str, positive: str | None, known: tuple[str, ...] | None
 ) -> tuple[tuple[str, ...], NDArray[Any] | None]:
     """The classes, and labels (n,) beside points as they are stored; none where they come with the points.
@@ -134,7 +135,7 @@ def _encoded(
     return encode_array(beside, n, where, positive, many=True, known=known, column=not array)
 
 
-def _open_source(stack: ExitStack, src: Any, kind: str, options: IngestOptions, pool: Pool | None) -> PointSource:
+def open_points(stack: ExitStack, src: Any, kind: str, options: IngestOptions, pool: Pool | None) -> PointSource:
     """The points of a format; with a ``pool`` text is looked through first.
 
     Raises UsageError when what the format needs is not installed.
@@ -168,8 +169,7 @@ def require_split(src: Any, out: Any, options: IngestOptions) -> None:
     require_free(folder_of(out), MARKER)
     kind = format_of(src, options.format)
     if not isinstance(src, str | Path):
-        why = "computed for this process" if is_collection(src) else "in the memory of this process"
-        raise _unsplit("the data frame" if kind == "frame" else "the array", why)
+        raise _unsplit("the data frame" if kind == "frame" else "the array", "in the memory of this process")
     path = place(src)
     if kind in ("csv", "tsv", "svmlight") and (path.suffix in PACKED or not path.is_file()):
         raise _unsplit(str(path), "compressed" if path.suffix in PACKED else "no file")

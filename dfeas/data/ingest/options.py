@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, fields
 from inspect import Parameter, getdoc, signature
 from typing import Any, ClassVar, TypedDict, TypeVar
 
-from dfeas.docstring import entries, with_parameters
 from dfeas.errors import UsageError, none_of
+from dfeas.settings import entries, with_parameters
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -239,6 +239,15 @@ class LazyFrame(Table):
                 first += part.num_rows
 
 
+def columns_of(path: Place) -> list[str]:
+    """Names of the columns of a Parquet file, or of those of a folder, without an index of pandas."""
+    first = parquet_files(path)[0] if path.is_dir() else path
+    with _open(first) as file:
+        schema = file.schema_arrow
+    indices = _index_columns(schema)
+    return [name for name in schema.names if name not in indices]
+
+
 def parquet_files(folder: Place) -> Sequence[Place]:
     """The Parquet files below a folder, in the order of their paths."""
     return sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES and path.is_file())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from math import prod
 from pathlib import Path
@@ -131,6 +132,15 @@ def local(where: str | Path, what: str) -> Path:
 def absolute(where: str | Path | ObjectPath) -> str:
     """The same place from any folder."""
     return str(place(where).absolute())
+
+
+def paths_of(given: object, what: str) -> tuple[str | Path, ...]:
+    """One path, or several. Raises UsageError for anything else."""
+    several = (given,) if isinstance(given, str | Path) else tuple(given) if isinstance(given, Iterable) else (given,)
+    for each in several:
+        if not isinstance(each, str | Path):
+            raise UsageError(f"{what}: expected a path or several, got {type(each).__name__}")
+    return several
 
 
 def require_apart(out: str | Path, *data: object) -> None:

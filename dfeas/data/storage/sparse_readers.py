@@ -7,7 +7,7 @@ reach beyond the arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
@@ -170,6 +170,7 @@ class CsrRows:
     block_rows: int
     dtype: np.dtype[Any]  # of the entries as blocks have them
     convert: Callable[[NDArray[Any]], NDArray[Any]]
+    files: Callable[[int], Sequence[str]] | None = None  # as of a ``SliceReader``
 
     overlaps = True
     distant = False
@@ -185,8 +186,9 @@ class CsrRows:
     def advise(self, index: int) -> None:
         """Nothing to do: it is there."""
 
-    def stamp(self, index: int) -> None:
-        """There is no file to look at."""
+    def stamp(self, index: int) -> int | None:
+        """Of all files of the block."""
+        return None if self.files is None else hash(tuple(map(stamp_of, self.files(index))))
 
 
 def index_size(features: int) -> int:

@@ -1,0 +1,134 @@
+"""``dfeas.info``: what a dataset is, without reading its points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dfeas.data.open import open_source
+from dfeas.data.source import Source
+from dfeas.data.storage.layout import described, stored_bytes
+from dfeas.display import Displayed, Part, Row
+from dfeas.run.session import labels_by_path
+
+
+@dataclass(frozen=True, repr=False)
+class Info(Displayed):
+    """What is known of a dataset; print it for sentences.
+
+    Attributes
+    ----------
+    path : str
+        Where it is.
+    values : dict
+        The header that it was written with, or what an array tells.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> import numpy as np
+    >>> header = dfeas.ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), "mail.data", labels=["ham", "spam"])
+    >>> dfeas.info("mail.data")
+    <Info mail.data: 2 points of 2 features, float64>
+    """
+
+    path: str
+    values: Mapping[str, Any]
+
+    @property
+    def n(self) -> int:
+        """Points, or rows of cones."""
+        return int(self.values["n"])
+
+    @property
+    def m(self) -> int:
+        """Features of a point."""
+        return int(self.values["m"])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type in which entries are stored."""
+        dtype: np.dtype[Any] = np.dtype(self.values["dtype"])
+        return dtype
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Negative and positive, or all in their order; none without labels."""
+        return tuple(self.values["classes"])
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features; none where they have none."""
+        return tuple(self.values.get("features") or ())
+
+    @property
+    def fingerprint(self) -> str | None:
+        """Hash of points and labels; None where nobody has read them."""
+        mark: str | None = self.values["fingerprint"]
+        return mark
+
+    @property
+    def bytes(self) -> int:
+        """Of all points as they are stored."""
+        return stored_bytes(self.values)
+
+    @property
+    def blocks(self) -> int:
+        """In how many pieces it is read."""
+        return -(-self.n // int(self.values["block_rows"]))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values, those of the command."""
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in self.values.items()}
+        return {"path": self.path, "bytes": self.bytes, "blocks": self.blocks, **plain}
+
+    def _brief(self) -> str:
+        return f"{self.path}: {self.n} points of {self.m} features, {self.dtype.name}"
+
+    def _parts(self) -> Iterator[Part]:
+        yield Row("data", self.path)
+        yield from described(self.values)
+
+
+def info(data: str | Path, labels: str | Path | None = None) -> Info:
+    """Say what a dataset is, without reading its points.
+
+    Parameters
+    ----------
+    data : path
+        What ``dfeas.solve`` takes: a dataset, a zarr array, or a small file, which is read.
+    labels : path, or str, optional
+        Of an array or a file, as ``dfeas.solve`` takes them by path.
+
+    Returns
+    -------
+    Info
+        ``n``, ``m``, ``dtype``, ``bytes``, ``blocks``, ``classes``, ``features`` and ``fingerprint``; ``values`` has all of a
+        header.
+
+    Raises
+    ------
+    BadInputError
+        Nothing that could be solved is there.
+    CorruptDataError
+        It is damaged, or its ingest did not finish.
+
+    Examples
+    --------
+    >>> import dfeas
+    >>> import numpy as np
+    >>> header = dfeas.ingest(np.array([[1.0, 2.0], [-1.0, -1.0]]), "mail.data", labels=["ham", "spam"])
+    >>> print(dfeas.info("mail.data").classes)
+    ('ham', 'spam')
+    """
+    dataset = open_source(Source(str(data), labels_by_path(data, labels), cones=True))
+    if dataset.header is not None:
+        return Info(str(data), dataset.header.to_json())
+    known = {name: getattr(dataset, name) for name in ("n", "m", "block_rows")}
+    named = {"features": list(dataset.features)} if dataset.features else {}
+    types = {"dtype": dataset.dtype.name, "classes": list(dataset.classes)}
+    return Info(str(data), {**known, **types, **named, "fingerprint": None})

@@ -1,0 +1,169 @@
+"""A small file of points, opened as it is: each time it is read into memory, as an ingest reads it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dfeas.data.arrays import of_points
+from dfeas.data.dataset import Dataset
+from dfeas.data.ingest import hdf5
+from dfeas.data.ingest.array_files import array_labels, members_of
+from dfeas.data.ingest.ingest import encoded_beside, format_of, labels_beside, open_points
+from dfeas.data.ingest.options import TEXT, IngestOptions
+from dfeas.data.ingest.partitions import MANY, Partition, PointSource
+from dfeas.data.labels import LabelEncoder
+from dfeas.data.source import Source
+from dfeas.data.storage.places import Place, absolute, is_url, place
+from dfeas.errors import BadInputError, UsageError, format_bytes
+from dfeas.linalg.points import Points, nbytes, stacked
+
+TABLES = (*TEXT, "parquet")
+OWN = "y"
+"""Labels beside the points in .npz and HDF5, and what those of svmlight are called."""
+ANNOTATED = ".h5ad"
+NO_LABELS = IngestOptions(labels="")
+"""Of a table all of whose columns are features."""
+_COLUMN = re.compile("--label-column(?! ')")
+"""The word of an ingest for labels, but in a command to type."""
+OF_INGEST = ("--header", "--no-header", "--points", "--format", "--features", "--zero-based")
+"""Options that errors of readers name, and that are not those of who opens a file as it is."""
+
+
+def columns_of_file(where: str | Path) -> tuple[str, ...] | None:
+    """Names of the columns of a table; none of one without names, None of what is no table."""
+    path = place(where)
+    kind = format_of(path)
+    if kind not in TABLES:
+        return None
+    with ExitStack() as stack, _asked_of_ingest(path):
+        if kind != "parquet":
+            return tuple(open_points(stack, path, kind, NO_LABELS, None).features)
+        from dfeas.data.ingest.tables import columns_of as columns_of_parquet
+
+        return tuple(columns_of_parquet(path))
+
+
+def own_labels(where: str | Path) -> str | None:
+    """The labels of a file that is no table, as a ``Source`` has them, if it has any."""
+    path = place(where)
+    if format_of(path) == "svmlight":
+        return OWN
+    return OWN if path.suffix == ".npz" and OWN in members_of(path) else None
+
+
+def labels_in(where: str | Path, labels: str | Path | None) -> str | None:
+    """The labels of a file as a ``Source`` has them: the name of a column or of an array in it, or the absolute path of one.
+
+    None are ``y`` of .npz and HDF5, and so are those that svmlight has beside its points. Raises UsageError and BadInputError
+    where there are no such labels.
+    """
+    path = place(where)
+    kind = format_of(path)
+    with _asked_of_ingest(path), ExitStack() as stack:
+        if kind == "svmlight":
+            IngestOptions(labels=None if labels == OWN else labels).require_for(kind)
+            return OWN
+        if labels is not None and kind == "arrays":
+            return absolute(labels) if place(labels).exists() else str(labels)
+        if kind == "arrays":
+            if path.suffix == ".npz" or (path.suffix in hdf5.SUFFIXES and path.suffix != ANNOTATED):
+                return OWN
+            array_labels(path, None, None)  # which says what to do
+        try:
+            open_points(stack, path, kind, IngestOptions(label_column=None if labels is None else str(labels)), None)
+        except BadInputError:
+            if labels is None or not place(labels).exists():
+                raise
+            return absolute(labels)
+    return str(labels)
+
+
+def open_file(source: Source) -> Dataset:
+    """All points of a file in memory, with labels as those of an array; a table without labels has features only.
+
+    Raises what an ingest does, and UsageError for a file that is too large.
+    """
+    path = place(source.path)
+    kind = format_of(path)
+    _require_small(path, _size(path), source)
+    options = _options(path, kind, source.labels)
+    with ExitStack() as stack, _asked_of_ingest(path):
+        points = open_points(stack, path, kind, options, None)
+        about = f"labels of {points.where}"
+        beside = None if source.labels is None or kind == "svmlight" else labels_beside(path, kind, options)
+        positive, known = None if source.many else source.positive, source.known or None
+        classes, label = encoded_beside(beside, points, about, positive, known)
+        if source.labels is None and kind == "arrays":
+            label = np.ones(points.n or 0, np.int8)
+        encoder = LabelEncoder(about, positive, known)
+        held, codes = _read(path, points, label, encoder, source)
+        if label is None:
+            label = np.ones(len(codes), np.int8)
+            if source.labels is not None:
+                classes, table = encoder.finish(len(codes))
+                label = table[codes]
+    return of_points(str(path), held, classes, label, source.intercept, points.features)
+
+
+def _read(
+    path: Place, points: PointSource, label: NDArray[np.generic] | None, encoder: LabelEncoder, source: Source
+) -> tuple[Points, NDArray[np.int16]]:
+    """All points, and their labels as they come. Raises UsageError where they take too much."""
+    rows = min(points.n or MANY, points.usual_rows(points.dtype))
+    points.describe(rows)
+    blocks, codes, size = list[Points](), [], 0
+    for block, some in Partition(points, points.dtype, rows, label).blocks(encoder):
+        size += nbytes(block)
+        _require_small(path, size, source)
+        blocks.append(block.copy())  # of a buffer
+        codes.append(some)
+    if not blocks:
+        raise BadInputError(f"{points.where}: no points")
+    return stacked(blocks), np.concatenate(codes)
+
+
+def _options(path: Place, kind: str, labels: str | None) -> IngestOptions:
+    """What an ingest is told of labels as a ``Source`` has them."""
+    named = labels is not None and not is_url(labels) and not Path(labels).is_absolute()
+    if named and (kind in TABLES or path.suffix == ANNOTATED):
+        return IngestOptions(label_column=labels)
+    if kind == "svmlight":
+        return IngestOptions()
+    return NO_LABELS if labels is None else IngestOptions(labels=labels)
+
+
+def _size(path: Place) -> int:
+    """Bytes of a file, or of the tables in a folder."""
+    files = [path] if path.is_file() else [each for each in path.rglob("*.parquet") if each.is_file()]
+    return sum(each.stat().st_size for each in files)
+
+
+def _require_small(path: Place, size: int, source: Source) -> None:
+    if size <= source.file_bytes:
+        return
+    data, labels = f"{path.name.partition('.')[0] or 'points'}.data", ""
+    if source.labels is not None:
+        table = path.is_dir() or path.suffix not in (".npy", ".npz", *hdf5.SUFFIXES)
+        labels = f" --{'label-column' if table else 'labels'} '{source.labels}'"
+    raise UsageError(
+        f"{path}: {format_bytes(size)} or more, and up to {format_bytes(source.file_bytes)}, a quarter of memory, a file is "
+        f"opened as it is: dfeas ingest {path} {data}{labels}, and then ask about {data}"
+    )
+
+
+@contextmanager
+def _asked_of_ingest(path: Place) -> Iterator[None]:
+    """What readers say of options that only an ingest has, and of labels in the word that all have for them."""
+    try:
+        yield
+    except (BadInputError, UsageError) as error:
+        text = _COLUMN.sub("--labels", error.typed)
+        if any(option in text for option in OF_INGEST):
+            text += f": these are options of dfeas ingest {path} {path.name.partition('.')[0]}.data"
+        raise type(error)(text) from None
