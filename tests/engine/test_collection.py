@@ -181,6 +181,26 @@ def test_labels_lie_in_memory_in_chunks_or_nowhere(arrays: Callable[..., Any], c
     assert dfeas.solve(signed, "all-positive", client=client).margin_lower == here.margin_lower
 
 
+def test_labels_are_a_file_other_partitions_or_categories_of_numbers(client: Any, tmp_path: Path) -> None:
+    frame, outcome = people(3000)
+    positive = outcome == "yes"
+    np.save(tmp_path / "labels.npy", positive)
+    lazy = dd.from_pandas(frame, npartitions=3)
+    here = dfeas.solve(frame, positive, intercept=True)
+    for given in (str(tmp_path / "labels.npy"), dd.from_pandas(pd.Series(positive), npartitions=2)):
+        assert dfeas.solve(lazy, given, client=client, intercept=True).fingerprint == here.fingerprint
+    numbers = pd.Series(pd.Categorical(np.where(positive, 10, 9)))
+    assert open_collection(client, lazy, dd.from_pandas(numbers, npartitions=3)).classes == ("9", "10")
+
+
+def test_partitions_without_a_row_are_none(client: Any) -> None:
+    frame, outcome = people(3000)
+    lazy = dd.from_pandas(frame.assign(outcome=outcome, part=np.arange(3000) // 500), npartitions=6)
+    there = dfeas.solve(lazy[lazy.part > 2].drop(columns="part"), "outcome", client=client, intercept=True)
+    here = dfeas.solve(frame[1500:], outcome[1500:], intercept=True)
+    assert (there.n, there.fingerprint) == (1500, here.fingerprint)
+
+
 def test_less_than_a_block_comes_to_the_driver(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     n, m = 60_000, 40
     rng = da.random.default_rng(5)
@@ -235,6 +255,14 @@ def test_refusals_say_what_to_do(client: Any) -> None:
         open_collection(client, X, da.from_array(np.where(np.arange(50) == 30, np.nan, labels), chunks=25))
     with pytest.raises(BadInputError, match="expected 50 labels"):
         open_collection(client, X, labels[:40])
+    frame, outcome = people(300)
+    lazy = dd.from_pandas(frame.assign(outcome=pd.Series(outcome).where(frame.age < 80)), npartitions=2)
+    with pytest.raises(BadInputError, match=r"the label of point \d+ is missing"):
+        open_collection(client, lazy, "outcome")
+    with pytest.raises(BadInputError, match="two columns are called alike"):
+        open_collection(client, lazy[["age", "since", "age"]], outcome)
+    with pytest.raises(BadInputError, match="column id: an integer beyond"):
+        dfeas.solve(dd.from_pandas(frame.assign(id=np.arange(300) + 2**60), npartitions=2), outcome, client=client)
 
 
 def test_partitions_of_a_dead_worker_are_made_again(arrays: Callable[..., Any]) -> None:

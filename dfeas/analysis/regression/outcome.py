@@ -20,7 +20,7 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.analysis.regression.design import Matrix
-from dfeas.data.frames import values_of
+from dfeas.data.frames import is_categorical, values_of
 from dfeas.data.labels import MOST_CLASSES, plain
 from dfeas.errors import BadInputError, UsageError
 
@@ -141,7 +141,7 @@ class Values:
                 what = f"{self._least:g} is below 0" if self._numeric else "it holds text"
                 raise BadInputError(f"{self._where}: a Poisson outcome is a count, and {what}")
             return Outcome("poisson")
-        values, few = sorted(self._known, key=str if not self._numeric else float), 2
+        values, few = self._sorted(), 2
         if asked is None and positive is None and len(values) > few and self._numeric:
             counts = "counts (outcome poisson), " if self._whole and self._least >= 0 else ""
             number = f"more than {MOST_CLASSES}" if self._many else len(values)
@@ -160,6 +160,16 @@ class Values:
             return Outcome("multinomial", tuple(names), {value: code for code, value in enumerate(values)})
         return Outcome("binary", (names[0], names[1]), {values[0]: -1, values[1]: 1})
 
+    def _sorted(self) -> list[Any]:
+        """In order: as numbers where all are finite numbers, also as text, else as text."""
+        try:
+            numbers = {value: float(value) for value in self._known}
+        except ValueError:
+            return sorted(self._known)
+        return (
+            sorted(numbers, key=lambda value: numbers[value]) if np.isfinite(list(numbers.values())).all() else sorted(numbers)
+        )
+
     def _against(self, values: list[Any], names: list[str], positive: str) -> Outcome:
         if positive not in names:
             raise BadInputError(f"{self._where}: no row is {positive}; the classes are {', '.join(names[:6])}")
@@ -171,6 +181,10 @@ class Values:
 def flat(y: Any, where: str = "y") -> NDArray[Any]:
     """An outcome as an array (n,). Raises BadInputError for one that is missing somewhere, or no array of numbers or text."""
     values = np.asarray(values_of(y))
+    if is_categorical(y):
+        values = np.array(
+            [plain(value) for value in values.tolist()], np.str_
+        )  # classes, also where they are called by numbers
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:
