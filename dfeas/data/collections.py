@@ -104,6 +104,8 @@ def table_of(X: Any, labels: Any) -> Table:
     """
     if is_lazy(X) and isinstance(labels, str) and labels in list(X.columns):
         X, labels = X.drop(columns=[labels]), X[labels]
+    if is_lazy(labels) and len(labels.columns) == 1:
+        labels = labels[labels.columns[0]]
     table = split(X, None if hasattr(labels, "to_dask_array") else labels)
     points = table.X
     n, _ = check_shape(points.shape, WHERE)
@@ -125,8 +127,7 @@ def _column(column: Any, lengths: tuple[int, ...]) -> Any:
     categories = getattr(column.dtype, "categories", None)
     kind = column.dtype if categories is None else categories.dtype
     if not isinstance(kind, np.dtype):
-        number = {"b": np.dtype(bool), "i": np.dtype(float), "u": np.dtype(float), "f": np.dtype(float)}
-        kind = number.get(getattr(kind, "kind", "O"), np.dtype(object))
+        kind = np.dtype(np.float64 if getattr(kind, "kind", "O") in "iuf" else object)
     column = column if kind == column.dtype else column.astype(kind)
     return column.to_dask_array(lengths=lengths if column.npartitions == len(lengths) else True)
 

@@ -31,7 +31,7 @@ class Table:
 
 def is_lazy(frame: Any) -> bool:
     """Whether it is a Dask data frame: in partitions that are computed when they are asked for."""
-    return hasattr(frame, "columns") and hasattr(frame, "partitions") and hasattr(frame, "to_dask_array")
+    return hasattr(frame, "to_dask_array") and hasattr(frame, "partitions") and frame.ndim == 2
 
 
 def is_frame(X: Any) -> bool:

@@ -201,7 +201,8 @@ def require_usable(labels: NDArray[Any], where: str, first: int | None, column: 
 
     Those of a ``column`` may be missing, which is said when they are encoded.
     """
-    objects = labels.dtype.kind == "O" and not all(isinstance(value, str) for value in labels)
+    kinds = set(map(type, labels)) if labels.dtype.kind == "O" else set[type]()
+    objects = not (all(issubclass(kind, str) for kind in kinds) or kinds <= {bool, np.bool_})
     if objects and not column:
         _refuse(np.array([_is_missing(value) for value in labels]), "missing", where, first)
     if labels.dtype.kind == "f" and not column:
@@ -210,7 +211,7 @@ def require_usable(labels: NDArray[Any], where: str, first: int | None, column: 
         raise BadInputError(f"{where}: labels of type {labels.dtype} cannot be used; give numbers, booleans or strings")
     if labels.dtype.kind in "US":
         require_short(labels.dtype.itemsize // (4 if labels.dtype.kind == "U" else 1), where)
-    if labels.dtype.kind in "OT":
+    if labels.dtype.kind in "OT" and not kinds & {bool, np.bool_}:
         require_short(max(map(len, labels), default=0), where)
 
 

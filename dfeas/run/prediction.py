@@ -93,7 +93,7 @@ def class_values(names: Sequence[str]) -> NDArray[Any]:
             values = [kind(name) for name in names]
         except (ValueError, OverflowError):
             continue
-        if list(map(plain, values)) == list(names) and all(map(math.isfinite, values)):
+        if list(map(plain, values)) == [name.removeprefix("+") for name in names] and all(map(math.isfinite, values)):
             return np.array(values)
     return np.array(names)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dfeas.data.frames import require_aligned
 from dfeas.data.source import Transform
 from dfeas.data.storage.places import local, require_apart
 from dfeas.data.storage.scratch import Scratch
@@ -113,6 +114,8 @@ def minimise(problem: Problem, objective: Objective, method: str, limits: Limits
     dual = None if objective.dual is None else dual_place(objective.dual, output.out)
     if dual is not None:
         require_apart(dual, problem.X)
+    if problem.view.mask is None:
+        require_aligned(problem.X, objective.weights, "weights")
     with ExitStack() as stack:
         session = stack.enter_context(open_session(problem, resources, output.out, progress=output.progress))
         dataset, classes = session.dataset, tuple[str, ...]()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import dask.dataframe
@@ -125,3 +126,21 @@ def test_sparse_columns_beside_others_and_those_of_ones_are_filled() -> None:
     ones = frame.astype(pandas.SparseDtype(float, 1.0))
     for each in (sparse, ones):
         np.testing.assert_array_equal(from_arrays(each, people().kind).points.read(0, Buffers()), frame.to_numpy())
+
+
+@pytest.mark.parametrize("what", ["labels", "mask", "weights"])
+def test_rows_in_another_order_are_refused_wherever_they_stand_beside_points(what: str, tmp_path: Path) -> None:
+    points = people().drop(columns="kind")
+    turned = pandas.Series({"labels": people().kind, "mask": people().owner, "weights": people().income}[what])[::-1]
+    with pytest.raises(dfeas.BadInputError, match=f"X and {what} have other rows"):
+        dfeas.soft_margin(points, **{"labels": people().kind, what: turned})
+    if what == "labels":
+        with pytest.raises(dfeas.BadInputError, match="X and labels have other rows"):
+            dfeas.ingest(points, tmp_path / "data", labels=turned)
+
+
+def test_truth_values_that_are_objects_are_labels() -> None:
+    frame = people().drop(columns="kind")
+    assert from_arrays(frame, frame.owner.astype(object)).classes == ("False", "True")
+    with pytest.raises(dfeas.BadInputError, match="label of point 3 is missing"):
+        from_arrays(frame, np.where(np.arange(COUNT) == 3, None, frame.owner))

@@ -190,7 +190,8 @@ def test_labels_are_a_file_other_partitions_or_categories_of_numbers(client: Any
     for given in (str(tmp_path / "labels.npy"), dd.from_pandas(pd.Series(positive), npartitions=2)):
         assert dfeas.solve(lazy, given, client=client, intercept=True).fingerprint == here.fingerprint
     numbers = pd.Series(pd.Categorical(np.where(positive, 10, 9)))
-    assert open_collection(client, lazy, dd.from_pandas(numbers, npartitions=3)).classes == ("9", "10")
+    for given, classes in ((numbers.to_frame("label"), ("9", "10")), (pd.Series(positive, dtype="boolean"), ("False", "True"))):
+        assert open_collection(client, lazy, dd.from_pandas(given, npartitions=3)).classes == classes
 
 
 def test_partitions_without_a_row_are_none(client: Any) -> None:
@@ -259,6 +260,9 @@ def test_refusals_say_what_to_do(client: Any) -> None:
     lazy = dd.from_pandas(frame.assign(outcome=pd.Series(outcome).where(frame.age < 80)), npartitions=2)
     with pytest.raises(BadInputError, match=r"the label of point \d+ is missing"):
         open_collection(client, lazy, "outcome")
+    nullable = pd.Series(outcome == "yes").astype("boolean").mask(np.arange(300) == 7)
+    with pytest.raises(BadInputError, match="the label of point 7 is missing"):
+        open_collection(client, lazy[["age"]], dd.from_pandas(nullable, npartitions=2))
     with pytest.raises(BadInputError, match="two columns are called alike"):
         open_collection(client, lazy[["age", "since", "age"]], outcome)
     with pytest.raises(BadInputError, match="column id: an integer beyond"):
