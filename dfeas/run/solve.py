@@ -20,9 +20,9 @@ from dfeas.geometry.registry import geometry_of, kernel_options, known_method
 from dfeas.problem import Goal, Kernel, Limits, Objective, Output, Problem, Resources, View
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpoints, finished, require_free, run_folder, run_folder_again
 from dfeas.run.execute import execute
-from dfeas.run.progress import run_options
 from dfeas.run.result_files import CHECKPOINT, RACE, RESULT, versions
 from dfeas.run.session import Session, classes_to_share, open_session, require_labels
+from dfeas.run.sinks import run_options
 from dfeas.run.soft_margin.result import dual_place
 from dfeas.run.spec import Request, RunSpec, method_for, options_of, require_memory, where
 
