@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import Field, dataclass, fields
 from functools import wraps
@@ -260,15 +260,22 @@ LABELS = option(
 UNLABELLED = option(
     "Question", "--unlabelled", is_flag=True, help="DATA has no labels: ask whether A'y > 0 for all points as they are."
 )
-METHOD = option(
-    "Question",
-    "--method",
-    default="auto",
-    show_default=True,
-    type=Name(["auto", *ALL_METHODS]),
-    metavar="NAME",
-    help="How the answer is found, see below.",
-)
+
+
+def method_of(names: Iterable[str]) -> Decorator:
+    """One of some methods, which are listed at the end of a help text."""
+    return option(
+        "Question",
+        "--method",
+        default="auto",
+        show_default=True,
+        type=Name(["auto", *names]),
+        metavar="NAME",
+        help="How the answer is found, see below.",
+    )
+
+
+METHOD = method_of(ALL_METHODS)
 SOFT_METHOD = option(
     "Question", "--method", default="auto", show_default=True, type=Name(SOFT_METHODS), help="How the minimum is found."
 )
