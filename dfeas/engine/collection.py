@@ -28,9 +28,8 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.source import Source
 from dfeas.data.storage.readers import Cost
 from dfeas.data.storage.scratch import Scratch
-from dfeas.engine.distributed import DaskEngine, Locality, Sent
+from dfeas.engine.distributed import DaskEngine, Locality, Sent, question_name
 from dfeas.engine.scan import fold_blocks, scan_range
-from dfeas.engine.task_names import question_name
 from dfeas.engine.watch import GoneError, Retry, Watch
 from dfeas.engine.worker import on_partition
 from dfeas.errors import UsageError

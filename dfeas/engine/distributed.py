@@ -6,6 +6,7 @@ gone or busy, and that worker is the home then.
 
 from __future__ import annotations
 
+import re
 import uuid
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,14 +22,17 @@ from dfeas.data.source import Source
 from dfeas.data.storage.readers import Cost
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.clusters import LOST
-from dfeas.engine.scan import RangeEngine, all_pairs, cut, pieces
-from dfeas.engine.task_names import question_name, task_name
+from dfeas.engine.scan import RangeEngine, all_pairs, cut, pieces, scan_range
 from dfeas.engine.watch import GoneError, Retry, Watch
 from dfeas.engine.worker import fold_range, forget_run, on_worker, read_range, scan_with_cache, size
 from dfeas.errors import CorruptDataError
-from dfeas.passes.protocol import Fold, OnPairs
+from dfeas.passes.protocol import Fold, OfClass, OnPairs, OnVectors, Ordered, Partial, Together
 
 Range = tuple[int, int]
+
+
+CHECK = "check"
+"""The name of what is no scan of ours: Dask's pages show a bar and a colour for each ``dask.utils.key_split`` of names."""
 
 
 class Locality:
@@ -308,3 +312,21 @@ class DaskEngine(RangeEngine):
             return
         asked = [self._submit("forget", worker, worker, forget_run, self.source.run) for worker in self._workers]
         self._watch.settled_within(asked, FORGET_SECONDS)
+
+
+def task_name(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
+    """What a function does with blocks, in letters and dashes: of a scan the question, its first argument."""
+    return question_name(args[0]) if function is scan_range else CHECK
+
+
+def question_name(question: Any) -> str:
+    """``softmin``, ``sample``, ``survey-moments``, ..: the classes of what is asked, each once."""
+    if isinstance(question, Partial):
+        return "sample"
+    if isinstance(question, Together):
+        return "-".join(dict.fromkeys(question_name(each) for each in question.passes))
+    if isinstance(question, OfClass | OnVectors):
+        return question_name(question.pass_)
+    if isinstance(question, Ordered):
+        return question_name(question.fold)
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", type(question).__name__).strip("_").lower()

@@ -53,12 +53,6 @@ class Outcome:
         """Coefficients of each column."""
         return len(self.classes) - 1 if self.kind == "multinomial" else 1
 
-    def count(self, codes: Codes) -> NDArray[np.int64]:
-        """Rows (k,) of each class; of counts those of zero and above."""
-        if self.kind == "multinomial":
-            return np.bincount(codes, minlength=len(self.classes))
-        return np.array([(codes <= 0).sum() if self.kind == "binary" else (codes < 0).sum(), (codes >= 0).sum()])
-
 
 @dataclass(frozen=True)
 class Signed:
