@@ -35,7 +35,9 @@ def is_lazy(frame: Any) -> bool:
 
 
 def is_frame(X: Any) -> bool:
-    """Whether it is a data frame in memory."""
+    """Whether it is a data frame in memory. Raises BadInputError for a lazy one of polars."""
+    if dependencies.is_polars_lazyframe(X):
+        raise BadInputError("a lazy frame of polars: collect() it first")
     return bool(dependencies.is_into_dataframe(X))
 
 

@@ -234,6 +234,10 @@ def test_positive_names_one_class_against_all_others() -> None:
     assert (dead.classes, dead.direction) == (("yes", "no"), {"ward[surgery]": 1.0})
     ward = dfeas.check_separation(frame, "ward", positive="lung")
     assert (ward.outcome, ward.classes) == ("binary", ("rest", "lung"))
+    number = dfeas.check_separation(frame[["ward"]], np.where(frame.died == "yes", 1, 0), positive="1.0")
+    assert number.direction == {"ward[surgery]": -1.0}
+    with pytest.raises(dfeas.BadInputError, match="label lungs; did you mean lung"):
+        dfeas.check_separation(frame, "ward", positive="lungs")
 
 
 def test_a_dask_frame_that_memory_does_not_hold_is_sent_to_a_file() -> None:

@@ -86,6 +86,7 @@ def test_y_is_another_word_for_labels() -> None:
         (lambda f: f.drop(columns="kind"), people()[["kind"]].sample(frac=1.0, random_state=1), "another order"),
         (lambda f: pandas.concat([f, f[["age"]]], axis=1), "kind", "unique column names"),
         (lambda f: f[["kind"]], "kind", "a frame without a column"),
+        (lambda f: polars.from_pandas(f).lazy(), "kind", "collect"),
     ],
 )
 def test_what_cannot_be_used_is_named(change: Callable[[pandas.DataFrame], Any], labels: Any, message: str) -> None:

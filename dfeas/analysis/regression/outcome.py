@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dfeas.analysis.regression.design import Matrix
 from dfeas.data.frames import is_categorical, values_of
-from dfeas.data.labels import MOST_CLASSES, plain
+from dfeas.data.labels import MOST_CLASSES, place_of, plain
 from dfeas.errors import BadInputError, UsageError
 
 OUTCOMES = ("binary", "multinomial", "poisson")
@@ -147,7 +147,9 @@ class Values:
         if len(names) < few:
             raise BadInputError(f"{self._where}: all rows are {names[0] if names else 'missing'}; two classes are needed")
         if positive is not None and asked != "multinomial":
-            return self._against(values, names, plain(positive))
+            chosen = place_of(plain(positive), names, self._where)
+            rest = names[1 - chosen] if len(names) == few else "rest"
+            return Outcome("binary", (rest, names[chosen]), {value: 2 * (i == chosen) - 1 for i, value in enumerate(values)})
         if asked == "binary" and len(names) > few:
             raise BadInputError(f"{self._where}: {len(names)} classes ({', '.join(names[:6])}); name one as positive")
         if asked == "multinomial" or len(names) > few:
@@ -160,16 +162,9 @@ class Values:
             numbers = {value: float(value) for value in self._known}
         except ValueError:
             return sorted(self._known)
-        return (
-            sorted(numbers, key=lambda value: numbers[value]) if np.isfinite(list(numbers.values())).all() else sorted(numbers)
-        )
-
-    def _against(self, values: list[Any], names: list[str], positive: str) -> Outcome:
-        if positive not in names:
-            raise BadInputError(f"{self._where}: no row is {positive}; the classes are {', '.join(names[:6])}")
-        rest = [name for name in names if name != positive]
-        lookup = {value: 1 if name == positive else -1 for value, name in zip(values, names, strict=True)}
-        return Outcome("binary", (rest[0] if len(rest) == 1 else "rest", positive), lookup)
+        if not np.isfinite(list(numbers.values())).all():
+            return sorted(self._known)
+        return sorted(numbers, key=lambda value: numbers[value])
 
 
 def flat(y: Any, where: str = "y") -> NDArray[Any]:
