@@ -86,7 +86,8 @@ def is_categorical(labels: Any) -> bool:
 def _series(labels: Any) -> nw.Series[Any] | None:
     """A series, or the only one of a frame; None for what is no such thing."""
     if is_frame(labels) and len(labels.columns) == 1:
-        return next(opened(labels, "labels").iter_columns())
+        frame = opened(labels, "labels")
+        return frame[frame.columns[0]]
     if isinstance(labels, nw.Series):
         return labels
     return nw.from_native(labels, series_only=True) if dependencies.is_into_series(labels) else None
