@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import Field, dataclass, fields
 from functools import wraps
@@ -262,7 +262,7 @@ UNLABELLED = option(
 )
 
 
-def method_of(names: Iterable[str]) -> Decorator:
+def method_of(names: Sequence[str]) -> Decorator:
     """One of some methods, which are listed at the end of a help text."""
     return option(
         "Question",

@@ -194,7 +194,7 @@ def svm(
     metavar="E",
     help="Stop undecided when no hyperplane leaves a margin above it.",
 )
-@method_of(METHODS)
+@method_of([*METHODS])
 def in_hull(
     point: str, data: str, out: Path | None, force: bool, cluster: Cluster, as_json: bool, quiet: bool, **options: Any
 ) -> None:
