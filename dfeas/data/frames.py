@@ -139,10 +139,11 @@ def _of_dask(X: Any, labels: Any) -> Table:
     if len(kinds) < len(names):
         raise BadInputError("X: two columns are called alike; rename one")
     _require_numbers({name: getattr(kind, "kind", "O") in "biuf" for name, kind in kinds.items()}, kinds)
-    odd = {name: "float64" for name, kind in zip(X.columns, X.dtypes, strict=True) if not _plain(kind)}
+    stored = _side_by_side([_stored(kind) for kind in X.dtypes])
     if len(set(X.dtypes)) > 1 and any(kind.kind in "iu" and kind.itemsize == 8 for kind in X.dtypes):
         X = X.map_partitions(_exact, meta=X._meta)
-    return Table((X.astype(odd) if odd else X).to_dask_array(lengths=True), values_of(labels), tuple(names))
+    X = X if all(kind == stored for kind in X.dtypes) else X.astype(stored)
+    return Table(X.to_dask_array(lengths=True), values_of(labels), tuple(names))
 
 
 def _exact(partition: Any) -> Any:
@@ -152,9 +153,16 @@ def _exact(partition: Any) -> Any:
     return partition
 
 
-def _plain(kind: Any) -> bool:
-    """Whether a type of pandas is one of NumPy, whose values stand beside numbers as they are."""
-    return isinstance(kind, np.dtype) and kind.kind != "b"
+def _stored(kind: Any) -> np.dtype[Any]:
+    """What NumPy has for a type of pandas; whole numbers and truth values that may be missing stand in float64."""
+    if isinstance(kind, np.dtype):
+        return kind
+    return np.dtype(kind.numpy_dtype if kind.kind == "f" else np.float64)
+
+
+def _side_by_side(kinds: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
+    """The type of columns of these types: of several, whole numbers stand in float64."""
+    return kinds[0] if len(set(kinds)) == 1 else np.result_type(*(np.float64 if kind.kind in "iu" else kind for kind in kinds))
 
 
 def _refuse_near(name: str, columns: Sequence[str]) -> None:
@@ -204,7 +212,7 @@ def _points(frame: nw.DataFrame[Any]) -> Any:
     if not numpy_like:
         _refuse_gaps(frame)
     arrays = [number(frame[name], "X") for name in columns]
-    points = np.empty((len(frame), len(columns)), np.result_type(*(np.float64 if a.dtype.kind in "iu" else a for a in arrays)))
+    points = np.empty((len(frame), len(columns)), _side_by_side([array.dtype for array in arrays]))
     for place, array in enumerate(arrays):
         points[:, place] = array
     return points
@@ -226,4 +234,5 @@ def number(series: nw.Series[Any], where: str) -> NDArray[Any]:
     if values.dtype == object:
         values = values.astype(np.float64)
     require_exact(values, f"{where}: column {series.name}")
-    return values
+    of_numpy = isinstance(getattr(series.to_native(), "dtype", None), np.dtype)
+    return values if of_numpy or values.dtype.kind == "f" else values.astype(np.float64)

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 import dfeas
+from dfeas.data.arrays import from_arrays
 from dfeas.data.collections import Labelled, Table, block_rows_of, dataset_of
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
@@ -192,6 +193,17 @@ def test_labels_are_a_file_other_partitions_or_categories_of_numbers(client: Any
     numbers = pd.Series(pd.Categorical(np.where(positive, 10, 9)))
     for given, classes in ((numbers.to_frame("label"), ("9", "10")), (pd.Series(positive, dtype="boolean"), ("False", "True"))):
         assert open_collection(client, lazy, dd.from_pandas(given, npartitions=3)).classes == classes
+
+
+@pytest.mark.parametrize("types", ["float32 bool", "bool", "float32 int8", "boolean Int64", "Float32 boolean", "Int8"])
+def test_columns_are_stored_as_in_memory_whatever_their_types(client: Any, types: str) -> None:
+    """One fingerprint: what is proved here is proved there."""
+    columns = {name: pd.Series([0, 1, 1, 0, 1] * 4).astype(name) for name in types.split()}
+    frame, outcome = pd.DataFrame(columns), np.arange(20) % 2
+    there = open_collection(client, dd.from_pandas(frame, npartitions=3), outcome)
+    here = from_arrays(frame, outcome)
+    assert there.dtype == here.dtype
+    np.testing.assert_array_equal(there.points.read(0, Buffers()), here.points.read(0, Buffers()))
 
 
 def test_partitions_without_a_row_are_none(client: Any) -> None:
