@@ -35,10 +35,6 @@ EVERY = 30.0
 """Seconds between checkpoints."""
 LOSSES = ("hinge", "squared_hinge")
 
-
-ALL_POSITIVE = "all-positive"
-"""Labels that ask the homogeneous question by name: A'y > 0 for all points as they are."""
-
 ALL_POSITIVE = "all-positive"
 """Labels that ask the homogeneous question by name: A'y > 0 for all points as they are."""
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from narwhals.stable.v2 import dependencies
@@ -18,7 +17,7 @@ from dfeas.analysis.regression.formula import Formula
 from dfeas.analysis.regression.likelihood import Options, Regression, examined
 from dfeas.analysis.regression.models import is_model, of_model
 from dfeas.analysis.regression.outcome import Values, flat
-from dfeas.data.frames import is_frame, is_lazy
+from dfeas.data.frames import filled, is_frame, is_lazy, opened, require_aligned, require_exact
 from dfeas.errors import BadInputError, UsageError, format_bytes
 from dfeas.keywords import takes
 from dfeas.problem import Limits, Resources, parse_bytes
@@ -116,12 +115,12 @@ def _of_formula(formula: str, frame: Any, outcome: str | None, positive: Any, op
     if is_lazy(frame):
         frame = frame[parsed.needed(list(map(str, frame.columns)))]
     whole = _whole(frame, options)
-    return examined(parsed.of(_opened(whole), outcome, positive, _index(whole)), options)
+    return examined(parsed.of(filled(opened(whole, FRAME)), outcome, positive, _index(whole)), options)
 
 
 def _of_frame(X: Any, y: Any, intercept: bool, outcome: str | None, positive: Any, options: Options) -> Regression:
     whole = _whole(X, options)
-    frame, rows = _opened(whole), _index(whole)
+    frame, rows = filled(opened(whole, FRAME)), _index(whole)
     name = "y"
     if isinstance(y, str):
         if y not in frame.columns:
@@ -131,7 +130,7 @@ def _of_frame(X: Any, y: Any, intercept: bool, outcome: str | None, positive: An
         raise UsageError("y is missing: give the outcomes, or the name of their column")
     else:
         y = y.compute() if hasattr(y, "compute") else y
-        _require_aligned(whole, y)
+        require_aligned(whole, y, "y")
     values = flat(y, name)
     _require_rows(len(frame), len(values))
     survey = Survey(FRAME, rows)
@@ -149,6 +148,7 @@ def _of_array(X: Any, y: Any, intercept: bool, outcome: str | None, positive: An
     matrix: Any = X.tocsr() if sparse else np.asarray(X)
     if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
         raise BadInputError(f"X: expected numbers (n, m), got {matrix.dtype} of shape {matrix.shape}")
+    require_exact(matrix if isinstance(matrix, np.ndarray) else matrix.data, "X")
     matrix = matrix.astype(np.float64)
     entries = matrix if isinstance(matrix, np.ndarray) else matrix.data
     if not np.isfinite(entries).all():
@@ -174,13 +174,6 @@ def _require_rows(rows: int, values: int) -> None:
         raise BadInputError("X has no rows")
 
 
-def _require_aligned(X: Any, y: Any) -> None:
-    """Raise BadInputError for outcomes of pandas whose rows are in another order than those of X."""
-    pandas = dependencies.is_pandas_like_dataframe(X) and dependencies.is_pandas_like_series(y)
-    if pandas and not X.index.equals(y.index):
-        raise BadInputError("X and y have other rows, or the same in another order: align them")
-
-
 def _whole(frame: Any, options: Options) -> Any:
     """A frame of Dask in memory. Raises BadInputError for one that is too large."""
     if not is_lazy(frame):
@@ -191,18 +184,6 @@ def _whole(frame: Any, options: Options) -> Any:
             f"{FRAME} takes {format_bytes(size)}, more than half of memory: write it as Parquet, and give the path of that"
         )
     return frame.compute()
-
-
-def _opened(frame: Any) -> nw.DataFrame[Any]:
-    if not all(isinstance(name, str) for name in getattr(frame, "columns", [])) and hasattr(frame, "set_axis"):
-        frame = frame.set_axis([str(name) for name in frame.columns], axis=1)  # of pandas they may be anything
-    if hasattr(frame, "sparse"):
-        frame = frame.astype({name: kind.subtype for name, kind in frame.dtypes.items() if str(kind).startswith("Sparse")})
-    try:
-        opened: nw.DataFrame[Any] = nw.from_native(frame, eager_only=True)
-        return opened
-    except (ValueError, nw.exceptions.NarwhalsError) as error:
-        raise BadInputError(f"{FRAME}: {' '.join(str(error).split())}") from None
 
 
 def _index(frame: Any) -> list[Any] | None:

@@ -20,9 +20,9 @@ from dfeas.problem import Goal, Limits, Output, Problem, Resources
 from dfeas.run.checkpoint.folder import require_free, run_folder
 from dfeas.run.exact.levels import Levels
 from dfeas.run.exact.search import MOST_BESIDE, Elimination, Face, certificate_of, decide
-from dfeas.run.progress import report_start, run_options, run_sinks
 from dfeas.run.results import Result
 from dfeas.run.session import Session, Surveyed, open_data, open_session, require_labels, survey
+from dfeas.run.sinks import report_start, run_options, run_sinks
 from dfeas.run.spec import Request, RunSpec, where
 from dfeas.run.task import Outcome, blank
 from dfeas.run.termination import EPS_INFEASIBLE, Decision

@@ -269,15 +269,22 @@ COLUMN = option(
 UNLABELLED = option(
     "Question", "--unlabelled", is_flag=True, help="DATA has no labels: ask whether A'y > 0 for all points as they are."
 )
-METHOD = option(
-    "Question",
-    "--method",
-    default="auto",
-    show_default=True,
-    type=Name(["auto", *ALL_METHODS]),
-    metavar="NAME",
-    help="How the answer is found, see below.",
-)
+
+
+def method_of(names: Sequence[str]) -> Decorator:
+    """One of some methods, which are listed at the end of a help text."""
+    return option(
+        "Question",
+        "--method",
+        default="auto",
+        show_default=True,
+        type=Name(["auto", *names]),
+        metavar="NAME",
+        help="How the answer is found, see below.",
+    )
+
+
+METHOD = method_of(ALL_METHODS)
 SOFT_METHOD = option(
     "Question", "--method", default="auto", show_default=True, type=Name(SOFT_METHODS), help="How the minimum is found."
 )

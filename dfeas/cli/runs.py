@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -32,10 +34,10 @@ from dfeas.cli.options import (
     RUN,
     SOFT,
     Cluster,
-    Name,
     asks,
     fields_of,
     margin_values,
+    method_of,
     option,
 )
 from dfeas.cli.outputs import run_place
@@ -49,6 +51,13 @@ from dfeas.run.results import Result
 from dfeas.run.soft_margin.result import SoftMarginResult
 from dfeas.run.termination import Stop
 from dfeas.run.verdict import OneVsRest, Race
+
+
+@contextmanager
+def _begun(data: str, out: Path | None, force: bool, cluster: Cluster, quiet: bool) -> Iterator[dict[str, Any]]:
+    """Options of a run that begins, with the folder that it is written to."""
+    with cluster.client() as client, asked_to_stop() as stop, run_place(out, data, force) as place:
+        yield {"out": place, "client": client, "progress": not quiet, "stop": stop}
 
 
 def end(answer: Answer, out: Path, as_json: bool) -> None:
@@ -124,8 +133,8 @@ def solve(
     plain = not (options["kernel"] is not None or options["one_vs_rest"] or options["also"] or options["mask"])
     if hard_margin and (separation or not plain):
         raise click.UsageError("--hard-margin asks about DATA as it is: leave out --separation, --kernel and the like")
-    with cluster.client() as client, asked_to_stop() as stop, run_place(out, data, force) as place:
-        more = {"out": place, "client": client, "progress": not quiet, "stop": stop, **options}
+    with _begun(data, out, force, cluster, quiet) as begun:
+        more = {**begun, **options}
         found: Result | OneVsRest | HardMargin | Separation
         if hard_margin:
             tolerance, _ = more.pop("margin_tolerance") or TOLERANCE, more.pop("one_vs_rest")  # which is refused above
@@ -134,7 +143,7 @@ def solve(
             found = find_separation(data, **more)
         else:
             found = run_solve(data, scratch=scratch, **more)
-    end(found, place, as_json)
+    end(found, begun["out"], as_json)
 
 
 @click.command(
@@ -163,10 +172,9 @@ def svm(
     near as --gap. dfeas predict RUN applies it.
     """
     values = margin_values(C, class_weight)
-    with cluster.client() as client, asked_to_stop() as stop, run_place(out, data, force) as place:
-        more = {"out": place, "client": client, "progress": not quiet, "stop": stop, **options}
-        found = run_soft_margin(data, **values, **more)
-    end(found, place, as_json)
+    with _begun(data, out, force, cluster, quiet) as begun:
+        found = run_soft_margin(data, **values, **begun, **options)
+    end(found, begun["out"], as_json)
 
 
 @click.command(
@@ -186,15 +194,7 @@ def svm(
     metavar="E",
     help="Stop undecided when no hyperplane leaves a margin above it.",
 )
-@option(
-    "Question",
-    "--method",
-    default="auto",
-    show_default=True,
-    type=Name(["auto", *METHODS]),
-    metavar="NAME",
-    help="How the answer is found, see below.",
-)
+@method_of([*METHODS])
 def in_hull(
     point: str, data: str, out: Path | None, force: bool, cluster: Cluster, as_json: bool, quiet: bool, **options: Any
 ) -> None:
@@ -207,9 +207,9 @@ def in_hull(
         where: Any = point if point.endswith(".npy") else [float(v) for v in point.split(",")]
     except ValueError:
         raise click.UsageError(f"POINT {point}: expected a .npy file, or numbers with commas between them") from None
-    with cluster.client() as client, asked_to_stop() as stop, run_place(out, data, force) as place:
-        found = find_in_hull(where, data, out=place, client=client, progress=not quiet, stop=stop, **options)
-    end(found, place, as_json)
+    with _begun(data, out, force, cluster, quiet) as begun:
+        found = find_in_hull(where, data, **begun, **options)
+    end(found, begun["out"], as_json)
 
 
 @click.command(
@@ -231,9 +231,9 @@ def race(
     A run of each is written to the folder RUN. The first verdict ends all. Limits of passes hold for each method; reads are
     counted once. dfeas compare RUN and dfeas report RUN show them again.
     """
-    with cluster.client() as client, asked_to_stop() as stop, run_place(out, data, force) as place:
-        found = run_race(data, methods=methods, out=place, client=client, progress=not quiet, stop=stop, **options)
-    end(found, place, as_json)
+    with _begun(data, out, force, cluster, quiet) as begun:
+        found = run_race(data, methods=methods, **begun, **options)
+    end(found, begun["out"], as_json)
 
 
 @click.command(cls=Command, examples=("dfeas resume RUN", "dfeas resume RUN --max-passes 500 --time-limit 3600"))

@@ -24,7 +24,7 @@ from dfeas.run.termination import Stop
     cls=Command,
     examples=(
         "dfeas check-separation wards.csv --label-column died --without patient",
-        'dfeas check-separation wards.parquet --formula "died ~ age + C(ward)"',
+        'dfeas check-separation trade.parquet --formula "flow ~ tariff + C(partner)" --outcome poisson',
     ),
 )
 @click.argument("table", type=DATA)
@@ -61,10 +61,6 @@ def check_separation(
     to do. TABLE is CSV or TSV with names in its first line (also .gz), Parquet, or a folder of it, of any size. Text,
     categories and booleans are coded: the first level in order is the reference. Nothing is written but to a scratch folder,
     which is removed.
-
-    \b
-    dfeas check-separation patients.csv --label-column died --without id
-    dfeas check-separation trade.parquet --label-column flow --outcome poisson
     """
     if (label_column is None) == (formula is None):
         raise click.UsageError("give --label-column NAME, or --formula TEXT")

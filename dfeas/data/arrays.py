@@ -15,7 +15,7 @@ import zarr.storage
 from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset, array_reader
-from dfeas.data.frames import Table, split
+from dfeas.data.frames import Table, require_exact, split
 from dfeas.data.labels import encode_array
 from dfeas.data.source import Source
 from dfeas.data.storage.layout import default_block_rows, sparse_block_rows
@@ -42,9 +42,7 @@ def stored_dtype(dtype: np.dtype[Any], where: str) -> np.dtype[Any]:
 def cast(rows: NDArray[Any], where: str = "points") -> NDArray[Any]:
     """As they are stored, in native byte order; raises BadInputError when an integer is beyond 2**53."""
     target = stored_dtype(rows.dtype, where)
-    wide = rows.dtype.kind in "iu" and rows.dtype.itemsize == 8 and rows.size > 0
-    if wide and (int(rows.max()) > 2**53 or int(rows.min()) < -(2**53)):
-        raise BadInputError(f"{where}: an integer beyond 2**53 has no exact float64; rescale the data")
+    require_exact(rows, where)
     return rows.astype(target, copy=False)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,13 @@ from numpy.typing import NDArray
 
 from dfeas.data.arrays import cast, stored_dtype
 from dfeas.data.dataset import Dataset
-from dfeas.data.frames import is_lazy, split
+from dfeas.data.frames import Table, is_lazy, split
 from dfeas.data.labels import Categories, LabelEncoder, encode_array, require_usable, stored_type
 from dfeas.data.source import Transform
 from dfeas.data.storage.layout import default_block_rows
+from dfeas.data.storage.places import place
 from dfeas.data.storage.readers import SliceReader
-from dfeas.data.storage.zarr_arrays import check_shape
+from dfeas.data.storage.zarr_arrays import check_shape, open_labels
 from dfeas.data.views import transformed
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 
@@ -95,15 +97,6 @@ def collection_of(dataset: Dataset) -> Collection | None:
     return points.collection if isinstance(points, PartitionReader) else None
 
 
-@dataclass(frozen=True)
-class Table:
-    """Points, labels as they are given, and names of the features."""
-
-    X: Any  # a Dask array (n, m)
-    labels: Any
-    features: tuple[str, ...] = ()
-
-
 def table_of(X: Any, labels: Any) -> Table:
     """Of a Dask array, or of a frame, of which ``labels`` may name a column or be one; its partitions are counted.
 
@@ -111,6 +104,8 @@ def table_of(X: Any, labels: Any) -> Table:
     """
     if is_lazy(X) and isinstance(labels, str) and labels in list(X.columns):
         X, labels = X.drop(columns=[labels]), X[labels]
+    if is_lazy(labels) and len(labels.columns) == 1:
+        labels = labels[labels.columns[0]]
     table = split(X, None if hasattr(labels, "to_dask_array") else labels)
     points = table.X
     n, _ = check_shape(points.shape, WHERE)
@@ -123,7 +118,8 @@ def table_of(X: Any, labels: Any) -> Table:
     if hasattr(labels, "to_dask_array"):
         labels = _column(labels, points.chunks[0])
     elif table.labels is not None:
-        labels = table.labels if is_collection(table.labels) else np.asarray(table.labels)
+        labels = open_labels(place(table.labels))[:] if isinstance(table.labels, str | Path) else table.labels
+        labels = labels if is_collection(labels) else np.asarray(labels)
     if labels is not None and tuple(labels.shape) not in ((n,), (n, 1)):
         raise BadInputError(f"{LABELS}: expected {n} labels, one a point, got an array of shape {tuple(labels.shape)}")
     return Table(points, labels if labels is None else labels.reshape(-1), table.features)
@@ -131,10 +127,12 @@ def table_of(X: Any, labels: Any) -> Table:
 
 def _column(column: Any, lengths: tuple[int, ...]) -> Any:
     """A column of a Dask frame as a Dask array, with what NumPy has no type for as objects."""
-    if not isinstance(column.dtype, np.dtype):
-        number = {"b": bool, "i": "float64", "u": "float64", "f": "float64"}
-        column = column.astype(number.get(getattr(column.dtype, "kind", "O"), object))
-    return column.to_dask_array(lengths=lengths)
+    categories = getattr(column.dtype, "categories", None)
+    kind = column.dtype if categories is None else categories.dtype
+    if not isinstance(kind, np.dtype):
+        kind = np.dtype(np.float64 if getattr(kind, "kind", "O") in "iuf" else object)
+    column = column if kind == column.dtype else column.astype(kind)
+    return column.to_dask_array(lengths=lengths if column.npartitions == len(lengths) else True)
 
 
 def block_rows_of(X: Any) -> int:
@@ -194,10 +192,7 @@ def label_counts(labels: Any, first: int) -> dict[Any, int]:
     Raises BadInputError for labels that cannot be used.
     """
     values = np.asarray(labels).reshape(-1)
-    require_usable(values, LABELS)
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        point = first + int((~np.isfinite(values)).argmax())
-        raise BadInputError(f"{LABELS}: the label of point {point} is not a finite number; remove or correct it")
+    require_usable(values, LABELS, first)
     encoder = LabelEncoder(LABELS, column=False)
     codes = encoder.encode(Categories.of(values), first)
     return dict(zip(encoder.values, np.bincount(codes).tolist(), strict=True))

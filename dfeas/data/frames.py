@@ -10,6 +10,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 from narwhals.stable.v2 import dependencies
+from numpy.typing import NDArray
 
 from dfeas.errors import BadInputError
 
@@ -30,11 +31,13 @@ class Table:
 
 def is_lazy(frame: Any) -> bool:
     """Whether it is a Dask data frame: in partitions that are computed when they are asked for."""
-    return hasattr(frame, "columns") and hasattr(frame, "partitions") and hasattr(frame, "to_dask_array")
+    return hasattr(frame, "to_dask_array") and hasattr(frame, "partitions") and frame.ndim == 2
 
 
 def is_frame(X: Any) -> bool:
-    """Whether it is a data frame in memory."""
+    """Whether it is a data frame in memory. Raises BadInputError for a lazy one of polars."""
+    if dependencies.is_polars_lazyframe(X):
+        raise BadInputError("a lazy frame of polars: collect() it first")
     return bool(dependencies.is_into_dataframe(X))
 
 
@@ -42,7 +45,7 @@ def columns_of(X: Any) -> tuple[str, ...]:
     """Names of the columns of a data frame; none of anything else."""
     if is_lazy(X):
         return tuple(map(str, X.columns))
-    return tuple(map(str, _opened(X).columns)) if is_frame(X) else ()
+    return tuple(map(str, opened(X, "X").columns)) if is_frame(X) else ()
 
 
 def split(X: Any, labels: Any) -> Table:
@@ -51,39 +54,85 @@ def split(X: Any, labels: Any) -> Table:
     Of a Dask frame points become a Dask array, in whose chunks they are computed when they are read. Raises BadInputError for
     columns that are no numbers, missing values, and rows in another order than those of the labels.
     """
+    if hasattr(labels, "to_dask_array"):
+        labels = labels.compute()
     if is_lazy(X):
         return _of_dask(X, labels)
     if not is_frame(X):
         return Table(X, values_of(labels))
-    _require_aligned(X, labels)
-    frame = _opened(X)
+    require_aligned(X, labels, "labels")
+    frame = opened(X, "X")
     if isinstance(labels, str) and labels in frame.columns:
         frame, labels = frame.drop(labels), frame[labels]
     elif isinstance(labels, str):
         _refuse_near(labels, frame.columns)
-    return Table(_points(frame), values_of(labels), tuple(map(str, frame.columns)))
+    return Table(_points(frame), values_of(labels), tuple(frame.columns))
 
 
 def values_of(labels: Any) -> Any:
-    """A series as an array, with categories as text; anything else as it is. Raises BadInputError for a missing label."""
-    if not isinstance(labels, nw.Series):
-        if not dependencies.is_into_series(labels):
-            return labels
-        labels = nw.from_native(labels, series_only=True)
-    missing = labels.is_null()
+    """A series, or a frame of one column, as an array, with categories as what they are of; anything else as it is.
+
+    Raises BadInputError for a missing label.
+    """
+    series = _series(labels)
+    if series is None:
+        return labels
+    missing = series.is_null()
     if missing.any():
         point = int(missing.to_numpy().argmax())
         raise BadInputError(f"labels: the label of point {point} is missing; remove or correct it")
-    if labels.dtype in (nw.Categorical, nw.Enum):
-        labels = labels.cast(nw.String)
-    return labels.to_numpy()
+    return (_decoded(series) if is_categorical(series) else series).to_numpy()
 
 
-def _opened(X: Any) -> nw.DataFrame[Any]:
+def is_categorical(labels: Any) -> bool:
+    """Whether it is a series of categories."""
+    series = _series(labels)
+    return series is not None and series.dtype in (nw.Categorical, nw.Enum)
+
+
+def _series(labels: Any) -> nw.Series[Any] | None:
+    """A series, or the only one of a frame; None for what is no such thing."""
+    if is_frame(labels) and len(labels.columns) == 1:
+        frame = opened(labels, "labels")
+        return frame[frame.columns[0]]
+    if isinstance(labels, nw.Series):
+        return labels
+    return nw.from_native(labels, series_only=True) if dependencies.is_into_series(labels) else None
+
+
+def _decoded(series: nw.Series[Any]) -> nw.Series[Any]:
+    """Categories of pandas and of Arrow may be numbers, whose order is another one than that of their texts."""
+    native = series.to_native()
+    categories = getattr(getattr(native, "dtype", None), "categories", None)
+    if categories is not None and dependencies.is_pandas_like_series(native):
+        return nw.from_native(native.astype(categories.dtype), series_only=True)
+    kind = getattr(getattr(native, "type", None), "value_type", None)
+    return series.cast(nw.String) if kind is None else nw.from_native(native.cast(kind), series_only=True)
+
+
+def opened(X: Any, where: str) -> nw.DataFrame[Any]:
+    """A frame whose columns are called by text: in pandas they may be anything. Raises BadInputError for one that is none."""
+    if dependencies.is_pandas_like_dataframe(X) and not all(isinstance(name, str) for name in X.columns):
+        X = X.set_axis([str(name) for name in X.columns], axis=1)
     try:
-        return nw.from_native(X, eager_only=True)
-    except ValueError as error:
-        raise BadInputError(f"X: {error}") from None
+        frame: nw.DataFrame[Any] = nw.from_native(X, eager_only=True)
+    except (ValueError, nw.exceptions.NarwhalsError) as error:
+        raise BadInputError(f"{where}: {' '.join(str(error).split())}") from None
+    return frame
+
+
+def filled(frame: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
+    """With sparse columns of pandas as those of their numbers."""
+    native = frame.to_native()
+    sparse = {
+        name: kind.subtype for name, kind in zip(frame.columns, _kinds(native), strict=True) if hasattr(kind, "fill_value")
+    }
+    return nw.from_native(native.astype(sparse), eager_only=True) if sparse else frame
+
+
+def _kinds(native: Any) -> list[Any]:
+    """Types of the columns of a frame of pandas, or of others something else."""
+    return list(native.dtypes) if dependencies.is_pandas_like_dataframe(native) else [None] * len(native.columns)
 
 
 def _of_dask(X: Any, labels: Any) -> Table:
@@ -92,15 +141,35 @@ def _of_dask(X: Any, labels: Any) -> Table:
         labels = column.compute()
     elif isinstance(labels, str):
         _refuse_near(labels, list(map(str, X.columns)))
-    kinds = dict(zip(map(str, X.columns), X.dtypes, strict=True))
+    names = list(map(str, X.columns))
+    kinds = dict(zip(names, X.dtypes, strict=True))
+    if len(kinds) < len(names):
+        raise BadInputError("X: two columns are called alike; rename one")
     _require_numbers({name: getattr(kind, "kind", "O") in "biuf" for name, kind in kinds.items()}, kinds)
-    odd = {name: "float64" for name, kind in zip(X.columns, X.dtypes, strict=True) if not _plain(kind)}
-    return Table((X.astype(odd) if odd else X).to_dask_array(lengths=True), values_of(labels), tuple(kinds))
+    stored = _side_by_side([_stored(kind) for kind in X.dtypes])
+    if len(set(X.dtypes)) > 1 and any(kind.kind in "iu" and kind.itemsize == 8 for kind in X.dtypes):
+        X = X.map_partitions(_exact, meta=X._meta)
+    X = X if all(kind == stored for kind in X.dtypes) else X.astype(stored)
+    return Table(X.to_dask_array(lengths=True), values_of(labels), tuple(names))
 
 
-def _plain(kind: Any) -> bool:
-    """Whether a type of pandas is one of NumPy, whose values stand beside numbers as they are."""
-    return isinstance(kind, np.dtype) and kind.kind != "b"
+def _exact(partition: Any) -> Any:
+    """A partition, whose integers stand beside numbers in float64. Raises BadInputError where that has not all of them."""
+    for name in partition.columns:
+        require_exact(partition[name].dropna().to_numpy(), f"X: column {name}")
+    return partition
+
+
+def _stored(kind: Any) -> np.dtype[Any]:
+    """What NumPy has for a type of pandas; whole numbers and truth values that may be missing stand in float64."""
+    if isinstance(kind, np.dtype):
+        return kind
+    return np.dtype(kind.numpy_dtype if kind.kind == "f" else np.float64)
+
+
+def _side_by_side(kinds: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
+    """The type of columns of these types: of several, whole numbers stand in float64."""
+    return kinds[0] if len(set(kinds)) == 1 else np.result_type(*(np.float64 if kind.kind in "iu" else kind for kind in kinds))
 
 
 def _refuse_near(name: str, columns: Sequence[str]) -> None:
@@ -118,29 +187,39 @@ def _require_numbers(numeric: dict[str, bool], kinds: Any) -> None:
         raise BadInputError(f"X: no numbers in {which}{more}; code them by numbers, drop them, or name the one of labels")
 
 
-def _require_aligned(X: Any, labels: Any) -> None:
+def require_aligned(X: Any, labels: Any, what: str) -> None:
     """Raise BadInputError for labels of pandas whose rows are in another order than those of X."""
-    pandas = dependencies.is_pandas_like_dataframe(X) and dependencies.is_pandas_like_series(labels)
-    if pandas and not X.index.equals(labels.index):
-        raise BadInputError("X and labels have other rows, or the same in another order: align them, or give labels.to_numpy()")
+    pandas = dependencies.is_pandas_like_series(labels) or dependencies.is_pandas_like_dataframe(labels)
+    if pandas and dependencies.is_pandas_like_dataframe(X) and not X.index.equals(labels.index):
+        raise BadInputError(
+            f"X and {what} have other rows, or the same in another order: align them, or give {what}.to_numpy()"
+        )
+
+
+def require_exact(values: NDArray[Any], where: str) -> None:
+    """Raise BadInputError for an integer that float64 has not."""
+    wide = values.dtype.kind in "iu" and values.dtype.itemsize == 8 and values.size > 0
+    if wide and (int(values.max()) > EXACT or int(values.min()) < -EXACT):
+        raise BadInputError(f"{where}: an integer beyond 2**53 has no exact float64; rescale it, or drop an id")
 
 
 def _points(frame: nw.DataFrame[Any]) -> Any:
     """Columns side by side: without a copy where all are of one type that NumPy has, of pandas' sparse columns a CSR matrix."""
-    native = frame.to_native()
-    if hasattr(native, "sparse") and all(str(kind).startswith("Sparse") for kind in native.dtypes):
-        return native.sparse.to_coo().tocsr()
-    columns, schema = frame.columns, frame.schema
-    if not columns:
+    if not frame.columns:
         raise BadInputError("X: a frame without a column")
+    native = frame.to_native()
+    if all(hasattr(kind, "fill_value") and kind.fill_value == 0 for kind in _kinds(native)):
+        return native.sparse.to_coo().tocsr()
+    frame = filled(frame)
+    native, columns, schema = frame.to_native(), frame.columns, frame.schema
     _require_numbers({name: kind.is_numeric() or kind == nw.Boolean for name, kind in schema.items()}, schema)
     numpy_like = dependencies.is_pandas_like_dataframe(native) and all(isinstance(kind, np.dtype) for kind in native.dtypes)
     if numpy_like and len(set(native.dtypes)) == 1:
         return native.to_numpy()
     if not numpy_like:
         _refuse_gaps(frame)
-    arrays = [_column(frame[name], name) for name in columns]
-    points = np.empty((len(frame), len(columns)), np.result_type(*(np.float64 if a.dtype.kind in "iu" else a for a in arrays)))
+    arrays = [number(frame[name], "X") for name in columns]
+    points = np.empty((len(frame), len(columns)), _side_by_side([array.dtype for array in arrays]))
     for place, array in enumerate(arrays):
         points[:, place] = array
     return points
@@ -154,14 +233,13 @@ def _refuse_gaps(frame: nw.DataFrame[Any]) -> None:
             raise BadInputError(f"X: column {name} has {count} missing values, the first in row {row}; fill or drop them")
 
 
-def _column(series: nw.Series[Any], name: str) -> Any:
-    """One column in NumPy. Raises BadInputError for an integer that float64 has not."""
+def number(series: nw.Series[Any], where: str) -> NDArray[Any]:
+    """A column of numbers in NumPy. Raises BadInputError for an integer that float64 has not."""
     if series.dtype.is_decimal():
         series = series.cast(nw.Float64)
     values = series.to_numpy()
     if values.dtype == object:
         values = values.astype(np.float64)
-    wide = values.dtype.kind in "iu" and values.dtype.itemsize == 8 and len(values) > 0
-    if wide and (int(values.max()) > EXACT or int(values.min()) < -EXACT):
-        raise BadInputError(f"X: column {name}: an integer beyond 2**53 has no exact float64; rescale it, or drop an id")
-    return values
+    require_exact(values, f"{where}: column {series.name}")
+    of_numpy = isinstance(getattr(series.to_native(), "dtype", None), np.dtype)
+    return values if of_numpy or values.dtype.kind == "f" else values.astype(np.float64)

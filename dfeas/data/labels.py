@@ -181,10 +181,7 @@ def encode_array(
     encoder, codes = LabelEncoder(where, positive, known, column), np.empty(n, CODE)
     for first in range(0, n, RUN):
         run = np.asarray(labels[first : first + RUN]).reshape(-1)
-        require_usable(run, where)
-        if not column and run.dtype.kind == "f" and not np.isfinite(run).all():
-            which = "a label" if known else f"the label of point {first + int((~np.isfinite(run)).argmax())}"
-            raise BadInputError(f"{where}: {which} is not a finite number; remove or correct it")
+        require_usable(run, where, None if known else first, column)
         codes[first : first + RUN] = encoder.encode(Categories.of(run), first)
     classes, table = encoder.finish(n, many)
     return classes, table[codes]
@@ -199,17 +196,33 @@ def plain(value: Any) -> str:
     return str(value)
 
 
-def require_usable(labels: NDArray[Any], where: str) -> None:
-    """Raise BadInputError for labels that are no numbers, booleans or strings."""
-    usable = labels.dtype.kind in "biufUST" or (
-        labels.dtype.kind == "O" and all(isinstance(v, str) for v in labels.reshape(-1))
-    )
-    if not usable:
+def require_usable(labels: NDArray[Any], where: str, first: int | None, column: bool = False) -> None:
+    """Raise BadInputError for labels of points from ``first`` on that are no finite numbers, booleans or strings.
+
+    Those of a ``column`` may be missing, which is said when they are encoded.
+    """
+    kinds = set(map(type, labels)) if labels.dtype.kind == "O" else set[type]()
+    objects = not (all(issubclass(kind, str) for kind in kinds) or kinds <= {bool, np.bool_})
+    if objects and not column:
+        _refuse(np.array([_is_missing(value) for value in labels]), "missing", where, first)
+    if labels.dtype.kind == "f" and not column:
+        _refuse(~np.isfinite(labels), "not a finite number", where, first)
+    if labels.dtype.kind not in "biufUSTO" or objects:
         raise BadInputError(f"{where}: labels of type {labels.dtype} cannot be used; give numbers, booleans or strings")
     if labels.dtype.kind in "US":
         require_short(labels.dtype.itemsize // (4 if labels.dtype.kind == "U" else 1), where)
-    if labels.dtype.kind in "OT":
-        require_short(max(map(len, labels.reshape(-1)), default=0), where)
+    if labels.dtype.kind in "OT" and not kinds & {bool, np.bool_}:
+        require_short(max(map(len, labels), default=0), where)
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and math.isnan(value))
+
+
+def _refuse(wrong: NDArray[np.bool_], what: str, where: str, first: int | None) -> None:
+    if wrong.any():
+        which = "a label" if first is None else f"the label of point {first + int(wrong.argmax())}"
+        raise BadInputError(f"{where}: {which} is {what}; remove or correct it")
 
 
 def too_many(names: Sequence[str], where: str) -> BadInputError:

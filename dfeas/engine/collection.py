@@ -28,9 +28,8 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.source import Source
 from dfeas.data.storage.readers import Cost
 from dfeas.data.storage.scratch import Scratch
-from dfeas.engine.distributed import DaskEngine, Locality
+from dfeas.engine.distributed import DaskEngine, Locality, Sent, question_name
 from dfeas.engine.scan import fold_blocks, scan_range
-from dfeas.engine.task_names import question_name
 from dfeas.engine.watch import GoneError, Retry, Watch
 from dfeas.engine.worker import on_partition
 from dfeas.errors import UsageError
@@ -128,7 +127,7 @@ class CollectionEngine(DaskEngine):
             tasks.append(self._task(name, partition, function, (first, stop), sent))
             sizes.append(stop - first)
         futures = self.client.compute(tasks)
-        return [answer for _, answer in self._gathered(name, futures, [None] * len(futures), [], sizes)]
+        return [answer for _, answer in self._gathered(Sent(futures, sizes))]
 
     def _task(self, name: str, partition: int, function: Callable[..., Any], args: tuple[Any, ...], sent: Any) -> Any:
         """A Delayed of what a function makes of a partition; ``sent`` are more arguments, or what Dask has of them."""

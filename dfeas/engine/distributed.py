@@ -6,10 +6,11 @@ gone or busy, and that worker is the home then.
 
 from __future__ import annotations
 
+import re
 import uuid
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeVar
@@ -21,14 +22,17 @@ from dfeas.data.source import Source
 from dfeas.data.storage.readers import Cost
 from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.clusters import LOST
-from dfeas.engine.scan import RangeEngine, all_pairs, cut, pieces
-from dfeas.engine.task_names import question_name, task_name
+from dfeas.engine.scan import RangeEngine, all_pairs, cut, pieces, scan_range
 from dfeas.engine.watch import GoneError, Retry, Watch
 from dfeas.engine.worker import fold_range, forget_run, on_worker, read_range, scan_with_cache, size
 from dfeas.errors import CorruptDataError
-from dfeas.passes.protocol import Fold, OnPairs
+from dfeas.passes.protocol import Fold, OfClass, OnPairs, OnVectors, Ordered, Partial, Together
 
 Range = tuple[int, int]
+
+
+CHECK = "check"
+"""The name of what is no scan of ours: Dask's pages show a bar and a colour for each ``dask.utils.key_split`` of names."""
 
 
 class Locality:
@@ -88,6 +92,22 @@ FORGET_SECONDS = 5.0
 """How long the end of a run waits for workers to forget its blocks."""
 INLINE_BYTES = 1 << 16
 """Questions up to this size travel in each task; larger ones are scattered once a pass."""
+
+
+@dataclass
+class Sent:
+    """The tasks of a pass. What wishes for a worker can be sent again."""
+
+    futures: list[Future]
+    sizes: Sequence[int]  # blocks of each
+    name: str = ""
+    homes: list[str | None] = field(default_factory=list)  # what each wishes for
+    work: Sequence[tuple[Any, ...]] = ()  # a function and its arguments
+
+    @property
+    def done(self) -> int:
+        """Blocks that were gone through."""
+        return sum(size for size, future in zip(self.sizes, self.futures, strict=True) if future.done())
 
 
 @dataclass
@@ -228,57 +248,41 @@ class DaskEngine(RangeEngine):
         sent = self._sendable(args)
         work = [(on_worker, function, self.source, first, stop, sent) for first, stop in ranges]
         futures = [self._submit(name, i, home, *work[i]) for i, home in enumerate(homes)]
-        done = self._gathered(name, futures, homes, work, [stop - first for first, stop in ranges])
+        done = self._gathered(Sent(futures, [stop - first for first, stop in ranges], name, homes, work))
         if known is not None:
             known.remember(ranges, [worker for worker, _ in done])
         return [answer for _, answer in done]
 
-    def _gathered(
-        self,
-        name: str,
-        futures: list[Future],
-        homes: list[str | None],
-        work: list[tuple[Any, ...]],
-        sizes: Sequence[int],
-    ) -> list[tuple[str, Any]]:
-        """Who did each part of a pass, of so many blocks, and its result."""
+    def _gathered(self, sent: Sent) -> list[tuple[str, Any]]:
+        """Who did each part of a pass, and its result."""
         done: list[tuple[str, Any]] | None = None
         workers = self._workers
         try:
             while done is None:
-                self._settle(name, futures, homes, work, sizes)
-                done = self._watch.gathered(futures, workers)
+                self._settle(sent)
+                done = self._watch.gathered(sent.futures, workers)
                 workers = self._watch.threads() if done is None else workers
         except BaseException:
-            self._cancel(futures)
+            self._cancel(sent.futures)
             raise
         # released when the next pass has been sent: a client sends at most every 10 ms, and the pass would wait
-        self._answers = futures
+        self._answers = sent.futures
         return done
 
-    def _settle(
-        self,
-        name: str,
-        futures: list[Future],
-        homes: list[str | None],
-        work: list[tuple[Any, ...]],
-        sizes: Sequence[int],
-    ) -> None:
+    def _settle(self, sent: Sent) -> None:
         """Wait for all results. What has a wish for a worker that is gone is sent again without it.
 
         When there is nobody else the scheduler puts such a task aside, and never takes it up; also one whose result was lost.
         """
 
-        def told() -> None:
-            self.observe(sum(size for size, future in zip(sizes, futures, strict=True) if future.done()), sum(sizes))
-
-        while not self._watch.settled(futures, {home for home in homes if home is not None}, told):
+        futures = sent.futures
+        while not self._watch.settled(futures, set(filter(None, sent.homes)), lambda: self.observe(sent.done, sum(sent.sizes))):
             there = self._watch.threads()
-            for i, home in enumerate(homes):
+            for i, home in enumerate(sent.homes):
                 if home is not None and home not in there and not futures[i].done():
-                    homes[i] = None
+                    sent.homes[i] = None
                     self._cancel([futures[i]])
-                    futures[i] = self._submit(name, f"{i}-again", None, *work[i])
+                    futures[i] = self._submit(sent.name, f"{i}-again", None, *sent.work[i])
 
     def _submit(self, name: str, part: int | str, home: str | None, function: Callable[..., Any], *args: Any) -> Future:
         """A part of some work. A home is a wish, never an order: a task that must wait for a worker that died hangs."""
@@ -308,3 +312,21 @@ class DaskEngine(RangeEngine):
             return
         asked = [self._submit("forget", worker, worker, forget_run, self.source.run) for worker in self._workers]
         self._watch.settled_within(asked, FORGET_SECONDS)
+
+
+def task_name(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
+    """What a function does with blocks, in letters and dashes: of a scan the question, its first argument."""
+    return question_name(args[0]) if function is scan_range else CHECK
+
+
+def question_name(question: Any) -> str:
+    """``softmin``, ``sample``, ``survey-moments``, ..: the classes of what is asked, each once."""
+    if isinstance(question, Partial):
+        return "sample"
+    if isinstance(question, Together):
+        return "-".join(dict.fromkeys(question_name(each) for each in question.passes))
+    if isinstance(question, OfClass | OnVectors):
+        return question_name(question.pass_)
+    if isinstance(question, Ordered):
+        return question_name(question.fold)
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", type(question).__name__).strip("_").lower()

@@ -10,6 +10,7 @@ from importlib.resources import files
 from xml.etree import ElementTree
 
 from dfeas import __version__
+from dfeas.errors import visible
 
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 _KEPT = ("g", "path", "use", "defs", "clipPath", "rect", "circle", "line", "polyline", "polygon", "text", "tspan")
@@ -17,6 +18,8 @@ _KEPT = ("g", "path", "use", "defs", "clipPath", "rect", "circle", "line", "poly
 _REFERENCE = re.compile(r"(url\(#|^#)([\w.-]+)")
 _FONT = re.compile(r"font: (?:[a-z]+ )*([\d.]+px) [^;]+")
 _COLOUR = re.compile(r"#[0-9a-f]{6}\b")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+"""Names from data may have them, and XML may not."""
 
 ElementTree.register_namespace("", _SVG)
 ElementTree.register_namespace("xlink", _XLINK)
@@ -30,7 +33,7 @@ class Html(str):
 
 def element(name: str, /, *content: str, **attributes: str) -> Html:
     """An element; texts and values of attributes are escaped. A trailing underscore of an attribute's name is left out."""
-    inside = "".join(part if isinstance(part, Html) else escape(part) for part in content)
+    inside = "".join(part if isinstance(part, Html) else escape(_printed(part)) for part in content)
     given = "".join(f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"' for key, value in attributes.items())
     return Html(f"<{name}{given}>") if name in _VOID else Html(f"<{name}{given}>{inside}</{name}>")
 
@@ -90,7 +93,7 @@ def inline(drawing: bytes, alt: str, colours: Mapping[str, str]) -> Html:
     ``colours`` are the names of those of the page: ``#0072b2`` becomes ``var(--blue)``. Names inside begin with a hash of the
     drawing, so that a page may hold several.
     """
-    root = ElementTree.fromstring(drawing)
+    root = ElementTree.fromstring(_printed(drawing.decode()))
     mark = blake2b(drawing + alt.encode(), digest_size=5).hexdigest()
     root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": alt, "class": "plot"}
     _clean(root, colours)
@@ -103,6 +106,10 @@ def inline(drawing: bytes, alt: str, colours: Mapping[str, str]) -> Html:
             kept[name] = f"d{mark}-{value}" if name == "id" else _REFERENCE.sub(rf"\1d{mark}-\2", value)
         part.attrib = kept
     return Html(ElementTree.tostring(root, encoding="unicode"))
+
+
+def _printed(text: str) -> str:
+    return _CONTROL.sub(lambda found: visible(found[0]), text)
 
 
 def _clean(part: ElementTree.Element, colours: Mapping[str, str]) -> None:

@@ -14,16 +14,16 @@ from dfeas.errors import ClusterLostError, CorruptDataError
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpointer, checkpointing
 from dfeas.run.cost import Projection
 from dfeas.run.driver import Course, run
-from dfeas.run.machine import circumstances
-from dfeas.run.progress import RunOptions, Scoreboard, lane_sinks, report_cost, report_start, run_sinks, terminal
+from dfeas.run.progress import Scoreboard
 from dfeas.run.results import Result
 from dfeas.run.session import Session, Surveyed, survey
+from dfeas.run.sinks import RunOptions, lane_sinks, report_cost, report_start, run_sinks, terminal
 from dfeas.run.soft_margin.fit import SoftMarginTarget
 from dfeas.run.soft_margin.result import SoftMarginClasses, SoftMarginResult
 from dfeas.run.spec import RunSpec
 from dfeas.run.task import Task
 from dfeas.run.termination import RESUMABLE
-from dfeas.run.trace import Sink
+from dfeas.run.trace import Sink, circumstances
 from dfeas.run.verdict import OneVsRest, Race, VerdictTarget, folder_of
 
 Answer = Result | Race | OneVsRest | SoftMarginResult | SoftMarginClasses

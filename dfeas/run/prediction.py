@@ -6,6 +6,7 @@ expansion; of a one-vs-rest run each point gets the class with the largest score
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from dfeas.data.dataset import Dataset
 from dfeas.data.frames import columns_of
+from dfeas.data.labels import plain
 from dfeas.data.open import open_source
 from dfeas.data.source import is_file, seen_as, source_of
 from dfeas.data.storage.files import placed
@@ -104,14 +106,16 @@ class Predictor(ABC):
 
 
 def class_values(names: Sequence[str]) -> NDArray[Any]:
-    """Classes as labels have them, from their names."""
+    """Classes as labels have them, from their names: numbers where all are called as numbers are, and not ``001``."""
     if set(names) == {"False", "True"}:
         return np.array([name == "True" for name in names])
     for kind in (int, float):
         try:
-            return np.array([kind(name) for name in names])
+            values = [kind(name) for name in names]
         except (ValueError, OverflowError):
             continue
+        if list(map(plain, values)) == [name.removeprefix("+") for name in names] and all(map(math.isfinite, values)):
+            return np.array(values)
     return np.array(names)
 
 

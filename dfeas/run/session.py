@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dfeas.data.arrays import from_arrays
 from dfeas.data.collections import collection_of, is_collection
 from dfeas.data.dataset import Dataset
+from dfeas.data.frames import require_aligned
 from dfeas.data.labels import too_many
 from dfeas.data.open import open_source
 from dfeas.data.source import Source, Transform, for_checker, is_file
@@ -129,6 +130,7 @@ def open_data(
             return None, _opened_there(client, X, labels, view)
         dataset = from_arrays(X, labels, positive=positive, intercept=intercept, many=many, known=known)
         if mask is not None:
+            require_aligned(X, mask, "mask")
             dataset = picked([dataset], open_mask(local(mask, "--mask")) if isinstance(mask, str | Path) else mask)
         return None, dataset if point is None else seen_from(dataset, point)
     if labels is not None and not isinstance(labels, str | Path):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dfeas.data.frames import require_aligned
 from dfeas.data.source import Transform, is_file
 from dfeas.data.storage.places import local, place, require_apart
 from dfeas.data.storage.scratch import Scratch
@@ -19,9 +20,9 @@ from dfeas.geometry.registry import geometry_of, kernel_options, known_method
 from dfeas.problem import ALL_POSITIVE, Goal, Kernel, Limits, Objective, Output, Problem, Resources, View
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpoints, finished, require_free, run_folder, run_folder_again
 from dfeas.run.execute import execute
-from dfeas.run.progress import run_options
 from dfeas.run.result_files import CHECKPOINT, RACE, RESULT, versions
 from dfeas.run.session import Session, classes_to_share, open_session, require_labels
+from dfeas.run.sinks import run_options
 from dfeas.run.soft_margin.result import dual_place
 from dfeas.run.spec import Request, RunSpec, method_for, options_of, require_memory, where
 
@@ -121,6 +122,8 @@ def minimise(problem: Problem, objective: Objective, method: str, limits: Limits
     dual = None if objective.dual is None else dual_place(objective.dual, output.out)
     if dual is not None:
         require_apart(dual, problem.X)
+    if problem.view.mask is None:
+        require_aligned(problem.X, objective.weights, "weights")
     with ExitStack() as stack:
         session = stack.enter_context(open_session(problem, resources, output.out, progress=output.progress))
         dataset, classes = session.dataset, tuple[str, ...]()

@@ -6,7 +6,9 @@ import errno
 import json
 import logging
 import os
+import platform
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,6 +18,7 @@ import psutil
 from dfeas.data.storage import files
 from dfeas.data.storage.files import Number, conform, parsed
 from dfeas.errors import CorruptDataError
+from dfeas.linalg.blas import processors
 from dfeas.run.termination import ProgressRecord
 
 logger = logging.getLogger("dfeas")
@@ -158,3 +161,17 @@ def resident_bytes() -> int:
 def _process(pid: int) -> psutil.Process:
     """To find out when a process began takes longer than a pass over small data."""
     return psutil.Process(pid)
+
+
+def circumstances(workers: int) -> dict[str, Any]:
+    """When a run began, on what kind of machine, and with how many ``workers`` of a cluster; no name of a machine or a user."""
+    return {
+        "began": datetime.now(UTC).isoformat(sep=" ", timespec="seconds"),
+        "workers": workers,
+        "machine": {
+            "system": platform.system(),
+            "processor": platform.machine(),
+            "cores": processors(),  # that this process may use
+            "memory_bytes": int(psutil.virtual_memory().total),
+        },
+    }

@@ -22,11 +22,11 @@ from dfeas.methods.protocol import Sparse
 from dfeas.run.cost import PROBE, Probe, Projection, project
 from dfeas.run.exact.search import exact_outcome
 from dfeas.run.prediction import Finished, Predictor
-from dfeas.run.progress import RunOptions
 from dfeas.run.recovery import CONFLICTING, conflicts
 from dfeas.run.result_files import CLASSES, RACE, Saved, versions
 from dfeas.run.results import ALL_POSITIVE_ROW, Result, Side, Sides
 from dfeas.run.session import Session, Surveyed
+from dfeas.run.sinks import RunOptions
 from dfeas.run.spec import RunSpec
 from dfeas.run.table import VERDICTS
 from dfeas.run.task import Outcome, VerdictTask, without_a_pass

@@ -210,12 +210,32 @@ def test_outcomes_that_cannot_be_used_are_refused() -> None:
         dfeas.check_separation(frame, "died", outcome="logit")
 
 
+def test_outcomes_in_another_order_are_refused_also_in_a_frame_of_their_own() -> None:
+    frame = patients()
+    assert dfeas.check_separation(frame[["ward"]], frame[["died"]]).levels == {"ward": ["surgery"]}
+    with pytest.raises(dfeas.BadInputError, match="another order"):
+        dfeas.check_separation(frame[["ward"]], frame[["died"]].iloc[::-1])
+
+
+def test_categories_that_are_numbers_are_classes_in_their_order() -> None:
+    frame = patients()
+    dose = pd.Series(pd.Categorical(np.where(frame.died == "yes", 10, 9)))
+    assert dfeas.check_separation(frame[["ward"]], dose).direction == {"ward[surgery]": -1.0}
+    step = pd.Series(pd.Categorical(np.arange(COUNT) % 3 + 9))
+    found = dfeas.check_separation(frame[["age"]], step)
+    assert (found.outcome, found.classes) == ("multinomial", ("9", "10", "11"))
+
+
 def test_positive_names_one_class_against_all_others() -> None:
     frame = patients()
     dead = dfeas.check_separation(frame, "died", positive="no")
     assert (dead.classes, dead.direction) == (("yes", "no"), {"ward[surgery]": 1.0})
     ward = dfeas.check_separation(frame, "ward", positive="lung")
     assert (ward.outcome, ward.classes) == ("binary", ("rest", "lung"))
+    number = dfeas.check_separation(frame[["ward"]], np.where(frame.died == "yes", 1, 0), positive="1.0")
+    assert number.direction == {"ward[surgery]": -1.0}
+    with pytest.raises(dfeas.BadInputError, match="label lungs; did you mean lung"):
+        dfeas.check_separation(frame, "ward", positive="lungs")
 
 
 def test_a_dask_frame_that_memory_does_not_hold_is_sent_to_a_file() -> None:
@@ -235,6 +255,13 @@ def test_json_and_html_have_what_the_text_says() -> None:
     assert "&lt;b&gt;" in marked._repr_html_()
     assert "<b>" not in marked._repr_html_()
     assert repr(found) == "<Separated binary: quasi-complete, by ward[surgery]>"
+
+
+def test_whole_numbers_of_an_array_that_float64_has_not_are_refused() -> None:
+    """As float64 they would all be one number, a column that depends on the intercept."""
+    for X in (np.arange(8)[:, None] + 2**60, sparse.csr_array(np.arange(8)[:, None] + 2**60)):
+        with pytest.raises(dfeas.BadInputError, match="an integer beyond"):
+            dfeas.check_separation(X, [0, 1] * 4)
 
 
 def test_a_limit_leaves_it_undecided() -> None:

@@ -68,8 +68,12 @@ def test_a_formula_that_cannot_be_used_says_why() -> None:
         dfeas.check_separation("died ~ age + ward", frame.assign(age=frame.age.where(~frame.index.isin([3, 9]))))
     with pytest.raises(dfeas.UsageError, match="expected one outcome on its left"):
         dfeas.check_separation("~ age", frame)
-    with pytest.raises(dfeas.UsageError, match="formula"):
+    with pytest.raises(dfeas.UsageError, match="formula") as wrong:
         dfeas.check_separation("died ~ age +* ward", frame)
+    assert str(wrong.value).isascii()
+    assert str(wrong.value).isprintable()
+    with pytest.raises(dfeas.BadInputError, match="formula 'died ~ born'"):
+        dfeas.check_separation("died ~ born", frame.assign(born=pd.Timestamp("2000-01-01")))
     with pytest.raises(dfeas.UsageError, match="write 0"):
         dfeas.check_separation("died ~ age", frame, intercept=False)
     with pytest.raises(dfeas.UsageError, match="expected a data frame beside it, got ndarray"):

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.typed import DFEAS
+from tests.typed import DFEAS, dfeas
 
 ESCAPE = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])")
 
@@ -69,6 +69,14 @@ class Screen:
     @property
     def text(self) -> str:
         return "\n".join(row.rstrip() for row in self.rows)
+
+
+def generated(folder: Path, features: int, points: int, margin: float) -> Path:
+    """A folder with the datasets ``yes``, which can be separated, and ``no``."""
+    for kind, name in (("planted", "yes"), ("one-flip", "no")):
+        done = dfeas("generate", kind, name, "--features", features, "--points", points, "--margin", margin, cwd=folder)
+        assert done.returncode == 0, done.stderr
+    return folder
 
 
 def resize(terminal: int, columns: int) -> None:

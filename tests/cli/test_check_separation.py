@@ -210,6 +210,9 @@ BAD = {
     "no outcome": ("age,died\n1,0\n2,\n3,1\n", r"missing values in died \(1, the first in row 1\)"),
     "ragged": ("age,died\n1,0\n2,1,3\n3,1\n", "Expected 2 columns, got 3"),
     "long ids": (f"id,died\n{2**60},0\n{2**60 + 1},1\n", "column id: an integer beyond"),
+    "longer ids": (f"id,died\n{10**20},0\n{10**20 + 1},1\n", "column id: an integer beyond"),
+    "a dot": ("age,died\n1,0\n.,1\n3,0\n", r"missing values in age \(1, the first in row 1\)"),
+    "another alphabet": ("ward,died\n\udce9,0\nb,1\n", "invalid UTF8"),
     "infinite": ("age,died\n1,0\ninf,1\n3,0\n", "column age is infinite in row 1"),
     "one class": ("age,died\n1,0\n2,0\n", "all rows are 0; two classes are needed"),
     "names twice": ("age,age,died\n1,2,0\n2,3,1\n", "two columns are called age"),
@@ -220,7 +223,7 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_tables_that_cannot_be_used_are_refused_by_column_and_row(case: str, tmp_path: Path) -> None:
     text, said = BAD[case]
-    (tmp_path / "t.csv").write_text(text)
+    (tmp_path / "t.csv").write_text(text, errors="surrogateescape")
     with pytest.raises(dfeas.BadInputError, match=said):
         of_table(tmp_path / "t.csv", Asked("died"))
 
@@ -242,6 +245,22 @@ def test_text_that_is_a_number_late_in_a_file_is_still_one_column(tmp_path: Path
     frame.to_csv(tmp_path / "t.csv", index=False)
     found = of_table(tmp_path / "t.csv", Asked("died"))
     assert (found.levels, found.points) == ({"code": ["other"]}, [n - 1])
+
+
+def test_blanks_behind_commas_are_no_part_of_names_and_numbers(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("age, dose, died\n" + "".join(f"{i}, {i % 3}, {i // 20}\n" for i in range(40)))
+    found = of_table(tmp_path / "t.csv", Asked("died"))
+    assert (found.columns, found.classes, found.levels) == (["age"], ("0", "1"), {})
+
+
+def test_categories_of_parquet_keep_their_order_where_rows_come_in_parts(tmp_path: Path) -> None:
+    """The first rows have the last category only, and the reference is the first one."""
+    ward = pd.Categorical(np.repeat(["c", "b", "a"], [70_000, 500, 500]), ["unused", "a", "b", "c"], ordered=True)
+    frame = pd.DataFrame({"ward": ward, "died": (np.arange(71_000) % 2 == 0) & (ward != "b")})
+    frame.to_parquet(tmp_path / "t.parquet", row_group_size=10_000)
+    found = of_table(tmp_path / "t.parquet", Asked("died"))
+    assert found.direction == {"ward[b]": -1.0}
+    assert "with a (" in found.advice[0].text
 
 
 def test_levels_of_a_million_rows_are_coded_in_the_memory_that_is_given(tmp_path: Path) -> None:

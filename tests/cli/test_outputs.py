@@ -13,16 +13,13 @@ import pytest
 from dfeas import predict, report, solve, verify_certificate, verify_run
 from dfeas.errors import UsageError
 from dfeas.problem import Resources
+from tests.cli.terminal import generated
 from tests.typed import dfeas
 
 
 @pytest.fixture(scope="module")
 def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("outputs")
-    for kind, name in (("planted", "yes.data"), ("one-flip", "no.data")):
-        done = dfeas("generate", kind, name, "--features", 5, "--points", 400, "--margin", 0.05, cwd=path)
-        assert done.returncode == 0, done.stderr
-    return path
+    return generated(tmp_path_factory.mktemp("outputs"), 5, 400, 0.05)
 
 
 def everything(path: Path) -> dict[str, bytes]:
@@ -34,7 +31,7 @@ def everything(path: Path) -> dict[str, bytes]:
 )
 def test_a_run_gets_a_name_of_its_own_and_says_it(words: tuple[str, ...], room: Path, tmp_path: Path) -> None:
     for number in (1, 2):
-        done = dfeas(*words, room / "yes.data", cwd=tmp_path)
+        done = dfeas(*words, room / "yes", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert done.stdout.splitlines()[-1].split() == ["results", f"yes-run-{number}"]
     assert sorted(os.listdir(tmp_path)) == ["yes-run-1", "yes-run-2"]
@@ -42,16 +39,16 @@ def test_a_run_gets_a_name_of_its_own_and_says_it(words: tuple[str, ...], room: 
 
 def test_a_run_is_replaced_when_the_new_one_is_there(room: Path, tmp_path: Path) -> None:
     words = ("--out", tmp_path / "run", "--json")
-    assert json.loads(dfeas("solve", room / "yes.data", *words).stdout)["verdict"] == "feasible"
+    assert json.loads(dfeas("solve", room / "yes", *words).stdout)["verdict"] == "feasible"
     before = everything(tmp_path)
-    done = dfeas("solve", room / "no.data", *words)
+    done = dfeas("solve", room / "no", *words)
     assert (done.returncode, "exists already" in done.stderr) == (2, True)
     done = dfeas("solve", room / "nowhere", *words, "--force")
     assert done.returncode == 4
-    done = dfeas("solve", room / "no.data", *words, "--force", "--method", "winow")
+    done = dfeas("solve", room / "no", *words, "--force", "--method", "winow")
     assert done.returncode == 2
     assert everything(tmp_path) == before
-    done = dfeas("solve", room / "no.data", *words, "--force")
+    done = dfeas("solve", room / "no", *words, "--force")
     assert (done.returncode, json.loads(done.stdout)["verdict"]) == (0, "infeasible")
     assert os.listdir(tmp_path) == ["run"]
     assert dfeas("verify", tmp_path / "run").returncode == 0
@@ -65,7 +62,7 @@ def test_a_race_and_classes_are_replaced_with_their_runs(room: Path, tmp_path: P
         ("solve", "--separation"),
     ):
         for _ in range(2):
-            done = dfeas(*words, room / "yes.data", "--out", tmp_path / "run", "--force")
+            done = dfeas(*words, room / "yes", "--out", tmp_path / "run", "--force")
             assert done.returncode == 0, done.stderr
     assert os.listdir(tmp_path) == ["run"]
 
@@ -89,7 +86,7 @@ def test_what_dfeas_did_not_write_is_left_alone(words: tuple[str, ...], room: Pa
         (path / "thesis.tex").write_text("years of work")
 
     def with_notes(path: Path) -> None:
-        assert dfeas("solve", room / "yes.data", "--out", path).returncode == 0
+        assert dfeas("solve", room / "yes", "--out", path).returncode == 0
         (path / "notes.txt").write_text("why we ran it")
 
     def a_dataset(path: Path) -> None:
@@ -102,12 +99,12 @@ def test_what_dfeas_did_not_write_is_left_alone(words: tuple[str, ...], room: Pa
         place = tmp_path / str(number)
         make(place)
         before = everything(tmp_path)
-        done = dfeas(*words, room / "yes.data", "--out", place, "--force")
+        done = dfeas(*words, room / "yes", "--out", place, "--force")
         assert (done.returncode, done.stdout) == (2, ""), make.__name__
         assert everything(tmp_path) == before
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "0")
-    assert dfeas(*words, room / "yes.data", "--out", link, "--force").returncode == 2
+    assert dfeas(*words, room / "yes", "--out", link, "--force").returncode == 2
     assert link.is_symlink()
 
 
@@ -137,7 +134,7 @@ def test_sparse_data_and_cones_are_known(tmp_path: Path) -> None:
 
 def test_scores_are_replaced_and_no_other_file(room: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    assert dfeas("solve", room / "yes.data", "--out", run).returncode == 0
+    assert dfeas("solve", room / "yes", "--out", run).returncode == 0
     for name, content, code in (
         ("scores.npy", None, 0),
         ("scores.npy", None, 0),
@@ -147,11 +144,11 @@ def test_scores_are_replaced_and_no_other_file(room: Path, tmp_path: Path) -> No
         path = tmp_path / name
         if content is not None:
             path.write_text(content)
-        done = dfeas("predict", run, room / "yes.data", path, "--force")
+        done = dfeas("predict", run, room / "yes", path, "--force")
         assert done.returncode == code, done.stderr
         assert content is None or path.read_text() == content
     assert len(np.load(tmp_path / "scores.npy")) == 400
-    assert dfeas("predict", run, room / "yes.data", tmp_path / "scores.npy").returncode == 2
+    assert dfeas("predict", run, room / "yes", tmp_path / "scores.npy").returncode == 2
 
 
 def test_settings_hold_for_the_command_line_and_for_python(room: Path, tmp_path: Path, monkeypatch: Any) -> None:
@@ -161,15 +158,15 @@ def test_settings_hold_for_the_command_line_and_for_python(room: Path, tmp_path:
         monkeypatch.setenv("DFEAS_MEMORY", "10kB")
         assert Resources().memory == "10kB"
         assert Resources(memory="1GB").memory == "1GB"
-    done = dfeas("solve", room / "yes.data", "--out", tmp_path / "a")
+    done = dfeas("solve", room / "yes", "--out", tmp_path / "a")
     assert (done.returncode, "--memory 9.77kiB is too little" in done.stderr) == (2, True)
-    assert dfeas("solve", room / "yes.data", "--out", tmp_path / "a", "--memory", "1GB").returncode == 0
+    assert dfeas("solve", room / "yes", "--out", tmp_path / "a", "--memory", "1GB").returncode == 0
     monkeypatch.delenv("DFEAS_MEMORY")
     monkeypatch.setenv("DFEAS_SCRATCH", str(tmp_path / "tiles"))  # no kernel, no tiles: not in the way
     monkeypatch.setenv("DFEAS_PROGRESS", "0")
-    done = dfeas("solve", room / "yes.data", "--out", tmp_path / "b")
+    done = dfeas("solve", room / "yes", "--out", tmp_path / "b")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "points" in dfeas("solve", room / "yes.data", "--out", tmp_path / "c", "--progress").stderr
+    assert "points" in dfeas("solve", room / "yes", "--out", tmp_path / "c", "--progress").stderr
     monkeypatch.setenv("DFEAS_CHECKPOINT_EVERY", "often")
     with pytest.raises(UsageError, match="DFEAS_CHECKPOINT_EVERY often: expected a number"):
         Resources()
@@ -196,10 +193,10 @@ def test_a_scheduler_of_the_environment_is_used_unless_another_cluster_is_typed(
 ) -> None:
     monkeypatch.setenv("DFEAS_SCHEDULER", "no address")
     began = time.monotonic()
-    done = dfeas("solve", room / "yes.data", "--out", tmp_path / "a")
+    done = dfeas("solve", room / "yes", "--out", tmp_path / "a")
     assert done.returncode not in (0, 3)
     assert "no address" in done.stderr
     assert time.monotonic() - began < 60
-    done = dfeas("solve", room / "yes.data", "--out", tmp_path / "a", "--scheduler-file", tmp_path / "none.json")
+    done = dfeas("solve", room / "yes", "--out", tmp_path / "a", "--scheduler-file", tmp_path / "none.json")
     assert "choose one of" not in done.stderr
     assert "none.json" in done.stderr

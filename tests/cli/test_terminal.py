@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.terminal import typed
+from tests.cli.terminal import generated, typed
 from tests.typed import apart, dfeas
 
 VERDICT = re.compile(r"verdict +\x1b\[\d+m\x1b\[1m(\w+)\x1b\[0m")
@@ -16,11 +16,7 @@ VERDICT = re.compile(r"verdict +\x1b\[\d+m\x1b\[1m(\w+)\x1b\[0m")
 
 @pytest.fixture(scope="module")
 def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("terminal")
-    for kind, name in (("planted", "yes"), ("one-flip", "no")):
-        done = dfeas("generate", kind, name, "--features", 30, "--points", 100_000, "--margin", 0.003, cwd=path)
-        assert done.returncode == 0, done.stderr
-    return path
+    return generated(tmp_path_factory.mktemp("terminal"), 30, 100_000, 0.003)
 
 
 def test_a_run_takes_one_row_for_its_progress_however_long_it_is(room: Path, tmp_path: Path) -> None:

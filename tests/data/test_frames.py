@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import dask.dataframe
@@ -14,6 +15,7 @@ import pytest
 
 import dfeas
 from dfeas.data.arrays import from_arrays
+from dfeas.data.storage.readers import Buffers
 
 COUNT = 200
 
@@ -81,7 +83,10 @@ def test_y_is_another_word_for_labels() -> None:
         (lambda f: f.assign(id=f.id + 2**60), "kind", "column id: an integer beyond 2\\*\\*53"),
         (lambda f: f.assign(kind=f.kind.where(f.age < 80)), "kind", "label of point [0-9]+ is missing"),
         (lambda f: f.drop(columns="kind"), people().kind.sample(frac=1.0, random_state=1), "another order"),
+        (lambda f: f.drop(columns="kind"), people()[["kind"]].sample(frac=1.0, random_state=1), "another order"),
         (lambda f: pandas.concat([f, f[["age"]]], axis=1), "kind", "unique column names"),
+        (lambda f: f[["kind"]], "kind", "a frame without a column"),
+        (lambda f: polars.from_pandas(f).lazy(), "kind", "collect"),
     ],
 )
 def test_what_cannot_be_used_is_named(change: Callable[[pandas.DataFrame], Any], labels: Any, message: str) -> None:
@@ -94,3 +99,49 @@ def test_dummies_in_sparse_columns_stay_sparse() -> None:
     dataset = from_arrays(dummies, people().kind)
     assert dataset.entries is not None
     assert dataset.entries.count == COUNT
+
+
+def test_columns_of_any_name_are_found_by_it_where_types_are_mixed() -> None:
+    frame = people().drop(columns="kind")
+    for names in ([3, 2, 1, 0], pandas.MultiIndex.from_product([["a", "b"], [1, 2]])):
+        dataset = from_arrays(frame.set_axis(names, axis=1), people().kind)
+        assert dataset.features == tuple(map(str, names))
+        np.testing.assert_array_equal(dataset.points.read(0, Buffers()), frame.to_numpy(np.float64))
+
+
+@pytest.mark.parametrize("kind", ["pandas", "arrow", "dask"])
+def test_categories_that_are_numbers_are_these_numbers(kind: str) -> None:
+    """9 comes before 10, though not as text; a frame of one column is a series."""
+    label = pandas.Series(pandas.Categorical(np.where(people().kind == "good", 10, 9)), name="label")
+    given = {
+        "pandas": label.to_frame(),
+        "arrow": pyarrow.array(label),
+        "dask": dask.dataframe.from_pandas(label, npartitions=2),
+    }
+    assert from_arrays(people()[["age", "income"]], given[kind]).classes == ("9", "10")
+
+
+def test_sparse_columns_beside_others_and_those_of_ones_are_filled() -> None:
+    frame = people()[["age", "owner"]].astype({"owner": float})
+    sparse = frame.astype({"owner": pandas.SparseDtype(float, 0.0)})
+    ones = frame.astype(pandas.SparseDtype(float, 1.0))
+    for each in (sparse, ones):
+        np.testing.assert_array_equal(from_arrays(each, people().kind).points.read(0, Buffers()), frame.to_numpy())
+
+
+@pytest.mark.parametrize("what", ["labels", "mask", "weights"])
+def test_rows_in_another_order_are_refused_wherever_they_stand_beside_points(what: str, tmp_path: Path) -> None:
+    points = people().drop(columns="kind")
+    turned = pandas.Series({"labels": people().kind, "mask": people().owner, "weights": people().income}[what])[::-1]
+    with pytest.raises(dfeas.BadInputError, match=f"X and {what} have other rows"):
+        dfeas.soft_margin(points, **{"labels": people().kind, what: turned})
+    if what == "labels":
+        with pytest.raises(dfeas.BadInputError, match="X and labels have other rows"):
+            dfeas.ingest(points, tmp_path / "data", labels=turned)
+
+
+def test_truth_values_that_are_objects_are_labels() -> None:
+    frame = people().drop(columns="kind")
+    assert from_arrays(frame, frame.owner.astype(object)).classes == ("False", "True")
+    with pytest.raises(dfeas.BadInputError, match="label of point 3 is missing"):
+        from_arrays(frame, np.where(np.arange(COUNT) == 3, None, frame.owner))

@@ -113,6 +113,12 @@ def test_files_keep_their_names(tmp_path: Path, people: pandas.DataFrame, name: 
     assert open_source(Source(str(tmp_path / "data"))).features == NAMES
 
 
+def test_blanks_behind_commas_are_no_part_of_names(tmp_path: Path) -> None:
+    (tmp_path / "blanks.csv").write_text("age, dose, died\n31, 0.5, 0\n44, 0.25, 1\n")
+    header = dfeas.ingest(tmp_path / "blanks.csv", tmp_path / "data", label_column="died")
+    assert (header.features, header.classes) == (("age", "dose"), ("0", "1"))
+
+
 @pytest.mark.parametrize("name", ["people.csv", "people.parquet", "attribute.h5", "sparse.h5", "sparse.h5ad"])
 def test_workers_keep_the_same_names_in_the_same_bytes(
     tmp_path: Path, people: pandas.DataFrame, name: str, client: Any

@@ -16,6 +16,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import dfeas
+from dfeas.data.arrays import from_arrays
 from dfeas.data.collections import Labelled, Table, block_rows_of, dataset_of
 from dfeas.data.open import open_source
 from dfeas.data.source import Source
@@ -167,6 +168,38 @@ def test_labels_lie_in_memory_in_chunks_or_nowhere(arrays: Callable[..., Any], c
     assert dfeas.solve(signed, "all-positive", client=client).margin_lower == here.margin_lower
 
 
+def test_labels_are_a_file_other_partitions_or_categories_of_numbers(client: Any, tmp_path: Path) -> None:
+    frame, outcome = people(3000)
+    positive = outcome == "yes"
+    np.save(tmp_path / "labels.npy", positive)
+    lazy = dd.from_pandas(frame, npartitions=3)
+    here = dfeas.solve(frame, positive, intercept=True)
+    for given in (str(tmp_path / "labels.npy"), dd.from_pandas(pd.Series(positive), npartitions=2)):
+        assert dfeas.solve(lazy, given, client=client, intercept=True).fingerprint == here.fingerprint
+    numbers = pd.Series(pd.Categorical(np.where(positive, 10, 9)))
+    for given, classes in ((numbers.to_frame("label"), ("9", "10")), (pd.Series(positive, dtype="boolean"), ("False", "True"))):
+        assert open_collection(client, lazy, dd.from_pandas(given, npartitions=3)).classes == classes
+
+
+@pytest.mark.parametrize("types", ["float32 bool", "bool", "float32 int8", "boolean Int64", "Float32 boolean", "Int8"])
+def test_columns_are_stored_as_in_memory_whatever_their_types(client: Any, types: str) -> None:
+    """One fingerprint: what is proved here is proved there."""
+    columns = {name: pd.Series([0, 1, 1, 0, 1] * 4).astype(name) for name in types.split()}
+    frame, outcome = pd.DataFrame(columns), np.arange(20) % 2
+    there = open_collection(client, dd.from_pandas(frame, npartitions=3), outcome)
+    here = from_arrays(frame, outcome)
+    assert there.dtype == here.dtype
+    np.testing.assert_array_equal(there.points.read(0, Buffers()), here.points.read(0, Buffers()))
+
+
+def test_partitions_without_a_row_are_none(client: Any) -> None:
+    frame, outcome = people(3000)
+    lazy = dd.from_pandas(frame.assign(outcome=outcome, part=np.arange(3000) // 500), npartitions=6)
+    there = dfeas.solve(lazy[lazy.part > 2].drop(columns="part"), "outcome", client=client, intercept=True)
+    here = dfeas.solve(frame[1500:], outcome[1500:], intercept=True)
+    assert (there.n, there.fingerprint) == (1500, here.fingerprint)
+
+
 def test_less_than_a_block_comes_to_the_driver(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     n, m = 60_000, 40
     rng = da.random.default_rng(5)
@@ -221,6 +254,17 @@ def test_refusals_say_what_to_do(client: Any) -> None:
         open_collection(client, X, da.from_array(np.where(np.arange(50) == 30, np.nan, labels), chunks=25))
     with pytest.raises(BadInputError, match="expected 50 labels"):
         open_collection(client, X, labels[:40])
+    frame, outcome = people(300)
+    lazy = dd.from_pandas(frame.assign(outcome=pd.Series(outcome).where(frame.age < 80)), npartitions=2)
+    with pytest.raises(BadInputError, match=r"the label of point \d+ is missing"):
+        open_collection(client, lazy, "outcome")
+    nullable = pd.Series(outcome == "yes").astype("boolean").mask(np.arange(300) == 7)
+    with pytest.raises(BadInputError, match="the label of point 7 is missing"):
+        open_collection(client, lazy[["age"]], dd.from_pandas(nullable, npartitions=2))
+    with pytest.raises(BadInputError, match="two columns are called alike"):
+        open_collection(client, lazy[["age", "since", "age"]], outcome)
+    with pytest.raises(BadInputError, match="column id: an integer beyond"):
+        dfeas.solve(dd.from_pandas(frame.assign(id=np.arange(300) + 2**60), npartitions=2), outcome, client=client)
 
 
 def test_partitions_of_a_dead_worker_are_made_again(arrays: Callable[..., Any]) -> None:

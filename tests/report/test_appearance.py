@@ -131,9 +131,9 @@ def test_a_drawing_keeps_what_draws_and_its_names_are_its_own() -> None:
 def test_text_of_data_is_drawn_as_it_is() -> None:
     with style(on_a_page=True):
         figure = new_figure(WIDTH, 2)
-        figure.subplots().set_title("$a_b^c$ <i>& 良 -->")
+        figure.subplots().set_title("$a_b^c$ <i>& 良 -->\x1b[31m")
         drawn = drawing(figure, "a title")
-    assert "$a_b^c$ &lt;i&gt;&amp; 良 --&gt;" in drawn
+    assert "$a_b^c$ &lt;i&gt;&amp; 良 --&gt;\\x1b[31m" in drawn
 
 
 def test_numbers_are_written_as_people_read_them() -> None:

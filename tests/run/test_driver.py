@@ -30,9 +30,10 @@ from dfeas.passes.protocol import OnVectors
 from dfeas.problem import Limits, Output, Problem, Resources, parse_bytes
 from dfeas.run.driver import Course, run
 from dfeas.run.execute import execute
-from dfeas.run.progress import Terminal, run_options
+from dfeas.run.progress import Terminal
 from dfeas.run.recovery import shorten
 from dfeas.run.session import open_session
+from dfeas.run.sinks import run_options
 from dfeas.run.spec import Request, RunSpec
 from dfeas.run.task import VerdictTask
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, Decision, Goal, Record, decide, passes_to_gap, remaining_passes

@@ -91,6 +91,13 @@ def test_each_class_against_the_rest_has_scores_and_the_labels_come_back_as_they
     np.testing.assert_array_equal(soft.predict(X), np.array([0, 10, 20])[scores.argmax(axis=1)])
 
 
+@pytest.mark.parametrize("names", [("001", "010"), ("inf", "nan"), ("1_000", "2_000"), ("1.0", "2.5"), ("b c", "a, d")])
+def test_labels_of_text_come_back_as_text_unless_they_are_called_as_numbers_are(names: tuple[str, str]) -> None:
+    X = np.array([[1.0, 2.0], [-1.0, 0.5], [2.0, 1.0]])
+    label = np.array(names)[[0, 1, 0]]
+    np.testing.assert_array_equal(dfeas.solve(X, label).predict(X), label)
+
+
 def test_a_kernel_in_memory_scores_points_it_has_not_seen() -> None:
     rng = np.random.default_rng(1)
     X = rng.normal(size=(300, 2))

@@ -25,10 +25,10 @@ from dfeas.methods.registry import METHODS
 from dfeas.problem import Goal, Limits, Output, Problem, Resources
 from dfeas.run.checkpoint.folder import Checkpoints, run_folder
 from dfeas.run.execute import execute
-from dfeas.run.progress import run_options
 from dfeas.run.result_files import load_values
 from dfeas.run.results import Result
 from dfeas.run.session import Checking, open_session
+from dfeas.run.sinks import run_options
 from dfeas.run.spec import Request, RunSpec
 from dfeas.run.trace import TraceFile
 from dfeas.verify.certificate import load

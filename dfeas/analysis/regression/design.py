@@ -15,7 +15,7 @@ import numpy as np
 import scipy  # loads its parts when they are used: every command would wait for them
 from numpy.typing import NDArray
 
-from dfeas.data.frames import EXACT
+from dfeas.data.frames import number
 from dfeas.errors import BadInputError
 
 SHOWN = 5
@@ -92,8 +92,8 @@ class Variable:
     name: str
     kind: nw.dtypes.DType
     levels: dict[str, None] = field(default_factory=dict)
+    order: dict[str, None] = field(default_factory=dict)  # categories, also those without a row; none: as text
     ordered: bool = False
-    sorted: bool = True  # levels have no order of their own
     missing: int = 0
     first: int = -1  # row of the first missing value
     running: bool = False  # whole numbers, another one in each row
@@ -101,6 +101,11 @@ class Variable:
     @property
     def is_factor(self) -> bool:
         return not self.kind.is_numeric()
+
+    @property
+    def in_order(self) -> list[str]:
+        """Levels that have a row."""
+        return [level for level in self.order if level in self.levels] if self.order else sorted(self.levels)
 
 
 class Survey:
@@ -122,7 +127,7 @@ class Survey:
             elif seen.is_factor:
                 self._levels(series, seen)
             else:
-                values = number(series, self.where)
+                values = number(series, self.where).astype(np.float64)
                 if not np.isfinite(values).all():
                     row = self.called(self.n + int((~np.isfinite(values)).argmax()))
                     raise BadInputError(f"{self.where}: column {name} is infinite in row {row}; correct it, or drop the row")
@@ -143,11 +148,10 @@ class Survey:
             raise BadInputError(f"{self.where}: missing values in {', '.join(shown)}{more}; fill them, or drop rows or columns")
 
     def _levels(self, series: nw.Series[Any], seen: Variable) -> None:
-        if not seen.levels and isinstance(series.dtype, nw.Categorical | nw.Enum):
-            seen.ordered, seen.sorted = ordered(series)
-            if not seen.sorted:
-                here = set(text(series.unique()))
-                seen.levels = {level: None for level in text(series.cat.get_categories()) if level in here}
+        if isinstance(series.dtype, nw.Categorical | nw.Enum):
+            seen.ordered, as_text = ordered(series)
+            if not as_text:
+                seen.order |= dict.fromkeys(text(series.cat.get_categories()))
         seen.levels |= dict.fromkeys(text(series.unique()))
         if len(seen.levels) > self._most:
             raise BadInputError(
@@ -167,7 +171,7 @@ class Survey:
                 raise BadInputError(
                     f"{self.where}: column {seen.name} has another text in each of {self.n} rows, as an id has; drop it"
                 )
-            levels = tuple(sorted(seen.levels) if seen.sorted else seen.levels)
+            levels = tuple(seen.in_order)
             full = not intercept and not factors
             factors[seen.name] = Factor(levels, None if full else levels[0], seen.ordered)
             columns += [Column(f"{seen.name}[{level}]", seen.name, level) for level in levels[0 if full else 1 :]]
@@ -186,7 +190,7 @@ def points(frame: nw.DataFrame[Any], design: Design, where: str) -> Matrix:
     for term in design.terms:
         series, places = frame[term], np.array(design.places(term))
         if term not in design.factors:
-            pieces.append((np.arange(n), np.full(n, places[0]), number(series, where)))
+            pieces.append((np.arange(n), np.full(n, places[0]), number(series, where).astype(np.float64)))
             continue
         turn = dict.fromkeys(design.factors[term].levels, -1)
         turn |= {design.columns[place].level or "": int(place) for place in places}
@@ -218,18 +222,6 @@ def missing(series: nw.Series[Any]) -> NDArray[np.bool_]:
 def text(series: nw.Series[Any]) -> list[str]:
     """Levels as they are called."""
     return [str(value) for value in series.to_list()]
-
-
-def number(series: nw.Series[Any], where: str) -> Floats:
-    """Values of a column of numbers. Raises BadInputError for an integer that float64 has not."""
-    if series.dtype.is_decimal():
-        series = series.cast(nw.Float64)
-    values = np.asarray(series.to_numpy())
-    long = values.dtype.kind in "iu" and values.dtype.itemsize == 8 and len(values) > 0
-    if long and (int(values.max()) > EXACT or int(values.min()) < -EXACT):
-        said = "an integer beyond 2**53 has no exact float64; rescale it, or drop an id"
-        raise BadInputError(f"{where}: column {series.name}: {said}")
-    return values.astype(np.float64)
 
 
 def ordered(series: nw.Series[Any]) -> tuple[bool, bool]:

@@ -21,6 +21,7 @@ from dfeas.errors import BadInputError, UsageError
 EXTRA = 'pip install "dfeas[statistics]"'
 INTERCEPT = "Intercept"
 
+_MARK = re.compile(r"\x1b\[[0-9;]*m|[⧛⧚]")
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -110,7 +111,7 @@ class Formula:
     def _matrix(self, side: Any, frame: Any) -> Any:
         try:
             return side.get_model_matrix(frame, na_action="ignore")
-        except self._error as error:
+        except (self._error, ArithmeticError, LookupError, TypeError, ValueError) as error:  # whatever its functions raise
             raise BadInputError(f"formula {self.text!r}: {_line(error)}") from None
 
 
@@ -142,7 +143,7 @@ def _levels(seen: Variable) -> list[Any]:
     """As they are in a frame: booleans, or text in order."""
     if seen.kind == nw.Boolean:
         return [level == "True" for level in sorted(seen.levels)]
-    return sorted(seen.levels) if seen.sorted else list(seen.levels)
+    return seen.in_order
 
 
 def _categorical(frame: nw.DataFrame[Any], levels: dict[str, list[Any]]) -> Any:
@@ -154,4 +155,5 @@ def _categorical(frame: nw.DataFrame[Any], levels: dict[str, list[Any]]) -> Any:
 
 
 def _line(error: Exception) -> str:
-    return " ".join(str(error).split())
+    """Without the colours with which formulaic marks a place."""
+    return " ".join(_MARK.sub("", str(error)).split())

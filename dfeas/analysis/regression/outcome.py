@@ -20,8 +20,8 @@ import scipy  # loads its parts when they are used: every command would wait for
 from numpy.typing import NDArray
 
 from dfeas.analysis.regression.design import Matrix
-from dfeas.data.frames import values_of
-from dfeas.data.labels import MOST_CLASSES, plain
+from dfeas.data.frames import is_categorical, values_of
+from dfeas.data.labels import MOST_CLASSES, place_of, plain
 from dfeas.errors import BadInputError, UsageError
 
 OUTCOMES = ("binary", "multinomial", "poisson")
@@ -52,12 +52,6 @@ class Outcome:
     def blocks(self) -> int:
         """Coefficients of each column."""
         return len(self.classes) - 1 if self.kind == "multinomial" else 1
-
-    def count(self, codes: Codes) -> NDArray[np.int64]:
-        """Rows (k,) of each class; of counts those of zero and above."""
-        if self.kind == "multinomial":
-            return np.bincount(codes, minlength=len(self.classes))
-        return np.array([(codes <= 0).sum() if self.kind == "binary" else (codes < 0).sum(), (codes >= 0).sum()])
 
 
 @dataclass(frozen=True)
@@ -141,7 +135,7 @@ class Values:
                 what = f"{self._least:g} is below 0" if self._numeric else "it holds text"
                 raise BadInputError(f"{self._where}: a Poisson outcome is a count, and {what}")
             return Outcome("poisson")
-        values, few = sorted(self._known, key=str if not self._numeric else float), 2
+        values, few = self._sorted(), 2
         if asked is None and positive is None and len(values) > few and self._numeric:
             counts = "counts (outcome poisson), " if self._whole and self._least >= 0 else ""
             number = f"more than {MOST_CLASSES}" if self._many else len(values)
@@ -153,24 +147,33 @@ class Values:
         if len(names) < few:
             raise BadInputError(f"{self._where}: all rows are {names[0] if names else 'missing'}; two classes are needed")
         if positive is not None and asked != "multinomial":
-            return self._against(values, names, plain(positive))
+            chosen = place_of(plain(positive), names, self._where)
+            rest = names[1 - chosen] if len(names) == few else "rest"
+            return Outcome("binary", (rest, names[chosen]), {value: 2 * (i == chosen) - 1 for i, value in enumerate(values)})
         if asked == "binary" and len(names) > few:
             raise BadInputError(f"{self._where}: {len(names)} classes ({', '.join(names[:6])}); name one as positive")
         if asked == "multinomial" or len(names) > few:
             return Outcome("multinomial", tuple(names), {value: code for code, value in enumerate(values)})
         return Outcome("binary", (names[0], names[1]), {values[0]: -1, values[1]: 1})
 
-    def _against(self, values: list[Any], names: list[str], positive: str) -> Outcome:
-        if positive not in names:
-            raise BadInputError(f"{self._where}: no row is {positive}; the classes are {', '.join(names[:6])}")
-        rest = [name for name in names if name != positive]
-        lookup = {value: 1 if name == positive else -1 for value, name in zip(values, names, strict=True)}
-        return Outcome("binary", (rest[0] if len(rest) == 1 else "rest", positive), lookup)
+    def _sorted(self) -> list[Any]:
+        """In order: as numbers where all are finite numbers, also as text, else as text."""
+        try:
+            numbers = {value: float(value) for value in self._known}
+        except ValueError:
+            return sorted(self._known)
+        if not np.isfinite(list(numbers.values())).all():
+            return sorted(self._known)
+        return sorted(numbers, key=lambda value: numbers[value])
 
 
 def flat(y: Any, where: str = "y") -> NDArray[Any]:
     """An outcome as an array (n,). Raises BadInputError for one that is missing somewhere, or no array of numbers or text."""
     values = np.asarray(values_of(y))
+    if is_categorical(y):
+        values = np.array(
+            [plain(value) for value in values.tolist()], np.str_
+        )  # classes, also where they are called by numbers
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:

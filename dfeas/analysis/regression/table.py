@@ -20,7 +20,8 @@ BATCH_BYTES = 16 << 20
 LEAST_ROWS, MOST_ROWS = 256, 1 << 16
 TEXT_BYTES = 4 << 20
 """Of a run of a CSV file."""
-MISSING = ["", "NA", "N/A", "n/a", "#N/A", "nan", "NaN", "null", "NULL"]
+MISSING = ["", ".", "NA", "N/A", "n/a", "#N/A", "nan", "NaN", "null", "NULL"]
+WHOLE = r"^\s*[+-]?[0-9]+\s*$"
 KINDS = (pyarrow.int64(), pyarrow.float64(), pyarrow.timestamp("us"), pyarrow.string())
 """What a column of text may hold, the narrowest first."""
 
@@ -57,20 +58,20 @@ class Table:
         Raises KeyboardInterrupt when it is to stop.
         """
         rows = max(LEAST_ROWS, min(MOST_ROWS, BATCH_BYTES // (8 * max(1, width))))
+        for batch in self._run(list(columns or self.columns), rows):
+            for first in range(0, batch.num_rows, rows):
+                yield nw.from_native(pyarrow.Table.from_batches([batch.slice(first, rows)]), eager_only=True)
+
+    def _run(self, columns: list[str], rows: int) -> Iterator[Any]:
         try:
-            for batch in self._run(list(columns or self.columns), rows):
-                for first in range(0, batch.num_rows, rows):
-                    yield nw.from_native(pyarrow.Table.from_batches([batch.slice(first, rows)]), eager_only=True)
+            for batch in self._read(columns, rows):
+                if self.stop():
+                    raise KeyboardInterrupt
+                yield batch
         except pyarrow.ArrowInvalid as error:
             raise BadInputError(f"{self.where}: {_line(error)}") from None
         except (pyarrow.ArrowException, OSError) as error:
             raise CorruptDataError(f"{self.where}: damaged: {_line(error)}") from None
-
-    def _run(self, columns: list[str], rows: int) -> Iterator[Any]:
-        for batch in self._read(columns, rows):
-            if self.stop():
-                raise KeyboardInterrupt
-            yield batch
 
     def look(self) -> None:
         """Find types where the file has none."""
@@ -116,19 +117,22 @@ class Text(Table):
         self._types: dict[str, Any] = {}
         try:
             with self._stream({}, None) as stream:
-                self.columns = list(stream.schema.names)
+                self._given = {name.strip(): name for name in stream.schema.names}  # blanks may follow commas
+                self.columns = [name.strip() for name in stream.schema.names]
         except pyarrow.ArrowException as error:
             raise BadInputError(f"{path}: {_line(error)}") from None
 
     def look(self) -> None:
         """One read, all as text: each column is of the narrowest type that has all of its values."""
         left = {name: list(KINDS) for name in self.columns}
-        text = dict.fromkeys(self.columns, pyarrow.string())
-        self._types = text
+        self._types = dict.fromkeys(self.columns, pyarrow.string())
         for batch in self._run(self.columns, MOST_ROWS):
             for name, kinds in left.items():
-                while len(kinds) > 1 and not _is(batch.column(batch.schema.get_field_index(name)), kinds[0]):
-                    kinds.pop(0)
+                column = batch.column(name)
+                while len(kinds) > 1 and not _is(column, kinds[0]):
+                    if kinds.pop(0) == KINDS[0] and _is_whole(column):
+                        text = f"column {name}: an integer beyond 2**63 has no exact float64; rescale it, or drop an id"
+                        raise BadInputError(f"{self.where}: {text}")
         self._types = {name: kinds[0] for name, kinds in left.items()}
 
     def _stream(self, types: dict[str, Any], columns: list[str] | None) -> Any:
@@ -142,16 +146,23 @@ class Text(Table):
         )
 
     def _read(self, columns: list[str], rows: int) -> Iterator[Any]:
-        with self._stream({name: self._types[name] for name in columns}, columns) as stream:
-            yield from stream
+        given = [self._given[name] for name in columns]
+        with self._stream({self._given[name]: self._types[name] for name in columns}, given) as stream:
+            yield from (batch.rename_columns(columns) for batch in stream)
 
 
 def _is(column: Any, kind: Any) -> bool:
+    """Whether a reader takes text as such; it takes numbers with blanks around them, as they stand behind commas."""
     try:
-        pyarrow.compute.cast(column, kind)
+        pyarrow.compute.cast(column if kind == pyarrow.string() else pyarrow.compute.utf8_trim_whitespace(column), kind)
     except pyarrow.ArrowInvalid:
         return False
     return True
+
+
+def _is_whole(column: Any) -> bool:
+    """Whether all text is that of whole numbers."""
+    return bool(pyarrow.compute.all(pyarrow.compute.match_substring_regex(column, WHOLE)).as_py())
 
 
 def _line(error: Exception) -> str:

@@ -68,7 +68,8 @@ class CsvFile(TextSource):
                 at += len(line)
                 content = line.rstrip(b"\r\n")
                 if content:
-                    return run.first + offset, self._cells(content, f"{self.where}: line {run.first + offset}"), at
+                    cells = self._cells(content, f"{self.where}: line {run.first + offset}")
+                    return run.first + offset, [cell.strip() for cell in cells], at  # blanks may follow commas
         raise BadInputError(f"{self.where}: no points, the file is empty")
 
     def _cells(self, line: bytes, at: str) -> list[str]:

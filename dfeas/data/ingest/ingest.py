@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dfeas.data.frames import is_lazy
+from dfeas.data.frames import is_lazy, require_aligned
 from dfeas.data.ingest.array_files import ArraySource, array_labels, is_array, open_rows
 from dfeas.data.ingest.options import IngestOptions
 from dfeas.data.ingest.partitions import MANY, Ingest, PointSource
@@ -117,6 +117,7 @@ def labels_beside(src: Any, kind: str, options: IngestOptions) -> Any:
     if kind == "arrays":
         return array_labels(src if is_array(src) else place(src), options.labels, options.label_column)
     given = options.labels
+    require_aligned(src, given, "labels")
     return given if given is None else np.atleast_1d(open_labels(place(given))[:] if isinstance(given, str | Path) else given)
 
 

@@ -50,8 +50,8 @@ def require_width(m: int, itemsize: int, where: str, sparse: bool = False) -> No
         )
     if not sparse and m * itemsize > ROW_BYTES:
         raise BadInputError(
-            f"{where}: a point of {m} features takes {_size(m * itemsize)}, at most {_size(ROW_BYTES)} are taken; "
-            "store the points sparse, or fewer features"
+            f"{where}: a point of {m} features takes {format_bytes(m * itemsize)}, at most {format_bytes(ROW_BYTES)} are "
+            "taken; store the points sparse, or fewer features"
         )
 
 
@@ -68,7 +68,7 @@ def require_chunks(chunks: tuple[int, ...], itemsize: int, where: str) -> None:
     size = prod(chunks) * itemsize
     if size > CHUNK_BYTES:
         raise BadInputError(
-            f"{where}: chunks of {_size(size)}, at most {_size(CHUNK_BYTES)} are taken; write it in smaller ones"
+            f"{where}: chunks of {format_bytes(size)}, at most {format_bytes(CHUNK_BYTES)} are taken; write it in smaller ones"
         )
 
 
@@ -84,8 +84,8 @@ def require_column(size: int, where: str) -> None:
     """Raise BadInputError for an array (n,) of so many bytes that is read as a whole."""
     if size > LABEL_BYTES:
         raise BadInputError(
-            f"{where}: {_size(size)} of labels or row ends, which are read as a whole, at most {_size(LABEL_BYTES)} are taken; "
-            "store them in a narrower type, or ingest a part and append the rest"
+            f"{where}: {format_bytes(size)} of labels or row ends, which are read as a whole, at most "
+            f"{format_bytes(LABEL_BYTES)} are taken; store them in a narrower type, or ingest a part and append the rest"
         )
 
 
@@ -95,10 +95,6 @@ def require_short(length: int, where: str) -> None:
         raise BadInputError(
             f"{where}: a label of {length} characters, at most {LABEL_LENGTH} are taken; is this the label array?"
         )
-
-
-def _size(count: int) -> str:
-    return format_bytes(count)
 
 
 Place: TypeAlias = "Path | ObjectPath"

@@ -20,9 +20,9 @@ from dfeas.methods.soft_margin.rows import fits
 from dfeas.passes.slacks import SampleCosts
 from dfeas.problem import Limits
 from dfeas.run.cost import Projection, project_soft
-from dfeas.run.progress import RunOptions
 from dfeas.run.result_files import versions
 from dfeas.run.session import Session, Surveyed
+from dfeas.run.sinks import RunOptions
 from dfeas.run.soft_margin.result import Fit, SoftMarginResult, Validation, write_dual_variables
 from dfeas.run.spec import RunSpec, SoftMarginOptions, margin_method
 from dfeas.run.task import Task
