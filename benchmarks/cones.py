@@ -49,7 +49,7 @@ from dfeas.data.storage.layout import BLOCK_BYTES
 from dfeas.data.writers.cones import Placing, Product
 from dfeas.geometry.cones.softmin import SpectralSoftmin
 from dfeas.passes.block import Block
-from dfeas.problem import parse_bytes
+from dfeas.settings import parse_bytes
 
 PEERS = ("Clarabel", "SCS")
 ACCURATE = 2e-7

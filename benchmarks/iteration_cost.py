@@ -26,9 +26,11 @@ from dfeas.data.storage.scratch import Scratch
 from dfeas.engine.local import LocalEngine
 from dfeas.geometry.protocol import facts_of
 from dfeas.methods.registry import METHODS
-from dfeas.problem import DEFAULT_MEMORY, LEAST_EPS, Limits, parse_bytes
+from dfeas.problem import LEAST_EPS
+from dfeas.run.resources import Limits
 from dfeas.run.task import VerdictTask
 from dfeas.run.termination import Goal
+from dfeas.settings import DEFAULT_MEMORY, parse_bytes
 
 OTHERS = ("working-set", "working-set-plain", "ispvn")
 """For information: a read of a sample, and what is done beside the reads, belong to their design."""

@@ -18,7 +18,8 @@ from dfeas.data.storage.scratch import require_free
 from dfeas.data.writers.dataset import Progress
 from dfeas.engine.client import joined, takes_client
 from dfeas.keywords import takes
-from dfeas.problem import Goal, Kernel, Limits, Objective, Output, Problem, Resources, View
+from dfeas.problem import Goal, Kernel, Objective, Problem, View
+from dfeas.run.resources import Limits, Output, Resources
 from dfeas.run.results import Result
 from dfeas.run.soft_margin.result import SoftMarginClasses, SoftMarginResult
 from dfeas.run.solve import decide, go_on, minimise

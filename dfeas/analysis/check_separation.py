@@ -20,7 +20,8 @@ from dfeas.analysis.regression.outcome import Values, flat
 from dfeas.data.frames import filled, is_frame, is_lazy, opened, require_aligned, require_exact
 from dfeas.errors import BadInputError, UsageError, format_bytes
 from dfeas.keywords import takes
-from dfeas.problem import Limits, Resources, parse_bytes
+from dfeas.run.resources import Limits, Resources
+from dfeas.settings import parse_bytes
 
 __all__ = ["Advice", "Separated", "check_separation"]
 

@@ -24,8 +24,9 @@ from dfeas.geometry.cones.space import require_points
 from dfeas.keywords import takes
 from dfeas.methods.protocol import Sparse
 from dfeas.passes.select import Select
-from dfeas.problem import Goal, Kernel, Limits, Output, Problem, Resources, View
+from dfeas.problem import Goal, Kernel, Problem, View
 from dfeas.run.checkpoint.folder import discard_checkpoints
+from dfeas.run.resources import Limits, Output, Resources
 from dfeas.run.result_files import Saved
 from dfeas.run.results import Result
 from dfeas.run.session import open_session, survey

@@ -27,8 +27,9 @@ from dfeas.display import Displayed, Part, Row
 from dfeas.engine.client import takes_client
 from dfeas.errors import BadInputError
 from dfeas.keywords import like, takes
-from dfeas.problem import Goal, Kernel, Limits, Output, Problem, Resources, View
+from dfeas.problem import Goal, Kernel, Problem, View
 from dfeas.run.exact.search import floats
+from dfeas.run.resources import Limits, Output, Resources
 from dfeas.run.results import Result, cost_row
 from dfeas.run.session import open_data
 from dfeas.run.solve import decide

@@ -16,10 +16,11 @@ from dfeas.data.dataset import Dataset
 from dfeas.data.storage.places import local
 from dfeas.errors import CheckFailedError, DfeasError
 from dfeas.methods.protocol import Bracket, Evidence
-from dfeas.problem import Goal, Limits, Output, Problem, Resources
+from dfeas.problem import Goal, Problem
 from dfeas.run.checkpoint.folder import require_free, run_folder
 from dfeas.run.exact.levels import Levels
 from dfeas.run.exact.search import MOST_BESIDE, Elimination, Face, certificate_of, decide
+from dfeas.run.resources import Limits, Output, Resources
 from dfeas.run.results import Result
 from dfeas.run.session import Session, Surveyed, open_data, open_session, require_labels, survey
 from dfeas.run.sinks import report_start, run_options, run_sinks

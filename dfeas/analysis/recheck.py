@@ -27,13 +27,13 @@ from dfeas.display import Displayed, Part, Row
 from dfeas.engine.local import local_engine
 from dfeas.errors import BadInputError, CheckFailedError, CorruptDataError
 from dfeas.geometry.registry import geometry_of
-from dfeas.problem import parse_bytes
 from dfeas.run.checkpoint.folder import run_folder
 from dfeas.run.result_files import CERTIFICATE, TRACE, classes_of, load_values, versions
 from dfeas.run.results import Result
 from dfeas.run.termination import FEASIBLE, UNDECIDED
 from dfeas.run.trace import TraceFile
 from dfeas.run.verdict import OneVsRest
+from dfeas.settings import parse_bytes
 from dfeas.verify.blocks import Node, Tallies, Tally, crc, nodes_of, require_features, whole
 from dfeas.verify.certificate import Certificate, load
 from dfeas.verify.core import checker_of

@@ -33,9 +33,10 @@ from dfeas.engine.client import takes_client
 from dfeas.errors import UsageError
 from dfeas.geometry.cones.space import require_points
 from dfeas.keywords import takes
-from dfeas.problem import Goal, Kernel, Limits, Output, Problem, Resources, View
+from dfeas.problem import Goal, Kernel, Problem, View
 from dfeas.run.checkpoint.folder import discard_checkpoints
 from dfeas.run.exact.search import Face, search
+from dfeas.run.resources import Limits, Output, Resources
 from dfeas.run.result_files import Saved
 from dfeas.run.results import Result
 from dfeas.run.session import open_session

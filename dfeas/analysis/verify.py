@@ -18,11 +18,12 @@ from dfeas.errors import BadInputError, CheckFailedError, UndecidedError, UsageE
 from dfeas.geometry.kernel.kernel import Function
 from dfeas.geometry.registry import geometry_of
 from dfeas.keywords import like, takes
-from dfeas.problem import LEAST_EPS, Problem, View, parse_bytes
+from dfeas.problem import LEAST_EPS, Problem, View
 from dfeas.run.recovery import CONFLICTING, MOST, labels_of
 from dfeas.run.result_files import CERTIFICATE, CLASSES, RESULT, classes_of, load_result
 from dfeas.run.session import labels_by_path
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, INFEASIBLE, UNDECIDED, Proof, Stop, Verdict
+from dfeas.settings import parse_bytes
 from dfeas.verify.certificate import Certificate, Check, load
 from dfeas.verify.core import check, check_each
 from dfeas.verify.separation import SEPARATION, Kind, load_claim, prove

@@ -32,12 +32,13 @@ from dfeas.cli.options import (
 )
 from dfeas.cli.outputs import is_array, is_run, replaced
 from dfeas.cli.render import put, show_check, show_checks, show_prediction, show_recheck
-from dfeas.problem import Kernel, Objective, Resources, View
+from dfeas.problem import Kernel, Objective, View
 from dfeas.report.compare import compare as compare_runs
 from dfeas.report.compare import warning
 from dfeas.report.page import report as write_report
 from dfeas.run.cost import plan as make_plan
 from dfeas.run.prediction import predict as run_predict
+from dfeas.run.resources import Resources
 from dfeas.run.result_files import classes_of, find_runs
 
 

@@ -23,7 +23,8 @@ from dfeas.geometry.cones.space import CONE_METHODS
 from dfeas.geometry.kernel.kernel import NAMES
 from dfeas.geometry.kernel.space import KERNEL_METHODS
 from dfeas.methods.registry import METHODS
-from dfeas.problem import ALL_POSITIVE, Goal, Kernel, Limits, Objective, Resources, View
+from dfeas.problem import ALL_POSITIVE, Goal, Kernel, Objective, View
+from dfeas.run.resources import Limits, Resources
 from dfeas.run.spec import SOFT_METHODS
 from dfeas.settings import setting, variable
 

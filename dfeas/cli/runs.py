@@ -44,8 +44,9 @@ from dfeas.cli.outputs import run_place
 from dfeas.cli.render import Answer, show
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
 from dfeas.methods.registry import METHODS
-from dfeas.problem import Limits, Resources, View
+from dfeas.problem import View
 from dfeas.run.checkpoint.folder import finished, resumable
+from dfeas.run.resources import Limits, Resources
 from dfeas.run.result_files import RACE, RESULT
 from dfeas.run.results import Result
 from dfeas.run.soft_margin.result import SoftMarginResult

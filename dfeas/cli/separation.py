@@ -14,8 +14,8 @@ from dfeas.cli.command import LIMIT_REACHED, Command
 from dfeas.cli.options import DATA, JSON, LOCAL, Name, asks, fields_of, option
 from dfeas.cli.render import put
 from dfeas.engine.signals import INTERRUPTED, asked_to_stop
-from dfeas.problem import Limits, Resources
 from dfeas.run.progress import IngestProgress
+from dfeas.run.resources import Limits, Resources
 from dfeas.run.termination import Stop
 
 

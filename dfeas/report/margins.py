@@ -20,8 +20,8 @@ from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.linalg.blas import processors
 from dfeas.passes.protocol import Together
 from dfeas.passes.survey import Counts, Histogram, Moments, Survey
-from dfeas.problem import parse_bytes
 from dfeas.run.result_files import Run
+from dfeas.settings import parse_bytes
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from pathlib import Path
 from dfeas.data.storage.files import placed
 from dfeas.data.storage.places import paths_of
 from dfeas.errors import UsageError
-from dfeas.problem import parse_bytes
 from dfeas.report.compare import all_soft, load_soft
 from dfeas.report.margins import NOT_READ, look
 from dfeas.run.result_files import Run, certificate_of, find_runs, load_run
+from dfeas.settings import parse_bytes
 
 _TAG = b'<meta name="generator" content="dfeas report">'
 _HEAD_BYTES = 1000

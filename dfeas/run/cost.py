@@ -27,8 +27,9 @@ from dfeas.methods.registry import SOFT_MARGINS
 from dfeas.passes.protocol import AnyPass, Exclusive, Partial
 from dfeas.passes.softmin import Softmin
 from dfeas.passes.survey import Survey
-from dfeas.problem import LEAST_EPS, Kernel, Objective, Problem, Resources, View
+from dfeas.problem import LEAST_EPS, Kernel, Objective, Problem, View
 from dfeas.run.estimate import Estimate, Plan
+from dfeas.run.resources import Resources
 from dfeas.run.session import classes_to_share, open_data, require_labels
 from dfeas.run.spec import SoftMarginOptions, margin_method, method_for, options_of, require_memory
 from dfeas.run.transform import as_planned

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from dfeas.engine.protocol import Engine
 from dfeas.errors import ClusterLostError
 from dfeas.passes.protocol import AnyPass, Batchable, Exclusive, Partial, Question, together
-from dfeas.problem import Limits
+from dfeas.run.resources import Limits
 from dfeas.run.task import BetweenReads, E, Task, Verify
 from dfeas.verify.certificate import Certificate
 

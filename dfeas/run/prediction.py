@@ -36,9 +36,10 @@ from dfeas.geometry.protocol import Geometry, Rule, Trained
 from dfeas.geometry.registry import geometry_again
 from dfeas.linalg.points import Floats
 from dfeas.methods.vector import Expansion
-from dfeas.problem import ALL_POSITIVE, View, parse_bytes
+from dfeas.problem import ALL_POSITIVE, View
 from dfeas.run.result_files import CERTIFICATE, classes_of, load_result
 from dfeas.run.session import open_data
+from dfeas.settings import parse_bytes
 from dfeas.verify.certificate import Certificate, direction, load
 
 

@@ -32,7 +32,8 @@ from dfeas.geometry.protocol import Geometry
 from dfeas.geometry.registry import geometry_again, geometry_of
 from dfeas.linalg.blas import processors
 from dfeas.passes.survey import Survey
-from dfeas.problem import ALL_POSITIVE, Problem, Resources, View
+from dfeas.problem import ALL_POSITIVE, Problem, View
+from dfeas.run.resources import Resources
 from dfeas.run.trace import Sink
 from dfeas.run.transform import Data, checksums_of, engine_there, mark_of, with_transform
 from dfeas.verify.certificate import Certificate, Check

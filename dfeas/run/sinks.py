@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from dfeas.errors import visible
 from dfeas.geometry.registry import geometry_of
-from dfeas.problem import never
 from dfeas.run.progress import Scoreboard, Terminal, Watched, logger
+from dfeas.run.resources import never
 from dfeas.run.result_files import TRACE
 from dfeas.run.screen import Screen
 from dfeas.run.termination import Goal, ProgressRecord, passes_to_gap, remaining_passes
@@ -21,9 +21,9 @@ from dfeas.run.trace import Sink, TraceFile
 
 if TYPE_CHECKING:
     from dfeas.data.dataset import Dataset
-    from dfeas.problem import Output
     from dfeas.run.checkpoint.folder import Checkpoint
     from dfeas.run.cost import Projection
+    from dfeas.run.resources import Output
     from dfeas.run.session import Session
     from dfeas.run.spec import RunSpec
 

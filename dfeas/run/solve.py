@@ -17,9 +17,10 @@ from dfeas.data.storage.scratch import Scratch
 from dfeas.errors import BadInputError, CorruptDataError, UsageError, visible
 from dfeas.geometry.protocol import Geometry
 from dfeas.geometry.registry import geometry_of, kernel_options, known_method
-from dfeas.problem import ALL_POSITIVE, Goal, Kernel, Limits, Objective, Output, Problem, Resources, View
+from dfeas.problem import ALL_POSITIVE, Goal, Kernel, Objective, Problem, View
 from dfeas.run.checkpoint.folder import Checkpoint, Checkpoints, finished, require_free, run_folder, run_folder_again
 from dfeas.run.execute import execute
+from dfeas.run.resources import Limits, Output, Resources
 from dfeas.run.result_files import CHECKPOINT, RACE, RESULT, versions
 from dfeas.run.session import Session, classes_to_share, open_session, require_labels
 from dfeas.run.sinks import run_options

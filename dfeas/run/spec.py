@@ -18,7 +18,8 @@ from dfeas.linalg.points import Floats
 from dfeas.methods.registry import SOFT_MARGINS
 from dfeas.methods.soft_margin.problem import SoftMargin, counted
 from dfeas.methods.soft_margin.rows import least_memory
-from dfeas.problem import Goal, Limits, Objective, Resources
+from dfeas.problem import Goal, Objective
+from dfeas.run.resources import Limits, Resources
 from dfeas.run.session import Session
 
 

@@ -12,8 +12,8 @@ from dfeas.engine.protocol import Engine
 from dfeas.errors import CheckFailedError
 from dfeas.methods.protocol import Bracket, Evidence
 from dfeas.passes.protocol import Question, of_class
-from dfeas.problem import Limits
 from dfeas.run.recovery import recover, separator
+from dfeas.run.resources import Limits
 from dfeas.run.termination import FEASIBLE, SLACK, UNDECIDED, Decision, Goal, ProgressRecord, Record, decide, ending
 from dfeas.run.trace import Sink, resident_bytes
 from dfeas.verify.certificate import Certificate, Check

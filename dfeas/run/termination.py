@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Protocol, Self
 
-from dfeas.problem import Limits
+from dfeas.run.resources import Limits
 
 
 class Word(StrEnum):

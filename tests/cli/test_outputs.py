@@ -12,7 +12,7 @@ import pytest
 
 from dfeas import predict, report, solve, verify_certificate, verify_run
 from dfeas.errors import UsageError
-from dfeas.problem import Resources
+from dfeas.run.resources import Resources
 from tests.cli.terminal import generated
 from tests.typed import dfeas
 

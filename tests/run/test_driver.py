@@ -27,16 +27,18 @@ from dfeas.methods.perceptron import Novikoff
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Mixture, Sparse
 from dfeas.methods.registry import METHODS
 from dfeas.passes.protocol import OnVectors
-from dfeas.problem import Limits, Output, Problem, Resources, parse_bytes
+from dfeas.problem import Problem
 from dfeas.run.driver import Course, run
 from dfeas.run.execute import execute
 from dfeas.run.progress import Terminal
 from dfeas.run.recovery import shorten
+from dfeas.run.resources import Limits, Output, Resources
 from dfeas.run.session import open_session
 from dfeas.run.sinks import run_options
 from dfeas.run.spec import Request, RunSpec
 from dfeas.run.task import VerdictTask
 from dfeas.run.termination import EPS_INFEASIBLE, FEASIBLE, Decision, Goal, Record, decide, passes_to_gap, remaining_passes
+from dfeas.settings import parse_bytes
 from dfeas.verify.certificate import Certificate, Check
 from tests.checkers import each
 

@@ -27,8 +27,8 @@ from dfeas.passes.block import Block
 from dfeas.passes.protocol import of_class, together
 from dfeas.passes.select import Sample, Select
 from dfeas.passes.softmin import Softmin
-from dfeas.problem import Limits
 from dfeas.run.driver import Course, run
+from dfeas.run.resources import Limits
 from dfeas.run.task import VerdictTask
 from dfeas.run.termination import Goal
 from dfeas.verify.certificate import load

@@ -22,8 +22,9 @@ from dfeas.geometry.points import Points, choose, limit_passes
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
 from dfeas.passes.survey import Survey
-from dfeas.problem import Goal, Limits, Problem, Resources
+from dfeas.problem import Goal, Problem
 from dfeas.run.cost import Probe, project
+from dfeas.run.resources import Limits, Resources
 from dfeas.run.session import open_data, open_session
 from dfeas.run.spec import Request, RunSpec
 from dfeas.run.verdict import VerdictTarget

@@ -15,9 +15,9 @@ from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError, CheckFailedError, ClusterLostError, UsageError
 from dfeas.methods.protocol import Facts
 from dfeas.methods.registry import METHODS
-from dfeas.problem import Limits
 from dfeas.run.driver import Course, run
 from dfeas.run.progress import Scoreboard
+from dfeas.run.resources import Limits
 from dfeas.run.task import VerdictTask
 from dfeas.run.termination import Goal, Record
 from dfeas.verify.certificate import Check

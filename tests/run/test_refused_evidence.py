@@ -16,8 +16,8 @@ from dfeas.engine.local import LocalEngine
 from dfeas.errors import CheckFailedError
 from dfeas.methods.protocol import Bracket, Evidence, Facts, Sparse
 from dfeas.passes.survey import Survey
-from dfeas.problem import Limits
 from dfeas.run.driver import Course, run
+from dfeas.run.resources import Limits
 from dfeas.run.task import VerdictTask
 from dfeas.run.termination import RESUMABLE, UNDECIDED, Decision, Goal, Record
 from dfeas.run.verdict import bracket

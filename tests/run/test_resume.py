@@ -22,9 +22,10 @@ import dfeas
 from dfeas.data.storage.scratch import Scratch
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
 from dfeas.methods.registry import METHODS
-from dfeas.problem import Goal, Limits, Output, Problem, Resources
+from dfeas.problem import Goal, Problem
 from dfeas.run.checkpoint.folder import Checkpoints, run_folder
 from dfeas.run.execute import execute
+from dfeas.run.resources import Limits, Output, Resources
 from dfeas.run.result_files import load_values
 from dfeas.run.results import Result
 from dfeas.run.session import Checking, open_session

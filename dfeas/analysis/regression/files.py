@@ -31,7 +31,9 @@ from dfeas.data.writers.sparse import SparseWriter
 from dfeas.errors import BadInputError, UsageError
 from dfeas.linalg.csr import csr
 from dfeas.linalg.points import is_dense, stacked
-from dfeas.problem import ALL_POSITIVE, never, parse_bytes
+from dfeas.problem import ALL_POSITIVE
+from dfeas.run.resources import never
+from dfeas.settings import parse_bytes
 
 ENTRY = 16
 """Bytes of an entry of a sparse point, with its place."""

@@ -18,8 +18,8 @@ from dfeas.methods.registry import SOFT_MARGINS
 from dfeas.methods.soft_margin.problem import STEEP, Progress, SoftMargin
 from dfeas.methods.soft_margin.rows import fits
 from dfeas.passes.slacks import SampleCosts
-from dfeas.problem import Limits
 from dfeas.run.cost import Projection, project_soft
+from dfeas.run.resources import Limits
 from dfeas.run.result_files import versions
 from dfeas.run.session import Session, Surveyed
 from dfeas.run.sinks import RunOptions

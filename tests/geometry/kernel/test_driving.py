@@ -9,8 +9,8 @@ import pytest
 from dfeas.engine.local import LocalEngine
 from dfeas.errors import BadInputError
 from dfeas.geometry.kernel.space import KernelSpace
-from dfeas.problem import Limits
 from dfeas.run import driver
+from dfeas.run.resources import Limits
 from dfeas.run.task import VerdictTask
 from dfeas.run.termination import Goal
 from dfeas.verify.certificate import Certificate, Check

@@ -12,8 +12,8 @@ from dfeas.errors import UsageError
 from dfeas.geometry.kernel.gram import GramProduct
 from dfeas.geometry.kernel.kernel import kernel_of
 from dfeas.geometry.kernel.space import KernelSpace
-from dfeas.problem import Limits
 from dfeas.run.driver import Course, run
+from dfeas.run.resources import Limits
 from dfeas.run.task import VerdictTask
 from dfeas.run.termination import Goal
 from tests.geometry.kernel.dense import dense, in_blocks
