@@ -12,13 +12,15 @@ from typing import Any
 import pytest
 
 import dfeas
+from dfeas import estimators
 from dfeas.display import Displayed
 
-CALLABLE = {name: value for name in dfeas.__all__ if callable(value := getattr(dfeas, name))}
+ESTIMATORS = {name: getattr(estimators, name) for name in estimators.__all__}
+CALLABLE = {name: value for name in dfeas.__all__ if callable(value := getattr(dfeas, name))} | ESTIMATORS
 ERRORS = {name for name, value in CALLABLE.items() if isinstance(value, type) and issubclass(value, Exception)}
 ANSWERS = {name for name, value in CALLABLE.items() if isinstance(value, type) and issubclass(value, Displayed)}
 CALLS = {name for name, value in CALLABLE.items() if not isinstance(value, type)}
-ASKED = CALLABLE.keys() - ERRORS - ANSWERS - CALLS
+ASKED = CALLABLE.keys() - ERRORS - ANSWERS - CALLS - ESTIMATORS.keys()
 ON_A_CLUSTER = {"submit", "status", "cancel", "fetch"}
 SLOW = {"report"}
 """Its page takes a second or two."""

@@ -160,7 +160,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"Found input variables with inconsistent numbers of samples: {[points.shape[0], len(labels)]}")
         self.classes_, index = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"{type(self).__name__} needs two classes, the data has one class: {self.classes_[0]!r}")
+            raise ValueError(f"{type(self).__name__} needs two classes, the data has one class: {self.classes_[0]}")
         return points, index
 
     @property

@@ -72,21 +72,54 @@ class LinearSVC(SoftMarginClassifier):
 
     Parameters
     ----------
-    C : price of losses, > 0.
-    loss : ``squared_hinge`` or ``hinge``.
-    tol : relative gap between objective and lower bound at which it ends.
-    fit_intercept : any hyperplane, not only those through the origin.
-    class_weight : None, ``balanced`` or a dict, which multiply weights of points.
-    warm_start : begin from the last ``coef_``.
-    memory, max_passes, time_limit : as for ``dfeas.soft_margin``.
-    client : as for ``dfeas.solve``: Dask arrays and frames are fitted where they lie. It is not kept with what is fitted.
-    verbose : show progress on stderr.
-    callback : called with the record of each read, as that of ``dfeas.soft_margin``: it may end the fit.
+    C : float
+        Price of losses, > 0.
+    memory : int or str, optional
+        Budget in bytes, as for ``dfeas.solve``.
+    max_passes : int, optional
+        Stop after so many reads of the data.
+    time_limit : float, optional
+        Stop after a pass beyond so many seconds.
+    verbose : bool
+        Show progress on stderr.
+    callback : callable, optional
+        Called with the record of each read, as that of ``dfeas.solve``: it may end the fit.
+    fit_intercept : bool
+        Any hyperplane, not only those through the origin.
+    client : dask.distributed Client or cluster, str, or bool, optional
+        As for ``dfeas.solve``: Dask arrays and frames are fitted where they lie. It is not kept with what is fitted.
+    loss : {"squared_hinge", "hinge"}
+        Of a point on the wrong side of its margin.
+    tol : float
+        Relative gap between objective and lower bound at which it ends.
+    class_weight : dict or "balanced", optional
+        Weights of classes, which multiply those of points.
+    warm_start : bool
+        Begin from the last ``coef_``.
 
     Attributes
     ----------
-    coef_ (k, m), intercept_ (k,), classes_, n_iter_, gap_ (k,) relative gaps, objective_ (k,), results_ (k) of
-    ``dfeas.soft_margin``.
+    coef_ : array (k, m)
+        Normals of the hyperplanes: one for two classes, otherwise one for each.
+    intercept_ : array (k,)
+        Their biases.
+    classes_ : array (c,)
+        The labels.
+    n_iter_ : int
+        Steps of the method, the most of all problems.
+    gap_ : array (k,)
+        Relative gaps between the objectives and what is proved.
+    objective_ : array (k,)
+        What was minimised.
+    results_ : list of SoftMarginResult
+        Those of ``dfeas.soft_margin``.
+
+    Examples
+    --------
+    >>> from dfeas.estimators import LinearSVC
+    >>> fitted = LinearSVC(C=10.0).fit([[0.0], [1.0], [3.0], [4.0]], [0, 0, 1, 1])
+    >>> fitted.predict([[-1.0], [9.0]]).tolist(), bool(fitted.gap_[0] <= 1e-4)
+    ([0, 1], True)
     """
 
     C: float = 1.0
@@ -119,14 +152,60 @@ class LinearSVCCV(SoftMarginClassifier):
 
     Parameters
     ----------
-    Cs : values of C.
-    folds : of cross-validation; each point is in one, by its index and ``seed``.
-    Others are those of ``LinearSVC``.
+    Cs : sequence of float
+        Values of C to choose from.
+    memory : int or str, optional
+        Budget in bytes, as for ``dfeas.solve``.
+    max_passes : int, optional
+        Stop after so many reads of the data.
+    time_limit : float, optional
+        Stop after a pass beyond so many seconds.
+    verbose : bool
+        Show progress on stderr.
+    callback : callable, optional
+        Called with the record of each read, as that of ``dfeas.solve``: it may end the fit.
+    fit_intercept : bool
+        Any hyperplane, not only those through the origin.
+    client : dask.distributed Client or cluster, str, or bool, optional
+        As for ``dfeas.solve``: Dask arrays and frames are fitted where they lie. It is not kept with what is fitted.
+    loss : {"squared_hinge", "hinge"}
+        Of a point on the wrong side of its margin.
+    tol : float
+        Relative gap between objective and lower bound at which it ends.
+    class_weight : dict or "balanced", optional
+        Weights of classes, which multiply those of points.
+    folds : int
+        Of cross-validation; each point is in one, by its index and ``seed``.
+    seed : int
+        Of the folds.
 
     Attributes
     ----------
-    C_ the chosen one, errors_ (len(Cs),) mean over folds, with several classes over their problems, too; and those of
-    ``LinearSVC``.
+    C_ : float
+        The chosen one.
+    errors_ : array (len(Cs),)
+        Mean over folds, with several classes over their problems, too.
+    coef_ : array (k, m)
+        Normals of the hyperplanes: one for two classes, otherwise one for each.
+    intercept_ : array (k,)
+        Their biases.
+    classes_ : array (c,)
+        The labels.
+    n_iter_ : int
+        Steps of the method, the most of all problems.
+    gap_ : array (k,)
+        Relative gaps between the objectives and what is proved.
+    objective_ : array (k,)
+        What was minimised.
+    results_ : list of SoftMarginResult
+        Those of ``dfeas.soft_margin``.
+
+    Examples
+    --------
+    >>> from dfeas.estimators import LinearSVCCV
+    >>> fitted = LinearSVCCV(Cs=(1.0, 10.0), folds=2).fit([[0.0], [1.0], [3.0], [4.0]] * 5, [0, 0, 1, 1] * 5)
+    >>> fitted.C_, fitted.errors_.tolist()
+    (1.0, [0.0, 0.0])
     """
 
     Cs: Sequence[float] = (0.01, 0.1, 1.0, 10.0)

@@ -32,22 +32,57 @@ RIDGE = 1e-9
 class Separator(LinearClassifier):
     """A hyperplane that separates the classes, or the proof that there is none.
 
-    Where there is none it predicts by the soft margin with C = 1.
+    Where there is none it predicts by the soft margin with C = 1. More than two classes share the reads.
 
     Parameters
     ----------
-    eps, method, margin_tolerance, memory, max_passes, time_limit : as for ``dfeas.solve``.
-    client : as for ``dfeas.solve``: Dask arrays and frames are fitted where they lie. It is not kept with what is fitted.
-    fit_intercept : any hyperplane, not only those through the origin.
-    verbose : show progress on stderr.
-    callback : called with the record of each read, as that of ``dfeas.solve``: it may end the fit.
+    memory : int or str, optional
+        Budget in bytes, as for ``dfeas.solve``.
+    max_passes : int, optional
+        Stop after so many reads of the data.
+    time_limit : float, optional
+        Stop after a pass beyond so many seconds.
+    verbose : bool
+        Show progress on stderr.
+    callback : callable, optional
+        Called with the record of each read, as that of ``dfeas.solve``: it may end the fit.
+    fit_intercept : bool
+        Any hyperplane, not only those through the origin.
+    client : dask.distributed Client or cluster, str, or bool, optional
+        As for ``dfeas.solve``: Dask arrays and frames are fitted where they lie. It is not kept with what is fitted.
+    eps : float
+        A proof that no margin is above it ends the fit, too.
+    method : str
+        A name of ``dfeas.METHODS``, with a kernel of ``dfeas.KERNEL_METHODS``, or ``auto``.
+    margin_tolerance : float, optional
+        Go on until the bracket of the margin is that narrow, as for ``dfeas.solve``; None ends with the first separator.
 
     Attributes
     ----------
-    separable_ : whether all classes are separated, each from the rest (two: from each other).
-    verdicts_, margin_ (k,) lower ends of the best margins, coef_ (k, m), intercept_ (k,), classes_, n_iter_,
-    results_ (k) of ``dfeas.solve``, with certificates in ``evidence`` and points in ``conflicts``; after ``partial_fit``
-    verdicts, margins and results are those of the classes that it has seen. More than two classes share the reads.
+    separable_ : bool
+        Whether all classes are separated, each from the rest; two from each other.
+    verdicts_ : list of str
+        One for each problem.
+    margin_ : array (k,)
+        Lower ends of the best margins.
+    coef_ : array (k, m)
+        Normals of the hyperplanes: one for two classes, otherwise one for each.
+    intercept_ : array (k,)
+        Their biases.
+    classes_ : array (c,)
+        The labels.
+    n_iter_ : int
+        Steps of the method, the most of all problems.
+    results_ : list of Result
+        Those of ``dfeas.solve``, with certificates in ``evidence`` and points in ``conflicts``. After ``partial_fit`` verdicts,
+        margins and results are those of the classes that it has seen.
+
+    Examples
+    --------
+    >>> from dfeas.estimators import Separator
+    >>> separator = Separator().fit([[0.0], [1.0], [3.0], [4.0]], ["low", "low", "high", "high"])
+    >>> separator.separable_, separator.predict([[-1.0], [9.0]]).tolist()
+    (True, ['low', 'high'])
     """
 
     eps: float = 1e-3
@@ -116,19 +151,63 @@ class Separator(LinearClassifier):
 class KernelSeparator(Classifier):
     """A function of a kernel's space that separates the classes, or the proof that none has a margin above eps.
 
-    Where there is none it predicts by a soft margin (squared hinge, C = 1) of at most ``SOFT`` points, drawn at random.
+    Where there is none it predicts by a soft margin (squared hinge, C = 1) of at most ``SOFT`` points, drawn at random. More
+    than two classes share the reads and the values of the kernel.
 
     Parameters
     ----------
-    kernel, gamma, degree, coef0, method, eps, margin_tolerance, memory, max_passes, time_limit : as for ``dfeas.solve``.
-    verbose : show progress on stderr.
-    callback : called with the record of each read, as that of ``dfeas.solve``: it may end the fit.
+    kernel : str or callable
+        A name of ``dfeas.KERNELS``, or a function of rows A (a, m) and B (b, m) with values (a, b).
+    memory : int or str, optional
+        Budget in bytes, as for ``dfeas.solve``.
+    max_passes : int, optional
+        Stop after so many reads of the data.
+    time_limit : float, optional
+        Stop after a pass beyond so many seconds.
+    verbose : bool
+        Show progress on stderr.
+    callback : callable, optional
+        Called with the record of each read, as that of ``dfeas.solve``: it may end the fit.
+    gamma : float, optional
+        Of the kernel, as for ``dfeas.solve``.
+    degree : int, optional
+        Of a polynomial.
+    coef0 : float, optional
+        Of a polynomial.
+    method : str
+        A name of ``dfeas.METHODS``, with a kernel of ``dfeas.KERNEL_METHODS``, or ``auto``.
+    eps : float
+        A proof that no margin is above it ends the fit, too.
+    margin_tolerance : float, optional
+        Go on until the bracket of the margin is that narrow, as for ``dfeas.solve``; None ends with the first separator.
 
     Attributes
     ----------
-    separable_ : whether all classes are separated, each from the rest (two: from each other).
-    verdicts_, margin_ (k,), classes_, n_iter_, results_ (k) of ``dfeas.solve``; support_ (k) indices of points, dual_coef_ (k)
-    their signed weights, support_vectors_ (k) the points. More than two classes share the reads and the values of the kernel.
+    separable_ : bool
+        Whether all classes are separated, each from the rest; two from each other.
+    verdicts_ : list of str
+        One for each problem.
+    margin_ : array (k,)
+        Lower ends of the best margins.
+    classes_ : array (c,)
+        The labels.
+    n_iter_ : int
+        Steps of the method, the most of all problems.
+    results_ : list of Result
+        Those of ``dfeas.solve``.
+    support_ : list of array
+        Indices of the points of each function.
+    dual_coef_ : list of array
+        Their signed weights.
+    support_vectors_ : list of array
+        The points.
+
+    Examples
+    --------
+    >>> from dfeas.estimators import KernelSeparator
+    >>> ring = KernelSeparator(gamma=1.0).fit([[0.0], [-3.0], [3.0]], ["in", "out", "out"])
+    >>> ring.separable_, ring.predict([[0.1], [-4.0]]).tolist()
+    (True, ['in', 'out'])
     """
 
     kernel: Any = "rbf"
