@@ -30,7 +30,7 @@ from dfeas.engine.local import LocalEngine
 from dfeas.engine.tile_cache import TileCache
 from dfeas.geometry.kernel.kernel import Kernel, kernel_of, usual_gamma
 from dfeas.geometry.kernel.space import InKernel
-from dfeas.methods.mirror_prox import IN_KERNEL
+from dfeas.methods.mirror_prox import MirrorProx
 from dfeas.methods.perceptron import KernelPerceptron
 from dfeas.methods.protocol import AnyMethod, Facts
 from dfeas.methods.smooth_perceptron import SmoothPerceptron
@@ -39,7 +39,7 @@ from dfeas.methods.vector import Combination, length
 from dfeas.methods.von_neumann import VonNeumann
 
 METHODS: dict[str, tuple[AnyMethod, Callable[[Any], Combination]]] = {
-    "mirror-prox": (IN_KERNEL, lambda state: state.g),
+    "mirror-prox": (MirrorProx(), lambda state: state.g),
     "ispvn": (ITERATED, lambda state: state.loop.y),
     "perceptron": (KernelPerceptron(cap=1, most=1), lambda state: state.total),
     "von-neumann": (VonNeumann(), lambda state: state.w),

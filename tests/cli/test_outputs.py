@@ -69,13 +69,13 @@ def test_a_race_and_classes_are_replaced_with_their_runs(room: Path, tmp_path: P
 
 def test_what_a_recheck_wrote_is_replaced(room: Path, tmp_path: Path) -> None:
     run, more = tmp_path / "run", tmp_path / "more"
-    assert dfeas("solve", room / "yes.data", "--out", run).returncode == 0
-    assert dfeas("recheck", run, room / "yes.data", "--out", more).returncode == 0
-    assert dfeas("recheck", run, room / "yes.data", "--out", more).returncode == 2
-    done = dfeas("recheck", run, room / "yes.data", "--out", more, "--force", "--json")
+    assert dfeas("solve", room / "yes", "--out", run).returncode == 0
+    assert dfeas("recheck", run, room / "yes", "--out", more).returncode == 0
+    assert dfeas("recheck", run, room / "yes", "--out", more).returncode == 2
+    done = dfeas("recheck", run, room / "yes", "--out", more, "--force", "--json")
     assert (done.returncode, json.loads(done.stdout)["holds"]) == (0, True)
     assert dfeas("verify", more).returncode == 0
-    assert "--force is for --out" in dfeas("recheck", run, room / "yes.data", "--force").stderr
+    assert "--force is for --out" in dfeas("recheck", run, room / "yes", "--force").stderr
     assert sorted(os.listdir(tmp_path)) == ["more", "run"]
 
 
@@ -173,7 +173,7 @@ def test_settings_hold_for_the_command_line_and_for_python(room: Path, tmp_path:
 
 
 def test_the_memory_that_is_set_holds_for_what_reads_a_finished_run(room: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    run, data = tmp_path / "run", room / "yes.data"
+    run, data = tmp_path / "run", room / "yes"
     solved = solve(data, out=run)
     monkeypatch.setenv("DFEAS_MEMORY", "10kB")
     for call in (

@@ -59,7 +59,7 @@ def test_all_verbs_take_all_of_them(verb: str, client: Any, given: Any, dataset:
 
 
 def test_resume_and_ingest_take_all_of_them(client: Any, given: Any, dataset: Callable[..., Any], tmp_path: Path) -> None:
-    path, _ = dataset("planted", 6, 900, margin=0.2, block_rows=300)
+    path, _ = dataset("planted", 6, 900, margin=0.02, block_rows=300)
     options: dict[str, Any] = {"method": "mirror-prox-fixed", "max_passes": 6}
     dfeas.solve(path, out=tmp_path / "run", stop=after(2), **options)
     assert "dfeas-softmin" in bars(client, lambda: dfeas.resume(tmp_path / "run", client=given))

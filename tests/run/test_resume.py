@@ -378,12 +378,16 @@ def await_passes(run: Path, passes: int, process: subprocess.Popen[str]) -> None
     raise AssertionError("the passes did not come")
 
 
+LONG = "100"
+"""Passes: more than there is time for until a signal comes."""
+
+
 @pytest.fixture(scope="module")
 def long_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A dataset, and a whole run on it."""
     folder = tmp_path_factory.mktemp("long")
     assert finished("generate", "halfspace", folder / "data", "--features", "60", "--points", "100000")[0] == 0
-    words = ["--method", "mirror-prox-fixed", "--max-passes", "40"]
+    words = ["--method", "mirror-prox-fixed", "--max-passes", LONG]
     assert finished("solve", folder / "data", "--out", folder / "whole", *words)[0] == 3
     return folder / "data", folder / "whole"
 
@@ -393,7 +397,7 @@ def test_a_signal_ends_a_run_with_75_and_it_goes_on_elsewhere(
     long_run: tuple[Path, Path], tmp_path: Path, number: signal.Signals
 ) -> None:
     data, whole = long_run
-    words = ["--method", "mirror-prox-fixed", "--max-passes", "40"]
+    words = ["--method", "mirror-prox-fixed", "--max-passes", LONG]
     with running("solve", os.path.relpath(data, tmp_path), "--out", "run", *words, cwd=tmp_path) as process:
         await_passes(tmp_path / "run", 3, process)
         process.send_signal(number)
@@ -406,13 +410,13 @@ def test_a_signal_ends_a_run_with_75_and_it_goes_on_elsewhere(
     more = ["--local", "2"] if number == signal.SIGTERM else []
     code, out, err = finished("resume", tmp_path / "moved" / "run", "--json", *more, cwd=tmp_path / "moved")
     assert code == 3, err
-    assert json.loads(out)["passes"] == 40
+    assert json.loads(out)["passes"] == int(LONG)
     assert digest(tmp_path / "moved" / "run") == digest(whole)
 
 
 def test_a_driver_that_was_killed_goes_on(long_run: tuple[Path, Path], tmp_path: Path) -> None:
     data, whole = long_run
-    words = ["--method", "mirror-prox-fixed", "--max-passes", "40", "--checkpoint-every", "0"]
+    words = ["--method", "mirror-prox-fixed", "--max-passes", LONG, "--checkpoint-every", "0"]
     with running("solve", data, "--out", tmp_path / "run", "--local", "2", *words) as process:
         await_passes(tmp_path / "run", 10, process)
         process.kill()
@@ -448,14 +452,14 @@ def test_other_data_is_noticed_and_moved_data_is_found(long_run: tuple[Path, Pat
     words = ["--method", "mirror-prox-fixed", "--max-passes"]
     assert finished("solve", tmp_path / "data", "--out", tmp_path / "run", *words, "5")[0] == 3
     (tmp_path / "data").rename(tmp_path / "moved")
-    code, _, err = finished("resume", tmp_path / "run", "--max-passes", "40")
+    code, _, err = finished("resume", tmp_path / "run", "--max-passes", LONG)
     assert code == 4
     assert "no such file" in err
     finished("generate", "halfspace", tmp_path / "data", "--features", "60", "--points", "100000", "--seed", "9")
-    code, _, err = finished("resume", tmp_path / "run", "--max-passes", "40")
+    code, _, err = finished("resume", tmp_path / "run", "--max-passes", LONG)
     assert code == 5
     assert "not the data that this run began with" in err
-    code, _, err = finished("resume", tmp_path / "run", "--max-passes", "40", "--data", tmp_path / "moved")
+    code, _, err = finished("resume", tmp_path / "run", "--max-passes", LONG, "--data", tmp_path / "moved")
     assert code == 3, err
     assert digest(tmp_path / "run") == digest(whole)
 
