@@ -85,12 +85,12 @@ class CollectionTests(EngineTests):
 
 
 class TestLazyBlocks(CollectionTests):
-    methods = ("mirror-prox-one-pass", "online-perceptron", "working-set")
+    methods = ("online-perceptron", "working-set")
 
 
 class TestRaggedChunks(CollectionTests):
     chunks = (1, 1200, 7, 2000, 0, 1792)
-    methods = ("online-perceptron", "working-set")
+    methods = ("working-set",)
 
 
 class TestPersisted(CollectionTests):
