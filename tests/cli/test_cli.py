@@ -118,12 +118,13 @@ def test_a_cluster_gives_the_same_certificate(
     assert (tmp_path / "here" / "certificate.npz").read_bytes() == (tmp_path / "there" / "certificate.npz").read_bytes()
 
 
-def test_threads_of_blas_change_no_bit(tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [("--eps", 1e-9), ("--kernel", "rbf", "--gamma", 0.01)], ids=["points", "kernel"])
+def test_threads_of_blas_change_no_bit(tmp_path: Path, words: tuple[Any, ...]) -> None:
     assert dfeas("generate", "gaussian", "data", "--features", 150, "--points", 2000, cwd=tmp_path).returncode == 0
     found = []
     for threads in ("1", "2"):
         with patch.dict(os.environ, OPENBLAS_NUM_THREADS=threads):
-            done = apart("solve", "data", "--out", threads, "--eps", 1e-9, cwd=tmp_path)
+            done = apart("solve", "data", "--out", threads, *words, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         found.append((tmp_path / threads / "certificate.npz").read_bytes())
     assert found[0] == found[1]

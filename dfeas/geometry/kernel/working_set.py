@@ -28,6 +28,7 @@ import numpy as np
 from dfeas.geometry.kernel.distances import Floats, squares
 from dfeas.geometry.kernel.kernel import Kernel, floating, opposite, scores
 from dfeas.geometry.kernel.nearest import Matrix, by_rows, length_of, nearest
+from dfeas.linalg.blas import one_thread
 from dfeas.linalg.points import Indices, Points, longest, stacked, working
 from dfeas.methods.protocol import Bracket, Facts, Sparse, Traits
 from dfeas.methods.vector import Expansion
@@ -234,7 +235,11 @@ class KernelWorkingSet(WorkingSet[KernelWorkingSetState]):
         return self.solved(_with(state, columns, fresh))
 
     def solved(self, state: KernelWorkingSetState) -> KernelWorkingSetState:
-        """The widest separator of W; or the conflict of a zero point or of two equal ones."""
+        """The widest separator of W; or the conflict of a zero point or of two equal ones. The same bits on any machine."""
+        with one_thread(of_scipy=True):
+            return self._solved(state)
+
+    def _solved(self, state: KernelWorkingSetState) -> KernelWorkingSetState:
         columns, tolerance = state.columns, state.facts.tolerance
         assert columns is not None
         gram = self.matrix.signed(floating(columns.points), columns.scale)
