@@ -1,4 +1,4 @@
-"""Estimators for scikit-learn: ``pip install 'dfeas[sklearn]'``. They are silent unless asked."""
+"""Estimators for scikit-learn, which has to be installed. They are silent unless asked."""
 
 from dfeas.estimators.linear_svc import LinearSVC, LinearSVCCV
 from dfeas.estimators.separator import KernelSeparator, Separator
