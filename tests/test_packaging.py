@@ -34,7 +34,9 @@ def test_the_version_is_the_installed_one_and_typed() -> None:
     assert "version" in TOML["project"]["dynamic"]
     following = TOML["tool"]["setuptools_scm"]["fallback_version"]
     assert re.fullmatch(r"\d+\.\d+\.\d+\.dev0", following)
-    assert f'environ.get("DFEAS_VERSION", "{following.removesuffix(".dev0")}")' in (PROJECT / "recipe" / "meta.yaml").read_text()
+    assert (
+        f'environ.get("DFEAS_VERSION", "{following.removesuffix(".dev0")}")' in (PROJECT / "recipe" / "meta.yaml").read_text()
+    )
 
 
 def test_the_changelog_begins_with_what_is_unreleased() -> None:
