@@ -90,7 +90,7 @@ class Page:
         text = self.path.read_text()
         found = blocks(text)
         lines = text.splitlines()
-        for block, following in zip(found, [*found[1:], None], strict=True):
+        for block, following in zip(found, [*found, None][1:], strict=True):
             if block.skipped:
                 continue
             if block.language == "python":
