@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from typing import Any
 
 os.environ["NO_COLOR"] = "1"
 os.environ["COLUMNS"] = "80"
@@ -43,3 +45,18 @@ html_theme_options = {
 }
 html_sidebars = {"gallery/*": []}
 html_show_sourcelink = False
+
+
+def plain(*event: Any) -> None:
+    """Docstrings and help texts are plain text: |Ax| is no substitution, and parameters stand under their heading."""
+    lines: list[str] = event[-1]
+    first = next((k for k, line in enumerate(lines) if re.match(r"\w[\w, ]* : ", line)), None)
+    if first is not None and not any(re.fullmatch(r"\s*-{3,}\s*", line) for line in lines):
+        lines[first:first] = ["", "Parameters", "----------"]
+    lines[:] = [re.sub(r"(?<!\\)\|", r"\\|", line) for line in lines]
+
+
+def setup(app: Any) -> None:
+    """Before numpydoc reads them."""
+    app.connect("autodoc-process-docstring", plain, priority=1)
+    app.connect("sphinx-click-process-description", plain)
