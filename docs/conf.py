@@ -47,16 +47,32 @@ html_sidebars = {"gallery/*": []}
 html_show_sourcelink = False
 
 
-def plain(*event: Any) -> None:
-    """Docstrings and help texts are plain text: |Ax| is no substitution, and parameters stand under their heading."""
+def unsubstituted(text: str) -> str:
+    """Plain text, in which |Ax| is no substitution; a bar at its beginning is that of a block of lines."""
+    return re.sub(r"(?<!^)(?<!\\)\|", r"\\|", text)
+
+
+def docstring(*event: Any) -> None:
+    """Parameters are written as ``name : text``, which numpydoc would take for a type, and stand under their heading."""
     lines: list[str] = event[-1]
-    first = next((k for k, line in enumerate(lines) if re.match(r"\w[\w, ]* : ", line)), None)
+    named = re.compile(r"(\*{0,2}\w[\w, ]*) : (.+)")
+    first = next((k for k, line in enumerate(lines) if named.match(line)), None)
     if first is not None and not any(re.fullmatch(r"\s*-{3,}\s*", line) for line in lines):
         lines[first:first] = ["", "Parameters", "----------"]
-    lines[:] = [re.sub(r"(?<!\\)\|", r"\\|", line) for line in lines]
+    found: list[str] = []
+    for line in lines:
+        parameter = named.fullmatch(line)
+        found += [parameter[1], f"    {parameter[2]}"] if parameter else [line]
+    lines[:] = [unsubstituted(line) for line in found]
+
+
+def description(*event: Any) -> None:
+    """Of a command."""
+    lines: list[str] = event[-1]
+    lines[:] = [unsubstituted(line) for line in lines]
 
 
 def setup(app: Any) -> None:
     """Before numpydoc reads them."""
-    app.connect("autodoc-process-docstring", plain, priority=1)
-    app.connect("sphinx-click-process-description", plain)
+    app.connect("autodoc-process-docstring", docstring, priority=1)
+    app.connect("sphinx-click-process-description", description)
