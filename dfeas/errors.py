@@ -132,7 +132,7 @@ _OPTIONAL = {
     "formats": ("pyarrow>=18",),
     "object-stores": ("obstore>=0.8", "boto3>=1.34"),
     "diagnostics": ("bokeh>=3.1",),
-    "statistics": ("formulaic>=1.0",),
+    "statistics": ("formulaic>=1.1",),
     "slurm": ("dask-jobqueue>=0.9",),
     "tls": ("cryptography>=42",),
 }
