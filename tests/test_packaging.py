@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,15 @@ def test_the_conda_recipe_needs_what_the_wheel_needs() -> None:
     ],
 )
 def test_files_for_hosts_are_of_their_schemas(schema: str, files: list[str]) -> None:
-    command = ["check-jsonschema", "--builtin-schema", f"vendor.{schema}", "--output-format", "json", *files]
+    command = [
+        sys.executable,
+        "-m",
+        "check_jsonschema",
+        "--builtin-schema",
+        f"vendor.{schema}",
+        "--output-format",
+        "json",
+        *files,
+    ]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
     assert json.loads(done.stdout)["status"] == "ok", done.stdout
