@@ -133,10 +133,8 @@ _OPTIONAL = {
     "object-stores": ("obstore>=0.8", "boto3>=1.34"),
     "diagnostics": ("bokeh>=3.1",),
     "statistics": ("formulaic>=1.1",),
-    "slurm": ("dask-jobqueue>=0.9",),
-    "tls": ("cryptography>=42",),
 }
-"""What extras of pyproject.toml bring."""
+"""What those extras of pyproject.toml bring that messages are about."""
 
 
 def install(extra: str) -> str:

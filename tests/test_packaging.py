@@ -19,9 +19,15 @@ EXTRAS: dict[str, list[str]] = TOML["project"]["optional-dependencies"]
 
 
 def test_messages_name_what_extras_bring() -> None:
-    named = {extra: [f'"{each}"' for each in brought] for extra, brought in EXTRAS.items() if extra != "all"}
-    assert {extra: errors.install(extra).removeprefix("pip install ").split() for extra in named} == named
-    assert EXTRAS["all"] == [f"dfeas[{','.join(named)}]"]
+    for extra in errors._OPTIONAL:
+        assert errors.install(extra) == " ".join(["pip install", *(f'"{each}"' for each in EXTRAS[extra])])
+    assert EXTRAS["all"] == [f"dfeas[{','.join(extra for extra in EXTRAS if extra != 'all')}]"]
+
+
+def test_estimators_say_what_to_install() -> None:
+    code = "import sys; sys.modules['sklearn'] = None; import dfeas.estimators"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1].endswith(f"which is not installed: {errors.install('sklearn')}")
 
 
 def test_no_message_names_a_package_of_ours_on_an_index() -> None:
