@@ -45,6 +45,7 @@ html_theme_options = {
 }
 html_sidebars = {"gallery/*": []}
 html_show_sourcelink = False
+html_copy_source = False
 
 
 def unsubstituted(text: str) -> str:

@@ -5,7 +5,8 @@
 
 A page is run in an empty folder, all of its Python in one namespace. In a ``console`` block a line that begins with ``$`` is a
 command, and what follows it its output, without progress; a ``text`` block right below a ``python`` block is what that prints.
-Words are compared as they are, numbers to 5 %, times and speeds not at all, and ``...`` stands for any text. A block below
+Words are compared as they are, numbers to 5 %, times and speeds not at all, nor sizes and threads where ``plan`` says what a
+machine allows, and ``...`` stands for any text. A block below
 ``<!-- not run: why -->`` is not run.
 """
 
@@ -33,6 +34,8 @@ from dfeas.cli.main import commands
 PROJECT = Path(__file__).parents[1]
 PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?"
+TIMES = r"s|ms|min|h|[kMG]?i?B/s|points/s"
+OF_A_MACHINE = rf"{TIMES}|[kMGT]?i?B|threads"
 CLOSE = 0.05
 LIMIT = 3
 """The exit code of a run that a limit ended, whose output is no error."""
@@ -117,7 +120,8 @@ class Page:
             while block.lines[last].endswith("\\"):
                 last += 1
             command = "\n".join(block.lines[k : last + 1]).removeprefix("$ ").replace("\\\n", " ")
-            yield from _compared(block.at + last + 1, block.lines[last + 1 : end], self._command(command))
+            units = OF_A_MACHINE if command.startswith("dfeas plan ") else TIMES
+            yield from _compared(block.at + last + 1, block.lines[last + 1 : end], self._command(command), units)
 
     def _command(self, command: str) -> str:
         if command == "echo $?":
@@ -134,23 +138,23 @@ class Page:
         return said if self.code in (0, LIMIT) else said + "".join(error.splitlines(keepends=True)[-1:])
 
 
-def _compared(at: int, expected: list[str], came: str) -> Iterator[Difference]:
+def _compared(at: int, expected: list[str], came: str, units: str = TIMES) -> Iterator[Difference]:
     text = "\n".join(expected)
-    if not same(text, came):
+    if not same(text, came, units):
         yield Difference(at, len(expected), text, came.rstrip("\n"))
 
 
-def same(expected: str, came: str) -> bool:
-    """Whether an output is the one that is printed: words, and numbers nearly."""
+def same(expected: str, came: str, units: str = TIMES) -> bool:
+    """Whether an output is the one that is printed: words, and numbers nearly, but those of some units."""
     pattern, numbers = "", []
     if "seconds" in expected.partition("\n")[0]:  # the last column of a table
         expected = re.sub(rf"{NUMBER}$", r"\g<0> s", expected, flags=re.MULTILINE)
         came = re.sub(rf"{NUMBER}$", r"\g<0> s", came, flags=re.MULTILINE)
-    for token in re.findall(rf"\.\.\.|{NUMBER}(?:\s*(?:s|min|[kMG]i?B/s|points/s))?\b|\s+|.", expected.strip()):
+    for token in re.findall(rf"\.\.\.|{NUMBER}(?:\s*(?:{units})\b)?|\s+|.", expected.strip()):
         if token == "...":
             pattern += r"[\s\S]*?"
-        elif re.fullmatch(rf"{NUMBER}\s*(?:s|min|[kMG]i?B/s|points/s)", token):
-            pattern += rf"(?:{NUMBER})\s*(?:ms|s|min|h|[kMG]?i?B/s|points/s)"
+        elif re.fullmatch(rf"{NUMBER}\s*(?:{units})", token):
+            pattern += rf"{NUMBER}\s*(?:{units})"
         elif re.fullmatch(NUMBER, token):
             pattern += f"({NUMBER})"
             numbers.append(token)

@@ -86,6 +86,13 @@ def test_outputs_are_compared(expected: str, came: str, is_same: bool) -> None:
     assert documentation.same(expected, came) is is_same
 
 
+def test_what_a_machine_allows_is_not_compared() -> None:
+    said, came = "at most 2 threads, 157.14 MiB, 2 passes", "at most 64 threads, 9.5 GiB, 2 passes"
+    assert documentation.same(said, came, documentation.OF_A_MACHINE)
+    assert not documentation.same(said, came)
+    assert not documentation.same(said, came.replace("2 passes", "3 passes"), documentation.OF_A_MACHINE)
+
+
 def test_a_page_that_prints_something_else_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "page.md"
     page.write_text("```python\nprint(1 + 1)\n```\n\n```text\n3\n```\n\n```console\n$ dfeas help exit-codes\nnothing\n```\n")
