@@ -7,8 +7,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from dfeas.data.storage.files import placed
+from dfeas.data.storage.places import paths_of
 from dfeas.errors import UsageError, install
-from dfeas.problem import DEFAULT_MEMORY, parse_bytes
 from dfeas.report.compare import all_soft, load_soft
 from dfeas.report.margins import NOT_READ, look
 from dfeas.run.result_files import Run, certificate_of, find_runs, load_run
