@@ -53,27 +53,13 @@ def unsubstituted(text: str) -> str:
     return re.sub(r"(?<!^)(?<!\\)\|", r"\\|", text)
 
 
-def docstring(*event: Any) -> None:
-    """Parameters are written as ``name : text``, which numpydoc would take for a type, and stand under their heading."""
-    lines: list[str] = event[-1]
-    named = re.compile(r"(\*{0,2}\w[\w, ]*) : (.+)")
-    first = next((k for k, line in enumerate(lines) if named.match(line)), None)
-    if first is not None and not any(re.fullmatch(r"\s*-{3,}\s*", line) for line in lines):
-        lines[first:first] = ["", "Parameters", "----------"]
-    found: list[str] = []
-    for line in lines:
-        parameter = named.fullmatch(line)
-        found += [parameter[1], f"    {parameter[2]}"] if parameter else [line]
-    lines[:] = [unsubstituted(line) for line in found]
-
-
-def description(*event: Any) -> None:
-    """Of a command."""
+def plain(*event: Any) -> None:
+    """Docstrings, and descriptions of commands."""
     lines: list[str] = event[-1]
     lines[:] = [unsubstituted(line) for line in lines]
 
 
 def setup(app: Any) -> None:
     """Before numpydoc reads them."""
-    app.connect("autodoc-process-docstring", docstring, priority=1)
-    app.connect("sphinx-click-process-description", description)
+    app.connect("autodoc-process-docstring", plain, priority=1)
+    app.connect("sphinx-click-process-description", plain)

@@ -67,6 +67,13 @@ def test_paragraphs_are_short(name: str) -> None:
     assert [part for part in parts if len(part.split()) > MOST_WORDS and not part.startswith("|")] == []
 
 
+def test_the_reference_has_all_public_names() -> None:
+    text = (PROJECT / "docs" / "reference" / "api.md").read_text()
+    assert [
+        name for name in dfeas.__all__ if name != "__version__" and not re.search(rf"^   {name}$|`dfeas\.{name}`", text, re.M)
+    ] == []
+
+
 def test_readme_is_a_screen_and_a_half() -> None:
     assert len((PROJECT / "README.md").read_text().splitlines()) <= 150
 
