@@ -75,7 +75,7 @@ SMALL = {
 
 
 def test_every_benchmark_is_listed() -> None:
-    found = {path.stem for path in Path(__file__).parent.glob("*.py")} - {"test_benchmarks"}
+    found = {path.stem for path in Path(__file__).parent.glob("*.py")} - {"test_benchmarks", "record"}
     assert found == set(SMALL)
 
 
@@ -162,3 +162,15 @@ def test_the_exact_kinds_agree_with_simplex_methods(monkeypatch: pytest.MonkeyPa
         assert (alone == answer.separated).all()
         kinds[answer.kind] += 1
     assert min(kinds[kind] for kind in (oracle.COMPLETE, oracle.QUASI, oracle.OVERLAP)) > 2
+
+
+def test_results_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    record = loaded("record", monkeypatch)
+    words = ["softmin_scan", *SMALL["softmin_scan"]]
+    assert [record.main(words, tmp_path) for _ in range(2)] == [0, 0]
+    text = (tmp_path / "softmin_scan.md").read_text()
+    assert text.count("## 20") == 2
+    assert text.count(f"`{' '.join(words)}` on ") == 2
+    assert capfd.readouterr().out.splitlines()[0] in text
+    with pytest.raises(SystemExit, match=r"expected one of .*softmin_scan"):
+        record.main(["nothing"], tmp_path)

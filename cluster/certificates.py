@@ -6,7 +6,7 @@
 Do the second line wherever a scheduler, a worker or dfeas starts: they then talk over TLS 1.3 only, each shows a certificate of
 this set, and whoever has none is refused. The certificate of a client cannot be used to pose as the scheduler or a worker.
 For other machines copy the folder to the same path; one that only runs dfeas needs ca.pem, client.pem, client-key.pem and the
-two YAML files. The key of the authority is not kept: for more certificates make a new set. Needs pip install ".[tls]".
+two YAML files. The key of the authority is not kept: for more certificates make a new set. Needs pip install cryptography.
 """
 
 import datetime

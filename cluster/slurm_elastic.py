@@ -3,8 +3,8 @@
     INTERFACE=ib0 python cluster/slurm_elastic.py solve DATA --out RUN
     INTERFACE=ib0 python cluster/slurm_elastic.py resume RUN
 
-The words are those of a dfeas command; DATA is on storage that all nodes see. Needs pip install ".[slurm]". Others on the same
-network can reach the scheduler: make certificates first, see cluster/README.md.
+The words are those of a dfeas command; DATA is on storage that all nodes see. Needs pip install dask-jobqueue. Others on the
+same network can reach the scheduler: make certificates first, see cluster/README.md.
 
 INTERFACE  network interface that the nodes reach this machine by (required)
 QUEUE      partition [the default one]

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 from typing import Any
 
-__version__ = "0.1.0"
+try:
+    __version__ = version("dfeas")
+except PackageNotFoundError:  # sources on the path of Python, never installed
+    __version__ = "0+unknown"
 
 _PUBLIC = {
     "analysis.check_separation": "check_separation",

@@ -126,6 +126,22 @@ def enough(size: float) -> str:
     return f"{math.ceil(100 * size / factor) / 100:.2f}{unit}" if factor > 1 else f"{math.ceil(size)}B"
 
 
+_OPTIONAL = {
+    "sklearn": ("scikit-learn>=1.6",),
+    "report": ("matplotlib>=3.8",),
+    "formats": ("pyarrow>=18",),
+    "object-stores": ("obstore>=0.8", "boto3>=1.34"),
+    "diagnostics": ("bokeh>=3.1",),
+    "statistics": ("formulaic>=1.1",),
+}
+"""What those extras of pyproject.toml bring that messages are about."""
+
+
+def install(extra: str) -> str:
+    """A command that installs what an extra brings, wherever dfeas itself came from: it names no index that has dfeas."""
+    return "pip install " + " ".join(f'"{each}"' for each in _OPTIONAL[extra])
+
+
 MOST_NAMES = 40
 """Names that a text lists."""
 MOST_BESIDE = 10_000

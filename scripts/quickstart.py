@@ -2,7 +2,7 @@
 
     python scripts/quickstart.py RESULTS
 
-Uses the command line as a person would, and says each command.
+Uses the command line as a person would, and says each command. RESULTS takes 180 MB.
 """
 
 import shlex
@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits
 
-BUDGET = "200MB"
-FEATURES, POINTS = 100, 4_000_000  # 1.6 GB of float32
+BUDGET = "64MB"
+FEATURES, POINTS = 100, 400_000  # 160 MB of float32
+DISK = 300  # MB, at most
 
 
 def dfeas(*words: str) -> None:
@@ -32,6 +33,24 @@ def title(text: str) -> None:
     print(f"\n=== {text}", flush=True)
 
 
+def picture(results: Path) -> Path:
+    """Draw the coefficients of the digits' run: ink where they are blue speaks for a zero."""
+    import matplotlib as mpl  # takes a second
+
+    mpl.use("agg")
+    from matplotlib import pyplot
+
+    from dfeas import load
+
+    coef = load(results / "digits-run").coef
+    pyplot.figure(figsize=(3, 3), layout="constrained")
+    pyplot.imshow(coef.reshape(8, 8), cmap="RdBu", vmin=-abs(coef).max(), vmax=abs(coef).max())
+    pyplot.title("blue: ink speaks for a zero")
+    pyplot.axis("off")
+    pyplot.savefig(results / "zero.png", dpi=100)
+    return results / "zero.png"
+
+
 def main(results: Path) -> None:
     """Run the three examples."""
     began = time.monotonic()
@@ -40,6 +59,8 @@ def main(results: Path) -> None:
             sys.exit(f"quickstart: {results} exists and is not ours; give another folder")
         shutil.rmtree(results)
     results.mkdir(parents=True)
+    if shutil.disk_usage(results).free < DISK << 20:
+        sys.exit(f"quickstart: {results} has less than {DISK} MB of disk left")
     (results / "quickstart").write_text("made by scripts/quickstart, which removes and makes it again\n")
 
     title("Is the digit 0 separable from all other handwritten digits? (1797 images of scikit-learn)")
@@ -52,23 +73,25 @@ def main(results: Path) -> None:
     title("Is breast cancer separable by mean radius, texture and the other 8 means? (569 cells of scikit-learn)")
     cancer = load_breast_cancer()
     means = (cancer.data[:, :10] - cancer.data[:, :10].mean(axis=0)) / cancer.data[:, :10].std(axis=0)
-    np.savez(results / "cancer.npz", X=means, y=cancer.target)
+    np.savez(results / "cancer.npz", X=means, y=cancer.target, feature_names=cancer.feature_names[:10])
     dfeas("ingest", str(results / "cancer.npz"), str(results / "cancer"))
     dfeas("solve", str(results / "cancer"), "--out", str(results / "cancer-run"), "--intercept")
     dfeas("verify", str(results / "cancer-run"))
-    dfeas("report", str(results / "cancer-run"))
 
-    title(f"1.6 GB of generated points with one wrong label, {BUDGET} of memory, a cluster of two worker processes")
+    title(f"160 MB of generated points with one wrong label, {BUDGET} of memory, a cluster of two worker processes")
     big = str(results / "big")
     dfeas("generate", "one-flip", big, "--features", str(FEATURES), "--points", str(POINTS))
-    dfeas("plan", big, "--memory", BUDGET)
+    dfeas("plan", big, "--memory", BUDGET, "--method", "working-set")
     dfeas("solve", big, "--out", str(results / "big-run"), "--local", "2", "--memory", BUDGET)
     dfeas("verify", str(results / "big-run"), "--memory", BUDGET)
 
-    title(f"done in {time.monotonic() - began:.0f} s; the results are in {results}")
+    size = sum(path.stat().st_size for path in results.rglob("*") if path.is_file())
+    title(f"done in {time.monotonic() - began:.0f} s; {size / 1e6:.0f} MB in {results}, which may be removed")
     for run in sorted(results.glob("*-run")):
-        page = "  report.html" if (run / "report.html").exists() else ""
-        print(f"{run}/result.json  certificate.npz  trace.jsonl{page}")
+        print(f"{run}/result.json  certificate.npz  trace.jsonl")
+    print("\nA page about the cells, for a browser:", flush=True)
+    subprocess.run([sys.executable, "-m", "dfeas", "report", str(results / "cancer-run")], check=True)
+    print(f"\nThe hyperplane between 0 and the other digits, as a picture:\n{picture(results)}")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,19 @@ import pytest
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 README = SCRIPTS.parent / "README.md"
+GALLERY = {
+    "cancer_path": "60 fits in 4 reads",
+    "cancer_race": "working-set: infeasible",
+    "cancer_regression": "30 measurements: complete",
+    "diabetes_hull": "13 of 80 lie outside",
+    "digits_classes": "not separable: 1 8 9",
+    "iris_planes": "versicolor: infeasible, 4 points in conflict",
+    "iris_wrong_label": "named first: 47 of 50",
+    "macro_stability": "1 A: feasible (rigorous)",
+    "mnist_kernel": "rbf, gamma = 1e-06: feasible",
+    "survey_counts": "all 20190 people: overlap",
+    "wine_margins": "as stored",
+}
 
 SAID = {
     "example_laptop": "the best margin is 0.0",
@@ -40,3 +53,21 @@ def test_an_example_says_what_it_promises(
     if name == "example_mislabelled":
         numbers = said.split("point ")[1].split(",")[0], said.split("wrong one is ")[1].split()[0]
         assert numbers[0] == numbers[1]
+
+
+def test_the_gallery_shows_all_of_its_scripts() -> None:
+    text = (SCRIPTS.parent / "docs" / "gallery" / "index.md").read_text()
+    assert {path.stem for path in (SCRIPTS / "gallery").glob("*.py")} - {"figure"} == set(GALLERY)
+    assert all(f"]({name}.png)" in text and f"scripts/gallery/{name}.py" in text for name in GALLERY)
+
+
+@pytest.mark.parametrize("name", GALLERY)
+def test_a_picture_of_the_gallery_is_drawn(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture = tmp_path / "picture.png"
+    monkeypatch.setattr(sys, "argv", [name, str(picture)])
+    monkeypatch.syspath_prepend(SCRIPTS / "gallery")
+    runpy.run_path(str(SCRIPTS / "gallery" / f"{name}.py"), run_name="__main__")
+    assert GALLERY[name] in capsys.readouterr().out
+    assert 5_000 < picture.stat().st_size < 100_000

@@ -129,7 +129,7 @@ def ingest(
     \b
     arrays    .npy, .npz, HDF5, .h5ad, zarr (n, m); labels beside them
     tables    .csv and .tsv (also .gz), .parquet or a folder of it;
-              needs pip install "dfeas[formats]"
+              needs pyarrow, "pip install pyarrow"
     svmlight  .svmlight, .svm, .libsvm (also .gz, .bz2)
     sparse    CSR and CSC in .npz of SciPy, .h5ad and HDF5
     cones     .npy, .npz with --cones, in the order of SCS;

@@ -154,8 +154,8 @@ def predict(
 def report(runs: tuple[Path, ...], out: Path | None, memory: str, no_data: bool, opens: bool, as_json: bool) -> None:
     """Write a page about finished runs that opens offline.
 
-    Its path is printed. A folder that holds runs in its direct subfolders stands for all of them. Needs matplotlib: pip install
-    'dfeas[report]'.
+    Its path is printed. A folder that holds runs in its direct subfolders stands for all of them. Needs matplotlib:
+    "pip install matplotlib".
     """
     page = write_report(runs, out, memory=memory, data=not no_data)
     say(json.dumps({"page": str(page), "runs": [str(folder) for folder in find_runs(runs).values()]}) if as_json else page)

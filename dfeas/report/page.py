@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dfeas.data.storage.files import placed
 from dfeas.data.storage.places import paths_of
-from dfeas.errors import UsageError
+from dfeas.errors import UsageError, install
 from dfeas.report.compare import all_soft, load_soft
 from dfeas.report.margins import NOT_READ, look
 from dfeas.run.result_files import Run, certificate_of, find_runs, load_run
@@ -63,7 +63,7 @@ def report(
     PosixPath('run/report.html')
     """
     if find_spec("matplotlib") is None:
-        raise UsageError("dfeas report needs matplotlib: pip install 'dfeas[report]'")
+        raise UsageError(f"dfeas report needs matplotlib: {install('report')}")
     from dfeas.report.soft_margins import soft_page  # they draw
     from dfeas.report.verdicts import page
 

@@ -17,7 +17,7 @@ from distributed import Client, SchedulerPlugin
 from distributed import performance_report as dask_report
 
 from dfeas.engine.clusters import LOST
-from dfeas.errors import UsageError, visible
+from dfeas.errors import UsageError, install, visible
 from dfeas.run.termination import ProgressRecord
 from dfeas.run.trace import Sink
 
@@ -112,7 +112,7 @@ def dashboard(client: Client) -> str | None:
 def performance_report(path: str) -> Iterator[None]:
     """Dask's own report of what the cluster did meanwhile, as a page. Raises UsageError without bokeh."""
     if find_spec("bokeh") is None:
-        raise UsageError("a performance report needs bokeh, here and at the scheduler: pip install 'dfeas[diagnostics]'")
+        raise UsageError(f"a performance report needs bokeh, here and at the scheduler: {install('diagnostics')}")
     report = dask_report(filename=path)
     report.__enter__()
     try:

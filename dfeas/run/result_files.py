@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from dfeas import __version__
 from dfeas.data.storage import files
 from dfeas.data.storage.files import COUNT, Number, conform, read_json, write_json
 from dfeas.errors import BadInputError, CorruptDataError, UsageError
@@ -43,7 +44,7 @@ def versions() -> dict[str, str]:
 @cache
 def _installed() -> dict[str, str]:
     """Looking them up takes as long as a small solve: once for each process."""
-    return {name: version(name) for name in ("dfeas", "numpy", "scipy", "zarr", "dask", "distributed")}
+    return {"dfeas": __version__, **{name: version(name) for name in ("numpy", "scipy", "zarr", "dask", "distributed")}}
 
 
 @dataclass(frozen=True)

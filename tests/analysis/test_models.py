@@ -89,7 +89,7 @@ def test_without_formulaic_the_error_names_the_extra(monkeypatch: pytest.MonkeyP
         return real(name, *rest, **more)
 
     monkeypatch.setattr(builtins, "__import__", absent)
-    with pytest.raises(dfeas.UsageError, match=r'formulaic, which is not installed: pip install "dfeas\[statistics\]"'):
+    with pytest.raises(dfeas.UsageError, match=r'formulaic, which is not installed: pip install "formulaic>=1\.1"'):
         dfeas.check_separation("died ~ age", patients())
 
 

@@ -559,7 +559,7 @@ def test_without_pyarrow_svmlight_is_read_and_tables_say_what_to_install(
     assert ingest(tmp_path / "a.svm", tmp_path / "slow").fingerprint == expected
     for name in ("a.csv", "parquet"):
         src, options = sources[name]
-        with pytest.raises(UsageError, match=r'pip install "dfeas\[formats\]"'):
+        with pytest.raises(UsageError, match=r'pip install "pyarrow>=18"'):
             ingest(src, tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
 

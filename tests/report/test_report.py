@@ -326,7 +326,7 @@ def test_only_a_page_of_ours_is_replaced(copy: Callable[..., Path], tmp_path: Pa
 
 def test_without_matplotlib_the_error_says_what_to_install(room: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(UsageError, match=r"pip install 'dfeas\[report\]'"):
+    with pytest.raises(UsageError, match=r'pip install "matplotlib>=3\.8"'):
         report([room / "separator"])
     assert len(compare([room / "race"])) == 3
 

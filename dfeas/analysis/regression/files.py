@@ -28,7 +28,7 @@ from dfeas.data.labels import Categories
 from dfeas.data.storage.layout import default_block_rows, sparse_block_rows
 from dfeas.data.writers.dataset import DatasetWriter, Progress
 from dfeas.data.writers.sparse import SparseWriter
-from dfeas.errors import BadInputError, UsageError
+from dfeas.errors import BadInputError, UsageError, install
 from dfeas.linalg.csr import csr
 from dfeas.linalg.points import is_dense, stacked
 from dfeas.problem import ALL_POSITIVE
@@ -248,7 +248,7 @@ def _opened(path: str | Path, asked: Asked) -> Any:
     try:
         from dfeas.analysis.regression.table import opened
     except ImportError:
-        raise UsageError('tables are read by pyarrow, which is not installed: pip install "dfeas[formats]"') from None
+        raise UsageError(f"tables are read by pyarrow, which is not installed: {install('formats')}") from None
     return opened(path, asked.without, asked.options.get("stop", never))
 
 

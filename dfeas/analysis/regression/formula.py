@@ -16,9 +16,8 @@ from dfeas.analysis.regression.design import Design, Matrix, Survey, Variable, m
 from dfeas.analysis.regression.likelihood import Regression
 from dfeas.analysis.regression.models import finite, levels_of_spec, of_columns
 from dfeas.analysis.regression.outcome import Values, flat
-from dfeas.errors import BadInputError, UsageError
+from dfeas.errors import BadInputError, UsageError, install
 
-EXTRA = 'pip install "dfeas[statistics]"'
 INTERCEPT = "Intercept"
 
 _MARK = re.compile(r"\x1b\[[0-9;]*m|[⧛⧚]")
@@ -32,7 +31,7 @@ class Formula:
         try:
             import formulaic
         except ImportError:
-            raise UsageError(f"a formula is read by formulaic, which is not installed: {EXTRA}") from None
+            raise UsageError(f"a formula is read by formulaic, which is not installed: {install('statistics')}") from None
         self.text, self._error = text, formulaic.errors.FormulaicError
         try:
             self._parsed: Any = formulaic.Formula(text)

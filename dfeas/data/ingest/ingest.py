@@ -22,7 +22,7 @@ from dfeas.data.storage.places import Place, is_url, place
 from dfeas.data.storage.scratch import require_free
 from dfeas.data.storage.zarr_arrays import open_labels
 from dfeas.data.writers.dataset import Pool, Progress, output_place
-from dfeas.errors import BadInputError, UsageError, absent
+from dfeas.errors import BadInputError, UsageError, absent, install
 
 Note = Callable[[str], None]
 
@@ -152,7 +152,7 @@ def open_points(stack: ExitStack, src: Any, kind: str, options: IngestOptions, p
         from dfeas.data.ingest.csv_file import CsvFile
         from dfeas.data.ingest.tables import Frame, LazyFrame, Parquet
     except ImportError:
-        raise UsageError(f'{kind} is read by pyarrow, which is not installed: pip install "dfeas[formats]"') from None
+        raise UsageError(f"{kind} is read by pyarrow, which is not installed: {install('formats')}") from None
     if kind == "frame":
         return (LazyFrame if is_lazy(src) else Frame)(src, options)
     return Parquet(place(src), options) if kind == "parquet" else CsvFile(place(src), _DELIMITERS[kind], options, pool)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import zarr.storage
 
 from dfeas.data.storage.files import naming, placed
-from dfeas.errors import BadInputError, UsageError, format_bytes
+from dfeas.errors import BadInputError, UsageError, format_bytes, install
 
 if TYPE_CHECKING:
     from dfeas.data.storage.object_path import ObjectPath
@@ -112,9 +112,8 @@ def place(where: str | Path | ObjectPath) -> Place:
     try:
         from dfeas.data.storage.object_path import ObjectPath
     except ImportError:
-        raise UsageError(
-            'object stores are read by obstore and boto3, which are not installed: pip install "dfeas[object-stores]"'
-        ) from None
+        text = f"object stores are read by obstore and boto3, which are not installed: {install('object-stores')}"
+        raise UsageError(text) from None
     return ObjectPath.of(str(where))
 
 

@@ -1,0 +1,25 @@
+"""Breast cancer: a soft margin for ten values of C, five folds, all on the same reads.
+
+python scripts/gallery/cancer_path.py [PICTURE]
+"""
+
+import numpy as np
+from figure import BLUE, GREY, ORANGE, axes, save
+from sklearn.datasets import load_breast_cancer
+
+import dfeas
+
+X, y = load_breast_cancer(return_X_y=True)
+X = (X - X.mean(axis=0)) / X.std(axis=0)
+path = dfeas.soft_margin(X, y, C=list(np.logspace(-4, 0.5, 10)), folds=5, intercept=True)
+C = [each.C for each in path.validation]
+left, right = axes(2)
+left.errorbar(C, [100 * v.error for v in path.validation], [100 * v.deviation for v in path.validation], fmt="o-", color=BLUE)
+left.axvline(path.C, color=GREY, linestyle="--", label=f"chosen: {path.C:.2g}")
+left.set(xscale="log", xlabel="C", ylabel="error on points left out, %")
+left.legend()
+whole = [each for each in path.fits if each.fold is None]
+right.loglog(C, [each.objective / each.lower - 1 for each in whole], "o-", color=ORANGE)
+right.set(xlabel="C", ylabel="objective over its proved lower bound, less 1")
+print(f"{len(path.fits)} fits in {path.reads:.0f} reads, each within {max(each.gap for each in path.fits):.1e} of its minimum")
+save()

@@ -1,0 +1,35 @@
+"""Breast cancer: with all 30 measurements a logistic regression has no finite estimates, with ten it has. Proof, and picture.
+
+python scripts/gallery/cancer_regression.py [PICTURE]
+"""
+
+import warnings
+
+import numpy as np
+from figure import BLUE, ORANGE, axes, save
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression
+
+import dfeas
+
+X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+scaled = (X - X.mean()) / X.std()
+penalties = np.logspace(0, 8, 9)
+axis = axes()
+for m, colour in ((10, BLUE), (30, ORANGE)):
+    found = dfeas.check_separation(X.iloc[:, :m], y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of iterations: the minimum runs away
+        lengths = [
+            np.linalg.norm(LogisticRegression(C=C, solver="newton-cholesky", max_iter=60).fit(scaled.iloc[:, :m], y).coef_)
+            for C in penalties
+        ]
+    axis.loglog(penalties, lengths, "o-", color=colour, label=f"{m} measurements: {found.kind} ({found.proof})")
+    print(f"{m} measurements: {found.kind}")
+axis.set(
+    xlabel="C of scikit-learn, one over the penalty",
+    ylabel="length of the coefficients",
+    title="Without a penalty, estimates are finite or run away",
+)
+axis.legend()
+save()

@@ -1,0 +1,30 @@
+"""Handwritten digits: which of them can be told from all others by a hyperplane through the origin?
+
+python scripts/gallery/digits_classes.py [PICTURE]
+"""
+
+from figure import BLUE, RED, axes, save
+from sklearn.datasets import load_digits
+
+import dfeas
+
+digits = load_digits()
+found = dfeas.solve(digits.data, digits.target, one_vs_rest=True)
+axis = axes()
+for digit, result in enumerate(found.results.values()):
+    feasible = result.verdict == "feasible"
+    axis.bar(digit, result.margin_upper if feasible else 0, color=BLUE, alpha=0.25, label="upper end" if digit == 0 else None)
+    axis.bar(digit, max(0, result.margin_lower), color=BLUE, label="proved margin" if digit == 0 else None)
+    if not feasible:
+        axis.text(
+            digit, 0.001, f"{result.verdict}\n{len(result.conflicts)} points", rotation=90, ha="center", va="bottom", color=RED
+        )
+axis.set(
+    xticks=range(10),
+    xlabel="digit against all others",
+    ylabel="margin",
+    title="1,797 images of 64 pixels, one read for all classes",
+)
+axis.legend(loc="upper right")
+print("not separable:", *(name for name, result in found.results.items() if result.verdict != "feasible"))
+save()

@@ -1,0 +1,133 @@
+"""README and the documentation: their code runs and prints what they say, their links lead somewhere, paragraphs are short."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dfeas
+from tests import documentation
+from tests.documentation import PAGES, PROJECT, blocks
+
+NAMES = [str(path.relative_to(PROJECT)) for path in PAGES]
+WITH_CODE = [
+    name
+    for name, path in zip(NAMES, PAGES, strict=True)
+    if any(block.language in ("python", "console") and not block.skipped for block in blocks(path.read_text()))
+]
+GUIDES = ["CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "CHANGELOG.md", "cluster/README.md", "tests/README.md"]
+MOST_WORDS = 90
+
+
+@pytest.mark.parametrize("name", WITH_CODE)
+def test_code_prints_what_the_page_says(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DFEAS_PROGRESS", "0")
+    wrong = list(documentation.Page(PROJECT / name).differences())
+    assert [(each.at + 1, each.expected, each.came) for each in wrong] == []
+
+
+def without_code(text: str) -> str:
+    """A page without its blocks, and without code in a line."""
+    text = re.sub(r"^\s*(`{3,})[\s\S]*?^\s*\1\s*$", "", text, flags=re.MULTILINE)
+    return re.sub(r"`[^`\n]*`", "CODE", text)
+
+
+def anchors(path: Path) -> set[str]:
+    """Of the headings of a page, as hosts and MyST make them, and of targets in it."""
+    headings = re.findall(r"^#+ (.+)$", without_code(path.read_text()).replace("CODE", ""), re.MULTILINE)
+    plain = {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+    return plain | set(re.findall(r"^\(([\w-]+)\)=$", path.read_text(), re.MULTILINE))
+
+
+@pytest.mark.parametrize("name", [*NAMES, *GUIDES])
+def test_links_lead_somewhere(name: str) -> None:
+    path = PROJECT / name
+    wrong = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", without_code(path.read_text())):
+        if re.match(r"[a-z]+:", target):
+            continue
+        file, _, anchor = target.partition("#")
+        there = (path.parent / file).resolve() if file else path
+        if not there.exists() or (anchor and there.suffix == ".md" and anchor not in anchors(there)):
+            wrong.append(target)
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_paragraphs_are_short(name: str) -> None:
+    text = re.sub(r"^\s*(`{3,})[\s\S]*?^\s*\1\s*$", "", (PROJECT / name).read_text(), flags=re.MULTILINE)
+    parts = re.split(r"\n\s*\n|\n(?=\s*(?:[*-]|\d+\.) )|\n(?=\|)", text)
+    assert [part for part in parts if len(part.split()) > MOST_WORDS and not part.startswith("|")] == []
+
+
+def test_the_reference_has_all_public_names() -> None:
+    text = (PROJECT / "docs" / "reference" / "api.md").read_text()
+    assert [
+        name for name in dfeas.__all__ if name != "__version__" and not re.search(rf"^   {name}$|`dfeas\.{name}`", text, re.M)
+    ] == []
+
+
+def test_readme_is_a_screen_and_a_half() -> None:
+    assert len((PROJECT / "README.md").read_text().splitlines()) <= 150
+
+
+@pytest.mark.parametrize(
+    ("expected", "came", "is_same"),
+    [
+        ("margin 0.0391 .. 0.0695, 2.1 s", "margin 0.0395 .. 0.0690, 913 s", True),
+        ("margin 0.0391", "margin 0.0491", False),
+        ("feasible", "infeasible", False),
+        ("a ... z 3", "a\nb c\nz 3", True),
+        ("a ... z 3", "a\nb c\nz 4", False),
+        ("2 points", "2 points\nand more", False),
+    ],
+)
+def test_outputs_are_compared(expected: str, came: str, is_same: bool) -> None:
+    assert documentation.same(expected, came) is is_same
+
+
+def test_what_a_machine_allows_is_not_compared() -> None:
+    said, came = "at most 2 threads, 157.14 MiB, 2 passes", "at most 64 threads, 9.5 GiB, 2 passes"
+    assert documentation.same(said, came, documentation.OF_A_MACHINE)
+    assert not documentation.same(said, came)
+    assert not documentation.same(said, came.replace("2 passes", "3 passes"), documentation.OF_A_MACHINE)
+
+
+def test_a_page_that_prints_something_else_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```python\nprint(1 + 1)\n```\n\n```text\n3\n```\n\n```console\n$ dfeas help exit-codes\nnothing\n```\n")
+    monkeypatch.chdir(tmp_path)
+    found = list(documentation.Page(page).differences())
+    assert [each.at for each in found] == [5, 10]
+    documentation.write(page, found)
+    assert list(documentation.Page(page).differences()) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "intercept"), [("planted", False), ("gaussian", False), ("gaussian", True), ("halfspace", True)]
+)
+def test_the_independent_check(dataset: Callable[..., Any], tmp_path: Path, kind: str, intercept: bool) -> None:
+    page = (PROJECT / "docs" / "howto" / "check_certificate.md").read_text()
+    (script,) = (text.split("```")[0] for text in page.split("```python\n") if "python check.py" in text[:40])
+    assert len(script.splitlines()) <= 40
+    (tmp_path / "check.py").write_text(script)
+    path, _ = dataset(kind, 6, 2000, block_rows=300)
+    result = dfeas.solve(path, intercept=intercept, out=tmp_path / "run")
+    words = [sys.executable, "check.py", path, "run/certificate.npz", *["--intercept"] * intercept]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+    if result.verdict == "feasible":
+        assert done.stdout == f"every point has a margin of {result.margin_lower:.6g} or more: feasible\n"
+    else:
+        assert done.stdout.startswith("|Ax| = ")
+        assert float(done.stdout.split()[2]) < 1e-12
+    label = (path / "label").glob("c*2*")
+    file = next(label)
+    file.write_bytes(bytes([file.read_bytes()[0] ^ 254]) + file.read_bytes()[1:])
+    assert subprocess.run(words, cwd=tmp_path, capture_output=True, check=False).returncode != 0
