@@ -33,7 +33,7 @@ def test_four_workers_a_shuffled_order_and_a_killed_worker(
         Meddling(path, lambda block: ends.append(block.start)).setup(None)
         shuffled.setup(None)
         found["threads in any order"] = iterates(LocalEngine(open_source(source), 4), SOME)
-    assert ends[:27] != sorted(ends[:27])
+    assert any(ends[i : i + 27] != sorted(ends[i : i + 27]) for i in range(0, len(ends), 27))  # some pass was out of order
     (tmp_path / "marks").mkdir()
     incident = Incident(4500, kill, tmp_path / "marks", range(12, 13))
     with local_cluster(4) as client:
